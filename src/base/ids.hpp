@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace longhaul {
+
+/// One rank of the run: rank = replica * stages + device (tensor parallelism lies inside costs).
+enum class Rank : std::int32_t {};
+/// Index into Scenario::datacenters.
+enum class DatacenterId : std::int32_t {};
+/// Global id of an op of a Plan; joins predicted and measured rows; breaks ties of time.
+enum class OpId : std::uint32_t {};
+/// Index into Plan::lanes.
+enum class LaneId : std::uint32_t {};
+/// Index into Plan::resources.
+enum class ResourceId : std::uint32_t {};
+
+template <typename Id>
+inline constexpr Id kNone = static_cast<Id>(std::numeric_limits<std::underlying_type_t<Id>>::max());
+
+/// Position of an id in the table that it indexes.
+template <typename Id>
+requires std::is_enum_v<Id>
+[[nodiscard]] constexpr std::size_t index(Id id) { return static_cast<std::size_t>(id); }
+
+}  // namespace longhaul

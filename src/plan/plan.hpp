@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/units.hpp"
+#include "schedule/block.hpp"
+
+namespace longhaul {
+
+enum class OpKind : std::uint8_t { compute, send, recv, collective };
+enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
+enum class LaneKind : std::uint8_t { compute, send, recv, collective };
+enum class ResourceKind : std::uint8_t { device, link, egress, ingress, collective };
+/// How communication is arranged: see DESIGN.md section 3 and lower().
+enum class Arrangement : std::uint8_t { grouped, decoupled };
+
+/// Index into Plan's table of resource sets.
+enum class ResourceSetId : std::uint32_t {};
+
+/// What a rank does once. Compact: a plan may have 10^7 of them.
+///  - compute: `block()` takes `duration` on its device.
+///  - send, recv: two sides of one message, joined by `match`. The transfer starts when both sides
+///    are ready and the send's resources are free; it holds them for the send's `duration` and
+///    arrives the recv's `duration` (the latency) later. `block()` is the producer.
+///  - collective: all members (Plan::collectives[match]) start together when the last is ready and
+///    end `duration` later.
+struct Op {
+  OpKind kind = OpKind::compute;
+  BlockKind block_kind = BlockKind::F;
+  CollectiveKind collective = CollectiveKind::all_gather;
+  std::uint8_t part = 0;
+  std::uint8_t parts = 1;
+  std::uint16_t after_count = 0;
+  std::int32_t chunk = -1;
+  std::int32_t microbatch = -1;
+  LaneId lane{};
+  Rank peer = kNone<Rank>;
+  std::uint32_t match = 0;  ///< OpId of the other side, or index into Plan::collectives
+  std::uint32_t first_after = 0;
+  ResourceSetId resources{};
+  Duration duration{};
+  Bytes size;  ///< message or collective: payload; compute: see TimelineRow::size_bytes
+
+  [[nodiscard]] Block block() const { return {block_kind, part, parts, chunk, microbatch}; }
+};
+static_assert(sizeof(Op) <= 56);
+
+/// An order: its ops start in turn. They have consecutive ids, from `first` on.
+struct Lane {
+  std::string name;  ///< "compute", "send>3", "recv<3", "collective"
+  LaneKind kind = LaneKind::compute;
+  Rank rank{};
+  Rank peer = kNone<Rank>;
+  OpId first{};
+  std::uint32_t count = 0;
+};
+
+/// An exclusion: at most `capacity` holders at a time. Serves in order of readiness (ties: op id)
+/// unless `order` states one.
+struct Resource {
+  std::string name;  ///< "device 3", "link 3>4", "link west>east", "egress west/0"
+  ResourceKind kind = ResourceKind::device;
+  std::uint32_t capacity = 1;
+  std::vector<OpId> order;  ///< of all its users, where the plan states one; empty otherwise
+};
+
+struct RankInfo {
+  int replica = 0;
+  int device = 0;
+  DatacenterId datacenter{};
+};
+
+/// What each rank does: ops with dependencies, bytes, peers. Same for sim and runtime.
+struct Plan {
+  std::string schedule;
+  Arrangement arrangement = Arrangement::decoupled;
+  int stages = 0;
+  int replicas = 1;
+  int microbatches = 0;
+  std::vector<std::string> datacenters;
+  std::vector<RankInfo> ranks;
+  std::vector<Op> ops;      ///< index: OpId; a lane's ops lie together, a rank's lanes lie together
+  std::vector<OpId> after;  ///< Op::first_after, after_count; on the same rank
+  std::vector<Lane> lanes;  ///< a rank's lanes lie together, its compute lane first
+  std::vector<Resource> resources;
+  std::vector<ResourceId> set_items;     ///< resource sets, one behind the other
+  std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
+  std::vector<std::vector<OpId>> collectives;  ///< members, ascending
+
+  [[nodiscard]] const Op& op(OpId id) const { return ops[index(id)]; }
+  [[nodiscard]] const Lane& lane_of(OpId id) const { return lanes[index(ops[index(id)].lane)]; }
+  [[nodiscard]] Rank rank_of(OpId id) const { return lane_of(id).rank; }
+  [[nodiscard]] std::span<const OpId> after_of(OpId id) const {
+    return {after.data() + op(id).first_after, op(id).after_count};
+  }
+  [[nodiscard]] std::span<const ResourceId> resources_of(OpId id) const {
+    const std::size_t set = index(op(id).resources);
+    return {set_items.data() + set_begin[set], set_begin[set + 1] - set_begin[set]};
+  }
+  [[nodiscard]] bool crosses_datacenters(OpId id) const;
+};
+
+/// For messages: "rank 3 (west, stage 3): F(chunk 3, microbatch 5)" or "... send of F(...) to rank
+/// 4".
+[[nodiscard]] std::string describe(const Plan& plan, OpId id);
+
+}  // namespace longhaul

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+
+#include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul {
+
+/// Adds the rows of one iteration to `timeline` (its name tables are extended as needed), for the
+/// ops of all ranks or of one. Shared by sim and runtime, so that rows join by op id.
+void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration);
+void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
+                 Rank only);
+
+/// Factor on the duration of a block in one iteration: seeded noise (normal, cut at 0.1) times the
+/// device's straggler factor. 1 where the scenario gives neither.
+[[nodiscard]] double block_time_factor(const Run& run, int device, OpId op, int iteration);
+
+}  // namespace longhaul

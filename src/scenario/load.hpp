@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "scenario/scenario.hpp"
+
+namespace longhaul {
+
+/// Reads a scenario file (TOML; docs/scenario.md). `overrides` are "PATH=VALUE" texts of --set:
+/// run.seed=3, link.latency_ratio=2 (all links), link.west-east.latency=40ms,
+/// datacenter.east.gpus=8. Throws Error "file:line:column: what (why). What to do."
+[[nodiscard]] Scenario load_scenario(const std::filesystem::path& file,
+                                     std::span<const std::string> overrides = {});
+/// The same from a text; `source` stands for the file's name in errors.
+[[nodiscard]] Scenario parse_scenario(std::string_view toml, const std::string& source,
+                                      std::span<const std::string> overrides = {});
+
+}  // namespace longhaul

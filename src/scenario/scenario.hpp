@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/units.hpp"
+
+namespace longhaul {
+
+/// Dimensions of a decoder-only transformer (CrossPipe table 4; Atlas section 3). All counts are
+/// of the whole model; `layers` counts embedding and output head as one layer each, as Llama 3
+/// does.
+struct Model {
+  std::string name;
+  int layers = 0;
+  int hidden = 0;
+  int intermediate = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int vocabulary = 0;
+  int sequence_length = 0;
+  int microbatch_size = 1;
+  int tensor_parallel = 1;
+  /// Rate that one GPU reaches on this model, FLOP/s (CrossPipe appendix E: 5e14).
+  double achieved_flops = 5e14;
+  /// Peak rate of one GPU for MFU, FLOP/s; 0 where unknown.
+  double peak_flops = 0;
+};
+
+enum class GradientSync : std::uint8_t {
+  none,
+  all_reduce,      ///< of a chunk's gradients after its last W
+  zero1,           ///< reduce-scatter after the last W, all-gather of weights before the first F
+  two_datacenter,  ///< CrossPipe appendix E: 2 latencies + bytes of the weights at the slowest rate
+};
+
+struct Parallel {
+  int stages = 1;        ///< P: pipeline devices per replica
+  int replicas = 1;      ///< data-parallel pipelines
+  int microbatches = 1;  ///< M, per replica and iteration
+  int chunks = 2;        ///< v: chunks per device, where a schedule uses chunks
+  GradientSync gradient_sync = GradientSync::zero1;  ///< matters when replicas > 1
+};
+
+/// What one microbatch costs on each device (index: device, 0..P-1), all its chunks together.
+/// A device that holds v chunks spends 1/v on each, the remainder of a nanosecond or byte on the
+/// first: see share().
+struct Costs {
+  std::vector<Duration> forward;
+  std::vector<Duration> backward;  ///< one full backward block; defaults to dgrad + wgrad
+  std::vector<Duration> dgrad;
+  std::vector<Duration> wgrad;
+  std::vector<Duration> recompute;
+  std::vector<Bytes> activation;  ///< kept from F to the end of D and W
+  std::vector<Bytes> message;  ///< at each chunk boundary behind a chunk of this device, both ways
+  std::vector<Bytes> weights;  ///< parameters of the device, as sent by data parallelism
+};
+
+/// The share of chunk `local` (0..v-1) of a device's cost.
+[[nodiscard]] Duration share(Duration of_device, int chunks_on_device, int local);
+[[nodiscard]] Bytes share(Bytes of_device, int chunks_on_device, int local);
+
+struct Memory {
+  double budget = 1.0;     ///< activations: 1.0 = min(P, M) activations of the largest stage
+  bool recompute = false;  ///< F leaves only its input; an R precedes each D or B
+  std::vector<std::optional<Bytes>> capacity;  ///< of each device; nullopt where not given
+  std::vector<std::optional<Bytes>> fixed;  ///< `static`: replaces weights + gradients + optimizer
+};
+
+struct Datacenter {
+  std::string name;
+  std::optional<int> gpus;  ///< how many there are; a placement that needs more is refused
+};
+
+enum class Sharing : std::uint8_t {
+  pair,        ///< each ordered pair of devices has the link to itself (CrossPipe's model)
+  datacenter,  ///< all messages of an ordered pair of datacenters share it, all replicas together
+};
+
+/// One direction. Latency is one-way.
+struct Link {
+  DatacenterId from{};
+  DatacenterId to{};
+  Duration latency{};
+  Bandwidth bandwidth;
+  Sharing sharing = Sharing::pair;
+};
+
+/// WAN interfaces of the nodes of one datacenter (Atlas: 5 Gbps each way). Node k of a datacenter
+/// holds its k-th `gpus` ranks, in order of rank.
+struct NodeInterfaces {
+  DatacenterId datacenter{};
+  int gpus = 1;
+  Bandwidth egress;
+  Bandwidth ingress;
+};
+
+struct Run {
+  int iterations = 5;
+  int warmup = 1;
+  std::uint64_t seed = 1;
+  double time_scale = 1.0;         ///< multiplies every duration when ranks play the scenario
+  double noise = 0.0;              ///< standard deviation of a block's time over its mean
+  std::vector<double> stragglers;  ///< factor on block times of each device; empty: all 1
+};
+
+/// The inputs of everything else, as plain data: complete, checked, in absolute units.
+struct Scenario {
+  std::string name;
+  std::string text;  ///< the TOML it came from, overrides appended as comments; for the trace
+  std::optional<Model> model;
+  Parallel parallel;
+  Costs costs;
+  Memory memory;
+  std::vector<Datacenter> datacenters;
+  std::vector<DatacenterId> placement;  ///< index: rank = replica * stages + device
+  std::vector<Link> links;              ///< at most one for each ordered pair
+  std::vector<NodeInterfaces> nodes;    ///< at most one for each datacenter
+  Run run;
+
+  [[nodiscard]] int ranks() const { return parallel.stages * parallel.replicas; }
+  [[nodiscard]] Rank rank(int replica, int device) const {
+    return Rank{replica * parallel.stages + device};
+  }
+  [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
+  /// nullptr where none is given: no time inside a datacenter, no way between two.
+  [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
+  [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
+  /// Largest forward time of a stage: the unit of latency_ratio and transfer_ratio.
+  [[nodiscard]] Duration largest_forward() const;
+  /// `budget` in bytes: budget * min(P, M) activations of the largest stage.
+  [[nodiscard]] Bytes activation_budget() const;
+  /// The same scenario with every duration multiplied by run.time_scale (which becomes 1).
+  [[nodiscard]] Scenario as_played() const;
+};
+
+/// A complete scenario for tests and examples, without a file: `stages` devices, one datacenter,
+/// F = D = W = `unit`, activation 2 MiB, message 1 MiB, weights 8 MiB.
+[[nodiscard]] Scenario uniform_scenario(int stages, int microbatches,
+                                        Duration unit = Duration{100});
+/// Splits the devices of every replica evenly over `datacenters`, every pair linked alike.
+[[nodiscard]] Scenario spread(Scenario scenario, int datacenters, Duration latency,
+                              Duration transfer_of_largest_message);
+
+}  // namespace longhaul

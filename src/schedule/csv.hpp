@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+enum class CsvFormat { longhaul, pytorch };
+
+/// One row per device, cells `<chunk><kind><microbatch>[.part/parts]`, kinds F B I(=D) W R. Comment
+/// lines (#) hold what a row cannot: version, name, devices, replicas, link orders. `pytorch`
+/// writes what torch.distributed.pipelining reads (compute_only: F I B W) and throws Error with the
+/// reason where it cannot (R, parts, link orders, replicas that differ).
+[[nodiscard]] std::string write_csv(const Schedule& schedule,
+                                    CsvFormat format = CsvFormat::longhaul);
+
+/// Reads both formats back: read_csv(write_csv(s)) == s for the longhaul format. Throws Error
+/// "source:line:column: ...". `name` is used where the file holds none.
+[[nodiscard]] Schedule read_csv(std::string_view text, const std::string& source,
+                                const std::string& name);
+
+}  // namespace longhaul

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// Names of the static schedules, in the order of a report: gpipe, 1f1b, interleaved-1f1b, zb-h1,
+/// zb-h2, zbv.
+[[nodiscard]] std::span<const std::string> static_schedule_names();
+
+/// Makes the schedule `name` for the scenario (its P, M, v, replicas, recompute). Throws Error for
+/// an unknown name (with the nearest known one) and where the schedule is not defined (interleaved
+/// 1F1B needs M divisible by P), saying what would make it so.
+[[nodiscard]] Schedule generate(std::string_view name, const Scenario& scenario);
+
+/// Expands a comma list; "static" stands for all static schedules. A name that ends in ".csv" is
+/// kept as it is (a file of the user's). Throws Error on unknown or repeated names.
+[[nodiscard]] std::vector<std::string> expand_schedule_names(std::string_view list);
+
+}  // namespace longhaul

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// What a block changes in its device's activation memory (DESIGN.md section 2).
+struct MemoryEffect {
+  Bytes at_start;  ///< taken
+  Bytes at_end;    ///< negative: released
+};
+/// F takes its chunk's activation at its start (only its input with recomputation, R takes the
+/// rest); D releases half, W the other half, B all, at the end. The first part of a split block
+/// takes, the last one releases.
+[[nodiscard]] MemoryEffect memory_effect(const Schedule& schedule, const Scenario& scenario,
+                                         int device, const Block& block);
+
+/// Peak activation memory of each row. Exact for any timing, since one device is one sequence.
+[[nodiscard]] std::vector<Bytes> peak_activation(const Schedule& schedule,
+                                                 const Scenario& scenario);
+/// Devices (of any replica) whose peak exceeds the scenario's activation budget, ascending.
+[[nodiscard]] std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario);
+
+/// All the memory of one device.
+struct DeviceMemory {
+  int device = 0;
+  Bytes weights, gradients, optimizer, activations, buffers;
+  std::optional<Bytes> capacity;
+  [[nodiscard]] Bytes total() const {
+    return weights + gradients + optimizer + activations + buffers;
+  }
+  [[nodiscard]] bool fits() const { return !capacity || total() <= *capacity; }
+};
+/// Will it fit, before anything runs. bf16 weights and gradients; fp32 master weights and two
+/// moments (6 times the weights), divided over the replicas by ZeRO-1; one send and one receive
+/// buffer of a message per neighbour and direction. `[memory] static` replaces the first three.
+[[nodiscard]] std::vector<DeviceMemory> device_memory(const Schedule& schedule,
+                                                      const Scenario& scenario);
+
+}  // namespace longhaul

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/units.hpp"
+
+namespace longhaul {
+
+/// What a row of a timeline is. The first five are blocks.
+enum class RowKind : std::uint8_t {
+  F,
+  B,
+  D,
+  W,
+  R,
+  send,
+  recv,
+  all_gather,
+  reduce_scatter,
+  all_reduce
+};
+inline constexpr int kRowKinds = 10;
+[[nodiscard]] const char* name_of(RowKind kind);
+[[nodiscard]] constexpr bool is_compute(RowKind kind) { return kind <= RowKind::R; }
+[[nodiscard]] constexpr bool is_collective(RowKind kind) { return kind >= RowKind::all_gather; }
+
+/// Why an op did not start earlier than it did.
+enum class BoundKind : std::uint8_t {
+  start,       ///< nothing: it could start with the iteration
+  dependency,  ///< an op it depends on ended last
+  lane,        ///< the op before it on its lane
+  resource,    ///< the op that held a resource it needs
+  rendezvous,  ///< its other side (the matching receive or send, a member of the group)
+};
+inline constexpr int kBoundKinds = 5;
+[[nodiscard]] const char* name_of(BoundKind kind);
+
+/// Times of every op of a plan (index: op id), from the start of the iteration: what sim and
+/// runtime both give.
+struct OpTimes {
+  std::vector<Duration> ready, start, end;
+  std::vector<OpId> bound_by;  ///< kNone<OpId> where bound_kind is start
+  std::vector<BoundKind> bound_kind;
+
+  explicit OpTimes(std::size_t ops = 0)
+      : ready(ops), start(ops), end(ops), bound_by(ops, kNone<OpId>), bound_kind(ops) {}
+};
+
+/// One op of one iteration of one schedule, predicted or measured. Times are from the iteration's
+/// start (the first op on any rank). Absent ids are -1.
+///  - block: start..end is the computation; `size_bytes` is the activation memory it takes at its
+///    start (positive) or releases at its end (negative).
+///  - send: start..end is the transfer (the link held); `peer` is the receiver's rank.
+///  - recv: start is the transfer's start, end the arrival (transfer + latency).
+///  - collective: start..end as all members see it; `peer` is the lowest rank of the group.
+struct TimelineRow {
+  std::int32_t schedule = 0;  ///< index into Timeline::schedules
+  std::int32_t iteration = 0;
+  std::int64_t op = 0;
+  std::int32_t rank = 0;
+  std::int32_t replica = 0;
+  std::int32_t device = 0;
+  std::int32_t datacenter = 0;  ///< index into Timeline::datacenters
+  std::int32_t lane = 0;        ///< index into Timeline::lanes
+  std::int32_t resource = -1;   ///< index into Timeline::resources: the narrowest it held
+  RowKind kind = RowKind::F;
+  std::int32_t chunk = -1;
+  std::int32_t microbatch = -1;
+  std::int32_t part = 0;
+  std::int32_t parts = 1;
+  std::int32_t peer = -1;
+  std::int64_t size_bytes = 0;
+  std::int64_t planned_ns = 0;  ///< duration by plan: block, transfer, latency (recv), collective
+  std::int64_t ready_ns = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t bound_by = -1;  ///< op id
+  BoundKind bound_kind = BoundKind::start;
+  friend bool operator==(const TimelineRow&, const TimelineRow&) = default;
+};
+
+/// Rows and the names that they refer to by index. Rows of one (schedule, iteration) lie together,
+/// ordered by op id.
+struct Timeline {
+  std::vector<std::string> schedules;
+  std::vector<std::string> datacenters;
+  std::vector<std::string> lanes;
+  std::vector<std::string> resources;
+  std::vector<TimelineRow> rows;
+};
+
+}  // namespace longhaul
