@@ -9,7 +9,7 @@ say() { printf '%s: %s\n' "$me" "$*" >&2; }
 
 # Bad input: one line, exit 2.
 usage_error() {
-  say "$* See $me --help."
+  say "$* See $0 --help."
   exit 2
 }
 

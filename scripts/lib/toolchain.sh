@@ -1,6 +1,6 @@
 # What the build needs, and how to tell whether it is there. Sourced by scripts/setup.
 # Probed by what works, not by dpkg, so that a cluster's modules count as well.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 debian_packages=(
   build-essential cmake ninja-build pkg-config git
@@ -46,7 +46,7 @@ include_flags() {
     "${HDF5_DIR:+$HDF5_DIR/include}"; do
     if [[ -d $directory ]]; then printf -- '-I%s\n' "$directory"; fi
   done
-  tr ':;' '\n\n' <<<"${CMAKE_PREFIX_PATH:-}" | while IFS= read -r prefix; do
+  tr ';' ':' <<<"${CMAKE_PREFIX_PATH:-}" | tr ':' '\n' | while IFS= read -r prefix; do
     if [[ -n $prefix && -d $prefix/include ]]; then printf -- '-I%s\n' "$prefix/include"; fi
   done
 }
