@@ -1,0 +1,25 @@
+# Runs named steps one after the other, goes on after a failure, and sums up. Sourced.
+# shellcheck shell=bash
+
+step_lines=()
+failed_steps=0
+
+# step NAME COMMAND...: runs COMMAND with its output as it comes.
+step() {
+  local name=$1 began=$SECONDS verdict=ok code=0
+  shift
+  printf '\n== %s\n' "$name"
+  ("$@") </dev/null || code=$?
+  if ((code)); then
+    verdict="FAILED (exit $code)"
+    failed_steps=$((failed_steps + 1))
+  fi
+  step_lines+=("$(printf '%-40s %5d s  %s' "$name" "$((SECONDS - began))" "$verdict")")
+}
+
+skip() { step_lines+=("$(printf '%-40s %5s    skipped: %s' "$1" - "$2")"); }
+
+summary() {
+  printf '\n== Summary\n'
+  printf '%s\n' "${step_lines[@]}"
+}
