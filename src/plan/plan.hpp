@@ -66,6 +66,8 @@ struct Resource {
   ResourceKind kind = ResourceKind::device;
   std::uint32_t capacity = 1;
   std::vector<OpId> order;  ///< of all its users, where the plan states one; empty otherwise
+  /// How many lanes hold it. One: it is private to its lane, whose ops all hold the same set.
+  std::uint32_t lanes = 0;
 };
 
 struct RankInfo {

@@ -1,0 +1,44 @@
+#include "plan/block_costs.hpp"
+
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+
+BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario) {
+  const Costs& costs = scenario.costs;
+  const std::array<const std::vector<Duration>*, 5> times{
+      &costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute};
+  chunks_.resize(static_cast<std::size_t>(schedule.chunks));
+  for (int device = 0; device < schedule.devices; ++device) {
+    const std::vector<int> mine = chunks_on(schedule, device);
+    const auto d = static_cast<std::size_t>(device);
+    for (std::size_t local = 0; local < mine.size(); ++local) {
+      OfChunk& chunk = chunks_[static_cast<std::size_t>(mine[local])];
+      chunk.boundary = costs.message[d];
+      for (std::size_t kind = 0; kind < times.size(); ++kind) {
+        chunk.time[kind] =
+            share((*times[kind])[d], static_cast<int>(mine.size()), static_cast<int>(local));
+        const Block block{static_cast<BlockKind>(kind), 0, 1, mine[local], 0};
+        const MemoryEffect effect = memory_effect(schedule, scenario, device, block);
+        chunk.memory[kind] = effect.at_start + effect.at_end;
+      }
+    }
+  }
+}
+
+Duration BlockCosts::duration(const Block& block) const {
+  return share(of(block.chunk).time[static_cast<std::size_t>(block.kind)], block.parts, block.part);
+}
+
+Bytes BlockCosts::memory(const Block& block) const {
+  const Bytes whole = of(block.chunk).memory[static_cast<std::size_t>(block.kind)];
+  // The first part takes, the last part releases.
+  const bool moves = whole > Bytes{} ? block.part == 0 : block.part + 1 == block.parts;
+  return moves ? whole : Bytes{};
+}
+
+Bytes BlockCosts::message(const Block& block) const {
+  return of(is_backward(block.kind) ? block.chunk - 1 : block.chunk).boundary;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// What each block of a schedule costs, looked up once per (kind, chunk).
+class BlockCosts {
+public:
+  BlockCosts(const Schedule& schedule, const Scenario& scenario);
+
+  /// A part takes its share of the block's time, the remainder of a nanosecond on the first.
+  [[nodiscard]] Duration duration(const Block& block) const;
+  /// Activation memory taken (positive) or released (negative).
+  [[nodiscard]] Bytes memory(const Block& block) const;
+  /// Bytes of what the block sends on: the message of the boundary that it crosses.
+  [[nodiscard]] Bytes message(const Block& block) const;
+
+private:
+  struct OfChunk {
+    std::array<Duration, 5> time{};
+    std::array<Bytes, 5> memory{};
+    Bytes boundary;  ///< between this chunk and the next
+  };
+  [[nodiscard]] const OfChunk& of(int chunk) const {
+    return chunks_[static_cast<std::size_t>(chunk)];
+  }
+  std::vector<OfChunk> chunks_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,131 @@
+#include "plan/rows.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/random.hpp"
+
+namespace longhaul {
+namespace {
+
+RowKind row_kind(const Op& op) {
+  switch (op.kind) {
+    case OpKind::compute: return static_cast<RowKind>(op.block_kind);
+    case OpKind::send: return RowKind::send;
+    case OpKind::recv: return RowKind::recv;
+    case OpKind::collective:
+      return static_cast<RowKind>(static_cast<int>(RowKind::all_gather) +
+                                  static_cast<int>(op.collective));
+  }
+  return RowKind::F;
+}
+static_assert(static_cast<int>(BlockKind::R) == static_cast<int>(RowKind::R));
+static_assert(static_cast<int>(RowKind::all_gather) +
+                  static_cast<int>(CollectiveKind::all_reduce) ==
+              static_cast<int>(RowKind::all_reduce));
+
+/// A name table that grows; remembers what it holds.
+class Names {
+public:
+  explicit Names(std::vector<std::string>& table) : table_{table} {
+    for (std::size_t i = 0; i < table.size(); ++i)
+      index_.emplace(table[i], static_cast<std::int32_t>(i));
+  }
+  std::int32_t operator[](const std::string& name) {
+    const auto [at, is_new] = index_.try_emplace(name, static_cast<std::int32_t>(table_.size()));
+    if (is_new) table_.push_back(name);
+    return at->second;
+  }
+
+private:
+  std::vector<std::string>& table_;
+  std::unordered_map<std::string, std::int32_t> index_;
+};
+
+/// The plan's own ids translated to the timeline's tables.
+struct Translation {
+  std::int32_t schedule = 0;
+  std::vector<std::int32_t> datacenter, lane, resource;
+
+  Translation(Timeline& timeline, const Plan& plan) {
+    schedule = Names{timeline.schedules}[plan.schedule];
+    Names datacenters{timeline.datacenters};
+    for (const std::string& name : plan.datacenters) datacenter.push_back(datacenters[name]);
+    Names lanes{timeline.lanes};
+    for (const Lane& l : plan.lanes) lane.push_back(lanes[l.name]);
+    Names resources{timeline.resources};
+    for (const Resource& r : plan.resources) resource.push_back(resources[r.name]);
+  }
+};
+
+TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& times,
+                     int iteration, OpId id) {
+  const Op& op = plan.op(id);
+  const Rank rank = plan.rank_of(id);
+  const RankInfo& info = plan.ranks[index(rank)];
+  const auto resources = plan.resources_of(id);
+  TimelineRow row;
+  row.schedule = names.schedule;
+  row.iteration = iteration;
+  row.op = static_cast<std::int64_t>(index(id));
+  row.rank = static_cast<std::int32_t>(rank);
+  row.replica = info.replica;
+  row.device = info.device;
+  row.datacenter = names.datacenter[index(info.datacenter)];
+  row.lane = names.lane[index(op.lane)];
+  row.resource = resources.empty() ? -1 : names.resource[index(resources.front())];
+  row.kind = row_kind(op);
+  row.chunk = op.chunk;
+  row.microbatch = op.microbatch;
+  row.part = op.part;
+  row.parts = op.parts;
+  row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
+  row.size_bytes = op.size.count();
+  row.planned_ns = op.duration.count();
+  row.ready_ns = times.ready[index(id)].count();
+  row.start_ns = times.start[index(id)].count();
+  row.end_ns = times.end[index(id)].count();
+  const OpId cause = times.bound_by[index(id)];
+  row.bound_by = cause == kNone<OpId> ? -1 : static_cast<std::int64_t>(index(cause));
+  row.bound_kind = times.bound_kind[index(id)];
+  return row;
+}
+
+void append_range(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
+                  std::size_t first, std::size_t last) {
+  const Translation names{timeline, plan};
+  timeline.rows.reserve(timeline.rows.size() + last - first);
+  for (std::size_t i = first; i < last; ++i)
+    timeline.rows.push_back(
+        make_row(plan, names, times, iteration, OpId{static_cast<std::uint32_t>(i)}));
+}
+
+}  // namespace
+
+void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration) {
+  append_range(timeline, plan, times, iteration, 0, plan.ops.size());
+}
+
+void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
+                 Rank only) {
+  std::size_t first = plan.ops.size();
+  std::size_t last = 0;
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != only || lane.count == 0) continue;
+    first = std::min(first, index(lane.first));
+    last = std::max(last, index(lane.first) + lane.count);
+  }
+  if (first < last) append_range(timeline, plan, times, iteration, first, last);
+}
+
+double block_time_factor(const Run& run, int device, OpId op, int iteration) {
+  double factor = 1.0;
+  if (run.noise > 0) {
+    Random random{derived_seed(run.seed, index(op), static_cast<std::uint64_t>(iteration))};
+    factor = std::max(0.1, 1.0 + run.noise * random.normal());
+  }
+  if (!run.stragglers.empty()) factor *= run.stragglers[static_cast<std::size_t>(device)];
+  return factor;
+}
+
+}  // namespace longhaul

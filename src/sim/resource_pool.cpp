@@ -1,0 +1,59 @@
+#include "sim/resource_pool.hpp"
+
+#include <algorithm>
+
+namespace longhaul {
+namespace {
+
+bool earlier(const ResourcePool::Free& a, const ResourcePool::Free& b) { return a.at < b.at; }
+
+}  // namespace
+
+ResourcePool::ResourcePool(const Plan& plan) : plan_{plan}, turn_(plan.resources.size(), 0) {
+  first_slot_.push_back(0);
+  for (const Resource& resource : plan.resources)
+    first_slot_.push_back(first_slot_.back() + resource.capacity);
+  slots_.resize(first_slot_.back());
+}
+
+const ResourcePool::Free& ResourcePool::earliest(ResourceId resource) const {
+  const auto begin = slots_.begin() + first_slot_[index(resource)];
+  const auto end = slots_.begin() + first_slot_[index(resource) + 1];
+  return *std::min_element(begin, end, earlier);
+}
+
+ResourcePool::Free ResourcePool::free_for(OpId id) const {
+  Free latest;
+  for (const ResourceId resource : plan_.resources_of(id)) {
+    const Free& slot = earliest(resource);
+    if (slot.at > latest.at) latest = slot;
+  }
+  return latest;
+}
+
+void ResourcePool::hold(OpId id, Duration until) {
+  for (const ResourceId resource : plan_.resources_of(id)) {
+    const auto begin = slots_.begin() + first_slot_[index(resource)];
+    const auto end = slots_.begin() + first_slot_[index(resource) + 1];
+    *std::min_element(begin, end, earlier) = {until, id};
+    ++turn_[index(resource)];
+  }
+}
+
+bool ResourcePool::is_next(OpId id) const {
+  return std::ranges::all_of(plan_.resources_of(id), [&](ResourceId resource) {
+    const auto& order = plan_.resources[index(resource)].order;
+    const std::uint32_t turn = turn_[index(resource)];
+    return order.empty() || (turn < order.size() && order[turn] == id);
+  });
+}
+
+void ResourcePool::append_successors(OpId id, std::vector<OpId>& to) const {
+  for (const ResourceId resource : plan_.resources_of(id)) {
+    const auto& order = plan_.resources[index(resource)].order;
+    const std::uint32_t turn = turn_[index(resource)];
+    if (turn < order.size()) to.push_back(order[turn]);
+  }
+}
+
+}  // namespace longhaul

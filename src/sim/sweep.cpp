@@ -1,0 +1,231 @@
+#include "sim/sweep.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr Duration kPending{-1};
+
+/// Does any lane but its own hold part of the set, or has part of it a stated order?
+bool needs_queue(const Plan& plan, std::size_t set) {
+  for (std::uint32_t i = plan.set_begin[set]; i < plan.set_begin[set + 1]; ++i) {
+    const Resource& resource = plan.resources[index(plan.set_items[i])];
+    if (resource.lanes > 1 || !resource.order.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Sweep::Sweep(const Plan& plan)
+    : plan_{plan},
+      waiters_(plan.ops.size(), kNoLane),
+      posted_(plan.collectives.size(), 0),
+      pool_{plan} {
+  const std::size_t n = plan.ops.size();
+  times_.ready.assign(n, kPending);
+  times_.start.resize(n);
+  times_.end.assign(n, kPending);
+  times_.bound_by.resize(n, kNone<OpId>);
+  times_.bound_kind.resize(n);
+  for (const Lane& lane : plan.lanes) {
+    LaneState state;
+    state.next = static_cast<std::uint32_t>(index(lane.first));
+    state.end = state.next + lane.count;
+    lanes_.push_back(state);
+  }
+  for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
+    shared_set_.push_back(needs_queue(plan, set));
+}
+
+OpTimes Sweep::run() {
+  for (std::size_t lane = lanes_.size(); lane-- > 0;)
+    work_.push_back(static_cast<std::uint32_t>(lane));
+  drain();
+  while (!requests_.empty()) {
+    const Request request = requests_.top();
+    requests_.pop();
+    serve(request);
+    drain();
+  }
+  for (const LaneState& lane : lanes_) {
+    if (lane.next != lane.end) report_deadlock();
+  }
+  return std::move(times_);
+}
+
+void Sweep::drain() {
+  while (!work_.empty()) {
+    const std::uint32_t lane = work_.back();
+    work_.pop_back();
+    advance(lane);
+  }
+}
+
+void Sweep::advance(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  while (state.next != state.end && post(state.next, lane) && try_start(state.next)) {
+  }
+}
+
+/// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
+bool Sweep::post(std::uint32_t id, std::uint32_t lane) {
+  if (times_.ready[id] != kPending) return true;
+  const Op& op = plan_.ops[id];
+  Bound bound;
+  for (std::uint32_t i = op.first_after, last = op.first_after + op.after_count; i < last; ++i) {
+    const auto cause = static_cast<std::uint32_t>(index(plan_.after[i]));
+    const Duration end = times_.end[cause];
+    if (end == kPending) {
+      lanes_[lane].next_waiter = std::exchange(waiters_[cause], lane);
+      return false;
+    }
+    bound.raise(end, cause, BoundKind::dependency);
+  }
+  times_.ready[id] = bound.until;
+  times_.bound_by[id] = OpId{bound.by};
+  times_.bound_kind[id] = bound.kind;
+  return true;
+}
+
+/// Starts a posted op if it can be; false: somebody else will, or it asked for a shared resource.
+bool Sweep::try_start(std::uint32_t id) {
+  const Op& op = plan_.ops[id];
+  switch (op.kind) {
+    case OpKind::compute:
+      if (shared(op)) return ask(id), false;
+      run_compute(id, bound_of(id));
+      return true;
+    case OpKind::send: return times_.ready[op.match] != kPending && start_message(id, op.match);
+    case OpKind::recv:
+      return times_.ready[op.match] != kPending && start_message(op.match, op.match);
+    case OpKind::collective: return start_collective(op);
+  }
+  return false;
+}
+
+/// Both sides are posted. `other` is the side whose lane is not being advanced.
+bool Sweep::start_message(std::uint32_t send, std::uint32_t other) {
+  if (shared(plan_.ops[send])) return ask(send), false;
+  run_transfer(send, bound_of(send));
+  work_.push_back(lane_of(other));
+  return true;
+}
+
+bool Sweep::start_collective(const Op& op) {
+  const auto& members = plan_.collectives[op.match];
+  if (++posted_[op.match] < members.size()) return false;
+  Bound latest;
+  for (const OpId member : members) {
+    const auto id = static_cast<std::uint32_t>(index(member));
+    const Bound own = bound_of(id);
+    if (own.until >= latest.until) latest = {own.until, id, BoundKind::rendezvous};
+  }
+  for (const OpId member : members) {
+    const auto id = static_cast<std::uint32_t>(index(member));
+    const Bound own = bound_of(id);
+    const Duration end = latest.until + plan_.ops[id].duration;
+    record(id, latest.until, end, own.until == latest.until ? own : latest);
+    pass(id, latest.until, end);
+    if (lane_of(id) != index(op.lane)) work_.push_back(lane_of(id));
+  }
+  return true;
+}
+
+/// Puts a posted op in the queue for its resources, unless another one's turn comes first.
+void Sweep::ask(std::uint32_t id) {
+  if (!pool_.is_next(OpId{id})) return;
+  const Op& op = plan_.ops[id];
+  Duration ready = times_.ready[id];
+  if (op.kind == OpKind::send) ready = std::max(ready, times_.ready[op.match]);
+  requests_.push({ready, id});
+}
+
+void Sweep::serve(const Request& request) {
+  const std::uint32_t id = request.op;
+  const Op& op = plan_.ops[id];
+  Bound bound = bound_of(id);
+  const ResourcePool::Free free = pool_.free_for(OpId{id});
+  bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
+  pool_.hold(OpId{id}, bound.until + op.duration);
+  if (op.kind == OpKind::send) {
+    run_transfer(id, bound);
+    work_.push_back(lane_of(op.match));
+  } else {
+    run_compute(id, bound);
+  }
+  work_.push_back(lane_of(id));
+  std::vector<OpId> successors;
+  pool_.append_successors(OpId{id}, successors);
+  for (const OpId successor : successors) {
+    const Op& next = plan_.op(successor);
+    const bool both = next.kind != OpKind::send || times_.ready[next.match] != kPending;
+    if (times_.ready[index(successor)] != kPending && both)
+      ask(static_cast<std::uint32_t>(index(successor)));
+  }
+}
+
+/// What binds a posted op, its lane and its private resources included.
+Sweep::Bound Sweep::bound_of(std::uint32_t id) const {
+  const Op& op = plan_.ops[id];
+  const LaneState& lane = lanes_[index(op.lane)];
+  Bound bound{times_.ready[id], static_cast<std::uint32_t>(index(times_.bound_by[id])),
+              times_.bound_kind[id]};
+  if (op.kind == OpKind::send) {
+    bound.raise(times_.ready[op.match], op.match, BoundKind::rendezvous);
+    const LaneState& receiving = lanes_[lane_of(op.match)];
+    bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
+  }
+  // A shared set is asked for in the pool instead.
+  if (!shared(op))
+    bound.raise(lane.free, lane.last,
+                op.kind == OpKind::send ? BoundKind::resource : BoundKind::lane);
+  bound.raise(lane.last_start, lane.last, BoundKind::lane);
+  return bound;
+}
+
+void Sweep::run_compute(std::uint32_t id, const Bound& bound) {
+  const Duration end = bound.until + plan_.ops[id].duration;
+  record(id, bound.until, end, bound);
+  pass(id, bound.until, end);
+}
+
+void Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
+  const std::uint32_t recv = plan_.ops[send].match;
+  const Duration hold_end = bound.until + plan_.ops[send].duration;
+  // A receive that was posted last keeps its own cause; otherwise it waited for the send.
+  Bound arrival{bound.until, send, BoundKind::dependency};
+  if (bound.kind == BoundKind::rendezvous) {
+    arrival.by = static_cast<std::uint32_t>(index(times_.bound_by[recv]));
+    arrival.kind = times_.bound_kind[recv];
+  }
+  record(send, bound.until, hold_end, bound);
+  record(recv, bound.until, hold_end + plan_.ops[recv].duration, arrival);
+  pass(send, bound.until, hold_end);
+  pass(recv, bound.until, hold_end);
+}
+
+void Sweep::record(std::uint32_t id, Duration start, Duration end, const Bound& bound) {
+  times_.start[id] = start;
+  times_.end[id] = end;
+  times_.bound_by[id] = OpId{bound.by};
+  times_.bound_kind[id] = bound.kind;
+}
+
+/// Moves the op's lane on and wakes the lanes that wait for the op.
+void Sweep::pass(std::uint32_t id, Duration start, Duration hold_end) {
+  LaneState& lane = lanes_[lane_of(id)];
+  lane.last_start = start;
+  lane.free = hold_end;
+  lane.last = id;
+  ++lane.next;
+  for (std::uint32_t waiting = waiters_[id]; waiting != kNoLane;
+       waiting = lanes_[waiting].next_waiter)
+    work_.push_back(waiting);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "sim/resource_pool.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul {
+
+/// Evaluates a plan lane by lane, without a queue of events. A lane runs until its next op waits
+/// for something; whoever ends that something puts the lane back on the worklist. What a single
+/// lane holds (its device, the link of a pair) needs no queue either: its order is the lane's. Only
+/// ops on resources that several lanes share are kept in a heap by (readiness, op id); the earliest
+/// is served when the worklist is empty, for then nothing earlier can still become ready.
+class Sweep {
+public:
+  explicit Sweep(const Plan& plan);
+  /// Call once. Throws Error if the plan deadlocks.
+  OpTimes run();
+
+private:
+  static constexpr std::uint32_t kNoLane = 0xffffffff;
+  struct LaneState {
+    std::uint32_t next = 0, end = 0;  ///< op ids
+    std::uint32_t last = index(kNone<OpId>);
+    std::uint32_t next_waiter = kNoLane;  ///< chain of lanes that wait for one op
+    Duration last_start{};                ///< ops start in turn
+    Duration free{};                      ///< end of the last hold of its private resources
+  };
+  /// Until when an op had to wait, and for what.
+  struct Bound {
+    Duration until{};
+    std::uint32_t by = index(kNone<OpId>);
+    BoundKind kind = BoundKind::start;
+    void raise(Duration to, std::uint32_t cause, BoundKind why) {
+      if (to > until) *this = {to, cause, why};
+    }
+  };
+  struct Request {
+    Duration ready;
+    std::uint32_t op;
+    bool operator>(const Request& other) const {
+      return ready != other.ready ? ready > other.ready : op > other.op;
+    }
+  };
+
+  void drain();
+  void advance(std::uint32_t lane);
+  bool post(std::uint32_t id, std::uint32_t lane);
+  bool try_start(std::uint32_t id);
+  bool start_message(std::uint32_t send, std::uint32_t other_lane);
+  bool start_collective(const Op& op);
+  void ask(std::uint32_t id);
+  void serve(const Request& request);
+
+  void run_compute(std::uint32_t id, const Bound& bound);
+  void run_transfer(std::uint32_t send, const Bound& bound);
+  [[nodiscard]] Bound bound_of(std::uint32_t id) const;
+  void record(std::uint32_t id, Duration start, Duration end, const Bound& bound);
+  void pass(std::uint32_t id, Duration start, Duration hold_end);
+
+  [[nodiscard]] bool shared(const Op& op) const { return shared_set_[index(op.resources)]; }
+  [[nodiscard]] std::uint32_t lane_of(std::uint32_t id) const {
+    return static_cast<std::uint32_t>(index(plan_.ops[id].lane));
+  }
+  [[noreturn]] void report_deadlock() const;
+  [[nodiscard]] std::uint32_t blocker_of(std::uint32_t id) const;
+
+  const Plan& plan_;
+  OpTimes times_;  ///< ready < 0: not posted; end < 0: not done
+  std::vector<LaneState> lanes_;
+  std::vector<std::uint32_t> waiters_;  ///< by op: first of the chain of lanes that wait for it
+  std::vector<std::uint32_t> work_;     ///< lanes to advance
+  std::vector<std::uint32_t> posted_;   ///< by collective: members that are ready
+  std::vector<bool> shared_set_;        ///< by resource set: does another lane hold part of it?
+  ResourcePool pool_;                   ///< of shared resources
+  std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
+};
+
+}  // namespace longhaul
