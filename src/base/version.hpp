@@ -1,0 +1,10 @@
+#pragma once
+
+namespace longhaul {
+
+/// "0.1.0".
+[[nodiscard]] const char* version();
+/// The commit that was built, "-dirty" behind it where files differed; "unknown" outside a clone.
+[[nodiscard]] const char* git_commit();
+
+}  // namespace longhaul
