@@ -95,7 +95,13 @@ find_clang_format() {
       return
     fi
   done
-  say "no clang-format $clang_format_version (others format differently)." \
-    "Install it with: .venv/bin/pip install clang-format==$clang_format_version.0.6"
+  # A newer Debian or Ubuntu has only newer ones; the index has them all.
+  if "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --only-binary=:all: "clang-format==$clang_format_version.0.6" >/dev/null 2>&1 </dev/null; then
+    echo "$root/.venv/bin/clang-format"
+    return
+  fi
+  say "no clang-format $clang_format_version (others format differently), and pip cannot get it." \
+    "Install clang-format-$clang_format_version, or run scripts/setup where pip has an index."
   return 1
 }

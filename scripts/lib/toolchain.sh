@@ -95,10 +95,8 @@ probe_toolchain() {
   if [[ -n $compiler ]]; then
     probe_libraries "${compiler%% *}"
   else
-    local header name debian spack
-    while IFS='|' read -r header name debian spack; do
-      if [[ -n $header ]]; then lacks "$name (not looked for)" "$debian" "$spack"; fi
-    done <<<"$library_headers"
+    lacks 'the libraries (looked for once there is a compiler)' \
+      "$(cut -s -d '|' -f 3 <<<"$library_headers")" "$(cut -s -d '|' -f 4 <<<"$library_headers")"
   fi
   ((${#missing_names[@]} == 0))
 }
