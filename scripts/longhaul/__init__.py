@@ -1,0 +1,1 @@
+"""Reads what Longhaul's programs write, and draws it: docs/figures.md."""

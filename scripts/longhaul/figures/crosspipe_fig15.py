@@ -1,0 +1,46 @@
+"""CrossPipe figure 15: bubble strides of static schedules."""
+
+import pandas as pd
+
+from longhaul import panels, style, tools
+from longhaul.errors import Failure
+from longhaul.figures import Drawn
+from longhaul.figures.crosspipe_fig6 import WITHOUT_DELAY
+from longhaul.figures.timeline import table_of
+from longhaul.trace import select
+
+NAME = "crosspipe-fig15"
+SUMMARY = "bubble strides: static schedules over 16 stages in 2 datacenters (simulated)"
+SCHEDULES = "1f1b,interleaved-1f1b,zb-h1,zbv"
+
+
+def add_arguments(parser):
+    parser.add_argument("--scenario", default="crosspipe-fig15", metavar="FILE",
+                        help="default: benchmarks/scenarios/crosspipe-fig15.toml")
+    parser.add_argument("--schedules", default=SCHEDULES, metavar="S,S..",
+                        help=f"default: {SCHEDULES}")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE",
+                        help="override of the scenario")
+
+
+def draw(options):
+    scenario = tools.scenario_file(options.scenario)
+    names = options.schedules.split(",")
+    delayed = tools.simulate(scenario, names, options.set)
+    ideal = tools.simulate(scenario, names, (*options.set, *WITHOUT_DELAY))
+    shown, tables = [], []
+    for name in names:
+        rows = select(delayed.predicted, name)
+        if rows.empty:
+            raise Failure(f"{name} gives no rows for {scenario.name} (it does not fit the "
+                          "scenario). Leave it out of --schedules.")
+        span = panels.makespan(rows)
+        bound = panels.makespan(select(ideal.predicted, name))
+        shown.append(panels.Panel(
+            rows, f"{style.schedule_name(name)}: {panels.milliseconds(span)}, "
+                  f"{100 * (span / bound - 1):+.0f}% against no delay",
+            mark_ns=bound, mark_text="ends here without delay"))
+        tables.append(table_of(rows, "predicted"))
+    title = f"{tools.scenario_name(delayed.info)}: bubble strides, simulated"
+    return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False),
+                  pd.concat(tables, ignore_index=True))]

@@ -1,0 +1,162 @@
+"""Draws one timeline into one pair of axes: x in milliseconds, y as arranged by layout.py."""
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Rectangle
+
+from longhaul import layout as rows_layout
+from longhaul import style
+from longhaul.trace import BLOCK_KINDS, COLLECTIVE_KINDS
+
+NS_PER_MS = 1e6
+SMALLEST_TEXT = 4.5  # points; smaller labels are left out
+DIGIT_WIDTH = 0.64   # of the font size
+WEIGHT_STRIPE = 0.26  # a full backward carries W's colour at its foot
+
+
+def _boxes(starts, ends, top, bottom):
+    top, bottom = (np.broadcast_to(edge, np.shape(starts)) for edge in (top, bottom))
+    corners = [(starts, top), (ends, top), (ends, bottom), (starts, bottom)]
+    return np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1)
+
+
+def _ms(rows):
+    return rows["start_ns"].to_numpy() / NS_PER_MS, rows["end_ns"].to_numpy() / NS_PER_MS
+
+
+def paint_bands(axes, layout):
+    """Shades datacenters and labels the rows at the left."""
+    for index, band in enumerate(layout.bands):
+        axes.axhspan(band.top, band.bottom, color=style.BAND_COLOURS[index % 2], lw=0, zorder=0)
+        axes.annotate(band.datacenter, (0, (band.top + band.bottom) / 2),
+                      xycoords=("axes fraction", "data"), xytext=(-34, 0),
+                      textcoords="offset points", rotation=90, ha="center", va="center",
+                      fontweight="bold", fontsize=8)
+    several = any("." in row.label for row in layout.rows.values())
+    axes.annotate("replica.device" if several else "device", (0, 1), xycoords="axes fraction",
+                  xytext=(-4, 3), textcoords="offset points", ha="right", va="bottom", fontsize=7)
+    for row in layout.rows.values():
+        axes.annotate(row.label, (0, row.top + rows_layout.ROW / 2),
+                      xycoords=("axes fraction", "data"), xytext=(-4, 0),
+                      textcoords="offset points", ha="right", va="center", fontsize=8)
+        for (kind, peer), (top, height) in row.lanes.items():
+            arrow = {"send": f"to {peer}", "recv": f"from {peer}"}.get(kind, kind)
+            axes.annotate(arrow, (0, top + height / 2),
+                          xycoords=("axes fraction", "data"), xytext=(-4, 0),
+                          textcoords="offset points", ha="right", va="center", fontsize=5.5,
+                          color="#555555")
+
+
+def paint_blocks(axes, rows, layout, points_per_ms, points_per_row):
+    """`points_per_*`: the scale of the axes on paper; decides which labels fit."""
+    rows = rows.assign(local=rows_layout.local_chunks(rows))
+    blocks = rows[rows["kind"].isin(BLOCK_KINDS)]
+    for (kind, local), group in blocks.groupby(["kind", "local"], observed=True):
+        starts, ends = _ms(group)
+        top = group["rank"].map({rank: row.top for rank, row in layout.rows.items()}).to_numpy()
+        bottom = top + rows_layout.ROW
+        colour = style.block_colour(kind, local)
+        narrow = np.median(ends - starts) * points_per_ms < 3
+        edge = {"edgecolors": style.EDGE_COLOUR, "linewidths": 0.2 if narrow else 0.5}
+        axes.add_collection(PolyCollection(
+            _boxes(starts, ends, top, bottom), facecolors=[colour], zorder=3,
+            hatch="/////" if kind == "R" else None, **edge))
+        if kind == "B":
+            stripe = bottom - WEIGHT_STRIPE * rows_layout.ROW
+            axes.add_collection(PolyCollection(
+                _boxes(starts, ends, stripe, bottom), facecolors=[style.block_colour("W", local)],
+                zorder=3.1, **{**edge, "linewidths": 0.2}))
+        _label(axes, group, (starts, ends, top), kind, colour, (points_per_ms, points_per_row))
+
+
+def _label(axes, group, places, kind, colour, scale):
+    starts, ends, top = places
+    free = rows_layout.ROW * (1 - WEIGHT_STRIPE if kind == "B" else 1)
+    texts = group["microbatch"].astype(str).to_numpy()
+    longest = max(map(len, texts))
+    width = np.percentile(ends - starts, 5) * scale[0]
+    size = min(8.0, 0.8 * free * scale[1], (width - 1.0) / (longest * DIGIT_WIDTH))
+    if size < SMALLEST_TEXT:
+        return
+    for start, end, y, text in zip(starts, ends, top, texts):
+        axes.text((start + end) / 2, y + free / 2, text, ha="center", va="center_baseline",
+                  fontsize=size, color=style.text_colour(colour), zorder=4, clip_on=True)
+
+
+def paint_lanes(axes, rows, layout):
+    """Thin bars: a send holds its link for the transfer; a receive is the transfer, then (paler)
+    what is on its way. Messages under way at once lie side by side."""
+    messages = rows_layout.wide_area(rows)
+    for (rank, kind, peer), group in messages.groupby(["rank", "kind", "peer"], observed=True):
+        if (kind, peer) in layout.rows[rank].lanes:
+            _lane(axes, group.sort_values("start_ns"), kind, layout.rows[rank].lanes[kind, peer])
+    for rank, group in rows[rows["kind"].isin(COLLECTIVE_KINDS)].groupby("rank"):
+        top, height = layout.rows[rank].lanes["collective", -1]
+        starts, ends = _ms(group)
+        axes.add_collection(PolyCollection(
+            _boxes(starts, ends, top, top + height),
+            facecolors=[style.rgb(style.COLLECTIVE)], edgecolors="black", linewidths=0.3,
+            zorder=2))
+
+
+def _lane(axes, group, kind, lane):
+    starts, ends = _ms(group)
+    places, count = rows_layout.sublanes(starts, ends)
+    top, height = lane[0], lane[1] / count
+    upper = top + places * height
+    lower = upper + height * (0.9 if count > 1 else 1)
+    edge = {"edgecolors": "#6b5500", "linewidths": 0.3, "zorder": 2}
+    if kind == "send":
+        axes.add_collection(PolyCollection(_boxes(starts, ends, upper, lower),
+                                           facecolors=[style.wire_colour(0.6)], **edge))
+        return
+    latency = np.minimum(group["planned_ns"].to_numpy() / NS_PER_MS, ends - starts)
+    axes.add_collection(PolyCollection(_boxes(starts, ends - latency, upper, lower),
+                                       facecolors=[style.wire_colour(0.6)], **edge))
+    axes.add_collection(PolyCollection(_boxes(ends - latency, ends, upper, lower),
+                                       facecolors=[style.wire_colour(0.3)], **edge))
+
+
+def paint_path(axes, steps, layout):
+    """Outlines the blocks of the critical path and numbers the arrivals that cross datacenters."""
+    crossing = 0
+    for step in steps:
+        start, end = step.start_ns / NS_PER_MS, step.end_ns / NS_PER_MS
+        row = layout.rows[step.rank]
+        if step.kind in BLOCK_KINDS:
+            axes.add_patch(Rectangle((start, row.top), end - start, rows_layout.ROW, fill=False,
+                                     edgecolor=style.PATH_COLOUR, linewidth=1.6, zorder=6))
+        elif step.kind == "recv":
+            crossing += step.crosses
+            _hop(axes, (start, end), (layout.rows[step.peer], row), crossing, step.crosses)
+
+
+def _hop(axes, times, rows, number, crosses):
+    sender, receiver = rows
+    down = receiver.top > sender.top
+    ys = (sender.bottom, receiver.top) if down else (sender.top, receiver.bottom)
+    axes.annotate("", (times[1], ys[1]), xytext=(times[0], ys[0]), zorder=7,
+                  arrowprops={"arrowstyle": "-|>,head_width=0.12,head_length=0.25",
+                              "color": style.PATH_COLOUR, "shrinkA": 0, "shrinkB": 0,
+                              "linewidth": 1.6 if crosses else 0.9})
+    if crosses:
+        axes.text(sum(times) / 2, sum(ys) / 2, str(number), ha="center", va="center", fontsize=6.5,
+                  fontweight="bold", color=style.PATH_COLOUR, zorder=8,
+                  bbox={"boxstyle": "circle,pad=0.18", "facecolor": "white",
+                        "edgecolor": style.PATH_COLOUR, "linewidth": 0.9})
+
+
+def paint_bubbles(axes, rows, layout, makespan_ns):
+    """Bubble ratio of each rank at the right: 1 - busy / makespan."""
+    for rank, ratio in bubble_ratios(rows, makespan_ns).items():
+        axes.annotate(f"{100 * ratio:.0f}%", (1, layout.rows[rank].top + rows_layout.ROW / 2),
+                      xycoords=("axes fraction", "data"), xytext=(6, 0),
+                      textcoords="offset points", ha="left", va="center", fontsize=7)
+    axes.annotate("bubble", (1, 1), xycoords="axes fraction", xytext=(3, 3),
+                  textcoords="offset points", ha="left", va="bottom", fontsize=7)
+
+
+def bubble_ratios(rows, makespan_ns):
+    blocks = rows[rows["kind"].isin(BLOCK_KINDS)]
+    busy = (blocks["end_ns"] - blocks["start_ns"]).groupby(blocks["rank"]).sum()
+    return (1 - busy / makespan_ns).to_dict()

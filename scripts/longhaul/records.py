@@ -1,0 +1,148 @@
+"""Records that benchmarks write (record.json), as tables."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul.errors import Failure
+
+RECORD = "record.json"
+COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
+           "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
+           "difference_percent", "check", "load_average", "command", "commit"]
+
+
+def read_record(path):
+    """A record.json, or the directory that holds one."""
+    path = Path(path)
+    path = path / RECORD if path.is_dir() else path
+    try:
+        record = json.loads(path.read_text())
+    except OSError as error:
+        raise Failure(f"no record {path} ({error.strerror}). Give a directory that a benchmark "
+                      "wrote.") from error
+    except ValueError as error:
+        raise Failure(f"{path}: not JSON ({error}). Give a record that a benchmark wrote.") from error
+    if not isinstance(record, dict):
+        raise Failure(f"{path}: not a record (no JSON object). Give one that a benchmark wrote.")
+    return record
+
+
+def is_finished(directory):
+    """Benchmarks write their record last and whole."""
+    try:
+        read_record(directory)
+    except Failure:
+        return False
+    return True
+
+
+def pipeline_table(directory):
+    """All records of bench_pipeline below `directory`: one row a schedule and point."""
+    rows = []
+    for file in sorted(Path(directory).rglob(RECORD)):
+        record = read_record(file)
+        if record.get("schedules"):
+            rows += pipeline_rows(record)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def pipeline_rows(record):
+    command = command_of(record)
+    settings = overrides_of(command)
+    common = {
+        "comm": record.get("comm") or option_of(command, "--comm") or "decoupled",
+        "scenario": scenario_of(record),
+        "latency_ratio": number(settings.get("link.latency_ratio")),
+        "transfer_ratio": number(settings.get("link.transfer_ratio")),
+        "time_scale": time_scale_of(record, settings),
+        "load_average": load_average(record),
+        "command": command,
+        "commit": record.get("git_commit", ""),
+    }
+    return [{**common, **schedule_row(entry)} for entry in record["schedules"]]
+
+
+def schedule_row(entry):
+    predicted, median = entry["predicted_ns"], entry["measured_median_ns"]
+    row = {name: entry.get(name) for name in ("schedule", "n", "check", "measured_min_ns",
+                                              "measured_p95_ns")}
+    row.update(predicted_ns=predicted, measured_median_ns=median)
+    row["difference_percent"] = round(100 * (median / predicted - 1), 3) if predicted else None
+    return row
+
+
+def command_of(record):
+    command = record.get("command_line", "")
+    return shlex.join(command) if isinstance(command, list) else str(command)
+
+
+def overrides_of(command):
+    """--set PATH=VALUE of a command line; a path set twice has its last value."""
+    words = shlex.split(command)
+    pairs = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "--set"]
+    pairs += [word[len("--set="):] for word in words if word.startswith("--set=")]
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+def option_of(command, name):
+    words = shlex.split(command)
+    for index, word in enumerate(words):
+        if word == name and index + 1 < len(words):
+            return words[index + 1]
+        if word.startswith(name + "="):
+            return word[len(name) + 1:]
+    return None
+
+
+def number(text):
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def scenario_of(record):
+    """Its name, wherever the record has it: a name, an object, or TOML text."""
+    scenario = record.get("scenario", "")
+    if isinstance(scenario, dict):
+        return str(scenario.get("name", ""))
+    match = re.search(r'^\s*name\s*=\s*"([^"]*)"', str(scenario), re.MULTILINE)
+    return match[1] if match else str(scenario)
+
+
+def time_scale_of(record, settings):
+    for found in (record.get("time_scale"), settings.get("run.time_scale")):
+        if found is not None:
+            return number(found)
+    match = re.search(r"^\s*time_scale\s*=\s*([0-9.eE+-]+)", _text_of(record), re.MULTILINE)
+    return float(match[1]) if match else 1.0
+
+
+def _text_of(record):
+    texts = [record.get("scenario"), record.get("scenario_text")]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def load_average(record):
+    """Of one minute, when the run began."""
+    environment = record.get("environment", record)
+    found = environment.get("load_average") if isinstance(environment, dict) else None
+    if isinstance(found, dict):
+        found = next(iter(found.values()), None)
+    return found[0] if isinstance(found, list) and found else found
+
+
+def link_table(record):
+    """Samples of bench_link: test (latency, bandwidth), target_ns, sample_ns, error_percent."""
+    rows = []
+    for entry in record.get("measurements", []):
+        target = entry["target_ns"]
+        rows += [{"test": entry["test"], "target_ns": target, "sample_ns": sample,
+                  "error_percent": 100 * (sample / target - 1)} for sample in entry["samples_ns"]]
+    if not rows:
+        raise Failure("the record holds no measurements of a link. Give what bench_link wrote.")
+    return pd.DataFrame(rows)

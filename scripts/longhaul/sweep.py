@@ -1,0 +1,203 @@
+"""Runs bench_pipeline over delay cells, communication arrangements and scenarios, each point in a
+directory of its own; points that are finished are not run again. Gathers DIR/sweep.csv."""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from longhaul import tools
+from longhaul.errors import RUN_FAILED, Failure
+from longhaul.records import is_finished, pipeline_table
+
+CELL_SETS = {
+    "table5": ((0, 0), (.25, .25), (.25, 2), (2, .25), (2, 2)),
+    "axes": ((0, 0), (.5, 0), (1, 0), (2, 0), (0, .5), (0, 1), (0, 2)),
+    "grid": tuple((a, b) for b in (0, .5, 1, 2) for a in (0, .5, 1, 2)),
+}
+COMMS = ("decoupled", "grouped")
+
+
+@dataclass(frozen=True)
+class Point:
+    scenario: Path
+    comm: str
+    latency_ratio: float
+    transfer_ratio: float
+
+    @property
+    def name(self):
+        return (f"{self.scenario.stem}/{self.comm}/"
+                f"latency{self.latency_ratio:g}-transfer{self.transfer_ratio:g}")
+
+
+def parse_cells(text):
+    """'axes', 'grid', 'table5', or LATENCY:TRANSFER pairs: '0:0,0.25:2'."""
+    if text in CELL_SETS:
+        return CELL_SETS[text]
+    try:
+        cells = tuple(tuple(float(part) for part in cell.split(":")) for cell in text.split(","))
+        if all(len(cell) == 2 and min(cell) >= 0 for cell in cells):
+            return cells
+    except ValueError:
+        pass
+    raise Failure(f'no cells "{text}" (neither {", ".join(CELL_SETS)} nor LATENCY:TRANSFER '
+                  "pairs). Write 0:0,0.25:2, for instance.")
+
+
+def command_for(point, directory, options):
+    """As a person would type it in the root of the checkout."""
+    overrides = [*options.set, f"link.latency_ratio={point.latency_ratio:g}",
+                 f"link.transfer_ratio={point.transfer_ratio:g}"]
+    if options.time_scale is not None:
+        overrides.append(f"run.time_scale={options.time_scale:g}")
+    command = [tools.ROOT / "scripts" / "mpi", "-n", tools.ranks_of(point.scenario, overrides),
+               tools.binary("bench_pipeline"), point.scenario, "--schedule", options.schedules,
+               "--comm", point.comm]
+    if options.iterations is not None:
+        command += ["--iterations", options.iterations]
+    for override in overrides:
+        command += ["--set", override]
+    command += ["--out", directory, *shlex.split(options.extra)]
+    return [str(word) for word in command]
+
+
+def set_aside(directory):
+    """What a killed run left stays for whoever wants to look at it."""
+    if not directory.exists():
+        return
+    for number in range(1, 1000):
+        target = directory.with_name(f"{directory.name}.unfinished-{number}")
+        if not target.exists():
+            directory.rename(target)
+            return
+    raise Failure(f"{directory}: too many unfinished runs beside it. Remove some.")
+
+
+def run_point(point, directory, options):
+    """True where the point is finished afterwards."""
+    set_aside(directory)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    log = directory.with_name(directory.name + ".log")
+    command = command_for(point, directory, options)
+    with open(log, "w", encoding="utf-8") as output:
+        output.write(shlex.join(command) + "\n")
+        output.flush()
+        done = subprocess.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT,
+                              stdin=subprocess.DEVNULL, check=False)
+    if done.returncode == 0 and is_finished(directory):
+        return True
+    tools.say(f"  failed with {done.returncode}; what it said is in {log}")
+    return False
+
+
+def run_sweep(scenarios, cells, comms, out, options):
+    """Returns the names of points that failed."""
+    out = Path(out).resolve()
+    points = [Point(scenario, comm, *cell)
+              for scenario in scenarios for cell in cells for comm in comms]
+    failed = []
+    for number, point in enumerate(points, 1):
+        directory = out / point.name
+        if is_finished(directory):
+            continue
+        tools.say(f"[{number}/{len(points)}] {point.name} (load {os.getloadavg()[0]:.2f})")
+        if options.dry_run:
+            print(shlex.join(command_for(point, directory, options)))
+            continue
+        began = time.monotonic()
+        if not run_point(point, directory, options):
+            failed.append(point.name)
+        tools.say(f"  {time.monotonic() - began:.1f} s")
+        gather(out)
+    return failed
+
+
+def gather(out):
+    """Writes DIR/sweep.csv in one step and returns its table."""
+    table = pipeline_table(out)
+    if table.empty:
+        return table
+    target = Path(out) / "sweep.csv"
+    part = target.with_suffix(".csv.part")
+    table.to_csv(part, index=False)
+    part.replace(target)
+    return table
+
+
+def add_run_arguments(parser):
+    """What a sweep and a figure that runs one have in common."""
+    parser.add_argument("--schedules", default="static", metavar="S[,S..]",
+                        help="for bench_pipeline (default: static)")
+    parser.add_argument("--iterations", type=int, metavar="N",
+                        help="measured iterations of each schedule (default: the scenario's)")
+    parser.add_argument("--time-scale", type=float, metavar="X",
+                        help="every duration is multiplied by X while it is played")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE",
+                        help="override of the scenario; may be given again")
+    parser.add_argument("--extra", default="", metavar="'OPTIONS'",
+                        help="further options for bench_pipeline, as one word")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="print the commands that would run, and run none")
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        prog="scripts/sweep", description=__doc__,
+        epilog="Points lie in DIR/SCENARIO/COMM/latencyA-transferB; what an interrupted point left "
+               "is kept as *.unfinished-N. Exit codes: 0 all finished, 2 bad input, 3 some failed.")
+    parser.add_argument("--out", required=True, metavar="DIR", help="results, and sweep.csv")
+    parser.add_argument("--scenario", action="append", default=[], metavar="FILE",
+                        help="a .toml file, or a name in benchmarks/scenarios; may be given again")
+    parser.add_argument("--cells", default="table5", metavar="CELLS",
+                        help="table5, axes, grid, or LATENCY:TRANSFER pairs (of the largest T_F): "
+                             "0:0,0.25:2 (default: table5)")
+    parser.add_argument("--comm", default="decoupled", metavar="C[,C]",
+                        help="decoupled, grouped, or both (default: decoupled)")
+    parser.add_argument("--gather", action="store_true", help="run nothing, only write sweep.csv")
+    add_run_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    comms = options.comm.split(",")
+    if unknown := [comm for comm in comms if comm not in COMMS]:
+        raise Failure(f'no arrangement "{unknown[0]}" (known: {", ".join(COMMS)}). '
+                      "Choose among them.")
+    failed = []
+    if not options.gather:
+        if not options.scenario:
+            raise Failure("no scenario given (nothing to run). Give --scenario FILE, or --gather.")
+        scenarios = [tools.scenario_file(name) for name in options.scenario]
+        failed = run_sweep(scenarios, parse_cells(options.cells), comms, options.out, options)
+    if options.dry_run:
+        return 0
+    if gather(options.out).empty:
+        raise Failure(f"no finished record in {options.out}. Run the sweep first.",
+                      RUN_FAILED if failed else 2)
+    print(Path(options.out) / "sweep.csv")
+    if failed:
+        raise Failure(f"{len(failed)} points failed: {', '.join(failed)}. Run the same command "
+                      "again to repeat them alone.", RUN_FAILED)
+    return 0
+
+
+def guarded(entry, name):
+    """Runs a command's main: a Failure is its text on stderr and its exit code."""
+    try:
+        return entry()
+    except Failure as failure:
+        tools.say(f"{name}: {failure}")
+        return failure.code
+    except KeyboardInterrupt:
+        tools.say(f"{name}: interrupted")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(main, "sweep"))

@@ -1,0 +1,123 @@
+"""Critical path, layout and colours: what a timeline is painted from."""
+
+import itertools
+import tempfile
+import unittest
+from pathlib import Path
+
+import synthetic
+from longhaul import layout, panels, style
+from longhaul.paint import bubble_ratios
+from longhaul.path import critical_path, wan_crossings
+from longhaul.trace import read_trace, select
+
+
+def rows_of(orders, durations, latency, transfer, name="1f1b"):
+    timeline = synthetic.Timeline().play(name, orders, durations, latency, transfer)
+    with tempfile.TemporaryDirectory() as directory:
+        trace = read_trace(synthetic.write(Path(directory) / "t.h5", timeline))
+    return select(trace.predicted, name)
+
+
+UNIT = {"F": 100, "B": 200, "D": 100, "W": 100}
+
+
+class CriticalPath(unittest.TestCase):
+    def test_figure_6_of_crosspipe(self):
+        """1F1B, P=4, M=8, 2 datacenters: 8 crossings; 4900 at a latency of 2 F."""
+        rows = rows_of(synthetic.one_f_one_b(4, 8), UNIT, 200, 0)
+        steps = critical_path(rows)
+        self.assertEqual(panels.makespan(rows), 4900)
+        self.assertEqual(wan_crossings(steps), 8)
+        self.assertEqual(steps[0].start_ns, 0)
+        self.assertEqual(steps[-1].end_ns, 4900)
+
+    def test_steps_follow_without_a_gap(self):
+        steps = critical_path(rows_of(synthetic.zb_h1(4, 8), UNIT, 150, 30))
+        blocks = [step for step in steps if step.kind != "send"]
+        for before, after in itertools.pairwise(blocks):
+            self.assertEqual(before.end_ns, after.start_ns, (before, after))
+
+    def test_no_delay_no_datacenters_to_cross(self):
+        rows = rows_of(synthetic.one_f_one_b(4, 8), UNIT, 0, 0)
+        self.assertEqual(panels.makespan(rows), 3300)
+        rows["datacenter"] = "west"
+        self.assertEqual(wan_crossings(critical_path(rows)), 0)
+
+    def test_empty(self):
+        rows = rows_of(synthetic.one_f_one_b(2, 2), UNIT, 0, 0)
+        self.assertEqual(critical_path(rows.iloc[:0]), [])
+
+
+class Layout(unittest.TestCase):
+    def test_a_band_a_datacenter_and_a_row_a_rank(self):
+        laid = layout.arrange(rows_of(synthetic.one_f_one_b(4, 8), UNIT, 100, 10))
+        self.assertEqual([band.datacenter for band in laid.bands], ["west", "east"])
+        self.assertEqual([row.label for row in laid.rows.values()], ["0", "1", "2", "3"])
+        self.assertEqual(set(laid.rows[1].lanes), {("send", 2), ("recv", 2)})
+        self.assertEqual(set(laid.rows[2].lanes), {("send", 1), ("recv", 1)})
+        self.assertFalse(laid.rows[0].lanes)
+
+    def test_rows_and_lanes_do_not_overlap(self):
+        laid = layout.arrange(rows_of(synthetic.interleaved(8, 16), UNIT, 300, 20))
+        edges = sorted(edge for row in laid.rows.values()
+                       for edge in [(row.top, row.bottom), *((top, top + height) for top, height
+                                                             in row.lanes.values())])
+        for (_, bottom), (top, _) in itertools.pairwise(edges):
+            self.assertLessEqual(bottom, top + 1e-9)
+        self.assertLessEqual(edges[-1][1], laid.height)
+
+    def test_both_ends_of_a_message_face_each_other(self):
+        laid = layout.arrange(rows_of(synthetic.one_f_one_b(4, 8), UNIT, 100, 10))
+        self.assertGreater(laid.rows[1].lanes["send", 2][0], laid.rows[1].top)
+        self.assertLess(laid.rows[2].lanes["recv", 1][0], laid.rows[2].top)
+
+    def test_no_lanes_without_delay(self):
+        laid = layout.arrange(rows_of(synthetic.one_f_one_b(4, 8), UNIT, 0, 0))
+        self.assertFalse(any(row.lanes for row in laid.rows.values()))
+
+    def test_sublanes(self):
+        places, count = layout.sublanes([0, 5, 10, 12], [10, 15, 20, 22])
+        self.assertEqual(list(places), [0, 1, 0, 2])
+        self.assertEqual(count, 3)
+        _, count = layout.sublanes(list(range(20)), [100] * 20)
+        self.assertEqual(count, layout.MAX_SUBLANES)
+
+    def test_local_chunks(self):
+        rows = rows_of(synthetic.interleaved(2, 4), UNIT, 0, 0)
+        local = layout.local_chunks(rows)
+        for chunk, expected in ((0, 0), (1, 0), (2, 1), (3, 1)):
+            blocks = ((rows["chunk"] == chunk) & rows["kind"].isin(("F", "B"))).to_numpy()
+            self.assertEqual(set(local[blocks]), {expected}, chunk)
+
+    def test_bubble_ratio(self):
+        rows = rows_of(synthetic.one_f_one_b(4, 8), UNIT, 0, 0)
+        ratios = bubble_ratios(rows, 3300)
+        self.assertEqual(len(ratios), 4)
+        for ratio in ratios.values():
+            self.assertAlmostEqual(ratio, 1 - 2400 / 3300)
+
+
+class Colours(unittest.TestCase):
+    def test_kinds_and_chunks_differ_in_grey(self):
+        shades = sorted(style.luminance(style.block_colour(kind, chunk))
+                        for kind in "FDW" for chunk in (0, 1))
+        for darker, lighter in itertools.pairwise(shades):
+            self.assertGreaterEqual(lighter - darker, 18)
+
+    def test_schedules_differ_in_grey(self):
+        shades = sorted(style.luminance(style.rgb([int(colour[i:i + 2], 16) for i in (1, 3, 5)]))
+                        for colour in style.SCHEDULE_COLOURS.values())
+        for darker, lighter in itertools.pairwise(shades):
+            self.assertGreaterEqual(lighter - darker, 25)
+
+    def test_labels_are_readable(self):
+        for kind in style.BLOCK_COLOURS:
+            for chunk in (0, 1):
+                background = style.block_colour(kind, chunk)
+                text = 255 if style.text_colour(background) == "white" else 0
+                self.assertGreater(abs(style.luminance(background) - text), 120, (kind, chunk))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""Reading traces."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+import synthetic
+from longhaul.errors import Failure
+from longhaul.trace import COLUMNS, read_trace, select
+
+
+class ReadTrace(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+        self.file = self.directory / "trace.h5"
+
+    def write(self):
+        """One forward on rank 0, its message to rank 1 in the other datacenter: 7 + 5 ns."""
+        timeline = synthetic.Timeline()
+        timeline.tables.update(schedules=["gpipe"], lanes=["compute", "send>1", "recv<0"],
+                               resources=["link 0>1"])
+        #        schedule iter op rank replica device dc lane resource kind chunk mb part parts peer
+        timeline.rows = [
+            (0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 3, 0, 1, -1, 64, 10, 0, 0, 10, -1, 0),
+            (0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 0, 3, 0, 1, 1, 32, 7, 10, 10, 17, 0, 1),
+            (0, 0, 2, 1, 0, 1, 1, 2, 0, 6, 0, 3, 0, 1, 0, 32, 5, 10, 10, 22, 1, 4)]
+        return synthetic.write(self.file, timeline, time_scale=0.5)
+
+    def test_values_and_names(self):
+        trace = read_trace(self.write())
+        rows = select(trace.predicted, "gpipe")
+        self.assertEqual(list(rows.columns), list(COLUMNS))
+        self.assertEqual(list(rows["kind"]), ["F", "send", "recv"])
+        self.assertEqual(list(rows["bound_kind"]), ["start", "dependency", "rendezvous"])
+        self.assertEqual(list(rows["datacenter"]), ["west", "west", "east"])
+        self.assertEqual(list(rows["lane"]), ["compute", "send>1", "recv<0"])
+        self.assertTrue(np.isnan(rows["resource"].astype(object)[0]))
+        self.assertEqual(rows["resource"][1], "link 0>1")
+        self.assertEqual(list(rows["end_ns"]), [10, 17, 22])
+        self.assertEqual(trace.schedules, ["gpipe"])
+        self.assertEqual(trace.time_scale, 0.5)
+        self.assertTrue(trace.measured.empty)
+
+    def test_directory_with_one_trace(self):
+        self.write()
+        self.assertEqual(len(read_trace(self.directory).predicted), 3)
+
+    def test_directory_with_several_traces(self):
+        self.write().rename(self.directory / "a.h5")
+        self.write().rename(self.directory / "b.h5")
+        with self.assertRaisesRegex(Failure, "several traces.*a.h5, b.h5"):
+            read_trace(self.directory)
+
+    def test_select_one_iteration(self):
+        timeline = synthetic.Timeline()
+        for iteration in range(3):
+            timeline.play("1f1b", synthetic.one_f_one_b(2, 2), {"F": 10, "B": 20}, 5, 0, iteration)
+        trace = read_trace(synthetic.write(self.file, synthetic.Timeline(), timeline))
+        rows = select(trace.measured, "1f1b", 2)
+        self.assertEqual(set(rows["iteration"]), {2})
+        self.assertEqual(len(rows), len(trace.measured) // 3)
+        self.assertTrue(rows["op"].is_monotonic_increasing)
+
+    def refuses(self, pattern):
+        with self.assertRaisesRegex(Failure, pattern) as caught:
+            read_trace(self.file)
+        self.assertEqual(caught.exception.code, 2)
+
+    def test_refuses_what_is_no_trace(self):
+        self.refuses("no such file")
+        self.file.write_bytes(b"garbage" * 100)
+        self.refuses("not an HDF5 file")
+
+    def test_refuses_another_schema(self):
+        self.write()
+        with h5py.File(self.file, "a") as file:
+            file.attrs["schema_version"] = 99
+        self.refuses("schema_version is 99")
+
+    def test_refuses_a_missing_column(self):
+        self.write()
+        with h5py.File(self.file, "a") as file:
+            del file["predicted/end_ns"]
+        self.refuses("predicted has no column end_ns")
+
+    def test_refuses_a_position_outside_its_table(self):
+        self.write()
+        with h5py.File(self.file, "a") as file:
+            file["predicted/datacenter"][2] = 7
+        self.refuses("column datacenter names entry 7 of a table of 2")
+
+
+if __name__ == "__main__":
+    unittest.main()
