@@ -20,9 +20,28 @@ struct MemoryEffect {
 [[nodiscard]] MemoryEffect memory_effect(const Schedule& schedule, const Scenario& scenario,
                                          int device, const Block& block);
 
+/// The same for many blocks: sizes are looked up once per chunk. A chunk with an R anywhere is
+/// recomputed; the input that it keeps meanwhile is as large as the message that brought it (chunk
+/// 0: as its own message), and at most its activation.
+class ActivationModel {
+public:
+  ActivationModel(const Schedule& schedule, const Scenario& scenario);
+  [[nodiscard]] MemoryEffect effect(const Block& block) const;
+
+private:
+  struct Chunk {
+    Bytes whole;  ///< the chunk's activation
+    Bytes kept;   ///< what F takes of it; R takes the rest
+  };
+  std::vector<Chunk> chunks_;
+};
+
 /// Peak activation memory of each row. Exact for any timing, since one device is one sequence.
 [[nodiscard]] std::vector<Bytes> peak_activation(const Schedule& schedule,
                                                  const Scenario& scenario);
+/// The scenario's activation budget, plus what v chunks a device may add by rounding: the remainder
+/// of a division by v, up to v - 1 bytes, lies on one chunk of each device.
+[[nodiscard]] Bytes allowed_activation(const Schedule& schedule, const Scenario& scenario);
 /// Devices (of any replica) whose peak exceeds the scenario's activation budget, ascending.
 [[nodiscard]] std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario);
 
@@ -38,7 +57,8 @@ struct DeviceMemory {
 };
 /// Will it fit, before anything runs. bf16 weights and gradients; fp32 master weights and two
 /// moments (6 times the weights), divided over the replicas by ZeRO-1; one send and one receive
-/// buffer of a message per neighbour and direction. `[memory] static` replaces the first three.
+/// buffer of a message per neighbour and direction (of activations, of gradients). `[memory]
+/// static` replaces the first three and is shown as weights.
 [[nodiscard]] std::vector<DeviceMemory> device_memory(const Schedule& schedule,
                                                       const Scenario& scenario);
 

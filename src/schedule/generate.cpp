@@ -1,0 +1,138 @@
+#include "schedule/generate.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "schedule/generators/registry.hpp"
+
+namespace longhaul {
+namespace {
+
+/// More blocks than this are a slip of the keyboard: 3 GiB of schedule, and ids of ops are 32 bits.
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 28;
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> names{"static"};
+  for (const Generator& generator : generators()) names.emplace_back(generator.name);
+  return names;
+}
+
+void check_counts(const Parallel& parallel) {
+  const auto at_least_one = [](const char* what, int count) {
+    if (count >= 1) return;
+    fail("A schedule cannot have {} {} (at least 1 is needed). Set parallel.{}.", count, what,
+         what);
+  };
+  at_least_one("stages", parallel.stages);
+  at_least_one("microbatches", parallel.microbatches);
+  at_least_one("replicas", parallel.replicas);
+  at_least_one("chunks", parallel.chunks);
+}
+
+int chunks_per_device(Placement placement, const Parallel& parallel) {
+  switch (placement) {
+    case Placement::unidirectional: return 1;
+    case Placement::loop: return parallel.chunks;
+    case Placement::wave: return 2;
+  }
+  return 1;
+}
+
+int device_of(int chunk, int devices, Placement placement) {
+  if (placement == Placement::wave) return std::min(chunk, 2 * devices - 1 - chunk);
+  return chunk % devices;
+}
+
+/// Everything but the blocks.
+Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
+  const Parallel& parallel = scenario.parallel;
+  const int chunks = chunks_per_device(generator.placement, parallel);
+  const int kinds = (generator.backward == Backward::split ? 3 : 2) + scenario.memory.recompute;
+  // Limits chunks * stages first: the product of all three factors may overflow.
+  const std::int64_t cells = std::int64_t{chunks} * parallel.stages;
+  const std::int64_t most_microbatches = kMostBlocks / kinds / std::min(cells, kMostBlocks);
+  if (cells > kMostBlocks || parallel.microbatches > most_microbatches) {
+    fail(
+        "{} for {} stages, {} chunks a stage and {} microbatches has more than {} blocks (too many "
+        "to hold). Lower parallel.microbatches to {} or less.",
+        generator.name, parallel.stages, chunks, parallel.microbatches, kMostBlocks,
+        most_microbatches);
+  }
+  Schedule schedule;
+  schedule.name = generator.name;
+  schedule.devices = parallel.stages;
+  schedule.chunks = chunks * parallel.stages;
+  schedule.microbatches = parallel.microbatches;
+  schedule.replicas = parallel.replicas;
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    schedule.device_of_chunk.push_back(device_of(chunk, schedule.devices, generator.placement));
+  }
+  schedule.rows.resize(static_cast<std::size_t>(schedule.devices));
+  for (std::vector<Block>& row : schedule.rows) {
+    row.reserve(static_cast<std::size_t>(kinds * chunks) *
+                static_cast<std::size_t>(schedule.microbatches));
+  }
+  return schedule;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+void append(std::vector<std::string>& names, std::string_view name) {
+  if (std::ranges::find(names, name) != names.end()) {
+    fail("Schedule \"{}\" is named twice (a report has one line for each). Leave one out.", name);
+  }
+  names.emplace_back(name);
+}
+
+}  // namespace
+
+std::span<const std::string> static_schedule_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const Generator& generator : generators()) {
+      if (generator.knowledge == Knowledge::counts) names.emplace_back(generator.name);
+    }
+    return names;
+  }();
+  return kNames;
+}
+
+Schedule generate(std::string_view name, const Scenario& scenario) {
+  const Generator* generator = find_generator(name);
+  if (generator == nullptr) {
+    fail("There is no schedule \"{}\". {}", name, suggestion(name, known_names()));
+  }
+  check_counts(scenario.parallel);
+  Schedule schedule = empty_schedule(*generator, scenario);
+  generator->fill(scenario, schedule);
+  return schedule;
+}
+
+std::vector<std::string> expand_schedule_names(std::string_view list) {
+  std::vector<std::string> names;
+  for (std::string_view rest = list;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view name = trimmed(rest.substr(0, comma));
+    if (name.empty()) {
+      fail("The list of schedules \"{}\" has an empty name. Known: {}, or a file.csv.", list,
+           fmt::join(known_names(), ", "));
+    }
+    if (name == "static") {
+      for (const std::string& each : static_schedule_names()) append(names, each);
+    } else if (name.ends_with(".csv") || find_generator(name) != nullptr) {
+      append(names, name);
+    } else {
+      fail("There is no schedule \"{}\". {}", name, suggestion(name, known_names()));
+    }
+    if (comma == std::string_view::npos) return names;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace longhaul

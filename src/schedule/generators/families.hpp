@@ -1,0 +1,16 @@
+#pragma once
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+/// The fill functions of the registry's table, one file each.
+namespace longhaul::families {
+
+void fill_gpipe(const Scenario& scenario, Schedule& schedule);
+void fill_1f1b(const Scenario& scenario, Schedule& schedule);
+void fill_interleaved_1f1b(const Scenario& scenario, Schedule& schedule);
+void fill_zb_h1(const Scenario& scenario, Schedule& schedule);
+void fill_zb_h2(const Scenario& scenario, Schedule& schedule);
+void fill_zbv(const Scenario& scenario, Schedule& schedule);
+
+}  // namespace longhaul::families

@@ -1,0 +1,37 @@
+#include "schedule/generators/registry.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "schedule/generators/families.hpp"
+
+namespace longhaul {
+namespace {
+
+using namespace families;
+
+constexpr std::array kGenerators{
+    Generator{"gpipe", "all forwards, then all backwards", Placement::unidirectional,
+              Backward::whole, Knowledge::counts, fill_gpipe},
+    Generator{"1f1b", "one forward, one backward in turn after a short warm-up",
+              Placement::unidirectional, Backward::whole, Knowledge::counts, fill_1f1b},
+    Generator{"interleaved-1f1b", "1F1B over several chunks a device, placed round robin",
+              Placement::loop, Backward::whole, Knowledge::counts, fill_interleaved_1f1b},
+    Generator{"zb-h1", "zero bubble with the memory of 1F1B: W fills the gaps",
+              Placement::unidirectional, Backward::split, Knowledge::counts, fill_zb_h1},
+    Generator{"zb-h2", "zero bubble on device span with twice the memory",
+              Placement::unidirectional, Backward::split, Knowledge::counts, fill_zb_h2},
+    Generator{"zbv", "zero bubble on device span with two chunks a device in a V", Placement::wave,
+              Backward::split, Knowledge::counts, fill_zbv},
+};
+
+}  // namespace
+
+std::span<const Generator> generators() { return kGenerators; }
+
+const Generator* find_generator(std::string_view name) {
+  const auto found = std::ranges::find(kGenerators, name, &Generator::name);
+  return found == kGenerators.end() ? nullptr : &*found;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// Where chunks lie: UD has one per device; a loop puts chunk c on device c mod P; a wave folds
+/// 2P chunks into a V, so that device r holds chunks r and 2P-1-r.
+enum class Placement { unidirectional, loop, wave };
+
+/// How a schedule runs the backward pass: as one B, or as D and W.
+enum class Backward { whole, split };
+
+/// What a schedule's order depends on: counts alone, or times and links of the scenario as well.
+enum class Knowledge { counts, times };
+
+/// One kind of schedule that generate() can make. To add one: a file beside this one, a line in
+/// the table of registry.cpp.
+struct Generator {
+  std::string_view name;
+  std::string_view summary;  ///< one line, for lists
+  Placement placement = Placement::unidirectional;
+  Backward backward = Backward::whole;
+  Knowledge knowledge = Knowledge::counts;
+  /// Fills the rows (one per device, empty and reserved) of a schedule that is complete otherwise,
+  /// and its link orders where the generator decides them. Throws Error where it is not defined.
+  void (*fill)(const Scenario& scenario, Schedule& schedule) = nullptr;
+};
+
+/// All generators, in the order of a report, static ones first.
+[[nodiscard]] std::span<const Generator> generators();
+/// nullptr where there is none of that name.
+[[nodiscard]] const Generator* find_generator(std::string_view name);
+
+}  // namespace longhaul

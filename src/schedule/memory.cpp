@@ -1,0 +1,211 @@
+#include "schedule/memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+void assert_shape(const Schedule& schedule, const Scenario& scenario) {
+  const std::size_t devices = at(schedule.devices);
+  LONGHAUL_ASSERT(scenario.costs.activation.size() == devices &&
+                      scenario.costs.message.size() == devices &&
+                      schedule.device_of_chunk.size() == at(schedule.chunks),
+                  "schedule {} of {} devices, scenario {} of {} stages", schedule.name, devices,
+                  scenario.name, scenario.costs.activation.size());
+}
+
+bool has_recompute(const Schedule& schedule, int chunk) {
+  const int device = schedule.device_of_chunk[at(chunk)];
+  const auto recomputes = [chunk](const Block& block) {
+    return block.kind == BlockKind::R && block.chunk == chunk;
+  };
+  for (std::size_t row = at(device); row < schedule.rows.size(); row += at(schedule.devices)) {
+    if (std::ranges::any_of(schedule.rows[row], recomputes)) return true;
+  }
+  return false;
+}
+
+std::vector<bool> recomputed_chunks(const Schedule& schedule) {
+  std::vector<bool> recomputed(at(schedule.chunks));
+  for (const auto& row : schedule.rows) {
+    for (const Block& block : row) {
+      if (block.kind == BlockKind::R) recomputed[at(block.chunk)] = true;
+    }
+  }
+  return recomputed;
+}
+
+Bytes input_size(const Schedule& schedule, const Scenario& scenario, int chunk) {
+  const int sender = schedule.device_of_chunk[at(std::max(chunk - 1, 0))];
+  return scenario.costs.message[at(sender)];
+}
+
+/// `whole`: the chunk's activation; `kept`: what F takes of it.
+MemoryEffect effect_of(const Block& block, Bytes whole, Bytes kept) {
+  const bool first = block.part == 0;
+  const bool last = block.part + 1 == block.parts;
+  const Bytes none;
+  switch (block.kind) {
+    case BlockKind::F: return {first ? kept : none, none};
+    case BlockKind::R: return {first ? whole - kept : none, none};
+    case BlockKind::B: return {none, last ? -whole : none};
+    case BlockKind::D: return {none, last ? -(whole / 2) : none};
+    case BlockKind::W: return {none, last ? whole / 2 - whole : none};
+  }
+  return {};
+}
+
+Bytes peak_of(std::span<const Block> row, const ActivationModel& model) {
+  Bytes held;
+  Bytes peak;
+  for (const Block& block : row) {
+    const MemoryEffect effect = model.effect(block);
+    held += effect.at_start;
+    peak = std::max(peak, held);
+    held += effect.at_end;
+  }
+  return peak;
+}
+
+/// One buffer for each way in which messages of one kind pass between two devices, the largest of
+/// that way: what a device sends to and receives from each neighbour.
+std::vector<Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
+  struct Way {
+    int from;
+    int to;
+    bool gradients;
+    Bytes size;
+  };
+  std::vector<Way> ways;
+  const auto add = [&ways](int from, int to, bool gradients, Bytes size) {
+    const auto same = std::ranges::find_if(ways, [&](const Way& way) {
+      return way.from == from && way.to == to && way.gradients == gradients;
+    });
+    if (same == ways.end()) {
+      ways.push_back({from, to, gradients, size});
+    } else {
+      same->size = std::max(same->size, size);
+    }
+  };
+  for (int chunk = 0; chunk + 1 < schedule.chunks; ++chunk) {
+    const int from = schedule.device_of_chunk[at(chunk)];
+    const int to = schedule.device_of_chunk[at(chunk + 1)];
+    if (from == to) continue;
+    add(from, to, false, scenario.costs.message[at(from)]);
+    add(to, from, true, scenario.costs.message[at(from)]);
+  }
+  std::vector<Bytes> of_device(at(schedule.devices));
+  for (const Way& way : ways) {
+    of_device[at(way.from)] += way.size;
+    of_device[at(way.to)] += way.size;
+  }
+  return of_device;
+}
+
+template <typename Value>
+std::optional<Value> entry(const std::vector<std::optional<Value>>& values, int device) {
+  return at(device) < values.size() ? values[at(device)] : std::nullopt;
+}
+
+/// Weights, gradients and optimizer state.
+void add_static_memory(DeviceMemory& memory, const Scenario& scenario) {
+  if (const auto given = entry(scenario.memory.fixed, memory.device)) {
+    memory.weights = *given;
+    return;
+  }
+  // bf16 weights of 2 bytes; fp32 master weights and two moments are 12, 6 times as much.
+  constexpr std::int64_t kOptimizerOverWeights = 6;
+  const Parallel& parallel = scenario.parallel;
+  const int shards = parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas : 1;
+  memory.weights = scenario.costs.weights[at(memory.device)];
+  memory.gradients = memory.weights;
+  memory.optimizer = (memory.weights * kOptimizerOverWeights + Bytes{shards - 1}) / shards;
+}
+
+}  // namespace
+
+ActivationModel::ActivationModel(const Schedule& schedule, const Scenario& scenario) {
+  assert_shape(schedule, scenario);
+  const std::vector<bool> recomputed = recomputed_chunks(schedule);
+  chunks_.resize(at(schedule.chunks));
+  std::vector<int> chunks(at(schedule.devices));
+  for (const int device : schedule.device_of_chunk) ++chunks[at(device)];
+  std::vector<int> local(at(schedule.devices));
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    const std::size_t device = at(schedule.device_of_chunk[at(chunk)]);
+    const Bytes whole = share(scenario.costs.activation[device], chunks[device], local[device]++);
+    const Bytes input = input_size(schedule, scenario, chunk);
+    chunks_[at(chunk)] = {whole, recomputed[at(chunk)] ? std::min(input, whole) : whole};
+  }
+}
+
+MemoryEffect ActivationModel::effect(const Block& block) const {
+  const Chunk& chunk = chunks_[at(block.chunk)];
+  return effect_of(block, chunk.whole, chunk.kept);
+}
+
+MemoryEffect memory_effect(const Schedule& schedule, const Scenario& scenario, int device,
+                           const Block& block) {
+  assert_shape(schedule, scenario);
+  const std::vector<int> mine = chunks_on(schedule, device);
+  const auto found = std::ranges::find(mine, block.chunk);
+  LONGHAUL_ASSERT(found != mine.end(), "{} is not on device {}", to_text(block), device);
+  const Bytes whole = share(scenario.costs.activation[at(device)], static_cast<int>(mine.size()),
+                            static_cast<int>(found - mine.begin()));
+  const bool recomputed = has_recompute(schedule, block.chunk);
+  const Bytes input = input_size(schedule, scenario, block.chunk);
+  return effect_of(block, whole, recomputed ? std::min(input, whole) : whole);
+}
+
+std::vector<Bytes> peak_activation(const Schedule& schedule, const Scenario& scenario) {
+  const ActivationModel model{schedule, scenario};
+  std::vector<Bytes> peaks;
+  for (const auto& row : schedule.rows) peaks.push_back(peak_of(row, model));
+  return peaks;
+}
+
+Bytes allowed_activation(const Schedule& schedule, const Scenario& scenario) {
+  const std::int64_t chunks = schedule.chunks / schedule.devices;
+  const std::int64_t held = std::min(schedule.devices, schedule.microbatches) *
+                            std::llround(std::ceil(scenario.memory.budget));
+  return scenario.activation_budget() + Bytes{chunks * (chunks - 1) * held};
+}
+
+std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario) {
+  const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
+  const Bytes allowed = allowed_activation(schedule, scenario);
+  std::vector<int> over;
+  for (int device = 0; device < schedule.devices; ++device) {
+    for (std::size_t row = at(device); row < peaks.size(); row += at(schedule.devices)) {
+      if (peaks[row] <= allowed) continue;
+      over.push_back(device);
+      break;
+    }
+  }
+  return over;
+}
+
+std::vector<DeviceMemory> device_memory(const Schedule& schedule, const Scenario& scenario) {
+  const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
+  const std::vector<Bytes> of_messages = buffers(schedule, scenario);
+  std::vector<DeviceMemory> memories;
+  for (int device = 0; device < schedule.devices; ++device) {
+    DeviceMemory memory;
+    memory.device = device;
+    memory.buffers = of_messages[at(device)];
+    add_static_memory(memory, scenario);
+    for (std::size_t row = at(device); row < peaks.size(); row += at(schedule.devices)) {
+      memory.activations = std::max(memory.activations, peaks[row]);
+    }
+    memory.capacity = entry(scenario.memory.capacity, device);
+    memories.push_back(memory);
+  }
+  return memories;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul::test {
+
+/// What the tables of published values give for a schedule.
+struct Evaluation {
+  Duration makespan{};
+  Duration device_span{};  ///< largest over devices, first F to last block
+};
+
+/// Earliest-start evaluation with latencies and no transfer times, written apart from the
+/// simulator so that neither can cover for the other: every block starts at the end of the block
+/// before it or at the arrival of its input. For schedules whose blocks are whole. nullopt where
+/// the schedule deadlocks.
+class Evaluator {
+public:
+  Evaluator(const Schedule& schedule, const Scenario& scenario)
+      : schedule_{schedule}, scenario_{scenario}, devices_(schedule.rows.size()) {}
+
+  [[nodiscard]] std::optional<Evaluation> run() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (int device = 0; device < schedule_.devices; ++device) progress |= advance(device);
+    }
+    Evaluation result;
+    for (int device = 0; device < schedule_.devices; ++device) {
+      const Device& state = devices_[static_cast<std::size_t>(device)];
+      if (state.next != schedule_.row(0, device).size()) return std::nullopt;
+      result.makespan = std::max(result.makespan, state.free_at);
+      result.device_span = std::max(result.device_span, state.free_at - state.first_start);
+    }
+    return result;
+  }
+
+private:
+  struct Device {
+    std::size_t next = 0;
+    Duration free_at{};
+    Duration first_start{};
+  };
+  using Key = std::tuple<bool, int, int>;  ///< backward?, chunk, microbatch
+
+  [[nodiscard]] int device_of(int chunk) const {
+    return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)];
+  }
+
+  /// The block whose output `block` waits for, if any.
+  [[nodiscard]] std::optional<Key> input_of(const Block& block) const {
+    if (block.kind == BlockKind::F) {
+      if (block.chunk == 0) return std::nullopt;
+      return Key{false, block.chunk - 1, block.microbatch};
+    }
+    if (!is_backward(block.kind)) return std::nullopt;
+    if (block.chunk == schedule_.chunks - 1) return Key{false, block.chunk, block.microbatch};
+    return Key{true, block.chunk + 1, block.microbatch};
+  }
+
+  [[nodiscard]] Duration latency(int from, int to) const {
+    const Link* link = scenario_.link(scenario_.placement[static_cast<std::size_t>(from)],
+                                      scenario_.placement[static_cast<std::size_t>(to)]);
+    return link == nullptr ? Duration::zero() : link->latency;
+  }
+
+  [[nodiscard]] Duration length(const Block& block, int device) const {
+    const auto of = [&](const std::vector<Duration>& costs) {
+      const int share = schedule_.chunks / schedule_.devices;
+      return costs[static_cast<std::size_t>(device)] / share;
+    };
+    switch (block.kind) {
+      case BlockKind::F: return of(scenario_.costs.forward);
+      case BlockKind::B: return of(scenario_.costs.backward);
+      case BlockKind::D: return of(scenario_.costs.dgrad);
+      case BlockKind::W: return of(scenario_.costs.wgrad);
+      case BlockKind::R: return of(scenario_.costs.recompute);
+    }
+    return {};
+  }
+
+  bool advance(int device) {
+    Device& state = devices_[static_cast<std::size_t>(device)];
+    const auto row = schedule_.row(0, device);
+    const std::size_t before = state.next;
+    for (; state.next < row.size(); ++state.next) {
+      const Block& block = row[state.next];
+      Duration start = state.free_at;
+      if (const auto input = input_of(block)) {
+        const auto done = end_.find(*input);
+        if (done == end_.end()) break;
+        const int from = device_of(std::get<1>(*input));
+        start = std::max(start, done->second + latency(from, device));
+      }
+      if (state.next == 0) state.first_start = start;
+      state.free_at = start + length(block, device);
+      if (block.kind == BlockKind::F || is_backward(block.kind)) {
+        end_[{block.kind != BlockKind::F, block.chunk, block.microbatch}] = state.free_at;
+      }
+    }
+    return state.next != before;
+  }
+
+  const Schedule& schedule_;
+  const Scenario& scenario_;
+  std::vector<Device> devices_;
+  std::map<Key, Duration> end_;
+};
+
+[[nodiscard]] inline std::optional<Evaluation> evaluate(const Schedule& schedule,
+                                                        const Scenario& scenario) {
+  return Evaluator{schedule, scenario}.run();
+}
+
+}  // namespace longhaul::test
