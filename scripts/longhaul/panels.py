@@ -14,7 +14,7 @@ from longhaul.path import critical_path
 from longhaul.trace import BLOCK_KINDS, COLLECTIVE_KINDS
 
 LEFT, RIGHT, TITLE, GAP = 0.75, 0.5, 0.26, 0.36  # inches
-TIME_AXIS, LEGEND_ROW, LEGEND_COLUMN = 0.55, 0.20, 1.95
+TIME_AXIS, LEGEND_ROW = 0.55, 0.20
 NARROWEST, WIDEST = 9.5, 24.0
 POINTS = 72
 
@@ -49,8 +49,8 @@ def draw_stack(panels, title, time_scale=1.0, shared_lanes=True):
     row_inches = 0.27 if max(len(layout.rows) for layout in layouts) <= 8 else 0.21
     heights = [layout.height * row_inches for layout in layouts]
     handles = legend_handles(panels)
-    columns = max(1, min(len(handles), int((LEFT + width + RIGHT) / LEGEND_COLUMN)))
-    bottom = TIME_AXIS + LEGEND_ROW * -(-len(handles) // columns)
+    columns, legend_rows = style.legend_grid(len(handles), LEFT + width + RIGHT)
+    bottom = TIME_AXIS + LEGEND_ROW * legend_rows
     total = TITLE + sum(heights) + GAP * len(panels) + bottom
     all_width = LEFT + width + RIGHT
     figure = plt.figure(figsize=(all_width, total))

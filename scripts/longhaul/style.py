@@ -29,6 +29,7 @@ SCHEDULE_NAMES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved-1f1b": "Interle
 # Ordered dark to light, steps of 30 and more in luminance.
 SCHEDULE_COLOURS = {"gpipe": "#1f1f1f", "1f1b": "#0b5394", "interleaved-1f1b": "#c9561a",
                     "zb-h1": "#3fa7d6", "zb-h2": "#9fcf8f", "zbv": "#f0e442"}
+LEGEND_COLUMN = 1.9  # inches that an entry needs
 OTHER_COLOUR = "#b08fc7"
 
 
@@ -59,6 +60,12 @@ def luminance(colour):
 
 def text_colour(background):
     return "white" if luminance(background) < 125 else "black"
+
+
+def legend_grid(entries, width_inches):
+    """Columns and rows of a legend below a figure, the rows evenly filled."""
+    rows = -(-entries // max(1, int(width_inches / LEGEND_COLUMN)))
+    return -(-entries // rows), rows
 
 
 def apply():

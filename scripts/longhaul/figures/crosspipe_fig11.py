@@ -1,6 +1,7 @@
 """CrossPipe figure 11, its static schedules: iteration time at each delay, measured against the
 model, in both communication arrangements."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def read_results(results):
 def draw_table(table):
     """`table`: read_results'; times in seconds of the scenario, not as played."""
     plt = style.apply()
-    scenarios = list(dict.fromkeys(table["scenario"]))
+    scenarios = sorted(set(table["scenario"]), key=natural)
     cells = max(table[table["scenario"] == name].groupby(["latency_ratio",
                                                           "transfer_ratio"]).ngroups
                 for name in scenarios)
@@ -84,8 +85,13 @@ def draw_table(table):
     figure.suptitle("Iteration time of static schedules across datacenters", fontweight="bold",
                     x=0.62 / width, ha="left", y=1 - 0.08 / height, va="top", fontsize=11)
     figure.legend(handles=handles, loc="lower center", frameon=False, bbox_to_anchor=(0.5, 0),
-                  ncols=min(len(handles), int(width / 1.55)))
+                  ncols=style.legend_grid(len(handles), width)[0])
     return Drawn(NAME, figure, table)
+
+
+def natural(name):
+    """m8 before m70."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def cell_order(table):

@@ -43,7 +43,7 @@ def draw_table(table):
     for panel, (test, colour, title) in zip(axes[0], tests):
         _violins(panel, table[table["test"] == test], colour, title)
     figure.subplots_adjust(left=0.075, right=0.985, top=0.80, bottom=0.15, wspace=0.2)
-    figure.suptitle("Emulated link against its target: relative error (white: median)", x=0.075,
+    figure.suptitle("Emulated link against its target: relative error (dot and number: median)", x=0.075,
                     ha="left", y=0.965, fontsize=11, fontweight="bold")
     return Drawn(NAME, figure, table)
 
