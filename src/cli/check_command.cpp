@@ -1,0 +1,64 @@
+#include <filesystem>
+
+#include "base/version.hpp"
+#include "cli/check.hpp"
+#include "cli/commands.hpp"
+#include "cli/evaluate.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+Finding check_file(const std::string& file, const Options& options) {
+  std::error_code ignored;
+  const std::filesystem::path path{file};
+  if (!std::filesystem::exists(path, ignored))
+    fail("{}: cannot be read (there is no such file). Check the path.", file);
+  if (std::filesystem::is_directory(path, ignored)) return check_trace(file);
+  if (path.extension() == ".toml") return check_scenario(file, options);
+  if (path.extension() == ".csv") return check_schedule(file, options);
+  if (path.extension() == ".h5") return check_trace(file);
+  fail(
+      "{}: no kind of file that can be checked (known by their names: scenario .toml, schedule "
+      ".csv, trace .h5, run directory). Name one of these.",
+      file);
+}
+
+std::string text_of(const Finding& finding) {
+  std::string text = fmt::format("{}: {}\n", finding.file, finding.summary);
+  for (const std::string& problem : finding.problems) text += fmt::format("  {}\n", problem);
+  if (!finding.details.empty()) text += '\n' + finding.details;
+  return text;
+}
+
+ordered_json json_of(const Finding& finding) {
+  ordered_json json = finding.json;
+  json["file"] = finding.file;
+  json["kind"] = finding.kind;
+  json["ok"] = finding.problems.empty();
+  json["problems"] = finding.problems;
+  return json;
+}
+
+}  // namespace
+
+Answer check_command(const Options& options) {
+  Answer answer;
+  ordered_json json{{"schema_version", kRecordSchemaVersion},
+                    {"creator", fmt::format("longhaul {}", version())},
+                    {"git_commit", git_commit()},
+                    {"command_line", options.command_line},
+                    {"files", ordered_json::array()}};
+  for (const std::string& file : options.files) {
+    const Finding finding = check_file(file, options);
+    if (!finding.problems.empty()) answer.code = ExitCode::answer_is_no;
+    if (!answer.text.empty()) answer.text += '\n';
+    answer.text += text_of(finding);
+    json["files"].push_back(json_of(finding));
+  }
+  if (options.json) answer.text = json_text(json);
+  return answer;
+}
+
+}  // namespace longhaul

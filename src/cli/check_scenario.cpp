@@ -1,0 +1,174 @@
+#include <algorithm>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/check.hpp"
+#include "cli/evaluate.hpp"
+#include "scenario/load.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kReferenceSchedule = "1f1b";
+
+const std::string& name_of(const Scenario& scenario, DatacenterId datacenter) {
+  return scenario.datacenters[index(datacenter)].name;
+}
+
+/// Where the replicas of a device are: "west", or "west, east" where replicas lie apart.
+std::string home_of(const Scenario& scenario, int device) {
+  std::vector<std::string> names;
+  for (int replica = 0; replica < scenario.parallel.replicas; ++replica) {
+    const auto& name = name_of(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// "0-3, 8" for ascending numbers.
+std::string ranges_text(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text +=
+        last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string placement_table(const Scenario& scenario) {
+  Table table{{{"datacenter", Align::left}, {"replica"}, {"stages", Align::left}, {"GPUs there"}}};
+  for (std::size_t d = 0; d < scenario.datacenters.size(); ++d) {
+    const Datacenter& datacenter = scenario.datacenters[d];
+    for (int replica = 0; replica < scenario.parallel.replicas; ++replica) {
+      std::vector<int> stages;
+      for (int device = 0; device < scenario.parallel.stages; ++device) {
+        if (index(scenario.datacenter_of(scenario.rank(replica, device))) == d)
+          stages.push_back(device);
+      }
+      if (stages.empty()) continue;
+      table.add_row({datacenter.name, std::to_string(replica), ranges_text(stages),
+                     datacenter.gpus ? std::to_string(*datacenter.gpus) : "-"});
+    }
+  }
+  return table.text();
+}
+
+std::string link_table(const Scenario& scenario) {
+  if (scenario.links.empty()) return {};
+  const auto& messages = scenario.costs.message;
+  const Bytes largest = *std::max_element(messages.begin(), messages.end());
+  Table table{{{"from", Align::left},
+               {"to", Align::left},
+               {"latency"},
+               {"bandwidth"},
+               {fmt::format("{} take", to_text(largest))},
+               {"shared by", Align::left}}};
+  for (const Link& link : scenario.links) {
+    table.add_row({name_of(scenario, link.from), name_of(scenario, link.to), to_text(link.latency),
+                   to_text(link.bandwidth), to_text(largest / link.bandwidth),
+                   link.sharing == Sharing::pair ? "each pair of devices alone" : "all messages"});
+  }
+  return '\n' + table.text();
+}
+
+std::string fit_table(const std::vector<DeviceMemory>& devices, const Scenario& scenario) {
+  Table table{{{"device"},
+               {"in", Align::left},
+               {"weights"},
+               {"gradients"},
+               {"optimizer"},
+               {"activations"},
+               {"buffers"},
+               {"total"},
+               {"capacity"},
+               {"fits", Align::left}}};
+  for (const DeviceMemory& device : devices) {
+    table.add_row({std::to_string(device.device), home_of(scenario, device.device),
+                   to_text(device.weights), to_text(device.gradients), to_text(device.optimizer),
+                   to_text(device.activations), to_text(device.buffers), to_text(device.total()),
+                   device.capacity ? to_text(*device.capacity) : "not given",
+                   !device.capacity ? "-"
+                   : device.fits()  ? "yes"
+                                    : "NO"});
+  }
+  return '\n' + table.text();
+}
+
+ordered_json fit_json(const std::vector<DeviceMemory>& devices) {
+  ordered_json json = ordered_json::array();
+  for (const DeviceMemory& device : devices) {
+    json.push_back({{"device", device.device},
+                    {"weights_bytes", device.weights.count()},
+                    {"gradients_bytes", device.gradients.count()},
+                    {"optimizer_bytes", device.optimizer.count()},
+                    {"activations_bytes", device.activations.count()},
+                    {"buffers_bytes", device.buffers.count()},
+                    {"total_bytes", device.total().count()},
+                    {"capacity_bytes", device.capacity ? ordered_json(device.capacity->count())
+                                                       : ordered_json(nullptr)},
+                    {"fits", device.fits()}});
+  }
+  return json;
+}
+
+ordered_json links_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const Link& link : scenario.links) {
+    json.push_back({{"from", name_of(scenario, link.from)},
+                    {"to", name_of(scenario, link.to)},
+                    {"latency_ns", link.latency.count()},
+                    {"rate_bits_per_second", link.bandwidth.is_unlimited()
+                                                 ? ordered_json(nullptr)
+                                                 : ordered_json(link.bandwidth.bits_per_second())},
+                    {"sharing", link.sharing == Sharing::pair ? "pair" : "datacenter"}});
+  }
+  return json;
+}
+
+ordered_json placement_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const DatacenterId datacenter : scenario.placement)
+    json.push_back(name_of(scenario, datacenter));
+  return json;
+}
+
+}  // namespace
+
+Finding check_scenario(const std::string& file, const Options& options) {
+  const Scenario scenario = load_scenario(file, options.overrides);
+  const std::string reference = options.schedule.empty() ? kReferenceSchedule : options.schedule;
+  const Schedule schedule = choose_schedule(reference, scenario);
+  const std::vector<DeviceMemory> devices = device_memory(schedule, scenario);
+  Finding finding{file, "scenario", {}, {}, {}, {}};
+  finding.summary = fmt::format(
+      "scenario {}: {} stages, {} replica{}, {} microbatches, {} datacenter{}, model {}",
+      scenario.name, scenario.parallel.stages, scenario.parallel.replicas,
+      scenario.parallel.replicas == 1 ? "" : "s", scenario.parallel.microbatches,
+      scenario.datacenters.size(), scenario.datacenters.size() == 1 ? "" : "s",
+      scenario.model ? scenario.model->name : "not named (costs are given)");
+  for (const DeviceMemory& device : devices) {
+    if (device.fits()) continue;
+    finding.problems.push_back(
+        fmt::format("device {} does not fit: {} are needed and it has {} ({} too little)",
+                    device.device, to_text(device.total()), to_text(*device.capacity),
+                    to_text(device.total() - *device.capacity)));
+  }
+  finding.details = placement_table(scenario) + link_table(scenario) +
+                    fmt::format("\nMemory of each device under {}:", schedule.name) +
+                    fit_table(devices, scenario);
+  finding.json["scenario"] = scenario.name;
+  finding.json["placement"] = placement_json(scenario);
+  finding.json["links"] = links_json(scenario);
+  finding.json["schedule"] = schedule.name;
+  finding.json["memory"] = fit_json(devices);
+  return finding;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+/// What was asked for on the command line. Each command reads those that it declares.
+struct Options {
+  std::vector<std::string> files;      ///< what the command is about: scenario, trace, ...
+  std::vector<std::string> overrides;  ///< --set PATH=VALUE
+  std::string schedule;
+  std::string comm = "decoupled";
+  std::string format;
+  std::string out;
+  std::string scenario;  ///< of `check` for a schedule
+  std::optional<int> iteration;
+  std::optional<int> rank;
+  bool json = false;
+  std::string command_line;  ///< as typed, for records
+};
+
+/// What a command has to say on stdout, and whether the answer is yes.
+struct Answer {
+  std::string text;
+  ExitCode code = ExitCode::fine;
+};
+
+/// Commands write nothing but the file of `out`, and that last; they throw Error on bad input.
+[[nodiscard]] Answer schedule_command(const Options& options);
+[[nodiscard]] Answer simulate_command(const Options& options);
+[[nodiscard]] Answer check_command(const Options& options);
+[[nodiscard]] Answer plan_command(const Options& options);
+[[nodiscard]] Answer presets_command(const Options& options);
+[[nodiscard]] Answer trace_summary_command(const Options& options);
+[[nodiscard]] Answer trace_attribution_command(const Options& options);
+[[nodiscard]] Answer trace_export_command(const Options& options);
+[[nodiscard]] Answer trace_merge_command(const Options& options);
+
+}  // namespace longhaul

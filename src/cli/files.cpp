@@ -1,0 +1,57 @@
+#include "cli/files.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "trace/new_file.hpp"
+
+namespace longhaul {
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+}  // namespace
+
+std::string read_text_file(const std::filesystem::path& file) {
+  if (std::filesystem::is_directory(file))
+    fail("{}: cannot be read (it is a directory). Name a file.", file.string());
+  errno = 0;
+  std::ifstream in{file, std::ios::binary};
+  if (!in) fail("{}: cannot be read ({}). Check the path.", file.string(), reason());
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad()) fail("{}: cannot be read ({}). Check the disk.", file.string(), reason());
+  return std::move(text).str();
+}
+
+void require_new_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored)))
+    fail(
+        "{}: not written (it exists, and results are never overwritten). Name another file or "
+        "remove it.",
+        file.string());
+  const std::filesystem::path directory = file.has_parent_path() ? file.parent_path() : ".";
+  if (!std::filesystem::is_directory(directory, ignored))
+    fail("{}: cannot be created (there is no directory {}). Make it first.", file.string(),
+         directory.string());
+}
+
+void write_new_file(const std::filesystem::path& file,
+                    const std::function<void(std::ostream&)>& write) {
+  NewFile target{file};
+  errno = 0;
+  std::ofstream out{target.temporary(), std::ios::binary};
+  write(out);
+  out.close();
+  if (!out)
+    throw Error{fmt::format("{}: not written ({}). Check the disk.", file.string(), reason()),
+                ExitCode::run_failed};
+  target.publish();
+}
+
+}  // namespace longhaul

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+namespace longhaul {
+
+/// Throws Error where the file is missing, a directory or unreadable.
+[[nodiscard]] std::string read_text_file(const std::filesystem::path& file);
+
+/// Throws Error unless `file` does not exist yet and its directory does: to be asked before the
+/// work, so that a slip costs no time.
+void require_new_file(const std::filesystem::path& file);
+
+/// Creates `file` exclusively and lets `write` fill it. Throws Error where it exists or the disk
+/// is full; leaves no half-written file behind.
+void write_new_file(const std::filesystem::path& file,
+                    const std::function<void(std::ostream&)>& write);
+
+}  // namespace longhaul

@@ -1,0 +1,50 @@
+#include "cli/longhaul.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <ostream>
+
+#include "cli/command_line.hpp"
+
+namespace longhaul {
+namespace {
+
+Answer answer_of(std::span<const std::string> arguments) {
+  const Request request = read_command_line(arguments);
+  return request.command ? request.command(request.options) : Answer{request.text, ExitCode::fine};
+}
+
+/// A pipe whose reader has seen enough ends the program quietly; a full disk does not.
+void print(const std::string& text, std::ostream& out) {
+  errno = 0;
+  out << text << std::flush;
+  if (out || errno == EPIPE) return;
+  throw Error{fmt::format("the result could not be printed ({}). Check where stdout goes.",
+                          std::strerror(errno)),
+              ExitCode::run_failed};
+}
+
+}  // namespace
+
+int run_longhaul(std::span<const std::string> arguments, std::ostream& out, std::ostream& err) {
+  const auto report = [&](const char* text, ExitCode code) {
+    err << "longhaul: " << text << std::endl;
+    return static_cast<int>(code);
+  };
+  try {
+    const Answer answer = answer_of(arguments);
+    print(answer.text, out);
+    return static_cast<int>(answer.code);
+  } catch (const Error& error) {
+    return report(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory (the plan is too large for this machine). Make it smaller.",
+                  ExitCode::run_failed);
+  } catch (const std::exception& error) {
+    return report(error.what(), ExitCode::run_failed);
+  }
+}
+
+}  // namespace longhaul

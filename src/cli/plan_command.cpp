@@ -1,0 +1,154 @@
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/commands.hpp"
+#include "cli/evaluate.hpp"
+#include "plan/lower.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* kind_name(const Op& op) {
+  constexpr std::array kCollectives{"all_gather", "reduce_scatter", "all_reduce"};
+  switch (op.kind) {
+    case OpKind::compute: return name_of(op.block_kind);
+    case OpKind::send: return "send";
+    case OpKind::recv: return "recv";
+    case OpKind::collective: return kCollectives[static_cast<std::size_t>(op.collective)];
+  }
+  return "?";
+}
+
+std::vector<std::uint32_t> after_ids(const Plan& plan, OpId id) {
+  std::vector<std::uint32_t> ids;
+  for (const OpId before : plan.after_of(id)) ids.push_back(static_cast<std::uint32_t>(before));
+  return ids;
+}
+
+std::vector<std::string> resource_names(const Plan& plan, OpId id) {
+  std::vector<std::string> names;
+  for (const ResourceId resource : plan.resources_of(id))
+    names.push_back(plan.resources[index(resource)].name);
+  return names;
+}
+
+/// "F0" of which chunk and part; for a message, the block that it carries the result of.
+std::string block_text(const Op& op) {
+  if (op.kind == OpKind::collective) return fmt::format("{} of chunk {}", kind_name(op), op.chunk);
+  const std::string part =
+      op.parts == 1 ? std::string{} : fmt::format(".{}/{}", op.part + 1, op.parts);
+  const std::string block =
+      fmt::format("{}{}{}{}", op.chunk, name_of(op.block_kind), op.microbatch, part);
+  if (op.kind == OpKind::compute) return block;
+  return fmt::format("{} of {} ({} {})", kind_name(op), block,
+                     op.kind == OpKind::send ? "to" : "from", static_cast<int>(op.peer));
+}
+
+template <typename Visit>
+void for_each_op(const Lane& lane, Visit&& visit) {
+  const auto first = static_cast<std::uint32_t>(lane.first);
+  for (std::uint32_t id = first; id < first + lane.count; ++id) visit(OpId{id});
+}
+
+std::string rank_text(const Plan& plan, int rank) {
+  const RankInfo& info = plan.ranks[static_cast<std::size_t>(rank)];
+  std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
+                                 info.device, plan.datacenters[index(info.datacenter)]);
+  Table table{{{"lane", Align::left},
+               {"op"},
+               {"what", Align::left},
+               {"takes"},
+               {"bytes"},
+               {"after", Align::left},
+               {"holds", Align::left}}};
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != Rank{rank}) continue;
+    for_each_op(lane, [&](OpId id) {
+      const Op& op = plan.op(id);
+      table.add_row({lane.name, std::to_string(index(id)), block_text(op), to_text(op.duration),
+                     op.kind == OpKind::compute ? "" : to_text(op.size),
+                     fmt::format("{}", fmt::join(after_ids(plan, id), " ")),
+                     fmt::format("{}", fmt::join(resource_names(plan, id), ", "))});
+    });
+  }
+  return text + table.text();
+}
+
+ordered_json op_json(const Plan& plan, OpId id) {
+  const Op& op = plan.op(id);
+  ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
+  json["chunk"] = op.chunk;
+  if (op.kind != OpKind::collective) {
+    json["block"] = name_of(op.block_kind);
+    json["microbatch"] = op.microbatch;
+    json["part"] = op.part;
+    json["parts"] = op.parts;
+  }
+  if (op.kind == OpKind::send || op.kind == OpKind::recv) {
+    json["peer"] = static_cast<int>(op.peer);
+    json["match"] = op.match;
+  }
+  if (op.kind == OpKind::collective) {
+    json["members"] = ordered_json::array();
+    for (const OpId member : plan.collectives[op.match]) json["members"].push_back(index(member));
+  }
+  json["duration_ns"] = op.duration.count();
+  json["size_bytes"] = op.size.count();
+  json["after"] = after_ids(plan, id);
+  json["resources"] = resource_names(plan, id);
+  return json;
+}
+
+ordered_json rank_json(const Plan& plan, int rank) {
+  const RankInfo& info = plan.ranks[static_cast<std::size_t>(rank)];
+  ordered_json json{{"rank", rank},
+                    {"replica", info.replica},
+                    {"device", info.device},
+                    {"datacenter", plan.datacenters[index(info.datacenter)]}};
+  json["lanes"] = ordered_json::array();
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != Rank{rank}) continue;
+    ordered_json lane_json{{"lane", lane.name}, {"ops", ordered_json::array()}};
+    for_each_op(lane, [&](OpId id) { lane_json["ops"].push_back(op_json(plan, id)); });
+    json["lanes"].push_back(std::move(lane_json));
+  }
+  return json;
+}
+
+/// The ranks that were asked for.
+std::vector<int> ranks_of(const Options& options, const Plan& plan) {
+  const int ranks = static_cast<int>(plan.ranks.size());
+  if (options.rank) {
+    if (*options.rank < 0 || *options.rank >= ranks)
+      fail("--rank: there is no rank {} (the plan has {}). Name one from 0 to {}.", *options.rank,
+           ranks, ranks - 1);
+    return {*options.rank};
+  }
+  std::vector<int> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  return all;
+}
+
+}  // namespace
+
+Answer plan_command(const Options& options) {
+  const Scenario scenario = scenario_of(options);
+  const Arrangement arrangement = arrangement_of(options.comm);
+  const Plan plan = lower(choose_schedule(options.schedule, scenario), scenario, arrangement);
+  const std::vector<int> ranks = ranks_of(options, plan);
+  if (options.json) {
+    ordered_json json = record_header(options, scenario);
+    json.erase("numbers");
+    json["schedule"] = plan.schedule;
+    json["ranks"] = ordered_json::array();
+    for (const int rank : ranks) json["ranks"].push_back(rank_json(plan, rank));
+    return {json_text(json)};
+  }
+  std::string text = fmt::format("{} on {}: {} ops on {} ranks, {}\n", plan.schedule, scenario.name,
+                                 plan.ops.size(), plan.ranks.size(), options.comm);
+  for (const int rank : ranks) text += '\n' + rank_text(plan, rank);
+  return {text};
+}
+
+}  // namespace longhaul

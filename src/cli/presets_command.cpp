@@ -1,0 +1,4 @@
+#include "cli/commands.hpp"
+namespace longhaul {
+Answer presets_command(const Options&) { return {}; }
+}  // namespace longhaul

@@ -1,0 +1,188 @@
+#include "cli/record.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/table.hpp"
+#include "cli/throughput.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Per device: the largest over its replicas.
+std::vector<std::int64_t> by_device(std::span<const std::int64_t> by_rank, int devices) {
+  std::vector<std::int64_t> largest(static_cast<std::size_t>(devices), 0);
+  for (std::size_t r = 0; r < by_rank.size(); ++r) {
+    std::int64_t& of_device = largest[r % largest.size()];
+    of_device = std::max(of_device, by_rank[r]);
+  }
+  return largest;
+}
+
+ordered_json optional_number(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+std::string optional_text(const std::optional<double>& value, const char* format, double factor) {
+  return value ? fmt::format(fmt::runtime(format), *value * factor) : "-";
+}
+
+double largest_of(std::span<const ScheduleRecord> records, std::int64_t ScheduleRecord::*member) {
+  std::int64_t largest = 0;
+  for (const ScheduleRecord& record : records) largest = std::max(largest, record.*member);
+  return static_cast<double>(largest);
+}
+
+std::string peak_text(const ScheduleRecord& record) {
+  const auto highest =
+      std::max_element(record.peak_activation.begin(), record.peak_activation.end());
+  const double peak = highest == record.peak_activation.end() ? 0.0 : *highest;
+  return fmt::format("{:.2f}{}", peak, record.over_budget.empty() ? "  " : " !");
+}
+
+std::string budget_note(std::span<const ScheduleRecord> records, const Scenario& scenario) {
+  std::string note;
+  for (const ScheduleRecord& record : records) {
+    if (record.over_budget.empty()) continue;
+    note +=
+        fmt::format("  {}: device{} {}\n", record.schedule,
+                    record.over_budget.size() == 1 ? "" : "s", fmt::join(record.over_budget, ", "));
+  }
+  if (note.empty()) return note;
+  const int window = std::min(scenario.parallel.stages, scenario.parallel.microbatches);
+  return fmt::format("! over the budget of {:g} activations of the largest stage:\n",
+                     scenario.memory.budget * window) +
+         note;
+}
+
+}  // namespace
+
+ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
+                           const Scenario& scenario) {
+  ScheduleRecord record;
+  record.schedule = report.schedule;
+  record.makespan_ns = report.makespan_ns;
+  record.device_span_ns = report.device_span_ns;
+  record.per_microbatch_ns =
+      static_cast<double>(report.makespan_ns) / scenario.parallel.microbatches;
+  record.bubble_ratio = report.bubble_ratio;
+  record.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
+  record.idle = report.idle;
+  const auto peaks = by_device(report.peak_activation_bytes, scenario.parallel.stages);
+  const auto& activations = scenario.costs.activation;
+  const std::int64_t unit = std::max_element(activations.begin(), activations.end())->count();
+  for (const std::int64_t peak : peaks) {
+    record.peak_activation.push_back(
+        unit > 0 ? static_cast<double>(peak) / static_cast<double>(unit) : 0.0);
+  }
+  record.over_budget = over_budget(schedule, scenario);
+  record.tokens_per_second = tokens_per_second(scenario, report.makespan_ns);
+  record.mfu = model_flops_utilization(scenario, report.makespan_ns);
+  return record;
+}
+
+ordered_json to_json(const IdleTime& idle) {
+  ordered_json json = ordered_json::object();
+  for (const IdlePart& part : idle_parts()) json[part.name] = idle.*part.member;
+  return json;
+}
+
+ordered_json to_json(const ScheduleRecord& record) {
+  ordered_json json;
+  json["schedule"] = record.schedule;
+  json["makespan_ns"] = record.makespan_ns;
+  json["device_span_ns"] = record.device_span_ns;
+  json["per_microbatch_ns"] = record.per_microbatch_ns;
+  json["bubble_ratio"] = record.bubble_ratio;
+  json["peak_activation"] = record.peak_activation;
+  json["over_budget"] = record.over_budget;
+  json["wan_crossings_on_critical_path"] = record.wan_crossings_on_critical_path;
+  json["idle"] = to_json(record.idle);
+  json["tokens_per_second"] = optional_number(record.tokens_per_second);
+  json["mfu"] = optional_number(record.mfu);
+  return json;
+}
+
+std::string table_text(std::span<const ScheduleRecord> records, const Scenario& scenario) {
+  const TimeScale whole{largest_of(records, &ScheduleRecord::makespan_ns)};
+  double largest_share = 0;
+  for (const ScheduleRecord& record : records)
+    largest_share = std::max(largest_share, record.per_microbatch_ns);
+  const TimeScale share{largest_share};
+  Table table{{{"schedule", Align::left},
+               {fmt::format("makespan [{}]", whole.unit())},
+               {fmt::format("per microbatch [{}]", share.unit())},
+               {fmt::format("device span [{}]", whole.unit())},
+               {"bubble [%]"},
+               {"peak act."},
+               {"WAN crossings"},
+               {"tokens/s"},
+               {"MFU [%]"}}};
+  for (const ScheduleRecord& record : records) {
+    table.add_row({record.schedule, whole.text(static_cast<double>(record.makespan_ns)),
+                   share.text(record.per_microbatch_ns),
+                   whole.text(static_cast<double>(record.device_span_ns)),
+                   percent_text(mean(record.bubble_ratio)), peak_text(record),
+                   std::to_string(record.wan_crossings_on_critical_path),
+                   optional_text(record.tokens_per_second, "{:.0f}", 1.0),
+                   optional_text(record.mfu, "{:.1f}", 100.0)});
+  }
+  return table.text() + budget_note(records, scenario);
+}
+
+std::string idle_table_text(std::span<const ScheduleRecord> records) {
+  std::vector<Table::Column> columns{{"schedule", Align::left}, {"idle [%]"}};
+  std::vector<IdlePart> shown;
+  for (const IdlePart& part : idle_parts()) {
+    const bool anywhere = std::any_of(records.begin(), records.end(), [&](const auto& record) {
+      return record.idle.*part.member != 0;
+    });
+    if (!anywhere) continue;
+    shown.push_back(part);
+    columns.push_back({part.name});
+  }
+  Table table{columns};
+  for (const ScheduleRecord& record : records) {
+    const double device_time =
+        static_cast<double>(record.makespan_ns) * static_cast<double>(record.bubble_ratio.size());
+    const auto share = [&](std::int64_t part) {
+      return percent_text(device_time > 0 ? static_cast<double>(part) / device_time : 0.0);
+    };
+    std::vector<std::string> cells{record.schedule, share(record.idle.total())};
+    for (const IdlePart& part : shown) cells.push_back(share(record.idle.*part.member));
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+TimeScale::TimeScale(double largest_ns) : unit_{"ns"}, factor_{1}, decimals_{0} {
+  constexpr std::array<std::pair<const char*, double>, 3> kLarger{
+      {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+  for (const auto& [name, factor] : kLarger) {
+    if (largest_ns < factor) break;
+    unit_ = name;
+    factor_ = factor;
+  }
+  const double shown = largest_ns / factor_;
+  while (decimals_ < 3 && shown > 0 && shown * std::pow(10.0, decimals_) < 1000.0) ++decimals_;
+}
+
+std::string TimeScale::text(double time_ns) const {
+  return fmt::format("{:.{}f}", time_ns / factor_, decimals_);
+}
+
+std::string percent_text(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
+
+double mean(std::span<const double> values) {
+  if (values.empty()) return 0.0;
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace longhaul

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+#include "trace/report.hpp"
+
+namespace longhaul {
+
+/// What one schedule comes to on one scenario. One record feeds the table and the JSON.
+struct ScheduleRecord {
+  std::string schedule;
+  std::int64_t makespan_ns = 0;
+  std::int64_t device_span_ns = 0;
+  double per_microbatch_ns = 0;
+  std::vector<double> bubble_ratio;     ///< per rank
+  std::vector<double> peak_activation;  ///< per device, the largest over replicas, in activations
+                                        ///< of the largest stage
+  std::vector<int> over_budget;         ///< devices
+  int wan_crossings_on_critical_path = 0;
+  IdleTime idle;
+  std::optional<double> tokens_per_second;  ///< where the model is known
+  std::optional<double> mfu;                ///< where the GPU's peak rate is known too
+};
+
+[[nodiscard]] ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
+                                         const Scenario& scenario);
+
+[[nodiscard]] nlohmann::ordered_json to_json(const ScheduleRecord& record);
+/// ns by name of part.
+[[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
+
+/// A line for each schedule, and below it what the marks mean.
+[[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
+                                     const Scenario& scenario);
+/// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.
+[[nodiscard]] std::string idle_table_text(std::span<const ScheduleRecord> records);
+
+/// Prints times of one column in one unit, so that they compare at a glance.
+class TimeScale {
+public:
+  /// Picks the unit of the largest time that is to be shown.
+  explicit TimeScale(double largest_ns);
+  [[nodiscard]] const char* unit() const { return unit_; }
+  /// Four significant digits of the largest time.
+  [[nodiscard]] std::string text(double time_ns) const;
+
+private:
+  const char* unit_;
+  double factor_;
+  int decimals_;
+};
+
+/// "12.3" for 0.1234.
+[[nodiscard]] std::string percent_text(double ratio);
+/// The mean, 0 of nothing.
+[[nodiscard]] double mean(std::span<const double> values);
+
+}  // namespace longhaul

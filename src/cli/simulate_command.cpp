@@ -1,0 +1,88 @@
+#include "base/version.hpp"
+#include "cli/commands.hpp"
+#include "cli/evaluate.hpp"
+#include "cli/files.hpp"
+#include "trace/trace_file.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Simulation {
+  std::vector<ScheduleRecord> records;
+  std::vector<SkippedSchedule> skipped;
+  Timeline timeline;  ///< of all schedules where a trace is wanted
+};
+
+enum class KeepRows { no, yes };
+
+Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
+  const Arrangement arrangement = arrangement_of(options.comm);
+  ChosenSchedules chosen = choose_schedules(options.schedule, scenario);
+  Simulation simulation;
+  simulation.skipped = std::move(chosen.skipped);
+  for (const Schedule& schedule : chosen.schedules) {
+    Timeline alone;
+    Timeline& timeline = keep == KeepRows::yes ? simulation.timeline : alone;
+    simulation.records.push_back(evaluate(schedule, scenario, arrangement, timeline));
+  }
+  return simulation;
+}
+
+std::string text_of(const Simulation& simulation, const Scenario& scenario,
+                    const Options& options) {
+  std::string text = fmt::format(
+      "{}: {} stages, {} replica{}, {} microbatches; simulated, {}\n\n", scenario.name,
+      scenario.parallel.stages, scenario.parallel.replicas,
+      scenario.parallel.replicas == 1 ? "" : "s", scenario.parallel.microbatches, options.comm);
+  text += table_text(simulation.records, scenario);
+  text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
+  for (const SkippedSchedule& skipped : simulation.skipped)
+    text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
+  return text;
+}
+
+ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
+                     const Options& options) {
+  ordered_json json = record_header(options, scenario);
+  json["schedules"] = ordered_json::array();
+  for (const ScheduleRecord& record : simulation.records)
+    json["schedules"].push_back(to_json(record));
+  json["skipped"] = ordered_json::array();
+  for (const SkippedSchedule& skipped : simulation.skipped)
+    json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
+  return json;
+}
+
+void write_simulated_trace(const Options& options, const Scenario& scenario, Timeline timeline) {
+  Trace trace;
+  trace.info.creator = fmt::format("longhaul {}", version());
+  trace.info.git_commit = git_commit();
+  trace.info.command_line = options.command_line;
+  trace.info.scenario = scenario.text;
+  trace.info.environment = ordered_json{{"numbers", "simulated"}, {"comm", options.comm}}.dump();
+  trace.info.activation_budget_bytes = scenario.activation_budget().count();
+  trace.predicted = std::move(timeline);
+  write_trace(options.out, trace);
+}
+
+}  // namespace
+
+Answer simulate_command(const Options& options) {
+  const Scenario scenario = scenario_of(options);
+  const bool traced = !options.out.empty();
+  if (traced) require_new_file(options.out);
+  Simulation simulation = simulate_all(options, scenario, traced ? KeepRows::yes : KeepRows::no);
+  Answer answer;
+  if (options.json) {
+    answer.text = json_text(json_of(simulation, scenario, options));
+  } else {
+    answer.text = text_of(simulation, scenario, options);
+    if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);
+  }
+  if (traced) write_simulated_trace(options, scenario, std::move(simulation.timeline));
+  return answer;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,67 @@
+#include "cli/trace_source.hpp"
+
+#include <algorithm>
+
+#include "base/suggest.hpp"
+
+namespace longhaul {
+namespace {
+
+void require_source(const std::filesystem::path& source) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(source, ignored))
+    fail("{}: cannot be read (there is no such file). Name a trace or a run's directory.",
+         source.string());
+}
+
+}  // namespace
+
+Trace load_trace(const std::filesystem::path& source) {
+  require_source(source);
+  if (!std::filesystem::is_directory(source)) return read_trace(source);
+  const std::filesystem::path merged = source / "trace.h5";
+  return std::filesystem::exists(merged) ? read_trace(merged) : merge_run(source);
+}
+
+std::vector<std::string> traced_schedules(const Trace& trace, const Options& options) {
+  std::vector<std::string> names = trace.predicted.schedules;
+  for (const std::string& name : trace.measured.schedules) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (options.schedule.empty()) return names;
+  if (std::find(names.begin(), names.end(), options.schedule) == names.end())
+    fail("--schedule: the trace holds no schedule \"{}\". {}", options.schedule,
+         suggestion(options.schedule, names));
+  return {options.schedule};
+}
+
+std::optional<int> position_of(const Timeline& timeline, const std::string& schedule) {
+  const auto& names = timeline.schedules;
+  const auto found = std::find(names.begin(), names.end(), schedule);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<int>(found - names.begin());
+}
+
+std::vector<int> iterations_of(const Timeline& timeline, int schedule) {
+  std::vector<int> iterations;
+  for (const TimelineRow& row : timeline.rows) {
+    if (row.schedule != schedule) continue;
+    if (iterations.empty() || iterations.back() != row.iteration)
+      iterations.push_back(row.iteration);
+  }
+  std::sort(iterations.begin(), iterations.end());
+  iterations.erase(std::unique(iterations.begin(), iterations.end()), iterations.end());
+  return iterations;
+}
+
+std::vector<IterationReport> reports_of(const Timeline& timeline, const std::string& schedule,
+                                        std::int64_t activation_budget_bytes) {
+  std::vector<IterationReport> reports;
+  const auto position = position_of(timeline, schedule);
+  if (!position) return reports;
+  for (const int iteration : iterations_of(timeline, *position))
+    reports.push_back(report_iteration(timeline, *position, iteration, activation_budget_bytes));
+  return reports;
+}
+
+}  // namespace longhaul

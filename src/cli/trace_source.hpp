@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "trace/report.hpp"
+#include "trace/trace_file.hpp"
+
+namespace longhaul {
+
+/// Reads a trace, or what is finished of a run's directory. Throws Error.
+[[nodiscard]] Trace load_trace(const std::filesystem::path& source);
+
+/// Names of the schedules of either timeline, or the one that --schedule names (throws Error where
+/// the trace does not have it).
+[[nodiscard]] std::vector<std::string> traced_schedules(const Trace& trace, const Options& options);
+
+/// Reports of all iterations of one schedule in one timeline, in order; empty where it has none.
+[[nodiscard]] std::vector<IterationReport> reports_of(const Timeline& timeline,
+                                                      const std::string& schedule,
+                                                      std::int64_t activation_budget_bytes);
+
+/// Position in Timeline::schedules.
+[[nodiscard]] std::optional<int> position_of(const Timeline& timeline, const std::string& schedule);
+/// Ascending.
+[[nodiscard]] std::vector<int> iterations_of(const Timeline& timeline, int schedule);
+
+}  // namespace longhaul

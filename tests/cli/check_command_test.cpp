@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(CheckCommand, ShowsPlacementLinksAndMemoryOfAScenario) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const Run run = longhaul_run({"check", scenario});
+  EXPECT_EQ(run.code, 0) << run.err;
+  for (const char* text : {"two-sites", "4 stages", "west", "0-1", "2-3", "100 ns", "1f1b"})
+    EXPECT_THAT(run.out, HasSubstr(text));
+
+  const auto json = longhaul_run({"check", scenario, "--json"}).json();
+  ASSERT_EQ(json["files"].size(), 1U);
+  const auto& file = json["files"][0];
+  EXPECT_EQ(file["kind"], "scenario");
+  EXPECT_EQ(file["ok"], true);
+  EXPECT_EQ(file["placement"], nlohmann::json({"west", "west", "east", "east"}));
+  EXPECT_EQ(file["links"].size(), 2U);
+  EXPECT_EQ(file["links"][0]["latency_ns"], 100);
+  ASSERT_EQ(file["memory"].size(), 4U);
+  EXPECT_EQ(file["memory"][0]["activations_bytes"], 4 * 2 * 1024 * 1024);
+  EXPECT_TRUE(file["memory"][0]["capacity_bytes"].is_null());
+}
+
+TEST(CheckCommand, AScenarioThatDoesNotFitIsAnsweredWithDevicesAndAmounts) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform + "[memory]\ncapacity = \"80MiB\"\n");
+  // Weights 8, gradients 8, optimizer 48, buffers; 4 activations of 2 MiB under 1F1B, 8 under
+  // GPipe.
+  EXPECT_EQ(longhaul_run({"check", scenario}).code, 0);
+  const Run run = longhaul_run({"check", scenario, "--schedule", "gpipe"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("device 1 does not fit"));
+  EXPECT_THAT(run.out, HasSubstr("NO"));
+  const auto json = longhaul_run({"check", scenario, "--schedule", "gpipe", "--json"}).json();
+  EXPECT_EQ(json["files"][0]["ok"], false);
+  EXPECT_FALSE(json["files"][0]["problems"].empty());
+}
+
+TEST(CheckCommand, ExplainsTheFirstViolationOfASchedule) {
+  const TempDir dir;
+  const std::string csv = dir.write("bad.csv", "0F0,0B0\n1B0,1F0\n");
+  const Run run = longhaul_run({"check", csv});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, HasSubstr("not valid"));
+  EXPECT_THAT(run.out, HasSubstr("device 1"));
+  const auto json = longhaul_run({"check", csv, "--json"}).json();
+  EXPECT_EQ(json["files"][0]["ok"], false);
+  EXPECT_EQ(json["files"][0]["problems"].size(), 1U);
+}
+
+TEST(CheckCommand, HoldsAScheduleAgainstAScenario) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::string csv = dir.path("zb-h2.csv");
+  ASSERT_EQ(longhaul_run({"schedule", scenario, "--schedule", "zb-h2", "--out", csv}).code, 0);
+  EXPECT_EQ(longhaul_run({"check", csv}).code, 0);
+  const Run over = longhaul_run({"check", csv, "--scenario", scenario});
+  EXPECT_EQ(over.code, 1);
+  EXPECT_THAT(over.out, HasSubstr("budget"));
+  EXPECT_EQ(longhaul_run({"check", csv, "--scenario", scenario, "--set", "memory.budget=2"}).code,
+            0);
+  const Run shape =
+      longhaul_run({"check", csv, "--scenario", scenario, "--set", "parallel.microbatches=16"});
+  EXPECT_EQ(shape.code, 1);
+  EXPECT_THAT(shape.out, HasSubstr("16"));
+}
+
+TEST(CheckCommand, LooksAtSeveralFilesAndSaysNoIfOneIsWrong) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::string bad = dir.write("bad.csv", "0F0\n");
+  const Run run = longhaul_run({"check", scenario, bad, "--json"});
+  EXPECT_EQ(run.code, 1);
+  const auto files = run.json()["files"];
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0]["ok"], true);
+  EXPECT_EQ(files[1]["ok"], false);
+}
+
+TEST(CheckCommand, BadInputIsRefused) {
+  const TempDir dir;
+  const std::vector<std::pair<std::string, std::string>> slips{
+      {dir.path("none.toml"), "no such file"},
+      {dir.write("note.txt", "x"), "no kind of file"},
+      {dir.write("bad.toml", "[scenario]\nnaem = 'x'\n"), "bad.toml:2:"},
+      {dir.write("garbage.csv", "0F0,what\n"), "garbage.csv:1:"}};
+  for (const auto& [file, answer] : slips) {
+    const Run run = longhaul_run({"check", file});
+    EXPECT_EQ(run.code, 2) << file;
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr(answer));
+  }
+}
+
+TEST(CheckCommand, SaysWhatIsWrongWithATrace) {
+  const TempDir dir;
+  const Run run = longhaul_run({"check", dir.write("broken.h5", "no HDF5 at all")});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.out, HasSubstr("not a valid trace"));
+}
+
+}  // namespace
+}  // namespace longhaul::test

@@ -1,0 +1,183 @@
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(SimulateCommand, PrintsTheKnownTimesOfTheStaticSchedulesAsJson) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const Run run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  const auto json = run.json();
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["numbers"], "simulated");
+  EXPECT_EQ(json["scenario"], "uniform");
+  EXPECT_EQ(json["comm"], "decoupled");
+  EXPECT_TRUE(json["git_commit"].is_string());
+  EXPECT_EQ(json["command_line"], "longhaul simulate " + scenario + " --schedule static --json");
+  // Makespan and device span of SCHEDULES' table for P=4, M=8.
+  const std::vector<std::tuple<std::string, int, int>> known{
+      {"gpipe", 3300, 3300}, {"1f1b", 3300, 3300},  {"interleaved-1f1b", 2850, 2850},
+      {"zb-h1", 2700, 2700}, {"zb-h2", 2700, 2400}, {"zbv", 2550, 2400}};
+  ASSERT_EQ(json["schedules"].size(), known.size());
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const auto& [name, makespan, span] = known[i];
+    const auto& record = json["schedules"][i];
+    EXPECT_EQ(record["schedule"], name);
+    EXPECT_EQ(record["makespan_ns"], makespan) << name;
+    EXPECT_EQ(record["device_span_ns"], span) << name;
+    EXPECT_DOUBLE_EQ(record["per_microbatch_ns"], makespan / 8.0) << name;
+    EXPECT_EQ(record["bubble_ratio"].size(), 4U);
+    for (const auto& bubble : record["bubble_ratio"])
+      EXPECT_DOUBLE_EQ(bubble, 1.0 - 2400.0 / makespan) << name;
+    EXPECT_EQ(record["wan_crossings_on_critical_path"], 0) << name;
+    EXPECT_TRUE(record["tokens_per_second"].is_null());
+    EXPECT_TRUE(record["mfu"].is_null());
+  }
+}
+
+TEST(SimulateCommand, ReportsPeakActivationsInActivationsOfAStage) {
+  const TempDir dir;
+  const Run run =
+      longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "static", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::map<std::string, nlohmann::json> records;
+  for (const auto& record : run.json()["schedules"]) records[record["schedule"]] = record;
+  EXPECT_THAT(records["gpipe"]["peak_activation"], ElementsAre(8.0, 8.0, 8.0, 8.0));
+  EXPECT_THAT(records["1f1b"]["peak_activation"], ElementsAre(4.0, 3.0, 2.0, 1.0));
+  EXPECT_THAT(records["interleaved-1f1b"]["peak_activation"], ElementsAre(5.5, 4.5, 3.5, 2.5));
+  EXPECT_THAT(records["zb-h1"]["peak_activation"], ElementsAre(4.0, 3.5, 3.0, 2.5));
+  EXPECT_THAT(records["zb-h2"]["peak_activation"], ElementsAre(7.0, 6.0, 5.0, 4.0));
+  EXPECT_THAT(records["zbv"]["peak_activation"], ElementsAre(4.0, 4.0, 4.0, 4.0));
+  EXPECT_THAT(records["gpipe"]["over_budget"], ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(records["1f1b"]["over_budget"], ElementsAre());
+  EXPECT_THAT(records["zb-h2"]["over_budget"], ElementsAre(0, 1, 2));
+}
+
+TEST(SimulateCommand, IdlePartsAddUpToTheBubbles) {
+  const TempDir dir;
+  const Run run =
+      longhaul_run({"simulate", dir.write("s.toml", kTwoSites), "--schedule", "static", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const auto& record : run.json()["schedules"]) {
+    std::int64_t idle = 0;
+    for (const auto& [name, time] : record["idle"].items()) idle += time.get<std::int64_t>();
+    EXPECT_EQ(idle, 4 * (record["makespan_ns"].get<std::int64_t>() - 2400)) << record["schedule"];
+    for (const char* part : {"dependency", "link_wait", "memory"})
+      EXPECT_TRUE(record["idle"].contains(part)) << part;
+  }
+}
+
+TEST(SimulateCommand, LatencyBetweenTwoDatacentersCostsWhatIsKnown) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const std::map<std::string, std::vector<int>> known{{"50ns", {3400, 3700, 3150, 2900, 2800}},
+                                                      {"100ns", {3500, 4100, 3500, 3300, 3100}},
+                                                      {"400ns", {4100, 6500, 7100, 5700, 6100}}};
+  for (const auto& [latency, makespans] : known) {
+    const Run run =
+        longhaul_run({"simulate", scenario, "--schedule", "gpipe,1f1b,interleaved-1f1b,zb-h1,zbv",
+                      "--set", "link.latency=" + latency, "--json"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto records = run.json()["schedules"];
+    ASSERT_EQ(records.size(), makespans.size());
+    for (std::size_t i = 0; i < makespans.size(); ++i)
+      EXPECT_EQ(records[i]["makespan_ns"], makespans[i]) << latency << records[i]["schedule"];
+    EXPECT_GT(records[1]["wan_crossings_on_critical_path"], 0);
+  }
+}
+
+TEST(SimulateCommand, PrintsATableForPeople) {
+  const TempDir dir;
+  const Run run =
+      longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "1f1b,zb-h2"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("makespan [us]"));
+  EXPECT_THAT(run.out, HasSubstr("1f1b"));
+  EXPECT_THAT(run.out, HasSubstr("3.300"));
+  EXPECT_THAT(run.out, HasSubstr("7.00 !"));
+  EXPECT_THAT(run.out, HasSubstr("! over the budget of 4 activations"));
+  EXPECT_THAT(run.out, HasSubstr("zb-h2: devices 0, 1, 2"));
+  EXPECT_THAT(run.out, Not(HasSubstr("1f1b: device")));
+}
+
+TEST(SimulateCommand, StaticSkipsWhatIsNotDefinedAndNamingItIsAnError) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::vector<std::string> odd{"--set", "parallel.microbatches=9"};
+  Run run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json", odd[0], odd[1]});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  EXPECT_EQ(json["schedules"].size(), 5U);
+  ASSERT_EQ(json["skipped"].size(), 1U);
+  EXPECT_EQ(json["skipped"][0]["schedule"], "interleaved-1f1b");
+  EXPECT_NE(json["skipped"][0]["reason"], "");
+
+  run = longhaul_run({"simulate", scenario, "--schedule", "static", odd[0], odd[1]});
+  EXPECT_THAT(run.out, HasSubstr("skipped interleaved-1f1b: "));
+
+  run = longhaul_run({"simulate", scenario, "--schedule", "1f1b,interleaved-1f1b", odd[0], odd[1]});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.out, "");
+}
+
+TEST(SimulateCommand, GroupedCommunicationIsNoFaster) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const Run decoupled = longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--json"});
+  const Run grouped =
+      longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--comm", "grouped", "--json"});
+  ASSERT_EQ(grouped.code, 0) << grouped.err;
+  EXPECT_EQ(grouped.json()["comm"], "grouped");
+  EXPECT_GE(grouped.json()["schedules"][0]["makespan_ns"],
+            decoupled.json()["schedules"][0]["makespan_ns"]);
+}
+
+TEST(SimulateCommand, TwoRunsGiveTheSameBytes) {
+  const TempDir dir;
+  const std::vector<std::string> arguments{"simulate", dir.write("s.toml", kTwoSites), "--schedule",
+                                           "static", "--json"};
+  EXPECT_EQ(longhaul_run(arguments).out, longhaul_run(arguments).out);
+}
+
+TEST(SimulateCommand, ReplicasFollowTheRowsOfAFileThatGivesThemOnce) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::string csv = dir.path("x.csv");
+  ASSERT_EQ(longhaul_run({"schedule", scenario, "--schedule", "zb-h1", "--out", csv}).code, 0);
+  const Run run = longhaul_run({"simulate", scenario, "--schedule", "zb-h1," + csv, "--set",
+                                "parallel.replicas=2", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto records = run.json()["schedules"];
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0]["makespan_ns"], records[1]["makespan_ns"]);
+  EXPECT_NE(records[0]["schedule"], records[1]["schedule"]);
+  EXPECT_EQ(records[1]["bubble_ratio"].size(), 8U);
+  EXPECT_EQ(records[1]["peak_activation"].size(), 4U);
+}
+
+TEST(SimulateCommand, AnInvalidFileIsAnsweredWithItsFirstViolation) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  // Device 0 runs the backward of microbatch 0 before its forward.
+  const std::string csv = dir.write("bad.csv", "0B0,0F0\n1F0,1B0\n");
+  const Run run =
+      longhaul_run({"simulate", scenario, "--schedule", csv, "--set", "parallel.microbatches=1",
+                    "--set", "parallel.stages=2", "--set", "costs.activation=1MiB"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("bad.csv"));
+}
+
+}  // namespace
+}  // namespace longhaul::test

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "cli/longhaul.hpp"
+
+namespace longhaul::test {
+
+/// A directory of one test, removed with everything in it.
+class TempDir {
+public:
+  TempDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "longhaul-cli-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream{path_ / name} << text;
+    return path(name);
+  }
+  [[nodiscard]] std::size_t files() const {
+    const auto all = std::filesystem::directory_iterator{path_};
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+
+private:
+  std::filesystem::path path_;
+};
+
+struct Run {
+  int code = -1;
+  std::string out, err;
+  [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+inline Run longhaul_run(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  Run run;
+  run.code = run_longhaul(arguments, out, err);
+  run.out = out.str();
+  run.err = err.str();
+  return run;
+}
+
+inline std::string text_of(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream{file}.rdbuf();
+  return text.str();
+}
+
+/// P=4, M=8, F = D = W = 100 ns, in one datacenter.
+inline const std::string kUniform = R"([scenario]
+name = "uniform"
+[parallel]
+stages = 4
+microbatches = 8
+[costs]
+forward = "100ns"
+dgrad = "100ns"
+wgrad = "100ns"
+activation = "2MiB"
+message = "1MiB"
+weights = "8MiB"
+[[datacenter]]
+name = "west"
+stages = [0, 1, 2, 3]
+)";
+
+/// The same in two datacenters, 100 ns apart, without transfer time.
+inline const std::string kTwoSites = R"([scenario]
+name = "two-sites"
+[parallel]
+stages = 4
+microbatches = 8
+[costs]
+forward = "100ns"
+dgrad = "100ns"
+wgrad = "100ns"
+activation = "2MiB"
+message = "1MiB"
+weights = "8MiB"
+[[datacenter]]
+name = "west"
+stages = [0, 1]
+[[datacenter]]
+name = "east"
+stages = [2, 3]
+[[link]]
+between = ["west", "east"]
+latency = "100ns"
+transfer_ratio = 0
+)";
+
+}  // namespace longhaul::test

@@ -1,0 +1,188 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+#include "trace/trace_file.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+/// A trace that `simulate` wrote, of 1F1B and ZB-H1 in two datacenters.
+class SimulatedTrace : public ::testing::Test {
+protected:
+  void SetUp() override {
+    const Run run = longhaul_run({"simulate", dir_.write("s.toml", kTwoSites), "--schedule",
+                                  "1f1b,zb-h1", "--out", trace_, "--json"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    records_ = run.json()["schedules"];
+  }
+  TempDir dir_;
+  std::string trace_ = dir_.path("t.h5");
+  nlohmann::json records_;
+};
+
+TEST_F(SimulatedTrace, IsValid) {
+  const Run run = longhaul_run({"check", trace_});
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("valid trace"));
+}
+
+TEST_F(SimulatedTrace, IsNeverOverwritten) {
+  const std::string before = text_of(trace_);
+  const Run run =
+      longhaul_run({"simulate", dir_.path("s.toml"), "--schedule", "1f1b", "--out", trace_});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(text_of(trace_), before);
+}
+
+TEST_F(SimulatedTrace, SummaryRepeatsTheSimulatedTimes) {
+  const Run run = longhaul_run({"trace", "summary", trace_, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto schedules = run.json()["schedules"];
+  ASSERT_EQ(schedules.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(schedules[i]["schedule"], records_[i]["schedule"]);
+    EXPECT_EQ(schedules[i]["predicted_ns"], records_[i]["makespan_ns"]);
+    EXPECT_EQ(schedules[i]["n"], 0);
+    EXPECT_TRUE(schedules[i]["measured_median_ns"].is_null());
+    EXPECT_TRUE(schedules[i]["difference_percent"].is_null());
+  }
+  EXPECT_THAT(longhaul_run({"trace", "summary", trace_}).out, HasSubstr("zb-h1"));
+}
+
+TEST_F(SimulatedTrace, AttributionRepeatsIdleTimeAndCrossings) {
+  const Run run = longhaul_run({"trace", "attribution", trace_, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto schedules = run.json()["schedules"];
+  ASSERT_EQ(schedules.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& predicted = schedules[i]["predicted"];
+    EXPECT_TRUE(schedules[i]["measured"].is_null());
+    EXPECT_EQ(predicted["makespan_ns"], records_[i]["makespan_ns"]);
+    EXPECT_EQ(predicted["idle"], records_[i]["idle"]);
+    const auto& path = predicted["critical_path"];
+    EXPECT_EQ(path["wan_crossings"], records_[i]["wan_crossings_on_critical_path"]);
+    EXPECT_EQ(path["steps"].front()["start_ns"], 0);
+    EXPECT_EQ(path["steps"].back()["end_ns"], records_[i]["makespan_ns"]);
+  }
+  const Run text = longhaul_run({"trace", "attribution", trace_, "--schedule", "1f1b"});
+  EXPECT_THAT(text.out, HasSubstr("=WAN=>"));
+  EXPECT_THAT(text.out, HasSubstr("busy"));
+  EXPECT_THAT(text.out, ::testing::Not(HasSubstr("zb-h1")));
+}
+
+TEST_F(SimulatedTrace, ExportsForPerfetto) {
+  const std::string file = dir_.path("t.json");
+  const Run run = longhaul_run({"trace", "export", trace_, "--format", "chrome", "--out", file});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto events = nlohmann::json::parse(text_of(file))["traceEvents"];
+  const auto blocks = std::count_if(events.begin(), events.end(), [](const auto& event) {
+    return event["ph"] == "X" && event.value("cat", "") == "W";
+  });
+  EXPECT_GE(blocks, 4 * 8);
+  EXPECT_EQ(longhaul_run({"trace", "export", trace_, "--out", file}).code, 2);  // it exists
+}
+
+TEST_F(SimulatedTrace, ExportsOneScheduleByItsName) {
+  const std::string all = dir_.path("all.csv"), one = dir_.path("one.csv");
+  ASSERT_EQ(longhaul_run({"trace", "export", trace_, "--format", "csv", "--out", all}).code, 0);
+  ASSERT_EQ(longhaul_run(
+                {"trace", "export", trace_, "--format", "csv", "--out", one, "--schedule", "zb-h1"})
+                .code,
+            0);
+  EXPECT_THAT(text_of(all), HasSubstr("1f1b"));
+  EXPECT_THAT(text_of(one), HasSubstr("zb-h1"));
+  EXPECT_THAT(text_of(one), ::testing::Not(HasSubstr("1f1b")));
+}
+
+TEST_F(SimulatedTrace, BadInputIsRefused) {
+  const std::string out = dir_.path("x.json");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> slips{
+      {{"summary", dir_.path("none.h5")}, "no such file"},
+      {{"summary", trace_, "--schedule", "zb-h"}, "Did you mean \"zb-h1\"?"},
+      {{"export", trace_}, "--out is missing"},
+      {{"export", trace_, "--out", out, "--format", "crome"}, "Did you mean \"chrome\"?"},
+      {{"merge", trace_, "--out", out}, "is no directory"},
+      {{"merge", dir_.path("")}, "--out is missing"}};
+  for (const auto& [extra, answer] : slips) {
+    std::vector<std::string> arguments{"trace"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    const Run run = longhaul_run(arguments);
+    EXPECT_EQ(run.code, 2) << answer;
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr(answer));
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
+}
+
+/// A run's directory with two ranks, as a benchmark leaves it: three iterations that took the
+/// predicted time, 10% more, and 20% more; a fourth that rank 1 did not finish.
+class RunDirectory : public ::testing::Test {
+protected:
+  void SetUp() override {
+    Timeline timeline;
+    timeline.schedules = {"1f1b"};
+    timeline.datacenters = {"west"};
+    timeline.lanes = {"compute"};
+    RunInfo info;
+    info.creator = "test";
+    info.environment = "{}";
+    for (int rank = 0; rank < 2; ++rank) timeline.rows.push_back(block(rank, 0, 1000));
+    begin_run(run_, info, timeline, 2);
+    for (int iteration = 0; iteration < 4; ++iteration) {
+      for (int rank = 0; rank < (iteration < 3 ? 2 : 1); ++rank) {
+        timeline.rows = {block(rank, iteration, 1000 + 100 * iteration)};
+        write_segment(run_, {0, iteration, rank}, timeline);
+      }
+    }
+  }
+  static TimelineRow block(int rank, int iteration, std::int64_t time) {
+    TimelineRow row;
+    row.op = rank;
+    row.rank = row.device = row.chunk = rank;
+    row.iteration = iteration;
+    row.microbatch = 0;
+    row.planned_ns = 1000;
+    row.end_ns = time;
+    return row;
+  }
+  TempDir dir_;
+  std::string run_ = dir_.path("run");
+};
+
+TEST_F(RunDirectory, SummaryComparesWhatIsFinishedWithThePrediction) {
+  const Run run = longhaul_run({"trace", "summary", run_, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto record = run.json()["schedules"][0];
+  EXPECT_EQ(record["n"], 3);
+  EXPECT_EQ(record["measured_min_ns"], 1000);
+  EXPECT_EQ(record["measured_median_ns"], 1100);
+  EXPECT_EQ(record["predicted_ns"], 1000);
+  EXPECT_NEAR(record["difference_percent"], 10.0, 1e-9);
+}
+
+TEST_F(RunDirectory, MergesIntoATraceThatValidates) {
+  const std::string merged = dir_.path("merged.h5");
+  const Run run = longhaul_run({"trace", "merge", run_, "--out", merged, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.json()["measured_rows"], 6);
+  EXPECT_EQ(longhaul_run({"check", merged}).code, 0);
+  EXPECT_EQ(longhaul_run({"check", run_}).code, 0);
+}
+
+TEST_F(RunDirectory, AttributionShowsTheIterationThatWasAskedFor) {
+  const Run run = longhaul_run({"trace", "attribution", run_, "--iteration", "2", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto measured = run.json()["schedules"][0]["measured"];
+  EXPECT_EQ(measured["iterations"], 3);
+  EXPECT_EQ(measured["critical_path"]["iteration"], 2);
+  EXPECT_EQ(measured["critical_path"]["steps"].back()["end_ns"], 1200);
+  EXPECT_EQ(longhaul_run({"trace", "attribution", run_, "--iteration", "7"}).code, 2);
+}
+
+}  // namespace
+}  // namespace longhaul::test
