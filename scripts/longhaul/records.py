@@ -1,6 +1,7 @@
 """Records that benchmarks write (record.json), as tables."""
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -56,8 +57,8 @@ def pipeline_rows(record):
     common = {
         "comm": record.get("comm") or option_of(command, "--comm") or "decoupled",
         "scenario": scenario_of(record),
-        "latency_ratio": number(settings.get("link.latency_ratio")),
-        "transfer_ratio": number(settings.get("link.transfer_ratio")),
+        "latency_ratio": setting(record, settings, "link", "latency_ratio"),
+        "transfer_ratio": setting(record, settings, "link", "transfer_ratio"),
         "time_scale": time_scale_of(record, settings),
         "load_average": load_average(record),
         "command": command,
@@ -114,17 +115,21 @@ def scenario_of(record):
     return match[1] if match else str(scenario)
 
 
-def time_scale_of(record, settings):
-    for found in (record.get("time_scale"), settings.get("run.time_scale")):
-        if found is not None:
-            return number(found)
-    match = re.search(r"^\s*time_scale\s*=\s*([0-9.eE+-]+)", _text_of(record), re.MULTILINE)
-    return float(match[1]) if match else 1.0
+def setting(record, overrides, section, key):
+    """A number of the scenario: from --set, else from its TOML text; NaN where neither has it."""
+    if f"{section}.{key}" in overrides:
+        return number(overrides[f"{section}.{key}"])
+    texts = [record.get(name) for name in ("scenario", "scenario_text")]
+    text = "\n".join(text for text in texts if isinstance(text, str))
+    match = re.search(rf"^\s*{key}\s*=\s*([0-9.eE+-]+)", text, re.MULTILINE)
+    return number(match[1]) if match else float("nan")
 
 
-def _text_of(record):
-    texts = [record.get("scenario"), record.get("scenario_text")]
-    return "\n".join(text for text in texts if isinstance(text, str))
+def time_scale_of(record, overrides):
+    if "time_scale" in record:
+        return number(record["time_scale"])
+    found = setting(record, overrides, "run", "time_scale")
+    return 1.0 if math.isnan(found) else found
 
 
 def load_average(record):

@@ -50,19 +50,19 @@ def parse_cells(text):
 
 
 def command_for(point, directory, options):
-    """As a person would type it in the root of the checkout."""
+    """As a person would type it in the root of the checkout, which is where it runs."""
     overrides = [*options.set, f"link.latency_ratio={point.latency_ratio:g}",
                  f"link.transfer_ratio={point.transfer_ratio:g}"]
     if options.time_scale is not None:
         overrides.append(f"run.time_scale={options.time_scale:g}")
-    command = [tools.ROOT / "scripts" / "mpi", "-n", tools.ranks_of(point.scenario, overrides),
-               tools.binary("bench_pipeline"), point.scenario, "--schedule", options.schedules,
-               "--comm", point.comm]
+    command = ["scripts/mpi", "-n", tools.ranks_of(point.scenario, overrides),
+               tools.from_root(tools.binary("bench_pipeline")), tools.from_root(point.scenario),
+               "--schedule", options.schedules, "--comm", point.comm]
     if options.iterations is not None:
         command += ["--iterations", options.iterations]
     for override in overrides:
         command += ["--set", override]
-    command += ["--out", directory, *shlex.split(options.extra)]
+    command += ["--out", tools.from_root(directory), *shlex.split(options.extra)]
     return [str(word) for word in command]
 
 

@@ -19,6 +19,13 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def from_root(path):
+    """As seen from the root of the checkout where it lies inside: records keep command lines, and
+    a result should not name directories of one machine."""
+    path = Path(path).resolve()
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
 def binary(name):
     """From build/bin, or from the directory that LONGHAUL_BIN names."""
     directory = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build" / "bin"))

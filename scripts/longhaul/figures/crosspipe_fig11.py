@@ -17,11 +17,12 @@ from longhaul.records import pipeline_table
 NAME = "crosspipe-fig11"
 SUMMARY = "static schedules at delay cells, grouped and decoupled, measured against predicted"
 SCENARIOS = ("m8-2dc", "m70-2dc")
+AS_GIVEN = -1.0
 COMM_NAMES = {"grouped": "grouped", "decoupled": "decoupled (the paper's _O)"}
 
 
 def add_arguments(parser):
-    parser.add_argument("--results", metavar="DIR",
+    parser.add_argument("--results", "--trace", metavar="DIR",
                         help="records of bench_pipeline below DIR (scripts/sweep writes them); "
                              "with --run, where they go (default: runs/crosspipe-fig11)")
     parser.add_argument("--run", action="store_true",
@@ -54,10 +55,10 @@ def draw(options):
 
 def read_results(results):
     table = pipeline_table(results)
-    table = table.dropna(subset=["latency_ratio", "transfer_ratio"])
     if table.empty:
-        raise Failure(f"no records with delay cells in {results} (bench_pipeline run with --set "
-                      "link.latency_ratio and link.transfer_ratio). Run scripts/sweep first.")
+        raise Failure(f"no records of bench_pipeline in {results}. Run scripts/sweep first.")
+    # A run without ratios (its links are given in ms and Gbps) is a cell of its own.
+    table = table.fillna({"latency_ratio": AS_GIVEN, "transfer_ratio": AS_GIVEN})
     for column in ("predicted", "measured_median", "measured_min", "measured_p95"):
         table[f"{column}_s"] = (pd.to_numeric(table[f"{column}_ns"]) / table["time_scale"] / 1e9)
     return table
@@ -119,7 +120,8 @@ def _panel(axes, table, name):
         for row in chosen.itertuples():
             x = cells.index((row.latency_ratio, row.transfer_ratio)) - 0.42 + (index + 0.5) * step
             _bar(axes, x, step, row)
-    axes.set_xticks(range(len(cells)), [f"{latency:g}\n{transfer:g}" for latency, transfer in cells])
+    axes.set_xticks(range(len(cells)), ["\n".join("as given" if ratio == AS_GIVEN else f"{ratio:g}"
+                                                  for ratio in cell) for cell in cells])
     axes.tick_params(axis="x", length=0)
     for boundary in range(1, len(cells)):
         axes.axvline(boundary - 0.5, color="#bbbbbb", linewidth=0.6)
