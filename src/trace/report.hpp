@@ -49,7 +49,9 @@ struct PathStep {
   bool crosses_datacenters = false;  ///< an arrival from another datacenter
 };
 
-/// Rows of one (schedule, iteration), ordered by op id.
+/// The iterations that a timeline holds, in its order.
+[[nodiscard]] std::vector<IterationKey> iterations_of(const Timeline& timeline);
+/// Rows of one (schedule, iteration), ordered by op id; empty if there is none.
 [[nodiscard]] std::span<const TimelineRow> rows_of(const Timeline& timeline, int schedule,
                                                    int iteration);
 /// Follows bound_by back from the op that ends last (ties: lower op id) to the start.

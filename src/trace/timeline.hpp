@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -80,6 +81,13 @@ struct TimelineRow {
   std::int64_t bound_by = -1;  ///< op id
   BoundKind bound_kind = BoundKind::start;
   friend bool operator==(const TimelineRow&, const TimelineRow&) = default;
+};
+
+/// One iteration of one schedule.
+struct IterationKey {
+  int schedule = 0;  ///< index into Timeline::schedules, position in a run's list
+  int iteration = 0;
+  friend auto operator<=>(const IterationKey&, const IterationKey&) = default;
 };
 
 /// Rows and the names that they refer to by index. Rows of one (schedule, iteration) lie together,

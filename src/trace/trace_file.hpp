@@ -53,6 +53,8 @@ void begin_run(const std::filesystem::path& directory, const RunInfo& info,
                const Timeline& predicted, int ranks);
 void write_segment(const std::filesystem::path& directory, const SegmentKey& key,
                    const Timeline& rows);
+/// The iterations of which every rank's segment is there, in order. Goes by the files' names alone.
+[[nodiscard]] std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory);
 /// Everything that is finished: iterations of which every rank's segment is there. Times within an
 /// iteration are moved so that its first op on any rank starts at 0. Ignores half-written files.
 [[nodiscard]] Trace merge_run(const std::filesystem::path& directory);

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <utility>
+
+namespace longhaul::hdf5 {
+
+/// HDF5's own id type (asserted in the source), so that hdf5.h stays out of headers.
+using Id = std::int64_t;
+
+/// Passes on what an HDF5 call returned; throws Error with HDF5's own words if it is negative.
+std::int64_t check(std::int64_t returned,
+                   std::source_location where = std::source_location::current());
+
+/// Keeps HDF5 from printing to stderr while it lives: its words travel in Error instead.
+class Silence {
+public:
+  Silence();
+  ~Silence();
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+private:
+  int (*printer_)(Id, void*) = nullptr;
+  void* data_ = nullptr;
+};
+
+/// Owns one HDF5 id. Move-only; a moved-from Handle holds none.
+class Handle {
+public:
+  using Close = int (*)(Id);
+
+  /// Throws Error if `id` says that the call failed.
+  Handle(Id id, Close closer, std::source_location where = std::source_location::current())
+      : id_{check(id, where)}, close_{closer} {}
+  Handle(Handle&& other) noexcept : id_{std::exchange(other.id_, kNoId)}, close_{other.close_} {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Handle();
+
+  [[nodiscard]] Id get() const { return id_; }
+  /// Closes now and throws Error where the destructor could only report.
+  void close(std::source_location where = std::source_location::current());
+
+private:
+  static constexpr Id kNoId = -1;
+  Id id_;
+  Close close_;
+};
+
+}  // namespace longhaul::hdf5

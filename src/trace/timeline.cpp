@@ -1,0 +1,29 @@
+#include "trace/timeline.hpp"
+
+#include <array>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr std::array<const char*, kRowKinds> kRowKindNames{
+    "F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce"};
+constexpr std::array<const char*, kBoundKinds> kBoundKindNames{"start", "dependency", "lane",
+                                                               "resource", "rendezvous"};
+
+}  // namespace
+
+const char* name_of(RowKind kind) {
+  const auto at = static_cast<std::size_t>(kind);
+  LONGHAUL_ASSERT(at < kRowKindNames.size(), "row kind {}", at);
+  return kRowKindNames[at];
+}
+
+const char* name_of(BoundKind kind) {
+  const auto at = static_cast<std::size_t>(kind);
+  LONGHAUL_ASSERT(at < kBoundKindNames.size(), "bound kind {}", at);
+  return kBoundKindNames[at];
+}
+
+}  // namespace longhaul
