@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+/// Where a value of the configuration stands: in the file, or on the command line.
+struct Place {
+  std::shared_ptr<const std::string> origin;  ///< the file's name, or "--set PATH=VALUE"
+  std::uint32_t line = 0;                     ///< 0: not in a file
+  std::uint32_t column = 0;
+};
+
+/// "file:line:column", or the option as it was typed.
+[[nodiscard]] std::string to_text(const Place& place);
+
+/// Throws Error "place: text".
+template <typename... Args>
+[[noreturn]] void fail_at(const Place& place, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error{to_text(place) + ": " + fmt::format(format, std::forward<Args>(args)...)};
+}
+
+struct ConfigEntry;
+
+/// A value read from TOML, free of the reader's types, with its place.
+struct ConfigNode {
+  enum class Kind : std::uint8_t { text, integer, real, boolean, list, table, other };
+
+  Kind kind = Kind::table;
+  Place place;
+  std::string text;          ///< text; of `other`: what it is
+  std::int64_t integer = 0;  ///< integer, boolean
+  double real = 0;
+  std::vector<ConfigNode> items;     ///< list
+  std::vector<ConfigEntry> entries;  ///< table, in the order of the file
+
+  /// nullptr where the table has no such key.
+  [[nodiscard]] const ConfigNode* find(std::string_view key) const;
+  [[nodiscard]] ConfigNode* find(std::string_view key);
+};
+
+struct ConfigEntry {
+  std::string key;
+  Place place;  ///< of the key
+  ConfigNode value;
+};
+
+/// Sets or adds `key` of a table.
+void assign(ConfigNode& table, const std::string& key, ConfigNode value);
+/// Removes `key` of a table, if it is there.
+void remove(ConfigNode& table, std::string_view key);
+
+/// What a message calls the value: "40ms" in quotes, 40, true, a list, a table, a date.
+[[nodiscard]] std::string describe(const ConfigNode& node);
+/// Text of a stranger for a message: at most 60 characters, control characters as '?'.
+[[nodiscard]] std::string shown(std::string_view text);
+
+}  // namespace longhaul

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+
+namespace longhaul {
+
+/// Measured block times of one layer and microbatch, on all GPUs of its device together.
+struct LayerTimes {
+  Duration forward;
+  Duration backward;
+  Duration dgrad;
+  Duration wgrad;
+  Duration recompute;
+};
+
+// The formulas stand in docs/scenario.md, "Costs of a model".
+
+/// Weights of one transformer layer: attention with grouped keys and values, gated MLP.
+[[nodiscard]] std::int64_t layer_parameters(const Model& model);
+/// Of all layers; embedding and head count as layers where the vocabulary is unknown (0).
+[[nodiscard]] std::int64_t model_parameters(const Model& model);
+/// FLOPs of one layer's linear maps on one microbatch, once (forward, dgrad and wgrad are equal).
+[[nodiscard]] double linear_flops(const Model& model);
+/// FLOPs of one layer's attention products, forward; causal, so half of the square.
+[[nodiscard]] double attention_flops(const Model& model);
+/// FLOPs of forward, dgrad and wgrad of one microbatch through the whole model, without
+/// recomputation: what MFU counts.
+[[nodiscard]] double training_flops(const Model& model);
+
+/// Layers of each stage: layers / stages, and one more for the first (layers mod stages).
+[[nodiscard]] std::vector<int> layers_of_stages(const Model& model, int stages);
+
+/// Costs of every stage: times by FLOPs over the achieved rate, or `measured` times the layers.
+/// Throws Error (without a place) where a stage would be empty or a number does not fit.
+[[nodiscard]] Costs model_costs(const Model& model, int stages,
+                                const std::optional<LayerTimes>& measured = std::nullopt);
+
+}  // namespace longhaul
