@@ -7,11 +7,23 @@ namespace longhaul::checks {
 std::optional<Violation> counts_violation(const Schedule& schedule) {
   using enum ViolationKind;
   const Schedule& s = schedule;
-  if (s.devices < 1 || s.chunks < s.devices || s.microbatches < 1 || s.replicas < 1) {
+  if (s.devices < 1 || s.microbatches < 1 || s.replicas < 1) {
     return violation(shape,
-                     "The schedule has {} devices, {} chunks, {} microbatches, {} replicas (at "
-                     "least 1 of each is needed, and a chunk for every device).",
-                     s.devices, s.chunks, s.microbatches, s.replicas);
+                     "The schedule has {} devices, {} microbatches, {} replicas (at least 1 of "
+                     "each is needed).",
+                     s.devices, s.microbatches, s.replicas);
+  }
+  const std::int64_t all = std::int64_t{s.devices} * s.replicas;
+  const auto rows = static_cast<std::int64_t>(s.rows.size());
+  if (rows != s.devices && rows != all) {
+    return violation(shape,
+                     "The schedule has {} rows (one for each of {} devices is needed, or one for "
+                     "each device of each of {} replicas).",
+                     rows, s.devices, s.replicas);
+  }
+  if (s.chunks < s.devices) {
+    return violation(shape, "The schedule has {} chunks on {} devices (each needs one).", s.chunks,
+                     s.devices);
   }
   if (s.device_of_chunk.size() != static_cast<std::size_t>(s.chunks)) {
     return violation(shape, "The schedule has {} chunks but says where {} of them lie.", s.chunks,
@@ -30,14 +42,6 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
   if (idle != used.end()) {
     return violation(shape, "No chunk lies on device {}. Give it one or leave the device out.",
                      idle - used.begin());
-  }
-  const std::int64_t all = std::int64_t{s.devices} * s.replicas;
-  const auto rows = static_cast<std::int64_t>(s.rows.size());
-  if (rows != s.devices && rows != all) {
-    return violation(shape,
-                     "The schedule has {} rows (one for each of {} devices is needed, or one for "
-                     "each device of each of {} replicas).",
-                     rows, s.devices, s.replicas);
   }
   return std::nullopt;
 }

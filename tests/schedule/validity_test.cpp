@@ -43,7 +43,7 @@ TEST(FirstViolation, NamesWrongCounts) {
   schedule = one_f_one_b(2, 2);
   schedule.devices = 2'000'000'000;
   schedule.chunks = 2'000'000'000;
-  expect_violation(first_violation(schedule), shape, HasSubstr("says where 2 of them lie"));
+  expect_violation(first_violation(schedule), shape, HasSubstr("has 2 rows"));
 }
 
 TEST(FirstViolation, NamesBlocksOutOfRange) {
