@@ -7,11 +7,14 @@
 
 #include "base/suggest.hpp"
 #include "base/version.hpp"
+#include "cli/shell_text.hpp"
 
 namespace longhaul {
 namespace {
 
 using Command = Answer (*)(const Options&);
+
+constexpr int kMostFiles = 10'000;
 
 /// How many files a command takes.
 struct FileCount {
@@ -62,6 +65,7 @@ private:
 
   const CLI::App& chosen() const;
   void refuse_leftovers(const CLI::App& command) const;
+  void require_file_count(const CLI::App& command, const Entry& entry) const;
 
   Options& options_;
   CLI::App app_{"Pipeline schedules between datacenters: made, checked, simulated."};
@@ -73,7 +77,7 @@ CLI::App* Parser::add_command(CLI::App& parent, const std::string& name,
                               const std::string& what) {
   CLI::App* added = parent.add_subcommand(name, description);
   added->allow_extras();
-  if (files.most > 0) added->add_option("FILE", options_.files, what)->expected(0, files.most);
+  if (files.most > 0) added->add_option("FILE", options_.files, what)->expected(0, kMostFiles);
   added->add_flag("--json", options_.json, "print JSON");
   entries_[added] = {command, files, what};
   return added;
@@ -117,7 +121,6 @@ void Parser::add_simulate() {
 }
 
 void Parser::add_check() {
-  constexpr int kMostFiles = 10'000;
   CLI::App* command = add_command(
       app_, "check", "is a scenario, schedule or trace right, and does it fit?", check_command,
       {1, kMostFiles}, "scenario (.toml), schedule (.csv), trace (.h5) or run directory");
@@ -206,6 +209,17 @@ void Parser::refuse_leftovers(const CLI::App& command) const {
   fail("{}: unknown option \"{}\". {}", full_name(command), word, suggestion(word, known));
 }
 
+void Parser::require_file_count(const CLI::App& command, const Entry& entry) const {
+  const auto count = static_cast<int>(options_.files.size());
+  if (count < entry.files.least)
+    fail("{}: a file is missing. Name a {}.", full_name(command), entry.needs);
+  if (count > entry.files.most)
+    fail(
+        "{}: unexpected argument \"{}\" (it takes one FILE). Leave it out, or put an option's name "
+        "in front of it.",
+        full_name(command), options_.files[static_cast<std::size_t>(entry.files.most)]);
+}
+
 Request Parser::parse(std::span<const std::string> arguments) {
   Request request;
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -218,26 +232,15 @@ Request Parser::parse(std::span<const std::string> arguments) {
     request.text = app_.version() + '\n';
     return request;
   } catch (const CLI::ParseError& error) {
-    fail("{} (the command line). `longhaul --help` tells what it may say.", error.what());
+    fail("bad command line ({}). `longhaul --help` tells what it takes.", error.what());
   }
   const CLI::App& command = chosen();
   const auto entry = entries_.find(&command);
   if (entry == entries_.end())
     fail("{}: no command given. `{} --help` lists them.", full_name(command), full_name(command));
-  if (static_cast<int>(options_.files.size()) < entry->second.files.least)
-    fail("{}: a file is missing. Name a {}.", full_name(command), entry->second.needs);
+  require_file_count(command, entry->second);
   request.command = entry->second.command;
   return request;
-}
-
-/// Words with anything but plain characters are quoted as a shell would need it.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+%@";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
-  return text + '\'';
 }
 
 }  // namespace
@@ -246,8 +249,7 @@ Request read_command_line(std::span<const std::string> arguments) {
   Options options;
   Parser parser{options};
   Request request = parser.parse(arguments);
-  options.command_line = "longhaul";
-  for (const std::string& word : arguments) options.command_line += ' ' + quoted(word);
+  options.command_line = shell_text("longhaul", arguments);
   request.options = std::move(options);
   return request;
 }

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 TEST(CheckCommand, ShowsPlacementLinksAndMemoryOfAScenario) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
-  const Run run = longhaul_run({"check", scenario});
+  const Outcome run = longhaul_run({"check", scenario});
   EXPECT_EQ(run.code, 0) << run.err;
   for (const char* text : {"two-sites", "4 stages", "west", "0-1", "2-3", "100 ns", "1f1b"})
     EXPECT_THAT(run.out, HasSubstr(text));
@@ -35,7 +35,7 @@ TEST(CheckCommand, AScenarioThatDoesNotFitIsAnsweredWithDevicesAndAmounts) {
   // Weights 8, gradients 8, optimizer 48, buffers; 4 activations of 2 MiB under 1F1B, 8 under
   // GPipe.
   EXPECT_EQ(longhaul_run({"check", scenario}).code, 0);
-  const Run run = longhaul_run({"check", scenario, "--schedule", "gpipe"});
+  const Outcome run = longhaul_run({"check", scenario, "--schedule", "gpipe"});
   EXPECT_EQ(run.code, 1) << run.err;
   EXPECT_THAT(run.out, HasSubstr("device 1 does not fit"));
   EXPECT_THAT(run.out, HasSubstr("NO"));
@@ -47,7 +47,7 @@ TEST(CheckCommand, AScenarioThatDoesNotFitIsAnsweredWithDevicesAndAmounts) {
 TEST(CheckCommand, ExplainsTheFirstViolationOfASchedule) {
   const TempDir dir;
   const std::string csv = dir.write("bad.csv", "0F0,0B0\n1B0,1F0\n");
-  const Run run = longhaul_run({"check", csv});
+  const Outcome run = longhaul_run({"check", csv});
   EXPECT_EQ(run.code, 1);
   EXPECT_EQ(run.err, "");
   EXPECT_THAT(run.out, HasSubstr("not valid"));
@@ -63,12 +63,12 @@ TEST(CheckCommand, HoldsAScheduleAgainstAScenario) {
   const std::string csv = dir.path("zb-h2.csv");
   ASSERT_EQ(longhaul_run({"schedule", scenario, "--schedule", "zb-h2", "--out", csv}).code, 0);
   EXPECT_EQ(longhaul_run({"check", csv}).code, 0);
-  const Run over = longhaul_run({"check", csv, "--scenario", scenario});
+  const Outcome over = longhaul_run({"check", csv, "--scenario", scenario});
   EXPECT_EQ(over.code, 1);
   EXPECT_THAT(over.out, HasSubstr("budget"));
   EXPECT_EQ(longhaul_run({"check", csv, "--scenario", scenario, "--set", "memory.budget=2"}).code,
             0);
-  const Run shape =
+  const Outcome shape =
       longhaul_run({"check", csv, "--scenario", scenario, "--set", "parallel.microbatches=16"});
   EXPECT_EQ(shape.code, 1);
   EXPECT_THAT(shape.out, HasSubstr("16"));
@@ -78,7 +78,7 @@ TEST(CheckCommand, LooksAtSeveralFilesAndSaysNoIfOneIsWrong) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
   const std::string bad = dir.write("bad.csv", "0F0\n");
-  const Run run = longhaul_run({"check", scenario, bad, "--json"});
+  const Outcome run = longhaul_run({"check", scenario, bad, "--json"});
   EXPECT_EQ(run.code, 1);
   const auto files = run.json()["files"];
   ASSERT_EQ(files.size(), 2U);
@@ -94,7 +94,7 @@ TEST(CheckCommand, BadInputIsRefused) {
       {dir.write("bad.toml", "[scenario]\nnaem = 'x'\n"), "bad.toml:2:"},
       {dir.write("garbage.csv", "0F0,what\n"), "garbage.csv:1:"}};
   for (const auto& [file, answer] : slips) {
-    const Run run = longhaul_run({"check", file});
+    const Outcome run = longhaul_run({"check", file});
     EXPECT_EQ(run.code, 2) << file;
     EXPECT_EQ(run.out, "");
     EXPECT_THAT(run.err, HasSubstr(answer));
@@ -103,7 +103,7 @@ TEST(CheckCommand, BadInputIsRefused) {
 
 TEST(CheckCommand, SaysWhatIsWrongWithATrace) {
   const TempDir dir;
-  const Run run = longhaul_run({"check", dir.write("broken.h5", "no HDF5 at all")});
+  const Outcome run = longhaul_run({"check", dir.write("broken.h5", "no HDF5 at all")});
   EXPECT_EQ(run.code, 1);
   EXPECT_THAT(run.out, HasSubstr("not a valid trace"));
 }

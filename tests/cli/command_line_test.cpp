@@ -51,7 +51,7 @@ struct Slip {
 class SlipTest : public ::testing::TestWithParam<Slip> {};
 
 TEST_P(SlipTest, IsAnsweredInOneLineWithTheNearestKnownWord) {
-  const Run run = longhaul_run(GetParam().arguments);
+  const Outcome run = longhaul_run(GetParam().arguments);
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, StartsWith("longhaul: "));
@@ -76,13 +76,13 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"plan", "s.toml", "--schedule", "1f1b", "--rank", "x"}, "--rank"}));
 
 TEST(CommandLine, VersionNamesTheCommit) {
-  const Run run = longhaul_run({"--version"});
+  const Outcome run = longhaul_run({"--version"});
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.out, ::testing::MatchesRegex("longhaul [^ ]+ \\([^ ]+\\)\n"));
 }
 
 TEST(CommandLine, HelpNamesCommandsAndOptions) {
-  Run run = longhaul_run({"--help"});
+  Outcome run = longhaul_run({"--help"});
   EXPECT_EQ(run.code, 0);
   for (const char* command : {"schedule", "simulate", "check", "trace", "plan", "presets"})
     EXPECT_THAT(run.out, HasSubstr(command));

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 TEST(PlanCommand, ShowsWhatARankDoes) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
-  const Run run = longhaul_run({"plan", scenario, "--schedule", "1f1b", "--rank", "1"});
+  const Outcome run = longhaul_run({"plan", scenario, "--schedule", "1f1b", "--rank", "1"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("rank 1: replica 0, device 1, west"));
   EXPECT_THAT(run.out, HasSubstr("send of 1F0 (to 2)"));
@@ -23,7 +23,7 @@ TEST(PlanCommand, ShowsWhatARankDoes) {
 
 TEST(PlanCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
   const TempDir dir;
-  const Run run =
+  const Outcome run =
       longhaul_run({"plan", dir.write("s.toml", kTwoSites), "--schedule", "zb-h1", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<int, nlohmann::json> ops;
@@ -43,7 +43,7 @@ TEST(PlanCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
 
 TEST(PlanCommand, RefusesARankThatIsNotThere) {
   const TempDir dir;
-  const Run run =
+  const Outcome run =
       longhaul_run({"plan", dir.write("s.toml", kUniform), "--schedule", "1f1b", "--rank", "4"});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("no rank 4"));

@@ -12,10 +12,10 @@ TEST(ScheduleCommand, PrintsTheRecordOfSimulateAndWritesTheFile) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
   const std::string csv = dir.path("x.csv");
-  const Run made =
+  const Outcome made =
       longhaul_run({"schedule", scenario, "--schedule", "zb-h1", "--out", csv, "--json"});
   ASSERT_EQ(made.code, 0) << made.err;
-  const Run simulated = longhaul_run({"simulate", scenario, "--schedule", "zb-h1", "--json"});
+  const Outcome simulated = longhaul_run({"simulate", scenario, "--schedule", "zb-h1", "--json"});
   EXPECT_EQ(made.json()["schedules"], simulated.json()["schedules"]);
   EXPECT_EQ(made.json()["schedules"][0]["makespan_ns"], 2700);
   EXPECT_THAT(text_of(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));
@@ -23,7 +23,8 @@ TEST(ScheduleCommand, PrintsTheRecordOfSimulateAndWritesTheFile) {
 
 TEST(ScheduleCommand, PrintsStatisticsForPeople) {
   const TempDir dir;
-  const Run run = longhaul_run({"schedule", dir.write("s.toml", kUniform), "--schedule", "zbv"});
+  const Outcome run =
+      longhaul_run({"schedule", dir.write("s.toml", kUniform), "--schedule", "zbv"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("zbv on uniform: 4 devices, 8 chunks, 8 microbatches"));
   EXPECT_THAT(run.out, HasSubstr("0 7"));  // the chunks of device 0
@@ -34,7 +35,7 @@ TEST(ScheduleCommand, NeverOverwrites) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
   const std::string csv = dir.write("x.csv", "mine");
-  const Run run = longhaul_run({"schedule", scenario, "--schedule", "1f1b", "--out", csv});
+  const Outcome run = longhaul_run({"schedule", scenario, "--schedule", "1f1b", "--out", csv});
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, HasSubstr("exists"));
@@ -48,10 +49,10 @@ TEST(ScheduleCommand, ReadsBackWhatItWroteInBothFormats) {
   for (const std::string format : {"longhaul", "pytorch"}) {
     for (const std::string name : {"1f1b", "interleaved-1f1b", "zb-h2", "zbv"}) {
       const std::string csv = dir.path(name + "-" + format + ".csv");
-      const Run made = longhaul_run(
+      const Outcome made = longhaul_run(
           {"schedule", scenario, "--schedule", name, "--out", csv, "--format", format, "--json"});
       ASSERT_EQ(made.code, 0) << made.err;
-      const Run read = longhaul_run({"schedule", scenario, "--schedule", csv, "--json"});
+      const Outcome read = longhaul_run({"schedule", scenario, "--schedule", csv, "--json"});
       ASSERT_EQ(read.code, 0) << read.err;
       auto expected = made.json()["schedules"][0];
       auto actual = read.json()["schedules"][0];
@@ -80,7 +81,7 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
   for (const auto& [extra, answer] : slips) {
     std::vector<std::string> arguments{"schedule", scenario, "--out", csv};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
-    const Run run = longhaul_run(arguments);
+    const Outcome run = longhaul_run(arguments);
     EXPECT_EQ(run.code, 2) << answer;
     EXPECT_EQ(run.out, "") << answer;
     EXPECT_THAT(run.err, HasSubstr(answer));
@@ -90,8 +91,8 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
 
 TEST(ScheduleCommand, OutNeedsADirectory) {
   const TempDir dir;
-  const Run run = longhaul_run({"schedule", dir.write("s.toml", kUniform), "--schedule", "1f1b",
-                                "--out", dir.path("none/x.csv")});
+  const Outcome run = longhaul_run({"schedule", dir.write("s.toml", kUniform), "--schedule", "1f1b",
+                                    "--out", dir.path("none/x.csv")});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("there is no directory"));
 }

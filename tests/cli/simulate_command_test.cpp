@@ -15,7 +15,7 @@ using ::testing::Not;
 TEST(SimulateCommand, PrintsTheKnownTimesOfTheStaticSchedulesAsJson) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
-  const Run run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json"});
+  const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.err, "");
   const auto json = run.json();
@@ -48,7 +48,7 @@ TEST(SimulateCommand, PrintsTheKnownTimesOfTheStaticSchedulesAsJson) {
 
 TEST(SimulateCommand, ReportsPeakActivationsInActivationsOfAStage) {
   const TempDir dir;
-  const Run run =
+  const Outcome run =
       longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<std::string, nlohmann::json> records;
@@ -66,7 +66,7 @@ TEST(SimulateCommand, ReportsPeakActivationsInActivationsOfAStage) {
 
 TEST(SimulateCommand, IdlePartsAddUpToTheBubbles) {
   const TempDir dir;
-  const Run run =
+  const Outcome run =
       longhaul_run({"simulate", dir.write("s.toml", kTwoSites), "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   for (const auto& record : run.json()["schedules"]) {
@@ -85,7 +85,7 @@ TEST(SimulateCommand, LatencyBetweenTwoDatacentersCostsWhatIsKnown) {
                                                       {"100ns", {3500, 4100, 3500, 3300, 3100}},
                                                       {"400ns", {4100, 6500, 7100, 5700, 6100}}};
   for (const auto& [latency, makespans] : known) {
-    const Run run =
+    const Outcome run =
         longhaul_run({"simulate", scenario, "--schedule", "gpipe,1f1b,interleaved-1f1b,zb-h1,zbv",
                       "--set", "link.latency=" + latency, "--json"});
     ASSERT_EQ(run.code, 0) << run.err;
@@ -99,7 +99,7 @@ TEST(SimulateCommand, LatencyBetweenTwoDatacentersCostsWhatIsKnown) {
 
 TEST(SimulateCommand, PrintsATableForPeople) {
   const TempDir dir;
-  const Run run =
+  const Outcome run =
       longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "1f1b,zb-h2"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("makespan [us]"));
@@ -115,7 +115,8 @@ TEST(SimulateCommand, StaticSkipsWhatIsNotDefinedAndNamingItIsAnError) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
   const std::vector<std::string> odd{"--set", "parallel.microbatches=9"};
-  Run run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json", odd[0], odd[1]});
+  Outcome run =
+      longhaul_run({"simulate", scenario, "--schedule", "static", "--json", odd[0], odd[1]});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = run.json();
   EXPECT_EQ(json["schedules"].size(), 5U);
@@ -134,8 +135,8 @@ TEST(SimulateCommand, StaticSkipsWhatIsNotDefinedAndNamingItIsAnError) {
 TEST(SimulateCommand, GroupedCommunicationIsNoFaster) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
-  const Run decoupled = longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--json"});
-  const Run grouped =
+  const Outcome decoupled = longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--json"});
+  const Outcome grouped =
       longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--comm", "grouped", "--json"});
   ASSERT_EQ(grouped.code, 0) << grouped.err;
   EXPECT_EQ(grouped.json()["comm"], "grouped");
@@ -155,8 +156,8 @@ TEST(SimulateCommand, ReplicasFollowTheRowsOfAFileThatGivesThemOnce) {
   const std::string scenario = dir.write("s.toml", kUniform);
   const std::string csv = dir.path("x.csv");
   ASSERT_EQ(longhaul_run({"schedule", scenario, "--schedule", "zb-h1", "--out", csv}).code, 0);
-  const Run run = longhaul_run({"simulate", scenario, "--schedule", "zb-h1," + csv, "--set",
-                                "parallel.replicas=2", "--json"});
+  const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "zb-h1," + csv, "--set",
+                                    "parallel.replicas=2", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto records = run.json()["schedules"];
   ASSERT_EQ(records.size(), 2U);
@@ -171,7 +172,7 @@ TEST(SimulateCommand, AnInvalidFileIsAnsweredWithItsFirstViolation) {
   const std::string scenario = dir.write("s.toml", kUniform);
   // Device 0 runs the backward of microbatch 0 before its forward.
   const std::string csv = dir.write("bad.csv", "0B0,0F0\n1F0,1B0\n");
-  const Run run =
+  const Outcome run =
       longhaul_run({"simulate", scenario, "--schedule", csv, "--set", "parallel.microbatches=1",
                     "--set", "parallel.stages=2", "--set", "costs.activation=1MiB"});
   EXPECT_EQ(run.code, 1) << run.err;

@@ -38,15 +38,15 @@ private:
   std::filesystem::path path_;
 };
 
-struct Run {
+struct Outcome {
   int code = -1;
   std::string out, err;
   [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-inline Run longhaul_run(const std::vector<std::string>& arguments) {
+inline Outcome longhaul_run(const std::vector<std::string>& arguments) {
   std::ostringstream out, err;
-  Run run;
+  Outcome run;
   run.code = run_longhaul(arguments, out, err);
   run.out = out.str();
   run.err = err.str();

@@ -14,8 +14,8 @@ using ::testing::SizeIs;
 class SimulatedTrace : public ::testing::Test {
 protected:
   void SetUp() override {
-    const Run run = longhaul_run({"simulate", dir_.write("s.toml", kTwoSites), "--schedule",
-                                  "1f1b,zb-h1", "--out", trace_, "--json"});
+    const Outcome run = longhaul_run({"simulate", dir_.write("s.toml", kTwoSites), "--schedule",
+                                      "1f1b,zb-h1", "--out", trace_, "--json"});
     ASSERT_EQ(run.code, 0) << run.err;
     records_ = run.json()["schedules"];
   }
@@ -25,14 +25,14 @@ protected:
 };
 
 TEST_F(SimulatedTrace, IsValid) {
-  const Run run = longhaul_run({"check", trace_});
+  const Outcome run = longhaul_run({"check", trace_});
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_THAT(run.out, HasSubstr("valid trace"));
 }
 
 TEST_F(SimulatedTrace, IsNeverOverwritten) {
   const std::string before = text_of(trace_);
-  const Run run =
+  const Outcome run =
       longhaul_run({"simulate", dir_.path("s.toml"), "--schedule", "1f1b", "--out", trace_});
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
@@ -40,7 +40,7 @@ TEST_F(SimulatedTrace, IsNeverOverwritten) {
 }
 
 TEST_F(SimulatedTrace, SummaryRepeatsTheSimulatedTimes) {
-  const Run run = longhaul_run({"trace", "summary", trace_, "--json"});
+  const Outcome run = longhaul_run({"trace", "summary", trace_, "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto schedules = run.json()["schedules"];
   ASSERT_EQ(schedules.size(), 2U);
@@ -55,7 +55,7 @@ TEST_F(SimulatedTrace, SummaryRepeatsTheSimulatedTimes) {
 }
 
 TEST_F(SimulatedTrace, AttributionRepeatsIdleTimeAndCrossings) {
-  const Run run = longhaul_run({"trace", "attribution", trace_, "--json"});
+  const Outcome run = longhaul_run({"trace", "attribution", trace_, "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto schedules = run.json()["schedules"];
   ASSERT_EQ(schedules.size(), 2U);
@@ -69,7 +69,7 @@ TEST_F(SimulatedTrace, AttributionRepeatsIdleTimeAndCrossings) {
     EXPECT_EQ(path["steps"].front()["start_ns"], 0);
     EXPECT_EQ(path["steps"].back()["end_ns"], records_[i]["makespan_ns"]);
   }
-  const Run text = longhaul_run({"trace", "attribution", trace_, "--schedule", "1f1b"});
+  const Outcome text = longhaul_run({"trace", "attribution", trace_, "--schedule", "1f1b"});
   EXPECT_THAT(text.out, HasSubstr("=WAN=>"));
   EXPECT_THAT(text.out, HasSubstr("busy"));
   EXPECT_THAT(text.out, ::testing::Not(HasSubstr("zb-h1")));
@@ -77,7 +77,8 @@ TEST_F(SimulatedTrace, AttributionRepeatsIdleTimeAndCrossings) {
 
 TEST_F(SimulatedTrace, ExportsForPerfetto) {
   const std::string file = dir_.path("t.json");
-  const Run run = longhaul_run({"trace", "export", trace_, "--format", "chrome", "--out", file});
+  const Outcome run =
+      longhaul_run({"trace", "export", trace_, "--format", "chrome", "--out", file});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto events = nlohmann::json::parse(text_of(file))["traceEvents"];
   const auto blocks = std::count_if(events.begin(), events.end(), [](const auto& event) {
@@ -111,7 +112,7 @@ TEST_F(SimulatedTrace, BadInputIsRefused) {
   for (const auto& [extra, answer] : slips) {
     std::vector<std::string> arguments{"trace"};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
-    const Run run = longhaul_run(arguments);
+    const Outcome run = longhaul_run(arguments);
     EXPECT_EQ(run.code, 2) << answer;
     EXPECT_EQ(run.out, "");
     EXPECT_THAT(run.err, HasSubstr(answer));
@@ -155,7 +156,7 @@ protected:
 };
 
 TEST_F(RunDirectory, SummaryComparesWhatIsFinishedWithThePrediction) {
-  const Run run = longhaul_run({"trace", "summary", run_, "--json"});
+  const Outcome run = longhaul_run({"trace", "summary", run_, "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto record = run.json()["schedules"][0];
   EXPECT_EQ(record["n"], 3);
@@ -167,7 +168,7 @@ TEST_F(RunDirectory, SummaryComparesWhatIsFinishedWithThePrediction) {
 
 TEST_F(RunDirectory, MergesIntoATraceThatValidates) {
   const std::string merged = dir_.path("merged.h5");
-  const Run run = longhaul_run({"trace", "merge", run_, "--out", merged, "--json"});
+  const Outcome run = longhaul_run({"trace", "merge", run_, "--out", merged, "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.json()["measured_rows"], 6);
   EXPECT_EQ(longhaul_run({"check", merged}).code, 0);
@@ -175,7 +176,7 @@ TEST_F(RunDirectory, MergesIntoATraceThatValidates) {
 }
 
 TEST_F(RunDirectory, AttributionShowsTheIterationThatWasAskedFor) {
-  const Run run = longhaul_run({"trace", "attribution", run_, "--iteration", "2", "--json"});
+  const Outcome run = longhaul_run({"trace", "attribution", run_, "--iteration", "2", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto measured = run.json()["schedules"][0]["measured"];
   EXPECT_EQ(measured["iterations"], 3);

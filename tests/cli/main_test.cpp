@@ -1,0 +1,61 @@
+// The binary itself, where the build names it: what only a process has.
+#ifdef LONGHAUL_BINARY
+
+#include <cstdio>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Runs a line of the shell in which $longhaul is the binary; stdout and stderr together.
+Outcome shell(const std::string& line) {
+  const std::string command =
+      std::string{"longhaul='"} + LONGHAUL_BINARY + "'; { " + line + "; } 2>&1";
+  Outcome outcome;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  char buffer[4096];
+  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
+    outcome.out.append(buffer, n);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+TEST(Binary, ExitCodesReachTheShell) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  EXPECT_EQ(shell("$longhaul simulate " + scenario + " --schedule 1f1b").code, 0);
+  EXPECT_EQ(shell("$longhaul check " + dir.write("bad.csv", "0F0\n")).code, 1);
+  const Outcome slip = shell("$longhaul simulat");
+  EXPECT_EQ(slip.code, 2);
+  EXPECT_THAT(slip.out, HasSubstr("longhaul: unknown command"));
+}
+
+TEST(Binary, EndsQuietlyWhenItsReaderLeaves) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::string plan = "$longhaul plan " + scenario + " --schedule 1f1b --json --set " +
+                           "parallel.microbatches=2000";
+  EXPECT_EQ(shell(plan + " | head -1").out, "{\n");
+  // The same with the signal ignored, as some parents leave it.
+  EXPECT_EQ(shell("trap \"\" PIPE; " + plan + " | head -1").out, "{\n");
+}
+
+TEST(Binary, AFullDiskIsAFailedRun) {
+  const TempDir dir;
+  const Outcome full = shell("$longhaul --help > /dev/full");
+  EXPECT_EQ(full.code, 3);
+  EXPECT_THAT(full.out, HasSubstr("could not be printed"));
+}
+
+}  // namespace
+}  // namespace longhaul::test
+
+#endif

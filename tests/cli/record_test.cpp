@@ -1,0 +1,118 @@
+#include "cli/record.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/throughput.hpp"
+#include "schedule/generate.hpp"
+
+namespace longhaul {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+IterationReport report_of_two_ranks() {
+  IterationReport report;
+  report.schedule = "1f1b";
+  report.makespan_ns = 9000;
+  report.device_span_ns = 8000;
+  report.bubble_ratio = {0.25, 0.5};
+  report.peak_activation_bytes = {4 << 20, 1 << 20};
+  report.idle.dependency = 5000;
+  report.idle.link_wait = 1750;
+  report.wan_crossings_on_critical_path = 3;
+  return report;
+}
+
+TEST(Record, HoldsWhatTheReportSaysInUnitsOfTheScenario) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  const ScheduleRecord record =
+      make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+  EXPECT_DOUBLE_EQ(record.per_microbatch_ns, 3000.0);
+  EXPECT_THAT(record.peak_activation, ElementsAre(2.0, 0.5));  // of 2 MiB
+  EXPECT_TRUE(record.over_budget.empty());
+  EXPECT_EQ(record.wan_crossings_on_critical_path, 3);
+  EXPECT_FALSE(record.tokens_per_second);
+}
+
+TEST(Record, PeakOfADeviceIsTheLargestOfItsReplicas) {
+  Scenario scenario = uniform_scenario(2, 3);
+  scenario.parallel.replicas = 2;
+  scenario.placement.assign(4, DatacenterId{0});
+  IterationReport report = report_of_two_ranks();
+  report.peak_activation_bytes = {1 << 20, 2 << 20, 4 << 20, 0};
+  report.bubble_ratio = {0, 0, 0, 0};
+  const ScheduleRecord record = make_record(report, generate("1f1b", scenario), scenario);
+  EXPECT_THAT(record.peak_activation, ElementsAre(2.0, 1.0));
+}
+
+TEST(Record, MarksDevicesOverTheBudget) {
+  Scenario scenario = uniform_scenario(2, 3);
+  const Schedule gpipe = generate("gpipe", scenario);
+  const ScheduleRecord record = make_record(report_of_two_ranks(), gpipe, scenario);
+  EXPECT_THAT(record.over_budget, ElementsAre(0, 1));
+  const std::string text = table_text({&record, 1}, scenario);
+  EXPECT_THAT(text, HasSubstr("2.00 !"));
+  EXPECT_THAT(text, HasSubstr("over the budget of 2 activations"));
+}
+
+TEST(Record, JsonKeysAreThoseOfTheFormat) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  const auto json =
+      to_json(make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys,
+              ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
+                          "bubble_ratio", "peak_activation", "over_budget",
+                          "wan_crossings_on_critical_path", "idle", "tokens_per_second", "mfu"));
+  EXPECT_EQ(json["idle"]["dependency"], 5000);
+  EXPECT_EQ(json["idle"].size(), idle_parts().size());
+}
+
+TEST(Record, IdleTableShowsSharesOfDeviceTimeAndLeavesOutEmptyParts) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  const ScheduleRecord record =
+      make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+  const std::string text = idle_table_text({&record, 1});
+  EXPECT_THAT(text, HasSubstr("37.5"));  // 6750 of 18000 ns
+  EXPECT_THAT(text, HasSubstr("27.8"));  // dependency
+  EXPECT_THAT(text, HasSubstr("9.7"));   // link_wait
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("memory")));
+}
+
+TEST(Throughput, CountsTokensAndFlopsOfAllReplicasAndGpus) {
+  Scenario scenario = uniform_scenario(2, 3);
+  scenario.parallel.replicas = 2;
+  Model model;
+  model.layers = 2;
+  model.hidden = model.intermediate = 8;
+  model.heads = model.kv_heads = 1;
+  model.sequence_length = 10;
+  model.microbatch_size = 4;
+  model.tensor_parallel = 2;
+  EXPECT_FALSE(tokens_per_second(scenario, 1'000'000));
+  scenario.model = model;
+  // 2 replicas of 3 microbatches of 4 * 10 tokens in 1 ms.
+  EXPECT_DOUBLE_EQ(tokens_per_second(scenario, 1'000'000).value(), 240e3);
+  EXPECT_FALSE(model_flops_utilization(scenario, 1'000'000));
+  scenario.model->peak_flops = 1e9;
+  // A layer has 4 * 64 + 3 * 64 = 448 weights: 2 * 40 * 448 FLOPs, and 2 * 40 * 10 * 8 of causal
+  // attention; 3 times that for forward and backward, 2 layers, 6 microbatches; 8 GPUs.
+  const double flops = (2.0 * 40 * 448 + 2.0 * 40 * 10 * 8) * 3 * 2 * 6;
+  EXPECT_DOUBLE_EQ(model_flops_utilization(scenario, 1'000'000).value(), flops / (1e-3 * 8 * 1e9));
+}
+
+TEST(TimeScale, TakesTheUnitOfTheLargestTime) {
+  EXPECT_EQ(TimeScale{3300.0}.text(2550), "2.550");
+  EXPECT_STREQ(TimeScale{3300.0}.unit(), "us");
+  EXPECT_EQ(TimeScale{27.0}.text(27), "27.00");
+  EXPECT_EQ(TimeScale{2'419'000'000.0}.text(151'200'000), "0.151");
+  EXPECT_STREQ(TimeScale{2'419'000'000.0}.unit(), "s");
+  EXPECT_EQ(TimeScale{151'200'000.0}.text(151'200'000), "151.2");
+  EXPECT_EQ(TimeScale{0.0}.text(0), "0");
+}
+
+}  // namespace
+}  // namespace longhaul
