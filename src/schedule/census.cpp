@@ -37,20 +37,23 @@ Census::Cell& Census::cell(std::size_t row, int chunk, int microbatch) {
 
 std::optional<Violation> Census::range_violation(std::size_t row, std::size_t position) const {
   const Block& block = schedule_.rows[row][position];
+  const bool known = block.chunk >= 0 && block.chunk < schedule_.chunks && block.microbatch >= 0 &&
+                     block.microbatch < schedule_.microbatches;
+  const bool fine = slot(block.kind) < kKinds && block.part < block.parts && known &&
+                    lies_on(device_of(row), block.chunk);
+  if (fine) return std::nullopt;
   const std::string where = device_text(schedule_, row);
   if (slot(block.kind) >= kKinds) {
     return violation(ViolationKind::shape, "{} has a block of unknown kind {} at position {}.",
                      where, slot(block.kind), position);
   }
-  if (block.parts < 1 || block.part >= block.parts) {
+  if (block.part >= block.parts) {
     return violation(ViolationKind::shape,
                      "{} has {} of microbatch {} at position {} as part {} of {} (parts count "
                      "from 0).",
                      where, name_of(block.kind), block.microbatch, position, block.part,
                      block.parts);
   }
-  const bool known = block.chunk >= 0 && block.chunk < schedule_.chunks && block.microbatch >= 0 &&
-                     block.microbatch < schedule_.microbatches;
   if (!known) {
     return violation(ViolationKind::shape,
                      "{} has {} at position {}, but the schedule has chunks 0 to {} and "
@@ -58,14 +61,11 @@ std::optional<Violation> Census::range_violation(std::size_t row, std::size_t po
                      where, to_text(block), position, schedule_.chunks - 1,
                      schedule_.microbatches - 1);
   }
-  if (!lies_on(device_of(row), block.chunk)) {
-    return violation(ViolationKind::shape,
-                     "{} has {} at position {}, but chunk {} lies on device {}. Move the block "
-                     "there.",
-                     where, to_text(block), position, block.chunk,
-                     schedule_.device_of_chunk[static_cast<std::size_t>(block.chunk)]);
-  }
-  return std::nullopt;
+  return violation(ViolationKind::shape,
+                   "{} has {} at position {}, but chunk {} lies on device {}. Move the block "
+                   "there.",
+                   where, to_text(block), position, block.chunk,
+                   schedule_.device_of_chunk[static_cast<std::size_t>(block.chunk)]);
 }
 
 std::optional<Violation> Census::count(std::size_t row) {

@@ -34,16 +34,16 @@ std::optional<Violation> Census::missing_of(std::size_t row, const Cell& cell, i
   const auto text = [&](BlockKind kind) {
     return to_text(Block{.kind = kind, .chunk = chunk, .microbatch = microbatch});
   };
-  const std::string where = device_text(schedule_, row);
+  const auto where = [&] { return device_text(schedule_, row); };
   const auto lacks = [&](BlockKind kind, const char* why) {
-    return violation(ViolationKind::missing_block, "{} lacks {} ({}). Add it.", where, text(kind),
+    return violation(ViolationKind::missing_block, "{} lacks {} ({}). Add it.", where(), text(kind),
                      why);
   };
   const bool split = cell.has(D) || cell.has(W);
   if (cell.has(B) && split) {
     const BlockKind other = cell.has(D) ? D : W;
     return violation(ViolationKind::repeated_block,
-                     "{} has both {} and {} (B is D and W in one). Leave one of them out.", where,
+                     "{} has both {} and {} (B is D and W in one). Leave one of them out.", where(),
                      text(B), text(other));
   }
   if (!cell.has(F)) return lacks(F, "every chunk runs F for every microbatch");
@@ -55,7 +55,7 @@ std::optional<Violation> Census::missing_of(std::size_t row, const Cell& cell, i
   for (const BlockKind kind : {F, B, D, W, R}) {
     if (cell.seen[slot(kind)] == cell.parts[slot(kind)]) continue;
     return violation(ViolationKind::missing_block, "{} has {} of the {} parts of {}. Add the rest.",
-                     where, cell.seen[slot(kind)], cell.parts[slot(kind)], text(kind));
+                     where(), cell.seen[slot(kind)], cell.parts[slot(kind)], text(kind));
   }
   return std::nullopt;
 }

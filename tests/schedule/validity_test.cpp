@@ -216,7 +216,7 @@ TEST(FirstViolation, NamesTheDeviceOverItsCapacity) {
                          HasSubstr("activations 4 MiB (2 activations of its stage)")));
 }
 
-TEST(FirstViolation, IsLinearInTheNumberOfBlocks) {
+TEST(FirstViolation, ChecksMoreThanAMillionBlocks) {
   const Scenario scenario = uniform_scenario(64, 8192);  // 1.5 million blocks
   Schedule schedule = generate("zb-h1", scenario);
   EXPECT_FALSE(first_violation(schedule, scenario));
