@@ -23,19 +23,11 @@ Handle create_file(const std::filesystem::path& file) {
   return {H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
 }
 
-Handle create_image() {
-  constexpr std::size_t kGrowBytes = std::size_t{1} << 20;
+Handle create_small_file(const std::filesystem::path& file) {
+  constexpr std::size_t kGrowBytes = std::size_t{1} << 16;
   const Handle access = access_properties();
-  check(H5Pset_fapl_core(access.get(), kGrowBytes, false));
-  return {H5Fcreate("segment", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
-}
-
-std::vector<std::byte> file_image(Id file) {
-  flush(file);
-  std::vector<std::byte> bytes(
-      static_cast<std::size_t>(check(H5Fget_file_image(file, nullptr, 0))));
-  check(H5Fget_file_image(file, bytes.data(), bytes.size()));
-  return bytes;
+  check(H5Pset_fapl_core(access.get(), kGrowBytes, true));
+  return {H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
 }
 
 Handle open_file(const std::filesystem::path& file) {

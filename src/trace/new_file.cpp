@@ -74,24 +74,4 @@ void NewFile::publish() {
   published_ = true;
 }
 
-void write_new_file(const std::filesystem::path& file, std::span<const std::byte> bytes) {
-  NewFile target{file};
-  const int fd = open(target.temporary().c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) fail_writing(file, errno);
-  int error = 0;
-  while (!bytes.empty() && error == 0) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written >= 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) error = errno;
-  }
-  if (close(fd) != 0 && error == 0) error = errno;
-  if (error != 0) fail_writing(file, error);
-  target.publish();
-}
-
-bool is_temporary(const std::filesystem::path& file) {
-  const std::string name = file.filename().string();
-  return name.starts_with('.') && name.ends_with(kSuffix);
-}
-
 }  // namespace longhaul

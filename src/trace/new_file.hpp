@@ -1,14 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
-#include <span>
 
 namespace longhaul {
 
 /// A file in the making: it lies under a temporary name in the same directory until publish(), and
-/// is removed if that never happens (a killed process leaves the temporary name behind, which
-/// is_temporary() tells).
+/// is removed if that never happens (a killed process leaves ".<name>.<id>.tmp" behind).
 class NewFile {
 public:
   /// Throws Error if `file` exists or its directory takes no files.
@@ -25,10 +22,5 @@ private:
   std::filesystem::path file_, temporary_;
   bool published_ = false;
 };
-
-/// Writes `bytes` as the new file `file`, complete or not at all.
-void write_new_file(const std::filesystem::path& file, std::span<const std::byte> bytes);
-
-[[nodiscard]] bool is_temporary(const std::filesystem::path& file);
 
 }  // namespace longhaul

@@ -102,16 +102,17 @@ void write_segment(const std::filesystem::path& directory, const SegmentKey& key
                   key.schedule, key.iteration, key.rank);
   const hdf5::Silence silence;
   const std::filesystem::path file = directory / segment_name(key);
-  std::vector<std::byte> bytes;
+  NewFile target{file};
   try {
-    const hdf5::Handle image = hdf5::create_image();
-    hdf5::write_attribute(image.get(), "schema_version", std::int64_t{kTraceSchemaVersion});
-    hdf5::write_timeline(image.get(), kGroup, rows, hdf5::Storage::plain);
-    bytes = hdf5::file_image(image.get());
+    hdf5::Handle handle = hdf5::create_small_file(target.temporary());
+    hdf5::write_attribute(handle.get(), "schema_version", std::int64_t{kTraceSchemaVersion});
+    hdf5::write_timeline(handle.get(), kGroup, rows, hdf5::Storage::plain);
+    hdf5::flush(handle.get());
+    handle.close();
   } catch (const Error& error) {
-    fail("cannot put {} together ({}).", file.string(), error.what());
+    fail("cannot write {} ({}). Check that there is space.", file.string(), error.what());
   }
-  write_new_file(file, bytes);
+  target.publish();
 }
 
 }  // namespace longhaul

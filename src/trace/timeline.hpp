@@ -39,16 +39,16 @@ enum class BoundKind : std::uint8_t {
 inline constexpr int kBoundKinds = 5;
 [[nodiscard]] const char* name_of(BoundKind kind);
 
-/// Times of every op of a plan (index: op id), from the start of the iteration: what sim and
-/// runtime both give.
-struct OpTimes {
-  std::vector<Duration> ready, start, end;
-  std::vector<OpId> bound_by;  ///< kNone<OpId> where bound_kind is start
-  std::vector<BoundKind> bound_kind;
-
-  explicit OpTimes(std::size_t ops = 0)
-      : ready(ops), start(ops), end(ops), bound_by(ops, kNone<OpId>), bound_kind(ops) {}
+/// When an op ran, from the start of the iteration, and what it waited for last.
+struct OpTime {
+  Duration ready{}, start{}, end{};
+  OpId bound_by = kNone<OpId>;  ///< kNone where bound_kind is start
+  BoundKind bound_kind = BoundKind::start;
 };
+static_assert(sizeof(OpTime) == 32, "two to a cache line: the simulator's speed rests on it");
+
+/// Of every op of a plan (index: op id): what sim and runtime both give.
+using OpTimes = std::vector<OpTime>;
 
 /// One op of one iteration of one schedule, predicted or measured. Times are from the iteration's
 /// start (the first op on any rank). Absent ids are -1.
