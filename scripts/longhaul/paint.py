@@ -40,7 +40,8 @@ def paint_bands(axes, layout):
                       xycoords=("axes fraction", "data"), xytext=(-4, 0),
                       textcoords="offset points", ha="right", va="center", fontsize=8)
         for (kind, peer), (top, height) in row.lanes.items():
-            arrow = {"send": f"to {peer}", "recv": f"from {peer}"}.get(kind, kind)
+            other = layout.rows[peer].label if peer in layout.rows else peer
+            arrow = {"send": f"to {other}", "recv": f"from {other}"}.get(kind, kind)
             axes.annotate(arrow, (0, top + height / 2),
                           xycoords=("axes fraction", "data"), xytext=(-4, 0),
                           textcoords="offset points", ha="right", va="center", fontsize=5.5,
@@ -117,33 +118,59 @@ def _lane(axes, group, kind, lane):
                                        facecolors=[style.wire_colour(0.3)], **edge))
 
 
-def paint_path(axes, steps, layout):
-    """Outlines the blocks of the critical path and numbers the arrivals that cross datacenters."""
-    crossing = 0
+def paint_path(axes, steps, layout, scale):
+    """Outlines the blocks of the critical path and numbers the arrivals that cross datacenters.
+    `scale`: points of paper per millisecond and per row."""
+    crossing, before, labels = 0, None, []
     for step in steps:
         start, end = step.start_ns / NS_PER_MS, step.end_ns / NS_PER_MS
         row = layout.rows[step.rank]
         if step.kind in BLOCK_KINDS:
+            outline = min(1.6, 0.3 + (end - start) * scale[0] / 10)
             axes.add_patch(Rectangle((start, row.top), end - start, rows_layout.ROW, fill=False,
-                                     edgecolor=style.PATH_COLOUR, linewidth=1.6, zorder=6))
+                                     edgecolor=style.PATH_COLOUR, linewidth=outline, zorder=6))
         elif step.kind == "recv":
             crossing += step.crosses
-            _hop(axes, (start, end), (layout.rows[step.peer], row), crossing, step.crosses)
+            sender = layout.rows[step.peer]
+            if before is not None and before.rank != step.peer:  # it waited for the receiver
+                _meeting(axes, start, layout.rows[before.rank], sender)
+            _hop(axes, (start, end), (sender, row), step.crosses)
+            if step.crosses:
+                labels.append(_number(axes, crossing, (start, end), (sender, row), labels, scale))
+        before = step
 
 
-def _hop(axes, times, rows, number, crosses):
-    sender, receiver = rows
-    down = receiver.top > sender.top
-    ys = (sender.bottom, receiver.top) if down else (sender.top, receiver.bottom)
+def _facing(one, other):
+    """The edges with which two rows look at each other."""
+    return (one.bottom, other.top) if other.top > one.top else (one.top, other.bottom)
+
+
+def _meeting(axes, time, one, other):
+    axes.plot([time, time], _facing(one, other), color=style.PATH_COLOUR, linewidth=0.8,
+              linestyle=":", zorder=6)
+
+
+def _hop(axes, times, rows, crosses):
+    ys = _facing(*rows)
     axes.annotate("", (times[1], ys[1]), xytext=(times[0], ys[0]), zorder=7,
                   arrowprops={"arrowstyle": "-|>,head_width=0.12,head_length=0.25",
                               "color": style.PATH_COLOUR, "shrinkA": 0, "shrinkB": 0,
                               "linewidth": 1.6 if crosses else 0.9})
-    if crosses:
-        axes.text(sum(times) / 2, sum(ys) / 2, str(number), ha="center", va="center", fontsize=6.5,
-                  fontweight="bold", color=style.PATH_COLOUR, zorder=8,
-                  bbox={"boxstyle": "circle,pad=0.18", "facecolor": "white",
-                        "edgecolor": style.PATH_COLOUR, "linewidth": 0.9})
+
+
+def _number(axes, number, times, rows, labels, scale):
+    """Halfway along the arrow, or to one side where another number is; returns its place."""
+    ys = _facing(*rows)
+    for along in (0.5, 0.25, 0.75, 0.5):
+        x, y = (ends[0] + along * (ends[1] - ends[0]) for ends in (times, ys))
+        if all(np.hypot((x - other[0]) * scale[0], (y - other[1]) * scale[1]) > 11
+               for other in labels[-6:]):
+            break
+    axes.text(x, y, str(number), ha="center", va="center", fontsize=6.5, fontweight="bold",
+              color=style.PATH_COLOUR, zorder=8,
+              bbox={"boxstyle": "circle,pad=0.18", "facecolor": "white",
+                    "edgecolor": style.PATH_COLOUR, "linewidth": 0.9})
+    return x, y
 
 
 def paint_bubbles(axes, rows, layout, makespan_ns):

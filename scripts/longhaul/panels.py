@@ -35,8 +35,9 @@ def makespan(rows):
 
 
 def milliseconds(nanoseconds):
-    """Four digits, as a title needs them."""
-    return f"{nanoseconds / paint.NS_PER_MS:.4g} ms"
+    """Four digits and more, as a title needs them."""
+    value = nanoseconds / paint.NS_PER_MS
+    return f"{value:.0f} ms" if value >= 1000 else f"{value:.4g} ms"
 
 
 def draw_stack(panels, title, time_scale=1.0, shared_lanes=True):
@@ -106,7 +107,7 @@ def _draw_panel(axes, panel, layout, span, scale):
     paint.paint_lanes(axes, panel.rows, layout)
     paint.paint_bubbles(axes, panel.rows, layout, makespan(panel.rows))
     if panel.path:
-        paint.paint_path(axes, critical_path(panel.rows), layout)
+        paint.paint_path(axes, critical_path(panel.rows), layout, scale)
     if panel.mark_ns:
         at = panel.mark_ns / paint.NS_PER_MS
         axes.axvline(at, color="black", linestyle=(0, (4, 2)), linewidth=1, zorder=5)
