@@ -13,6 +13,9 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
+/// Of a time in nanoseconds and of a size in bytes, so that a sum of a few does not overflow.
+constexpr std::int64_t kLargest = std::int64_t{1} << 60;
+
 [[noreturn]] void wrong_type(const Field& field, std::string_view wanted, std::string_view remedy) {
   fail_at(field.node->place, "{} = {} is no {} (wrong type). {}", field.path, describe(*field.node),
           wanted, remedy);
@@ -86,7 +89,7 @@ std::optional<Field> Section::find(const std::string& key) const {
 
 Field Section::require(const std::string& key, std::string_view why) const {
   if (auto field = find(key)) return *std::move(field);
-  fail_at(place(), "{}.{} is missing ({}). Add it.", name_, key, why);
+  fail_at(place(), "{}{}{} is missing ({}). Add it.", name_, name_.empty() ? "" : ".", key, why);
 }
 
 std::vector<const ConfigNode*> tables_of(const ConfigNode& root, const std::string& name) {
@@ -135,6 +138,9 @@ std::string read_text(const Field& field) {
 Duration read_duration(const Field& field) {
   const std::string text = unit_text(field, "duration", "40ms");
   const Duration time = with_place(field, [&] { return parse_duration(text); });
+  if (time.count() > kLargest)
+    fail_at(field.node->place, "{} = \"{}\" is too long (36 years is the limit). Use less.",
+            field.path, text);
   if (time < Duration::zero())
     fail_at(field.node->place, "{} = \"{}\" is negative (no time is). Use zero or more.",
             field.path, text);
@@ -144,6 +150,9 @@ Duration read_duration(const Field& field) {
 Bytes read_bytes(const Field& field) {
   const std::string text = unit_text(field, "size", "64MiB");
   const Bytes size = with_place(field, [&] { return parse_bytes(text); });
+  if (size.count() > kLargest)
+    fail_at(field.node->place, "{} = \"{}\" is too large (1 EiB is the limit). Use less.",
+            field.path, text);
   if (size < Bytes{})
     fail_at(field.node->place, "{} = \"{}\" is negative (no size is). Use zero or more.",
             field.path, text);

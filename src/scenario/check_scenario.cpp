@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "scenario/sections.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Fails where two ranks exchange something and their datacenters have no link.
+class CrossingCheck {
+public:
+  CrossingCheck(const ConfigNode& root, const Scenario& scenario)
+      : tables_{tables_of(root, "datacenter")}, scenario_{scenario} {}
+
+  void stages() {
+    for (int replica = 0; replica < scenario_.parallel.replicas; ++replica) {
+      for (int stage = 0; stage + 1 < scenario_.parallel.stages; ++stage) {
+        const Rank one = scenario_.rank(replica, stage);
+        const Rank next = scenario_.rank(replica, stage + 1);
+        const auto why = [&](int from, int to, std::string_view what) {
+          return fmt::format("stage {} of replica {} sends {} to stage {}", from, replica, what,
+                             to);
+        };
+        require(one, next, [&] { return why(stage, stage + 1, "activations"); });
+        require(next, one, [&] { return why(stage + 1, stage, "gradients"); });
+      }
+    }
+  }
+
+  /// Gradients go round a ring of the replicas of a stage.
+  void replicas() {
+    const int count = scenario_.parallel.replicas;
+    if (count < 2 || scenario_.parallel.gradient_sync == GradientSync::none) return;
+    for (int stage = 0; stage < scenario_.parallel.stages; ++stage) {
+      for (int replica = 0; replica < count; ++replica) {
+        const int next = (replica + 1) % count;
+        require(scenario_.rank(replica, stage), scenario_.rank(next, stage), [&] {
+          return fmt::format("replicas {} and {} of stage {} synchronise gradients", replica, next,
+                             stage);
+        });
+      }
+    }
+  }
+
+private:
+  template <typename Why>
+  void require(Rank from, Rank to, Why why) {
+    const DatacenterId a = scenario_.datacenter_of(from);
+    const DatacenterId b = scenario_.datacenter_of(to);
+    if (a == b || !seen_.insert({a, b}).second || scenario_.link(a, b) != nullptr) return;
+    const std::string& x = scenario_.datacenters[index(a)].name;
+    const std::string& y = scenario_.datacenters[index(b)].name;
+    fail_at(tables_[index(a)]->place,
+            "there is no link from {} to {} ({}). Add [[link]] between = [\"{}\", \"{}\"].", x, y,
+            why(), x, y);
+  }
+
+  std::vector<const ConfigNode*> tables_;
+  const Scenario& scenario_;
+  std::set<std::pair<DatacenterId, DatacenterId>> seen_;
+};
+
+double largest(const std::vector<Duration>& times) {
+  return static_cast<double>(std::ranges::max_element(times)->count());
+}
+
+double largest(const std::vector<Bytes>& sizes) {
+  return static_cast<double>(std::ranges::max_element(sizes)->count());
+}
+
+double slowest_rate(const Scenario& scenario) {
+  double rate = Bandwidth::unlimited().bits_per_second();
+  for (const Link& link : scenario.links) rate = std::min(rate, link.bandwidth.bits_per_second());
+  for (const NodeInterfaces& node : scenario.nodes)
+    rate = std::min({rate, node.egress.bits_per_second(), node.ingress.bits_per_second()});
+  return rate;
+}
+
+/// Nanoseconds of an iteration in which nothing overlaps.
+double longest_iteration(const Scenario& scenario) {
+  const Costs& costs = scenario.costs;
+  const Parallel& parallel = scenario.parallel;
+  double latency = 0;
+  for (const Link& link : scenario.links)
+    latency = std::max(latency, static_cast<double>(link.latency.count()));
+  const double rate = slowest_rate(scenario) / 8e9;
+  const double blocks =
+      largest(costs.forward) + largest(costs.recompute) +
+      std::max(largest(costs.backward), largest(costs.dgrad) + largest(costs.wgrad));
+  const double message = latency + largest(costs.message) / rate;
+  const double ring = 4.0 * parallel.replicas * (latency + largest(costs.weights) / rate);
+  double slow = scenario.run.time_scale * (1 + 6 * scenario.run.noise);
+  if (!scenario.run.stragglers.empty())
+    slow *= std::max(1.0, *std::ranges::max_element(scenario.run.stragglers));
+  return slow * parallel.stages * parallel.chunks *
+         (static_cast<double>(parallel.microbatches) * (blocks + 2 * message) + ring);
+}
+
+void check_numbers(const Place& place, const Scenario& scenario) {
+  constexpr double kLimit = 0x1p62;
+  const double time = longest_iteration(scenario);
+  if (!(time < kLimit))
+    fail_at(place,
+            "an iteration could take {:.3g} years (146 is the limit of 64 bits). Check "
+            "times, rates and counts.",
+            time / 1e9 / 86400 / 365.25);
+  const double held = largest(scenario.costs.activation) * scenario.parallel.microbatches *
+                          scenario.parallel.chunks +
+                      16 * largest(scenario.costs.weights);
+  const double budget = largest(scenario.costs.activation) * scenario.memory.budget *
+                        std::min(scenario.parallel.stages, scenario.parallel.microbatches);
+  if (!(std::max(held, budget) < kLimit))
+    fail_at(place,
+            "a device could hold {:.3g} bytes (2^62 is the limit). Check costs.activation, "
+            "costs.weights, memory.budget and the counts.",
+            std::max(held, budget));
+}
+
+}  // namespace
+
+void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known) {
+  const Place& place = root.find("parallel")->place;
+  check_numbers(place, scenario);
+  const Parallel& parallel = scenario.parallel;
+  if (parallel.replicas > 1 && parallel.gradient_sync != GradientSync::none && !weights_known)
+    fail_at(place,
+            "parallel.replicas = {} needs costs.weights (without a model nothing tells the "
+            "size of the gradients). Add costs.weights, or gradient_sync = \"none\".",
+            parallel.replicas);
+  CrossingCheck crossing{root, scenario};
+  crossing.stages();
+  crossing.replicas();
+}
+
+}  // namespace longhaul

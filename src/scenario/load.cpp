@@ -1,0 +1,79 @@
+#include "scenario/load.hpp"
+
+#include <fstream>
+#include <system_error>
+
+#include "scenario/sections.hpp"
+#include "scenario/toml_text.hpp"
+
+namespace longhaul {
+namespace {
+
+std::string read_name(const ConfigNode& root, const std::string& source) {
+  const auto section = section_of(root, "scenario", {"name"});
+  const auto field = section ? section->find("name") : std::nullopt;
+  if (!field) return std::filesystem::path{source}.stem().string();
+  const std::string name = read_text(*field);
+  if (name.empty() || name != shown(name))
+    fail_at(field->node->place,
+            "scenario.name = \"{}\" is no name (it stands in tables: 1 to 60 "
+            "characters in one line). Choose another.",
+            shown(name));
+  return name;
+}
+
+/// The text with the overrides below it, as comments: what a trace keeps.
+std::string text_with(std::string_view toml, std::span<const std::string> overrides) {
+  std::string text{toml};
+  if (!overrides.empty() && !text.ends_with('\n')) text += '\n';
+  for (const std::string& option : overrides) text += "# --set " + option + "\n";
+  return text;
+}
+
+/// At most one byte more than parse_toml accepts, whatever the file is.
+std::string read_file(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    fail("{}: this is a directory (a scenario is a TOML file). Name the file.", file.string());
+  std::ifstream stream{file, std::ios::binary};
+  if (!stream)
+    fail("{}: the file cannot be read ({}). Check its name and permissions.", file.string(),
+         std::generic_category().message(errno));
+  std::string text(kLargestText + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+}  // namespace
+
+Scenario parse_scenario(std::string_view toml, const std::string& source,
+                        std::span<const std::string> overrides) {
+  ConfigNode root = parse_toml(toml, std::make_shared<const std::string>(source));
+  for (const std::string& option : overrides) apply_override(root, option);
+  const Section known{
+      root,
+      "",
+      {"scenario", "model", "costs", "parallel", "memory", "datacenter", "link", "node", "run"}};
+  Scenario scenario;
+  scenario.name = read_name(root, source);
+  scenario.text = text_with(toml, overrides);
+  scenario.parallel = read_parallel(root);
+  const int stages = scenario.parallel.stages;
+  const auto model = read_model(root);
+  if (model) scenario.model = model->model;
+  LoadedCosts costs = read_costs(root, model, stages);
+  scenario.costs = std::move(costs.costs);
+  scenario.memory = read_memory(root, stages, costs.activation_known);
+  read_placement(root, scenario);
+  read_network(root, scenario, costs.message_known);
+  scenario.run = read_run(root, stages);
+  check_scenario(root, scenario, costs.weights_known);
+  return scenario;
+}
+
+Scenario load_scenario(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  return parse_scenario(read_file(file), file.string(), overrides);
+}
+
+}  // namespace longhaul

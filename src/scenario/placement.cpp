@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "scenario/sections.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostDatacenters = 64;
+
+std::string read_name(const Section& section, const std::vector<Datacenter>& before) {
+  const Field field = section.require("name", "links and overrides call it by its name");
+  const std::string name = read_text(field);
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  if (name.empty() || name.size() > 60 || name == "all" || !std::ranges::all_of(name, good))
+    fail_at(field.node->place,
+            "{} = \"{}\" is no name (letters, digits, - and _; \"all\" is "
+            "taken; --set writes datacenter.NAME). Choose another.",
+            field.path, shown(name));
+  if (std::ranges::any_of(before, [&](const Datacenter& other) { return other.name == name; }))
+    fail_at(field.node->place,
+            "{} = \"{}\" is there already (names tell datacenters apart). "
+            "Choose another.",
+            field.path, name);
+  return name;
+}
+
+/// The indices of a key, or all where it is missing.
+std::vector<std::pair<int, Place>> indices(const Section& section, const char* key, int end) {
+  std::vector<std::pair<int, Place>> result;
+  if (const auto field = section.find(key)) {
+    for (const auto& [i, item] : read_indices(*field, end))
+      result.emplace_back(i, item.node->place);
+  } else {
+    for (int i = 0; i < end; ++i) result.emplace_back(i, section.place());
+  }
+  return result;
+}
+
+/// Places the stages of one datacenter; returns how many ranks it got.
+std::int64_t place_ranks(const Section& section, DatacenterId id, Scenario& scenario) {
+  const auto replicas = indices(section, "replicas", scenario.parallel.replicas);
+  std::int64_t placed = 0;
+  for (const auto& [stage, place] : indices(section, "stages", scenario.parallel.stages)) {
+    for (const auto& [replica, _] : replicas) {
+      DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage))];
+      if (at != kNone<DatacenterId>)
+        fail_at(place, "stage {} of replica {} is placed twice (in {} and in {}). Keep one.", stage,
+                replica, scenario.datacenters[index(at)].name,
+                scenario.datacenters[index(id)].name);
+      at = id;
+      ++placed;
+    }
+  }
+  return placed;
+}
+
+void read_gpus(const Section& section, std::int64_t ranks, const Scenario& scenario,
+               Datacenter& datacenter) {
+  const auto field = section.find("gpus");
+  if (!field) return;
+  datacenter.gpus = static_cast<int>(read_integer(*field, 1, 1 << 30));
+  const int gpus_of_rank = scenario.model ? scenario.model->tensor_parallel : 1;
+  if (ranks * gpus_of_rank > *datacenter.gpus)
+    fail_at(field->node->place,
+            "{} = {} is too few for what is placed in {} ({} ranks of {} GPUs). Place fewer "
+            "stages there or give it more GPUs.",
+            field->path, *datacenter.gpus, datacenter.name, ranks, gpus_of_rank);
+}
+
+void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
+  const auto missing = std::ranges::find(scenario.placement, kNone<DatacenterId>);
+  if (missing == scenario.placement.end()) return;
+  const auto rank = static_cast<int>(missing - scenario.placement.begin());
+  const int stages = scenario.parallel.stages;
+  fail_at(root.find("parallel")->find("stages")->place,
+          "stage {} of replica {} is in no datacenter (parallel asks for {} stages x {} replicas). "
+          "Add it to the stages of one [[datacenter]].",
+          rank % stages, rank / stages, stages, scenario.parallel.replicas);
+}
+
+}  // namespace
+
+void read_placement(const ConfigNode& root, Scenario& scenario) {
+  scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
+  const auto tables = tables_of(root, "datacenter");
+  if (tables.empty()) {
+    scenario.datacenters = {{"local", std::nullopt}};
+    std::ranges::fill(scenario.placement, DatacenterId{0});
+    return;
+  }
+  for (const ConfigNode* table : tables) {
+    const Section section{*table, "datacenter", {"name", "stages", "replicas", "gpus"}};
+    if (scenario.datacenters.size() == kMostDatacenters)
+      fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
+              kMostDatacenters + 1, kMostDatacenters);
+    const DatacenterId id{static_cast<int>(scenario.datacenters.size())};
+    scenario.datacenters.push_back({read_name(section, scenario.datacenters), std::nullopt});
+    const std::int64_t ranks = place_ranks(section, id, scenario);
+    read_gpus(section, ranks, scenario, scenario.datacenters.back());
+  }
+  refuse_unplaced(root, scenario);
+}
+
+}  // namespace longhaul
