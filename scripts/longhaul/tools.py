@@ -74,6 +74,17 @@ def simulate(scenario, schedules, overrides=(), comm="decoupled"):
         return read_trace(trace)
 
 
+def read_run(path):
+    """A trace, that of a run's directory, or what is finished of a run that was cut short."""
+    directory = Path(path)
+    if not (directory / "run.h5").is_file() or (directory / "trace.h5").is_file():
+        return read_trace(path)
+    with tempfile.TemporaryDirectory(prefix="longhaul-") as temporary:
+        merged = Path(temporary) / "trace.h5"
+        run([binary("longhaul"), "trace", "merge", directory, "--out", merged])
+        return read_trace(merged)
+
+
 def ranks_of(scenario, overrides=()):
     """stages * replicas of a scenario, as `--set` changes them."""
     values = {"stages": 1, "replicas": 1}

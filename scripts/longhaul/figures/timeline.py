@@ -1,12 +1,12 @@
 """Predicted above measured, of one iteration of a run."""
 
-from longhaul import panels, style, tools
-from longhaul.figures import Drawn
-from longhaul.errors import Failure
-from longhaul.path import critical_path
-from longhaul.trace import read_trace, require_schedule, select
-
 import pandas as pd
+
+from longhaul import panels, style, tools
+from longhaul.errors import Failure
+from longhaul.figures import Drawn
+from longhaul.path import critical_path
+from longhaul.trace import require_schedule, select
 
 NAME = "timeline"
 SUMMARY = "predicted above measured, one row a device, from a trace"
@@ -27,7 +27,7 @@ def add_arguments(parser):
 
 
 def draw(options):
-    trace = read_trace(options.trace)
+    trace = tools.read_run(options.trace)
     names = options.schedule.split(",") if options.schedule else trace.schedules
     for name in names:
         require_schedule(trace, name)
