@@ -33,6 +33,7 @@ public:
   }
 
   Plan run() {
+    reserve();
     for (int replica = 0; replica < schedule_.replicas; ++replica) {
       if (replica == 0 || !schedule_.replicas_alike()) messages_ = arranged_messages(replica);
       lay_out_lanes(replica);
@@ -45,6 +46,24 @@ public:
   }
 
 private:
+  /// One allocation each, for a large plan must not hold twice what it needs.
+  void reserve() {
+    std::size_t blocks = 0;
+    std::size_t messages = 0;
+    for (int replica = 0; replica < schedule_.replicas; ++replica) {
+      if (replica == 0 || !schedule_.replicas_alike()) messages_ = arranged_messages(replica);
+      for (int device = 0; device < schedule_.devices; ++device)
+        blocks += schedule_.row(replica, device).size();
+      messages += messages_.all.size();
+    }
+    std::size_t collectives = 0;
+    for (const auto& mine : collectives_)
+      collectives += mine.size() * static_cast<std::size_t>(schedule_.replicas);
+    plan_.ops.reserve(blocks + 2 * messages + collectives);
+    // A block waits for at most its input (and its group), a send for its producer.
+    plan_.after.reserve(2 * (messages + collectives) + (grouped() ? 3 * messages : 0));
+  }
+
   [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
 
   Messages arranged_messages(int replica) const {

@@ -20,13 +20,17 @@ public:
       const auto row = schedule.row(replica, device);
       for (std::size_t i = 0; i < row.size(); ++i) {
         const Block& block = row[i];
-        if (block.part != 0 || block.kind == BlockKind::W || block.kind == BlockKind::R) continue;
-        first_[is_backward(block.kind)][cell(block.chunk, block.microbatch)] =
-            static_cast<std::int32_t>(i);
+        if (block.part != 0 || block.kind == BlockKind::W) continue;
+        if (block.kind == BlockKind::R && schedule.recompute_timing == RecomputeTiming::ahead)
+          continue;
+        std::int32_t& first =
+            first_[block.kind != BlockKind::F][cell(block.chunk, block.microbatch)];
+        if (first < 0) first = static_cast<std::int32_t>(i);
       }
     }
   }
-  /// First part of the F (or D or B) of a chunk and microbatch in its device's row.
+  /// What takes the activation (or gradient) of a chunk and microbatch in its device's row: the
+  /// first part of the F (or D or B, or of the R in front of it).
   [[nodiscard]] std::int32_t first(bool backward, int chunk, int microbatch) const {
     const std::int32_t at = first_[backward][cell(chunk, microbatch)];
     LONGHAUL_ASSERT(at >= 0, "no block consumes chunk {} microbatch {}", chunk, microbatch);

@@ -82,12 +82,12 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
   row.size_bytes = op.size.count();
   row.planned_ns = op.duration.count();
-  row.ready_ns = times.ready[index(id)].count();
-  row.start_ns = times.start[index(id)].count();
-  row.end_ns = times.end[index(id)].count();
-  const OpId cause = times.bound_by[index(id)];
+  row.ready_ns = times[index(id)].ready.count();
+  row.start_ns = times[index(id)].start.count();
+  row.end_ns = times[index(id)].end.count();
+  const OpId cause = times[index(id)].bound_by;
   row.bound_by = cause == kNone<OpId> ? -1 : static_cast<std::int64_t>(index(cause));
-  row.bound_kind = times.bound_kind[index(id)];
+  row.bound_kind = times[index(id)].bound_kind;
   return row;
 }
 

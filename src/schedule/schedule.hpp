@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ struct LinkOrder {
   friend bool operator==(const LinkOrder&, const LinkOrder&) = default;
 };
 
+/// When an R may run. Frameworks recompute inside the backward pass, so when the gradient is there
+/// (CrossPipe's case 2); Varuna and Atlas recompute ahead, while they wait for it.
+enum class RecomputeTiming : std::uint8_t { on_arrival, ahead };
+
 /// An order, with no times and no ranks: per (replica, device), an ordered list of blocks.
 struct Schedule {
   std::string name;
@@ -33,6 +38,7 @@ struct Schedule {
   /// Either `devices` rows, which every replica follows, or `replicas * devices`, replica-major.
   std::vector<std::vector<Block>> rows;
   std::vector<LinkOrder> link_orders;
+  RecomputeTiming recompute_timing = RecomputeTiming::on_arrival;
 
   [[nodiscard]] bool replicas_alike() const {
     return rows.size() == static_cast<std::size_t>(devices);

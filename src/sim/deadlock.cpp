@@ -12,21 +12,21 @@ std::uint32_t Sweep::blocker_of(std::uint32_t id) const {
   const LaneState& lane = lanes_[lane_of(id)];
   if (lane.next != id) return lane.next;  // an op before it on its lane
   for (const OpId cause : plan_.after_of(OpId{id})) {
-    if (times_.end[index(cause)] < Duration::zero())
+    if (times_[index(cause)].end < Duration::zero())
       return static_cast<std::uint32_t>(index(cause));
   }
   const Op& op = plan_.ops[id];
   if (op.kind == OpKind::collective) {
     for (const OpId member : plan_.collectives[op.match]) {
-      if (times_.ready[index(member)] < Duration::zero())
+      if (times_[index(member)].ready < Duration::zero())
         return static_cast<std::uint32_t>(index(member));
     }
   }
-  if (op.kind == OpKind::compute || times_.ready[op.match] >= Duration::zero()) {
+  if (op.kind == OpKind::compute || times_[op.match].ready >= Duration::zero()) {
     // Ready, but behind another op in the stated order of a resource.
     for (const ResourceId resource : plan_.resources_of(OpId{id})) {
       for (const OpId first : plan_.resources[index(resource)].order) {
-        if (times_.end[index(first)] < Duration::zero() && index(first) != id)
+        if (times_[index(first)].end < Duration::zero() && index(first) != id)
           return static_cast<std::uint32_t>(index(first));
       }
     }

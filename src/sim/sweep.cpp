@@ -23,15 +23,9 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 
 Sweep::Sweep(const Plan& plan)
     : plan_{plan},
-      waiters_(plan.ops.size(), kNoLane),
+      times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
       posted_(plan.collectives.size(), 0),
       pool_{plan} {
-  const std::size_t n = plan.ops.size();
-  times_.ready.assign(n, kPending);
-  times_.start.resize(n);
-  times_.end.assign(n, kPending);
-  times_.bound_by.resize(n, kNone<OpId>);
-  times_.bound_kind.resize(n);
   for (const Lane& lane : plan.lanes) {
     LaneState state;
     state.next = static_cast<std::uint32_t>(index(lane.first));
@@ -74,21 +68,21 @@ void Sweep::advance(std::uint32_t lane) {
 
 /// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
 bool Sweep::post(std::uint32_t id, std::uint32_t lane) {
-  if (times_.ready[id] != kPending) return true;
+  if (times_[id].ready != kPending) return true;
   const Op& op = plan_.ops[id];
   Bound bound;
   for (std::uint32_t i = op.first_after, last = op.first_after + op.after_count; i < last; ++i) {
     const auto cause = static_cast<std::uint32_t>(index(plan_.after[i]));
-    const Duration end = times_.end[cause];
+    const Duration end = times_[cause].end;
     if (end == kPending) {
-      lanes_[lane].next_waiter = std::exchange(waiters_[cause], lane);
+      lanes_[lane].next_waiter = exchange_waiter(cause, lane);
       return false;
     }
     bound.raise(end, cause, BoundKind::dependency);
   }
-  times_.ready[id] = bound.until;
-  times_.bound_by[id] = OpId{bound.by};
-  times_.bound_kind[id] = bound.kind;
+  times_[id].ready = bound.until;
+  times_[id].bound_by = OpId{bound.by};
+  times_[id].bound_kind = bound.kind;
   return true;
 }
 
@@ -100,9 +94,9 @@ bool Sweep::try_start(std::uint32_t id) {
       if (shared(op)) return ask(id), false;
       run_compute(id, bound_of(id));
       return true;
-    case OpKind::send: return times_.ready[op.match] != kPending && start_message(id, op.match);
+    case OpKind::send: return times_[op.match].ready != kPending && start_message(id, op.match);
     case OpKind::recv:
-      return times_.ready[op.match] != kPending && start_message(op.match, op.match);
+      return times_[op.match].ready != kPending && start_message(op.match, op.match);
     case OpKind::collective: return start_collective(op);
   }
   return false;
@@ -129,8 +123,7 @@ bool Sweep::start_collective(const Op& op) {
     const auto id = static_cast<std::uint32_t>(index(member));
     const Bound own = bound_of(id);
     const Duration end = latest.until + plan_.ops[id].duration;
-    record(id, latest.until, end, own.until == latest.until ? own : latest);
-    pass(id, latest.until, end);
+    finish(id, end, end, own.until == latest.until ? own : latest);
     if (lane_of(id) != index(op.lane)) work_.push_back(lane_of(id));
   }
   return true;
@@ -140,8 +133,8 @@ bool Sweep::start_collective(const Op& op) {
 void Sweep::ask(std::uint32_t id) {
   if (!pool_.is_next(OpId{id})) return;
   const Op& op = plan_.ops[id];
-  Duration ready = times_.ready[id];
-  if (op.kind == OpKind::send) ready = std::max(ready, times_.ready[op.match]);
+  Duration ready = times_[id].ready;
+  if (op.kind == OpKind::send) ready = std::max(ready, times_[op.match].ready);
   requests_.push({ready, id});
 }
 
@@ -163,20 +156,27 @@ void Sweep::serve(const Request& request) {
   pool_.append_successors(OpId{id}, successors);
   for (const OpId successor : successors) {
     const Op& next = plan_.op(successor);
-    const bool both = next.kind != OpKind::send || times_.ready[next.match] != kPending;
-    if (times_.ready[index(successor)] != kPending && both)
+    const bool both = next.kind != OpKind::send || times_[next.match].ready != kPending;
+    if (times_[index(successor)].ready != kPending && both)
       ask(static_cast<std::uint32_t>(index(successor)));
   }
+}
+
+/// Puts a lane at the head of the chain that waits for an op; gives back the head before.
+std::uint32_t Sweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
+  const auto head = static_cast<std::uint32_t>(times_[id].start.count());
+  times_[id].start = Duration{lane};
+  return head;
 }
 
 /// What binds a posted op, its lane and its private resources included.
 Sweep::Bound Sweep::bound_of(std::uint32_t id) const {
   const Op& op = plan_.ops[id];
   const LaneState& lane = lanes_[index(op.lane)];
-  Bound bound{times_.ready[id], static_cast<std::uint32_t>(index(times_.bound_by[id])),
-              times_.bound_kind[id]};
+  Bound bound{times_[id].ready, static_cast<std::uint32_t>(index(times_[id].bound_by)),
+              times_[id].bound_kind};
   if (op.kind == OpKind::send) {
-    bound.raise(times_.ready[op.match], op.match, BoundKind::rendezvous);
+    bound.raise(times_[op.match].ready, op.match, BoundKind::rendezvous);
     const LaneState& receiving = lanes_[lane_of(op.match)];
     bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
   }
@@ -190,8 +190,7 @@ Sweep::Bound Sweep::bound_of(std::uint32_t id) const {
 
 void Sweep::run_compute(std::uint32_t id, const Bound& bound) {
   const Duration end = bound.until + plan_.ops[id].duration;
-  record(id, bound.until, end, bound);
-  pass(id, bound.until, end);
+  finish(id, end, end, bound);
 }
 
 void Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
@@ -200,32 +199,36 @@ void Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
   // A receive that was posted last keeps its own cause; otherwise it waited for the send.
   Bound arrival{bound.until, send, BoundKind::dependency};
   if (bound.kind == BoundKind::rendezvous) {
-    arrival.by = static_cast<std::uint32_t>(index(times_.bound_by[recv]));
-    arrival.kind = times_.bound_kind[recv];
+    arrival.by = static_cast<std::uint32_t>(index(times_[recv].bound_by));
+    arrival.kind = times_[recv].bound_kind;
   }
-  record(send, bound.until, hold_end, bound);
-  record(recv, bound.until, hold_end + plan_.ops[recv].duration, arrival);
-  pass(send, bound.until, hold_end);
-  pass(recv, bound.until, hold_end);
+  finish(send, hold_end, hold_end, bound);
+  finish(recv, hold_end, hold_end + plan_.ops[recv].duration, arrival);
 }
 
-void Sweep::record(std::uint32_t id, Duration start, Duration end, const Bound& bound) {
-  times_.start[id] = start;
-  times_.end[id] = end;
-  times_.bound_by[id] = OpId{bound.by};
-  times_.bound_kind[id] = bound.kind;
-}
-
-/// Moves the op's lane on and wakes the lanes that wait for the op.
-void Sweep::pass(std::uint32_t id, Duration start, Duration hold_end) {
+/// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.
+void Sweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
+  OpTime& time = times_[id];
+  auto waiting = static_cast<std::uint32_t>(time.start.count());
+  time.start = bound.until;
+  time.end = end;
+  time.bound_by = OpId{bound.by};
+  time.bound_kind = bound.kind;
   LaneState& lane = lanes_[lane_of(id)];
-  lane.last_start = start;
+  lane.last_start = bound.until;
   lane.free = hold_end;
   lane.last = id;
   ++lane.next;
-  for (std::uint32_t waiting = waiters_[id]; waiting != kNoLane;
-       waiting = lanes_[waiting].next_waiter)
-    work_.push_back(waiting);
+  for (; waiting != kNoLane; waiting = lanes_[waiting].next_waiter) work_.push_back(waiting);
+  prefetch(id);
+}
+
+/// A lane is read and written forwards, but hundreds of lanes take turns, more than the hardware's
+/// prefetchers follow: ask for what this lane needs at its next turns (docs/performance.md).
+void Sweep::prefetch(std::uint32_t id) const {
+  constexpr std::uint32_t kAhead = 8;
+  __builtin_prefetch(plan_.ops.data() + id + kAhead);
+  __builtin_prefetch(times_.data() + id + kAhead, 1);
 }
 
 }  // namespace longhaul

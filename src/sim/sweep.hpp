@@ -60,8 +60,9 @@ private:
   void run_compute(std::uint32_t id, const Bound& bound);
   void run_transfer(std::uint32_t send, const Bound& bound);
   [[nodiscard]] Bound bound_of(std::uint32_t id) const;
-  void record(std::uint32_t id, Duration start, Duration end, const Bound& bound);
-  void pass(std::uint32_t id, Duration start, Duration hold_end);
+  void finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound);
+  [[nodiscard]] std::uint32_t exchange_waiter(std::uint32_t id, std::uint32_t lane);
+  void prefetch(std::uint32_t id) const;
 
   [[nodiscard]] bool shared(const Op& op) const { return shared_set_[index(op.resources)]; }
   [[nodiscard]] std::uint32_t lane_of(std::uint32_t id) const {
@@ -71,13 +72,14 @@ private:
   [[nodiscard]] std::uint32_t blocker_of(std::uint32_t id) const;
 
   const Plan& plan_;
-  OpTimes times_;  ///< ready < 0: not posted; end < 0: not done
+  /// ready < 0: not posted; end < 0: not done, and `start` holds the first of the chain of lanes
+  /// that wait for it (kNoLane: none).
+  OpTimes times_;
   std::vector<LaneState> lanes_;
-  std::vector<std::uint32_t> waiters_;  ///< by op: first of the chain of lanes that wait for it
-  std::vector<std::uint32_t> work_;     ///< lanes to advance
-  std::vector<std::uint32_t> posted_;   ///< by collective: members that are ready
-  std::vector<bool> shared_set_;        ///< by resource set: does another lane hold part of it?
-  ResourcePool pool_;                   ///< of shared resources
+  std::vector<std::uint32_t> work_;    ///< lanes to advance
+  std::vector<std::uint32_t> posted_;  ///< by collective: members that are ready
+  std::vector<bool> shared_set_;       ///< by resource set: does another lane hold part of it?
+  ResourcePool pool_;                  ///< of shared resources
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
 };
 

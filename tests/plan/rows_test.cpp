@@ -1,0 +1,62 @@
+#include "plan/rows.hpp"
+
+#include <gtest/gtest.h>
+
+#include "plan/lower.hpp"
+#include "schedule/generate.hpp"
+#include "testing/plans.hpp"
+
+namespace longhaul {
+namespace {
+
+TEST(Rows, ARankAloneGivesItsPartOfAllRows) {
+  const Scenario scenario = uniform_scenario(3, 4);
+  const Plan plan = lower(generate("zb-h1", scenario), scenario);
+  const OpTimes times(plan.ops.size());
+  Timeline all;
+  append_rows(all, plan, times, 7);
+  ASSERT_EQ(all.rows.size(), plan.ops.size());
+  std::vector<TimelineRow> joined;
+  for (int rank = 0; rank < 3; ++rank) {
+    Timeline one;
+    append_rows(one, plan, times, 7, Rank{rank});
+    EXPECT_EQ(one.lanes, all.lanes);
+    joined.insert(joined.end(), one.rows.begin(), one.rows.end());
+  }
+  EXPECT_EQ(joined, all.rows);
+  EXPECT_EQ(all.rows.front().iteration, 7);
+}
+
+TEST(Rows, BlocksCarryTheMemoryTheyTakeOrRelease) {
+  const Scenario scenario = uniform_scenario(2, 1);
+  const Plan plan = lower(generate("zb-h1", scenario), scenario);
+  Timeline timeline;
+  append_rows(timeline, plan, OpTimes(plan.ops.size()), 0);
+  std::int64_t level = 0;
+  for (const TimelineRow& row : timeline.rows) {
+    if (!is_compute(row.kind) || row.rank != 0) continue;
+    level += row.size_bytes;
+    if (row.kind == RowKind::F) {
+      EXPECT_EQ(row.size_bytes, scenario.costs.activation[0].count());
+    } else {
+      EXPECT_EQ(row.size_bytes, -scenario.costs.activation[0].count() / 2);
+    }
+  }
+  EXPECT_EQ(level, 0);
+}
+
+TEST(BlockTimeFactor, IsOneWithoutNoiseAndRepeatableWithIt) {
+  struct Run run;  // not testing::Test::Run
+  EXPECT_EQ(block_time_factor(run, 0, OpId{3}, 1), 1.0);
+  run.noise = 0.05;
+  const double factor = block_time_factor(run, 0, OpId{3}, 1);
+  EXPECT_NE(factor, 1.0);
+  EXPECT_EQ(factor, block_time_factor(run, 0, OpId{3}, 1));
+  EXPECT_NE(factor, block_time_factor(run, 0, OpId{3}, 2));
+  run.noise = 0;
+  run.stragglers = {1.0, 1.5};
+  EXPECT_EQ(block_time_factor(run, 1, OpId{3}, 1), 1.5);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,174 @@
+// Exact timestamps of small hand-computed plans.
+#include "sim/simulate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "plan/lower.hpp"
+#include "schedule/generate.hpp"
+#include "testing/plans.hpp"
+
+namespace longhaul {
+namespace {
+
+using testing::find;
+
+Duration last_end(const OpTimes& times) {
+  Duration last{};
+  for (const OpTime& time : times) last = std::max(last, time.end);
+  return last;
+}
+
+// Two stages, F = D = W = 100, B = 200, transfer 30, latency 50. GPipe with M = 2:
+//   stage 0: F0 0..100, F1 100..200           B0 ...
+//   link  : m0 100..130 arrives 180, m1 200..230 arrives 280
+//   stage 1: F0 180..280, F1 280..380, B0 380..580, B1 580..780
+//   back  : g0 580..610 arrives 660, g1 780..810 arrives 860
+//   stage 0: B0 660..860, B1 860..1060
+TEST(Simulate, TwoStagesWithTransferAndLatency) {
+  const Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{50}, Duration{30});
+  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const OpTimes times = simulate(plan);
+  const auto expect = [&](OpId id, int ready, int start, int end) {
+    EXPECT_EQ(times[index(id)].ready, Duration{ready}) << describe(plan, id);
+    EXPECT_EQ(times[index(id)].start, Duration{start}) << describe(plan, id);
+    EXPECT_EQ(times[index(id)].end, Duration{end}) << describe(plan, id);
+  };
+  expect(find(plan, 0, OpKind::compute, BlockKind::F, 1), 0, 100, 200);
+  expect(find(plan, 0, OpKind::send, BlockKind::F, 0), 100, 100, 130);
+  expect(find(plan, 1, OpKind::recv, BlockKind::F, 0), 0, 100, 180);
+  expect(find(plan, 1, OpKind::compute, BlockKind::F, 0), 180, 180, 280);
+  expect(find(plan, 1, OpKind::compute, BlockKind::F, 1), 280, 280, 380);
+  expect(find(plan, 1, OpKind::compute, BlockKind::B, 1), 0, 580, 780);
+  expect(find(plan, 0, OpKind::recv, BlockKind::B, 0), 0, 580, 660);
+  expect(find(plan, 0, OpKind::compute, BlockKind::B, 1), 860, 860, 1060);
+}
+
+TEST(Simulate, NamesWhatAnOpWaitedForLast) {
+  const Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{50}, Duration{150});
+  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const OpTimes times = simulate(plan);
+  const auto bound = [&](OpId id) {
+    return std::pair{times[index(id)].bound_by, times[index(id)].bound_kind};
+  };
+  const OpId f0 = find(plan, 0, OpKind::compute, BlockKind::F, 0);
+  const OpId f1 = find(plan, 0, OpKind::compute, BlockKind::F, 1);
+  const OpId m0 = find(plan, 0, OpKind::send, BlockKind::F, 0);
+  const OpId m1 = find(plan, 0, OpKind::send, BlockKind::F, 1);
+  const OpId arrival = find(plan, 1, OpKind::recv, BlockKind::F, 0);
+  EXPECT_EQ(bound(f0), std::pair(kNone<OpId>, BoundKind::start));
+  EXPECT_EQ(bound(f1), std::pair(f0, BoundKind::lane));
+  EXPECT_EQ(bound(m0), std::pair(f0, BoundKind::dependency));
+  EXPECT_EQ(bound(m1), std::pair(m0, BoundKind::resource));  // ready at 200, link free at 250
+  EXPECT_EQ(bound(arrival), std::pair(m0, BoundKind::dependency));
+  EXPECT_EQ(bound(find(plan, 1, OpKind::compute, BlockKind::F, 0)),
+            std::pair(arrival, BoundKind::dependency));
+}
+
+// Two replicas of two stages cross one shared link: both first messages are ready at 100, the lower
+// op id goes first (transfer 60, latency 10), the second waits until 160.
+TEST(Simulate, SharedLinkServesInOrderOfReadinessThenOpId) {
+  Scenario scenario = uniform_scenario(2, 1);
+  scenario.parallel.replicas = 2;
+  scenario.parallel.gradient_sync = GradientSync::none;
+  scenario = spread(scenario, 2, Duration{10}, Duration{60});
+  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const OpTimes times = simulate(plan);
+  const OpId first = find(plan, 0, OpKind::send, BlockKind::F, 0);
+  const OpId second = find(plan, 2, OpKind::send, BlockKind::F, 0);
+  EXPECT_EQ(times[index(first)].start, Duration{100});
+  EXPECT_EQ(times[index(second)].start, Duration{160});
+  EXPECT_EQ(times[index(second)].bound_by, first);
+  EXPECT_EQ(times[index(second)].bound_kind, BoundKind::resource);
+  EXPECT_EQ(times[index(OpId{plan.op(second).match})].end, Duration{230});
+}
+
+TEST(Simulate, StatedOrderOnASharedLinkOverridesReadiness) {
+  Scenario scenario = uniform_scenario(2, 1);
+  scenario.parallel.replicas = 2;
+  scenario.parallel.gradient_sync = GradientSync::none;
+  scenario = spread(scenario, 2, Duration{10}, Duration{60});
+  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  Schedule schedule = generate("gpipe", scenario);
+  const Block forward{};
+  schedule.link_orders.push_back(
+      {"link " + scenario.datacenters[0].name + ">" + scenario.datacenters[1].name,
+       {{1, forward}, {0, forward}}});
+  const Plan plan = lower(schedule, scenario);
+  const OpTimes times = simulate(plan);
+  EXPECT_EQ(times[index(find(plan, 2, OpKind::send, BlockKind::F, 0))].start, Duration{100});
+  EXPECT_EQ(times[index(find(plan, 0, OpKind::send, BlockKind::F, 0))].start, Duration{160});
+}
+
+// A resource of capacity 2 lets two of three transfers overlap.
+TEST(Simulate, CapacityLetsSeveralHold) {
+  Scenario scenario = uniform_scenario(2, 1);
+  scenario.parallel.replicas = 3;
+  scenario.parallel.gradient_sync = GradientSync::none;
+  scenario = spread(scenario, 2, Duration{0}, Duration{60});
+  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  Plan plan = lower(generate("gpipe", scenario), scenario);
+  for (Resource& resource : plan.resources)
+    if (resource.kind == ResourceKind::link) resource.capacity = 2;
+  const OpTimes times = simulate(plan);
+  const auto start = [&](int rank) {
+    return times[index(find(plan, rank, OpKind::send, BlockKind::F, 0))].start;
+  };
+  EXPECT_EQ(start(0), Duration{100});
+  EXPECT_EQ(start(2), Duration{100});
+  EXPECT_EQ(start(4), Duration{160});
+}
+
+// ZeRO-1 on two replicas, one stage, one microbatch. 8 MiB of weights over 1 Gbps and 1 ms:
+// (n-1)/n = 1/2 of the bytes, 33554432 ns, and one latency: 34554432 ns before the first F and
+// again behind the last B (300 ns of compute between them).
+TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
+  Scenario scenario = uniform_scenario(1, 1);
+  scenario.parallel.replicas = 2;
+  scenario.datacenters = {{"a", {}}, {"b", {}}};
+  scenario.placement = {DatacenterId{0}, DatacenterId{1}};
+  scenario.links = {{DatacenterId{0}, DatacenterId{1}, 1ms, 1_Gbps, Sharing::pair},
+                    {DatacenterId{1}, DatacenterId{0}, 1ms, 1_Gbps, Sharing::pair}};
+  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const OpTimes times = simulate(plan);
+  EXPECT_EQ(last_end(times), Duration{2 * 34'554'432 + 300});
+  EXPECT_EQ(times[index(find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
+            Duration{34'554'432});
+}
+
+// CrossPipe appendix E: 2 latencies + bytes of the weights at the link's rate.
+TEST(Simulate, TwoDatacenterEstimateOfAppendixE) {
+  Scenario scenario = uniform_scenario(1, 1);
+  scenario.parallel.replicas = 2;
+  scenario.parallel.gradient_sync = GradientSync::two_datacenter;
+  scenario.datacenters = {{"a", {}}, {"b", {}}};
+  scenario.placement = {DatacenterId{0}, DatacenterId{1}};
+  scenario.links = {{DatacenterId{0}, DatacenterId{1}, 1ms, 1_Gbps, Sharing::pair},
+                    {DatacenterId{1}, DatacenterId{0}, 1ms, 1_Gbps, Sharing::pair}};
+  const OpTimes times = simulate(lower(generate("1f1b", scenario), scenario));
+  EXPECT_EQ(last_end(times), Duration{300 + 2'000'000 + 67'108'864});
+}
+
+TEST(Simulate, NamesTheCycleOfADeadlock) {
+  const Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{0}, Duration{0});
+  Plan plan = lower(generate("gpipe", scenario), scenario);
+  // Stage 0's F now waits for the gradient that depends on it.
+  Op& forward = plan.ops[index(find(plan, 0, OpKind::compute, BlockKind::F, 0))];
+  plan.after.push_back(find(plan, 0, OpKind::recv, BlockKind::B, 0));
+  forward.first_after = static_cast<std::uint32_t>(plan.after.size() - 1);
+  forward.after_count = 1;
+  try {
+    (void)simulate(plan);
+    FAIL() << "a cyclic plan was simulated";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::run_failed);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("rank 0 (dc0, stage 0): F(chunk 0, microbatch 0)"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace longhaul
