@@ -88,7 +88,7 @@ TEST(Generate, PutsARecomputeDirectlyBeforeEachBackward) {
 
 // Makespan and device span for P=4, M=8, F=D=W=1 without delays; the ideal is 24. Bubbles: (P-1)
 // (F+B) for GPipe and 1F1B, half of it with two chunks, (P-1)(F+D-W) for ZB-H1 (Qi et al., ICLR
-// 2024, table 1); ZB-H2 and ZBV have none on device span.
+// 2024); ZB-H2 and ZBV have none on device span.
 TEST(Generate, ReachesTheMakespansOfTheZeroBubblePapers) {
   struct Known {
     const char* schedule;

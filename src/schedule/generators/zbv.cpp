@@ -25,8 +25,8 @@ void fill_device(ChunkWriter& down, ChunkWriter& up, int device, int devices) {
 
 }  // namespace
 
-/// Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 6 (their B is our D), in
-/// closed form: with F = D = W the V placement needs no more memory than 1F1B.
+/// Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (their B is our D), in closed form:
+/// with F = D = W the V placement leaves no bubble on device span and holds at most P activations.
 void fill_zbv(const Scenario& scenario, Schedule& schedule) {
   const int devices = schedule.devices;
   const int padded = std::max(2 * devices - 1, schedule.microbatches);
