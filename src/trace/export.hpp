@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
 
@@ -10,11 +11,15 @@ namespace longhaul {
 /// What to export; absent: everything.
 struct Selection {
   std::optional<int> schedule;
-  std::optional<int> iteration;
+  std::optional<int> iteration;  ///< of what was measured; a prediction has only one
+  /// Viewers refuse larger files, so more than this is an error (Chrome format only).
+  std::int64_t most_bytes = 250'000'000;
 };
 
 /// Chrome / Perfetto JSON: process = datacenter (predicted apart from measured), thread = rank and
 /// lane, arguments = microbatch, chunk, size; flow arrows join send and arrival of a message.
+/// Iterations follow one another, and each prediction stands above the first of its schedule.
+/// Throws Error if the selection is empty or too large.
 void export_chrome(const Trace& trace, const Selection& selection, std::ostream& out);
 /// One line per row, header first, names written out, source column `measured` or `predicted`.
 void export_csv(const Trace& trace, const Selection& selection, std::ostream& out);
