@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+#include "runtime/transport/mpi/communicator.hpp"
+
+namespace longhaul::bench {
+
+/// Thrown on every rank alike: rank 0 prints it, and all ranks end with its exit code.
+class AgreedError : public Error {
+public:
+  using Error::Error;
+};
+
+/// Starts MPI, runs `body`, and makes an exit code of what comes of it. An AgreedError ends every
+/// rank in order; any other exception, on whatever rank, is printed and aborts all of them.
+[[nodiscard]] int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body);
+
+/// Runs `work` on rank 0 and hands its text to all. Its Error becomes an AgreedError everywhere.
+std::string on_first(const mpi::Communicator& world, const std::function<std::string()>& work);
+
+/// Runs what every rank does alike, so that every rank fails alike: Error becomes AgreedError.
+void agreed(const std::function<void()>& work);
+
+/// Reads the command line; an exit code where there is nothing more to do (--help, --version). A
+/// slip becomes an AgreedError.
+[[nodiscard]] std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv);
+
+/// The command line as typed, words with special characters in quotes.
+[[nodiscard]] std::string command_line(int argc, char** argv);
+
+}  // namespace longhaul::bench

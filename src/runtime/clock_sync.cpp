@@ -1,0 +1,53 @@
+#include "runtime/clock_sync.hpp"
+
+#include "runtime/transport/mpi/check.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr int kRounds = 100;
+constexpr int kTag = 1;
+
+/// Rank 0's side: answers with its own stamp.
+void serve(MPI_Comm comm, int rank) {
+  for (int i = 0; i < kRounds; ++i) {
+    std::int64_t stamp = 0;
+    mpi::check(MPI_Recv(&stamp, 1, MPI_INT64_T, rank, kTag, comm, MPI_STATUS_IGNORE));
+    stamp = now().count();
+    mpi::check(MPI_Send(&stamp, 1, MPI_INT64_T, rank, kTag, comm));
+  }
+}
+
+ClockOffset ask(MPI_Comm comm) {
+  Duration shortest = kNever;
+  ClockOffset best;
+  for (int i = 0; i < kRounds; ++i) {
+    std::int64_t theirs = 0;
+    const TimePoint before = now();
+    mpi::check(MPI_Send(&theirs, 1, MPI_INT64_T, 0, kTag, comm));
+    mpi::check(MPI_Recv(&theirs, 1, MPI_INT64_T, 0, kTag, comm, MPI_STATUS_IGNORE));
+    const Duration round_trip = now() - before;
+    if (round_trip >= shortest) continue;
+    shortest = round_trip;
+    best = {TimePoint{theirs} - (before + round_trip / 2), round_trip / 2};
+  }
+  return best;
+}
+
+}  // namespace
+
+ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& board,
+                                 Measure which) {
+  ClockOffset mine;
+  for (int rank = 1; rank < world.size(); ++rank) {
+    if (which == Measure::across_hosts && board.host_of(Rank{rank}) == board.host_of(Rank{0}))
+      continue;
+    // One pair at a time: the others sleep, so that they do not disturb it.
+    world.barrier();
+    if (world.rank() == 0) serve(world.get(), rank);
+    if (world.rank() == rank) mine = ask(world.get());
+  }
+  return mine;
+}
+
+}  // namespace longhaul

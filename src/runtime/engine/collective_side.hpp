@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/engine/core.hpp"
+#include "runtime/engine/gathering.hpp"
+
+namespace longhaul {
+
+/// This rank's collectives. The members find each other, exchange a capped payload by the
+/// transport's own collective (values checked), and hold what that leaves of the nominal time.
+class CollectiveSide {
+public:
+  explicit CollectiveSide(Core& core);
+  void begin_iteration();
+
+  /// Enters what can be entered; true if anything moved.
+  bool advance(TimePoint at);
+  void gathered(OpId op, TimePoint at);
+  /// The real exchange is done.
+  void exchanged(OpId op, TimePoint at);
+  void over(OpId op, TimePoint due, TimePoint at);
+
+private:
+  struct Meeting {
+    OpId op{};
+    std::vector<Rank> members;
+    Gathering gathering;
+    TimePoint start{};
+    std::vector<std::int64_t> mine, result;
+  };
+  struct LaneState {
+    LaneId lane{};
+    std::uint32_t next = 0, end = 0;  ///< op ids
+    bool busy = false;
+  };
+  void begin(Meeting& meeting, TimePoint at);
+  void fill(Meeting& meeting) const;
+  [[nodiscard]] bool is_right(const Meeting& meeting) const;
+  Meeting& meeting_of(OpId op);
+
+  Core& core_;
+  std::vector<LaneState> lanes_;
+  std::vector<std::unique_ptr<Meeting>> meetings_;  ///< of this rank's collectives, by op id
+};
+
+}  // namespace longhaul

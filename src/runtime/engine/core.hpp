@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "runtime/engine/links.hpp"
+#include "runtime/engine/op_states.hpp"
+#include "runtime/engine/options.hpp"
+#include "runtime/engine/tags.hpp"
+#include "runtime/engine/timers.hpp"
+#include "runtime/message.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace longhaul {
+
+/// What an unfinished operation of the transport is for.
+enum class Role : std::uint8_t {
+  header_sent,
+  payload_sent,
+  go_ahead_sent,
+  header_received,
+  payload_received,
+  go_ahead_received,
+  gathering,
+  collective,
+};
+struct Expected {
+  Role role{};
+  OpId op = kNone<OpId>;  ///< none: the gathering of all ranks
+};
+
+/// How long real transfers took, by the receivers' clocks (header seen to payload there).
+struct TransferCost {
+  std::int64_t transfers = 0;
+  Duration total{};
+  Duration longest{};
+};
+
+/// What the parts of the engine share.
+struct Core {
+  Core(const Plan& the_plan, const Board& the_board, Transport& the_transport,
+       const EngineOptions& the_options, std::uint32_t run_number)
+      : plan{the_plan},
+        board{the_board},
+        transport{the_transport},
+        options{the_options},
+        run{run_number},
+        tags{the_plan, the_board.ranks(), the_transport.tags()},
+        payloads{the_options.run.seed, the_options.payload},
+        ops{the_plan, the_board},
+        links{the_plan, the_board} {}
+
+  [[nodiscard]] bool emulates() const { return options.emulation == Emulation::on; }
+  [[nodiscard]] bool grouped() const { return plan.arrangement == Arrangement::grouped; }
+  /// When something begins that could have begun at `until` and that we get to at `at`.
+  [[nodiscard]] TimePoint begin_at(TimePoint until, TimePoint at) const {
+    return std::clamp(until, at - options.credit, at);
+  }
+  void expect(Ticket ticket, Role role, OpId op) { expected[ticket] = {role, op}; }
+
+  const Plan& plan;
+  const Board& board;
+  Transport& transport;
+  const EngineOptions& options;
+  std::uint32_t run = 0;
+  int iteration = 0;
+  std::optional<OpId> struck;  ///< by the fault, in this iteration
+
+  Tags tags;
+  Payloads payloads;
+  OpStates ops;
+  Timers timers;
+  Links links;
+  Checks checks;
+  TransferCost transfers;
+  int open_transfers = 0;  ///< header seen, payload on its way
+  std::unordered_map<Ticket, Expected> expected;
+};
+
+}  // namespace longhaul

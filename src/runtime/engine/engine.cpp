@@ -1,0 +1,210 @@
+#include "runtime/engine/engine.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "base/error.hpp"
+#include "runtime/engine/collective_side.hpp"
+#include "runtime/engine/compute_side.hpp"
+#include "runtime/engine/core.hpp"
+#include "runtime/engine/recv_side.hpp"
+#include "runtime/engine/send_side.hpp"
+#include "runtime/engine/verify.hpp"
+
+namespace longhaul {
+namespace {
+
+std::vector<Rank> all_ranks(int count) {
+  std::vector<Rank> ranks(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = Rank{static_cast<std::int32_t>(i)};
+  return ranks;
+}
+
+/// A last stretch before a timer that is looked through instead of slept: only where every rank of
+/// the host has a core to itself.
+Duration final_spin(const Board& board) {
+  using namespace std::chrono_literals;
+  return std::thread::hardware_concurrency() >= static_cast<unsigned>(board.local_ranks()) ? 40us
+                                                                                           : 0us;
+}
+
+constexpr Duration kShortestPoll = std::chrono::microseconds{50};
+constexpr Duration kLongestPoll = std::chrono::milliseconds{1};
+/// However quiet: a look at the transport.
+constexpr Duration kSafetyLook = std::chrono::milliseconds{20};
+
+}  // namespace
+
+struct Engine::Parts {
+  Parts(const Plan& plan, Ranks& ranks, Device& the_device, const EngineOptions& options)
+      : device{the_device},
+        core{plan, ranks.board(), ranks.transport(), options, ranks.next_run()},
+        compute{core, device},
+        sends{core},
+        receives{core},
+        collectives{core},
+        meetings{Gathering{core, all_ranks(ranks.count()), core.tags.gathering(0), kNone<OpId>},
+                 Gathering{core, all_ranks(ranks.count()), core.tags.gathering(1), kNone<OpId>}},
+        spin{final_spin(ranks.board())} {}
+
+  Device& device;
+  Core core;
+  ComputeSide compute;
+  SendSide sends;
+  RecvSide receives;
+  CollectiveSide collectives;
+  std::array<Gathering, 2> meetings;  ///< before and behind the iteration
+  std::size_t meeting = 0;            ///< the one that goes on
+  Duration spin;
+  std::vector<Completion> completions;
+  std::uint32_t looked_at_bell = 0;
+  TimePoint looked{};  ///< when the transport was looked at last
+  Duration poll = kShortestPoll;
+};
+
+Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
+    : plan_{plan},
+      ranks_{ranks},
+      options_{std::move(options)},
+      parts_{std::make_unique<Parts>(plan_, ranks_, device, options_)} {
+  LONGHAUL_ASSERT(plan.ranks.size() == static_cast<std::size_t>(ranks.count()),
+                  "a plan of {} ranks on {}", plan.ranks.size(), ranks.count());
+}
+
+Engine::~Engine() = default;
+
+IterationResult Engine::run(int iteration) {
+  Core& core = parts_->core;
+  RankSlot& slot = ranks_.board().mine();
+  core.iteration = iteration;
+  core.checks = {};
+  core.transfers = {};
+  core.struck = struck_op(options_.fault, plan_, ranks_.self(), iteration);
+  slot.schedule = static_cast<std::int32_t>(core.run);
+  slot.iteration = iteration;
+  ranks_.watchdog().progress(now());
+  slot.phase = Phase::barrier;
+  meet(0);
+  slot.phase = Phase::running;
+  execute();
+  slot.phase = Phase::between;
+  meet(1);
+  core.checks += verify_order(plan_, ranks_.self(), core.ops.times());
+  IterationResult result{core.ops.times(),         core.checks,          core.links.take_cost(),
+                         core.transfers.transfers, core.transfers.total, core.transfers.longest};
+  return result;
+}
+
+void Engine::meet(int which) {
+  parts_->meeting = static_cast<std::size_t>(which);
+  Gathering& meeting = parts_->meetings[parts_->meeting];
+  meeting.enter(now());
+  while (!meeting.complete()) {
+    const std::uint32_t bell = ranks_.board().bell();
+    if (!handle_completions(now())) wait(bell);
+  }
+}
+
+void Engine::execute() {
+  Core& core = parts_->core;
+  core.ops.begin_iteration(now());
+  parts_->compute.begin_iteration();
+  parts_->sends.begin_iteration();
+  parts_->receives.begin_iteration();
+  parts_->collectives.begin_iteration();
+  while (!core.ops.all_done()) {
+    const std::uint32_t bell = ranks_.board().bell();
+    if (!step()) wait(bell);
+  }
+}
+
+bool Engine::step() {
+  Parts& parts = *parts_;
+  bool moved = handle_timers(now());
+  moved = parts.compute.advance(now()) || moved;
+  moved = parts.sends.advance(now()) || moved;
+  moved = parts.receives.advance() || moved;
+  moved = parts.collectives.advance(now()) || moved;
+  moved = handle_completions(now()) || moved;
+  if (moved) ranks_.watchdog().progress(now());
+  return moved;
+}
+
+bool Engine::handle_timers(TimePoint at) {
+  Parts& parts = *parts_;
+  bool moved = false;
+  while (const auto timer = parts.core.timers.take_due(at)) {
+    moved = true;
+    switch (plan_.op(timer->op).kind) {
+      case OpKind::send: parts.sends.hold_over(timer->op, timer->due, at); break;
+      case OpKind::recv: parts.receives.arrived(timer->op, timer->due, at); break;
+      case OpKind::collective: parts.collectives.over(timer->op, timer->due, at); break;
+      case OpKind::compute: break;
+    }
+  }
+  return moved;
+}
+
+/// Looks at the transport when a bell has rung since the last look, when polling is due, and now
+/// and then for safety: a timer alone does not need it.
+bool Engine::handle_completions(TimePoint at) {
+  Parts& parts = *parts_;
+  const std::uint32_t bell = ranks_.board().bell();
+  const bool due = bell != parts.looked_at_bell || ranks_.transport().wants_polling() ||
+                   parts.core.open_transfers > 0 || at - parts.looked > kSafetyLook;
+  if (!due) return false;
+  parts.looked_at_bell = bell;
+  parts.looked = at;
+  parts.completions.clear();
+  ranks_.transport().advance(parts.completions);
+  if (parts.completions.empty()) return false;
+  parts.poll = kShortestPoll;
+  const TimePoint seen = now();
+  for (const Completion& completion : parts.completions) dispatch(completion, seen);
+  ranks_.watchdog().progress(seen);
+  return true;
+}
+
+void Engine::dispatch(const Completion& completion, TimePoint at) {
+  Parts& parts = *parts_;
+  const auto found = parts.core.expected.find(completion.ticket);
+  if (found == parts.core.expected.end()) return;  // of an engine before
+  const Expected what = found->second;
+  parts.core.expected.erase(found);
+  switch (what.role) {
+    case Role::header_sent:
+    case Role::payload_sent: return parts.sends.sent(what.op, at);
+    case Role::go_ahead_sent: return;
+    case Role::header_received:
+      return parts.receives.header_came(what.op, completion.size_bytes, at);
+    case Role::payload_received:
+      return parts.receives.payload_came(what.op, completion.size_bytes, at);
+    case Role::go_ahead_received: return parts.sends.go_ahead(what.op, at);
+    case Role::gathering:
+      if (what.op != kNone<OpId>) return parts.collectives.gathered(what.op, at);
+      return parts.meetings[parts.meeting].received(at);
+    case Role::collective: return parts.collectives.exchanged(what.op, at);
+  }
+}
+
+/// Nothing moved: sleeps until something can, and sees to it that this is not forever.
+void Engine::wait(std::uint32_t bell) {
+  const TimePoint at = now();
+  const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
+  ranks_.watchdog().check(at, timer);
+  if (timer <= at + parts_->spin) return;
+  parts_->core.ops.publish_wait(parts_->compute.next());
+  ranks_.board().sleep(bell, std::min(timer - parts_->spin, next_look(at)));
+}
+
+TimePoint Engine::next_look(TimePoint at) {
+  TimePoint look = std::min(at + std::chrono::seconds{1}, ranks_.watchdog().expires(kNever));
+  if (ranks_.transport().wants_polling() || parts_->core.open_transfers > 0) {
+    look = std::min(look, at + parts_->poll);
+    parts_->poll = std::min(parts_->poll * 2, kLongestPoll);
+  }
+  return look;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/device.hpp"
+#include "runtime/engine/options.hpp"
+#include "runtime/ranks.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul {
+
+/// What one rank did in one iteration. Times are stamps of this host's clock, of this rank's ops
+/// alone.
+struct IterationResult {
+  OpTimes times;
+  Checks checks;
+  LeaseCost lease;
+  std::int64_t transfers = 0;  ///< messages received
+  Duration transfer_total{};   ///< real time of their transfers, by this rank's clock
+  Duration transfer_longest{};
+};
+
+/// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and
+/// transport, start what can start, sleep until the next timer or a doorbell (docs/runtime.md).
+class Engine {
+public:
+  /// Collective over the ranks. `plan` and `device` outlive the engine.
+  Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Collective: all ranks meet, run the plan once, and meet again.
+  IterationResult run(int iteration);
+
+private:
+  struct Parts;
+  void meet(int which);
+  void execute();
+  bool step();
+  bool handle_completions(TimePoint at);
+  bool handle_timers(TimePoint at);
+  void dispatch(const Completion& completion, TimePoint at);
+  void wait(std::uint32_t bell);
+  [[nodiscard]] TimePoint next_look(TimePoint at);
+
+  const Plan& plan_;
+  Ranks& ranks_;
+  EngineOptions options_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/clock.hpp"
+
+namespace longhaul {
+
+/// Who holds the resources of a plan and who waits for them, in one block of memory: the rank's own
+/// for what it alone uses, the host's for what several of its ranks share. Serves in order of
+/// readiness (ties: op id), or in the stated order; an op takes all its resources together, and
+/// nobody overtakes on a resource that an earlier one waits for. A lane has one op waiting at most.
+class LinkTable {
+public:
+  [[nodiscard]] static std::size_t bytes(const Plan& plan);
+  /// `memory` is zeroed and lasts as long as the table; `make` true for one of those who share it,
+  /// before the others use it.
+  LinkTable(const Plan& plan, std::byte* memory, bool make);
+
+  /// Asks for the resources of a send. Call take() next.
+  void request(OpId send, TimePoint ready);
+  struct Grant {
+    TimePoint free{};           ///< when the last of them was let go; 0 when they were free before
+    OpId holder = kNone<OpId>;  ///< who let go of it
+  };
+  /// The grant of the waiting op of `lane`, if it has been made.
+  [[nodiscard]] bool take(LaneId lane, Grant& grant);
+  /// Lets go, as of `due`; adds ops that have been granted thereby to `woken`.
+  void release(OpId send, TimePoint due, std::vector<OpId>& woken);
+
+private:
+  struct Mutex;
+  struct Resource;
+  struct Waiter;
+  class Lock;
+  struct Layout {
+    std::size_t resources, waiters, end;
+  };
+  static Layout layout(const Plan& plan);
+
+  void grant_what_is_free(std::vector<OpId>* woken);
+  [[nodiscard]] bool is_turn(OpId send) const;
+  [[nodiscard]] bool is_free(OpId send) const;
+  void hand_over(Waiter& waiter);
+
+  const Plan& plan_;
+  Mutex* mutex_;
+  Resource* resources_;
+  Waiter* waiters_;  ///< index: lane
+  std::vector<bool> claimed_;
+  std::vector<std::size_t> order_;
+};
+
+}  // namespace longhaul

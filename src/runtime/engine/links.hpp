@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/engine/link_table.hpp"
+#include "runtime/engine/options.hpp"
+#include "runtime/host/board.hpp"
+#include "runtime/host/shared_memory.hpp"
+
+namespace longhaul {
+
+/// The resources that this rank's sends hold: those it has to itself in its own table, those that
+/// several ranks of the host share leased from a table in shared memory.
+class Links {
+public:
+  /// Collective over the ranks. Throws Error where ranks of several hosts share a resource.
+  Links(const Plan& plan, const Board& board);
+
+  using Grant = LinkTable::Grant;
+  void request(OpId send, TimePoint ready) { table_of(send).request(send, ready); }
+  [[nodiscard]] std::optional<Grant> take(OpId send, TimePoint ready, TimePoint at);
+  /// Lets go as of `due` and wakes who gets it next.
+  void release(OpId send, TimePoint due);
+  /// What leasing has cost since the last call.
+  [[nodiscard]] LeaseCost take_cost();
+
+private:
+  [[nodiscard]] LinkTable& table_of(OpId send) {
+    return shared_set_[index(plan_.op(send).resources)] ? *shared_ : *own_;
+  }
+
+  const Plan& plan_;
+  const Board& board_;
+  std::vector<bool> shared_set_;  ///< by resource set
+  std::vector<std::byte> own_memory_;
+  std::optional<LinkTable> own_;
+  std::unique_ptr<SharedMemory> shared_memory_;
+  std::optional<LinkTable> shared_;
+  LeaseCost cost_;
+  std::vector<OpId> woken_;
+};
+
+}  // namespace longhaul

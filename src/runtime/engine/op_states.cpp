@@ -1,0 +1,85 @@
+#include "runtime/engine/op_states.hpp"
+
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+OpStates::OpStates(const Plan& plan, const Board& board)
+    : plan_{plan},
+      board_{board},
+      range_{ops_of_rank(plan, board.self())},
+      open_(range_.count),
+      cause_(range_.count),
+      dependent_begin_(range_.count + 1, 0),
+      done_(range_.count),
+      times_(plan.ops.size()) {
+  const auto each_edge = [&](auto&& visit) {
+    for (std::uint32_t i = 0; i < range_.count; ++i)
+      for (const OpId before : plan_.after_of(OpId{range_.first + i}))
+        visit(local(before), OpId{range_.first + i});
+  };
+  each_edge([&](std::size_t before, OpId) { ++dependent_begin_[before + 1]; });
+  std::partial_sum(dependent_begin_.begin(), dependent_begin_.end(), dependent_begin_.begin());
+  dependents_.resize(dependent_begin_.back());
+  std::vector<std::uint32_t> next(dependent_begin_.begin(), dependent_begin_.end() - 1);
+  each_edge([&](std::size_t before, OpId id) { dependents_[next[before]++] = id; });
+}
+
+void OpStates::begin_iteration(TimePoint at) {
+  for (std::uint32_t i = 0; i < range_.count; ++i) {
+    const OpId id{range_.first + i};
+    open_[i] = plan_.op(id).after_count;
+    cause_[i] = {at, kNone<OpId>, BoundKind::start};
+    times_[index(id)].ready = at;
+    done_[i] = false;
+  }
+  remaining_ = range_.count;
+}
+
+void OpStates::posted(OpId id) { publish(id, OpEvent::posted); }
+
+void OpStates::started(OpId id, TimePoint seen, const Cause& cause) {
+  times_[index(id)].start = seen;
+  times_[index(id)].bound_by = cause.by;
+  times_[index(id)].bound_kind = cause.kind;
+  publish(id, OpEvent::started);
+}
+
+void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
+  const std::size_t at = local(id);
+  LONGHAUL_ASSERT(!done_[at], "op {} ends twice", index(id));
+  done_[at] = true;
+  --remaining_;
+  times_[index(id)].end = seen;
+  for (std::uint32_t i = dependent_begin_[at]; i < dependent_begin_[at + 1]; ++i) {
+    const OpId dependent = dependents_[i];
+    --open_[local(dependent)];
+    cause_[local(dependent)].raise(due, id, BoundKind::dependency);
+    times_[index(dependent)].ready = seen;
+  }
+  publish(id, OpEvent::ended);
+  publish_progress(seen);
+}
+
+void OpStates::publish(OpId id, OpEvent event) const {
+  RankSlot& slot = board_.mine();
+  slot.last_op.store(static_cast<std::uint32_t>(id), std::memory_order_relaxed);
+  slot.last_event.store(event, std::memory_order_relaxed);
+}
+
+void OpStates::publish_progress(TimePoint at) const {
+  board_.mine().progress.store(at.count(), std::memory_order_relaxed);
+}
+
+void OpStates::publish_wait(OpId next_block) const {
+  OpId waits_for = kNone<OpId>;
+  if (next_block != kNone<OpId>) {
+    for (const OpId before : plan_.after_of(next_block))
+      if (!done_[local(before)]) waits_for = before;
+  }
+  board_.mine().waits_for.store(static_cast<std::uint32_t>(waits_for), std::memory_order_relaxed);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/host/board.hpp"
+#include "runtime/rank_ops.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul {
+
+/// Until when an op had to wait, and for what.
+struct Cause {
+  TimePoint until{};
+  OpId by = kNone<OpId>;
+  BoundKind kind = BoundKind::start;
+  /// Takes the later of the two; the earlier told one where they are alike.
+  void raise(TimePoint to, OpId cause, BoundKind why) {
+    if (to > until || kind == BoundKind::start) *this = {to, cause, why};
+  }
+};
+
+/// What has become of this rank's ops in the running iteration: which dependencies are open, when
+/// things happened. Every end has two stamps: `seen` is when this rank noticed, `due` when it was
+/// over (a block's or a hold's deadline); they differ by how late the host woke us.
+class OpStates {
+public:
+  OpStates(const Plan& plan, const Board& board);
+
+  void begin_iteration(TimePoint at);
+  /// Are all ops done that it depends on?
+  [[nodiscard]] bool is_ready(OpId id) const { return open_[local(id)] == 0; }
+  /// The dependency that ended last; the start of the iteration where there is none.
+  [[nodiscard]] const Cause& ready_cause(OpId id) const { return cause_[local(id)]; }
+  [[nodiscard]] bool all_done() const { return remaining_ == 0; }
+
+  void posted(OpId id);
+  void started(OpId id, TimePoint seen, const Cause& cause);
+  void ended(OpId id, TimePoint seen, TimePoint due);
+  /// Tells the neighbours which op the next block waits for.
+  void publish_wait(OpId next_block) const;
+  /// Tells them that we are alive and getting on.
+  void publish_progress(TimePoint at) const;
+
+  [[nodiscard]] OpId first_id() const { return OpId{range_.first}; }
+  [[nodiscard]] std::uint32_t count() const { return range_.count; }
+  [[nodiscard]] OpTimes& times() { return times_; }
+
+private:
+  [[nodiscard]] std::size_t local(OpId id) const { return index(id) - range_.first; }
+  void publish(OpId id, OpEvent event) const;
+
+  const Plan& plan_;
+  const Board& board_;
+  OpRange range_;
+  std::vector<std::uint16_t> open_;             ///< dependencies that are not done
+  std::vector<Cause> cause_;                    ///< the latest of those that are
+  std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end
+  std::vector<OpId> dependents_;
+  std::vector<bool> done_;
+  std::uint32_t remaining_ = 0;
+  OpTimes times_;
+};
+
+}  // namespace longhaul

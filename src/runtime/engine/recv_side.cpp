@@ -1,0 +1,129 @@
+#include "runtime/engine/recv_side.hpp"
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+RecvSide::RecvSide(Core& core) : core_{core} {
+  for (std::size_t i = 0; i < core_.plan.lanes.size(); ++i) {
+    const Lane& lane = core_.plan.lanes[i];
+    if (lane.kind != LaneKind::recv || lane.rank != core_.board.self() || lane.count == 0) continue;
+    LaneState state;
+    state.lane = LaneId{static_cast<std::uint32_t>(i)};
+    lanes_.push_back(state);
+  }
+}
+
+void RecvSide::begin_iteration() {
+  for (LaneState& state : lanes_) {
+    const Lane& lane = core_.plan.lanes[index(state.lane)];
+    state.next = static_cast<std::uint32_t>(index(lane.first));
+    state.end = state.next + lane.count;
+    state.open = 0;
+  }
+}
+
+bool RecvSide::advance() {
+  bool moved = false;
+  for (LaneState& lane : lanes_) {
+    while (lane.next != lane.end && lane.open < kWindow && core_.ops.is_ready(OpId{lane.next})) {
+      post(lane, OpId{lane.next++});
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+void RecvSide::post(LaneState& lane, OpId recv) {
+  ++lane.open;
+  core_.ops.posted(recv);
+  if (core_.struck == recv && core_.options.fault->kind == FaultKind::no_receive) return;
+  const Op& op = core_.plan.op(recv);
+  const OpId send{op.match};
+  Flight& flight = flight_of(kNone<OpId>);
+  flight.op = recv;
+  flight.lane = &lane;
+  flight.started = flight.has_header = flight.has_payload = false;
+  flight.payload.resize(core_.payloads.bytes_for(op.size));
+  core_.expect(core_.transport.receive(op.peer, core_.tags.header(op.peer, send),
+                                       std::as_writable_bytes(std::span{&flight.header, 1})),
+               Role::header_received, recv);
+  core_.expect(core_.transport.receive(op.peer, core_.tags.payload(op.peer, send), flight.payload),
+               Role::payload_received, recv);
+  if (!core_.grouped()) return;
+  static constexpr std::int64_t kWord = 0;
+  core_.expect(core_.transport.send(op.peer, core_.tags.go_ahead(op.peer, send),
+                                    std::as_bytes(std::span{&kWord, 1})),
+               Role::go_ahead_sent, recv);
+  core_.transport.ring(op.peer);
+}
+
+void RecvSide::start(Flight& flight, TimePoint at) {
+  if (flight.started) return;
+  flight.started = true;
+  flight.start = at;
+  ++core_.open_transfers;
+}
+
+void RecvSide::header_came(OpId recv, std::size_t size, TimePoint at) {
+  Flight& flight = flight_of(recv);
+  flight.has_header = true;
+  start(flight, at);
+  const OpId send{core_.plan.op(recv).match};
+  const bool right = size == kHeaderBytes &&
+                     flight.header.id == message_id(core_.plan, send, core_.run, core_.iteration);
+  if (!right) ++core_.checks.mixed_up;
+  // A receive that was posted last keeps its own cause; otherwise it waited for the send.
+  const bool late = right && flight.header.waited_for_receiver != 0;
+  core_.ops.started(recv, flight.start,
+                    late ? core_.ops.ready_cause(recv) : Cause{at, send, BoundKind::dependency});
+  if (flight.has_payload) finish_transfer(flight, at);
+}
+
+void RecvSide::payload_came(OpId recv, std::size_t size, TimePoint at) {
+  Flight& flight = flight_of(recv);
+  flight.has_payload = true;
+  --flight.lane->open;
+  start(flight, at);
+  check(flight, size);
+  if (flight.has_header) finish_transfer(flight, at);
+}
+
+void RecvSide::check(const Flight& flight, std::size_t size) {
+  const OpId send{core_.plan.op(flight.op).match};
+  const auto payload = std::span{flight.payload}.first(size);
+  switch (core_.payloads.check(message_id(core_.plan, send, core_.run, core_.iteration), payload)) {
+    case Payloads::Verdict::right: ++core_.checks.messages; break;
+    case Payloads::Verdict::wrong_message: ++core_.checks.mixed_up; break;
+    case Payloads::Verdict::corrupted: ++core_.checks.corrupted; break;
+  }
+}
+
+/// Header and payload are here: what the real transfer has used counts against the nominal time.
+void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
+  const OpId recv = flight.op;
+  const Op& op = core_.plan.op(recv);
+  const Duration used = at - flight.start;
+  flight.op = kNone<OpId>;
+  --core_.open_transfers;
+  ++core_.transfers.transfers;
+  core_.transfers.total += used;
+  core_.transfers.longest = std::max(core_.transfers.longest, used);
+  if (!core_.emulates()) return core_.ops.ended(recv, at, at);
+  const Duration nominal = core_.plan.op(OpId{op.match}).duration;
+  const TimePoint due = std::max(at, flight.start + nominal) + op.duration;
+  if (due <= at) return core_.ops.ended(recv, at, due);
+  core_.timers.add(due, recv);
+}
+
+void RecvSide::arrived(OpId recv, TimePoint due, TimePoint at) { core_.ops.ended(recv, at, due); }
+
+RecvSide::Flight& RecvSide::flight_of(OpId op) {
+  for (auto& flight : flights_)
+    if (flight->op == op) return *flight;
+  LONGHAUL_ASSERT(op == kNone<OpId>, "op {} is not posted", index(op));
+  flights_.push_back(std::make_unique<Flight>());
+  return *flights_.back();
+}
+
+}  // namespace longhaul

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/engine/core.hpp"
+
+namespace longhaul {
+
+/// This rank's receives. Decoupled: posted early, a window of them in each lane, in the order of
+/// the sends. Grouped: posted when the rank has reached them, and the sender told so. The nominal
+/// transfer counts from when this rank sees the message's header, the latency from its end: by this
+/// rank's clock alone, never by a stamp of the sender's.
+class RecvSide {
+public:
+  explicit RecvSide(Core& core);
+  void begin_iteration();
+
+  /// Posts what can be posted; true if anything moved.
+  bool advance();
+  void header_came(OpId recv, std::size_t size, TimePoint at);
+  void payload_came(OpId recv, std::size_t size, TimePoint at);
+  /// The message has arrived: transfer and latency are over.
+  void arrived(OpId recv, TimePoint due, TimePoint at);
+
+private:
+  static constexpr std::uint32_t kWindow = 16;
+  struct LaneState {
+    LaneId lane{};
+    std::uint32_t next = 0, end = 0;  ///< op ids
+    std::uint32_t open = 0;           ///< posted, payload not there yet
+  };
+  struct Flight {
+    OpId op = kNone<OpId>;
+    LaneState* lane = nullptr;
+    bool started = false;  ///< header seen, or the payload before it
+    bool has_header = false, has_payload = false;
+    TimePoint start{};
+    MessageHeader header;
+    std::vector<std::byte> payload;
+  };
+
+  void post(LaneState& lane, OpId recv);
+  void start(Flight& flight, TimePoint at);
+  void finish_transfer(Flight& flight, TimePoint at);
+  void check(const Flight& flight, std::size_t size);
+  Flight& flight_of(OpId op);
+
+  Core& core_;
+  std::vector<LaneState> lanes_;
+  std::vector<std::unique_ptr<Flight>> flights_;  ///< reused; op none: free
+};
+
+}  // namespace longhaul

@@ -1,0 +1,155 @@
+#include "runtime/engine/send_side.hpp"
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+SendSide::SendSide(Core& core) : core_{core} {
+  for (std::size_t i = 0; i < core_.plan.lanes.size(); ++i) {
+    const Lane& lane = core_.plan.lanes[i];
+    if (lane.kind != LaneKind::send || lane.rank != core_.board.self() || lane.count == 0) continue;
+    LaneState state;
+    state.lane = LaneId{static_cast<std::uint32_t>(i)};
+    lanes_.push_back(state);
+  }
+}
+
+void SendSide::begin_iteration() {
+  for (LaneState& state : lanes_) {
+    const Lane& lane = core_.plan.lanes[index(state.lane)];
+    state.next = static_cast<std::uint32_t>(index(lane.first));
+    state.end = state.next + lane.count;
+    state.wait = Wait::inputs;
+    state.last = kNone<OpId>;
+    if (core_.grouped()) expect_go_ahead(state);
+  }
+}
+
+void SendSide::expect_go_ahead(LaneState& lane) {
+  lane.has_go_ahead = false;
+  if (lane.next == lane.end) return;
+  const OpId send{lane.next};
+  const Op& op = core_.plan.op(send);
+  core_.expect(core_.transport.receive(op.peer, core_.tags.go_ahead(core_.board.self(), send),
+                                       std::as_writable_bytes(std::span{&lane.go_ahead_word, 1})),
+               Role::go_ahead_received, send);
+}
+
+void SendSide::go_ahead(OpId send, TimePoint at) {
+  for (LaneState& lane : lanes_) {
+    if (lane.next != index(send)) continue;
+    lane.has_go_ahead = true;
+    lane.go_ahead_at = at;
+  }
+}
+
+bool SendSide::advance(TimePoint at) {
+  bool moved = false;
+  for (LaneState& lane : lanes_)
+    while (lane.next != lane.end && advance_lane(lane, at)) moved = true;
+  return moved;
+}
+
+/// Takes the lane's head one step on, if it can.
+bool SendSide::advance_lane(LaneState& lane, TimePoint at) {
+  const OpId send{lane.next};
+  switch (lane.wait) {
+    case Wait::inputs:
+      if (!core_.ops.is_ready(send)) return false;
+      lane.cause = core_.ops.ready_cause(send);
+      if (lane.last != kNone<OpId> && lane.last_start > lane.cause.until)
+        lane.cause.raise(lane.last_start, lane.last, BoundKind::lane);
+      lane.wait = core_.grouped() ? Wait::go_ahead : Wait::link;
+      if (lane.wait == Wait::link && core_.emulates()) core_.links.request(send, lane.cause.until);
+      return true;
+    case Wait::go_ahead:
+      if (!lane.has_go_ahead) return false;
+      lane.cause.raise(lane.go_ahead_at, OpId{core_.plan.op(send).match}, BoundKind::rendezvous);
+      lane.wait = Wait::link;
+      if (core_.emulates()) core_.links.request(send, lane.cause.until);
+      return true;
+    case Wait::link: return wait_for_link(lane, at);
+  }
+  return false;
+}
+
+bool SendSide::wait_for_link(LaneState& lane, TimePoint at) {
+  const OpId send{lane.next};
+  if (core_.emulates()) {
+    const auto grant = core_.links.take(send, lane.cause.until, at);
+    if (!grant) return false;
+    if (grant->free > lane.cause.until)
+      lane.cause.raise(grant->free, grant->holder, BoundKind::resource);
+  }
+  start(lane, at);
+  lane.last = send;
+  lane.last_start = at;
+  ++lane.next;
+  lane.wait = Wait::inputs;
+  if (core_.grouped()) expect_go_ahead(lane);
+  return true;
+}
+
+void SendSide::start(LaneState& lane, TimePoint at) {
+  const OpId send{lane.next};
+  const Op& op = core_.plan.op(send);
+  const Rank self = core_.board.self();
+  Flight& flight = new_flight(send);
+  flight.header.id = message_id(core_.plan, send, core_.run, core_.iteration);
+  flight.payload.resize(core_.payloads.bytes_for(op.size));
+  flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.size());
+  flight.header.waited_for_receiver = lane.cause.kind == BoundKind::rendezvous ? 1 : 0;
+  core_.payloads.fill(flight.header.id, flight.payload);
+
+  core_.ops.started(send, at, lane.cause);
+  flight.unsent = 2;
+  core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
+                                    std::as_bytes(std::span{&flight.header, 1})),
+               Role::header_sent, send);
+  core_.expect(core_.transport.send(op.peer, core_.tags.payload(self, send), flight.payload),
+               Role::payload_sent, send);
+  core_.transport.ring(op.peer);
+
+  flight.holding = core_.emulates() && op.duration > Duration::zero();
+  flight.hold_due = core_.begin_at(lane.cause.until, at) + op.duration;
+  if (flight.holding) core_.timers.add(flight.hold_due, send);
+}
+
+void SendSide::sent(OpId send, TimePoint at) {
+  Flight& flight = flight_of(send);
+  --flight.unsent;
+  finish_if_over(flight, at, at);
+}
+
+void SendSide::hold_over(OpId send, TimePoint due, TimePoint at) {
+  Flight& flight = flight_of(send);
+  flight.holding = false;
+  finish_if_over(flight, due, at);
+}
+
+void SendSide::finish_if_over(Flight& flight, TimePoint due, TimePoint at) {
+  if (flight.unsent > 0 || flight.holding) return;
+  const OpId send = flight.op;
+  flight.op = kNone<OpId>;
+  core_.ops.ended(send, at, due);
+  if (core_.emulates()) core_.links.release(send, due);
+}
+
+SendSide::Flight& SendSide::new_flight(OpId op) {
+  for (auto& flight : flights_) {
+    if (flight->op != kNone<OpId>) continue;
+    flight->op = op;
+    return *flight;
+  }
+  flights_.push_back(std::make_unique<Flight>());
+  flights_.back()->op = op;
+  return *flights_.back();
+}
+
+SendSide::Flight& SendSide::flight_of(OpId op) {
+  for (auto& flight : flights_)
+    if (flight->op == op) return *flight;
+  LONGHAUL_ASSERT(false, "op {} is not on its way", index(op));
+}
+
+}  // namespace longhaul

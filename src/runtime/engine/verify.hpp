@@ -1,0 +1,13 @@
+#pragma once
+
+#include "plan/plan.hpp"
+#include "runtime/engine/options.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul {
+
+/// Holds the times of a rank's ops against its plan, knowing nothing of the engine: ops of a lane
+/// start in turn, blocks one behind the other, nothing before what it depends on.
+[[nodiscard]] Checks verify_order(const Plan& plan, Rank rank, const OpTimes& times);
+
+}  // namespace longhaul

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/units.hpp"
+#include "runtime/host/board.hpp"
+
+namespace longhaul {
+
+/// The host that a rank is on.
+struct Machine {
+  std::string host;
+  std::string kernel;
+  std::string processor;
+  std::string topology;  ///< "2 packages, 2 NUMA nodes, 64 cores, 128 threads"
+  int cores = 0;
+  Bytes memory;
+  std::string hwloc_version;
+};
+[[nodiscard]] Machine describe_machine();
+
+/// Binds this rank to a core of its own, where the host has one for each of its ranks; otherwise
+/// leaves it to the system. Returns the core's number, or -1.
+int bind_to_core(const Board& board);
+
+/// How busy the machine is, and what that did to this process, up to now.
+struct Load {
+  std::array<double, 3> average{};  ///< of 1, 5 and 15 minutes
+  std::int64_t steal_ticks = 0;     ///< taken by other virtual machines
+  std::int64_t all_ticks = 0;
+  std::int64_t involuntary_switches = 0;
+  std::int64_t voluntary_switches = 0;
+  Duration processor_time{};
+};
+[[nodiscard]] Load load_now();
+
+}  // namespace longhaul

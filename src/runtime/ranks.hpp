@@ -1,0 +1,34 @@
+#pragma once
+
+#include "runtime/host/board.hpp"
+#include "runtime/transport/mpi/communicator.hpp"
+#include "runtime/transport/mpi/mpi_transport.hpp"
+#include "runtime/watchdog.hpp"
+
+namespace longhaul {
+
+/// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
+class Ranks {
+public:
+  /// Collective over MPI_COMM_WORLD.
+  explicit Ranks(const WatchdogOptions& options);
+
+  [[nodiscard]] Rank self() const { return board_.self(); }
+  [[nodiscard]] bool is_first() const { return self() == Rank{0}; }
+  [[nodiscard]] int count() const { return board_.ranks(); }
+  [[nodiscard]] const mpi::Communicator& world() const { return world_; }
+  [[nodiscard]] const Board& board() const { return board_; }
+  [[nodiscard]] Transport& transport() { return transport_; }
+  [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
+  /// Numbers the plans that these ranks run, from 0.
+  [[nodiscard]] std::uint32_t next_run() { return runs_++; }
+
+private:
+  mpi::Communicator world_;
+  Board board_;
+  MpiTransport transport_;
+  Watchdog watchdog_;
+  std::uint32_t runs_ = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+
+#include "runtime/host/board.hpp"
+#include "runtime/transport/mpi/communicator.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace longhaul {
+
+/// Point-to-point and collectives over MPI. Between ranks of one host, doorbells spare the polling;
+/// with ranks elsewhere, something expected from them means polling.
+class MpiTransport final : public Transport {
+public:
+  /// Collective over `world`.
+  MpiTransport(const mpi::Communicator& world, const Board& board);
+  ~MpiTransport() override;
+
+  [[nodiscard]] Rank self() const override { return board_.self(); }
+  [[nodiscard]] int ranks() const override { return board_.ranks(); }
+  [[nodiscard]] Ticket send(Rank to, int tag, std::span<const std::byte> data) override;
+  [[nodiscard]] Ticket receive(Rank from, int tag, std::span<std::byte> buffer) override;
+  [[nodiscard]] int tags() const override { return tags_; }
+  void ring(Rank to) override { board_.ring(to); }
+  [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
+                                  std::span<const std::int64_t> mine,
+                                  std::span<std::int64_t> result) override;
+  void prepare_group(std::span<const Rank> members) override;
+  void advance(std::vector<Completion>& done) override;
+  [[nodiscard]] bool wants_polling() const override;
+  [[nodiscard]] std::int64_t unclaimed() override;
+
+private:
+  enum class Kind : std::uint8_t { send, receive, collective };
+  struct Pending {
+    Ticket ticket;
+    Kind kind;
+    Rank peer;
+  };
+
+  Ticket add(MPI_Request request, Kind kind, Rank peer);
+  void count(const Pending& pending, int change);
+  bool test_once(std::vector<Completion>& done);
+  const mpi::Communicator& group(std::span<const Rank> members);
+
+  mpi::Communicator comm_;
+  const Board& board_;
+  int tags_ = 0;
+  std::uint32_t next_ticket_ = 0;
+  std::vector<MPI_Request> requests_;  ///< side by side with pending_
+  std::vector<Pending> pending_;
+  std::vector<int> completed_;
+  std::vector<MPI_Status> statuses_;
+  int sends_ = 0, collectives_ = 0, remote_receives_ = 0;
+  std::map<std::vector<int>, mpi::Communicator> groups_;
+};
+
+}  // namespace longhaul

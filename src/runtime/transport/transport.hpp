@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "plan/plan.hpp"
+
+namespace longhaul {
+
+/// Names one unfinished operation of a transport.
+enum class Ticket : std::uint32_t {};
+
+/// An operation that is done; `size_bytes` is what a receive got.
+struct Completion {
+  Ticket ticket{};
+  std::size_t size_bytes = 0;
+};
+
+/// Moves bytes between ranks without blocking. Messages of one (sender, receiver, tag) arrive in
+/// order. Buffers stay the caller's and must live until their completion. One thread.
+class Transport {
+public:
+  Transport() = default;
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  [[nodiscard]] virtual Rank self() const = 0;
+  [[nodiscard]] virtual int ranks() const = 0;
+
+  /// `tag` in [0, tags()).
+  [[nodiscard]] virtual Ticket send(Rank to, int tag, std::span<const std::byte> data) = 0;
+  [[nodiscard]] virtual Ticket receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
+  [[nodiscard]] virtual int tags() const = 0;
+  /// Tells `to` that there is something for it: behind one send or several.
+  virtual void ring(Rank to) = 0;
+
+  /// A collective on `members` (ascending; this rank is one): all_gather puts the members' `mine`
+  /// side by side, reduce_scatter sums and gives each member its part, all_reduce sums. Members
+  /// begin their collectives of one group in one order.
+  [[nodiscard]] virtual Ticket collective(CollectiveKind kind, std::span<const Rank> members,
+                                          std::span<const std::int64_t> mine,
+                                          std::span<std::int64_t> result) = 0;
+  /// Collective over `members`: makes the group ready, so that its first use takes no longer.
+  virtual void prepare_group(std::span<const Rank> members) = 0;
+
+  /// Adds what has completed since the last call to `done`.
+  virtual void advance(std::vector<Completion>& done) = 0;
+  /// Unfinished operations of ours that only further calls of advance() can finish: the caller
+  /// looks again soon, for no bell may ring.
+  [[nodiscard]] virtual bool wants_polling() const = 0;
+  /// Messages that have come and that nobody receives.
+  [[nodiscard]] virtual std::int64_t unclaimed() = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,183 @@
+#include "runtime/watchdog.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/unit_text.hpp"
+#include "runtime/rank_ops.hpp"
+#include "runtime/transport/mpi/session.hpp"
+
+namespace longhaul {
+namespace {
+
+volatile std::sig_atomic_t caught_signal = 0;
+std::atomic<std::uint32_t>* bell_of_this_process = nullptr;
+
+/// A sleeper that has not gone to sleep yet sees the bell; one that has is woken by the signal.
+void on_signal(int signal) {
+  caught_signal = signal;
+  if (bell_of_this_process != nullptr) bell_of_this_process->fetch_add(1);
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+/// "gone", "stopped" or "" (as it should be).
+const char* state_of_process(int pid) {
+  std::ifstream file{fmt::format("/proc/{}/stat", pid)};
+  std::string line;
+  if (!std::getline(file, line)) return "gone";
+  const std::size_t name_end = line.rfind(')');
+  const char state = name_end + 2 < line.size() ? line[name_end + 2] : '?';
+  if (state == 'Z' || state == 'X') return "gone";
+  return state == 'T' || state == 't' ? "stopped" : "";
+}
+
+const char* name_of(OpEvent event) {
+  switch (event) {
+    case OpEvent::none: return "nothing yet";
+    case OpEvent::posted: return "posted";
+    case OpEvent::started: return "started";
+    case OpEvent::ended: return "ended";
+  }
+  return "?";
+}
+
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::set_up: return "setting up";
+    case Phase::barrier: return "at the barrier of";
+    case Phase::running: return "in";
+    case Phase::between: return "behind";
+    case Phase::finished: return "finished";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
+    : board_{board}, options_{options}, last_progress_{now()} {
+  bell_of_this_process = &board_.mine().bell;
+  handle(SIGTERM, on_signal);
+  handle(SIGINT, on_signal);
+}
+
+Watchdog::~Watchdog() {
+  handle(SIGTERM, SIG_DFL);
+  handle(SIGINT, SIG_DFL);
+  bell_of_this_process = nullptr;
+}
+
+void Watchdog::watch(const Plan* plan, Duration longest_wait) {
+  plan_ = plan;
+  longest_wait_ = longest_wait;
+  last_progress_ = now();
+}
+
+TimePoint Watchdog::expires(TimePoint next_timer) const {
+  const TimePoint from = std::max(last_progress_, next_timer == kNever ? TimePoint{} : next_timer);
+  return from + longest_wait_ + options_.deadline;
+}
+
+void Watchdog::check_signal() {
+  if (caught_signal != 0)
+    end(fmt::format("rank {} was told to end (signal {}, {})", index(board_.self()),
+                    static_cast<int>(caught_signal),
+                    caught_signal == SIGINT ? "SIGINT" : "SIGTERM"),
+        true);
+}
+
+void Watchdog::check_wait(Duration waited) {
+  check_signal();
+  const Duration limit = options_.deadline + options_.between;
+  if (waited <= limit) return;
+  end(fmt::format("rank {} has waited {} for the others, outside an iteration",
+                  index(board_.self()), to_text(waited)),
+      false);
+}
+
+void Watchdog::check(TimePoint at, TimePoint next_timer) {
+  check_signal();
+  if (at <= expires(next_timer)) return;
+  end(fmt::format("rank {} has made no progress for {} (deadline {} beyond the plan's longest "
+                  "wait of {})",
+                  index(board_.self()), to_text(at - last_progress_), to_text(options_.deadline),
+                  to_text(longest_wait_)),
+      false);
+}
+
+void Watchdog::end(const std::string& cause, bool by_signal) {
+  using namespace std::chrono_literals;
+  constexpr int kFailed = 3;
+  if (!board_.claim_report()) {
+    std::this_thread::sleep_for(3s);  // the reporter ends us
+    std::_Exit(kFailed);
+  }
+  const std::string text = report(cause);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  if (by_signal) std::_Exit(kFailed);  // whoever sent the signal ends the others
+  mpi::abort_run(kFailed);
+}
+
+std::string Watchdog::report(const std::string& cause) const {
+  const TimePoint at = now();
+  std::string text = fmt::format("longhaul: the run ends: {}. What the ranks did last:\n", cause);
+  for (const Rank rank : board_.local()) text += line_of(rank, at);
+  if (!board_.all_local())
+    text += fmt::format("  ({} ranks on other hosts report there)\n",
+                        board_.ranks() - board_.local_ranks());
+  return text;
+}
+
+std::string Watchdog::line_of(Rank rank, TimePoint at) const {
+  const RankSlot& slot = board_.slot(rank);
+  const std::string state = state_of_process(slot.pid);
+  const auto text_of = [&](std::uint32_t op) {
+    const bool known = plan_ != nullptr && op < plan_->ops.size();
+    return known ? describe(*plan_, OpId{op}) : fmt::format("op {}", op);
+  };
+  std::string line =
+      fmt::format("  rank {}{} {} ", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
+                  name_of(slot.phase.load()));
+  if (slot.phase != Phase::set_up && slot.phase != Phase::finished)
+    line += fmt::format("iteration {}", slot.iteration.load());
+  line += fmt::format(", {} without progress", to_text(at - TimePoint{slot.progress}));
+  const OpEvent event = slot.last_event;
+  if (event != OpEvent::none)
+    line += fmt::format("; last {}: {}", name_of(event), text_of(slot.last_op));
+  if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
+    line += fmt::format("; waits for: {}", text_of(slot.waits_for));
+  return line + "\n";
+}
+
+Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank) {
+  std::vector<Duration> events{Duration::zero()};
+  const OpRange mine = ops_of_rank(plan, rank);
+  for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
+    events.push_back(predicted[i].start);
+    events.push_back(predicted[i].end);
+  }
+  events.push_back(std::ranges::max_element(predicted, {}, &OpTime::end)->end);
+  std::ranges::sort(events);
+  Duration longest{};
+  for (std::size_t i = 1; i < events.size(); ++i)
+    longest = std::max(longest, events[i] - events[i - 1]);
+  return longest;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+
+#include "plan/plan.hpp"
+#include "runtime/host/board.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul {
+
+struct WatchdogOptions {
+  /// How long a rank may make no progress beyond what its plan lets it wait.
+  Duration deadline = std::chrono::seconds{10};
+  /// The same for a rank that waits for others outside an iteration: for files, for a schedule.
+  Duration between = std::chrono::seconds{60};
+};
+
+/// Ends the run when it hangs or is told to end: one rank of a host reports why, and for every rank
+/// of the host what it did last; then all ranks end with exit code 3.
+class Watchdog {
+public:
+  /// Takes SIGTERM and SIGINT over for this process.
+  Watchdog(const Board& board, const WatchdogOptions& options);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// The plan that runs now (nullptr: none), for the report and for how long a rank may wait:
+  /// `longest_wait` is the longest that the plan leaves this rank without an event of its own.
+  void watch(const Plan* plan, Duration longest_wait);
+
+  /// Call whenever this rank looks around. Ends the run if a signal came, or if neither progress
+  /// nor a timer of ours (`next_timer`; kNever: none) is within the deadline.
+  void check(TimePoint at, TimePoint next_timer);
+  /// The same in an operation outside an iteration, that this rank has waited in for so long.
+  void check_wait(Duration waited);
+  /// When check() would end the run, should nothing happen until then.
+  [[nodiscard]] TimePoint expires(TimePoint next_timer) const;
+  /// This rank got on.
+  void progress(TimePoint at) { last_progress_ = at; }
+
+private:
+  void check_signal();
+  [[noreturn]] void end(const std::string& cause, bool by_signal);
+  [[nodiscard]] std::string report(const std::string& cause) const;
+  [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
+
+  const Board& board_;
+  WatchdogOptions options_;
+  const Plan* plan_ = nullptr;
+  Duration longest_wait_{};
+  TimePoint last_progress_{};
+};
+
+/// The longest time that a rank spends in an iteration without one of its own ops starting or
+/// ending, by predicted times; from the start of the iteration and to its end, too.
+[[nodiscard]] Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank);
+
+}  // namespace longhaul
