@@ -84,8 +84,8 @@ std::optional<Timeline> read_segment(const std::filesystem::path& file, const Se
   Timeline timeline;
   Findings findings;
   try {
-    const std::uint64_t file_bytes = hdf5::size_of_file(file);
     const hdf5::Handle handle = hdf5::open_file(file);
+    const std::uint64_t file_bytes = hdf5::size_of_file(file);
     if (hdf5::read_int_attribute(handle.get(), "schema_version") != kTraceSchemaVersion)
       return std::nullopt;
     hdf5::read_timeline(handle.get(), kGroup, file_bytes, timeline, findings);

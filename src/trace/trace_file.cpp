@@ -27,8 +27,8 @@ Trace hdf5::load_trace(const std::filesystem::path& file, Findings& findings) {
   const Silence silence;
   Trace trace;
   try {
-    const std::uint64_t file_bytes = size_of_file(file);
     const Handle handle = open_file(file);
+    const std::uint64_t file_bytes = size_of_file(file);
     trace.info = read_run_info(handle.get(), file_bytes, findings);
     read_timeline(handle.get(), "measured", file_bytes, trace.measured, findings);
     read_timeline(handle.get(), "predicted", file_bytes, trace.predicted, findings);
