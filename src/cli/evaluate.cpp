@@ -133,6 +133,9 @@ nlohmann::ordered_json record_header(const Options& options, const Scenario& sce
   return json;
 }
 
-std::string json_text(const nlohmann::ordered_json& json) { return json.dump(2) + '\n'; }
+std::string json_text(const nlohmann::ordered_json& json) {
+  // File names are bytes, JSON is UTF-8: what is neither is replaced, not refused.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
 
 }  // namespace longhaul

@@ -76,6 +76,7 @@ Answer schedule_command(const Options& options) {
   if (options.json) {
     nlohmann::ordered_json json = record_header(options, scenario);
     json["schedules"] = nlohmann::ordered_json::array({to_json(record)});
+    if (written) json["out"] = options.out;
     answer.text = json_text(json);
   } else {
     answer.text = text_of(schedule, scenario, record, options);

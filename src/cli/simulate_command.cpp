@@ -52,6 +52,7 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
   json["skipped"] = ordered_json::array();
   for (const SkippedSchedule& skipped : simulation.skipped)
     json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
+  if (!options.out.empty()) json["out"] = options.out;
   return json;
 }
 

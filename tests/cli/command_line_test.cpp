@@ -62,10 +62,13 @@ TEST_P(SlipTest, IsAnsweredInOneLineWithTheNearestKnownWord) {
 INSTANTIATE_TEST_SUITE_P(
     CommandLine, SlipTest,
     ::testing::Values(
-        Slip{{}, "no command given"}, Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
+        Slip{{}, "longhaul: no command given. `longhaul --help` lists them."},
+        Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
         Slip{{"frobnicate"}, "Known: schedule, simulate, check, plan, trace, presets."},
         Slip{{"trace", "sumary", "t.h5"}, "Did you mean \"summary\"?"},
-        Slip{{"trace"}, "no command given"},
+        Slip{{"trace"}, "longhaul: trace: no command given. `longhaul trace --help`"},
+        Slip{{"presets", "m8"}, "presets: unexpected argument \"m8\""},
+        Slip{{"trace", "export", "--ot", "x"}, "longhaul: trace export: unknown option \"--ot\""},
         Slip{{"simulate", "s.toml", "--schedul", "1f1b"}, "Did you mean \"--schedule\"?"},
         Slip{{"simulate", "s.toml", "--jsn"}, "unknown option \"--jsn\""},
         Slip{{"--verison"}, "Did you mean \"--version\"?"},

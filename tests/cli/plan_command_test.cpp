@@ -27,7 +27,8 @@ TEST(PlanCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
       longhaul_run({"plan", dir.write("s.toml", kTwoSites), "--schedule", "zb-h1", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<int, nlohmann::json> ops;
-  for (const auto& rank : run.json()["ranks"]) {
+  const auto json = run.json();
+  for (const auto& rank : json["ranks"]) {
     for (const auto& lane : rank["lanes"]) {
       for (const auto& op : lane["ops"]) EXPECT_TRUE(ops.emplace(op["op"], op).second);
     }

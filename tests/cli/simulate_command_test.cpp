@@ -52,7 +52,8 @@ TEST(SimulateCommand, ReportsPeakActivationsInActivationsOfAStage) {
       longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<std::string, nlohmann::json> records;
-  for (const auto& record : run.json()["schedules"]) records[record["schedule"]] = record;
+  const auto json = run.json();
+  for (const auto& record : json["schedules"]) records[record["schedule"]] = record;
   EXPECT_THAT(records["gpipe"]["peak_activation"], ElementsAre(8.0, 8.0, 8.0, 8.0));
   EXPECT_THAT(records["1f1b"]["peak_activation"], ElementsAre(4.0, 3.0, 2.0, 1.0));
   EXPECT_THAT(records["interleaved-1f1b"]["peak_activation"], ElementsAre(5.5, 4.5, 3.5, 2.5));
@@ -69,7 +70,8 @@ TEST(SimulateCommand, IdlePartsAddUpToTheBubbles) {
   const Outcome run =
       longhaul_run({"simulate", dir.write("s.toml", kTwoSites), "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
-  for (const auto& record : run.json()["schedules"]) {
+  const auto json = run.json();
+  for (const auto& record : json["schedules"]) {
     std::int64_t idle = 0;
     for (const auto& [name, time] : record["idle"].items()) idle += time.get<std::int64_t>();
     EXPECT_EQ(idle, 4 * (record["makespan_ns"].get<std::int64_t>() - 2400)) << record["schedule"];
@@ -170,14 +172,14 @@ TEST(SimulateCommand, ReplicasFollowTheRowsOfAFileThatGivesThemOnce) {
 TEST(SimulateCommand, AnInvalidFileIsAnsweredWithItsFirstViolation) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
-  // Device 0 runs the backward of microbatch 0 before its forward.
-  const std::string csv = dir.write("bad.csv", "0B0,0F0\n1F0,1B0\n");
+  // Device 3 runs the backward of microbatch 0 before its forward.
+  const std::string csv = dir.write("bad.csv", "0F0,0B0\n1F0,1B0\n2F0,2B0\n3B0,3F0\n");
   const Outcome run =
-      longhaul_run({"simulate", scenario, "--schedule", csv, "--set", "parallel.microbatches=1",
-                    "--set", "parallel.stages=2", "--set", "costs.activation=1MiB"});
+      longhaul_run({"simulate", scenario, "--schedule", csv, "--set", "parallel.microbatches=1"});
   EXPECT_EQ(run.code, 1) << run.err;
   EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("bad.csv"));
+  EXPECT_THAT(run.err, HasSubstr("bad.csv: "));
+  EXPECT_THAT(run.err, HasSubstr("device 3"));
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
+
+namespace longhaul {
+
+using Command = Answer (*)(const Options&);
+
+/// How many files a command takes.
+struct FileCount {
+  int least = 0;
+  int most = 0;
+};
+
+/// The commands and what they take. Every word that is not known stays behind in its command, so
+/// that we word the error.
+class Parser {
+public:
+  explicit Parser(Options& options);
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  Request parse(std::span<const std::string> arguments);
+
+private:
+  struct Entry {
+    Command command;
+    FileCount files;
+    std::string needs;  ///< what its files are, for messages
+  };
+
+  CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                        Command command, FileCount files, const std::string& what = {});
+  void add_overrides(CLI::App* command);
+  void add_comm(CLI::App* command);
+  void add_schedule();
+  void add_simulate();
+  void add_check();
+  void add_plan();
+  void add_trace();
+
+  const CLI::App& chosen() const;
+  void refuse_leftovers(const CLI::App& command) const;
+  void require_file_count(const CLI::App& command, const Entry& entry) const;
+
+  Options& options_;
+  CLI::App app_{"Pipeline schedules between datacenters: made, checked, simulated."};
+  std::map<const CLI::App*, Entry> entries_;
+};
+
+}  // namespace longhaul
