@@ -21,6 +21,7 @@ struct Header {
   std::optional<int> microbatches;
   std::optional<int> replicas;
   std::optional<std::vector<int>> device_of_chunk;
+  std::optional<RecomputeTiming> recompute;
   std::vector<LinkOrder> link_orders;
 };
 
@@ -60,6 +61,7 @@ private:
     if (key == "device_of_chunk") {
       return set(header_.device_of_chunk, take_devices(line), line, key_begin);
     }
+    if (key == "recompute") return set(header_.recompute, take_timing(line), line, key_begin);
     const auto count = [&](std::optional<int>& value, std::int64_t most) {
       set(value, line.take_number(most, "The count"), line, key_begin);
     };
@@ -67,8 +69,9 @@ private:
     if (key == "chunks") return count(header_.chunks, csv::kMostChunks);
     if (key == "microbatches") return count(header_.microbatches, csv::kMostMicrobatches);
     if (key == "replicas") return count(header_.replicas, csv::kMostRows);
-    static const std::vector<std::string> kKeys{
-        "name", "devices", "chunks", "microbatches", "replicas", "device_of_chunk", "link_order"};
+    static const std::vector<std::string> kKeys{"name",         "devices",   "chunks",
+                                                "microbatches", "replicas",  "device_of_chunk",
+                                                "recompute",    "link_order"};
     line.fail_at(key_begin,
                  fmt::format("Unknown key \"{}\". {}", key.substr(0, 32), suggestion(key, kKeys)));
   }
@@ -77,6 +80,14 @@ private:
   void set(std::optional<Value>& slot, Value value, const Line& line, std::size_t key_begin) {
     if (slot) line.fail_at(key_begin, "The key is there twice. Leave one out.");
     slot = std::move(value);
+  }
+
+  static RecomputeTiming take_timing(Line& line) {
+    const std::size_t begin = line.position();
+    const std::string_view word = line.take_word();
+    if (word == "ahead") return RecomputeTiming::ahead;
+    if (word != "on_arrival") line.fail_at(begin, "Known: on_arrival, ahead.");
+    return RecomputeTiming::on_arrival;
   }
 
   static std::vector<int> take_devices(Line& line) {
@@ -196,6 +207,7 @@ private:
     schedule_.replicas = header_.replicas.value_or(1);
     schedule_.chunks = header_.chunks.value_or(holders_.chunks());
     schedule_.microbatches = header_.microbatches.value_or(microbatches_);
+    schedule_.recompute_timing = header_.recompute.value_or(RecomputeTiming::on_arrival);
     schedule_.link_orders = std::move(header_.link_orders);
     schedule_.device_of_chunk =
         header_.device_of_chunk ? *header_.device_of_chunk : infer_devices();

@@ -44,6 +44,7 @@ void append_header(std::string& text, const Schedule& schedule) {
       "# replicas = {}\n# device_of_chunk = {}\n",
       csv::quoted(schedule.name), schedule.devices, schedule.chunks, schedule.microbatches,
       schedule.replicas, fmt::join(schedule.device_of_chunk, ","));
+  if (schedule.recompute_timing == RecomputeTiming::ahead) text += "# recompute = ahead\n";
   for (const LinkOrder& order : schedule.link_orders) {
     text += fmt::format("# link_order {} = ", csv::quoted(order.resource));
     for (const OrderedMessage& message : order.messages) {

@@ -60,7 +60,10 @@ private:
       return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
     };
     if (block.kind == BlockKind::F && block.chunk > 0) return input(BlockKind::F, block.chunk - 1);
-    if (is_backward(block.kind) && block.chunk + 1 < schedule_.chunks) {
+    const bool takes_gradient =
+        is_backward(block.kind) ||
+        (block.kind == BlockKind::R && schedule_.recompute_timing == RecomputeTiming::on_arrival);
+    if (takes_gradient && block.chunk + 1 < schedule_.chunks) {
       return input(BlockKind::D, block.chunk + 1);
     }
     return std::nullopt;

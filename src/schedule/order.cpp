@@ -69,10 +69,18 @@ std::optional<Block> Census::unmet_need(std::size_t row, const Block& block) {
   const auto is_here = [&](int chunk) {
     return chunk >= 0 && chunk < schedule_.chunks && lies_on(device_of(row), chunk);
   };
+  const auto needs_gradient = [&]() -> std::optional<Block> {
+    const int behind = block.chunk + 1;
+    if (!is_here(behind)) return std::nullopt;
+    return needs(cell(row, behind, block.microbatch).has(B) ? B : D, behind);
+  };
   switch (block.kind) {
     case F: return is_here(block.chunk - 1) ? needs(F, block.chunk - 1) : std::nullopt;
-    case R: return needs(F, block.chunk);
     case W: return needs(D, block.chunk);
+    case R:
+      if (auto need = needs(F, block.chunk)) return need;
+      if (schedule_.recompute_timing == RecomputeTiming::ahead) return std::nullopt;
+      return needs_gradient();
     case B:
     case D: break;
   }
@@ -80,9 +88,7 @@ std::optional<Block> Census::unmet_need(std::size_t row, const Block& block) {
   if (recomputed_[static_cast<std::size_t>(block.chunk)]) {
     if (auto need = needs(R, block.chunk)) return need;
   }
-  const int behind = block.chunk + 1;
-  if (!is_here(behind)) return std::nullopt;
-  return needs(cell(row, behind, block.microbatch).has(B) ? B : D, behind);
+  return needs_gradient();
 }
 
 Violation Census::part_violation(std::size_t row, std::size_t position, int wanted) const {

@@ -104,6 +104,7 @@ TEST(ReadCsv, GivesBackPartsReplicasLinkOrdersAndOddNames) {
                    {{R, 0, 1, 1, 0}}};
   schedule.link_orders = {{"link west>east", {{0, {F, 1, 2, 0, 0}}, {1, {D, 0, 1, 1, 0}}}},
                           {"egress \"a\"/0", {}}};
+  schedule.recompute_timing = RecomputeTiming::ahead;
   EXPECT_EQ(read(write_csv(schedule)), schedule);
 }
 
@@ -172,6 +173,8 @@ TEST(ReadCsv, RefusesABadHeader) {
               StartsWith("x.csv:2:3: Unknown key \"replica\". Did you mean \"replicas\"?"));
   EXPECT_THAT(error_of(begin + "# devices = 1\n# devices = 1\n0F0"), HasSubstr("there twice"));
   EXPECT_THAT(error_of(begin + "# devices = 1 2\n0F0"), HasSubstr("Nothing more is expected"));
+  EXPECT_THAT(error_of(begin + "# recompute = later\n0F0"),
+              StartsWith("x.csv:2:15: Known: on_arrival, ahead."));
   EXPECT_THAT(error_of(begin + "# name = \"a\n0F0"), HasSubstr("no closing quote"));
   EXPECT_THAT(error_of(begin + "# name = \"a\\q\"\n0F0"), StartsWith("x.csv:2:12: Unknown escape"));
   EXPECT_THAT(error_of(begin + "# link_order \"l\" = 0F0\n0F0"), HasSubstr("replica:cell"));

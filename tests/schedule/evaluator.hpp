@@ -59,7 +59,9 @@ private:
       if (block.chunk == 0) return std::nullopt;
       return Key{false, block.chunk - 1, block.microbatch};
     }
-    if (!is_backward(block.kind)) return std::nullopt;
+    const bool waits_for_gradient =
+        block.kind == BlockKind::R && schedule_.recompute_timing == RecomputeTiming::on_arrival;
+    if (!is_backward(block.kind) && !waits_for_gradient) return std::nullopt;
     if (block.chunk == schedule_.chunks - 1) return Key{false, block.chunk, block.microbatch};
     return Key{true, block.chunk + 1, block.microbatch};
   }

@@ -143,6 +143,22 @@ TEST(FirstViolation, ChecksRecomputation) {
   EXPECT_FALSE(first_violation(schedule, scenario)) << "the last stage need not recompute";
 }
 
+TEST(FirstViolation, KnowsThatARecomputeMayWaitForItsGradient) {
+  Scenario scenario = uniform_scenario(2, 2);
+  scenario.memory.recompute = true;
+  Schedule schedule = generate("1f1b", scenario);
+  // Device 0 recomputes microbatch 0 in front of the F that device 1 wants before it goes back.
+  schedule.rows[0] = {{F, 0, 1, 0, 0}, {R, 0, 1, 0, 0}, {F, 0, 1, 0, 1},
+                      {B, 0, 1, 0, 0}, {R, 0, 1, 0, 1}, {B, 0, 1, 0, 1}};
+  schedule.rows[1] = {{F, 0, 1, 1, 0}, {F, 0, 1, 1, 1}, {R, 0, 1, 1, 0},
+                      {B, 0, 1, 1, 0}, {R, 0, 1, 1, 1}, {B, 0, 1, 1, 1}};
+  expect_violation(first_violation(schedule), ViolationKind::deadlock,
+                   HasSubstr("device 0 waits at position 1, R(chunk 0, microbatch 0), for B(chunk "
+                             "1, microbatch 0) of device 1"));
+  schedule.recompute_timing = RecomputeTiming::ahead;
+  EXPECT_FALSE(first_violation(schedule));
+}
+
 TEST(FirstViolation, ChecksParts) {
   using enum ViolationKind;
   Schedule schedule = one_f_one_b(1, 1);
