@@ -13,7 +13,8 @@ from longhaul.errors import Failure
 RECORD = "record.json"
 COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
            "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
-           "difference_percent", "check", "load_average", "command", "commit"]
+           "difference_percent", "check", "load_average", "load_average_after",
+           "command", "commit"]
 
 
 def read_record(path):
@@ -26,7 +27,8 @@ def read_record(path):
         raise Failure(f"no record {path} ({error.strerror}). Give a directory that a benchmark "
                       "wrote.") from error
     except ValueError as error:
-        raise Failure(f"{path}: not JSON ({error}). Give a record that a benchmark wrote.") from error
+        raise Failure(f"{path}: not JSON ({error}). Give a record that a benchmark "
+                      "wrote.") from error
     if not isinstance(record, dict):
         raise Failure(f"{path}: not a record (no JSON object). Give one that a benchmark wrote.")
     return record
@@ -61,6 +63,7 @@ def pipeline_rows(record):
         "transfer_ratio": setting(record, settings, "link", "transfer_ratio"),
         "time_scale": time_scale_of(record, settings),
         "load_average": load_average(record),
+        "load_average_after": load_average(record, "after"),
         "command": command,
         "commit": record.get("git_commit", ""),
     }
@@ -132,12 +135,12 @@ def time_scale_of(record, overrides):
     return 1.0 if math.isnan(found) else found
 
 
-def load_average(record):
-    """Of one minute, when the run began."""
-    environment = record.get("environment", record)
+def load_average(record, when="before"):
+    """Of the last minute, when the run began or ended."""
+    environment = record.get("environment")
     found = environment.get("load_average") if isinstance(environment, dict) else None
     if isinstance(found, dict):
-        found = next(iter(found.values()), None)
+        found = found.get(when)
     return found[0] if isinstance(found, list) and found else found
 
 

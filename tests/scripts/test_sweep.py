@@ -54,6 +54,7 @@ class Sweep(unittest.TestCase):
         self.assertAlmostEqual(row["difference_percent"], 1.0, places=3)
         self.assertEqual((row["scenario"], row["time_scale"], row["n"], row["check"], row["commit"],
                           row["load_average"]), ("tiny", 0.5, 5, "ok", "c0ffee", 0.5))
+        self.assertEqual(row["load_average_after"], 0.7)
         self.assertIn("--set run.seed=3", row["command"])
 
     def test_finished_points_are_not_run_again(self):

@@ -41,6 +41,6 @@ def draw(options):
                   f"{100 * (span / bound - 1):+.0f}% against no delay",
             mark_ns=bound, mark_text="ends here without delay"))
         tables.append(table_of(rows, "predicted"))
-    title = f"{tools.scenario_name(delayed.info)}: bubble strides, simulated"
+    title = f"Bubble strides, simulated ({tools.scenario_name(delayed.info)})"
     return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False),
                   pd.concat(tables, ignore_index=True))]

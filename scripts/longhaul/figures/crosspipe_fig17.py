@@ -39,12 +39,13 @@ def draw_table(table):
     tests = [test for test in TESTS if (table["test"] == test[0]).any()]
     if not tests:
         raise Failure("no samples (neither latency nor bandwidth). Run bench_link again.")
-    figure, axes = plt.subplots(1, len(tests), figsize=(5.4 * len(tests), 3.7), squeeze=False)
+    figure, axes = plt.subplots(1, len(tests), figsize=(5.4 * len(tests), 3.7),
+                                squeeze=False)
     for panel, (test, colour, title) in zip(axes[0], tests):
         _violins(panel, table[table["test"] == test], colour, title)
     figure.subplots_adjust(left=0.075, right=0.985, top=0.80, bottom=0.15, wspace=0.2)
-    figure.suptitle("Emulated link against its target: relative error (dot and number: median)", x=0.075,
-                    ha="left", y=0.965, fontsize=11, fontweight="bold")
+    figure.suptitle("Emulated link against its target: relative error (dot and number: median)",
+                    x=0.075, ha="left", y=0.965, fontsize=11, fontweight="bold")
     return Drawn(NAME, figure, table)
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from longhaul import panels, tools
+from longhaul import panels, style, tools
 from longhaul.errors import Failure
 from longhaul.figures import Drawn
 from longhaul.figures.timeline import table_of
@@ -37,6 +37,7 @@ def draw(options):
             title += f", {wan_crossings(critical_path(rows))} WAN crossings on the critical path"
         shown.append(panels.Panel(rows, title, path))
         tables.append(table_of(rows, "predicted").assign(panel=name))
-    title = f"{tools.scenario_name(trace.info)}: {options.schedule}, simulated"
+    title = (f"{style.schedule_name(options.schedule)} across datacenters, simulated "
+             f"({tools.scenario_name(trace.info)})")
     return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False),
                   pd.concat(tables, ignore_index=True))]
