@@ -4,6 +4,7 @@
 #include "base/unit_text.hpp"
 #include "cli/check.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/record.hpp"
 #include "scenario/load.hpp"
 #include "schedule/memory.hpp"
 
@@ -26,20 +27,6 @@ std::string home_of(const Scenario& scenario, int device) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// "0-3, 8" for ascending numbers.
-std::string ranges_text(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (!text.empty()) text += ", ";
-    text +=
-        last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
-    i = last + 1;
-  }
-  return text;
 }
 
 std::string placement_table(const Scenario& scenario) {

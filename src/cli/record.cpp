@@ -30,8 +30,10 @@ ordered_json optional_number(const std::optional<double>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-std::string optional_text(const std::optional<double>& value, const char* format, double factor) {
-  return value ? fmt::format(fmt::runtime(format), *value * factor) : "-";
+bool any_has(std::span<const ScheduleRecord> records,
+             std::optional<double> ScheduleRecord::*member) {
+  return std::any_of(records.begin(), records.end(),
+                     [&](const ScheduleRecord& record) { return (record.*member).has_value(); });
 }
 
 double largest_of(std::span<const ScheduleRecord> records, std::int64_t ScheduleRecord::*member) {
@@ -51,9 +53,8 @@ std::string budget_note(std::span<const ScheduleRecord> records, const Scenario&
   std::string note;
   for (const ScheduleRecord& record : records) {
     if (record.over_budget.empty()) continue;
-    note +=
-        fmt::format("  {}: device{} {}\n", record.schedule,
-                    record.over_budget.size() == 1 ? "" : "s", fmt::join(record.over_budget, ", "));
+    note += fmt::format("  {}: device{} {}\n", record.schedule,
+                        record.over_budget.size() == 1 ? "" : "s", ranges_text(record.over_budget));
   }
   if (note.empty()) return note;
   const int window = std::min(scenario.parallel.stages, scenario.parallel.microbatches);
@@ -116,23 +117,29 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
   for (const ScheduleRecord& record : records)
     largest_share = std::max(largest_share, record.per_microbatch_ns);
   const TimeScale share{largest_share};
-  Table table{{{"schedule", Align::left},
-               {fmt::format("makespan [{}]", whole.unit())},
-               {fmt::format("per microbatch [{}]", share.unit())},
-               {fmt::format("device span [{}]", whole.unit())},
-               {"bubble [%]"},
-               {"peak act."},
-               {"WAN crossings"},
-               {"tokens/s"},
-               {"MFU [%]"}}};
+  std::vector<Table::Column> columns{{"schedule", Align::left},
+                                     {fmt::format("makespan [{}]", whole.unit())},
+                                     {fmt::format("per microbatch [{}]", share.unit())},
+                                     {fmt::format("device span [{}]", whole.unit())},
+                                     {"bubble [%]"},
+                                     {"peak act."},
+                                     {"WAN crossings"}};
+  const bool throughput = any_has(records, &ScheduleRecord::tokens_per_second);
+  const bool utilization = any_has(records, &ScheduleRecord::mfu);
+  if (throughput) columns.push_back({"tokens/s"});
+  if (utilization) columns.push_back({"MFU [%]"});
+  Table table{columns};
   for (const ScheduleRecord& record : records) {
-    table.add_row({record.schedule, whole.text(static_cast<double>(record.makespan_ns)),
-                   share.text(record.per_microbatch_ns),
-                   whole.text(static_cast<double>(record.device_span_ns)),
-                   percent_text(mean(record.bubble_ratio)), peak_text(record),
-                   std::to_string(record.wan_crossings_on_critical_path),
-                   optional_text(record.tokens_per_second, "{:.0f}", 1.0),
-                   optional_text(record.mfu, "{:.1f}", 100.0)});
+    std::vector<std::string> cells{record.schedule,
+                                   whole.text(static_cast<double>(record.makespan_ns)),
+                                   share.text(record.per_microbatch_ns),
+                                   whole.text(static_cast<double>(record.device_span_ns)),
+                                   percent_text(mean(record.bubble_ratio)),
+                                   peak_text(record),
+                                   std::to_string(record.wan_crossings_on_critical_path)};
+    if (throughput) cells.push_back(fmt::format("{:.0f}", record.tokens_per_second.value_or(0)));
+    if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
+    table.add_row(std::move(cells));
   }
   return table.text() + budget_note(records, scenario);
 }
@@ -179,6 +186,19 @@ std::string TimeScale::text(double time_ns) const {
 }
 
 std::string percent_text(double ratio) { return fmt::format("{:.1f}", 100.0 * ratio); }
+
+std::string ranges_text(std::span<const int> numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text +=
+        last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
 
 double mean(std::span<const double> values) {
   if (values.empty()) return 0.0;

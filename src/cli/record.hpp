@@ -37,7 +37,7 @@ struct ScheduleRecord {
 /// ns by name of part.
 [[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
 
-/// A line for each schedule, and below it what the marks mean.
+/// A line for each schedule, and below it what the marks mean; tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
                                      const Scenario& scenario);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.
@@ -60,6 +60,8 @@ private:
 
 /// "12.3" for 0.1234.
 [[nodiscard]] std::string percent_text(double ratio);
+/// "0-3, 8" for ascending numbers.
+[[nodiscard]] std::string ranges_text(std::span<const int> numbers);
 /// The mean, 0 of nothing.
 [[nodiscard]] double mean(std::span<const double> values);
 

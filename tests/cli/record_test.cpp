@@ -104,6 +104,22 @@ TEST(Throughput, CountsTokensAndFlopsOfAllReplicasAndGpus) {
   EXPECT_DOUBLE_EQ(model_flops_utilization(scenario, 1'000'000).value(), flops / (1e-3 * 8 * 1e9));
 }
 
+TEST(Record, TableShowsThroughputWhereTheModelIsKnown) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  ScheduleRecord record = make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+  record.tokens_per_second = 24444.6;
+  record.mfu = 0.264;
+  const std::string text = table_text({&record, 1}, scenario);
+  for (const char* part : {"tokens/s", "24445", "MFU [%]", "26.4"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(Record, RangesOfNumbers) {
+  EXPECT_EQ(ranges_text(std::vector<int>{}), "");
+  EXPECT_EQ(ranges_text(std::vector<int>{4}), "4");
+  EXPECT_EQ(ranges_text(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
+}
+
 TEST(TimeScale, TakesTheUnitOfTheLargestTime) {
   EXPECT_EQ(TimeScale{3300.0}.text(2550), "2.550");
   EXPECT_STREQ(TimeScale{3300.0}.unit(), "us");
