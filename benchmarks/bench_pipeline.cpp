@@ -1,0 +1,136 @@
+// Which schedule should I run between these sites, what does it cost, and is the number true?
+// Runs schedules of a scenario on MPI ranks and holds what it measures against the simulator.
+#include "base/progress.hpp"
+#include "base/version.hpp"
+#include "support/environment.hpp"
+#include "support/main.hpp"
+#include "support/pipeline_record.hpp"
+#include "support/record_files.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+void declare(CLI::App& app, PipelineOptions& options) {
+  app.add_option("scenario", options.scenario, "scenario file (TOML)")->required();
+  app.add_option("--schedule", options.schedule,
+                 "comma list of schedules, \"static\" for all static ones, or a .csv file")
+      ->capture_default_str();
+  app.add_option("--comm", options.comm, "grouped or decoupled communication")
+      ->capture_default_str();
+  app.add_option("--iterations", options.iterations, "measured iterations of each schedule")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--warmup", options.warmup, "iterations before them")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--set", options.overrides, "PATH=VALUE: overrides the scenario")
+      ->allow_extra_args(false);
+  app.add_option("--out", options.out, "directory for trace.h5 and record.json");
+  app.add_option("--payload", options.payload, "cap on the bytes really sent for a message")
+      ->capture_default_str();
+  app.add_option("--emulate", options.emulate, "on, or off: the network as it is")
+      ->capture_default_str();
+  app.add_option("--deadline", options.deadline, "end a run in which a rank hangs for so long")
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "print the record instead of tables");
+  app.add_option("--fault", options.fault)->group("");  // for tests
+}
+
+RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
+                const nlohmann::json& environment) {
+  RunInfo info;
+  info.creator = fmt::format("bench_pipeline {}", version());
+  info.git_commit = git_commit();
+  info.command_line = options.command_line;
+  info.scenario = input.scenario.text;
+  info.environment = environment.dump();
+  info.time_scale = input.time_scale;
+  info.activation_budget_bytes = input.scenario.activation_budget().count();
+  return info;
+}
+
+/// One trace of all segments, which then are not needed any more.
+void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment) {
+  Trace trace = merge_run(directory);
+  trace.info.environment = environment.dump();
+  write_trace(directory / "trace.h5", trace);
+  std::vector<std::filesystem::path> merged;
+  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("segment.") || name == "run.h5") merged.push_back(entry.path());
+  }
+  for (const auto& file : merged) std::filesystem::remove(file);
+}
+
+std::vector<PipelineMeasurement> run_all(Ranks& ranks, const PipelineInput& input,
+                                         const PipelineOptions& options,
+                                         const EngineOptions& engine, const ClockOffset& clock) {
+  const int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
+  std::optional<Progress> progress;
+  if (ranks.is_first()) progress.emplace("bench_pipeline", total);
+  int done = 0;
+  const PipelineSinks sinks{options.out, clock, [&](const std::string& schedule) {
+                              ++done;
+                              if (progress) progress->update(done, schedule);
+                            }};
+  std::vector<PipelineMeasurement> measurements;
+  for (std::size_t i = 0; i < input.schedules.size(); ++i)
+    measurements.push_back(run_schedule(ranks, input, i, engine, sinks));
+  return measurements;
+}
+
+void conclude(const std::vector<PipelineMeasurement>& measurements, const PipelineInput& input,
+              const PipelineOptions& options, const nlohmann::json& environment) {
+  const auto record = pipeline_record(measurements, input, options, environment);
+  if (options.json) {
+    fmt::print("{}\n", record.dump(2));
+  } else {
+    fmt::print("{}", pipeline_table(measurements, input));
+  }
+  std::fflush(stdout);
+  if (options.out.empty()) return;
+  merge_segments(options.out, environment);
+  write_new_file(options.out / "record.json", record.dump(2) + "\n");
+}
+
+ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
+  Ranks ranks{{settings.deadline}};
+  const PipelineInput input = prepare_input(ranks, options, settings.arrangement);
+  Environment environment{ranks};
+  EngineOptions engine = settings.engine;
+  engine.run = input.scenario.run;
+  const nlohmann::json before = environment.before();
+  on_first(ranks.world(), [&] {
+    if (!options.out.empty())
+      begin_run(options.out, info_of(input, options, before), predicted_timeline(input),
+                ranks.count());
+    return std::string{};
+  });
+  const auto measurements = run_all(ranks, input, options, engine, environment.clock());
+  const nlohmann::json after = environment.after();
+  const std::string wrong = on_first(ranks.world(), [&] {
+    conclude(measurements, input, options, after);
+    std::int64_t sum = 0;
+    for (const PipelineMeasurement& m : measurements) sum += m.checks.wrong();
+    return std::to_string(sum);
+  });
+  ranks.board().mine().phase = Phase::finished;
+  return wrong == "0" ? ExitCode::fine : ExitCode::answer_is_no;
+}
+
+ExitCode main_of(int argc, char** argv) {
+  PipelineOptions options;
+  CLI::App app{"Runs schedules of a scenario on MPI ranks: predicted against measured."};
+  declare(app, options);
+  options.command_line = command_line(argc, argv);
+  if (const auto code = parse_arguments(app, argc, argv)) return *code;
+  PipelineSettings settings;
+  agreed([&] { settings = settings_of(options); });
+  return run(options, settings);
+}
+
+}  // namespace
+}  // namespace longhaul::bench
+
+int main(int argc, char** argv) {
+  return longhaul::bench::run_main(argc, argv,
+                                   [&] { return longhaul::bench::main_of(argc, argv); });
+}

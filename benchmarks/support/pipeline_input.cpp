@@ -1,0 +1,82 @@
+#include "support/pipeline_input.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/evaluate.hpp"
+#include "plan/lower.hpp"
+#include "plan/rows.hpp"
+#include "scenario/load.hpp"
+#include "schedule/csv.hpp"
+#include "support/main.hpp"
+#include "support/record_files.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+void check_rank_count(const Scenario& scenario, const Ranks& ranks,
+                      const PipelineOptions& options) {
+  if (scenario.ranks() == ranks.count()) return;
+  const Parallel& parallel = scenario.parallel;
+  fail(
+      "scenario {} needs {} ranks ({} stages, {} replicas), but {} are running. Start it with "
+      "scripts/mpi -n {} build/bin/bench_pipeline {} ...",
+      scenario.name, scenario.ranks(), parallel.stages, parallel.replicas, ranks.count(),
+      scenario.ranks(), options.scenario);
+}
+
+/// Rank 0's part: what the others need, as one text.
+std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options) {
+  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  check_rank_count(scenario, ranks, options);
+  if (!options.out.empty()) require_free(options.out);
+  const ChosenSchedules chosen = choose_schedules(options.schedule, scenario.as_played());
+  if (chosen.schedules.empty())
+    fail("none of {} is defined on scenario {}. Name a schedule to see why.", options.schedule,
+         scenario.name);
+  json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
+  for (const Schedule& schedule : chosen.schedules)
+    input["schedules"].push_back({{"name", schedule.name}, {"csv", write_csv(schedule)}});
+  input["skipped"] = json::array();
+  for (const SkippedSchedule& skipped : chosen.skipped)
+    input["skipped"].push_back(skipped.schedule + ": " + skipped.reason);
+  return input.dump();
+}
+
+}  // namespace
+
+PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
+                            Arrangement arrangement) {
+  const json handed =
+      json::parse(on_first(ranks.world(), [&] { return read_and_choose(ranks, options); }));
+  PipelineInput input;
+  agreed([&] {
+    const Scenario read =
+        parse_scenario(handed["scenario"].get<std::string>(), options.scenario, options.overrides);
+    input.time_scale = read.run.time_scale;
+    input.scenario = read.as_played();
+    input.iterations = options.iterations.value_or(read.run.iterations);
+    input.warmup = options.warmup.value_or(read.run.warmup);
+    for (const json& text : handed["schedules"]) {
+      const auto name = text["name"].get<std::string>();
+      PlannedSchedule planned;
+      planned.schedule = read_csv(text["csv"].get<std::string>(), name, name);
+      planned.plan = lower(planned.schedule, input.scenario, arrangement);
+      planned.predicted = simulate(planned.plan);
+      input.schedules.push_back(std::move(planned));
+    }
+    input.skipped = handed["skipped"].get<std::vector<std::string>>();
+  });
+  return input;
+}
+
+Timeline predicted_timeline(const PipelineInput& input) {
+  Timeline timeline;
+  for (const PlannedSchedule& planned : input.schedules)
+    append_rows(timeline, planned.plan, planned.predicted, 0);
+  return timeline;
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/ranks.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+#include "sim/simulate.hpp"
+#include "support/pipeline_options.hpp"
+#include "trace/trace_file.hpp"
+
+namespace longhaul::bench {
+
+/// A schedule as this rank runs it.
+struct PlannedSchedule {
+  Schedule schedule;
+  Plan plan;
+  OpTimes predicted;
+};
+
+/// What all ranks run.
+struct PipelineInput {
+  Scenario scenario;  ///< as played
+  double time_scale = 1.0;
+  int iterations = 0;
+  int warmup = 0;
+  std::vector<PlannedSchedule> schedules;
+  std::vector<std::string> skipped;  ///< on rank 0: why some of `static` are not run
+};
+
+/// Collective. Rank 0 reads the scenario, makes the schedules and hands both on as texts; every
+/// rank lowers them itself. Whatever is wrong becomes one AgreedError before anything runs.
+[[nodiscard]] PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
+                                          Arrangement arrangement);
+
+/// The predicted rows of all schedules.
+[[nodiscard]] Timeline predicted_timeline(const PipelineInput& input);
+
+}  // namespace longhaul::bench

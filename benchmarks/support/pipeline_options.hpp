@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/engine/options.hpp"
+
+namespace longhaul::bench {
+
+/// What bench_pipeline was asked for, as typed.
+struct PipelineOptions {
+  std::string scenario;
+  std::string schedule = "static";
+  std::string comm = "decoupled";
+  std::optional<int> iterations;  ///< absent: as the scenario says
+  std::optional<int> warmup;
+  std::vector<std::string> overrides;
+  std::filesystem::path out;
+  std::string payload = "64KiB";
+  std::string emulate = "on";
+  std::string deadline = "10s";
+  std::string fault;
+  bool json = false;
+  std::string command_line;
+};
+
+/// The same on every rank. Reads no file.
+struct PipelineSettings {
+  Arrangement arrangement = Arrangement::decoupled;
+  EngineOptions engine;
+  Duration deadline{};
+};
+[[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,153 @@
+#include "support/pipeline_record.hpp"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "base/version.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CheckPart {
+  const char* name;
+  std::int64_t Checks::*member;
+};
+constexpr CheckPart kWrong[] = {{"lost", &Checks::lost},
+                                {"mixed_up", &Checks::mixed_up},
+                                {"corrupted", &Checks::corrupted},
+                                {"out_of_order", &Checks::out_of_order},
+                                {"unclaimed", &Checks::unclaimed}};
+
+std::int64_t whole_ns(double ns) { return static_cast<std::int64_t>(ns + 0.5); }
+
+Duration mean_of(Duration total, std::int64_t count) {
+  return count > 0 ? total / count : Duration::zero();
+}
+
+ordered_json checks_json(const Checks& checks) {
+  ordered_json json = {{"blocks", checks.blocks}, {"messages", checks.messages}};
+  for (const CheckPart& part : kWrong) json[part.name] = checks.*part.member;
+  return json;
+}
+
+/// The record of a tool's prediction, under the names that benchmarks use.
+ordered_json schedule_json(const PipelineMeasurement& m) {
+  ordered_json json;
+  json["schedule"] = m.predicted.schedule;
+  json["predicted_ns"] = m.predicted.makespan_ns;
+  json["n"] = m.summary.n;
+  json["measured_median_ns"] = whole_ns(m.summary.median);
+  json["measured_min_ns"] = whole_ns(m.summary.min);
+  json["measured_p95_ns"] = whole_ns(m.summary.p95);
+  json["measured_median_low_ns"] = whole_ns(m.summary.median_low);
+  json["measured_median_high_ns"] = whole_ns(m.summary.median_high);
+  json["difference_percent"] = m.difference_percent();
+  json["check"] = check_text(m.checks);
+  json["checks"] = checks_json(m.checks);
+  json["over_budget"] = m.predicted.over_budget;
+  for (const double ns : m.makespans_ns) json["samples_ns"].push_back(whole_ns(ns));
+  json["real_transfer"] = {{"n", m.transfers},
+                           {"mean_ns", mean_of(m.transfer_total, m.transfers).count()},
+                           {"longest_ns", m.transfer_longest.count()}};
+  json["lease"] = {{"n", m.lease.leases},
+                   {"mean_ns", mean_of(m.lease.total, m.lease.leases).count()},
+                   {"longest_ns", m.lease.longest.count()}};
+  json["measured"] = to_json(m.measured);
+  json["predicted"] = to_json(m.predicted);
+  return json;
+}
+
+std::string peak_text(const PipelineMeasurement& m) {
+  const auto highest = std::ranges::max_element(m.measured.peak_activation);
+  return fmt::format("{:.2f}{}", highest == m.measured.peak_activation.end() ? 0.0 : *highest,
+                     m.predicted.over_budget.empty() ? "  " : " !");
+}
+
+std::string notes(const std::vector<PipelineMeasurement>& measurements,
+                  const PipelineInput& input) {
+  std::string text;
+  for (const PipelineMeasurement& m : measurements)
+    if (!m.predicted.over_budget.empty())
+      text += fmt::format("! {} is over its memory budget on device {}\n", m.predicted.schedule,
+                          fmt::join(m.predicted.over_budget, ", "));
+  LeaseCost lease;
+  for (const PipelineMeasurement& m : measurements) lease += m.lease;
+  if (lease.leases > 0)
+    text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
+                        to_text(mean_of(lease.total, lease.leases)), to_text(lease.longest));
+  for (const std::string& skipped : input.skipped) text += "skipped " + skipped + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string check_text(const Checks& checks) {
+  std::string text;
+  for (const CheckPart& part : kWrong)
+    if (checks.*part.member != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", checks.*part.member, part.name);
+  return text.empty() ? "ok" : text;
+}
+
+ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurements,
+                             const PipelineInput& input, const PipelineOptions& options,
+                             const nlohmann::json& environment) {
+  ordered_json record;
+  record["schema_version"] = 1;
+  record["benchmark"] = "bench_pipeline";
+  record["numbers"] = "measured";
+  record["creator"] = fmt::format("bench_pipeline {}", version());
+  record["git_commit"] = git_commit();
+  record["command_line"] = options.command_line;
+  record["comm"] = options.comm;
+  record["emulate"] = options.emulate;
+  record["payload_bytes"] = parse_bytes(options.payload).count();
+  record["iterations"] = input.iterations;
+  record["warmup"] = input.warmup;
+  record["time_scale"] = input.time_scale;
+  record["scenario"] = input.scenario.text;
+  record["environment"] = environment;
+  record["schedules"] = ordered_json::array();
+  for (const PipelineMeasurement& m : measurements) record["schedules"].push_back(schedule_json(m));
+  record["skipped"] = input.skipped;
+  return record;
+}
+
+std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
+                           const PipelineInput& input) {
+  double largest = 0;
+  for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.p95);
+  const TimeScale scale{largest};
+  Table table{{{"schedule", Align::left},
+               {fmt::format("predicted [{}]", scale.unit())},
+               {"median"},
+               {"95% CI of median"},
+               {"min"},
+               {"p95"},
+               {"n"},
+               {"diff [%]"},
+               {"bubble [%]"},
+               {"peak act."},
+               {"check", Align::left}}};
+  std::vector<ScheduleRecord> measured;
+  for (const PipelineMeasurement& m : measurements) {
+    const SampleSummary& s = m.summary;
+    table.add_row({m.predicted.schedule, scale.text(static_cast<double>(m.predicted.makespan_ns)),
+                   scale.text(s.median),
+                   fmt::format("{} - {}", scale.text(s.median_low), scale.text(s.median_high)),
+                   scale.text(s.min), scale.text(s.p95), std::to_string(s.n),
+                   fmt::format("{:+.2f}", m.difference_percent()),
+                   percent_text(mean(m.measured.bubble_ratio)), peak_text(m),
+                   check_text(m.checks)});
+    measured.push_back(m.measured);
+  }
+  return table.text() + notes(measurements, input) +
+         "\nwhere the idle time went, measured, % of device time\n" + idle_table_text(measured);
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "support/pipeline_run.hpp"
+
+namespace longhaul::bench {
+
+/// "ok", or what is wrong: "2 lost, 1 mixed up".
+[[nodiscard]] std::string check_text(const Checks& checks);
+
+/// The record that feeds table and JSON (docs/runtime.md).
+[[nodiscard]] nlohmann::ordered_json pipeline_record(
+    const std::vector<PipelineMeasurement>& measurements, const PipelineInput& input,
+    const PipelineOptions& options, const nlohmann::json& environment);
+
+/// For people: predicted against measured, and where the idle time went.
+[[nodiscard]] std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
+                                         const PipelineInput& input);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,176 @@
+#include "support/pipeline_run.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plan/rows.hpp"
+#include "runtime/device/cpu/timed_device.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/rank_ops.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+/// This rank's stamps on rank 0's clock.
+void align(OpTimes& times, OpRange range, Duration offset) {
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    times[i].ready += offset;
+    times[i].start += offset;
+    times[i].end += offset;
+  }
+}
+
+/// Rank 0 gets the times of all ranks' ops, from the first op's start on; the others nothing. A
+/// rank's ops lie together and ranks ascend, so the parts make up the whole.
+OpTimes gather_times(const Ranks& ranks, const Plan& plan, const OpTimes& mine) {
+  const OpRange range = ops_of_rank(plan, ranks.self());
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(
+      std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
+  if (!ranks.is_first()) return {};
+  OpTimes all(bytes.size() / sizeof(OpTime));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  const Duration begin = std::ranges::min_element(all, {}, &OpTime::start)->start;
+  align(all, {0, static_cast<std::uint32_t>(all.size())}, -begin);
+  return all;
+}
+
+Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
+  Checks sum;
+  sum.messages = world.sum(mine.messages);
+  sum.blocks = world.sum(mine.blocks);
+  sum.lost = world.sum(mine.lost);
+  sum.mixed_up = world.sum(mine.mixed_up);
+  sum.corrupted = world.sum(mine.corrupted);
+  sum.out_of_order = world.sum(mine.out_of_order);
+  sum.unclaimed = world.sum(mine.unclaimed);
+  return sum;
+}
+
+/// The iteration whose makespan is nearest to the median.
+const IterationReport& typical(const std::vector<IterationReport>& reports, double median) {
+  return *std::ranges::min_element(reports, {}, [&](const IterationReport& report) {
+    return std::abs(static_cast<double>(report.makespan_ns) - median);
+  });
+}
+
+IterationReport report_of(const Plan& plan, const OpTimes& times, int iteration,
+                          const Scenario& scenario) {
+  Timeline timeline;
+  append_rows(timeline, plan, times, iteration);
+  return report_iteration(timeline, 0, iteration, scenario.activation_budget().count());
+}
+
+/// Runs one schedule; collects what its iterations say.
+class ScheduleRun {
+public:
+  ScheduleRun(Ranks& ranks, const PipelineInput& input, std::size_t position,
+              const EngineOptions& options, const PipelineSinks& sinks)
+      : ranks_{ranks},
+        input_{input},
+        position_{position},
+        planned_{input.schedules[position]},
+        sinks_{sinks},
+        engine_{planned_.plan, ranks, device_, options} {}
+
+  PipelineMeasurement run() {
+    for (int i = -input_.warmup; i < input_.iterations; ++i) {
+      // Noise and stragglers may double what the prediction, which has none, leaves to wait.
+      ranks_.watchdog().watch(&planned_.plan,
+                              2 * longest_wait(planned_.plan, planned_.predicted, ranks_.self()));
+      IterationResult result = engine_.run(i);
+      ranks_.watchdog().watch(&planned_.plan, {});
+      add(result);
+      if (i >= 0) keep(i, result.times);
+      if (sinks_.iteration_done) sinks_.iteration_done(planned_.schedule.name);
+    }
+    return conclude();
+  }
+
+private:
+  void add(const IterationResult& result) {
+    measurement_.checks += result.checks;
+    measurement_.lease += result.lease;
+    measurement_.transfers += result.transfers;
+    measurement_.transfer_total += result.transfer_total;
+    measurement_.transfer_longest =
+        std::max(measurement_.transfer_longest, result.transfer_longest);
+  }
+
+  void keep(int iteration, OpTimes& times) {
+    align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
+    if (!sinks_.directory.empty()) {
+      Timeline rows;
+      append_rows(rows, planned_.plan, times, iteration, ranks_.self());
+      write_segment(sinks_.directory,
+                    {static_cast<int>(position_), iteration, static_cast<int>(ranks_.self())},
+                    rows);
+    }
+    const OpTimes all = gather_times(ranks_, planned_.plan, times);
+    if (ranks_.is_first())
+      reports_.push_back(report_of(planned_.plan, all, iteration, input_.scenario));
+  }
+
+  PipelineMeasurement conclude() {
+    const auto& world = ranks_.world();
+    // Nobody sends between these two: what is on its way now is nobody's.
+    world.barrier();
+    measurement_.checks.unclaimed += ranks_.transport().unclaimed();
+    world.barrier();
+    measurement_.checks.lost += expected_messages() - measurement_.checks.messages -
+                                measurement_.checks.mixed_up - measurement_.checks.corrupted;
+    measurement_.checks.lost = std::max<std::int64_t>(0, measurement_.checks.lost);
+    measurement_.checks = sum_of(world, measurement_.checks);
+    measurement_.lease = {world.sum(measurement_.lease.leases),
+                          Duration{world.sum(measurement_.lease.total.count())},
+                          Duration{world.maximum(measurement_.lease.longest.count())}};
+    measurement_.transfers = world.sum(measurement_.transfers);
+    measurement_.transfer_total = Duration{world.sum(measurement_.transfer_total.count())};
+    measurement_.transfer_longest = Duration{world.maximum(measurement_.transfer_longest.count())};
+    if (ranks_.is_first()) summarize_reports();
+    return std::move(measurement_);
+  }
+
+  [[nodiscard]] std::int64_t expected_messages() const {
+    const OpRange mine = ops_of_rank(planned_.plan, ranks_.self());
+    const auto begin = planned_.plan.ops.begin() + mine.first;
+    const auto receives = std::count_if(begin, begin + mine.count,
+                                        [](const Op& op) { return op.kind == OpKind::recv; });
+    return receives * (input_.iterations + input_.warmup);
+  }
+
+  void summarize_reports() {
+    for (const IterationReport& report : reports_)
+      measurement_.makespans_ns.push_back(static_cast<double>(report.makespan_ns));
+    measurement_.summary = summarize(measurement_.makespans_ns);
+    measurement_.measured = make_record(typical(reports_, measurement_.summary.median),
+                                        planned_.schedule, input_.scenario);
+    measurement_.predicted =
+        make_record(report_of(planned_.plan, planned_.predicted, 0, input_.scenario),
+                    planned_.schedule, input_.scenario);
+  }
+
+  Ranks& ranks_;
+  const PipelineInput& input_;
+  std::size_t position_;
+  const PlannedSchedule& planned_;
+  const PipelineSinks& sinks_;
+  TimedDevice device_;
+  Engine engine_;
+  PipelineMeasurement measurement_;
+  std::vector<IterationReport> reports_;  ///< on rank 0
+};
+
+}  // namespace
+
+double PipelineMeasurement::difference_percent() const {
+  const auto expected = static_cast<double>(predicted.makespan_ns);
+  return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
+}
+
+PipelineMeasurement run_schedule(Ranks& ranks, const PipelineInput& input, std::size_t position,
+                                 const EngineOptions& options, const PipelineSinks& sinks) {
+  return ScheduleRun{ranks, input, position, options, sinks}.run();
+}
+
+}  // namespace longhaul::bench
