@@ -12,8 +12,9 @@ namespace {
 using Kind = ConfigNode::Kind;
 using Path = std::vector<std::string>;
 
-Path split(const std::string& path, const Place& place) {
+Path split(std::string path, const Place& place) {
   constexpr std::size_t kMostParts = 8;
+  std::erase(path, ' ');
   Path parts;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t dot = std::min(path.find('.', at), path.size());
