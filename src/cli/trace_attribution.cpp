@@ -152,7 +152,9 @@ Answer trace_attribution_command(const Options& options) {
     add_side(trace.predicted, "predicted", std::nullopt);
     add_side(trace.measured, "measured", options.iteration);
     json["schedules"].push_back(std::move(entry));
-    if (!sides.empty()) text += (text.empty() ? "" : "\n\n") + text_of(schedule, sides);
+    if (sides.empty()) continue;
+    if (!text.empty()) text += '\n';
+    text += text_of(schedule, sides);
   }
   return {options.json ? json_text(json) : text};
 }

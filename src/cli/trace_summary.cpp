@@ -85,7 +85,7 @@ std::string text_of(const std::vector<Summary>& summaries) {
                {"predicted"},
                {"difference [%]"},
                {"bubble [%]"},
-               {"predicted [%]"}}};
+               {"predicted bubble [%]"}}};
   const auto ratio = [](const std::optional<double>& value, const char* format) {
     return value ? fmt::format(fmt::runtime(format), 100.0 * *value) : std::string{"-"};
   };
