@@ -13,7 +13,8 @@
 #include "trace/trace_file.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
+/// HDF5 1.10 leaks what it had read of a damaged file before it gave up.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT
 #endif
 
 namespace longhaul {
@@ -268,9 +269,6 @@ TEST_F(Validate, FindsEveryTruncation) {
 
 /// Flipped bits either do no harm or are found; nothing crashes.
 TEST_F(Validate, SurvivesFlippedBits) {
-#if defined(__SANITIZE_ADDRESS__)
-  const __lsan::ScopedDisabler hdf5_leaks_what_it_had_read_of_damaged_files;
-#endif
   std::string bytes;
   {
     std::ifstream in{file_, std::ios::binary};
