@@ -1,0 +1,126 @@
+// The scenarios of benchmarks/scenarios are what their comments say.
+#include <filesystem>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenario/load.hpp"
+
+namespace longhaul {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+const std::filesystem::path kFolder =
+    std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
+
+Scenario shipped(const std::string& name, const std::vector<std::string>& set = {}) {
+  return load_scenario(kFolder / (name + ".toml"), set);
+}
+
+/// How many neighbours in a pipeline lie in different datacenters.
+int crossings(const Scenario& scenario) {
+  int count = 0;
+  for (int stage = 0; stage + 1 < scenario.parallel.stages; ++stage) {
+    if (scenario.datacenter_of(scenario.rank(0, stage)) !=
+        scenario.datacenter_of(scenario.rank(0, stage + 1)))
+      ++count;
+  }
+  return count;
+}
+
+TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator{kFolder}) {
+    if (entry.path().extension() != ".toml") continue;
+    const Scenario scenario = load_scenario(entry.path());
+    EXPECT_EQ(scenario.name, entry.path().stem().string());
+    names.insert(scenario.name);
+  }
+  EXPECT_THAT(
+      names, testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc", "crosspipe-fig6",
+                                    "crosspipe-fig15", "atlas-testbed", "dp-2dc"}));
+}
+
+TEST(Shipped, M70HasTheMeasuredCostsOfCrossPipe) {
+  for (const char* name : {"m70-2dc", "m70-4dc"}) {
+    const Scenario scenario = shipped(name);
+    EXPECT_EQ(scenario.parallel.stages, 8);
+    EXPECT_EQ(scenario.parallel.microbatches, 16);
+    EXPECT_THAT(scenario.costs.forward, Each(38ms));
+    EXPECT_THAT(scenario.costs.backward, Each(67ms));
+    EXPECT_THAT(scenario.costs.dgrad, Each(35ms));
+    EXPECT_THAT(scenario.costs.wgrad, Each(35ms));
+    EXPECT_THAT(scenario.costs.recompute, Each(38ms));
+    EXPECT_THAT(scenario.costs.message, Each(64_MiB));
+    for (const Link& link : scenario.links) {
+      EXPECT_EQ(link.latency, 9'500'000ns);
+      EXPECT_EQ(64_MiB / link.bandwidth, 9'500'000ns);
+    }
+  }
+  EXPECT_EQ(crossings(shipped("m70-2dc")), 1);
+  EXPECT_EQ(crossings(shipped("m70-4dc")), 3);
+}
+
+TEST(Shipped, TheCellsOfTable5AreTwoOverrides) {
+  const Scenario cell = shipped("m70-4dc", {"link.latency_ratio=2", "link.transfer_ratio=0"});
+  for (const Link& link : cell.links) {
+    EXPECT_EQ(link.latency, 76ms);
+    EXPECT_TRUE(link.bandwidth.is_unlimited());
+  }
+  const Scenario one = shipped("m70-4dc", {"link.west-north.latency_ratio=2"});
+  EXPECT_EQ(one.link(DatacenterId{1}, DatacenterId{0})->latency, 76ms);
+  EXPECT_EQ(one.link(DatacenterId{1}, DatacenterId{2})->latency, 9'500'000ns);
+}
+
+TEST(Shipped, SixteenStages) {
+  const Scenario m70 = shipped("m70-16stage");
+  EXPECT_EQ(m70.ranks(), 16);
+  EXPECT_THAT(m70.costs.forward, Each(19ms));
+  const Scenario figure15 = shipped("crosspipe-fig15");
+  EXPECT_EQ(figure15.ranks(), 16);
+  EXPECT_EQ(figure15.parallel.microbatches, 32);
+  EXPECT_EQ(2 * figure15.links[0].latency, 3 * figure15.largest_forward());
+  EXPECT_TRUE(figure15.links[0].bandwidth.is_unlimited());
+}
+
+TEST(Shipped, Figure6HasItsLatencyOnTheMiddleBoundary) {
+  const Scenario scenario = shipped("crosspipe-fig6");
+  EXPECT_THAT(scenario.placement,
+              ElementsAre(DatacenterId{0}, DatacenterId{0}, DatacenterId{1}, DatacenterId{1}));
+  EXPECT_EQ(scenario.parallel.microbatches, 8);
+  EXPECT_THAT(scenario.costs.backward, Each(2 * scenario.largest_forward()));
+  EXPECT_EQ(scenario.links[0].latency, scenario.largest_forward());
+}
+
+TEST(Shipped, AtlasHasNodesOf5GbpsAndLocalGradients) {
+  for (const std::string model : {"gpt-a", "gpt-b"}) {
+    const Scenario scenario = shipped("atlas-testbed", {"model.preset=" + model});
+    EXPECT_EQ(scenario.ranks(), 12);
+    EXPECT_EQ(scenario.datacenters.size(), 3U);
+    ASSERT_EQ(scenario.nodes.size(), 3U);
+    for (const NodeInterfaces& node : scenario.nodes) {
+      EXPECT_EQ(node.egress, 5_Gbps);
+      EXPECT_EQ(node.ingress, 5_Gbps);
+    }
+    for (int stage = 0; stage < 4; ++stage) {
+      EXPECT_EQ(scenario.datacenter_of(scenario.rank(0, stage)),
+                scenario.datacenter_of(scenario.rank(2, stage)));
+    }
+  }
+  const Scenario one_connection = shipped("atlas-testbed", {"link.all.preset=atlas-10ms"});
+  EXPECT_EQ(one_connection.link(DatacenterId{0}, DatacenterId{1})->bandwidth, 1220_Mbps);
+}
+
+TEST(Shipped, ReplicasOfDp2dcLieApart) {
+  const Scenario scenario = shipped("dp-2dc");
+  EXPECT_EQ(crossings(scenario), 0);
+  EXPECT_NE(scenario.datacenter_of(scenario.rank(0, 0)),
+            scenario.datacenter_of(scenario.rank(1, 0)));
+  EXPECT_EQ(scenario.links[0].sharing, Sharing::datacenter);
+}
+
+}  // namespace
+}  // namespace longhaul
