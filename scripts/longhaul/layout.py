@@ -12,6 +12,7 @@ LANE = 0.36
 SUBLANE = 0.15
 GAP = 0.22
 BAND_GAP = 0.30
+HAIRLINE = 0.001  # of the time shown
 MAX_SUBLANES = 4  # messages that are under way at once on one lane lie side by side, up to here
 
 
@@ -56,10 +57,13 @@ def wide_area(rows):
 
 
 def lane_heights(rows):
-    """rank -> {(kind, peer): height} of its thin lanes; a collective's peer is -1."""
-    heights = {}
+    """rank -> {(kind, peer): height} of its thin lanes; a collective's peer is -1. A lane whose
+    bars would all be hairlines has none."""
+    heights, visible = {}, HAIRLINE * (rows["end_ns"].max() - rows["start_ns"].min())
     for (rank, kind, peer), group in wide_area(rows).groupby(["rank", "kind", "peer"],
                                                              observed=True):
+        if (group["end_ns"] - group["start_ns"]).max() < visible:
+            continue
         count = sublanes(*_sorted_times(group))[1]
         heights.setdefault(rank, {})[kind, peer] = max(LANE, SUBLANE * count)
     for rank in rows.loc[rows["kind"].isin(COLLECTIVE_KINDS), "rank"].unique():

@@ -119,11 +119,13 @@ def _draw_panel(axes, panel, layout, span, scale):
 def legend_handles(panels):
     kinds, later, messages, latency, path = set(), False, False, False, False
     for panel in panels:
+        lanes = {key for keys in rows_layout.lane_heights(panel.rows).values() for key in keys}
         kinds |= set(panel.rows["kind"].unique())
         later |= bool((rows_layout.local_chunks(panel.rows) > 0).any())
         wide = rows_layout.wide_area(panel.rows)
-        messages |= bool((wide["kind"] == "send").any())
-        latency |= bool((wide.loc[wide["kind"] == "recv", "planned_ns"] > 0).any())
+        messages |= any(kind == "send" for kind, _ in lanes)
+        latency |= any(kind == "recv" for kind, _ in lanes) and bool(
+            (wide.loc[wide["kind"] == "recv", "planned_ns"] > 0).any())
         path |= panel.path
     handles = [_block_handle(kind) for kind in BLOCK_KINDS if kind in kinds]
     if later:

@@ -13,7 +13,7 @@ from longhaul.errors import Failure
 RECORD = "record.json"
 COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
            "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
-           "difference_percent", "check", "load_average", "load_average_after",
+           "measured_median_low_ns", "measured_median_high_ns", "difference_percent", "check", "load_average", "load_average_after",
            "command", "commit"]
 
 
@@ -72,8 +72,9 @@ def pipeline_rows(record):
 
 def schedule_row(entry):
     predicted, median = entry["predicted_ns"], entry["measured_median_ns"]
-    row = {name: entry.get(name) for name in ("schedule", "n", "check", "measured_min_ns",
-                                              "measured_p95_ns")}
+    row = {name: entry.get(name)
+           for name in ("schedule", "n", "check", "measured_min_ns", "measured_p95_ns",
+                        "measured_median_low_ns", "measured_median_high_ns")}
     row.update(predicted_ns=predicted, measured_median_ns=median)
     row["difference_percent"] = round(100 * (median / predicted - 1), 3) if predicted else None
     return row

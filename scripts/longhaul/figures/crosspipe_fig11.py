@@ -73,20 +73,21 @@ def draw_table(table):
                 for name in scenarios)
     series = table.groupby(["schedule", "comm"]).ngroups
     width = float(np.clip(1.6 + cells * (0.35 + 0.17 * series), 8, 22))
-    figure, axes = plt.subplots(len(scenarios), 1, figsize=(width, 1.1 + 3.1 * len(scenarios)),
-                                squeeze=False)
+    handles = _legend(table)
+    columns, legend_rows = style.legend_grid(len(handles), width)
+    bottom = 0.72 + 0.19 * legend_rows
+    height = 0.62 + 2.6 * len(scenarios) + 0.62 * (len(scenarios) - 1) + bottom
+    figure, axes = plt.subplots(len(scenarios), 1, figsize=(width, height), squeeze=False)
     for panel, name in zip(axes[:, 0], scenarios):
         _panel(panel, table[table["scenario"] == name], name)
     axes[-1, 0].set_xlabel("delay of a message between datacenters:  $T_{lat}/T_F$ (above),  "
                            "$T_{bw}/T_F$ (below)")
-    handles = _legend(table)
-    height = figure.get_figheight()
-    figure.subplots_adjust(left=0.62 / width, right=1 - 0.1 / width, hspace=0.32,
-                           top=1 - 0.62 / height, bottom=1.12 / height)
+    figure.subplots_adjust(left=0.62 / width, right=1 - 0.1 / width, hspace=0.62 / 2.6,
+                           top=1 - 0.62 / height, bottom=bottom / height)
     figure.suptitle("Iteration time of static schedules across datacenters", fontweight="bold",
                     x=0.62 / width, ha="left", y=1 - 0.08 / height, va="top", fontsize=11)
     figure.legend(handles=handles, loc="lower center", frameon=False, bbox_to_anchor=(0.5, 0),
-                  ncols=style.legend_grid(len(handles), width)[0])
+                  ncols=columns)
     return Drawn(NAME, figure, table)
 
 
@@ -142,8 +143,9 @@ def _bar(axes, x, width, row):
              edgecolor="white" if grouped else "black", hatch="//////" if grouped else None)
     axes.bar(x, row.measured_median_s, width * 0.94, fill=False, edgecolor="black", linewidth=0.4)
     axes.vlines(x, row.measured_min_s, row.measured_p95_s, color="black", linewidth=0.8)
-    axes.plot(x, row.predicted_s, marker="D", markersize=3.4, markeredgecolor="black",
-              markeredgewidth=0.7, color="white" if grouped else "black", linestyle="")
+    axes.plot(x, row.predicted_s, marker="D", markersize=3.8, markeredgewidth=0.7, linestyle="",
+              markeredgecolor="black" if grouped else "white",
+              color="white" if grouped else "black")
 
 
 def _legend(table):
