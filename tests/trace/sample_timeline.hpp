@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -106,105 +107,128 @@ struct Shape {
   std::int64_t transfer_ns = 20'000;
 };
 
-/// One iteration of GPipe with seeded block times, rows ordered by op id, lane by lane as lowering
+/// Iterations of GPipe with seeded block times, rows ordered by op id, lane by lane as lowering
 /// makes them. Every rule of a trace holds.
-inline void add_random_iteration(TimelineBuilder& builder, const Shape& shape, Random& random) {
-  const int P = shape.ranks;
-  const int M = shape.microbatches;
-  const auto id = [&](int rank, int lane, int position) {
-    // Ranks hold 2M blocks, then M of each lane that they have: send and recv, up and down.
-    const auto messages_before = rank == 0 ? 0 : 2 + 4 * (rank - 1);
-    const int first_lane = (2 * rank + messages_before) * M;
-    return std::int64_t{first_lane + lane * M + position};
-  };
+class RandomPipeline {
+public:
+  RandomPipeline(const Shape& shape, std::uint64_t seed) : shape_{shape}, random_{seed} {}
+
+  void add_iteration(TimelineBuilder& builder) {
+    for (Phase& phase : phases_) {
+      phase.blocks.assign(cell(shape_.ranks, 0), {});
+      phase.messages.assign(cell(shape_.ranks, 0), {});
+    }
+    free_at_.assign(static_cast<std::size_t>(shape_.ranks), 0);
+    for (const int step : {+1, -1}) {
+      const int first = step > 0 ? 0 : shape_.ranks - 1;
+      for (int rank = first; 0 <= rank && rank < shape_.ranks; rank += step) {
+        for (int m = 0; m < shape_.microbatches; ++m) run_block(rank, step, m);
+      }
+    }
+    for (int rank = 0; rank < shape_.ranks; ++rank) add_rows(builder, rank);
+  }
+
+private:
   struct Planned {
-    std::int64_t ready = 0, start = 0, end = 0, planned = 0;
+    std::int64_t ready = 0, start = 0, end = 0;
     Bound bound;
   };
-  const auto cells = static_cast<std::size_t>(P) * static_cast<std::size_t>(M);
-  const auto at = [M](int rank, int m) {
-    return static_cast<std::size_t>(rank) * static_cast<std::size_t>(M) +
-           static_cast<std::size_t>(m);
+  /// Forwards go up (step +1), backwards down (step -1).
+  struct Phase {
+    std::vector<Planned> blocks, messages;  ///< of (rank, microbatch), messages by their sender
   };
-  // Lanes of a rank: 0 F, 1 B (both of them "compute"), then those towards rank - 1 and rank + 1.
-  const auto lane_of = [&](int rank, bool sends, int peer) {
-    const int neighbours = (rank > 0 ? 1 : 0) + (rank + 1 < P ? 1 : 0);
-    const int which = rank > 0 && peer > rank ? 1 : 0;
-    return 2 + (sends ? 0 : neighbours) + which;
-  };
-  std::vector<std::vector<Planned>> block(2, std::vector<Planned>(cells));
-  std::vector<std::vector<Planned>> wire(2, std::vector<Planned>(cells));  // leaving (rank, m)
-  std::vector<std::int64_t> free_at(static_cast<std::size_t>(P), 0);
-  for (int phase = 0; phase < 2; ++phase) {
-    const auto p = static_cast<std::size_t>(phase);
-    for (int step = 0; step < P; ++step) {
-      const int rank = phase == 0 ? step : P - 1 - step;
-      const int from = phase == 0 ? rank - 1 : rank + 1;
-      for (int m = 0; m < M; ++m) {
-        Planned& now = block[p][at(rank, m)];
-        std::int64_t& free = free_at[static_cast<std::size_t>(rank)];
-        now.start = now.ready = free;
-        if (phase + m > 0)
-          now.bound = {id(rank, m > 0 ? phase : 0, m > 0 ? m - 1 : M - 1), BoundKind::lane};
-        if (from >= 0 && from < P) {
-          const Planned& message = wire[p][at(from, m)];
-          const std::int64_t arrival = message.end + shape.latency_ns;
-          if (arrival > now.start) {
-            now.start = now.ready = arrival;
-            now.bound = {id(rank, lane_of(rank, false, from), m), BoundKind::dependency};
-          }
-        }
-        now.planned = 100'000;
-        now.end = free = now.start + random.between(80'000, 150'000);
-        Planned& message = wire[p][at(rank, m)];
-        message.ready = message.start = now.end;
-        message.bound = {id(rank, phase, m), BoundKind::dependency};
-        const int to = phase == 0 ? rank + 1 : rank - 1;
-        if (m > 0 && wire[p][at(rank, m - 1)].end > now.end) {
-          message.start = wire[p][at(rank, m - 1)].end;
-          message.bound = {id(rank, lane_of(rank, true, to), m - 1), BoundKind::resource};
-        }
-        message.end = message.start + shape.transfer_ns;
-      }
-    }
+
+  [[nodiscard]] std::size_t cell(int rank, int microbatch) const {
+    return static_cast<std::size_t>(rank * shape_.microbatches + microbatch);
   }
-  const auto add_messages = [&](int rank, int peer, bool sends) {
-    const int from = sends ? rank : peer;
-    const int to = sends ? peer : rank;
-    const auto p = static_cast<std::size_t>(from < to ? 0 : 1);
-    for (int m = 0; m < M; ++m) {
-      const Planned& w = wire[p][at(from, m)];
-      if (sends) {
-        builder.send(rank, peer, from, m, {w.ready, w.start, w.end}, w.bound);
-      } else {
-        const auto op = builder.recv(rank, peer, from, m, {0, w.start, w.end + shape.latency_ns},
-                                     {id(from, lane_of(from, true, to), m), BoundKind::rendezvous});
-        builder.row(op).planned_ns = shape.latency_ns;
+  Phase& phase(int step) { return phases_[step > 0 ? 0 : 1]; }
+
+  /// Ranks hold 2M blocks, then M ops of each lane that they have: sends down and up, receives.
+  [[nodiscard]] std::int64_t op(int rank, int lane, int position) const {
+    const int message_lanes = rank == 0 ? 0 : 2 + 4 * (rank - 1);
+    return (2 * rank + message_lanes + lane) * shape_.microbatches + position;
+  }
+  [[nodiscard]] static int block_lane(int step) { return step > 0 ? 0 : 1; }
+  [[nodiscard]] int message_lane(int rank, bool sends, int peer) const {
+    const int neighbours = (rank > 0 ? 1 : 0) + (rank + 1 < shape_.ranks ? 1 : 0);
+    return 2 + (sends ? 0 : neighbours) + (rank > 0 && peer > rank ? 1 : 0);
+  }
+
+  void run_block(int rank, int step, int m) {
+    Planned& block = phase(step).blocks[cell(rank, m)];
+    std::int64_t& free = free_at_[static_cast<std::size_t>(rank)];
+    block.start = free;
+    if (m > 0) block.bound = {op(rank, block_lane(step), m - 1), BoundKind::lane};
+    if (m == 0 && step < 0)
+      block.bound = {op(rank, block_lane(+1), shape_.microbatches - 1), BoundKind::lane};
+    const int from = rank - step;
+    if (0 <= from && from < shape_.ranks) {
+      const std::int64_t arrival = phase(step).messages[cell(from, m)].end + shape_.latency_ns;
+      if (arrival > block.start) {
+        block.start = arrival;
+        block.bound = {op(rank, message_lane(rank, false, from), m), BoundKind::dependency};
       }
     }
-  };
-  for (int rank = 0; rank < P; ++rank) {
-    for (int phase = 0; phase < 2; ++phase) {
-      for (int m = 0; m < M; ++m) {
-        const Planned& now = block[static_cast<std::size_t>(phase)][at(rank, m)];
-        const auto op = builder.block(rank, phase == 0 ? RowKind::F : RowKind::B, rank, m,
-                                      now.start, now.end, now.bound, phase == 0 ? 1000 : -1000);
-        builder.row(op).planned_ns = now.planned;
+    block.ready = block.start;
+    block.end = free = block.start + random_.between(80'000, 150'000);
+    send_on(rank, step, m);
+  }
+
+  void send_on(int rank, int step, int m) {
+    Planned& message = phase(step).messages[cell(rank, m)];
+    message.ready = message.start = phase(step).blocks[cell(rank, m)].end;
+    message.bound = {op(rank, block_lane(step), m), BoundKind::dependency};
+    if (m > 0 && phase(step).messages[cell(rank, m - 1)].end > message.ready) {
+      message.start = phase(step).messages[cell(rank, m - 1)].end;
+      message.bound = {op(rank, message_lane(rank, true, rank + step), m - 1), BoundKind::resource};
+    }
+    message.end = message.start + shape_.transfer_ns;
+  }
+
+  void add_rows(TimelineBuilder& builder, int rank) {
+    for (const int step : {+1, -1}) {
+      for (int m = 0; m < shape_.microbatches; ++m) {
+        const Planned& block = phase(step).blocks[cell(rank, m)];
+        const auto id = builder.block(rank, step > 0 ? RowKind::F : RowKind::B, rank, m,
+                                      block.start, block.end, block.bound, step * 1000);
+        builder.row(id).planned_ns = 100'000;
       }
     }
     for (const bool sends : {true, false}) {
-      if (rank > 0) add_messages(rank, rank - 1, sends);
-      if (rank + 1 < P) add_messages(rank, rank + 1, sends);
+      for (const int peer : {rank - 1, rank + 1}) {
+        if (0 <= peer && peer < shape_.ranks) add_messages(builder, rank, peer, sends);
+      }
     }
   }
-}
+
+  void add_messages(TimelineBuilder& builder, int rank, int peer, bool sends) {
+    const int from = sends ? rank : peer;
+    const int to = sends ? peer : rank;
+    for (int m = 0; m < shape_.microbatches; ++m) {
+      const Planned& w = phase(to - from).messages[cell(from, m)];
+      if (sends) {
+        builder.send(rank, peer, from, m, {w.ready, w.start, w.end}, w.bound);
+        continue;
+      }
+      const Bound by_send{op(from, message_lane(from, true, to), m), BoundKind::dependency};
+      const auto id =
+          builder.recv(rank, peer, from, m, {0, w.start, w.end + shape_.latency_ns}, by_send);
+      builder.row(id).planned_ns = shape_.latency_ns;
+    }
+  }
+
+  Shape shape_;
+  Random random_;
+  std::array<Phase, 2> phases_;
+  std::vector<std::int64_t> free_at_;  ///< of each rank
+};
 
 inline Timeline random_timeline(std::uint64_t seed, const Shape& shape, int iterations = 1) {
   TimelineBuilder builder;
-  Random random{seed};
+  RandomPipeline pipeline{shape, seed};
   for (int i = 0; i < iterations; ++i) {
     builder.begin_iteration("gpipe", i);
-    add_random_iteration(builder, shape, random);
+    pipeline.add_iteration(builder);
   }
   return builder.timeline();
 }

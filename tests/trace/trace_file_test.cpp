@@ -1,9 +1,14 @@
 #include "trace/trace_file.hpp"
 
 #include <fstream>
+#include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "trace/sample_timeline.hpp"
@@ -109,6 +114,40 @@ TEST(TraceFile, SaysWhereItCannotWrite) {
   const auto file = scratch.path() / "missing" / "a.h5";
   EXPECT_THAT(message_of([&] { write_trace(file, sample_trace()); }),
               AllOf(HasSubstr(file.string()), HasSubstr("No such file")));
+}
+
+/// Writes in a child whose files may not grow beyond `limit_bytes`; its exit code.
+int exit_code_with_file_limit(rlim_t limit_bytes, const std::function<void()>& call) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{limit_bytes, limit_bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      call();
+    } catch (const Error&) {
+      _exit(2);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(TraceFile, IsLeftOutWhenThereIsNoSpaceForIt) {
+  const testing::ScratchDirectory scratch;
+  const auto write = [&] { write_trace(scratch.path() / "a.h5", sample_trace(50)); };
+  const auto write_part = [&] {
+    write_segment(scratch.path(), {}, testing::rows_of_rank(sample_trace().measured, 0, 0));
+  };
+  for (const rlim_t limit : {0, 1000, 20'000}) {
+    EXPECT_EQ(exit_code_with_file_limit(limit, write), 2) << limit;
+    EXPECT_THAT(names_in(scratch.path()), IsEmpty()) << limit;
+  }
+  EXPECT_EQ(exit_code_with_file_limit(1000, write_part), 2);
+  EXPECT_THAT(names_in(scratch.path()), IsEmpty());
+  EXPECT_EQ(exit_code_with_file_limit(10'000'000, write), 0);
 }
 
 TEST(ValidateTrace, FindsNothingWrongWithATrace) {
