@@ -26,8 +26,10 @@ def _ms(rows):
 
 def paint_bands(axes, layout):
     """Shades datacenters and labels the rows at the left."""
-    for index, band in enumerate(layout.bands):
-        axes.axhspan(band.top, band.bottom, color=style.BAND_COLOURS[index % 2], lw=0, zorder=0)
+    names = list(dict.fromkeys(band.datacenter for band in layout.bands))
+    for band in layout.bands:
+        shade = style.BAND_COLOURS[names.index(band.datacenter) % 2]
+        axes.axhspan(band.top, band.bottom, color=shade, lw=0, zorder=0)
         axes.annotate(band.datacenter, (0, (band.top + band.bottom) / 2),
                       xycoords=("axes fraction", "data"), xytext=(-34, 0),
                       textcoords="offset points", rotation=90, ha="center", va="center",
@@ -41,7 +43,7 @@ def paint_bands(axes, layout):
                       textcoords="offset points", ha="right", va="center", fontsize=8)
         for (kind, peer), (top, height) in row.lanes.items():
             other = layout.rows[peer].label if peer in layout.rows else peer
-            arrow = {"send": f"to {other}", "recv": f"from {other}"}.get(kind, kind)
+            arrow = {"send": f"to {other}", "recv": f"from {other}"}.get(kind, "dp")
             axes.annotate(arrow, (0, top + height / 2),
                           xycoords=("axes fraction", "data"), xytext=(-4, 0),
                           textcoords="offset points", ha="right", va="center", fontsize=5.5,
@@ -125,9 +127,11 @@ def paint_path(axes, steps, layout, scale):
     for step in steps:
         start, end = step.start_ns / NS_PER_MS, step.end_ns / NS_PER_MS
         row = layout.rows[step.rank]
-        if step.kind in BLOCK_KINDS:
+        if step.kind in BLOCK_KINDS or step.kind in COLLECTIVE_KINDS:
+            top, height = ((row.top, rows_layout.ROW) if step.kind in BLOCK_KINDS
+                           else row.lanes["collective", -1])
             outline = min(1.6, 0.3 + (end - start) * scale[0] / 10)
-            axes.add_patch(Rectangle((start, row.top), end - start, rows_layout.ROW, fill=False,
+            axes.add_patch(Rectangle((start, top), end - start, height, fill=False,
                                      edgecolor=style.PATH_COLOUR, linewidth=outline, zorder=6))
         elif step.kind == "recv":
             crossing += step.crosses

@@ -139,13 +139,13 @@ def legend_handles(panels):
                              label="latency (on its way)"))
     if kinds & set(COLLECTIVE_KINDS):
         handles.append(Patch(facecolor=style.rgb(style.COLLECTIVE), edgecolor="black", lw=0.5,
-                             label="data-parallel communication"))
+                             label="data-parallel communication (dp)"))
     handles.append(Line2D([], [], color="black", linestyle="", marker="$7$", markersize=5,
                           label="microbatch"))
     if path:
         handles.append(Line2D([], [], color=style.PATH_COLOUR, lw=1.6, marker="o",
                               markerfacecolor="white", markersize=7,
-                              label="critical path, its WAN crossings numbered"))
+                              label="critical path (WAN crossings numbered)"))
     return handles
 
 

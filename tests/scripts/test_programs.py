@@ -1,0 +1,64 @@
+"""What Longhaul's own programs write is read as they mean it. Skips where they are not built."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from longhaul import panels, tools
+from longhaul.errors import Failure
+from longhaul.path import critical_path, wan_crossings
+from longhaul.trace import read_trace, select
+
+
+def program(name):
+    try:
+        return tools.binary(name)
+    except Failure:
+        return None
+
+
+@unittest.skipUnless(program("longhaul"), "longhaul is not built")
+class Simulated(unittest.TestCase):
+    def agree(self, scenario, *options):
+        """Python's walk over the trace and the tool's record come to the same."""
+        scenario = tools.scenario_file(scenario)
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "t.h5"
+            record = json.loads(tools.run([program("longhaul"), "simulate", scenario, "--schedule",
+                                           "static", "--out", file, "--json", *options]))
+            trace = read_trace(file)
+        self.assertEqual(tools.scenario_name(trace.info), scenario.stem)
+        self.assertEqual(trace.schedules, [entry["schedule"] for entry in record["schedules"]])
+        for entry in record["schedules"]:
+            rows = select(trace.predicted, entry["schedule"])
+            with self.subTest(scenario=scenario.stem, schedule=entry["schedule"]):
+                self.assertEqual(panels.makespan(rows), entry["makespan_ns"])
+                self.assertEqual(wan_crossings(critical_path(rows)),
+                                 entry["wan_crossings_on_critical_path"])
+
+    def test_two_and_four_datacenters(self):
+        self.agree("m70-2dc")
+        self.agree("m70-4dc")
+
+    def test_grouped(self):
+        self.agree("m70-2dc", "--comm", "grouped")
+
+    def test_replicas_across_datacenters(self):
+        self.agree("dp-2dc")
+
+    def test_figure_6_of_crosspipe(self):
+        scenario = tools.scenario_file("crosspipe-fig6")
+        rows = select(tools.simulate(scenario, ["1f1b"]).predicted, "1f1b")
+        steps = critical_path(rows)
+        self.assertEqual(wan_crossings(steps), 8)
+        self.assertEqual((steps[0].start_ns, steps[-1].end_ns), (0, panels.makespan(rows)))
+
+    def test_every_scenario_has_its_ranks(self):
+        for file in sorted(tools.SCENARIOS.glob("*.toml")):
+            plan = tools.simulate(file, ["1f1b"])
+            self.assertEqual(tools.ranks_of(file), plan.predicted["rank"].nunique(), file)
+
+
+if __name__ == "__main__":
+    unittest.main()
