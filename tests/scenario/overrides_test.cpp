@@ -32,6 +32,12 @@ TEST(Overrides, SetAndAddKeys) {
   EXPECT_TRUE(scenario.memory.recompute);
 }
 
+TEST(Overrides, TakeNumbersAsPeopleTypeThem) {
+  EXPECT_EQ(west_east(with({"link.latency_ratio=.25"})).latency, 10ms);
+  EXPECT_EQ(west_east(with({"link.latency_ratio=1."})).latency, 40ms);
+  EXPECT_EQ(with({"run.seed=1_000"}).run.seed, 1000U);
+}
+
 TEST(Overrides, ReachIntoListsAndTables) {
   const Scenario scenario = with({"costs.forward=[\"1ms\", \"2ms\"]", "costs.forward.1=7ms",
                                   "run.stragglers.1=1.5", "datacenter.east.gpus=4"});

@@ -122,5 +122,19 @@ TEST(Shipped, ReplicasOfDp2dcLieApart) {
   EXPECT_EQ(scenario.links[0].sharing, Sharing::datacenter);
 }
 
+TEST(Documentation, ShowsAScenarioThatLoadsAndEveryPreset) {
+  std::ifstream stream{std::filesystem::path{LONGHAUL_SOURCE_DIR} / "docs" / "scenario.md"};
+  const std::string page{std::istreambuf_iterator<char>{stream}, {}};
+  const std::size_t begin = page.find("```toml\n");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string example = page.substr(begin + 8, page.find("```", begin + 8) - begin - 8);
+  EXPECT_EQ(parse_scenario(example, "docs/scenario.md").links.front().latency, 40ms);
+  for (const ModelPreset& preset : model_presets())
+    EXPECT_NE(page.find("| `" + preset.model.name + "` |"), std::string::npos);
+  for (const LinkPreset& preset : link_presets())
+    EXPECT_NE(page.find("-" + preset.name.substr(preset.name.rfind('-') + 1) + "`"),
+              std::string::npos);
+}
+
 }  // namespace
 }  // namespace longhaul

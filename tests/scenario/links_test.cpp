@@ -1,0 +1,87 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenario/complaint.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr DatacenterId kWest{0};
+constexpr DatacenterId kEast{1};
+
+Scenario parse(const std::string& text) { return parse_scenario(text, "s.toml"); }
+
+TEST(LoadLink, RatiosAreOfTheLargestForwardAndTheLargestMessage) {
+  const Scenario scenario = parse(R"(
+[parallel]
+stages = 2
+microbatches = 4
+[costs]
+forward = ["20ms", "38ms"]
+message = ["1MiB", "64MiB"]
+[[datacenter]]
+name = "west"
+stages = [0]
+[[datacenter]]
+name = "east"
+stages = [1]
+[[link]]
+from = "west"
+to = "east"
+latency_ratio = 0.25
+transfer_ratio = 2
+sharing = "datacenter"
+[[link]]
+from = "east"
+to = "west"
+rtt = "9ms"
+bandwidth = "5Gbps"
+)");
+  const Link& there = *scenario.link(kWest, kEast);
+  EXPECT_EQ(there.latency, 9'500'000ns);
+  EXPECT_EQ(64_MiB / there.bandwidth, 76ms);
+  EXPECT_EQ(there.sharing, Sharing::datacenter);
+  const Link& back = *scenario.link(kEast, kWest);
+  EXPECT_EQ(back.latency, 4'500'000ns);
+  EXPECT_EQ(back.bandwidth, 5_Gbps);
+}
+
+TEST(LoadLink, PresetsGiveWhatIsNotGiven) {
+  const auto link = [](const std::string& line) {
+    return *parse(with_line(15, line)).link(kWest, kEast);
+  };
+  EXPECT_EQ(link("preset = \"atlas-40ms\"").bandwidth, 293_Mbps);
+  EXPECT_EQ(link("preset = \"atlas-40ms\"").latency, 40ms);
+  EXPECT_EQ(link("preset = \"cross-region\"\nlatency = \"30ms\"").latency, 30ms);
+  EXPECT_EQ(link("preset = \"cross-region\"\nlatency = \"30ms\"").bandwidth, Bandwidth{1.4e9});
+  EXPECT_TRUE(link("preset = \"cross-region\"\ntransfer_ratio = 0").bandwidth.is_unlimited());
+  EXPECT_TRUE(link("bandwidth = \"unlimited\"").bandwidth.is_unlimited());
+}
+
+TEST(LoadLink, AllFillsThePairsThatNoOtherNames) {
+  const Scenario scenario = parse(R"(
+parallel = {stages = 3, microbatches = 4}
+costs = {forward = "1ms"}
+datacenter = [{name = "a", stages = [0]}, {name = "b", stages = [1]}, {name = "c", stages = [2]}]
+link = [{between = "all", latency = "5ms"}, {between = ["b", "a"], latency = "1ms"},
+        {between = ["c", "c"], latency = "1us"}]
+)");
+  EXPECT_EQ(scenario.links.size(), 7U);
+  EXPECT_EQ(scenario.link(DatacenterId{0}, DatacenterId{1})->latency, 1ms);
+  EXPECT_EQ(scenario.link(DatacenterId{2}, DatacenterId{1})->latency, 5ms);
+  EXPECT_EQ(scenario.link(DatacenterId{2}, DatacenterId{2})->latency, 1us);
+  EXPECT_EQ(scenario.link(DatacenterId{0}, DatacenterId{0}), nullptr);
+}
+
+TEST(LoadNode, ReadsInterfaces) {
+  const Scenario scenario =
+      parse(joined(kLines) + "[[node]]\ndatacenter = \"east\"\ngpus = 4\negress = \"5Gbps\"\n");
+  ASSERT_NE(scenario.interfaces(kEast), nullptr);
+  EXPECT_EQ(scenario.interfaces(kEast)->gpus, 4);
+  EXPECT_EQ(scenario.interfaces(kEast)->egress, 5_Gbps);
+  EXPECT_TRUE(scenario.interfaces(kEast)->ingress.is_unlimited());
+  EXPECT_EQ(scenario.interfaces(kWest), nullptr);
+}
+
+}  // namespace
+}  // namespace longhaul
