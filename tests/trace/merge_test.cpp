@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "trace/sample_timeline.hpp"
+#include "trace/scratch_directory.hpp"
 #include "trace/trace_file.hpp"
 
 namespace longhaul {

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
-
-#include <stdlib.h>  // NOLINT: mkdtemp is POSIX
 
 #include "base/random.hpp"
 #include "trace/timeline.hpp"
@@ -241,24 +238,5 @@ inline Timeline rows_of_rank(const Timeline& all, int iteration, int rank) {
   });
   return part;
 }
-
-/// A directory of its own that goes away with the object.
-class ScratchDirectory {
-public:
-  ScratchDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "longhaul-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-private:
-  std::filesystem::path path_;
-};
 
 }  // namespace longhaul::testing

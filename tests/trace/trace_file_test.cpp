@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "trace/sample_timeline.hpp"
+#include "trace/scratch_directory.hpp"
 
 namespace longhaul {
 namespace {
