@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include "base/error.hpp"
+#include "trace/new_file.hpp"
 
 namespace longhaul::hdf5 {
 namespace {
@@ -16,18 +17,31 @@ Handle access_properties() {
   return properties;
 }
 
-}  // namespace
-
-Handle create_file(const std::filesystem::path& file) {
+/// Replaces the empty file that is there.
+Handle create(const std::filesystem::path& file, Writing writing) {
+  constexpr std::size_t kGrowBytes = std::size_t{1} << 16;
   const Handle access = access_properties();
+  if (writing == Writing::at_once) check(H5Pset_fapl_core(access.get(), kGrowBytes, true));
   return {H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
 }
 
-Handle create_small_file(const std::filesystem::path& file) {
-  constexpr std::size_t kGrowBytes = std::size_t{1} << 16;
-  const Handle access = access_properties();
-  check(H5Pset_fapl_core(access.get(), kGrowBytes, true));
-  return {H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose};
+}  // namespace
+
+void write_new_file(const std::filesystem::path& file, Writing writing,
+                    const std::function<void(Id file)>& fill) {
+  const Silence silence;
+  NewFile target{file};
+  try {
+    Handle handle = create(target.temporary(), writing);
+    fill(handle.get());
+    check(H5Fflush(handle.get(), H5F_SCOPE_LOCAL));
+    handle.close();
+  } catch (const Error& error) {
+    throw Error{fmt::format("cannot write {} ({}). Check that there is space.", file.string(),
+                            error.what()),
+                ExitCode::run_failed};
+  }
+  target.publish();
 }
 
 Handle open_file(const std::filesystem::path& file) {
@@ -43,7 +57,5 @@ std::uint64_t size_of_file(const std::filesystem::path& file) {
   if (error) fail("its size is unknown ({})", error.message());
   return size;
 }
-
-void flush(Id file) { check(H5Fflush(file, H5F_SCOPE_LOCAL)); }
 
 }  // namespace longhaul::hdf5

@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <ranges>
-#include <set>
-#include <tuple>
+#include <span>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -10,7 +9,6 @@
 #include "trace/hdf5_file.hpp"
 #include "trace/hdf5_timeline.hpp"
 #include "trace/hdf5_types.hpp"
-#include "trace/new_file.hpp"
 #include "trace/run_info.hpp"
 #include "trace/segment.hpp"
 
@@ -19,12 +17,6 @@ namespace {
 
 constexpr const char* kRunFile = "run.h5";
 constexpr const char* kRanks = "ranks";
-
-/// What begin_run left: the trace without measured rows, and who was to write segments.
-struct Beginning {
-  Trace trace;
-  std::int64_t ranks = 0;
-};
 
 std::int64_t read_ranks(const std::filesystem::path& file) {
   const hdf5::Silence silence;
@@ -179,21 +171,12 @@ void begin_run(const std::filesystem::path& directory, const RunInfo& info,
         "{} holds segments of another run (a result is never overwritten). Choose another "
         "directory.",
         directory.string());
-  const hdf5::Silence silence;
-  NewFile target{directory / kRunFile};
-  try {
-    hdf5::Handle handle = hdf5::create_file(target.temporary());
-    hdf5::write_run_info(handle.get(), info);
-    hdf5::write_attribute(handle.get(), kRanks, std::int64_t{ranks});
-    hdf5::write_timeline(handle.get(), "measured", {}, hdf5::Storage::plain);
-    hdf5::write_timeline(handle.get(), "predicted", predicted, hdf5::Storage::compressed);
-    hdf5::flush(handle.get());
-    handle.close();
-  } catch (const Error& failure) {
-    fail("cannot write {} ({}). Check that there is space.", (directory / kRunFile).string(),
-         failure.what());
-  }
-  target.publish();
+  hdf5::write_new_file(directory / kRunFile, hdf5::Writing::piecewise, [&](hdf5::Id root) {
+    hdf5::write_run_info(root, info);
+    hdf5::write_attribute(root, kRanks, std::int64_t{ranks});
+    hdf5::write_timeline(root, "measured", {}, hdf5::Storage::plain);
+    hdf5::write_timeline(root, "predicted", predicted, hdf5::Storage::compressed);
+  });
 }
 
 std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory) {

@@ -11,7 +11,6 @@
 #include "trace/hdf5_file.hpp"
 #include "trace/hdf5_timeline.hpp"
 #include "trace/hdf5_types.hpp"
-#include "trace/new_file.hpp"
 
 namespace longhaul {
 namespace {
@@ -100,19 +99,10 @@ void write_segment(const std::filesystem::path& directory, const SegmentKey& key
                    const Timeline& rows) {
   LONGHAUL_ASSERT(is_sound(rows, key), "rows of another rank or iteration in segment {} {} {}",
                   key.schedule, key.iteration, key.rank);
-  const hdf5::Silence silence;
-  const std::filesystem::path file = directory / segment_name(key);
-  NewFile target{file};
-  try {
-    hdf5::Handle handle = hdf5::create_small_file(target.temporary());
-    hdf5::write_attribute(handle.get(), "schema_version", std::int64_t{kTraceSchemaVersion});
-    hdf5::write_timeline(handle.get(), kGroup, rows, hdf5::Storage::plain);
-    hdf5::flush(handle.get());
-    handle.close();
-  } catch (const Error& error) {
-    fail("cannot write {} ({}). Check that there is space.", file.string(), error.what());
-  }
-  target.publish();
+  hdf5::write_new_file(directory / segment_name(key), hdf5::Writing::at_once, [&](hdf5::Id root) {
+    hdf5::write_attribute(root, "schema_version", std::int64_t{kTraceSchemaVersion});
+    hdf5::write_timeline(root, kGroup, rows, hdf5::Storage::plain);
+  });
 }
 
 }  // namespace longhaul

@@ -6,7 +6,6 @@
 #include "trace/check_rows.hpp"
 #include "trace/hdf5_file.hpp"
 #include "trace/hdf5_timeline.hpp"
-#include "trace/new_file.hpp"
 #include "trace/run_info.hpp"
 
 namespace longhaul {
@@ -39,19 +38,11 @@ Trace hdf5::load_trace(const std::filesystem::path& file, Findings& findings) {
 }
 
 void write_trace(const std::filesystem::path& file, const Trace& trace) {
-  const hdf5::Silence silence;
-  NewFile target{file};
-  try {
-    hdf5::Handle handle = hdf5::create_file(target.temporary());
-    hdf5::write_run_info(handle.get(), trace.info);
-    hdf5::write_timeline(handle.get(), "measured", trace.measured, hdf5::Storage::compressed);
-    hdf5::write_timeline(handle.get(), "predicted", trace.predicted, hdf5::Storage::compressed);
-    hdf5::flush(handle.get());
-    handle.close();
-  } catch (const Error& error) {
-    fail("cannot write {} ({}). Check that there is space.", file.string(), error.what());
-  }
-  target.publish();
+  hdf5::write_new_file(file, hdf5::Writing::piecewise, [&](hdf5::Id root) {
+    hdf5::write_run_info(root, trace.info);
+    hdf5::write_timeline(root, "measured", trace.measured, hdf5::Storage::compressed);
+    hdf5::write_timeline(root, "predicted", trace.predicted, hdf5::Storage::compressed);
+  });
 }
 
 Trace read_trace(const std::filesystem::path& file) {
