@@ -151,8 +151,10 @@ bool Engine::handle_timers(TimePoint at) {
 bool Engine::handle_completions(TimePoint at) {
   Parts& parts = *parts_;
   const std::uint32_t bell = ranks_.board().bell();
-  const bool due = bell != parts.looked_at_bell || ranks_.transport().wants_polling() ||
-                   parts.core.open_transfers > 0 || at - parts.looked > kSafetyLook;
+  const Transport& transport = ranks_.transport();
+  const bool due = bell != parts.looked_at_bell || transport.wants_look() ||
+                   transport.wants_polling() || parts.core.open_transfers > 0 ||
+                   at - parts.looked >= kSafetyLook;
   if (!due) return false;
   parts.looked_at_bell = bell;
   parts.looked = at;
@@ -199,7 +201,7 @@ void Engine::wait(std::uint32_t bell) {
 }
 
 TimePoint Engine::next_look(TimePoint at) {
-  TimePoint look = std::min(at + std::chrono::seconds{1}, ranks_.watchdog().expires(kNever));
+  TimePoint look = std::min(at + kSafetyLook, ranks_.watchdog().expires(kNever));
   if (ranks_.transport().wants_polling() || parts_->core.open_transfers > 0) {
     look = std::min(look, at + parts_->poll);
     parts_->poll = std::min(parts_->poll * 2, kLongestPoll);

@@ -49,6 +49,9 @@ public:
 
   /// Adds what has completed since the last call to `done`.
   virtual void advance(std::vector<Completion>& done) = 0;
+  /// A receive was posted since the last look: what it waits for may have come before it, and rung
+  /// then.
+  [[nodiscard]] virtual bool wants_look() const = 0;
   /// Unfinished operations of ours that only further calls of advance() can finish: the caller
   /// looks again soon, for no bell may ring.
   [[nodiscard]] virtual bool wants_polling() const = 0;

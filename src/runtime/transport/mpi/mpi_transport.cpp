@@ -46,6 +46,7 @@ Ticket MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Irecv(buffer.data(), int_count(buffer.size()), MPI_BYTE, static_cast<int>(from),
                        tag, comm_.get(), &request));
+  posted_ = true;
   return add(request, Kind::receive, from);
 }
 
@@ -100,6 +101,7 @@ void MpiTransport::count(const Pending& pending, int change) {
 }
 
 void MpiTransport::advance(std::vector<Completion>& done) {
+  posted_ = false;
   if (requests_.empty()) return;
   // Open MPI looks at the requests first and moves the messages afterwards: what one call brings in
   // is seen by the next.

@@ -27,6 +27,7 @@ public:
                                   std::span<std::int64_t> result) override;
   void prepare_group(std::span<const Rank> members) override;
   void advance(std::vector<Completion>& done) override;
+  [[nodiscard]] bool wants_look() const override { return posted_; }
   [[nodiscard]] bool wants_polling() const override;
   [[nodiscard]] std::int64_t unclaimed() override;
 
@@ -51,6 +52,7 @@ private:
   std::vector<Pending> pending_;
   std::vector<int> completed_;
   std::vector<MPI_Status> statuses_;
+  bool posted_ = false;  ///< a receive, since the last look
   int sends_ = 0, collectives_ = 0, remote_receives_ = 0;
   std::map<std::vector<int>, mpi::Communicator> groups_;
 };
