@@ -42,8 +42,7 @@ void ComputeSide::start(OpId block, TimePoint at) {
   busy_ = true;
   core_.ops.started(block, at, cause);
   if (core_.struck == block) strike(*core_.options.fault);
-  device_.start(block, core_.begin_at(cause.until, at),
-                scaled(core_.plan.op(block).duration, factor));
+  device_.start(block, core_.begin_at(cause, at), scaled(core_.plan.op(block).duration, factor));
 }
 
 }  // namespace longhaul

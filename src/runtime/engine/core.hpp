@@ -52,9 +52,10 @@ struct Core {
 
   [[nodiscard]] bool emulates() const { return options.emulation == Emulation::on; }
   [[nodiscard]] bool grouped() const { return plan.arrangement == Arrangement::grouped; }
-  /// When something begins that could have begun at `until` and that we get to at `at`.
-  [[nodiscard]] TimePoint begin_at(TimePoint until, TimePoint at) const {
-    return std::clamp(until, at - options.credit, at);
+  /// When something begins that waited for `cause` and that we get to at `at`.
+  [[nodiscard]] TimePoint begin_at(const Cause& cause, TimePoint at) const {
+    if (cause.kind == BoundKind::start) return at;
+    return std::clamp(cause.until, at - options.credit, at);
   }
   void expect(Ticket ticket, Role role, OpId op) { expected[ticket] = {role, op}; }
 

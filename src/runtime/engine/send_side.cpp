@@ -111,7 +111,7 @@ void SendSide::start(LaneState& lane, TimePoint at) {
   core_.transport.ring(op.peer);
 
   flight.holding = core_.emulates() && op.duration > Duration::zero();
-  flight.hold_due = core_.begin_at(lane.cause.until, at) + op.duration;
+  flight.hold_due = core_.begin_at(lane.cause, at) + op.duration;
   if (flight.holding) core_.timers.add(flight.hold_due, send);
 }
 

@@ -39,6 +39,7 @@ SharedMemory::SharedMemory(const mpi::Communicator& host, std::size_t bytes) : b
   if (file >= 0) close(file);
   const bool everyone = host.minimum(at == MAP_FAILED ? 0 : 1) == 1;
   if (owner) shm_unlink(name.c_str());
+  host.barrier();
   if (everyone) {
     data_ = static_cast<std::byte*>(at);
     return;

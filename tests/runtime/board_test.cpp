@@ -1,0 +1,79 @@
+#include "runtime/host/board.hpp"
+
+#include <filesystem>
+
+#include "ranks_fixture.hpp"
+#include "runtime/clock_sync.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_F(RanksTest, LeavesNoNameInSharedMemory) {
+  const SharedMemory memory{ranks().board().host(), 4096};
+  const std::string ours =
+      "longhaul-" + std::to_string(ranks().board().slot(Rank{0}).pid.load()) + "-";
+  for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm"})
+    EXPECT_FALSE(entry.path().filename().string().starts_with(ours)) << entry.path();
+  ranks().world().barrier();
+}
+
+TEST_F(RanksTest, SharesMemoryThatStartsAsZero) {
+  const SharedMemory memory{ranks().board().host(), 4096};
+  auto* words = reinterpret_cast<std::atomic<int>*>(memory.data());
+  EXPECT_EQ(words[self()].load(), 0);
+  ranks().world().barrier();
+  words[self()].store(self() + 1);
+  ranks().world().barrier();
+  for (int rank = 0; rank < ranks().count(); ++rank) EXPECT_EQ(words[rank].load(), rank + 1);
+  ranks().world().barrier();
+}
+
+TEST_F(RanksTest, ASleeperWakesWhenItsBellRings) {
+  NEEDS_RANKS(2);
+  const Board& board = ranks().board();
+  const std::uint32_t seen = board.bell();
+  ranks().world().barrier();
+  if (self() == 1) board.ring(Rank{0});
+  bool woken = true;
+  if (self() == 0) {
+    board.sleep(seen, now() + 30s);
+    woken = board.bell() != seen;
+  }
+  EXPECT_TRUE(woken);
+  ranks().world().barrier();
+}
+
+TEST_F(RanksTest, ABellThatRangBeforeIsNotSleptThrough) {
+  const Board& board = ranks().board();
+  const std::uint32_t seen = board.bell();
+  board.ring(ranks().self());
+  const TimePoint before = now();
+  board.sleep(seen, before + 30s);
+  EXPECT_LT(now() - before, 10s);
+}
+
+TEST_F(RanksTest, SleepsUntilItsTimeIsThere) {
+  const TimePoint until = now() + 5ms;
+  ranks().board().sleep(ranks().board().bell(), until);
+  EXPECT_GE(now(), until);
+}
+
+TEST_F(RanksTest, OneRankOfAHostReports) {
+  const Board board{ranks().world()};
+  const std::int64_t claims = ranks().world().sum(board.claim_report() ? 1 : 0);
+  EXPECT_EQ(claims, 1) << "ranks of one host here";
+}
+
+TEST_F(RanksTest, ClocksOfOneHostAreOne) {
+  const ClockOffset taken = measure_clock_offset(ranks().world(), ranks().board());
+  EXPECT_EQ(taken.offset, Duration::zero());
+  const ClockOffset measured =
+      measure_clock_offset(ranks().world(), ranks().board(), Measure::always);
+  EXPECT_LE(std::abs(measured.offset.count()), measured.error.count())
+      << "the measured offset holds the true one, 0, within its error";
+}
+
+}  // namespace
+}  // namespace longhaul::testing
