@@ -2,9 +2,9 @@
 
 namespace longhaul {
 
-Ranks::Ranks(const WatchdogOptions& options)
+Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host)
     : world_{mpi::Communicator::duplicate(MPI_COMM_WORLD)},
-      board_{world_},
+      board_{world_, ranks_per_host},
       transport_{world_, board_},
       watchdog_{board_, options} {
   make_timers_precise();

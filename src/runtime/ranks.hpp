@@ -10,8 +10,8 @@ namespace longhaul {
 /// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
 class Ranks {
 public:
-  /// Collective over MPI_COMM_WORLD.
-  explicit Ranks(const WatchdogOptions& options);
+  /// Collective over MPI_COMM_WORLD. `ranks_per_host` as for Board.
+  explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0);
 
   [[nodiscard]] Rank self() const { return board_.self(); }
   [[nodiscard]] bool is_first() const { return self() == Rank{0}; }

@@ -161,7 +161,8 @@ std::string Watchdog::line_of(Rank rank, TimePoint at) const {
   if (event != OpEvent::none)
     line += fmt::format("; last {}: {}", name_of(event), text_of(slot.last_op));
   if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
-    line += fmt::format("; waits for: {}", text_of(slot.waits_for));
+    line += fmt::format("; waits for: {}{}", text_of(slot.waits_for),
+                        slot.unposted != 0 ? ", which it has not posted" : "");
   return line + "\n";
 }
 

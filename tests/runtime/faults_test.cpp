@@ -203,6 +203,7 @@ TEST_F(FaultsTest, ARankThatNeverPostsItsReceiveEndsTheRunInTime) {
     EXPECT_THAT(text, AllOf(HasSubstr("rank 0"), HasSubstr("rank 1"), HasSubstr("rank 2"),
                             HasSubstr("rank 3")));
     EXPECT_THAT(text, HasSubstr("waits for: rank 2 (east, stage 2): receive of"));
+    EXPECT_THAT(text, HasSubstr("from rank 1, which it has not posted"));
     EXPECT_EQ(text.find("the run ends"), text.rfind("the run ends")) << "one report";
   }
 }

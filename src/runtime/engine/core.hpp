@@ -51,7 +51,11 @@ struct Core {
         links{the_plan, the_board} {}
 
   [[nodiscard]] bool emulates() const { return options.emulation == Emulation::on; }
-  [[nodiscard]] bool grouped() const { return plan.arrangement == Arrangement::grouped; }
+  /// Does a transfer have to wait for its receiver's word? A receive that depends on nothing is
+  /// posted from the start and needs none: so are all of them in decoupled plans.
+  [[nodiscard]] bool needs_go_ahead(OpId send) const {
+    return plan.op(OpId{plan.op(send).match}).after_count > 0;
+  }
   /// When something begins that waited for `cause` and that we get to at `at`.
   [[nodiscard]] TimePoint begin_at(const Cause& cause, TimePoint at) const {
     if (cause.kind == BoundKind::start) return at;

@@ -13,6 +13,7 @@ OpStates::OpStates(const Plan& plan, const Board& board)
       open_(range_.count),
       cause_(range_.count),
       dependent_begin_(range_.count + 1, 0),
+      posted_(range_.count),
       done_(range_.count),
       times_(plan.ops.size()) {
   const auto each_edge = [&](auto&& visit) {
@@ -33,12 +34,15 @@ void OpStates::begin_iteration(TimePoint at) {
     open_[i] = plan_.op(id).after_count;
     cause_[i] = {at, kNone<OpId>, BoundKind::start};
     times_[index(id)].ready = at;
-    done_[i] = false;
+    posted_[i] = done_[i] = false;
   }
   remaining_ = range_.count;
 }
 
-void OpStates::posted(OpId id) { publish(id, OpEvent::posted); }
+void OpStates::posted(OpId id) {
+  posted_[local(id)] = true;
+  publish(id, OpEvent::posted);
+}
 
 void OpStates::started(OpId id, TimePoint seen, const Cause& cause) {
   times_[index(id)].start = seen;
@@ -79,7 +83,11 @@ void OpStates::publish_wait(OpId next_block) const {
     for (const OpId before : plan_.after_of(next_block))
       if (!done_[local(before)]) waits_for = before;
   }
-  board_.mine().waits_for.store(static_cast<std::uint32_t>(waits_for), std::memory_order_relaxed);
+  const bool unposted = waits_for != kNone<OpId> && plan_.op(waits_for).kind == OpKind::recv &&
+                        !posted_[local(waits_for)];
+  RankSlot& slot = board_.mine();
+  slot.waits_for.store(static_cast<std::uint32_t>(waits_for), std::memory_order_relaxed);
+  slot.unposted.store(unposted ? 1 : 0, std::memory_order_relaxed);
 }
 
 }  // namespace longhaul

@@ -58,7 +58,7 @@ private:
   std::vector<Cause> cause_;                    ///< the latest of those that are
   std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end
   std::vector<OpId> dependents_;
-  std::vector<bool> done_;
+  std::vector<bool> posted_, done_;
   std::uint32_t remaining_ = 0;
   OpTimes times_;
 };

@@ -36,8 +36,8 @@ bool RecvSide::advance() {
 
 void RecvSide::post(LaneState& lane, OpId recv) {
   ++lane.open;
-  core_.ops.posted(recv);
   if (core_.struck == recv && core_.options.fault->kind == FaultKind::no_receive) return;
+  core_.ops.posted(recv);
   const Op& op = core_.plan.op(recv);
   const OpId send{op.match};
   Flight& flight = flight_of(kNone<OpId>);
@@ -50,7 +50,7 @@ void RecvSide::post(LaneState& lane, OpId recv) {
                Role::header_received, recv);
   core_.expect(core_.transport.receive(op.peer, core_.tags.payload(op.peer, send), flight.payload),
                Role::payload_received, recv);
-  if (!core_.grouped()) return;
+  if (!core_.needs_go_ahead(send)) return;
   static constexpr std::int64_t kWord = 0;
   core_.expect(core_.transport.send(op.peer, core_.tags.go_ahead(op.peer, send),
                                     std::as_bytes(std::span{&kWord, 1})),

@@ -6,8 +6,9 @@
 
 namespace longhaul {
 
-/// This rank's receives. Decoupled: posted early, a window of them in each lane, in the order of
-/// the sends. Grouped: posted when the rank has reached them, and the sender told so. The nominal
+/// This rank's receives. Those that depend on nothing (decoupled plans) are posted early, a window
+/// of them in each lane, in the order of the sends; the others (grouped plans) when what they wait
+/// for is done, and then the sender is told so. The nominal
 /// transfer counts from when this rank sees the message's header, the latency from its end: by this
 /// rank's clock alone, never by a stamp of the sender's.
 class RecvSide {

@@ -21,13 +21,13 @@ void SendSide::begin_iteration() {
     state.end = state.next + lane.count;
     state.wait = Wait::inputs;
     state.last = kNone<OpId>;
-    if (core_.grouped()) expect_go_ahead(state);
+    expect_go_ahead(state);
   }
 }
 
 void SendSide::expect_go_ahead(LaneState& lane) {
   lane.has_go_ahead = false;
-  if (lane.next == lane.end) return;
+  if (lane.next == lane.end || !core_.needs_go_ahead(OpId{lane.next})) return;
   const OpId send{lane.next};
   const Op& op = core_.plan.op(send);
   core_.expect(core_.transport.receive(op.peer, core_.tags.go_ahead(core_.board.self(), send),
@@ -59,7 +59,7 @@ bool SendSide::advance_lane(LaneState& lane, TimePoint at) {
       lane.cause = core_.ops.ready_cause(send);
       if (lane.last != kNone<OpId> && lane.last_start > lane.cause.until)
         lane.cause.raise(lane.last_start, lane.last, BoundKind::lane);
-      lane.wait = core_.grouped() ? Wait::go_ahead : Wait::link;
+      lane.wait = core_.needs_go_ahead(send) ? Wait::go_ahead : Wait::link;
       if (lane.wait == Wait::link && core_.emulates()) core_.links.request(send, lane.cause.until);
       return true;
     case Wait::go_ahead:
@@ -86,7 +86,7 @@ bool SendSide::wait_for_link(LaneState& lane, TimePoint at) {
   lane.last_start = at;
   ++lane.next;
   lane.wait = Wait::inputs;
-  if (core_.grouped()) expect_go_ahead(lane);
+  expect_go_ahead(lane);
   return true;
 }
 

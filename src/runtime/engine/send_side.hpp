@@ -6,9 +6,9 @@
 
 namespace longhaul {
 
-/// This rank's sends. A send waits, in its lane's turn, for its inputs, then (grouped) for the
-/// receiver's go-ahead, then for its link; it holds the link for what the real transfer leaves of
-/// its nominal time.
+/// This rank's sends. A send waits, in its lane's turn, for its inputs, then (grouped plans) for
+/// the receiver's go-ahead, then for its link; it holds the link for what the real transfer leaves
+/// of its nominal time.
 class SendSide {
 public:
   explicit SendSide(Core& core);

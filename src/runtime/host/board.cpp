@@ -35,8 +35,9 @@ void futex_wait(std::atomic<std::uint32_t>& value, std::uint32_t seen, TimePoint
 
 }  // namespace
 
-Board::Board(const mpi::Communicator& world)
-    : host_{world.split_by_host()},
+Board::Board(const mpi::Communicator& world, int ranks_per_host)
+    : host_{ranks_per_host > 0 ? world.split(world.rank() / ranks_per_host, world.rank())
+                               : world.split_by_host()},
       self_{world.rank()},
       local_of_(static_cast<std::size_t>(world.size()), -1),
       memory_{host_, kSlotsAt + sizeof(RankSlot) * static_cast<std::size_t>(host_.size())} {

@@ -32,6 +32,7 @@ struct alignas(64) RankSlot {
   std::atomic<std::uint32_t> last_op;
   std::atomic<OpEvent> last_event;
   std::atomic<std::uint32_t> waits_for;  ///< the op without which its next block cannot start
+  std::atomic<std::uint32_t> unposted;   ///< that op is a receive which the rank has not posted
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
@@ -39,8 +40,9 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 /// looks for work, and sleeps until the bell is not what it read: no ring is lost.
 class Board {
 public:
-  /// Collective over `world`.
-  explicit Board(const mpi::Communicator& world);
+  /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,
+  /// one host behind the other: to try out several hosts on one machine.
+  explicit Board(const mpi::Communicator& world, int ranks_per_host = 0);
 
   [[nodiscard]] const mpi::Communicator& host() const { return host_; }
   [[nodiscard]] Rank self() const { return self_; }
