@@ -60,15 +60,15 @@ private:
     for (const auto& mine : collectives_)
       collectives += mine.size() * static_cast<std::size_t>(schedule_.replicas);
     plan_.ops.reserve(blocks + 2 * messages + collectives);
-    // A block waits for at most its input (and its group), a send for its producer.
-    plan_.after.reserve(2 * (messages + collectives) + (grouped() ? 3 * messages : 0));
+    // A block waits for its input, a send for its producer, a grouped receive for the block before.
+    plan_.after.reserve((grouped() ? 3 : 2) * messages + 2 * collectives);
   }
 
   [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
 
   Messages arranged_messages(int replica) const {
     Messages messages = find_messages(schedule_, replica);
-    if (grouped()) arrange_groups(messages, schedule_, replica);
+    if (grouped()) arrange_groups(messages);
     return messages;
   }
 
@@ -143,17 +143,10 @@ private:
     Waits waits;
     for (std::size_t c = 0; c < messages_.channels.size(); ++c) {
       const auto& channel = messages_.channels[c];
-      if (channel.to != device && channel.from != device) continue;
+      if (channel.to != device) continue;
       for (std::size_t i = channel.first; i < channel.first + channel.count; ++i) {
         const Message& m = messages_.all[i];
-        if (channel.to == device) {
-          waits.emplace_back(m.needed_before, side(recv_lane_, c, i));
-          // A group is left when all of it is done.
-          if (grouped() && m.posted_before != m.needed_before)
-            waits.emplace_back(m.posted_before, side(recv_lane_, c, i));
-        }
-        if (channel.from == device && grouped())
-          waits.emplace_back(m.sent_after + 1, side(send_lane_, c, i));
+        waits.emplace_back(m.needed_before, side(recv_lane_, c, i));
       }
     }
     add_gathers(device, waits);

@@ -34,9 +34,10 @@ struct Messages {
 /// Collects the messages of `replica`. The schedule must be valid.
 [[nodiscard]] Messages find_messages(const Schedule& schedule, int replica);
 
-/// Chooses where each receive is posted under grouped communication: with the group in front of
-/// the block that needs it; where all ranks would then wait in a circle (blocking sends), in the
-/// group in which the receiver is stuck. Sets Message::posted_before.
-void arrange_groups(Messages& messages, const Schedule& schedule, int replica);
+/// Chooses where each receive is posted when communication is grouped: together with the send of
+/// the block in front of the one that needs it. Blocks in between that neither send nor receive (W)
+/// are passed over, so that a D's send is paired with the receive of the next F. A channel's
+/// receives are posted in the order of its sends. Sets Message::posted_before.
+void arrange_groups(Messages& messages);
 
 }  // namespace longhaul
