@@ -26,7 +26,7 @@ const char* name_of(Test test) { return test == Test::latency ? "latency" : "ban
 struct Options {
   std::string targets = "0.5ms,1ms,2ms,5ms,10ms,20ms,50ms,100ms";
   int samples = 20;
-  std::string payload = "64KiB";
+  std::string payload = "4KiB";
   std::string size = "64MiB";
   std::string deadline = "10s";
   std::filesystem::path out;

@@ -13,6 +13,8 @@ public:
 
   /// Notes what has ended and starts what can start; true if anything moved.
   bool advance(TimePoint at);
+  /// The block that runs; none when the device is free.
+  [[nodiscard]] OpId running() const { return busy_ ? OpId{next_ - 1} : kNone<OpId>; }
   /// The next block to start; none when all have.
   [[nodiscard]] OpId next() const { return next_ == end_ ? kNone<OpId> : OpId{next_}; }
 

@@ -21,13 +21,15 @@ std::vector<Rank> all_ranks(int count) {
   return ranks;
 }
 
-/// A last stretch before a timer that is looked through instead of slept: only where every rank of
-/// the host has a core to itself.
-Duration final_spin(const Board& board) {
-  using namespace std::chrono_literals;
-  return std::thread::hardware_concurrency() >= static_cast<unsigned>(board.local_ranks()) ? 40us
-                                                                                           : 0us;
+bool has_core_for_each(const Board& board) {
+  return std::thread::hardware_concurrency() >= static_cast<unsigned>(board.local_ranks());
 }
+
+/// Only where every rank of the host has a core to itself: a last stretch before a timer that is
+/// looked through instead of slept, and how long a rank stays awake for a message that was
+/// announced to it.
+constexpr Duration kFinalSpin = std::chrono::microseconds{60};
+constexpr Duration kAlertSpin = std::chrono::microseconds{200};
 
 constexpr Duration kShortestPoll = std::chrono::microseconds{50};
 constexpr Duration kLongestPoll = std::chrono::milliseconds{1};
@@ -46,7 +48,7 @@ struct Engine::Parts {
         collectives{core},
         meetings{Gathering{core, all_ranks(ranks.count()), core.tags.gathering(0), kNone<OpId>},
                  Gathering{core, all_ranks(ranks.count()), core.tags.gathering(1), kNone<OpId>}},
-        spin{final_spin(ranks.board())} {}
+        spins{has_core_for_each(ranks.board())} {}
 
   Device& device;
   Core core;
@@ -56,7 +58,10 @@ struct Engine::Parts {
   CollectiveSide collectives;
   std::array<Gathering, 2> meetings;  ///< before and behind the iteration
   std::size_t meeting = 0;            ///< the one that goes on
-  Duration spin;
+  bool spins;
+  std::uint32_t alerts = 0;  ///< that this rank has heeded
+  TimePoint awake_until{};   ///< for an announced message
+  TimePoint announced{};     ///< the timer whose messages were announced
   std::vector<Completion> completions;
   std::uint32_t looked_at_bell = 0;
   TimePoint looked{};  ///< when the transport was looked at last
@@ -154,7 +159,7 @@ bool Engine::handle_completions(TimePoint at) {
   const Transport& transport = ranks_.transport();
   const bool due = bell != parts.looked_at_bell || transport.wants_look() ||
                    transport.wants_polling() || parts.core.open_transfers > 0 ||
-                   at - parts.looked >= kSafetyLook;
+                   at < parts.awake_until || at - parts.looked >= kSafetyLook;
   if (!due) return false;
   parts.looked_at_bell = bell;
   parts.looked = at;
@@ -195,9 +200,33 @@ void Engine::wait(std::uint32_t bell) {
   const TimePoint at = now();
   const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
   ranks_.watchdog().check(at, timer);
-  if (timer <= at + parts_->spin) return;
+  if (parts_->spins && keeps_awake(at, timer)) return;
   parts_->core.ops.publish_wait(parts_->compute.next());
-  ranks_.board().sleep(bell, std::min(timer - parts_->spin, next_look(at)));
+  const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
+  ranks_.board().sleep(bell, std::min(wake, next_look(at)));
+}
+
+/// Is something so near that this rank looks out for it instead of sleeping?
+bool Engine::keeps_awake(TimePoint at, TimePoint timer) {
+  const std::uint32_t alerts = ranks_.board().mine().alerts.load();
+  if (alerts != parts_->alerts) {
+    parts_->alerts = alerts;
+    parts_->awake_until = at + kAlertSpin;
+  }
+  if (timer > at + kFinalSpin) return at < parts_->awake_until;
+  announce(timer);
+  return true;
+}
+
+/// Tells who gets the messages that leave when `timer` fires.
+void Engine::announce(TimePoint timer) {
+  if (parts_->announced == timer) return;
+  parts_->announced = timer;
+  const Core& core = parts_->core;
+  const OpId op = core.timers.next() == timer ? core.timers.next_op() : parts_->compute.running();
+  if (op == kNone<OpId>) return;
+  for (const OpId next : core.ops.dependents(op))
+    if (plan_.op(next).kind == OpKind::send) ranks_.board().alert(plan_.op(next).peer);
 }
 
 TimePoint Engine::next_look(TimePoint at) {

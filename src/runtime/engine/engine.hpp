@@ -42,6 +42,8 @@ private:
   bool handle_timers(TimePoint at);
   void dispatch(const Completion& completion, TimePoint at);
   void wait(std::uint32_t bell);
+  bool keeps_awake(TimePoint at, TimePoint timer);
+  void announce(TimePoint timer);
   [[nodiscard]] TimePoint next_look(TimePoint at);
 
   const Plan& plan_;

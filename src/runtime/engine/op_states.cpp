@@ -57,8 +57,7 @@ void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
   done_[at] = true;
   --remaining_;
   times_[index(id)].end = seen;
-  for (std::uint32_t i = dependent_begin_[at]; i < dependent_begin_[at + 1]; ++i) {
-    const OpId dependent = dependents_[i];
+  for (const OpId dependent : dependents(id)) {
     --open_[local(dependent)];
     cause_[local(dependent)].raise(due, id, BoundKind::dependency);
     times_[index(dependent)].ready = seen;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -34,6 +35,13 @@ public:
   /// The dependency that ended last; the start of the iteration where there is none.
   [[nodiscard]] const Cause& ready_cause(OpId id) const { return cause_[local(id)]; }
   [[nodiscard]] bool all_done() const { return remaining_ == 0; }
+
+  /// Ops of this rank that wait for `id`.
+  [[nodiscard]] std::span<const OpId> dependents(OpId id) const {
+    const std::size_t at = local(id);
+    return {dependents_.data() + dependent_begin_[at],
+            dependents_.data() + dependent_begin_[at + 1]};
+  }
 
   void posted(OpId id);
   void started(OpId id, TimePoint seen, const Cause& cause);

@@ -66,6 +66,12 @@ void Board::ring(Rank rank) const {
   if (other.asleep.load() != 0) futex_wake(other.bell);
 }
 
+void Board::alert(Rank rank) const {
+  if (!is_local(rank)) return;
+  slot(rank).alerts.fetch_add(1);
+  ring(rank);
+}
+
 void Board::ring_if_sending(Rank rank) const {
   if (is_local(rank) && slot(rank).unfinished_sends.load() != 0) ring(rank);
 }

@@ -22,6 +22,7 @@ enum class OpEvent : std::uint32_t { none, posted, started, ended };
 struct alignas(64) RankSlot {
   std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> asleep;
+  std::atomic<std::uint32_t> alerts;            ///< how often a message was announced
   std::atomic<std::uint32_t> unfinished_sends;  ///< the rank wants to know of completed receives
   std::atomic<std::int32_t> pid;
   std::atomic<std::int32_t> rank;
@@ -62,6 +63,8 @@ public:
 
   /// Wakes a rank of this host; nothing for others.
   void ring(Rank rank) const;
+  /// Announces a message that is about to leave, so that the rank is awake when it comes.
+  void alert(Rank rank) const;
   /// Wakes it only if it waits for sends of its own to be taken.
   void ring_if_sending(Rank rank) const;
   [[nodiscard]] std::uint32_t bell() const;
