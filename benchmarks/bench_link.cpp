@@ -9,19 +9,14 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
 #include "support/environment.hpp"
+#include "support/link_measurement.hpp"
 #include "support/main.hpp"
-#include "support/plan_builder.hpp"
 #include "support/record_files.hpp"
 #include "trace/report.hpp"
 
 namespace longhaul::bench {
 namespace {
-
-enum class Test { latency, bandwidth };
-const char* name_of(Test test) { return test == Test::latency ? "latency" : "bandwidth"; }
 
 struct Options {
   std::string targets = "0.5ms,1ms,2ms,5ms,10ms,20ms,50ms,100ms";
@@ -33,82 +28,6 @@ struct Options {
   bool check = false;
   bool json = false;
 };
-
-struct Measurement {
-  Test test{};
-  Duration target{};
-  std::vector<std::int64_t> samples_ns;  ///< of all pairs of ranks
-  SampleSummary error_percent;
-};
-
-/// Rounds of ping-pong between `a` and `b`; the first is a warm-up.
-void add_ping_pong(PlanBuilder& builder, int a, int b, Duration latency, int rounds, Bytes size) {
-  std::optional<PlanBuilder::Handle> last;
-  for (int i = 0; i <= rounds; ++i) {
-    const auto ping = builder.message(a, b, Duration::zero(), latency, size);
-    const auto pong = builder.message(b, a, Duration::zero(), latency, size);
-    if (last) builder.after(ping.send, *last);
-    builder.after(pong.send, ping.recv);
-    last = pong.recv;
-  }
-}
-
-/// One pair of ranks k and k + ranks/2 each, all at the same time.
-Plan make_plan(Test test, Duration target, int ranks, int samples, Bytes size) {
-  PlanBuilder builder{fmt::format("{} {}", name_of(test), to_text(target)), ranks};
-  for (int a = 0; a < ranks / 2; ++a) {
-    const int b = a + ranks / 2;
-    if (test == Test::latency) {
-      add_ping_pong(builder, a, b, target, samples, size);
-    } else {
-      for (int i = 0; i <= samples + 1; ++i) builder.message(a, b, target, Duration::zero(), size);
-    }
-  }
-  return builder.build();
-}
-
-/// What this rank can tell: half the time from one pong to the next, or the time from one message
-/// to the next. Without the first, which starts the chain.
-std::vector<std::int64_t> samples_of(Test test, const Plan& plan, Rank self, const OpTimes& times) {
-  const bool asks = index(self) < plan.ranks.size() / 2;
-  std::vector<std::int64_t> samples;
-  for (const Lane& lane : plan.lanes) {
-    if (lane.rank != self || lane.kind != LaneKind::recv) continue;
-    if ((test == Test::latency) != asks) continue;
-    for (std::uint32_t i = test == Test::latency ? 1 : 2; i < lane.count; ++i) {
-      const std::size_t at = index(lane.first) + i;
-      const Duration gap = times[at].end - times[at - 1].end;
-      samples.push_back(test == Test::latency ? gap.count() / 2 : gap.count());
-    }
-  }
-  return samples;
-}
-
-Measurement measure(Test test, Duration target, Ranks& ranks, const Options& options,
-                    Checks& checks) {
-  const Plan plan =
-      make_plan(test, target, ranks.count(), options.samples, parse_bytes(options.size));
-  EngineOptions engine_options;
-  engine_options.payload = parse_bytes(options.payload);
-  TimedDevice device;
-  ranks.watchdog().watch(&plan, (2 * options.samples + 4) * target);
-  Engine engine{plan, ranks, device, engine_options};
-  const IterationResult result = engine.run(0);
-  ranks.watchdog().watch(nullptr, {});
-  checks += result.checks;
-
-  const auto mine = samples_of(test, plan, ranks.self(), result.times);
-  std::vector<int> counts;
-  const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
-  Measurement measurement{test, target, std::vector<std::int64_t>(bytes.size() / 8), {}};
-  std::memcpy(measurement.samples_ns.data(), bytes.data(), bytes.size());
-  std::vector<double> errors;
-  for (const std::int64_t sample : measurement.samples_ns)
-    errors.push_back(100.0 *
-                     (static_cast<double>(sample) / static_cast<double>(target.count()) - 1.0));
-  if (!errors.empty()) measurement.error_percent = summarize(errors);
-  return measurement;
-}
 
 std::vector<Duration> parse_targets(const std::string& list) {
   std::vector<Duration> targets;
@@ -123,7 +42,7 @@ std::vector<Duration> parse_targets(const std::string& list) {
   return targets;
 }
 
-std::string table_of(const std::vector<Measurement>& measurements) {
+std::string table_of(const std::vector<LinkMeasurement>& measurements) {
   Table table{{{"test", Align::left},
                {"target"},
                {"n"},
@@ -131,7 +50,7 @@ std::string table_of(const std::vector<Measurement>& measurements) {
                {"p95"},
                {"median error %"},
                {"p95 error %"}}};
-  for (const Measurement& m : measurements) {
+  for (const LinkMeasurement& m : measurements) {
     const SampleSummary times = summarize({m.samples_ns.begin(), m.samples_ns.end()});
     const auto text = [](double ns) { return to_text(Duration{static_cast<std::int64_t>(ns)}); };
     table.add_row({name_of(m.test), to_text(m.target), std::to_string(times.n), text(times.median),
@@ -141,7 +60,7 @@ std::string table_of(const std::vector<Measurement>& measurements) {
   return table.text();
 }
 
-nlohmann::ordered_json record_of(const std::vector<Measurement>& measurements,
+nlohmann::ordered_json record_of(const std::vector<LinkMeasurement>& measurements,
                                  const Options& options, const std::string& command,
                                  const nlohmann::json& environment, const Checks& checks) {
   nlohmann::ordered_json record;
@@ -153,7 +72,7 @@ nlohmann::ordered_json record_of(const std::vector<Measurement>& measurements,
   record["payload_bytes"] = parse_bytes(options.payload).count();
   record["check"] = checks.wrong() == 0 ? "ok" : "wrong";
   record["environment"] = environment;
-  for (const Measurement& m : measurements) {
+  for (const LinkMeasurement& m : measurements) {
     record["measurements"].push_back({{"test", name_of(m.test)},
                                       {"target_ns", m.target.count()},
                                       {"n", m.samples_ns.size()},
@@ -164,22 +83,21 @@ nlohmann::ordered_json record_of(const std::vector<Measurement>& measurements,
   return record;
 }
 
-std::string csv_of(const std::vector<Measurement>& measurements) {
+std::string csv_of(const std::vector<LinkMeasurement>& measurements) {
   std::string text = "test,target_ns,sample_ns,error_percent\n";
-  for (const Measurement& m : measurements)
+  for (const LinkMeasurement& m : measurements)
     for (const std::int64_t sample : m.samples_ns)
-      text += fmt::format(
-          "{},{},{},{:.4f}\n", name_of(m.test), m.target.count(), sample,
-          100.0 * (static_cast<double>(sample) / static_cast<double>(m.target.count()) - 1.0));
+      text += fmt::format("{},{},{},{:.4f}\n", name_of(m.test), m.target.count(), sample,
+                          error_percent(sample, m.target));
   return text;
 }
 
 /// A link cannot be faster than its target: samples on average, and no message lost.
-ExitCode verdict(const std::vector<Measurement>& measurements, const Checks& checks,
+ExitCode verdict(const std::vector<LinkMeasurement>& measurements, const Checks& checks,
                  const Options& options) {
   if (checks.wrong() > 0) return ExitCode::answer_is_no;
   if (!options.check) return ExitCode::fine;
-  for (const Measurement& m : measurements) {
+  for (const LinkMeasurement& m : measurements) {
     const double total = std::accumulate(m.samples_ns.begin(), m.samples_ns.end(), 0.0);
     const double mean = total / static_cast<double>(m.samples_ns.size());
     if (mean < 0.98 * static_cast<double>(m.target.count())) return ExitCode::answer_is_no;
@@ -197,12 +115,14 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
     return std::string{};
   });
   Environment environment{ranks};
-  std::vector<Measurement> measurements;
+  std::vector<LinkMeasurement> measurements;
   Checks checks;
+  const LinkSettings settings{options.samples, parse_bytes(options.size),
+                              parse_bytes(options.payload)};
   Progress progress{"bench_link", static_cast<std::int64_t>(2 * targets.size())};
-  for (const Test test : {Test::latency, Test::bandwidth}) {
+  for (const LinkTest test : {LinkTest::latency, LinkTest::bandwidth}) {
     for (const Duration target : targets) {
-      measurements.push_back(measure(test, target, ranks, options, checks));
+      measurements.push_back(measure_link(test, target, ranks, settings, checks));
       if (ranks.is_first()) progress.update(std::ssize(measurements), to_text(target));
     }
   }

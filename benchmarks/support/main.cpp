@@ -8,12 +8,6 @@
 namespace longhaul::bench {
 namespace {
 
-int world_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
 void say(const std::string& text) {
   fmt::print(stderr, "longhaul: {}\n", text);
   std::fflush(stderr);
@@ -26,13 +20,13 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
   try {
     return static_cast<int>(body());
   } catch (const AgreedError& error) {
-    if (world_rank() == 0) say(error.what());
+    if (mpi::world_rank() == 0) say(error.what());
     return static_cast<int>(error.code());
   } catch (const Error& error) {
-    say(fmt::format("rank {}: {}", world_rank(), error.what()));
+    say(fmt::format("rank {}: {}", mpi::world_rank(), error.what()));
     mpi::abort_run(static_cast<int>(error.code()));
   } catch (const std::exception& error) {
-    say(fmt::format("rank {}: {}", world_rank(), error.what()));
+    say(fmt::format("rank {}: {}", mpi::world_rank(), error.what()));
     mpi::abort_run(static_cast<int>(ExitCode::run_failed));
   }
 }
@@ -65,7 +59,7 @@ std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {
-    if (world_rank() == 0) app.exit(request);
+    if (mpi::world_rank() == 0) app.exit(request);
     return ExitCode::fine;
   } catch (const CLI::ParseError& problem) {
     throw AgreedError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};

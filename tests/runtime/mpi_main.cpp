@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include "ranks_fixture.hpp"
 #include "runtime/transport/mpi/session.hpp"
@@ -28,8 +27,7 @@ private:
 int main(int argc, char** argv) {
   const longhaul::mpi::Session session{argc, argv};
   testing::InitGoogleTest(&argc, argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = longhaul::mpi::world_rank();
   if (rank != 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());

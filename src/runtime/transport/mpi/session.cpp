@@ -17,6 +17,12 @@ Session::Session(int& argc, char**& argv) {
 
 Session::~Session() { MPI_Finalize(); }
 
+int world_rank() {
+  int rank = 0;
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  return rank;
+}
+
 void abort_run(int exit_code) {
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);

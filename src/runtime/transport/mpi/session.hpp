@@ -14,6 +14,8 @@ public:
   Session& operator=(const Session&) = delete;
 };
 
+/// This process's number among all; behind a Session.
+[[nodiscard]] int world_rank();
 /// Ends every rank of the run with `exit_code`; does not return.
 [[noreturn]] void abort_run(int exit_code);
 /// "Open MPI v4.1.4, ..." and the like, on one line.

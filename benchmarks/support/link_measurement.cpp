@@ -1,0 +1,92 @@
+#include "support/link_measurement.hpp"
+
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/unit_text.hpp"
+#include "runtime/device/cpu/timed_device.hpp"
+#include "runtime/engine/engine.hpp"
+#include "support/plan_builder.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+/// Rounds of ping-pong between `a` and `b`; the first is a warm-up.
+void add_ping_pong(PlanBuilder& builder, int a, int b, Duration latency, int rounds, Bytes size) {
+  std::optional<PlanBuilder::Handle> last;
+  for (int i = 0; i <= rounds; ++i) {
+    const auto ping = builder.message(a, b, Duration::zero(), latency, size);
+    const auto pong = builder.message(b, a, Duration::zero(), latency, size);
+    if (last) builder.after(ping.send, *last);
+    builder.after(pong.send, ping.recv);
+    last = pong.recv;
+  }
+}
+
+/// One pair of ranks k and k + ranks/2 each, all at the same time.
+Plan make_plan(LinkTest test, Duration target, int ranks, int samples, Bytes size) {
+  PlanBuilder builder{fmt::format("{} {}", name_of(test), to_text(target)), ranks};
+  for (int a = 0; a < ranks / 2; ++a) {
+    const int b = a + ranks / 2;
+    if (test == LinkTest::latency) {
+      add_ping_pong(builder, a, b, target, samples, size);
+    } else {
+      for (int i = 0; i <= samples + 1; ++i) builder.message(a, b, target, Duration::zero(), size);
+    }
+  }
+  return builder.build();
+}
+
+/// What this rank can tell: half the time from one pong to the next, or the time from one message
+/// to the next. Without the first, which starts the chain.
+std::vector<std::int64_t> samples_of(LinkTest test, const Plan& plan, Rank self,
+                                     const OpTimes& times) {
+  const bool asks = index(self) < plan.ranks.size() / 2;
+  std::vector<std::int64_t> samples;
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != self || lane.kind != LaneKind::recv) continue;
+    if ((test == LinkTest::latency) != asks) continue;
+    for (std::uint32_t i = test == LinkTest::latency ? 1 : 2; i < lane.count; ++i) {
+      const std::size_t at = index(lane.first) + i;
+      const Duration gap = times[at].end - times[at - 1].end;
+      samples.push_back(test == LinkTest::latency ? gap.count() / 2 : gap.count());
+    }
+  }
+  return samples;
+}
+
+}  // namespace
+
+const char* name_of(LinkTest test) { return test == LinkTest::latency ? "latency" : "bandwidth"; }
+
+double error_percent(std::int64_t sample_ns, Duration target) {
+  return 100.0 * (static_cast<double>(sample_ns) / static_cast<double>(target.count()) - 1.0);
+}
+
+LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
+                             const LinkSettings& settings, Checks& checks) {
+  const Plan plan = make_plan(test, target, ranks.count(), settings.samples, settings.size);
+  EngineOptions engine_options;
+  engine_options.payload = settings.payload;
+  TimedDevice device;
+  ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
+  Engine engine{plan, ranks, device, engine_options};
+  const IterationResult result = engine.run(0);
+  ranks.watchdog().watch(nullptr, {});
+  checks += result.checks;
+
+  const auto mine = samples_of(test, plan, ranks.self(), result.times);
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
+  LinkMeasurement measurement{test, target, std::vector<std::int64_t>(bytes.size() / 8), {}};
+  std::memcpy(measurement.samples_ns.data(), bytes.data(), bytes.size());
+  std::vector<double> errors;
+  for (const std::int64_t sample : measurement.samples_ns)
+    errors.push_back(bench::error_percent(sample, target));
+  if (!errors.empty()) measurement.error_percent = summarize(errors);
+  return measurement;
+}
+
+}  // namespace longhaul::bench

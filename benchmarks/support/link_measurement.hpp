@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/engine/options.hpp"
+#include "runtime/ranks.hpp"
+#include "trace/report.hpp"
+
+namespace longhaul::bench {
+
+/// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
+enum class LinkTest { latency, bandwidth };
+[[nodiscard]] const char* name_of(LinkTest test);
+
+struct LinkSettings {
+  int samples = 20;  ///< of each pair of ranks
+  Bytes size;        ///< nominal, of a message
+  Bytes payload;     ///< really sent
+};
+
+struct LinkMeasurement {
+  LinkTest test{};
+  Duration target{};
+  std::vector<std::int64_t> samples_ns;  ///< of all pairs of ranks; complete on rank 0
+  SampleSummary error_percent;           ///< against the target
+};
+
+/// Collective: ranks k and k + ranks/2 are a pair each, all at the same time. A sample is half a
+/// round trip, or the time from one message to the next.
+[[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
+                                           const LinkSettings& settings, Checks& checks);
+
+/// Of one sample against its target.
+[[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);
+
+}  // namespace longhaul::bench
