@@ -72,8 +72,11 @@ std::vector<PipelineMeasurement> run_all(Ranks& ranks, const PipelineInput& inpu
                               if (progress) progress->update(done, schedule);
                             }};
   std::vector<PipelineMeasurement> measurements;
+  const Duration patience = std::chrono::seconds{5};  // for a segment to be written
+  ranks.watchdog().set_patience(patience);
   for (std::size_t i = 0; i < input.schedules.size(); ++i)
     measurements.push_back(run_schedule(ranks, input, i, engine, sinks));
+  ranks.watchdog().set_patience(24 * patience);  // for all of them to be merged
   return measurements;
 }
 

@@ -103,7 +103,7 @@ void Watchdog::check_signal() {
 
 void Watchdog::check_wait(Duration waited) {
   check_signal();
-  const Duration limit = options_.deadline + options_.between;
+  const Duration limit = options_.deadline + patience_;
   if (waited <= limit) return;
   end(fmt::format("rank {} has waited {} for the others, outside an iteration",
                   index(board_.self()), to_text(waited)),

@@ -11,8 +11,6 @@ namespace longhaul {
 struct WatchdogOptions {
   /// How long a rank may make no progress beyond what its plan lets it wait.
   Duration deadline = std::chrono::seconds{10};
-  /// The same for a rank that waits for others outside an iteration: for files, for a schedule.
-  Duration between = std::chrono::seconds{60};
 };
 
 /// Ends the run when it hangs or is told to end: one rank of a host reports why, and for every rank
@@ -28,6 +26,10 @@ public:
   /// The plan that runs now (nullptr: none), for the report and for how long a rank may wait:
   /// `longest_wait` is the longest that the plan leaves this rank without an event of its own.
   void watch(const Plan* plan, Duration longest_wait);
+
+  /// How much longer than the deadline a rank may wait for others outside iterations: seconds
+  /// between them, more while rank 0 reads, searches or writes (the default).
+  void set_patience(Duration patience) { patience_ = patience; }
 
   /// Call whenever this rank looks around. Ends the run if a signal came, or if neither progress
   /// nor a timer of ours (`next_timer`; kNever: none) is within the deadline.
@@ -49,6 +51,7 @@ private:
   WatchdogOptions options_;
   const Plan* plan_ = nullptr;
   Duration longest_wait_{};
+  Duration patience_ = std::chrono::seconds{120};
   TimePoint last_progress_{};
 };
 

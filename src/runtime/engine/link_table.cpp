@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <tuple>
 
 #include <pthread.h>
+
+#include "base/error.hpp"
 
 namespace longhaul {
 
@@ -26,13 +29,23 @@ struct LinkTable::Mutex {
 class LinkTable::Lock {
 public:
   explicit Lock(Mutex& mutex) : mutex_{mutex} {
-    if (pthread_mutex_lock(&mutex_.handle) == EOWNERDEAD) pthread_mutex_consistent(&mutex_.handle);
+    timespec until{};
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += kPatienceSeconds;
+    const int result = pthread_mutex_clocklock(&mutex_.handle, CLOCK_MONOTONIC, &until);
+    if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex_.handle);
+    if (result == ETIMEDOUT)
+      throw Error{fmt::format("the table of shared links has been locked for {} s (a rank was "
+                              "stopped while it held the lock). Start the run again.",
+                              kPatienceSeconds),
+                  ExitCode::run_failed};
   }
   ~Lock() { pthread_mutex_unlock(&mutex_.handle); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
 private:
+  static constexpr int kPatienceSeconds = 10;  // it is held for a microsecond
   Mutex& mutex_;
 };
 
