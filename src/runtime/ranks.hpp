@@ -12,6 +12,9 @@ class Ranks {
 public:
   /// Collective over MPI_COMM_WORLD. `ranks_per_host` as for Board.
   explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0);
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
 
   [[nodiscard]] Rank self() const { return board_.self(); }
   [[nodiscard]] bool is_first() const { return self() == Rank{0}; }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
 
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include "runtime/transport/mpi/check.hpp"
@@ -21,6 +23,18 @@ int world_rank() {
   int rank = 0;
   check(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   return rank;
+}
+
+void set_idle_look(IdleLook what) {
+  // Not in mpi.h, but exported by Open MPI 1.5 to 5 alike.
+  using SetYield = bool (*)(bool);
+  static const auto set_yield =
+      reinterpret_cast<SetYield>(dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle"));
+  static const bool told_to_share = [] {
+    const char* value = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+    return value != nullptr && std::string_view{value} == "1";
+  }();
+  if (set_yield != nullptr && told_to_share) set_yield(what == IdleLook::give_way);
 }
 
 void abort_run(int exit_code) {

@@ -16,6 +16,14 @@ public:
 
 /// This process's number among all; behind a Session.
 [[nodiscard]] int world_rank();
+/// What a look at MPI does that finds nothing to do.
+enum class IdleLook { give_way, return_at_once };
+/// Open MPI that was told to share cores (mpi_yield_when_idle) gives the processor away at each
+/// such look: right for calls that wait inside MPI (its start and end), wrong for ours, which sleep
+/// by themselves and look when there is something; on a busy machine it costs milliseconds. Other
+/// MPIs, and an Open MPI that does not let itself be told: nothing happens.
+void set_idle_look(IdleLook what);
+
 /// Ends every rank of the run with `exit_code`; does not return.
 [[noreturn]] void abort_run(int exit_code);
 /// "Open MPI v4.1.4, ..." and the like, on one line.
