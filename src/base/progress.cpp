@@ -1,10 +1,10 @@
 #include "base/progress.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 namespace longhaul {
 

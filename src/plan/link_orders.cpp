@@ -44,6 +44,11 @@ void apply_link_orders(Plan& plan, const Schedule& schedule) {
     const ResourceId resource = find_resource(plan, link.resource);
     auto sends = sends_over(plan, resource);
     std::vector<OpId>& order = plan.resources[index(resource)].order;
+    if (!order.empty())
+      fail(
+          "schedule {} orders \"{}\" twice (the second order would contradict the first). Join "
+          "them.",
+          plan.schedule, link.resource);
     for (const OrderedMessage& message : link.messages) {
       const Block& block = message.producer;
       const auto at =

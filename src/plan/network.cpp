@@ -34,7 +34,12 @@ ResourceSetId Network::device(Rank rank) {
 }
 
 ResourceSetId Network::collective(Rank rank) {
-  return set({named(fmt::format("collective {}", index(rank)), ResourceKind::collective)});
+  const auto known = collective_of_.find(rank);
+  if (known != collective_of_.end()) return known->second;
+  const ResourceSetId made =
+      set({named(fmt::format("collective {}", index(rank)), ResourceKind::collective)});
+  collective_of_.emplace(rank, made);
+  return made;
 }
 
 const Link* Network::link(Rank from, Rank to) const {
@@ -54,47 +59,60 @@ const Link* Network::link(Rank from, Rank to) const {
 
 Route Network::route(Rank from, Rank to) {
   Route route;
-  std::vector<ResourceId> items;
   const Link* const found = link(from, to);
   if (found != nullptr) {
     route.rate = found->bandwidth;
     route.latency = found->latency;
   }
-  if (found != nullptr && found->sharing == Sharing::datacenter) {
-    items.push_back(named(fmt::format("link {}>{}", scenario_.datacenters[index(found->from)].name,
-                                      scenario_.datacenters[index(found->to)].name),
-                          ResourceKind::link));
-  } else {
-    items.push_back(named(fmt::format("link {}>{}", index(from), index(to)), ResourceKind::link));
+  const bool shared = found != nullptr && found->sharing == Sharing::datacenter;
+  const auto name_of = [&](DatacenterId id) { return scenario_.datacenters[index(id)].name; };
+  std::vector<ResourceId> items{
+      named(shared ? fmt::format("link {}>{}", name_of(found->from), name_of(found->to))
+                   : fmt::format("link {}>{}", index(from), index(to)),
+            ResourceKind::link)};
+  if (scenario_.datacenter_of(from) != scenario_.datacenter_of(to)) {
+    const auto add = [&](Rank rank, ResourceKind kind) {
+      const auto item = interface(rank, kind);
+      if (!item) return;
+      const bool narrower = interface_rate(rank, kind) < route.rate;
+      items.insert(narrower ? items.begin() : items.end(), *item);  // the narrowest first
+      route.rate = std::min(route.rate, interface_rate(rank, kind));
+    };
+    add(from, ResourceKind::egress);
+    add(to, ResourceKind::ingress);
   }
-  if (scenario_.datacenter_of(from) != scenario_.datacenter_of(to))
-    add_interfaces(from, to, route, items);
   route.resources = set(items);
   return route;
 }
 
-void Network::add_interfaces(Rank from, Rank to, Route& route, std::vector<ResourceId>& items) {
-  const auto add = [&](Rank rank, ResourceKind kind) {
-    const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(rank));
-    if (nodes == nullptr) return;
-    const bool out = kind == ResourceKind::egress;
-    route.rate = std::min(route.rate, out ? nodes->egress : nodes->ingress);
-    items.push_back(named(fmt::format("{} {}/{}", out ? "egress" : "ingress",
-                                      scenario_.datacenters[index(nodes->datacenter)].name,
-                                      place_in_datacenter_[index(rank)] / nodes->gpus),
-                          kind));
-  };
-  add(from, ResourceKind::egress);
-  add(to, ResourceKind::ingress);
+Bandwidth Network::interface_rate(Rank rank, ResourceKind kind) const {
+  const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(rank));
+  if (nodes == nullptr) return Bandwidth::unlimited();
+  return kind == ResourceKind::egress ? nodes->egress : nodes->ingress;
+}
+
+std::optional<ResourceId> Network::interface(Rank rank, ResourceKind kind) {
+  const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(rank));
+  if (nodes == nullptr) return std::nullopt;
+  return named(fmt::format("{} {}/{}", kind == ResourceKind::egress ? "egress" : "ingress",
+                           scenario_.datacenters[index(nodes->datacenter)].name,
+                           place_in_datacenter_[index(rank)] / nodes->gpus),
+               kind);
 }
 
 Network::Ring Network::ring(const std::vector<Rank>& ranks) const {
   Ring ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const Link* const hop = link(ranks[i], ranks[(i + 1) % ranks.size()]);
-    if (hop == nullptr) continue;
-    ring.rate = std::min(ring.rate, hop->bandwidth);
-    ring.latency = std::max(ring.latency, hop->latency);
+    const Rank from = ranks[i];
+    const Rank to = ranks[(i + 1) % ranks.size()];
+    const Link* const hop = link(from, to);
+    if (hop != nullptr) {
+      ring.rate = std::min(ring.rate, hop->bandwidth);
+      ring.latency = std::max(ring.latency, hop->latency);
+    }
+    if (scenario_.datacenter_of(from) == scenario_.datacenter_of(to)) continue;
+    ring.rate = std::min({ring.rate, interface_rate(from, ResourceKind::egress),
+                          interface_rate(to, ResourceKind::ingress)});
   }
   return ring;
 }

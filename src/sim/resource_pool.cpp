@@ -52,7 +52,8 @@ void ResourcePool::append_successors(OpId id, std::vector<OpId>& to) const {
   for (const ResourceId resource : plan_.resources_of(id)) {
     const auto& order = plan_.resources[index(resource)].order;
     const std::uint32_t turn = turn_[index(resource)];
-    if (turn < order.size()) to.push_back(order[turn]);
+    if (turn < order.size() && std::ranges::find(to, order[turn]) == to.end())
+      to.push_back(order[turn]);
   }
 }
 

@@ -10,11 +10,11 @@ namespace {
 
 constexpr Duration kPending{-1};
 
-/// Does any lane but its own hold part of the set, or has part of it a stated order?
+/// Is there more to it than the order of its own lane: other lanes, a stated order, a capacity?
 bool needs_queue(const Plan& plan, std::size_t set) {
   for (std::uint32_t i = plan.set_begin[set]; i < plan.set_begin[set + 1]; ++i) {
     const Resource& resource = plan.resources[index(plan.set_items[i])];
-    if (resource.lanes > 1 || !resource.order.empty()) return true;
+    if (resource.lanes > 1 || !resource.order.empty() || resource.capacity != 1) return true;
   }
   return false;
 }
@@ -112,6 +112,8 @@ bool Sweep::start_message(std::uint32_t send, std::uint32_t other) {
 
 bool Sweep::start_collective(const Op& op) {
   const auto& members = plan_.collectives[op.match];
+  LONGHAUL_ASSERT(!shared(op), "a collective of chunk {} holds a resource of another lane",
+                  op.chunk);
   if (++posted_[op.match] < members.size()) return false;
   Bound latest;
   for (const OpId member : members) {
@@ -141,6 +143,7 @@ void Sweep::ask(std::uint32_t id) {
 void Sweep::serve(const Request& request) {
   const std::uint32_t id = request.op;
   const Op& op = plan_.ops[id];
+  LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", describe(plan_, OpId{id}));
   Bound bound = bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);

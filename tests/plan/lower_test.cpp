@@ -124,9 +124,9 @@ TEST(Lower, SharedLinksAndInterfacesAreResourcesOfTheMessagesThatCross) {
       names.push_back(plan.resources[index(id)].name);
     return names;
   };
-  EXPECT_THAT(held(0), ElementsAre("link dc0>dc1", "egress dc0/0", "ingress dc1/0"));
-  EXPECT_THAT(held(2), ElementsAre("link dc0>dc1", "egress dc0/0", "ingress dc1/1"));
-  // The narrowest of 10, 5 and 2 Gbps.
+  // The narrowest of 10, 5 and 2 Gbps comes first.
+  EXPECT_THAT(held(0), ElementsAre("ingress dc1/0", "egress dc0/0", "link dc0>dc1"));
+  EXPECT_THAT(held(2), ElementsAre("ingress dc1/1", "egress dc0/0", "link dc0>dc1"));
   EXPECT_EQ(plan.op(find(plan, 0, OpKind::send, BlockKind::F, 0)).duration,
             scenario.costs.message[0] / 2_Gbps);
 }
@@ -134,10 +134,12 @@ TEST(Lower, SharedLinksAndInterfacesAreResourcesOfTheMessagesThatCross) {
 TEST(Lower, NodesOfADatacenterHoldItsRanksInOrder) {
   Scenario scenario = uniform_scenario(4, 1);
   scenario = spread(scenario, 2, Duration{10}, Duration{60});
-  scenario.nodes = {{DatacenterId{0}, 1, 5_Gbps, 5_Gbps}};
+  scenario.nodes = {{DatacenterId{0}, 1, Bandwidth::unlimited(), Bandwidth::unlimited()}};
   const Plan plan = lower(generate("gpipe", scenario), scenario);
   const auto set = plan.resources_of(find(plan, 1, OpKind::send, BlockKind::F, 0));
-  EXPECT_EQ(plan.resources[index(set.back())].name, "egress dc0/1");
+  ASSERT_EQ(set.size(), 2u);
+  EXPECT_EQ(plan.resources[index(set[0])].name, "link 1>2");
+  EXPECT_EQ(plan.resources[index(set[1])].name, "egress dc0/1");
 }
 
 TEST(Lower, RefusesMessagesBetweenUnlinkedDatacenters) {
@@ -164,6 +166,9 @@ TEST(Lower, LinkOrdersMustNameEveryMessageOnce) {
   EXPECT_THROW((void)lower(schedule, scenario), Error);  // F1 is left out
   schedule.link_orders = {{"link 0>1", {{0, f0}, {0, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);
+  const Block f1{BlockKind::F, 0, 1, 0, 1};
+  schedule.link_orders = {{"link 0>1", {{0, f0}, {0, f1}}}, {"link 0>1", {{0, f1}, {0, f0}}}};
+  EXPECT_THROW((void)lower(schedule, scenario), Error);  // one link, two orders
   schedule.link_orders = {{"link 0>7", {}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);
 }

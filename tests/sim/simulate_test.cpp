@@ -1,10 +1,13 @@
 // Exact timestamps of small hand-computed plans.
 #include "sim/simulate.hpp"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "plan/lower.hpp"
+#include "plan/occupancy.hpp"
 #include "schedule/generate.hpp"
 #include "testing/plans.hpp"
 
@@ -17,6 +20,17 @@ Duration last_end(const OpTimes& times) {
   Duration last{};
   for (const OpTime& time : times) last = std::max(last, time.end);
   return last;
+}
+
+/// One stage, one microbatch, two replicas in two datacenters, 1 ms and 1 Gbps apart.
+Scenario replicas_apart() {
+  Scenario scenario = uniform_scenario(1, 1);
+  scenario.parallel.replicas = 2;
+  scenario.datacenters = {{"a", {}}, {"b", {}}};
+  scenario.placement = {DatacenterId{0}, DatacenterId{1}};
+  scenario.links = {{DatacenterId{0}, DatacenterId{1}, 1ms, 1_Gbps, Sharing::pair},
+                    {DatacenterId{1}, DatacenterId{0}, 1ms, 1_Gbps, Sharing::pair}};
+  return scenario;
 }
 
 // Two stages, F = D = W = 100, B = 200, transfer 30, latency 50. GPipe with M = 2:
@@ -124,12 +138,7 @@ TEST(Simulate, CapacityLetsSeveralHold) {
 // (n-1)/n = 1/2 of the bytes, 33554432 ns, and one latency: 34554432 ns before the first F and
 // again behind the last B (300 ns of compute between them).
 TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
-  Scenario scenario = uniform_scenario(1, 1);
-  scenario.parallel.replicas = 2;
-  scenario.datacenters = {{"a", {}}, {"b", {}}};
-  scenario.placement = {DatacenterId{0}, DatacenterId{1}};
-  scenario.links = {{DatacenterId{0}, DatacenterId{1}, 1ms, 1_Gbps, Sharing::pair},
-                    {DatacenterId{1}, DatacenterId{0}, 1ms, 1_Gbps, Sharing::pair}};
+  const Scenario scenario = replicas_apart();
   const Plan plan = lower(generate("1f1b", scenario), scenario);
   const OpTimes times = simulate(plan);
   EXPECT_EQ(last_end(times), Duration{2 * 34'554'432 + 300});
@@ -137,17 +146,44 @@ TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
             Duration{34'554'432});
 }
 
+// Two chunks on one device: their gathers take turns on the rank's collective lane. 4 MiB each over
+// 1 Gbps and 1 ms: half of the bytes, 16777216 ns, and one latency.
+TEST(Simulate, CollectivesOfOneRankTakeTurns) {
+  Scenario scenario = replicas_apart();
+  const Plan plan = lower(generate("zbv", scenario), scenario);
+  const OpTimes times = simulate(plan);
+  constexpr Duration kGather{16'777'216 + 1'000'000};
+  EXPECT_EQ(times[index(find(plan, 0, OpKind::collective, BlockKind::F, -1, 0))].end, kGather);
+  const OpTime& second = times[index(find(plan, 0, OpKind::collective, BlockKind::F, -1, 1))];
+  EXPECT_EQ(second.start, kGather);
+  EXPECT_EQ(second.end, 2 * kGather);
+}
+
+// The ring runs over the nodes' interfaces: 500 Mbps are slower than the link.
+TEST(Simulate, RingsTakeTheRateOfTheInterfaces) {
+  Scenario scenario = replicas_apart();
+  scenario.nodes = {{DatacenterId{1}, 1, Bandwidth{5e8}, Bandwidth::unlimited()}};
+  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  EXPECT_EQ(plan.op(plan.collectives[0][0]).duration, Duration{67'108'864 + 1'000'000});
+}
+
 // CrossPipe appendix E: 2 latencies + bytes of the weights at the link's rate.
 TEST(Simulate, TwoDatacenterEstimateOfAppendixE) {
-  Scenario scenario = uniform_scenario(1, 1);
-  scenario.parallel.replicas = 2;
+  Scenario scenario = replicas_apart();
   scenario.parallel.gradient_sync = GradientSync::two_datacenter;
-  scenario.datacenters = {{"a", {}}, {"b", {}}};
-  scenario.placement = {DatacenterId{0}, DatacenterId{1}};
-  scenario.links = {{DatacenterId{0}, DatacenterId{1}, 1ms, 1_Gbps, Sharing::pair},
-                    {DatacenterId{1}, DatacenterId{0}, 1ms, 1_Gbps, Sharing::pair}};
   const OpTimes times = simulate(lower(generate("1f1b", scenario), scenario));
   EXPECT_EQ(last_end(times), Duration{300 + 2'000'000 + 67'108'864});
+}
+
+TEST(Occupancy, CountsHoldsOfEveryResource) {
+  const Scenario scenario = spread(uniform_scenario(2, 3), 2, Duration{50}, Duration{30});
+  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  std::map<std::string, ResourceUse> uses;
+  for (const ResourceUse& use : occupancy(plan, simulate(plan))) uses[use.name] = use;
+  EXPECT_EQ(uses.at("link 0>1").busy, Duration{90});
+  EXPECT_EQ(uses.at("link 0>1").holds, 3u);
+  EXPECT_EQ(uses.at("device 1").busy, Duration{900});
+  EXPECT_EQ(uses.at("device 1").holds, 6u);
 }
 
 TEST(Simulate, NamesTheCycleOfADeadlock) {
