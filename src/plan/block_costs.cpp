@@ -1,10 +1,9 @@
 #include "plan/block_costs.hpp"
 
-#include "schedule/memory.hpp"
-
 namespace longhaul {
 
-BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario) {
+BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
+    : activation_{schedule, scenario} {
   const Costs& costs = scenario.costs;
   const std::array<const std::vector<Duration>*, 5> times{
       &costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute};
@@ -18,9 +17,6 @@ BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario) {
       for (std::size_t kind = 0; kind < times.size(); ++kind) {
         chunk.time[kind] =
             share((*times[kind])[d], static_cast<int>(mine.size()), static_cast<int>(local));
-        const Block block{static_cast<BlockKind>(kind), 0, 1, mine[local], 0};
-        const MemoryEffect effect = memory_effect(schedule, scenario, device, block);
-        chunk.memory[kind] = effect.at_start + effect.at_end;
       }
     }
   }
@@ -31,10 +27,8 @@ Duration BlockCosts::duration(const Block& block) const {
 }
 
 Bytes BlockCosts::memory(const Block& block) const {
-  const Bytes whole = of(block.chunk).memory[static_cast<std::size_t>(block.kind)];
-  // The first part takes, the last part releases.
-  const bool moves = whole > Bytes{} ? block.part == 0 : block.part + 1 == block.parts;
-  return moves ? whole : Bytes{};
+  const MemoryEffect effect = activation_.effect(block);
+  return effect.at_start + effect.at_end;  // a block does one or the other
 }
 
 Bytes BlockCosts::message(const Block& block) const {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenario/scenario.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
@@ -23,12 +24,12 @@ public:
 private:
   struct OfChunk {
     std::array<Duration, 5> time{};
-    std::array<Bytes, 5> memory{};
     Bytes boundary;  ///< between this chunk and the next
   };
   [[nodiscard]] const OfChunk& of(int chunk) const {
     return chunks_[static_cast<std::size_t>(chunk)];
   }
+  ActivationModel activation_;
   std::vector<OfChunk> chunks_;
 };
 

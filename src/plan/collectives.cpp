@@ -33,6 +33,42 @@ Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members,
   return ring_time(kind, size, members, ring);
 }
 
+/// The last W or B of the chunk in the row of the rank.
+OpId last_gradient(const Plan& plan, const Schedule& schedule, Rank rank, int chunk) {
+  const RankInfo& info = plan.ranks[index(rank)];
+  const auto row = schedule.row(info.replica, info.device);
+  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
+    return block.chunk == chunk && (block.kind == BlockKind::W || block.kind == BlockKind::B);
+  });
+  const auto compute = std::ranges::find_if(plan.lanes, [&](const Lane& lane) {
+    return lane.rank == rank && lane.kind == LaneKind::compute;
+  });
+  return OpId{static_cast<std::uint32_t>(index(compute->first)) +
+              static_cast<std::uint32_t>(row.rend() - last - 1)};
+}
+
+void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,
+              std::size_t position, const std::vector<LaneId>& lane_of_rank, Network& network) {
+  const auto group = static_cast<std::uint32_t>(plan.collectives.size());
+  plan.collectives.emplace_back();
+  for (const Rank rank : collective.members) {
+    const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
+    const OpId id{static_cast<std::uint32_t>(index(lane.first) + position)};
+    plan.collectives.back().push_back(id);
+    Op& op = plan.ops[index(id)];
+    op.kind = OpKind::collective;
+    op.collective = collective.kind;
+    op.chunk = collective.chunk;
+    op.peer = collective.members.front();
+    op.match = group;
+    op.resources = network.collective(rank);
+    op.duration = collective.duration;
+    op.size = collective.size;
+    if (collective.kind != CollectiveKind::all_gather)
+      plan.add_after(op, last_gradient(plan, schedule, rank, collective.chunk));
+  }
+}
+
 }  // namespace
 
 Duration ring_time(CollectiveKind kind, Bytes size, std::size_t members,
@@ -72,6 +108,15 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
     }
   }
   return of_device;
+}
+
+void fill_collectives(Plan& plan, const Schedule& schedule,
+                      const std::vector<std::vector<ChunkCollective>>& of_device,
+                      const std::vector<LaneId>& lane_of_rank, Network& network) {
+  for (const auto& collectives : of_device) {
+    for (std::size_t k = 0; k < collectives.size(); ++k)
+      fill_one(plan, schedule, collectives[k], k, lane_of_rank, network);
+  }
 }
 
 }  // namespace longhaul

@@ -40,7 +40,7 @@ public:
       for (int device = 0; device < schedule_.devices; ++device) fill_compute(replica, device);
       for (std::size_t c = 0; c < messages_.channels.size(); ++c) fill_channel(replica, c);
     }
-    fill_collectives();
+    fill_collectives(plan_, schedule_, collectives_, collective_lane_, network_);
     apply_link_orders(plan_, schedule_);
     return std::move(plan_);
   }
@@ -129,13 +129,6 @@ private:
     return at(lanes[channel], static_cast<std::int64_t>(i) - messages_.channels[channel].first);
   }
 
-  /// Ops of one rank that are added to `after` one behind the other.
-  void add_after(Op& op, OpId id) {
-    if (op.after_count == 0) op.first_after = static_cast<std::uint32_t>(plan_.after.size());
-    plan_.after.push_back(id);
-    ++op.after_count;
-  }
-
   /// (row position, op): what the block at that position waits for, ordered by position.
   using Waits = std::vector<std::pair<std::int32_t, OpId>>;
 
@@ -181,7 +174,7 @@ private:
       op.duration = costs_.duration(row[i]);
       op.size = costs_.memory(row[i]);
       for (; wait != waits.end() && wait->first == static_cast<std::int32_t>(i); ++wait)
-        add_after(op, wait->second);
+        plan_.add_after(op, wait->second);
     }
   }
 
@@ -213,53 +206,10 @@ private:
       send.size = recv.size = costs_.message(m.producer);
       send.duration = send.size / route.rate;
       recv.duration = route.latency;
-      add_after(send, compute_at(m.from, m.sent_after));
-      if (grouped() && m.posted_before > 0) add_after(recv, compute_at(m.to, m.posted_before - 1));
+      plan_.add_after(send, compute_at(m.from, m.sent_after));
+      if (grouped() && m.posted_before > 0)
+        plan_.add_after(recv, compute_at(m.to, m.posted_before - 1));
     }
-  }
-
-  void fill_collectives() {
-    for (int device = 0; device < schedule_.devices; ++device) {
-      const auto& mine = collectives_[static_cast<std::size_t>(device)];
-      for (std::size_t k = 0; k < mine.size(); ++k) fill_collective(mine[k], k);
-    }
-  }
-
-  void fill_collective(const ChunkCollective& collective, std::size_t position) {
-    const auto group = static_cast<std::uint32_t>(plan_.collectives.size());
-    plan_.collectives.emplace_back();
-    for (int replica = 0; replica < schedule_.replicas; ++replica) {
-      const Rank rank = scenario_.rank(replica, collective.device);
-      const OpId id = at(collective_lane_[index(rank)], static_cast<std::int64_t>(position));
-      plan_.collectives.back().push_back(id);
-      Op& op = plan_.ops[index(id)];
-      op.kind = OpKind::collective;
-      op.collective = collective.kind;
-      op.chunk = collective.chunk;
-      op.peer = collective.members.front();
-      op.match = group;
-      op.resources = network_.collective(rank);
-      op.duration = collective.duration;
-      op.size = collective.size;
-      if (collective.kind != CollectiveKind::all_gather)
-        add_after(op, last_gradient(replica, collective));
-    }
-  }
-
-  /// The last W or B of the chunk in the row of (replica, device).
-  [[nodiscard]] OpId last_gradient(int replica, const ChunkCollective& collective) const {
-    const auto row = schedule_.row(replica, collective.device);
-    const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
-      return block.chunk == collective.chunk &&
-             (block.kind == BlockKind::W || block.kind == BlockKind::B);
-    });
-    const auto& lanes = plan_.lanes;
-    const Rank rank = scenario_.rank(replica, collective.device);
-    const auto compute = std::ranges::find_if(lanes, [&](const Lane& lane) {
-      return lane.rank == rank && lane.kind == LaneKind::compute;
-    });
-    return OpId{static_cast<std::uint32_t>(index(compute->first)) +
-                static_cast<std::uint32_t>(row.rend() - last - 1)};
   }
 
   const Schedule& schedule_;

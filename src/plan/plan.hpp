@@ -104,6 +104,12 @@ struct Plan {
     return {set_items.data() + set_begin[set], set_begin[set + 1] - set_begin[set]};
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
+  /// Adds a dependency to an op of this plan; all of one op's must be added one behind the other.
+  void add_after(Op& op, OpId before) {
+    if (op.after_count == 0) op.first_after = static_cast<std::uint32_t>(after.size());
+    after.push_back(before);
+    ++op.after_count;
+  }
 };
 
 /// For messages: "rank 3 (west, stage 3): F(chunk 3, microbatch 5)" or "... send of F(...) to rank

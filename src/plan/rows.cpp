@@ -1,9 +1,9 @@
 #include "plan/rows.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/random.hpp"
+#include "trace/name_table.hpp"
 
 namespace longhaul {
 namespace {
@@ -24,37 +24,20 @@ static_assert(static_cast<int>(RowKind::all_gather) +
                   static_cast<int>(CollectiveKind::all_reduce) ==
               static_cast<int>(RowKind::all_reduce));
 
-/// A name table that grows; remembers what it holds.
-class Names {
-public:
-  explicit Names(std::vector<std::string>& table) : table_{table} {
-    for (std::size_t i = 0; i < table.size(); ++i)
-      index_.emplace(table[i], static_cast<std::int32_t>(i));
-  }
-  std::int32_t operator[](const std::string& name) {
-    const auto [at, is_new] = index_.try_emplace(name, static_cast<std::int32_t>(table_.size()));
-    if (is_new) table_.push_back(name);
-    return at->second;
-  }
-
-private:
-  std::vector<std::string>& table_;
-  std::unordered_map<std::string, std::int32_t> index_;
-};
-
 /// The plan's own ids translated to the timeline's tables.
 struct Translation {
   std::int32_t schedule = 0;
   std::vector<std::int32_t> datacenter, lane, resource;
 
   Translation(Timeline& timeline, const Plan& plan) {
-    schedule = Names{timeline.schedules}[plan.schedule];
-    Names datacenters{timeline.datacenters};
-    for (const std::string& name : plan.datacenters) datacenter.push_back(datacenters[name]);
-    Names lanes{timeline.lanes};
-    for (const Lane& l : plan.lanes) lane.push_back(lanes[l.name]);
-    Names resources{timeline.resources};
-    for (const Resource& r : plan.resources) resource.push_back(resources[r.name]);
+    schedule = NameTable{timeline.schedules}.index_of(plan.schedule);
+    NameTable datacenters{timeline.datacenters};
+    for (const std::string& name : plan.datacenters)
+      datacenter.push_back(datacenters.index_of(name));
+    NameTable lanes{timeline.lanes};
+    for (const Lane& l : plan.lanes) lane.push_back(lanes.index_of(l.name));
+    NameTable resources{timeline.resources};
+    for (const Resource& r : plan.resources) resource.push_back(resources.index_of(r.name));
   }
 };
 

@@ -19,17 +19,6 @@ void assert_shape(const Schedule& schedule, const Scenario& scenario) {
                   scenario.name, scenario.costs.activation.size());
 }
 
-bool has_recompute(const Schedule& schedule, int chunk) {
-  const int device = schedule.device_of_chunk[at(chunk)];
-  const auto recomputes = [chunk](const Block& block) {
-    return block.kind == BlockKind::R && block.chunk == chunk;
-  };
-  for (std::size_t row = at(device); row < schedule.rows.size(); row += at(schedule.devices)) {
-    if (std::ranges::any_of(schedule.rows[row], recomputes)) return true;
-  }
-  return false;
-}
-
 std::vector<bool> recomputed_chunks(const Schedule& schedule) {
   std::vector<bool> recomputed(at(schedule.chunks));
   for (const auto& row : schedule.rows) {
@@ -147,19 +136,6 @@ ActivationModel::ActivationModel(const Schedule& schedule, const Scenario& scena
 MemoryEffect ActivationModel::effect(const Block& block) const {
   const Chunk& chunk = chunks_[at(block.chunk)];
   return effect_of(block, chunk.whole, chunk.kept);
-}
-
-MemoryEffect memory_effect(const Schedule& schedule, const Scenario& scenario, int device,
-                           const Block& block) {
-  assert_shape(schedule, scenario);
-  const std::vector<int> mine = chunks_on(schedule, device);
-  const auto found = std::ranges::find(mine, block.chunk);
-  LONGHAUL_ASSERT(found != mine.end(), "{} is not on device {}", to_text(block), device);
-  const Bytes whole = share(scenario.costs.activation[at(device)], static_cast<int>(mine.size()),
-                            static_cast<int>(found - mine.begin()));
-  const bool recomputed = has_recompute(schedule, block.chunk);
-  const Bytes input = input_size(schedule, scenario, block.chunk);
-  return effect_of(block, whole, recomputed ? std::min(input, whole) : whole);
 }
 
 std::vector<Bytes> peak_activation(const Schedule& schedule, const Scenario& scenario) {

@@ -16,13 +16,9 @@ struct MemoryEffect {
 };
 /// F takes its chunk's activation at its start (only its input with recomputation, R takes the
 /// rest); D releases half, W the other half, B all, at the end. The first part of a split block
-/// takes, the last one releases.
-[[nodiscard]] MemoryEffect memory_effect(const Schedule& schedule, const Scenario& scenario,
-                                         int device, const Block& block);
-
-/// The same for many blocks: sizes are looked up once per chunk. A chunk with an R anywhere is
-/// recomputed; the input that it keeps meanwhile is as large as the message that brought it (chunk
-/// 0: as its own message), and at most its activation.
+/// takes, the last one releases. A chunk with an R anywhere is recomputed; the input that it keeps
+/// meanwhile is as large as the message that brought it (chunk 0: as its own message), and at most
+/// its activation.
 class ActivationModel {
 public:
   ActivationModel(const Schedule& schedule, const Scenario& scenario);

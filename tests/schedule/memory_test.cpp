@@ -57,7 +57,7 @@ TEST(MemoryEffect, FollowsKindsChunksAndParts) {
   scenario.costs.activation = {Bytes{101}};
   const Schedule schedule = generate("zbv", scenario);  // chunks of 51 and 50 bytes
   const auto effect = [&](Block block) {
-    const MemoryEffect change = memory_effect(schedule, scenario, 0, block);
+    const MemoryEffect change = ActivationModel(schedule, scenario).effect(block);
     const MemoryEffect same = ActivationModel{schedule, scenario}.effect(block);
     EXPECT_EQ(change.at_start, same.at_start);
     EXPECT_EQ(change.at_end, same.at_end);
@@ -82,12 +82,12 @@ TEST(MemoryEffect, SplitsAnActivationIntoInputAndRestWithRecomputation) {
   scenario.costs.activation = {Bytes{1000}, Bytes{200}};
   const Schedule schedule = generate("1f1b", scenario);
   using enum BlockKind;
-  EXPECT_EQ(memory_effect(schedule, scenario, 0, {F, 0, 1, 0, 0}).at_start, Bytes{300});
-  EXPECT_EQ(memory_effect(schedule, scenario, 0, {R, 0, 1, 0, 0}).at_start, Bytes{700});
-  EXPECT_EQ(memory_effect(schedule, scenario, 0, {B, 0, 1, 0, 0}).at_end, Bytes{-1000});
+  EXPECT_EQ(ActivationModel(schedule, scenario).effect({F, 0, 1, 0, 0}).at_start, Bytes{300});
+  EXPECT_EQ(ActivationModel(schedule, scenario).effect({R, 0, 1, 0, 0}).at_start, Bytes{700});
+  EXPECT_EQ(ActivationModel(schedule, scenario).effect({B, 0, 1, 0, 0}).at_end, Bytes{-1000});
   // The input, 300 bytes from stage 0, cannot be more than the whole.
-  EXPECT_EQ(memory_effect(schedule, scenario, 1, {F, 0, 1, 1, 0}).at_start, Bytes{200});
-  EXPECT_EQ(memory_effect(schedule, scenario, 1, {R, 0, 1, 1, 0}).at_start, Bytes{0});
+  EXPECT_EQ(ActivationModel(schedule, scenario).effect({F, 0, 1, 1, 0}).at_start, Bytes{200});
+  EXPECT_EQ(ActivationModel(schedule, scenario).effect({R, 0, 1, 1, 0}).at_start, Bytes{0});
 }
 
 TEST(OverBudget, ComparesPeaksWithTheBudget) {
