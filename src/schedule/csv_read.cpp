@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
@@ -23,6 +24,7 @@ struct Header {
   std::optional<std::vector<int>> device_of_chunk;
   std::optional<RecomputeTiming> recompute;
   std::vector<LinkOrder> link_orders;
+  std::set<std::string> ordered;  ///< resources of link_orders
 };
 
 class HeaderReader {
@@ -101,12 +103,13 @@ private:
   }
 
   void read_link_order(Line& line) {
+    const std::size_t begin = line.position();
     LinkOrder order{line.take_quoted(), {}};
+    if (!header_.ordered.insert(order.resource).second)
+      line.fail_at(begin, "The messages of this resource are ordered twice. Leave one line out.");
     line.skip_blanks();
     if (!line.take('=')) line.fail_at(line.position(), "\"=\" and the messages are expected.");
-    line.skip_blanks();
-    while (!line.at_end()) {
-      line.skip_blanks();
+    for (line.skip_blanks(); !line.at_end(); line.skip_blanks()) {
       OrderedMessage message;
       message.replica = line.take_number(csv::kMostRows - 1, "The replica");
       if (!line.take(':')) {

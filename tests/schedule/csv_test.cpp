@@ -178,6 +178,8 @@ TEST(ReadCsv, RefusesABadHeader) {
   EXPECT_THAT(error_of(begin + "# name = \"a\n0F0"), HasSubstr("no closing quote"));
   EXPECT_THAT(error_of(begin + "# name = \"a\\q\"\n0F0"), StartsWith("x.csv:2:12: Unknown escape"));
   EXPECT_THAT(error_of(begin + "# link_order \"l\" = 0F0\n0F0"), HasSubstr("replica:cell"));
+  EXPECT_THAT(error_of(begin + "# link_order \"l\" = 0:0F0\n# link_order \"l\" = 0:0F0\n0F0"),
+              StartsWith("x.csv:3:14: The messages of this resource are ordered twice"));
   EXPECT_THAT(error_of(begin + "# devices = 2\n0F0,0B0"), HasSubstr("has 1 rows"));
   EXPECT_THAT(error_of(begin + "# device_of_chunk = 0,1\n0F0,0B0"),
               HasSubstr("1 chunks but says where 2 of them lie"));
