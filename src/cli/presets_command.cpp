@@ -3,6 +3,7 @@
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "scenario/presets.hpp"
+#include "schedule/generators/registry.hpp"
 
 namespace longhaul {
 namespace {
@@ -42,6 +43,13 @@ std::string link_table() {
   return table.text();
 }
 
+std::string schedule_table() {
+  Table table{{{"schedule", Align::left}, {"what it does", Align::left}}};
+  for (const Generator& generator : generators())
+    table.add_row({std::string{generator.name}, std::string{generator.summary}});
+  return table.text();
+}
+
 ordered_json models_json() {
   ordered_json json = ordered_json::array();
   for (const ModelPreset& preset : model_presets()) {
@@ -73,14 +81,22 @@ ordered_json links_json() {
   return json;
 }
 
+ordered_json schedules_json() {
+  ordered_json json = ordered_json::array();
+  for (const Generator& generator : generators())
+    json.push_back({{"name", generator.name}, {"summary", generator.summary}});
+  return json;
+}
+
 }  // namespace
 
 Answer presets_command(const Options& options) {
   if (options.json)
     return {json_text({{"schema_version", kRecordSchemaVersion},
                        {"models", models_json()},
-                       {"links", links_json()}})};
-  return {model_table() + '\n' + link_table()};
+                       {"links", links_json()},
+                       {"schedules", schedules_json()}})};
+  return {model_table() + '\n' + link_table() + '\n' + schedule_table()};
 }
 
 }  // namespace longhaul

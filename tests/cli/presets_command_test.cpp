@@ -1,0 +1,27 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "schedule/generate.hpp"
+#include "support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PresetsCommand, ListsModelsLinksAndSchedules) {
+  const Outcome run = longhaul_run({"presets"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  for (const char* text : {"m70-measured", "cross-region", "zb-h1", "W fills the gaps"})
+    EXPECT_THAT(run.out, HasSubstr(text));
+
+  const auto json = longhaul_run({"presets", "--json"}).json();
+  ASSERT_GE(json["schedules"].size(), static_schedule_names().size());
+  for (std::size_t i = 0; i < static_schedule_names().size(); ++i) {
+    EXPECT_EQ(json["schedules"][i]["name"], static_schedule_names()[i]);
+    EXPECT_NE(json["schedules"][i]["summary"], "");
+  }
+}
+
+}  // namespace
+}  // namespace longhaul::test
