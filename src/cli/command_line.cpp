@@ -23,6 +23,27 @@ std::string place(const CLI::App& command) {
   return above.substr(0, above.find(':')) + (above.empty() ? "" : " ") + command.get_name() + ": ";
 }
 
+/// "--out" for "--out" and "--out=x"; empty for what is no option.
+std::string option_of(const std::string& word) {
+  return word.starts_with("--") ? word.substr(0, word.find('=')) : std::string{};
+}
+
+/// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
+void refuse_misused_options(std::span<const std::string> arguments) {
+  for (const std::string& word : arguments) {
+    const std::string option = option_of(word);
+    if (option.empty() || option == "--set") continue;
+    if (option == "--json" && word != option)
+      fail("{}: unexpected value (--json takes none). Write --json alone.", word);
+    const auto times = std::ranges::count(arguments, option, option_of);
+    if (option == "--json" || times < 2) continue;
+    if (option == "--schedule" && arguments.front() == "simulate")
+      fail("--schedule is given {} times (it takes one list). Write --schedule 1f1b,zb-h1, say.",
+           times);
+    fail("{} is given {} times (it takes one value). Leave all but one out.", option, times);
+  }
+}
+
 }  // namespace
 
 const CLI::App& Parser::chosen() const {
@@ -83,6 +104,7 @@ Request Parser::parse(std::span<const std::string> arguments) {
     request.text = app_.version() + '\n';
     return request;
   } catch (const CLI::ParseError& error) {
+    refuse_misused_options(arguments);
     fail("bad command line ({}). `longhaul --help` tells what it takes.", error.what());
   }
   const CLI::App& command = chosen();

@@ -19,7 +19,8 @@ Parser::Parser(Options& options) : options_{options} {
   add_check();
   add_plan();
   add_trace();
-  add_command(app_, "presets", "models and links that a scenario may name", presets_command, {});
+  add_command(app_, "presets", "models and links that a scenario may name, and schedules",
+              presets_command, {});
   app_.footer(
       "Exit codes: 0 fine, 1 the answer is no, 2 bad input, 3 the run failed.\n"
       "`longhaul COMMAND --help` tells more.");
@@ -31,7 +32,7 @@ CLI::App* Parser::add_command(CLI::App& parent, const std::string& name,
   CLI::App* added = parent.add_subcommand(name, description);
   added->allow_extras();
   if (files.most > 0) added->add_option("FILE", options_.files, what)->expected(0, kMostFiles);
-  added->add_flag("--json", options_.json, "print JSON");
+  added->add_flag("--json", options_.json, "print JSON")->disable_flag_override();
   entries_[added] = {command, files, what};
   return added;
 }
@@ -109,9 +110,11 @@ void Parser::add_trace() {
   attribution->add_option("--schedule", options_.schedule, "only this one");
   attribution->add_option("--iteration", options_.iteration,
                           "critical path of this iteration (default: the one nearest the median)");
-  CLI::App* exported = add_command(*trace, "export", "for Perfetto (chrome) or spreadsheets (csv)",
-                                   trace_export_command, {1, 1}, source);
-  exported->add_option("--format", options_.format, "chrome (default) or csv");
+  CLI::App* exported =
+      add_command(*trace, "export", "for Perfetto (chrome) or spreadsheets (csv, memory)",
+                  trace_export_command, {1, 1}, source);
+  exported->add_option("--format", options_.format,
+                       "chrome (default), csv, or memory: activations over time");
   exported->add_option("--out", options_.out, "file to write; an existing one is refused");
   exported->add_option("--schedule", options_.schedule, "only this one");
   exported->add_option("--iteration", options_.iteration, "only this one");

@@ -76,7 +76,13 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulate", "--schedule", "1f1b"}, "a file is missing"},
         Slip{{"check"}, "a file is missing"},
         Slip{{"simulate", "s.toml", "--schedule"}, "--schedule"},
-        Slip{{"plan", "s.toml", "--schedule", "1f1b", "--rank", "x"}, "--rank"}));
+        Slip{{"plan", "s.toml", "--schedule", "1f1b", "--rank", "x"}, "--rank"},
+        Slip{{"simulate", "s.toml", "--json=3"}, "--json=3: unexpected value (--json takes none)"},
+        Slip{{"simulate", "s.toml", "--schedule", "1f1b", "--schedule=zb-h1"},
+             "--schedule is given 2 times (it takes one list). Write --schedule 1f1b,zb-h1, say."},
+        Slip{{"plan", "s.toml", "--schedule", "1f1b", "--schedule", "zb-h1"},
+             "--schedule is given 2 times (it takes one value)"},
+        Slip{{"simulate", "s.toml", "--out", "a", "--out", "b"}, "--out is given 2 times"}));
 
 TEST(CommandLine, VersionNamesTheCommit) {
   const Outcome run = longhaul_run({"--version"});
