@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "base/version.hpp"
@@ -9,6 +10,18 @@ namespace longhaul {
 namespace {
 
 using nlohmann::ordered_json;
+
+bool any_ends_with(const std::vector<std::string>& files, std::string_view ending) {
+  return std::ranges::any_of(files, [&](const auto& file) { return file.ends_with(ending); });
+}
+
+/// Scenarios are overridden where they are checked, and where schedules are held against one.
+void refuse_idle_overrides(const Options& options) {
+  if (options.overrides.empty() || any_ends_with(options.files, ".toml")) return;
+  if (!options.scenario.empty() && any_ends_with(options.files, ".csv")) return;
+  fail("--set {}: there is no scenario to override. Name one with --scenario.",
+       options.overrides.front());
+}
 
 Finding check_file(const std::string& file, const Options& options) {
   std::error_code ignored;
@@ -44,6 +57,7 @@ ordered_json json_of(const Finding& finding) {
 }  // namespace
 
 Answer check_command(const Options& options) {
+  refuse_idle_overrides(options);
   Answer answer;
   ordered_json json{{"schema_version", kRecordSchemaVersion},
                     {"creator", fmt::format("longhaul {}", version())},

@@ -5,6 +5,7 @@
 #include "cli/check.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/record.hpp"
+#include "cli/words.hpp"
 #include "scenario/load.hpp"
 #include "schedule/memory.hpp"
 
@@ -134,12 +135,10 @@ Finding check_scenario(const std::string& file, const Options& options) {
   const Schedule schedule = choose_schedule(reference, scenario);
   const std::vector<DeviceMemory> devices = device_memory(schedule, scenario);
   Finding finding{file, "scenario", {}, {}, {}, {}};
-  finding.summary = fmt::format(
-      "scenario {}: {} stages, {} replica{}, {} microbatches, {} datacenter{}, model {}",
-      scenario.name, scenario.parallel.stages, scenario.parallel.replicas,
-      scenario.parallel.replicas == 1 ? "" : "s", scenario.parallel.microbatches,
-      scenario.datacenters.size(), scenario.datacenters.size() == 1 ? "" : "s",
-      scenario.model ? scenario.model->name : "not named (costs are given)");
+  finding.summary =
+      fmt::format("scenario {}: {}, {}, model {}", scenario.name, size_text(scenario),
+                  counted(std::ssize(scenario.datacenters), "datacenter"),
+                  scenario.model ? scenario.model->name : "not named (costs are given)");
   for (const DeviceMemory& device : devices) {
     if (device.fits()) continue;
     finding.problems.push_back(

@@ -1,28 +1,38 @@
 #include "cli/check.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/words.hpp"
 #include "scenario/load.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/validity.hpp"
 
 namespace longhaul {
+namespace {
+
+std::optional<std::string> text_of(const std::optional<Violation>& violation) {
+  return violation ? std::optional{violation->text} : std::nullopt;
+}
+
+}  // namespace
 
 Finding check_schedule(const std::string& file, const Options& options) {
   Schedule schedule = read_schedule_file(file);
-  std::optional<Violation> violation;
+  std::optional<std::string> problem;
   std::string held_against;
   if (options.scenario.empty()) {
-    violation = first_violation(schedule);
+    problem = text_of(first_violation(schedule));
   } else {
     const Scenario scenario = load_scenario(options.scenario, options.overrides);
     if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
-    violation = first_violation(schedule, scenario);
+    problem = text_of(first_violation(schedule, scenario));
+    if (!problem) problem = why_not_runnable(schedule, scenario, Arrangement::decoupled);
     held_against = " on " + scenario.name;
   }
   Finding finding{file, "schedule", {}, {}, {}, {}};
-  finding.summary = fmt::format("schedule {}: {}{}; {} devices, {} chunks, {} microbatches",
-                                schedule.name, violation ? "not valid" : "valid", held_against,
-                                schedule.devices, schedule.chunks, schedule.microbatches);
-  if (violation) finding.problems.push_back(violation->text);
+  finding.summary =
+      fmt::format("schedule {}: {}{}; {}, {}, {}", schedule.name, problem ? "not valid" : "valid",
+                  held_against, counted(schedule.devices, "device"),
+                  counted(schedule.chunks, "chunk"), counted(schedule.microbatches, "microbatch"));
+  if (problem) finding.problems.push_back(*problem);
   finding.json["schedule"] = schedule.name;
   finding.json["devices"] = schedule.devices;
   finding.json["chunks"] = schedule.chunks;

@@ -10,6 +10,9 @@ namespace {
 std::vector<std::string> problems_of_run(const std::filesystem::path& directory) {
   const std::filesystem::path merged = directory / "trace.h5";
   if (std::filesystem::exists(merged)) return validate_trace(merged);
+  if (!std::filesystem::exists(directory / "run.h5"))
+    fail("{}: is no run (it holds neither trace.h5 nor run.h5). Name the directory of a run.",
+         directory.string());
   try {
     static_cast<void>(merge_run(directory));
     return {};

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
+#include "cli/words.hpp"
 
 namespace longhaul {
 namespace {
@@ -61,9 +62,9 @@ std::string path_text(const std::vector<PathRow>& path) {
   }
   const std::int64_t whole =
       path.empty() ? 0 : path.back().step.end_ns - path.front().step.start_ns;
-  std::string text =
-      fmt::format("  {} WAN crossings, {} of {} computing (rank:block)\n", crossings_of(path),
-                  to_text(Duration{computing}), to_text(Duration{whole}));
+  std::string text = fmt::format("  {}, {} of {} computing (rank:block)\n",
+                                 counted(crossings_of(path), "WAN crossing"),
+                                 to_text(Duration{computing}), to_text(Duration{whole}));
   std::string line = "  ";
   Hop hop;
   bool first = true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,17 +34,32 @@ struct ChosenSchedules {
 [[nodiscard]] Arrangement arrangement_of(std::string_view comm);
 [[nodiscard]] const char* name_of(Arrangement arrangement);
 
-/// Makes or reads the schedules of a comma list. Throws Error on an unknown name, on a schedule
-/// that was named but is not defined on the scenario and, with answer_is_no, on an invalid file.
-[[nodiscard]] ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario);
+/// Makes or reads the schedules of a comma list; all of them can run in the arrangement. Throws
+/// Error on an unknown name, on a schedule that was named but is not defined on the scenario and,
+/// with answer_is_no, on an invalid file.
+[[nodiscard]] ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario,
+                                               Arrangement arrangement = Arrangement::decoupled);
 /// The same where the command takes exactly one.
-[[nodiscard]] Schedule choose_schedule(std::string_view name, const Scenario& scenario);
+[[nodiscard]] Schedule choose_schedule(std::string_view name, const Scenario& scenario,
+                                       Arrangement arrangement = Arrangement::decoupled);
+/// What only a dry run shows of a schedule without a violation: a missing link, an order of a link
+/// that names what is not there or deadlocks. nullopt: it runs.
+[[nodiscard]] std::optional<std::string> why_not_runnable(const Schedule& schedule,
+                                                          const Scenario& scenario,
+                                                          Arrangement arrangement);
 /// Reads a schedule's file as it is; every replica follows rows that are given once.
 [[nodiscard]] Schedule read_schedule_file(const std::filesystem::path& file);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
 [[nodiscard]] ScheduleRecord evaluate(const Schedule& schedule, const Scenario& scenario,
                                       Arrangement arrangement, Timeline& timeline);
+
+/// "4 stages, 1 replica, 8 microbatches".
+[[nodiscard]] std::string size_text(const Scenario& scenario);
+/// Settings of the scenario that predictions leave out: "run.noise", "run.stragglers".
+[[nodiscard]] std::vector<std::string> ignored_settings(const Scenario& scenario);
+/// A line for people that names them, with an empty one in front; nothing where none is set.
+[[nodiscard]] std::string ignored_text(const Scenario& scenario);
 
 /// What every record says first: schema version, creator, command line, scenario.
 [[nodiscard]] nlohmann::ordered_json record_header(const Options& options,

@@ -2,6 +2,7 @@
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/words.hpp"
 #include "plan/lower.hpp"
 
 namespace longhaul {
@@ -135,7 +136,8 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
 Answer plan_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const Arrangement arrangement = arrangement_of(options.comm);
-  const Plan plan = lower(choose_schedule(options.schedule, scenario), scenario, arrangement);
+  const Plan plan =
+      lower(choose_schedule(options.schedule, scenario, arrangement), scenario, arrangement);
   const std::vector<int> ranks = ranks_of(options, plan);
   if (options.json) {
     ordered_json json = record_header(options, scenario);
@@ -145,8 +147,9 @@ Answer plan_command(const Options& options) {
     for (const int rank : ranks) json["ranks"].push_back(rank_json(plan, rank));
     return {json_text(json)};
   }
-  std::string text = fmt::format("{} on {}: {} ops on {} ranks, {}\n", plan.schedule, scenario.name,
-                                 plan.ops.size(), plan.ranks.size(), options.comm);
+  std::string text = fmt::format("{} on {}: {} on {}, {}\n", plan.schedule, scenario.name,
+                                 counted(std::ssize(plan.ops), "op"),
+                                 counted(std::ssize(plan.ranks), "rank"), options.comm);
   for (const int rank : ranks) text += '\n' + rank_text(plan, rank);
   return {text};
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/table.hpp"
+#include "cli/resource_table.hpp"
 #include "cli/throughput.hpp"
 #include "schedule/memory.hpp"
 
@@ -108,6 +109,7 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["idle"] = to_json(record.idle);
   json["tokens_per_second"] = optional_number(record.tokens_per_second);
   json["mfu"] = optional_number(record.mfu);
+  json["resources"] = resources_json(record);
   return json;
 }
 

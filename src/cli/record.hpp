@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/occupancy.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/report.hpp"
@@ -28,8 +29,10 @@ struct ScheduleRecord {
   IdleTime idle;
   std::optional<double> tokens_per_second;  ///< where the model is known
   std::optional<double> mfu;                ///< where the GPU's peak rate is known too
+  std::vector<ResourceUse> resources;       ///< all but devices
 };
 
+/// Without `resources`.
 [[nodiscard]] ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
                                          const Scenario& scenario);
 

@@ -5,6 +5,8 @@
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/files.hpp"
+#include "cli/resource_table.hpp"
+#include "cli/words.hpp"
 #include "schedule/csv.hpp"
 
 namespace longhaul {
@@ -54,10 +56,11 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
 
 std::string text_of(const Schedule& schedule, const Scenario& scenario,
                     const ScheduleRecord& record, const Options& options) {
-  return fmt::format("{} on {}: {} devices, {} chunks, {} microbatches; simulated, {}\n\n",
-                     schedule.name, scenario.name, schedule.devices, schedule.chunks,
-                     schedule.microbatches, options.comm) +
-         device_table(schedule, record) + '\n' + table_text({&record, 1}, scenario);
+  return fmt::format("{} on {}: {}, {}, {}; simulated, {}\n\n", schedule.name, scenario.name,
+                     counted(schedule.devices, "device"), counted(schedule.chunks, "chunk"),
+                     counted(schedule.microbatches, "microbatch"), options.comm) +
+         device_table(schedule, record) + '\n' + table_text({&record, 1}, scenario) +
+         resource_table_text({&record, 1}) + ignored_text(scenario);
 }
 
 }  // namespace
@@ -68,7 +71,7 @@ Answer schedule_command(const Options& options) {
   if (written) require_new_file(options.out);
   const CsvFormat format = csv_format_of(options.format);
   const Arrangement arrangement = arrangement_of(options.comm);
-  const Schedule schedule = choose_schedule(options.schedule, scenario);
+  const Schedule schedule = choose_schedule(options.schedule, scenario, arrangement);
   const std::string csv = written ? write_csv(schedule, format) : std::string{};
   Timeline timeline;
   const ScheduleRecord record = evaluate(schedule, scenario, arrangement, timeline);

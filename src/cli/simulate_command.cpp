@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/files.hpp"
+#include "cli/resource_table.hpp"
 #include "trace/trace_file.hpp"
 
 namespace longhaul {
@@ -19,7 +20,7 @@ enum class KeepRows { no, yes };
 
 Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
   const Arrangement arrangement = arrangement_of(options.comm);
-  ChosenSchedules chosen = choose_schedules(options.schedule, scenario);
+  ChosenSchedules chosen = choose_schedules(options.schedule, scenario, arrangement);
   Simulation simulation;
   simulation.skipped = std::move(chosen.skipped);
   for (const Schedule& schedule : chosen.schedules) {
@@ -32,12 +33,11 @@ Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRo
 
 std::string text_of(const Simulation& simulation, const Scenario& scenario,
                     const Options& options) {
-  std::string text = fmt::format(
-      "{}: {} stages, {} replica{}, {} microbatches; simulated, {}\n\n", scenario.name,
-      scenario.parallel.stages, scenario.parallel.replicas,
-      scenario.parallel.replicas == 1 ? "" : "s", scenario.parallel.microbatches, options.comm);
+  std::string text =
+      fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
   text += table_text(simulation.records, scenario);
   text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
+  text += resource_table_text(simulation.records) + ignored_text(scenario);
   for (const SkippedSchedule& skipped : simulation.skipped)
     text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
   return text;

@@ -74,6 +74,42 @@ TEST(CheckCommand, HoldsAScheduleAgainstAScenario) {
   EXPECT_THAT(shape.out, HasSubstr("16"));
 }
 
+TEST(CheckCommand, JudgesLinkOrdersByADryRun) {
+  const TempDir dir;
+  const std::string scenario = dir.write("two.toml", kTwoStages);
+  const auto check = [&](const std::string& orders) {
+    const std::string csv = dir.write("orders.csv", ordered_schedule(orders));
+    EXPECT_EQ(longhaul_run({"check", csv}).code, 0) << "right by itself";
+    return longhaul_run({"check", csv, "--scenario", scenario});
+  };
+  const std::string right = "# link_order \"link 0>1\" = 0:0F0,0:0F1\n";
+  EXPECT_EQ(check(right).code, 0);
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {right + "# link_order \"link 0>7\" = 0:0F1\n", "\"link 0>7\", which no message takes"},
+      {"# link_order \"link 0>1\" = 0:0F0,0:0F1,0:1F1\n", "no such message takes it"},
+      {"# link_order \"link 0>1\" = 0:0F0\n", "leaves 1 of 2 messages out"},
+      {"# link_order \"link 0>1\" = 0:0F1,0:0F0\n", "deadlocks"}};
+  for (const auto& [orders, answer] : wrong) {
+    const Outcome run = check(orders);
+    EXPECT_EQ(run.code, 1) << answer;
+    EXPECT_EQ(run.err, "");
+    EXPECT_THAT(run.out, HasSubstr("not valid on two"));
+    EXPECT_THAT(run.out, HasSubstr(answer));
+  }
+}
+
+TEST(CheckCommand, SetNeedsAScenarioToOverride) {
+  const TempDir dir;
+  const std::string csv = dir.write("x.csv", "0F0,0B0\n");
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const Outcome run = longhaul_run({"check", "--set", "x.y=1", csv});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err,
+            "longhaul: --set x.y=1: there is no scenario to override. Name one with --scenario.\n");
+  EXPECT_EQ(longhaul_run({"check", "--set", "run.seed=2", csv, scenario}).code, 0);
+}
+
 TEST(CheckCommand, LooksAtSeveralFilesAndSaysNoIfOneIsWrong) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
@@ -91,6 +127,7 @@ TEST(CheckCommand, BadInputIsRefused) {
   const std::vector<std::pair<std::string, std::string>> slips{
       {dir.path("none.toml"), "no such file"},
       {dir.write("note.txt", "x"), "no kind of file"},
+      {dir.path(""), "is no run"},
       {dir.write("bad.toml", "[scenario]\nnaem = 'x'\n"), "bad.toml:2:"},
       {dir.write("garbage.csv", "0F0,what\n"), "garbage.csv:1:"}};
   for (const auto& [file, answer] : slips) {

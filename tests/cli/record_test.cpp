@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/resource_table.hpp"
 #include "cli/throughput.hpp"
 #include "schedule/generate.hpp"
 
@@ -63,10 +64,10 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
       to_json(make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys,
-              ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
-                          "bubble_ratio", "peak_activation", "over_budget",
-                          "wan_crossings_on_critical_path", "idle", "tokens_per_second", "mfu"));
+  EXPECT_THAT(keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
+                                "bubble_ratio", "peak_activation", "over_budget",
+                                "wan_crossings_on_critical_path", "idle", "tokens_per_second",
+                                "mfu", "resources"));
   EXPECT_EQ(json["idle"]["dependency"], 5000);
   EXPECT_EQ(json["idle"].size(), idle_parts().size());
 }
@@ -112,6 +113,47 @@ TEST(Record, TableShowsThroughputWhereTheModelIsKnown) {
   const std::string text = table_text({&record, 1}, scenario);
   for (const char* part : {"tokens/s", "24445", "MFU [%]", "26.4"})
     EXPECT_THAT(text, HasSubstr(part));
+}
+
+ScheduleRecord record_with_links(const std::string& schedule, int links) {
+  ScheduleRecord record;
+  record.schedule = schedule;
+  record.makespan_ns = 1000;
+  for (int i = 0; i < links; ++i)
+    record.resources.push_back(
+        {"link " + std::to_string(i), ResourceKind::link, Duration{100 * i}, 3U});
+  return record;
+}
+
+TEST(ResourceTable, ShowsTheBusiestUnderEachSchedule) {
+  const std::vector<ScheduleRecord> records{record_with_links("a", 3), record_with_links("b", 4)};
+  EXPECT_EQ(resource_table_text(records),
+            "\nHow busy links, interfaces and collectives were, the busiest first:\n"
+            "busy [%]     a     b\n"
+            "--------  ----  ----\n"
+            "link 3     0.0  30.0\n"
+            "link 2    20.0  20.0\n"
+            "link 1    10.0  10.0\n");
+}
+
+TEST(ResourceTable, LeavesOutWhatIsIdleAndTellsHowManyMoreThereAre) {
+  const ScheduleRecord idle = record_with_links("a", 1);
+  EXPECT_EQ(resource_table_text({&idle, 1}), "");
+  const ScheduleRecord busy = record_with_links("a", 11);  // one of them idle
+  const std::string text = resource_table_text({&busy, 1});
+  EXPECT_THAT(text, HasSubstr("link 10"));
+  EXPECT_THAT(text, HasSubstr("link 3"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("link 2")));
+  EXPECT_THAT(text, HasSubstr("and 2 more"));
+}
+
+TEST(ResourceTable, JsonHoldsIdleOnesToo) {
+  const auto json = resources_json(record_with_links("a", 2));
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[0]["busy_ns"], 0);
+  EXPECT_EQ(json[1]["resource"], "link 1");
+  EXPECT_DOUBLE_EQ(json[1]["busy_ratio"], 0.1);
+  EXPECT_EQ(json[1]["holds"], 3);
 }
 
 TEST(Record, RangesOfNumbers) {

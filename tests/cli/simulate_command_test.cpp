@@ -114,25 +114,47 @@ TEST(SimulateCommand, PrintsATableForPeople) {
   EXPECT_THAT(run.out, Not(HasSubstr("tokens/s")));  // no model is named
 }
 
-TEST(SimulateCommand, StaticSkipsWhatIsNotDefinedAndNamingItIsAnError) {
+TEST(SimulateCommand, SaysWhatPredictionsLeaveOut) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
-  const std::vector<std::string> odd{"--set", "parallel.microbatches=9"};
-  Outcome run =
-      longhaul_run({"simulate", scenario, "--schedule", "static", "--json", odd[0], odd[1]});
-  ASSERT_EQ(run.code, 0) << run.err;
-  const auto json = run.json();
-  EXPECT_EQ(json["schedules"].size(), 5U);
-  ASSERT_EQ(json["skipped"].size(), 1U);
-  EXPECT_EQ(json["skipped"][0]["schedule"], "interleaved-1f1b");
-  EXPECT_NE(json["skipped"][0]["reason"], "");
+  const std::vector<std::string> plain{"simulate", scenario, "--schedule", "1f1b"};
+  EXPECT_THAT(longhaul_run(plain).out, Not(HasSubstr("leave out")));
+  std::vector<std::string> rough = plain;
+  rough.insert(rough.end(), {"--set", "run.noise=0.1", "--set", "run.stragglers=[1, 1, 2, 1]"});
+  EXPECT_THAT(longhaul_run(rough).out,
+              HasSubstr("predictions leave out run.noise and run.stragglers"));
+  rough.push_back("--json");
+  EXPECT_THAT(longhaul_run(rough).json()["ignored"], ElementsAre("run.noise", "run.stragglers"));
+}
 
-  run = longhaul_run({"simulate", scenario, "--schedule", "static", odd[0], odd[1]});
-  EXPECT_THAT(run.out, HasSubstr("skipped interleaved-1f1b: "));
+TEST(SimulateCommand, CountsInTheSingular) {
+  const TempDir dir;
+  const Outcome run = longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "1f1b",
+                                    "--set", "parallel.microbatches=1"});
+  EXPECT_THAT(run.out, HasSubstr("uniform: 4 stages, 1 replica, 1 microbatch; simulated"));
+}
 
-  run = longhaul_run({"simulate", scenario, "--schedule", "1f1b,interleaved-1f1b", odd[0], odd[1]});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_EQ(run.out, "");
+TEST(SimulateCommand, ReportsHowBusyLinksWere) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const std::vector<std::string> arguments{"simulate", scenario, "--schedule",
+                                           "1f1b",     "--set",  "link.transfer_ratio=0.5"};
+  std::vector<std::string> with_json = arguments;
+  with_json.push_back("--json");
+  const auto json = longhaul_run(with_json).json();
+  const auto& record = json["schedules"][0];
+  ASSERT_EQ(record["resources"].size(), 6U);  // both directions of three boundaries
+  for (const auto& use : record["resources"]) {
+    const std::string name = use["resource"];
+    const bool wan = name == "link 1>2" || name == "link 2>1";
+    EXPECT_EQ(use["holds"], 8) << name;
+    EXPECT_EQ(use["busy_ns"], wan ? 8 * 50 : 0) << name;
+    EXPECT_DOUBLE_EQ(use["busy_ratio"],
+                     use["busy_ns"].get<double>() / record["makespan_ns"].get<double>());
+  }
+  const std::string text = longhaul_run(arguments).out;
+  EXPECT_THAT(text, HasSubstr("link 1>2"));
+  EXPECT_THAT(text, Not(HasSubstr("link 0>1")));
 }
 
 TEST(SimulateCommand, GroupedCommunicationIsNoFaster) {
@@ -152,35 +174,6 @@ TEST(SimulateCommand, TwoRunsGiveTheSameBytes) {
   const std::vector<std::string> arguments{"simulate", dir.write("s.toml", kTwoSites), "--schedule",
                                            "static", "--json"};
   EXPECT_EQ(longhaul_run(arguments).out, longhaul_run(arguments).out);
-}
-
-TEST(SimulateCommand, ReplicasFollowTheRowsOfAFileThatGivesThemOnce) {
-  const TempDir dir;
-  const std::string scenario = dir.write("s.toml", kUniform);
-  const std::string csv = dir.path("x.csv");
-  ASSERT_EQ(longhaul_run({"schedule", scenario, "--schedule", "zb-h1", "--out", csv}).code, 0);
-  const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "zb-h1," + csv, "--set",
-                                    "parallel.replicas=2", "--json"});
-  ASSERT_EQ(run.code, 0) << run.err;
-  const auto records = run.json()["schedules"];
-  ASSERT_EQ(records.size(), 2U);
-  EXPECT_EQ(records[0]["makespan_ns"], records[1]["makespan_ns"]);
-  EXPECT_NE(records[0]["schedule"], records[1]["schedule"]);
-  EXPECT_EQ(records[1]["bubble_ratio"].size(), 8U);
-  EXPECT_EQ(records[1]["peak_activation"].size(), 4U);
-}
-
-TEST(SimulateCommand, AnInvalidFileIsAnsweredWithItsFirstViolation) {
-  const TempDir dir;
-  const std::string scenario = dir.write("s.toml", kUniform);
-  // Device 3 runs the backward of microbatch 0 before its forward.
-  const std::string csv = dir.write("bad.csv", "0F0,0B0\n1F0,1B0\n2F0,2B0\n3B0,3F0\n");
-  const Outcome run =
-      longhaul_run({"simulate", scenario, "--schedule", csv, "--set", "parallel.microbatches=1"});
-  EXPECT_EQ(run.code, 1) << run.err;
-  EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("bad.csv: "));
-  EXPECT_THAT(run.err, HasSubstr("device 3"));
 }
 
 }  // namespace

@@ -59,10 +59,9 @@ inline std::string text_of(const std::string& file) {
   return text.str();
 }
 
-/// P=4, M=8, F = D = W = 100 ns, in one datacenter.
-inline const std::string kUniform = R"([scenario]
-name = "uniform"
-[parallel]
+/// P=4, M=8, F = D = W = 100 ns; the datacenters are `where`.
+inline std::string scenario_text(const std::string& name, const std::string& where) {
+  return "[scenario]\nname = \"" + name + "\"\n" + R"([parallel]
 stages = 4
 microbatches = 8
 [costs]
@@ -72,25 +71,16 @@ wgrad = "100ns"
 activation = "2MiB"
 message = "1MiB"
 weights = "8MiB"
-[[datacenter]]
+)" + where;
+}
+
+inline const std::string kUniform = scenario_text("uniform", R"([[datacenter]]
 name = "west"
 stages = [0, 1, 2, 3]
-)";
+)");
 
-/// The same in two datacenters, 100 ns apart, without transfer time.
-inline const std::string kTwoSites = R"([scenario]
-name = "two-sites"
-[parallel]
-stages = 4
-microbatches = 8
-[costs]
-forward = "100ns"
-dgrad = "100ns"
-wgrad = "100ns"
-activation = "2MiB"
-message = "1MiB"
-weights = "8MiB"
-[[datacenter]]
+/// In two datacenters, 100 ns apart, without transfer time.
+inline const std::string kTwoSites = scenario_text("two-sites", R"([[datacenter]]
 name = "west"
 stages = [0, 1]
 [[datacenter]]
@@ -100,6 +90,21 @@ stages = [2, 3]
 between = ["west", "east"]
 latency = "100ns"
 transfer_ratio = 0
+)");
+
+/// P=2, M=2, named "two", in one datacenter.
+inline const std::string kTwoStages = R"([scenario]
+name = "two"
+[parallel]
+stages = 2
+microbatches = 2
+[costs]
+forward = "100ns"
 )";
+
+/// GPipe on device 0 and 1F1B on device 1, so that both forwards pass link 0>1 in their order.
+inline std::string ordered_schedule(const std::string& orders) {
+  return "# longhaul schedule 1\n# devices = 2\n" + orders + "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
+}
 
 }  // namespace longhaul::test

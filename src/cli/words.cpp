@@ -1,0 +1,12 @@
+#include "cli/words.hpp"
+
+#include <fmt/format.h>
+
+namespace longhaul {
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  const char* const ending = count == 1 ? "" : noun.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", count, noun, ending);
+}
+
+}  // namespace longhaul
