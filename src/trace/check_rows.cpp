@@ -57,7 +57,7 @@ private:
   bool check_values(const TimelineRow& row) { return check_indices(row) && check_times(row); }
 
   bool check_indices(const TimelineRow& row) {
-    for (const NameTable& table : name_tables()) {
+    for (const NameColumn& table : name_columns()) {
       const auto names = static_cast<std::int64_t>((timeline_.*table.names).size());
       const std::int32_t index = row.*table.index;
       if (!within(index, table.lowest, names - 1))
@@ -140,19 +140,25 @@ private:
     }
   }
 
-  /// A transfer holds its resource alone.
+  /// Who must not hold a resource together: all transfers on it; of collectives those of one rank,
+  /// since its members hold a collective's resources together.
+  static std::pair<std::int32_t, std::int32_t> exclusion_of(const TimelineRow& row) {
+    return {row.resource, row.kind == RowKind::send ? -1 : row.rank};
+  }
+
   void check_resources(std::span<const TimelineRow> rows) {
     std::vector<const TimelineRow*> holders;
     for (const TimelineRow& row : rows) {
-      if (row.kind == RowKind::send && row.resource >= 0) holders.push_back(&row);
+      const bool holds = row.kind == RowKind::send || is_collective(row.kind);
+      if (holds && row.resource >= 0) holders.push_back(&row);
     }
     std::ranges::sort(holders, {}, [](const TimelineRow* row) {
-      return std::tuple{row->resource, row->start_ns, row->end_ns, row->op};
+      return std::tuple{exclusion_of(*row), row->start_ns, row->end_ns, row->op};
     });
     for (std::size_t i = 1; i < holders.size(); ++i) {
       const TimelineRow& before = *holders[i - 1];
       const TimelineRow& row = *holders[i];
-      if (before.resource == row.resource && row.start_ns < before.end_ns - slack_ns_)
+      if (exclusion_of(before) == exclusion_of(row) && row.start_ns < before.end_ns - slack_ns_)
         wrong("resource held twice", row, "takes resource {} at {} ns (op {} holds it until {}).",
               timeline_.resources[static_cast<std::size_t>(row.resource)], row.start_ns, before.op,
               before.end_ns);

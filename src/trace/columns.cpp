@@ -27,11 +27,11 @@ constexpr std::array kColumns{
     LONGHAUL_COLUMN(bound_by, int64),   LONGHAUL_COLUMN(bound_kind, bound_kind)};
 #undef LONGHAUL_COLUMN
 
-constexpr std::array kNameTables{
-    NameTable{"schedules", "schedule", &Timeline::schedules, &TimelineRow::schedule, 0},
-    NameTable{"datacenters", "datacenter", &Timeline::datacenters, &TimelineRow::datacenter, 0},
-    NameTable{"lanes", "lane", &Timeline::lanes, &TimelineRow::lane, 0},
-    NameTable{"resources", "resource", &Timeline::resources, &TimelineRow::resource, -1}};
+constexpr std::array kNameColumns{
+    NameColumn{"schedules", "schedule", &Timeline::schedules, &TimelineRow::schedule, 0},
+    NameColumn{"datacenters", "datacenter", &Timeline::datacenters, &TimelineRow::datacenter, 0},
+    NameColumn{"lanes", "lane", &Timeline::lanes, &TimelineRow::lane, 0},
+    NameColumn{"resources", "resource", &Timeline::resources, &TimelineRow::resource, -1}};
 
 /// Calls `copy(row member, position in values)` with the width as a constant, so that each copy is
 /// one move.
@@ -57,7 +57,7 @@ std::size_t size_of(ColumnType type) {
 }
 
 std::span<const Column> timeline_columns() { return kColumns; }
-std::span<const NameTable> name_tables() { return kNameTables; }
+std::span<const NameColumn> name_columns() { return kNameColumns; }
 
 void gather(std::span<const TimelineRow> rows, const Column& column, std::span<std::byte> values) {
   LONGHAUL_ASSERT(values.size() == rows.size() * size_of(column.type), "{} bytes for {} rows",

@@ -26,14 +26,14 @@ struct Column {
 void gather(std::span<const TimelineRow> rows, const Column& column, std::span<std::byte> values);
 void scatter(std::span<const std::byte> values, const Column& column, std::span<TimelineRow> rows);
 
-/// A table of names, and the column that refers to it.
-struct NameTable {
+/// A column of positions, and the table of names to which they refer.
+struct NameColumn {
   const char* name;
   const char* column;
   std::vector<std::string> Timeline::*names;
   std::int32_t TimelineRow::*index;
   std::int32_t lowest;  ///< -1 where a row may have none
 };
-[[nodiscard]] std::span<const NameTable> name_tables();
+[[nodiscard]] std::span<const NameColumn> name_columns();
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "trace/columns.hpp"
+#include "trace/csv_cell.hpp"
 #include "trace/export.hpp"
 #include "trace/report.hpp"
 #include "trace/selected_rows.hpp"
@@ -10,14 +11,6 @@
 
 namespace longhaul {
 namespace {
-
-/// As RFC 4180 wants it.
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out{'"'};
-  for (const char c : text) out += c == '"' ? std::string{"\"\""} : std::string{c};
-  return out + '"';
-}
 
 template <typename Value>
 Value member(const TimelineRow& row, const Column& column) {
@@ -51,10 +44,10 @@ std::vector<CsvColumn> columns_of(const Timeline& timeline) {
   for (const Column& column : timeline_columns()) {
     CsvColumn& csv = columns.emplace_back();
     csv.column = column;
-    for (const NameTable& table : name_tables()) {
+    for (const NameColumn& table : name_columns()) {
       if (std::strcmp(table.column, column.name) != 0) continue;
       csv.named = true;
-      for (const std::string& name : timeline.*table.names) csv.names.push_back(quoted(name));
+      for (const std::string& name : timeline.*table.names) csv.names.push_back(csv_cell(name));
     }
   }
   return columns;

@@ -158,7 +158,7 @@ void read_timeline(Id file, const char* name, std::uint64_t file_bytes, Timeline
   guarded(name, "", findings, [&] {
     const Handle group = open_member(file, name);
     if (H5Iget_type(group.get()) != H5I_GROUP) fail("it is no group");
-    for (const NameTable& table : name_tables()) {
+    for (const NameColumn& table : name_columns()) {
       guarded(name, table.name, findings,
               [&] { timeline.*table.names = read_names(group.get(), table.name, file_bytes); });
     }

@@ -69,7 +69,7 @@ void write_names(Id group, const char* name, const std::vector<std::string>& nam
 
 void write_timeline(Id file, const char* group, const Timeline& timeline, Storage storage) {
   Handle where{H5Gcreate2(file, group, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose};
-  for (const NameTable& table : name_tables())
+  for (const NameColumn& table : name_columns())
     write_names(where.get(), table.name, timeline.*table.names);
   std::vector<std::byte> buffer;
   for (const Column& column : timeline_columns())

@@ -57,7 +57,7 @@ private:
     if (is_collective(cause.kind)) return take(gap, gap.begin, &IdleTime::collective);
     if (cause.kind != RowKind::recv && cause.kind != RowKind::send)
       return before_producer(nullptr, gap);
-    // Its input on the wire or, where sending blocks, its own message.
+    // Its input on the wire or, in plans whose blocks depend on sends, its own message.
     take(gap, cause.start_ns, &IdleTime::link_wait);
     const std::size_t send = cause.kind == RowKind::send ? at : view_.other_side[at];
     if (send == kNoRow) return before_producer(nullptr, gap);

@@ -2,13 +2,13 @@
 #include <map>
 #include <ranges>
 #include <span>
-#include <unordered_map>
 
 #include "base/error.hpp"
 #include "trace/columns.hpp"
 #include "trace/hdf5_file.hpp"
 #include "trace/hdf5_timeline.hpp"
 #include "trace/hdf5_types.hpp"
+#include "trace/name_table.hpp"
 #include "trace/run_info.hpp"
 #include "trace/segment.hpp"
 
@@ -43,24 +43,6 @@ SegmentFiles complete_segments(const std::filesystem::path& directory, std::int6
   return files;
 }
 
-/// A table of names that only grows.
-class NameSet {
-public:
-  explicit NameSet(std::vector<std::string>& names) : names_{names} {
-    for (std::size_t i = 0; i < names.size(); ++i)
-      index_.try_emplace(names[i], static_cast<std::int32_t>(i));
-  }
-  std::int32_t index_of(const std::string& name) {
-    const auto [at, is_new] = index_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
-    if (is_new) names_.push_back(name);
-    return at->second;
-  }
-
-private:
-  std::vector<std::string>& names_;
-  std::unordered_map<std::string, std::int32_t> index_;
-};
-
 /// Gathers segments into one timeline whose tables begin with those of the prediction, so that the
 /// same name has the same index in both groups.
 class Merger {
@@ -72,7 +54,7 @@ public:
                 predicted.resources,
                 {}},
         planned_schedules_{predicted.schedules.size()} {
-    for (const NameTable& table : name_tables()) sets_.emplace_back(merged_.*table.names);
+    for (const NameColumn& table : name_columns()) tables_.emplace_back(merged_.*table.names);
   }
 
   /// Adds an iteration; skips it if a segment of it is damaged.
@@ -97,18 +79,18 @@ private:
   void append(const Timeline& segment, const IterationKey& key) {
     if (segment.rows.empty()) return;
     std::vector<std::vector<std::int32_t>> translations;
-    for (std::size_t t = 0; t < name_tables().size(); ++t) {
-      const NameTable& table = name_tables()[t];
+    for (std::size_t t = 0; t < name_columns().size(); ++t) {
+      const NameColumn& table = name_columns()[t];
       auto& translation = translations.emplace_back();
       if (table.names == &Timeline::schedules) continue;
       for (const std::string& name : segment.*table.names)
-        translation.push_back(sets_[t].index_of(name));
+        translation.push_back(tables_[t].index_of(name));
     }
     const std::int32_t schedule = schedule_of(
         key.schedule, segment.schedules[static_cast<std::size_t>(segment.rows.front().schedule)]);
     for (TimelineRow row : segment.rows) {
-      for (std::size_t t = 0; t < name_tables().size(); ++t) {
-        std::int32_t& index = row.*name_tables()[t].index;
+      for (std::size_t t = 0; t < name_columns().size(); ++t) {
+        std::int32_t& index = row.*name_columns()[t].index;
         if (!translations[t].empty() && index >= 0)
           index = translations[t][static_cast<std::size_t>(index)];
       }
@@ -152,7 +134,7 @@ private:
 
   Timeline merged_;
   std::size_t planned_schedules_;
-  std::vector<NameSet> sets_;  ///< in the order of name_tables()
+  std::vector<NameTable> tables_;  ///< in the order of name_columns()
   std::map<int, std::int32_t> schedule_of_position_;
 };
 

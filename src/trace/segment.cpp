@@ -26,7 +26,7 @@ bool is_timestamp(std::int64_t time_ns) {
 }
 
 bool belongs(const Timeline& timeline, const TimelineRow& row, const SegmentKey& key) {
-  const bool indices_fit = std::ranges::all_of(name_tables(), [&](const NameTable& table) {
+  const bool indices_fit = std::ranges::all_of(name_columns(), [&](const NameColumn& table) {
     const std::int32_t index = row.*table.index;
     return index >= table.lowest &&
            (index < 0 || std::cmp_less(index, (timeline.*table.names).size()));

@@ -105,6 +105,42 @@ TEST(CheckRows, FindsResourcesHeldTwice) {
               Contains(HasSubstr("link west>east")));
 }
 
+/// Two collectives of rank 0 in turn, each with rank 1, on `resources` of rank 0 and rank 1.
+Timeline two_collectives(std::int32_t resource_of_rank_1) {
+  testing::TimelineBuilder t;
+  for (const std::int32_t rank : {0, 1}) {
+    for (const std::int64_t start : {0, 5'000'000}) {
+      const auto op =
+          t.collective(rank, RowKind::reduce_scatter, {start, start, start + 5'000'000});
+      t.row(op).resource = rank == 0 ? 0 : resource_of_rank_1;
+    }
+  }
+  Timeline timeline = t.timeline();
+  timeline.resources = {"collective 0", "collective 1"};
+  return timeline;
+}
+
+TEST(CheckRows, FindsCollectivesOfARankThatOverlap) {
+  const auto first_ends_later = [](std::int64_t by_ns, std::int64_t slack_ns) {
+    return after(
+        [&](Timeline& t) {
+          t = two_collectives(1);
+          t.rows[0].end_ns += by_ns;
+        },
+        slack_ns);
+  };
+  EXPECT_THAT(first_ends_later(0, 0), IsEmpty());
+  EXPECT_THAT(first_ends_later(1, 0),
+              Contains(HasSubstr("takes resource collective 0 at 5000000 ns (op 0 holds it")));
+  EXPECT_THAT(first_ends_later(kMeasuredSlackNs, kMeasuredSlackNs), IsEmpty());
+  EXPECT_THAT(first_ends_later(kMeasuredSlackNs + 1, kMeasuredSlackNs),
+              Contains(HasSubstr("collective 0")));
+}
+
+TEST(CheckRows, LetsMembersOfACollectiveHoldAResourceTogether) {
+  EXPECT_THAT(after([](Timeline& t) { t = two_collectives(0); }), IsEmpty());
+}
+
 TEST(CheckRows, FindsArrivalsBeforeTheirDeparture) {
   EXPECT_THAT(after([](Timeline& t) {
                 TimelineRow& arrival = t.rows[first_of(t, RowKind::recv)];

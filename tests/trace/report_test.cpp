@@ -129,7 +129,8 @@ TEST(Idle, AForwardOfTheDeviceItselfArrivesWhenItEnds) {
   EXPECT_EQ(attribute_idle(t.timeline().rows, 19).memory, 490 - 100);
 }
 
-TEST(Idle, BlamesABlockingSendForItsTimeOnTheWire) {
+/// Lowering makes no such plan; a plan made by hand may.
+TEST(Idle, BlamesASendThatABlockDependsOnForItsTimeOnTheWire) {
   TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 0, 100);                                // 0
   t.block(0, RowKind::F, 0, 1, 170, 270, {2, BoundKind::dependency});  // 1
