@@ -121,15 +121,6 @@ ordered_json json_of(const Attribution& side) {
   return json;
 }
 
-void require_iteration(const Timeline& timeline, const std::string& schedule, int iteration) {
-  const auto position = position_of(timeline, schedule);
-  if (!position) return;
-  const std::vector<int> known = iterations_of(timeline, *position);
-  if (std::find(known.begin(), known.end(), iteration) == known.end())
-    fail("--iteration: {} has no iteration {}. Known: {}.", schedule, iteration,
-         fmt::join(known, ", "));
-}
-
 }  // namespace
 
 Answer trace_attribution_command(const Options& options) {
@@ -139,8 +130,9 @@ Answer trace_attribution_command(const Options& options) {
                     {"trace", options.files.front()},
                     {"schedules", ordered_json::array()}};
   std::string text;
-  for (const std::string& schedule : traced_schedules(trace, options)) {
-    if (options.iteration) require_iteration(trace.measured, schedule, *options.iteration);
+  const std::vector<std::string> schedules = traced_schedules(trace, options);
+  require_iteration(trace, schedules, options);
+  for (const std::string& schedule : schedules) {
     std::vector<Attribution> sides;
     ordered_json entry{{"schedule", schedule}};
     const auto add_side = [&](const Timeline& timeline, const char* side,

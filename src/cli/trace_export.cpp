@@ -7,11 +7,11 @@
 #include "cli/files.hpp"
 #include "cli/trace_source.hpp"
 #include "trace/export.hpp"
+#include "trace/selected_rows.hpp"
 
 namespace longhaul {
 namespace {
 
-using nlohmann::ordered_json;
 using Export = void (*)(const Trace&, const Selection&, std::ostream&);
 
 struct ExportFormat {
@@ -19,7 +19,8 @@ struct ExportFormat {
   Export write;
 };
 constexpr std::array kFormats{ExportFormat{"chrome", export_chrome},
-                              ExportFormat{"csv", export_csv}};
+                              ExportFormat{"csv", export_csv},
+                              ExportFormat{"memory", export_memory}};
 
 const ExportFormat& export_format_of(const std::string& text) {
   if (text.empty()) return kFormats.front();
@@ -36,49 +37,33 @@ void require_out(const Options& options, const char* what) {
   require_new_file(options.out);
 }
 
-/// Keeps the rows of one schedule, known by its name: either timeline has its own table of names.
-void keep_only(Timeline& timeline, const std::optional<int>& position) {
-  std::erase_if(timeline.rows, [&](const TimelineRow& row) { return row.schedule != position; });
-}
-
-void keep_iteration(Timeline& measured, int iteration) {
-  std::erase_if(measured.rows, [&](const TimelineRow& row) { return row.iteration != iteration; });
-  if (measured.rows.empty())
-    fail(
-        "--iteration: nothing was measured in iteration {}. `longhaul trace summary` tells how "
-        "many there are.",
-        iteration);
-}
-
-ordered_json written_json(const Options& options, const Trace& trace) {
-  return {{"schema_version", kRecordSchemaVersion},
-          {"trace", options.files.front()},
-          {"out", options.out},
-          {"measured_rows", trace.measured.rows.size()},
-          {"predicted_rows", trace.predicted.rows.size()}};
-}
-
-Answer written(const Options& options, const Trace& trace) {
-  if (options.json) return {json_text(written_json(options, trace))};
-  return {fmt::format("wrote {}: {} measured and {} predicted ops\n", options.out,
-                      trace.measured.rows.size(), trace.predicted.rows.size())};
+Answer written(const Options& options, const Trace& trace, const Selection& selection) {
+  const auto [predicted, measured] = sources_of(trace);
+  const std::size_t measured_rows = count_rows(measured, selection);
+  const std::size_t predicted_rows = count_rows(predicted, selection);
+  if (!options.json)
+    return {fmt::format("wrote {}: {} measured and {} predicted ops\n", options.out, measured_rows,
+                        predicted_rows)};
+  return {json_text({{"schema_version", kRecordSchemaVersion},
+                     {"trace", options.files.front()},
+                     {"out", options.out},
+                     {"measured_rows", measured_rows},
+                     {"predicted_rows", predicted_rows}})};
 }
 
 }  // namespace
 
 Answer trace_export_command(const Options& options) {
   const ExportFormat& format = export_format_of(options.format);
-  require_out(options, "a .json for chrome, a .csv for csv");
-  Trace trace = load_trace(options.files.front());
-  if (!options.schedule.empty()) {
-    const std::string name = traced_schedules(trace, options).front();
-    keep_only(trace.measured, position_of(trace.measured, name));
-    keep_only(trace.predicted, position_of(trace.predicted, name));
-  }
-  if (options.iteration && !trace.measured.rows.empty())
-    keep_iteration(trace.measured, *options.iteration);
-  write_new_file(options.out, [&](std::ostream& out) { format.write(trace, {}, out); });
-  return written(options, trace);
+  require_out(options, "a .json for chrome, a .csv for csv and memory");
+  const Trace trace = load_trace(options.files.front());
+  const std::vector<std::string> schedules = traced_schedules(trace, options);
+  require_iteration(trace, schedules, options);
+  Selection selection;
+  if (!options.schedule.empty()) selection.schedule = schedules.front();
+  selection.iteration = options.iteration;
+  write_new_file(options.out, [&](std::ostream& out) { format.write(trace, selection, out); });
+  return written(options, trace, selection);
 }
 
 Answer trace_merge_command(const Options& options) {
@@ -88,7 +73,7 @@ Answer trace_merge_command(const Options& options) {
     fail("{}: cannot be merged (it is no directory). Name the directory of a run.", run.string());
   const Trace trace = merge_run(run);
   write_trace(options.out, trace);
-  return written(options, trace);
+  return written(options, trace, {});
 }
 
 }  // namespace longhaul

@@ -42,7 +42,7 @@ std::optional<int> position_of(const Timeline& timeline, const std::string& sche
   return static_cast<int>(found - names.begin());
 }
 
-std::vector<int> iterations_of(const Timeline& timeline, int schedule) {
+std::vector<int> iteration_numbers(const Timeline& timeline, int schedule) {
   std::vector<int> iterations;
   for (const TimelineRow& row : timeline.rows) {
     if (row.schedule != schedule) continue;
@@ -54,12 +54,28 @@ std::vector<int> iterations_of(const Timeline& timeline, int schedule) {
   return iterations;
 }
 
+void require_iteration(const Trace& trace, const std::vector<std::string>& schedules,
+                       const Options& options) {
+  if (!options.iteration) return;
+  for (const std::string& schedule : schedules) {
+    const auto position = position_of(trace.measured, schedule);
+    const std::vector<int> known =
+        position ? iteration_numbers(trace.measured, *position) : std::vector<int>{};
+    if (known.empty())
+      fail("--iteration: no iteration of {} was measured. Leave it out, or choose a --schedule.",
+           schedule);
+    if (!std::binary_search(known.begin(), known.end(), *options.iteration))
+      fail("--iteration: {} has no measured iteration {} (there are {}). Choose one of them.",
+           schedule, *options.iteration, fmt::join(known, ", "));
+  }
+}
+
 std::vector<IterationReport> reports_of(const Timeline& timeline, const std::string& schedule,
                                         std::int64_t activation_budget_bytes) {
   std::vector<IterationReport> reports;
   const auto position = position_of(timeline, schedule);
   if (!position) return reports;
-  for (const int iteration : iterations_of(timeline, *position))
+  for (const int iteration : iteration_numbers(timeline, *position))
     reports.push_back(report_iteration(timeline, *position, iteration, activation_budget_bytes));
   return reports;
 }

@@ -25,7 +25,11 @@ namespace longhaul {
 
 /// Position in Timeline::schedules.
 [[nodiscard]] std::optional<int> position_of(const Timeline& timeline, const std::string& schedule);
-/// Ascending.
-[[nodiscard]] std::vector<int> iterations_of(const Timeline& timeline, int schedule);
+/// Numbers of the iterations of a schedule, ascending.
+[[nodiscard]] std::vector<int> iteration_numbers(const Timeline& timeline, int schedule);
+/// Throws Error, which says what was measured, unless --iteration is absent or was measured of
+/// each of the schedules.
+void require_iteration(const Trace& trace, const std::vector<std::string>& schedules,
+                       const Options& options);
 
 }  // namespace longhaul

@@ -14,10 +14,19 @@ std::array<Source, 2> sources_of(const Trace& trace) {
 std::vector<IterationKey> selected_iterations(const Source& source, const Selection& selection) {
   std::vector<IterationKey> keys = iterations_of(*source.timeline);
   std::erase_if(keys, [&](const IterationKey& key) {
-    if (selection.schedule && key.schedule != *selection.schedule) return true;
+    const auto& names = source.timeline->schedules;
+    const std::string& name = names[static_cast<std::size_t>(key.schedule)];
+    if (selection.schedule && name != *selection.schedule) return true;
     return source.measured && selection.iteration && key.iteration != *selection.iteration;
   });
   return keys;
+}
+
+std::size_t count_rows(const Source& source, const Selection& selection) {
+  std::size_t rows = 0;
+  for (const auto& [schedule, iteration] : selected_iterations(source, selection))
+    rows += rows_of(*source.timeline, schedule, iteration).size();
+  return rows;
 }
 
 void require_rows(const Trace& trace, const Selection& selection) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Source {
 /// The iterations of a source that are selected.
 [[nodiscard]] std::vector<IterationKey> selected_iterations(const Source& source,
                                                             const Selection& selection);
+[[nodiscard]] std::size_t count_rows(const Source& source, const Selection& selection);
 /// Throws Error if nothing is selected at all.
 void require_rows(const Trace& trace, const Selection& selection);
 

@@ -100,6 +100,38 @@ TEST_F(SimulatedTrace, ExportsOneScheduleByItsName) {
   EXPECT_THAT(text_of(one), ::testing::Not(HasSubstr("1f1b")));
 }
 
+TEST_F(SimulatedTrace, ExportsMemoryThatPeaksWhereTheRecordSays) {
+  const std::string file = dir_.path("memory.csv");
+  const Outcome run = longhaul_run(
+      {"trace", "export", trace_, "--format", "memory", "--out", file, "--schedule", "1f1b"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::istringstream lines{text_of(file)};
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "source,schedule,iteration,rank,device,time_ns,activation_bytes");
+  std::int64_t peak_of_first_rank = 0;
+  while (std::getline(lines, line)) {
+    ASSERT_THAT(line, ::testing::StartsWith("predicted,1f1b,0,"));
+    const std::int64_t held = std::stoll(line.substr(line.rfind(',') + 1));
+    EXPECT_GE(held, 0);
+    if (line.starts_with("predicted,1f1b,0,0,0,"))
+      peak_of_first_rank = std::max(peak_of_first_rank, held);
+  }
+  EXPECT_EQ(peak_of_first_rank, 4 * (2 << 20));  // 1F1B holds P activations on its first device
+}
+
+TEST_F(SimulatedTrace, HasNoMeasuredIterationToChoose) {
+  const std::string out = dir_.path("x.json");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"trace", "export", trace_, "--iteration", "9", "--out", out},
+        std::vector<std::string>{"trace", "attribution", trace_, "--iteration", "9"}}) {
+    const Outcome run = longhaul_run(arguments);
+    EXPECT_EQ(run.code, 2) << arguments[1];
+    EXPECT_THAT(run.err, HasSubstr("no iteration of 1f1b was measured"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 TEST_F(SimulatedTrace, BadInputIsRefused) {
   const std::string out = dir_.path("x.json");
   const std::vector<std::pair<std::vector<std::string>, std::string>> slips{
@@ -182,7 +214,32 @@ TEST_F(RunDirectory, AttributionShowsTheIterationThatWasAskedFor) {
   EXPECT_EQ(measured["iterations"], 3);
   EXPECT_EQ(measured["critical_path"]["iteration"], 2);
   EXPECT_EQ(measured["critical_path"]["steps"].back()["end_ns"], 1200);
-  EXPECT_EQ(longhaul_run({"trace", "attribution", run_, "--iteration", "7"}).code, 2);
+}
+
+TEST_F(RunDirectory, SaysWhichIterationsThereAre) {
+  const std::string out = dir_.path("x.csv");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"trace", "export", run_, "--iteration", "9", "--out", out},
+        std::vector<std::string>{"trace", "attribution", run_, "--iteration", "9"}}) {
+    const Outcome run = longhaul_run(arguments);
+    EXPECT_EQ(run.code, 2) << arguments[1];
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr("1f1b has no measured iteration 9 (there are 0, 1, 2)"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(RunDirectory, ExportsOneIterationBesideThePrediction) {
+  const std::string out = dir_.path("one.csv");
+  const Outcome run = longhaul_run(
+      {"trace", "export", run_, "--format", "csv", "--iteration", "2", "--out", out, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.json()["measured_rows"], 2);
+  EXPECT_EQ(run.json()["predicted_rows"], 2);
+  const std::string text = text_of(out);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4);
+  EXPECT_THAT(text, HasSubstr("measured,1f1b,2,"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("measured,1f1b,1,")));
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST(ChromeExport, RefusesWhatViewersCannotOpenAndWhatIsNotThere) {
   };
   EXPECT_THAT(message({.schedule = {}, .iteration = {}, .most_bytes = 10'000}),
               HasSubstr("Select one schedule and one iteration"));
-  EXPECT_THAT(message({.schedule = 7, .iteration = {}}), HasSubstr("nothing to export"));
+  EXPECT_THAT(message({.schedule = "zbv", .iteration = {}}), HasSubstr("nothing to export"));
 }
 
 TEST(CsvExport, WritesEveryRowWithNamesSpelledOut) {
@@ -188,9 +188,73 @@ TEST(CsvExport, WritesEveryRowWithNamesSpelledOut) {
             "-1,start\n");
 }
 
+std::string memory_of(const Trace& trace, const Selection& selection = {}) {
+  std::ostringstream out;
+  export_memory(trace, selection, out);
+  return out.str();
+}
+
+/// Rank 0 takes 10 and 12 bytes, then releases the first in two steps and the second in one. Rank 1
+/// releases 7 bytes at the moment at which it takes 7 again.
+Trace two_ranks_with_memory() {
+  testing::TimelineBuilder t;
+  t.begin_iteration("zb, mine", 3);
+  t.block(0, RowKind::F, 0, 0, 0, 100, {}, 10);
+  t.block(0, RowKind::F, 0, 1, 100, 180, {}, 12);
+  t.block(0, RowKind::D, 0, 0, 300, 400, {}, -6);
+  t.block(0, RowKind::W, 0, 0, 400, 450, {}, -4);
+  t.block(0, RowKind::B, 0, 1, 450, 500, {}, -12);
+  t.send(0, 1, 0, 0, {100, 100, 150}, {});
+  t.block(1, RowKind::F, 1, 0, 200, 250, {}, 7);
+  t.block(1, RowKind::R, 1, 0, 250, 250, {}, 0);
+  t.block(1, RowKind::B, 1, 0, 250, 300, {}, -7);
+  t.recv(1, 0, 0, 0, {0, 100, 200}, {});
+  t.block(1, RowKind::F, 1, 1, 300, 310, {}, 7);
+  Trace trace;
+  trace.measured = t.timeline();
+  return trace;
+}
+
+TEST(MemoryExport, HoldsARunningSumForEachRank) {
+  EXPECT_EQ(memory_of(two_ranks_with_memory()),
+            "source,schedule,iteration,rank,device,time_ns,activation_bytes\n"
+            "measured,\"zb, mine\",3,0,0,0,10\n"
+            "measured,\"zb, mine\",3,0,0,100,22\n"
+            "measured,\"zb, mine\",3,0,0,400,16\n"
+            "measured,\"zb, mine\",3,0,0,450,12\n"
+            "measured,\"zb, mine\",3,0,0,500,0\n"
+            "measured,\"zb, mine\",3,1,1,200,7\n"
+            "measured,\"zb, mine\",3,1,1,300,0\n"
+            "measured,\"zb, mine\",3,1,1,300,7\n");
+}
+
+TEST(MemoryExport, BeginsEachIterationAnewAndSelects) {
+  const std::string text = memory_of(sample_trace(2), {.schedule = "gpipe", .iteration = 1});
+  // Each of 4 ranks takes and releases 6 activations, measured (iteration 1) and predicted.
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1 + 2 * 4 * 12);
+  EXPECT_THAT(text, HasSubstr("measured,gpipe,1,0,0,0,1000\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("measured,gpipe,0")));
+  EXPECT_THAT(text, HasSubstr("predicted,gpipe,0,0,0,0,1000\n"));
+  EXPECT_THAT(text, HasSubstr(",6000\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr(",7000\n")));
+  EXPECT_THROW((void)memory_of(sample_trace(1), {.schedule = "zbv", .iteration = {}}), Error);
+}
+
+TEST(CsvExport, SelectsAScheduleByItsNameWhereverEitherTableHoldsIt) {
+  Trace trace = sample_trace(1);
+  trace.predicted.schedules = {"1f1b", "gpipe"};
+  for (TimelineRow& row : trace.predicted.rows) row.schedule = 1;
+  std::ostringstream out;
+  export_csv(trace, {.schedule = "gpipe", .iteration = {}}, out);
+  const std::string text = out.str();
+  EXPECT_EQ(
+      std::ranges::count(text, '\n'),
+      static_cast<std::ptrdiff_t>(1 + trace.predicted.rows.size() + trace.measured.rows.size()));
+}
+
 TEST(CsvExport, SelectsIterationsOfWhatWasMeasured) {
   std::ostringstream out;
-  export_csv(sample_trace(3), {.schedule = 0, .iteration = 1}, out);
+  export_csv(sample_trace(3), {.schedule = "gpipe", .iteration = 1}, out);
   const std::string text = out.str();
   const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
   EXPECT_EQ(lines, 1 + 2 * testing::random_timeline(2, kShape).rows.size());
