@@ -72,16 +72,34 @@ def paint_blocks(axes, rows, layout, points_per_ms, points_per_row):
         _label(axes, group, (starts, ends, top), kind, colour, (points_per_ms, points_per_row))
 
 
+def _free_height(kind):
+    """Of a box, for its number."""
+    return rows_layout.ROW * (1 - WEIGHT_STRIPE if kind == "B" else 1)
+
+
+def _label_size(group, kind, scale):
+    """Points of the numbers in boxes of one kind; 0 where they would not be legible."""
+    starts, ends = _ms(group)
+    longest = group["microbatch"].astype(str).str.len().max()
+    width = np.percentile(ends - starts, 5) * scale[0]
+    size = min(8.0, 0.8 * _free_height(kind) * scale[1], (width - 1.0) / (longest * DIGIT_WIDTH))
+    return size if size >= SMALLEST_TEXT else 0
+
+
+def label_sizes(rows, scale):
+    """kind -> points of its numbers, of the kinds that have room for them."""
+    sizes = {kind: _label_size(rows[rows["kind"] == kind], kind, scale)
+             for kind in rows["kind"].unique() if kind in BLOCK_KINDS}
+    return {kind: size for kind, size in sizes.items() if size}
+
+
 def _label(axes, group, places, kind, colour, scale):
     starts, ends, top = places
-    free = rows_layout.ROW * (1 - WEIGHT_STRIPE if kind == "B" else 1)
-    texts = group["microbatch"].astype(str).to_numpy()
-    longest = max(map(len, texts))
-    width = np.percentile(ends - starts, 5) * scale[0]
-    size = min(8.0, 0.8 * free * scale[1], (width - 1.0) / (longest * DIGIT_WIDTH))
-    if size < SMALLEST_TEXT:
+    size = _label_size(group, kind, scale)
+    if not size:
         return
-    for start, end, y, text in zip(starts, ends, top, texts):
+    free = _free_height(kind)
+    for start, end, y, text in zip(starts, ends, top, group["microbatch"].astype(str)):
         axes.text((start + end) / 2, y + free / 2, text, ha="center", va="center_baseline",
                   fontsize=size, color=style.text_colour(colour), zorder=4, clip_on=True)
 
@@ -117,7 +135,7 @@ def _lane(axes, group, kind, lane):
     axes.add_collection(PolyCollection(_boxes(starts, ends - latency, upper, lower),
                                        facecolors=[style.wire_colour(0.6)], **edge))
     axes.add_collection(PolyCollection(_boxes(ends - latency, ends, upper, lower),
-                                       facecolors=[style.wire_colour(0.3)], **edge))
+                                       facecolors=[style.wire_colour(0.2)], **edge))
 
 
 def paint_path(axes, steps, layout, scale):

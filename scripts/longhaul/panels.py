@@ -9,13 +9,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from longhaul import layout as rows_layout
-from longhaul import paint, style
+from longhaul import memory, paint, style
 from longhaul.path import critical_path
 from longhaul.trace import BLOCK_KINDS, COLLECTIVE_KINDS
 
 LEFT, RIGHT, TITLE, GAP = 0.75, 0.5, 0.26, 0.36  # inches
 TIME_AXIS, LEGEND_ROW = 0.55, 0.20
-NARROWEST, WIDEST = 9.5, 24.0
+NARROWEST = 9.5
+STRIP_INCHES = 0.20
 POINTS = 72
 
 
@@ -26,6 +27,17 @@ class Panel:
     path: bool = False       # draw the critical path
     mark_ns: int = 0         # a dashed line here
     mark_text: str = ""
+    memory: object = None    # memory.changes(rows): drawn below the timeline
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The size of a figure. What must be readable at the width of a page is drawn small, with many
+    dots an inch."""
+
+    widest: float = 24.0      # inches
+    row_inches: float = 0.0   # 0: by the number of rows
+    dots_per_inch: int = 150
 
 
 def makespan(rows):
@@ -40,28 +52,42 @@ def milliseconds(nanoseconds):
     return f"{value:.0f} ms" if value >= 1000 else f"{value:.4g} ms"
 
 
-def draw_stack(panels, title, time_scale=1.0, shared_lanes=True):
+def draw_stack(panels, title, time_scale=1.0, shared_lanes=True, paper=Paper(), budget_bytes=0):
     """A figure. `shared_lanes`: panels leave room for each other's message lanes, so that rows of
-    predicted and measured compare by eye."""
+    predicted and measured compare by eye. `budget_bytes`: of activation memory, where panels show
+    it."""
     plt = style.apply()
     layouts = _layouts(panels, shared_lanes)
     span = 1.003 * max(panel.rows["end_ns"].max() for panel in panels) / paint.NS_PER_MS
-    width = _paper_width(panels, span)
-    row_inches = 0.27 if max(len(layout.rows) for layout in layouts) <= 8 else 0.21
-    heights = [layout.height * row_inches for layout in layouts]
-    handles = legend_handles(panels)
+    width = _paper_width(panels, span, paper)
+    strips = _strips(panels, budget_bytes)
+    heights = _heights(layouts, strips, paper)
+    scales = [(width * POINTS / span, high * POINTS / layout.height)
+              for layout, (high, _) in zip(layouts, heights)]
+    handles = legend_handles(panels, scales)
     columns, legend_rows = style.legend_grid(len(handles), LEFT + width + RIGHT)
     bottom = TIME_AXIS + LEGEND_ROW * legend_rows
-    total = TITLE + sum(heights) + GAP * len(panels) + bottom
     all_width = LEFT + width + RIGHT
-    figure = plt.figure(figsize=(all_width, total))
+    total = TITLE + sum(GAP + part for pair in heights for part in pair if part) + bottom
+    figure = plt.figure(figsize=(all_width, total), dpi=paper.dots_per_inch)
     y = total - TITLE
-    for panel, layout, height in zip(panels, layouts, heights):
+
+    def next_axes(height):
+        nonlocal y
         y -= GAP + height
         axes = figure.add_axes([LEFT / all_width, y / total, width / all_width, height / total])
-        scale = (width * POINTS / span, height * POINTS / layout.height)
-        _draw_panel(axes, panel, layout, span, scale)
-        axes.tick_params(labelbottom=panel is panels[-1])
+        axes.set_xlim(0, span)
+        axes.tick_params(labelbottom=False)
+        return axes
+
+    for panel, layout, pair, scale, strip in zip(panels, layouts, heights, scales, strips):
+        axes = next_axes(pair[0])
+        _draw_panel(axes, panel, layout, scale)
+        if strip:
+            axes = next_axes(pair[1])
+            axes.set_title(memory.title(strip), loc="left", pad=3, fontsize=8)
+            memory.paint(axes, layout, panel.memory, strip)
+    axes.tick_params(labelbottom=True)
     axes.set_xlabel(time_label(time_scale))
     figure.suptitle(title, x=LEFT / all_width, y=1 - 0.09 / total, ha="left", va="top",
                     fontsize=11, fontweight="bold")
@@ -85,19 +111,34 @@ def _layouts(panels, shared):
     return [rows_layout.arrange(panel.rows, own) for panel, own in zip(panels, heights)]
 
 
-def _paper_width(panels, span):
+def _strips(panels, budget_bytes):
+    """The scale of each panel's memory; None where it shows none."""
+    tables = [panel.memory for panel in panels if panel.memory is not None]
+    scale = memory.scale_of(tables, budget_bytes)
+    return [None if panel.memory is None else scale for panel in panels]
+
+
+def _heights(layouts, strips, paper):
+    """Inches of each panel's timeline and of its memory (0: none)."""
+    by_rows = 0.27 if max(len(layout.rows) for layout in layouts) <= 8 else 0.21
+    return [(layout.height * (paper.row_inches or by_rows),
+             memory.height(len(layout.rows)) * STRIP_INCHES if strip else 0)
+            for layout, strip in zip(layouts, strips)]
+
+
+def _paper_width(panels, span, paper):
     """Wide enough for two digits in the narrowest forward."""
-    wanted = NARROWEST
+    most = paper.widest - LEFT - RIGHT
+    wanted = min(NARROWEST, most)
     for panel in panels:
         forward = panel.rows[panel.rows["kind"] == "F"]
         length = np.percentile(forward["end_ns"] - forward["start_ns"], 5) / paint.NS_PER_MS
         if length > 0:
             wanted = max(wanted, span / length * 8.5 / POINTS)
-    return min(wanted, WIDEST - LEFT - RIGHT)
+    return min(wanted, most)
 
 
-def _draw_panel(axes, panel, layout, span, scale):
-    axes.set_xlim(0, span)
+def _draw_panel(axes, panel, layout, scale):
     axes.set_ylim(layout.height, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
@@ -116,7 +157,8 @@ def _draw_panel(axes, panel, layout, span, scale):
                       fontsize=7)
 
 
-def legend_handles(panels):
+def legend_handles(panels, scales):
+    """`scales`: of each panel, points of paper per millisecond and per row."""
     kinds, later, messages, latency, path = set(), False, False, False, False
     for panel in panels:
         lanes = {key for keys in rows_layout.lane_heights(panel.rows).values() for key in keys}
@@ -135,13 +177,14 @@ def legend_handles(panels):
         handles.append(Patch(facecolor=style.wire_colour(0.6), edgecolor="#6b5500", lw=0.5,
                              label="transfer (WAN link held)"))
     if latency:
-        handles.append(Patch(facecolor=style.wire_colour(0.3), edgecolor="#6b5500", lw=0.5,
+        handles.append(Patch(facecolor=style.wire_colour(0.2), edgecolor="#6b5500", lw=0.5,
                              label="latency (on its way)"))
     if kinds & set(COLLECTIVE_KINDS):
         handles.append(Patch(facecolor=style.rgb(style.COLLECTIVE), edgecolor="black", lw=0.5,
                              label="data-parallel communication (dp)"))
-    handles.append(Line2D([], [], color="black", linestyle="", marker="$7$", markersize=5,
-                          label="microbatch"))
+    if any(paint.label_sizes(panel.rows, scale) for panel, scale in zip(panels, scales)):
+        handles.append(Line2D([], [], color="black", linestyle="", marker="$7$", markersize=5,
+                              label="microbatch"))
     if path:
         handles.append(Line2D([], [], color=style.PATH_COLOUR, lw=1.6, marker="o",
                               markerfacecolor="white", markersize=7,

@@ -10,14 +10,16 @@ import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 FORWARD = (57, 122, 242)
 INPUT_GRADIENT = (68, 211, 218)
 WEIGHT_GRADIENT = (224, 240, 231)
-COLLECTIVE = (200, 83, 8)
-WIRE = (255, 211, 91)
+COLLECTIVE = (172, 64, 0)
+WIRE = (255, 188, 16)
 
 BLOCK_COLOURS = {"F": FORWARD, "B": INPUT_GRADIENT, "D": INPUT_GRADIENT, "W": WEIGHT_GRADIENT,
                  "R": (170, 198, 250)}
 # Second and later chunks of a device: the same hue, darker.
 LATER_CHUNK = {"F": 0.55, "B": 0.80, "D": 0.80, "W": 0.84, "R": 0.80}
 PATH_COLOUR = "#c4161c"
+MEMORY_FILL = "#c9bfe0"
+MEMORY_LINE = "#4b3a7c"
 BAND_COLOURS = ("#f4f4f4", "#e6e6e6")
 EDGE_COLOUR = "#303030"
 
@@ -48,7 +50,7 @@ def block_colour(kind, local_chunk=0):
 
 
 def wire_colour(saturation=0.6):
-    """Send and receive: 0.6 for the transfer, 0.3 for what is on its way."""
+    """Send and receive: 0.6 for the transfer, 0.2 for what is on its way."""
     return tuple(1 - saturation * (1 - part / 255) for part in WIRE)
 
 
@@ -73,5 +75,5 @@ def apply():
         "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9,
         "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "hatch.linewidth": 0.5,
         "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 150,
-        "savefig.dpi": 150, "figure.constrained_layout.use": False, "svg.hashsalt": "longhaul"})
+        "savefig.dpi": "figure", "figure.constrained_layout.use": False, "svg.hashsalt": "longhaul"})
     return plt

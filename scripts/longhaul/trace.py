@@ -41,6 +41,11 @@ class Trace:
         return float(self.info.get("time_scale", 1.0))
 
     @property
+    def activation_budget_bytes(self):
+        """Per device; 0: none."""
+        return int(self.info.get("activation_budget_bytes", 0))
+
+    @property
     def schedules(self):
         """Names in the order of the run."""
         names = dict.fromkeys(self.predicted["schedule"].cat.categories)

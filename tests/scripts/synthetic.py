@@ -6,6 +6,10 @@ import numpy as np
 from longhaul.trace import BOUND_KINDS, COLUMNS, KINDS, TABLES
 
 
+# Bytes of a block's activations; messages have 1024.
+SIZES = {"F": 1024, "B": -1024, "D": -512, "W": -512, "R": 0}
+
+
 def one_f_one_b(stages, microbatches):
     """Per device, in order: (kind, chunk, microbatch)."""
     orders = []
@@ -153,16 +157,16 @@ class _Player:
         self.timeline.rows.append((
             self.schedule, self.iteration, op, rank, 0, rank, self.datacenter(rank),
             position("lanes", lane), position("resources", resource), KINDS.index(kind), chunk, m,
-            0, 1, peer, 1024, planned, *times, bound, BOUND_KINDS.index(why)))
+            0, 1, peer, SIZES.get(kind, 1024), planned, *times, bound, BOUND_KINDS.index(why)))
         return op
 
 
-def write(path, predicted, measured=None, time_scale=1.0):
+def write(path, predicted, measured=None, time_scale=1.0, budget_bytes=0):
     with h5py.File(path, "w") as file:
         file.attrs.update({"schema_version": 1, "creator": "synthetic", "git_commit": "0" * 40,
                            "command_line": "synthetic", "scenario": 'name = "synthetic"',
                            "environment": "{}", "time_scale": time_scale,
-                           "activation_budget_bytes": 0})
+                           "activation_budget_bytes": budget_bytes})
         for name, timeline in (("predicted", predicted), ("measured", measured)):
             _write_group(file.create_group(name), timeline or Timeline())
     return path

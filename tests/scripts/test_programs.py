@@ -5,7 +5,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from longhaul import panels, tools
+import pandas as pd
+
+from longhaul import memory, panels, tools
 from longhaul.errors import Failure
 from longhaul.path import critical_path, wan_crossings
 from longhaul.trace import read_trace, select
@@ -46,6 +48,20 @@ class Simulated(unittest.TestCase):
 
     def test_replicas_across_datacenters(self):
         self.agree("dp-2dc")
+
+    def test_memory_over_time(self):
+        """The tool's export and the figure's own sum are the same lines."""
+        with tempfile.TemporaryDirectory() as directory:
+            file, exported = Path(directory) / "t.h5", Path(directory) / "memory.csv"
+            tools.run([program("longhaul"), "simulate", tools.scenario_file("m70-2dc"),
+                       "--schedule", "zbv", "--out", file])
+            tools.run([program("longhaul"), "trace", "export", file, "--format", "memory",
+                       "--out", exported])
+            theirs = pd.read_csv(exported)
+            ours = memory.changes(select(read_trace(file).predicted, "zbv"))
+        columns = ["rank", "device", "time_ns", "activation_bytes"]
+        self.assertGreater(len(ours), 0)
+        self.assertEqual(theirs[columns].to_numpy().tolist(), ours[columns].to_numpy().tolist())
 
     def test_figure_6_of_crosspipe(self):
         scenario = tools.scenario_file("crosspipe-fig6")

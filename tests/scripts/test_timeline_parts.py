@@ -5,11 +5,13 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 import synthetic
-from longhaul import layout, panels, style
+from longhaul import layout, memory, panels, style
 from longhaul.paint import bubble_ratios
 from longhaul.path import critical_path, wan_crossings
-from longhaul.trace import read_trace, select
+from longhaul.trace import KINDS, read_trace, select
 
 
 def rows_of(orders, durations, latency, transfer, name="1f1b"):
@@ -96,6 +98,91 @@ class Layout(unittest.TestCase):
         self.assertEqual(len(ratios), 4)
         for ratio in ratios.values():
             self.assertAlmostEqual(ratio, 1 - 2400 / 3300)
+
+
+class Memory(unittest.TestCase):
+    def test_changes_are_a_running_sum_of_each_rank(self):
+        """Of device 2 of 4: at its warm-up forwards at 200 and 300, then one forward, one backward;
+        a backward's end and a forward's start may meet."""
+        table = memory.changes(rows_of(synthetic.one_f_one_b(4, 3), UNIT, 0, 0))
+        own = table[table["rank"] == 2]
+        self.assertEqual(list(own["time_ns"]), [200, 300, 800, 800, 1100, 1400])
+        self.assertEqual(list(own["activation_bytes"]), [1024, 2048, 1024, 2048, 1024, 0])
+        self.assertEqual(memory.peaks(table), {0: 3072, 1: 3072, 2: 2048, 3: 1024})
+
+    def test_split_backwards_release_in_two_steps(self):
+        table = memory.changes(rows_of([[("F", 0, 0), ("D", 0, 0), ("W", 0, 0)]], UNIT, 0, 0))
+        self.assertEqual(list(table["time_ns"]), [0, 200, 300])
+        self.assertEqual(list(table["activation_bytes"]), [1024, 512, 0])
+
+    def test_panels_share_one_scale(self):
+        table = memory.changes(rows_of(synthetic.one_f_one_b(4, 8), UNIT, 0, 0))
+        self.assertEqual(memory.scale_of([table], 9999), memory.Scale(9999, 9999))
+        self.assertEqual(memory.scale_of([table, table], 100), memory.Scale(100, 4096))
+        self.assertIn("budget, 0.0977 KiB", memory.title(memory.scale_of([table], 100)))
+        self.assertNotIn("budget", memory.title(memory.scale_of([table], 0)))
+        self.assertEqual(memory.scale_of([], 0).full_bytes, 1)
+
+
+class GreyPicture(unittest.TestCase):
+    """A drawn timeline as a grey print shows it."""
+
+    KINDS = ("F", "D", "W", "R", "send", "reduce_scatter")
+    LEAST = 18  # of 255
+
+    def setUp(self):
+        """One row of each kind in turn on rank 0; the message and the collective have lanes."""
+        timeline = synthetic.Timeline()
+        place = timeline.position
+        for index, name in enumerate(("west", "east")):
+            self.assertEqual(place("datacenters", name), index)
+        place("schedules", "all")
+        for rank, kinds in enumerate((self.KINDS, ("recv",))):
+            for index, kind in enumerate(kinds):
+                begin = 1_000_000 * index if rank == 0 else 4_000_000
+                timeline.rows.append((
+                    0, 0, len(timeline.rows), rank, 0, rank, rank, place("lanes", kind),
+                    place("resources", "any"), KINDS.index(kind), 0, 0, 0, 1,
+                    1 - rank if kind in ("send", "recv") else -1, 0, 0, begin, begin,
+                    begin + 1_000_000, -1, 0))
+        with tempfile.TemporaryDirectory() as directory:
+            trace = read_trace(synthetic.write(Path(directory) / "t.h5", timeline))
+        self.rows = select(trace.predicted, "all")
+
+    def shades(self):
+        """kind -> the middle of the luminance of all dots of its box."""
+        figure = panels.draw_stack([panels.Panel(self.rows, "all")], "all")
+        figure.canvas.draw()
+        dots = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+        grey = dots @ np.array([0.299, 0.587, 0.114])
+        row = layout.arrange(self.rows).rows[0]
+        shades = {}
+        for kind in self.KINDS:
+            own = self.rows[(self.rows["kind"] == kind) & (self.rows["rank"] == 0)].iloc[0]
+            top, height = {"send": row.lanes.get(("send", 1)),
+                           "reduce_scatter": row.lanes.get(("collective", -1))}.get(
+                               kind, (row.top, layout.ROW))
+            corners = figure.axes[0].transData.transform(
+                [(own["start_ns"] / 1e6, top), (own["end_ns"] / 1e6, top + height)])
+            (left, upper), (right, lower) = np.round(corners).astype(int)
+            box = grey[len(grey) - upper + 2:len(grey) - lower - 2, left + 4:right - 4]
+            self.assertGreater(box.size, 50, kind)
+            shades[kind] = float(np.median(box))
+        return shades
+
+    def test_kinds_differ(self):
+        shades = self.shades()
+        for (one, other) in itertools.combinations(self.KINDS, 2):
+            self.assertGreaterEqual(abs(shades[one] - shades[other]), self.LEAST,
+                                    (one, other, shades))
+
+    def test_colours_as_they_are_meant(self):
+        shades = self.shades()
+        for kind in "FDW":
+            self.assertAlmostEqual(shades[kind], style.luminance(style.block_colour(kind)), delta=2)
+        self.assertGreaterEqual(abs(style.luminance(style.wire_colour(0.6))
+                                    - style.luminance(style.wire_colour(0.2))), self.LEAST)
+        self.assertEqual(style.BLOCK_COLOURS["B"], style.BLOCK_COLOURS["D"])
 
 
 class Colours(unittest.TestCase):

@@ -12,6 +12,8 @@ from longhaul.trace import select
 NAME = "crosspipe-fig15"
 SUMMARY = "bubble strides: static schedules over 16 stages in 2 datacenters (simulated)"
 SCHEDULES = "1f1b,interleaved-1f1b,zb-h1,zbv"
+# Four schedules of 16 devices, to be read at the width of a page.
+PAPER = panels.Paper(widest=9.25, row_inches=0.12, dots_per_inch=240)
 
 
 def add_arguments(parser):
@@ -42,5 +44,5 @@ def draw(options):
             mark_ns=bound, mark_text="ends here without delay"))
         tables.append(table_of(rows, "predicted"))
     title = f"Bubble strides, simulated ({tools.scenario_name(delayed.info)})"
-    return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False),
+    return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False, paper=PAPER),
                   pd.concat(tables, ignore_index=True))]

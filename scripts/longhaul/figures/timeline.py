@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from longhaul import panels, style, tools
+from longhaul import memory, panels, style, tools
 from longhaul.errors import Failure
 from longhaul.figures import Drawn
 from longhaul.path import critical_path
@@ -24,6 +24,8 @@ def add_arguments(parser):
                         help="which measured iteration (default: the one of median makespan)")
     parser.add_argument("--path", action="store_true",
                         help="draw the critical path and number its WAN crossings")
+    parser.add_argument("--memory", action="store_true",
+                        help="draw the activation memory of each device below its timeline")
 
 
 def draw(options):
@@ -43,7 +45,7 @@ def _draw_one(trace, schedule, options):
         span = panels.makespan(predicted)
         shown.append(panels.Panel(predicted, f"predicted: {panels.milliseconds(span)}",
                                   options.path))
-        tables.append(table_of(predicted, "predicted"))
+        tables.append(table_of(predicted, "predicted", options.memory))
     measured, note = _measured(trace, schedule, options.iteration)
     if measured is not None:
         span = panels.makespan(measured)
@@ -52,9 +54,13 @@ def _draw_one(trace, schedule, options):
             note += f"; {difference:+.2f}% against predicted"
         shown.append(panels.Panel(measured, f"measured: {panels.milliseconds(span)} ({note})",
                                   options.path))
-        tables.append(table_of(measured, "measured"))
+        tables.append(table_of(measured, "measured", options.memory))
+    if options.memory:
+        for panel in shown:
+            panel.memory = memory.changes(panel.rows)
     title = f"{tools.scenario_name(trace.info)}: {style.schedule_name(schedule)}"
-    figure = panels.draw_stack(shown, title, trace.time_scale)
+    figure = panels.draw_stack(shown, title, trace.time_scale,
+                               budget_bytes=trace.activation_budget_bytes)
     return Drawn(f"timeline-{schedule}", figure, pd.concat(tables, ignore_index=True))
 
 
@@ -76,6 +82,12 @@ def _measured(trace, schedule, iteration):
         else f"iteration {chosen}")
 
 
-def table_of(rows, source):
+def table_of(rows, source, with_memory=False):
+    """`with_memory`: also what the rank holds after a block changed it."""
     on_path = {step.op for step in critical_path(rows)}
-    return rows.assign(source=source, on_critical_path=rows["op"].isin(on_path))[CSV_COLUMNS]
+    table = rows.assign(source=source, on_critical_path=rows["op"].isin(on_path))
+    if not with_memory:
+        return table[CSV_COLUMNS]
+    held = memory.changes(rows).set_index("op")["activation_bytes"]
+    table["activation_bytes"] = table["op"].map(held).astype("Int64")
+    return table[[*CSV_COLUMNS, "size_bytes", "activation_bytes"]]
