@@ -6,14 +6,16 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from longhaul import tools
+from longhaul.errors import Failure
+from longhaul.sweep import guarded
 
 SCHEDULES = {"1F1B": "1f1b", "ZBH1": "zb-h1", "ZBV": "zbv"}
 TABLES = {5: "m70-2dc", 6: "m70-4dc"}
+ARRANGEMENTS = ("decoupled", "grouped")
 CASE_2 = ["--set", "memory.recompute=true", "--set", "parallel.microbatches=32"]
 FIELDS = ["table", "case", "latency_ratio", "transfer_ratio", "schedule", "comm",
           "published_s_per_microbatch", "simulated_s_per_microbatch", "deviation_percent"]
@@ -28,34 +30,38 @@ def published(table: int) -> list[dict[str, str]]:
             and row["seconds_per_microbatch"] not in ("", "-")]
 
 
-def simulate(table: int, row: dict[str, str], comm: str) -> float:
-    """Seconds per microbatch of the cell."""
-    command = [str(tools.binary("longhaul")), "simulate", str(tools.scenario_file(TABLES[table])),
-               "--schedule", SCHEDULES[row["schedule"]], "--comm", comm, "--json",
+def simulate(table: int, row: dict[str, str], comm: str) -> dict[str, float]:
+    """Seconds per microbatch of each schedule at the delays and in the case of `row`."""
+    command = [tools.binary("longhaul"), "simulate", tools.scenario_file(TABLES[table]),
+               "--schedule", ",".join(SCHEDULES.values()), "--comm", comm, "--json",
                "--set", f"link.latency_ratio={row['latency_ratio']}",
                "--set", f"link.transfer_ratio={row['transfer_ratio']}"]
     if row["case"] == "2":
         command += CASE_2
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(answer.stdout)["schedules"][0]["per_microbatch_ns"] * 1e-9
+    record = json.loads(tools.run(command))
+    return {entry["schedule"]: entry["per_microbatch_ns"] * 1e-9 for entry in record["schedules"]}
 
 
 def compare() -> list[dict[str, object]]:
-    cells = []
+    """One line per published cell and arrangement, with FIELDS."""
+    cells, simulated = [], {}
     for table in TABLES:
         for row in published(table):
-            for comm in ("decoupled", "grouped"):
+            for comm in ARRANGEMENTS:
+                point = (table, row["case"], row["latency_ratio"], row["transfer_ratio"], comm)
+                if point not in simulated:
+                    simulated[point] = simulate(table, row, comm)
                 said = float(row["seconds_per_microbatch"])
-                ours = simulate(table, row, comm)
-                values = [table, row["case"], row["latency_ratio"], row["transfer_ratio"],
-                          row["schedule"], comm, said, f"{ours:.4f}", f"{100 * (ours / said - 1):+.1f}"]
+                ours = simulated[point][SCHEDULES[row["schedule"]]]
+                values = [*point[:4], row["schedule"], comm, said, f"{ours:.4f}",
+                          f"{100 * (ours / said - 1):+.1f}"]
                 cells.append(dict(zip(FIELDS, values)))
     return cells
 
 
 def summary(cells: list[dict[str, object]]) -> str:
     lines = [f"{'arrangement':<12}{'schedule':<10}{'cells':>6}{'mean %':>9}{'largest %':>11}"]
-    for comm in ("decoupled", "grouped"):
+    for comm in ARRANGEMENTS:
         for schedule in SCHEDULES:
             off = [float(str(c["deviation_percent"])) for c in cells
                    if c["comm"] == comm and c["schedule"] == schedule]
@@ -68,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/compare-crosspipe", description=__doc__)
     parser.add_argument("--out", type=Path, help="CSV to write (never overwritten)")
     options = parser.parse_args(arguments)
+    if options.out and options.out.exists():
+        raise Failure(f"{options.out} exists (a result is never overwritten). Choose another --out.")
     cells = compare()
     print("simulated against published seconds per microbatch (CrossPipe tables 5 and 6)")
     print(summary(cells))
@@ -80,4 +88,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main, "compare-crosspipe"))

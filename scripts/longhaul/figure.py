@@ -6,11 +6,11 @@ from pathlib import Path
 
 from longhaul.errors import Failure, suggestion
 from longhaul.figures import (crosspipe_fig6, crosspipe_fig11, crosspipe_fig15, crosspipe_fig17,
-                              timeline)
+                              crosspipe_static, timeline)
 from longhaul.sweep import guarded
 
 FIGURES = {module.NAME: module for module in (timeline, crosspipe_fig6, crosspipe_fig11,
-                                              crosspipe_fig15, crosspipe_fig17)}
+                                              crosspipe_fig15, crosspipe_fig17, crosspipe_static)}
 
 
 class Parser(argparse.ArgumentParser):

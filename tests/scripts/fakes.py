@@ -14,10 +14,24 @@ if [ "$1" = --version ]; then echo 'mpirun (Open MPI) 4.1.4'; exit 0; fi
 while [ $# -gt 0 ]; do case $1 in */bench_*) exec "$@";; esac; shift; done
 """
 
+# Per microbatch: 100 ms and, on top, 10 ms times the place of the schedule in the list; 1 ms for
+# each unit of delay; 0.5 ms where grouped; 20 ms where recomputed.
 LONGHAUL = """
-import synthetic
+import json, os
 words = sys.argv
 assert words[1] == 'simulate', words
+if '--json' in words:
+    with open(os.environ['CALLS'], 'a') as calls:
+        calls.write('|'.join(words[1:]) + '\\n')
+    sets = dict(w.split('=') for w in words if '=' in w)
+    ms = 100 + float(sets['link.latency_ratio']) + float(sets['link.transfer_ratio'])
+    ms += .5 * (words[words.index('--comm') + 1] == 'grouped')
+    ms += 20 * (sets.get('memory.recompute') == 'true')
+    print(json.dumps({'schedules': [
+        {'schedule': name, 'per_microbatch_ns': int(1e6 * (ms + 10 * index))}
+        for index, name in enumerate(words[words.index('--schedule') + 1].split(','))]}))
+    sys.exit()
+import synthetic
 zero = 'link.latency_ratio=0' in words
 generators = {'1f1b': synthetic.one_f_one_b, 'zb-h1': synthetic.zb_h1,
               'interleaved-1f1b': synthetic.interleaved}

@@ -50,7 +50,7 @@ class Figures(unittest.TestCase):
             predicted.play(name, generate(4, 8), UNIT, 2000, 500)
             for iteration, factor in enumerate((1.03, 1.01, 1.02)[:iterations]):
                 measured.play(name, generate(4, 8), UNIT, 2000, 500, iteration, factor)
-        return synthetic.write(self.directory / "trace.h5", predicted, measured, 0.25)
+        return synthetic.write(self.directory / "trace.h5", predicted, measured, 0.25, 3000)
 
     def test_timeline_of_every_schedule(self):
         code, said = self.figure("timeline", "--trace", self.trace())
@@ -73,6 +73,26 @@ class Figures(unittest.TestCase):
         self.assertTrue(table["on_critical_path"].any())
         self.assertFalse((self.out / "timeline-zb-h1.png").exists())
 
+    def test_timeline_with_memory(self):
+        trace = self.trace()
+        sizes = {}
+        for option in ([], ["--memory"]):
+            code, said = self.figure("timeline", "--trace", trace, "--schedule", "1f1b", *option)
+            self.assertEqual(code, 0, said)
+            table = self.drawn("timeline-1f1b")
+            sizes[bool(option)] = matplotlib.image.imread(self.out / "timeline-1f1b.png").shape[:2]
+            self.assertEqual("activation_bytes" in table, bool(option))
+        self.assertEqual(sizes[True][1], sizes[False][1])
+        self.assertGreater(sizes[True][0], sizes[False][0] + 100)
+        peaks = table.groupby(["source", "rank"])["activation_bytes"].max()
+        for source in ("predicted", "measured"):
+            self.assertEqual([peaks[source, rank] for rank in range(4)], [4096, 3072, 2048, 1024])
+
+    def test_crosspipe_static(self):
+        code, said = self.figure("crosspipe-static")
+        self.assertEqual(code, 0, said)
+        self.assertEqual(len(self.drawn("crosspipe-static")), 120)
+
     def test_fig6(self):
         code, said = self.figure("crosspipe-fig6", "--scenario", self.scenario)
         self.assertEqual(code, 0, said)
@@ -91,6 +111,9 @@ class Figures(unittest.TestCase):
         self.assertEqual(code, 0, said)
         table = self.drawn("crosspipe-fig15")
         self.assertEqual(list(table["schedule"].unique()), ["1f1b", "interleaved-1f1b", "zb-h1"])
+        picture = self.out / "crosspipe-fig15.png"  # for the width of a page
+        self.assertLessEqual(matplotlib.image.imread(picture).shape[1], 2400)
+        self.assertLess(picture.stat().st_size, 600_000)
 
     def test_fig15_without_a_schedule(self):
         code, said = self.figure("crosspipe-fig15", "--scenario", self.scenario, "--schedules",

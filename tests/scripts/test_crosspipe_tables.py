@@ -1,0 +1,98 @@
+"""Published numbers against simulated ones: with a simulator that is made up, see fakes.LONGHAUL."""
+
+import contextlib
+import csv
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+import fakes
+from longhaul import crosspipe_tables
+from longhaul.figures import crosspipe_static
+from longhaul.sweep import guarded
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+        self.bin = fakes.install(self, self.directory)
+
+    def test_published_rows_are_the_static_ones(self):
+        for table in (5, 6):
+            rows = crosspipe_tables.published(table)
+            self.assertEqual(len(rows), 3 * 2 * 5)
+            self.assertEqual({row["case"] for row in rows}, {"1", "2"})
+            self.assertEqual({row["schedule"] for row in rows}, {"1F1B", "ZBH1", "ZBV"})
+        first = crosspipe_tables.published(5)[0]
+        self.assertEqual((first["schedule"], first["seconds_per_microbatch"]), ("1F1B", "0.151"))
+
+    def test_every_cell_in_both_arrangements(self):
+        cells = crosspipe_tables.compare()
+        self.assertEqual(len(cells), 2 * 2 * 5 * 3 * 2)
+        self.assertEqual(set(cells[0]), set(crosspipe_tables.FIELDS))
+        found = {tuple(cell[name] for name in crosspipe_tables.FIELDS[:6]): cell for cell in cells}
+        self.assertEqual(len(found), len(cells))
+        for key, simulated in (
+                ((5, "1", "0", "0", "1F1B", "decoupled"), 0.1000),
+                ((5, "1", "0", "0", "ZBV", "grouped"), 0.1205),
+                ((6, "1", "2", "0.25", "ZBH1", "decoupled"), 0.11225),
+                ((6, "2", "2", "2", "1F1B", "grouped"), 0.1245)):
+            cell = found[key]
+            self.assertAlmostEqual(float(cell["simulated_s_per_microbatch"]), simulated, delta=6e-5)
+            off = 100 * (simulated / cell["published_s_per_microbatch"] - 1)
+            self.assertAlmostEqual(float(cell["deviation_percent"]), off, delta=0.06)
+
+    def test_each_point_is_simulated_once_with_its_case(self):
+        crosspipe_tables.compare()
+        calls = fakes.calls(self.bin)
+        self.assertEqual(len(calls), 2 * 2 * 5 * 2)
+        self.assertEqual(len(set(calls)), len(calls))
+        recomputed = [call for call in calls if "memory.recompute=true" in call]
+        self.assertEqual(len(recomputed), len(calls) // 2)
+        for call in recomputed:
+            self.assertIn("parallel.microbatches=32", call)
+        self.assertEqual(sum("m70-4dc.toml" in call for call in calls), len(calls) // 2)
+
+    def test_summary_has_the_mean_and_the_largest(self):
+        cells = [{"comm": comm, "schedule": schedule, "deviation_percent": off}
+                 for comm in crosspipe_tables.ARRANGEMENTS for schedule in crosspipe_tables.SCHEDULES
+                 for off in ("-6.0", "+2.0")]
+        lines = crosspipe_tables.summary(cells).splitlines()
+        self.assertEqual(len(lines), 1 + 2 * 3)
+        self.assertEqual(lines[1].split(), ["decoupled", "1F1B", "2", "-2.0", "-6.0"])
+
+    def test_the_command_writes_a_file_once(self):
+        out = self.directory / "cells.csv"
+        for expected in (0, 2):
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                code = guarded(lambda: crosspipe_tables.main(["--out", str(out)]), "compare")
+            self.assertEqual(code, expected, said.getvalue())
+        self.assertIn("never overwritten", said.getvalue())
+        with out.open(newline="") as file:
+            self.assertEqual(len(list(csv.DictReader(file))), 120)
+
+    def test_a_simulator_that_fails(self):
+        (self.bin / "longhaul").write_text("#!/bin/sh\necho boom >&2\nexit 3\n")
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = guarded(lambda: crosspipe_tables.main([]), "compare")
+        self.assertEqual(code, 3)
+        self.assertIn("boom", said.getvalue())
+
+    def test_the_figure_has_a_bar_a_cell(self):
+        drawn = crosspipe_static.draw(None)[0]
+        self.assertEqual(len(drawn.numbers), 120)
+        self.assertEqual(len(drawn.figure.axes), 3)
+        for axes, name in zip(drawn.figure.axes, crosspipe_tables.SCHEDULES):
+            heights = sorted(bar.get_height() for bar in axes.patches)
+            numbers = drawn.numbers[drawn.numbers["schedule"] == name]["deviation_percent"]
+            self.assertEqual(heights, sorted(numbers))
+            self.assertIn(name, axes.get_title(loc="left"))
+
+
+if __name__ == "__main__":
+    unittest.main()
