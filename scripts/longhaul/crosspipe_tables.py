@@ -75,7 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="CSV to write (never overwritten)")
     options = parser.parse_args(arguments)
     if options.out and options.out.exists():
-        raise Failure(f"{options.out} exists (a result is never overwritten). Choose another --out.")
+        raise Failure(f"{options.out} exists (a result is never overwritten). "
+                      "Choose another --out.")
     cells = compare()
     print("simulated against published seconds per microbatch (CrossPipe tables 5 and 6)")
     print(summary(cells))

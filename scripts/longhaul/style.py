@@ -75,5 +75,6 @@ def apply():
         "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9,
         "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "hatch.linewidth": 0.5,
         "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 150,
-        "savefig.dpi": "figure", "figure.constrained_layout.use": False, "svg.hashsalt": "longhaul"})
+        "savefig.dpi": "figure", "figure.constrained_layout.use": False,
+        "svg.hashsalt": "longhaul"})
     return plt

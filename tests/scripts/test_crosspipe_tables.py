@@ -1,4 +1,4 @@
-"""Published numbers against simulated ones: with a simulator that is made up, see fakes.LONGHAUL."""
+"""Published numbers against simulated ones; the simulator is made up, see fakes.LONGHAUL."""
 
 import contextlib
 import csv
@@ -58,8 +58,8 @@ class Tables(unittest.TestCase):
 
     def test_summary_has_the_mean_and_the_largest(self):
         cells = [{"comm": comm, "schedule": schedule, "deviation_percent": off}
-                 for comm in crosspipe_tables.ARRANGEMENTS for schedule in crosspipe_tables.SCHEDULES
-                 for off in ("-6.0", "+2.0")]
+                 for comm in crosspipe_tables.ARRANGEMENTS
+                 for schedule in crosspipe_tables.SCHEDULES for off in ("-6.0", "+2.0")]
         lines = crosspipe_tables.summary(cells).splitlines()
         self.assertEqual(len(lines), 1 + 2 * 3)
         self.assertEqual(lines[1].split(), ["decoupled", "1F1B", "2", "-2.0", "-6.0"])
