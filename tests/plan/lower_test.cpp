@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "schedule/generate.hpp"
 #include "testing/plans.hpp"
+#include "testing/scenarios.hpp"
 
 namespace longhaul {
 namespace {
@@ -110,11 +111,7 @@ TEST(Lower, SplitsADevicesCostsOverItsChunks) {
 }
 
 TEST(Lower, SharedLinksAndInterfacesAreResourcesOfTheMessagesThatCross) {
-  Scenario scenario = uniform_scenario(2, 1);
-  scenario.parallel.replicas = 2;
-  scenario.parallel.gradient_sync = GradientSync::none;
-  scenario = spread(scenario, 2, Duration{10}, Duration{60});
-  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  Scenario scenario = testing::replicas_on_a_shared_link(2, Duration{10}, Duration{60});
   scenario.nodes = {{DatacenterId{0}, 2, 5_Gbps, 4_Gbps}, {DatacenterId{1}, 1, 3_Gbps, 2_Gbps}};
   scenario.links[0].bandwidth = scenario.links[1].bandwidth = 10_Gbps;
   const Plan plan = lower(generate("gpipe", scenario), scenario);

@@ -10,6 +10,7 @@
 #include "plan/occupancy.hpp"
 #include "schedule/generate.hpp"
 #include "testing/plans.hpp"
+#include "testing/scenarios.hpp"
 
 namespace longhaul {
 namespace {
@@ -82,11 +83,7 @@ TEST(Simulate, NamesWhatAnOpWaitedForLast) {
 // Two replicas of two stages cross one shared link: both first messages are ready at 100, the lower
 // op id goes first (transfer 60, latency 10), the second waits until 160.
 TEST(Simulate, SharedLinkServesInOrderOfReadinessThenOpId) {
-  Scenario scenario = uniform_scenario(2, 1);
-  scenario.parallel.replicas = 2;
-  scenario.parallel.gradient_sync = GradientSync::none;
-  scenario = spread(scenario, 2, Duration{10}, Duration{60});
-  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  const Scenario scenario = testing::replicas_on_a_shared_link(2, Duration{10}, Duration{60});
   const Plan plan = lower(generate("gpipe", scenario), scenario);
   const OpTimes times = simulate(plan);
   const OpId first = find(plan, 0, OpKind::send, BlockKind::F, 0);
@@ -99,11 +96,7 @@ TEST(Simulate, SharedLinkServesInOrderOfReadinessThenOpId) {
 }
 
 TEST(Simulate, StatedOrderOnASharedLinkOverridesReadiness) {
-  Scenario scenario = uniform_scenario(2, 1);
-  scenario.parallel.replicas = 2;
-  scenario.parallel.gradient_sync = GradientSync::none;
-  scenario = spread(scenario, 2, Duration{10}, Duration{60});
-  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  const Scenario scenario = testing::replicas_on_a_shared_link(2, Duration{10}, Duration{60});
   Schedule schedule = generate("gpipe", scenario);
   const Block forward{};
   schedule.link_orders.push_back(
@@ -117,11 +110,7 @@ TEST(Simulate, StatedOrderOnASharedLinkOverridesReadiness) {
 
 // A resource of capacity 2 lets two of three transfers overlap.
 TEST(Simulate, CapacityLetsSeveralHold) {
-  Scenario scenario = uniform_scenario(2, 1);
-  scenario.parallel.replicas = 3;
-  scenario.parallel.gradient_sync = GradientSync::none;
-  scenario = spread(scenario, 2, Duration{0}, Duration{60});
-  for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
+  const Scenario scenario = testing::replicas_on_a_shared_link(3, Duration{0}, Duration{60});
   Plan plan = lower(generate("gpipe", scenario), scenario);
   for (Resource& resource : plan.resources)
     if (resource.kind == ResourceKind::link) resource.capacity = 2;
