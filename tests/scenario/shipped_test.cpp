@@ -122,7 +122,7 @@ TEST(Shipped, ReplicasOfDp2dcLieApart) {
   EXPECT_EQ(crossings(scenario), 0);
   EXPECT_NE(scenario.datacenter_of(scenario.rank(0, 0)),
             scenario.datacenter_of(scenario.rank(1, 0)));
-  EXPECT_EQ(scenario.links[0].sharing, Sharing::datacenter);
+  EXPECT_EQ(scenario.parallel.gradient_sync, GradientSync::zero1);
 }
 
 TEST(Documentation, ShowsAScenarioThatLoadsAndEveryPreset) {
