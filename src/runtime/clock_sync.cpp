@@ -1,5 +1,6 @@
 #include "runtime/clock_sync.hpp"
 
+#include "runtime/blocking_call.hpp"
 #include "runtime/transport/mpi/check.hpp"
 
 namespace longhaul {
@@ -44,8 +45,14 @@ ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& bo
       continue;
     // One pair at a time: the others sleep, so that they do not disturb it.
     world.barrier();
-    if (world.rank() == 0) serve(world.get(), rank);
-    if (world.rank() == rank) mine = ask(world.get());
+    if (world.rank() != 0 && world.rank() != rank) continue;
+    // These two wait inside MPI, for the shortest round trip.
+    const BlockingCall guard{"the answer of a rank's clock", std::chrono::seconds{30}};
+    if (world.rank() == 0) {
+      serve(world.get(), rank);
+    } else {
+      mine = ask(world.get());
+    }
   }
   return mine;
 }

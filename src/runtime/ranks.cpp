@@ -4,14 +4,25 @@
 
 namespace longhaul {
 
+namespace {
+
+/// How long making communicators may take beyond the deadline: on many hosts, seconds.
+constexpr Duration kSetUp = std::chrono::seconds{30};
+
+}  // namespace
+
 Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host)
-    : world_{mpi::Communicator::duplicate(MPI_COMM_WORLD)},
+    : guard_{std::in_place, "the ranks to meet", options.deadline + kSetUp},
+      world_{mpi::Communicator::duplicate(MPI_COMM_WORLD)},
       board_{world_, ranks_per_host},
       transport_{world_, board_},
       watchdog_{board_, options} {
   mpi::set_idle_look(mpi::IdleLook::return_at_once);
   make_timers_precise();
-  world_.on_wait([this](Duration waited) { watchdog_.check_wait(waited); });
+  const auto look = [this](Duration waited) { watchdog_.check_wait(waited); };
+  world_.on_wait(look);
+  board_.on_wait(look);
+  guard_.reset();
 }
 
 Ranks::~Ranks() { mpi::set_idle_look(mpi::IdleLook::give_way); }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "runtime/blocking_call.hpp"
 #include "runtime/host/board.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
 #include "runtime/transport/mpi/mpi_transport.hpp"
@@ -27,6 +30,7 @@ public:
   [[nodiscard]] std::uint32_t next_run() { return runs_++; }
 
 private:
+  std::optional<BlockingCall> guard_;  ///< while the others are made
   mpi::Communicator world_;
   Board board_;
   MpiTransport transport_;

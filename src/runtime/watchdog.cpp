@@ -35,8 +35,9 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-/// "gone", "stopped" or "" (as it should be).
+/// "gone", "stopped" or "" (as it should be, or not there yet).
 const char* state_of_process(int pid) {
+  if (pid == 0) return "";
   std::ifstream file{fmt::format("/proc/{}/stat", pid)};
   std::string line;
   if (!std::getline(file, line)) return "gone";
@@ -102,9 +103,15 @@ void Watchdog::check_signal() {
 }
 
 void Watchdog::check_wait(Duration waited) {
+  using namespace std::chrono_literals;
   check_signal();
   const Duration limit = options_.deadline + patience_;
-  if (waited <= limit) return;
+  const Duration grace = options_.deadline + 5s;
+  if (waited <= std::min(limit, grace)) return;
+  // Patience is for ranks that are at work; whether one is dead or stopped shows at once.
+  if (waited <= limit && now() < next_look_) return;
+  next_look_ = now() + 500ms;
+  if (waited <= limit && hurt_ranks().empty()) return;
   end(fmt::format("rank {} has waited {} for the others, outside an iteration",
                   index(board_.self()), to_text(waited)),
       false);
@@ -131,12 +138,16 @@ void Watchdog::end(const std::string& cause, bool by_signal) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   if (by_signal) std::_Exit(kFailed);  // whoever sent the signal ends the others
+  handle(SIGALRM, SIG_DFL);
+  alarm(5);  // should the launcher not answer
   mpi::abort_run(kFailed);
 }
 
 std::string Watchdog::report(const std::string& cause) const {
   const TimePoint at = now();
-  std::string text = fmt::format("longhaul: the run ends: {}. What the ranks did last:\n", cause);
+  const std::string hurt = hurt_ranks();
+  std::string text = fmt::format("longhaul: the run ends: {}{}{}. What the ranks did last:\n", hurt,
+                                 hurt.empty() ? "" : ". Noticed: ", cause);
   for (const Rank rank : board_.local()) text += line_of(rank, at);
   if (!board_.all_local())
     text += fmt::format("  ({} ranks on other hosts report there)\n",
@@ -144,22 +155,41 @@ std::string Watchdog::report(const std::string& cause) const {
   return text;
 }
 
+/// A rank that is gone is the cause, whatever told us; a stopped one is where none is gone.
+std::string Watchdog::hurt_ranks() const {
+  for (const std::string state : {"gone", "stopped"}) {
+    std::string text;
+    for (const Rank rank : board_.local()) {
+      const RankSlot& slot = board_.slot(rank);
+      if (slot.phase == Phase::finished || state_of_process(slot.pid) != state) continue;
+      text += fmt::format("{}rank {} is {}{}", text.empty() ? "" : "; ", index(rank), state,
+                          state == "gone" ? " (killed or crashed)" : " (frozen, SIGSTOP)");
+      if (slot.last_event != OpEvent::none) text += fmt::format(", {}", last_of(slot));
+    }
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+std::string Watchdog::text_of(std::uint32_t op) const {
+  const bool known = plan_ != nullptr && op < plan_->ops.size();
+  return known ? describe(*plan_, OpId{op}) : fmt::format("op {}", op);
+}
+
+std::string Watchdog::last_of(const RankSlot& slot) const {
+  return fmt::format("last {}: {}", name_of(slot.last_event.load()), text_of(slot.last_op));
+}
+
 std::string Watchdog::line_of(Rank rank, TimePoint at) const {
   const RankSlot& slot = board_.slot(rank);
   const std::string state = state_of_process(slot.pid);
-  const auto text_of = [&](std::uint32_t op) {
-    const bool known = plan_ != nullptr && op < plan_->ops.size();
-    return known ? describe(*plan_, OpId{op}) : fmt::format("op {}", op);
-  };
   std::string line =
       fmt::format("  rank {}{} {} ", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
                   name_of(slot.phase.load()));
   if (slot.phase != Phase::set_up && slot.phase != Phase::finished)
     line += fmt::format("iteration {}", slot.iteration.load());
   line += fmt::format(", {} without progress", to_text(at - TimePoint{slot.progress}));
-  const OpEvent event = slot.last_event;
-  if (event != OpEvent::none)
-    line += fmt::format("; last {}: {}", name_of(event), text_of(slot.last_op));
+  if (slot.last_event != OpEvent::none) line += "; " + last_of(slot);
   if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
     line += fmt::format("; waits for: {}{}", text_of(slot.waits_for),
                         slot.unposted != 0 ? ", which it has not posted" : "");

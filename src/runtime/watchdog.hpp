@@ -28,7 +28,8 @@ public:
   void watch(const Plan* plan, Duration longest_wait);
 
   /// How much longer than the deadline a rank may wait for others outside iterations: seconds
-  /// between them, more while rank 0 reads, searches or writes (the default).
+  /// between them, more while rank 0 reads, searches or writes (the default). A rank of this host
+  /// that is dead or stopped ends the run 5 s behind the deadline, however patient we are.
   void set_patience(Duration patience) { patience_ = patience; }
 
   /// Call whenever this rank looks around. Ends the run if a signal came, or if neither progress
@@ -45,7 +46,11 @@ private:
   void check_signal();
   [[noreturn]] void end(const std::string& cause, bool by_signal);
   [[nodiscard]] std::string report(const std::string& cause) const;
+  /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
+  [[nodiscard]] std::string hurt_ranks() const;
   [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
+  [[nodiscard]] std::string last_of(const RankSlot& slot) const;
+  [[nodiscard]] std::string text_of(std::uint32_t op) const;
 
   const Board& board_;
   WatchdogOptions options_;
@@ -53,6 +58,7 @@ private:
   Duration longest_wait_{};
   Duration patience_ = std::chrono::seconds{120};
   TimePoint last_progress_{};
+  TimePoint next_look_{};  ///< at the others' processes, in a long wait
 };
 
 /// The longest time that a rank spends in an iteration without one of its own ops starting or

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -46,6 +47,8 @@ public:
   explicit Board(const mpi::Communicator& world, int ranks_per_host = 0);
 
   [[nodiscard]] const mpi::Communicator& host() const { return host_; }
+  /// As for Communicator, while the ranks of this host wait for each other.
+  void on_wait(std::function<void(Duration)> callback) { host_.on_wait(std::move(callback)); }
   [[nodiscard]] Rank self() const { return self_; }
   [[nodiscard]] int ranks() const { return static_cast<int>(local_of_.size()); }
   [[nodiscard]] int local_ranks() const { return host_.size(); }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "runtime/blocking_call.hpp"
 #include "runtime/transport/mpi/check.hpp"
 
 namespace longhaul {
@@ -80,6 +81,7 @@ const mpi::Communicator& MpiTransport::group(std::span<const Rank> members) {
   for (const Rank member : members) key.push_back(static_cast<int>(member));
   const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second;
+  const BlockingCall guard{"the members of a group to meet", std::chrono::seconds{40}};
   return groups_.emplace(key, comm_.subgroup(key, key.front())).first->second;
 }
 

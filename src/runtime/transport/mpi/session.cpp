@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include "runtime/blocking_call.hpp"
 #include "runtime/transport/mpi/check.hpp"
 
 namespace longhaul::mpi {
@@ -17,7 +18,11 @@ Session::Session(int& argc, char**& argv) {
   check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided));
 }
 
-Session::~Session() { MPI_Finalize(); }
+/// It waits for every rank: one that is stopped now must not keep the others forever.
+Session::~Session() {
+  const BlockingCall guard{"the ranks to leave MPI", std::chrono::seconds{30}};
+  MPI_Finalize();
+}
 
 int world_rank() {
   int rank = 0;
