@@ -1,5 +1,6 @@
 #include "runtime/fault.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <string>
@@ -13,9 +14,30 @@
 namespace longhaul {
 namespace {
 
+struct Name {
+  std::string_view text;
+  FaultKind kind;
+};
+constexpr Name kNames[] = {{"kill", FaultKind::kill},         {"freeze", FaultKind::freeze},
+                           {"norecv", FaultKind::no_receive}, {"lose", FaultKind::lose},
+                           {"corrupt", FaultKind::corrupt},   {"mixup", FaultKind::mix_up},
+                           {"twice", FaultKind::send_twice}};
+
+/// The kind of op that it strikes.
+OpKind op_kind_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kill:
+    case FaultKind::freeze: return OpKind::compute;
+    case FaultKind::no_receive: return OpKind::recv;
+    default: return OpKind::send;
+  }
+}
+
 [[noreturn]] void refuse(std::string_view text) {
-  fail("fault \"{}\" is not one. Write kill@RANK:OPINDEX[:ITERATION], freeze@... or norecv@...",
-       text);
+  fail(
+      "fault \"{}\" is not one. Write KIND@RANK:OPINDEX[:ITERATION] with kill, freeze, norecv, "
+      "lose, corrupt, mixup or twice.",
+      text);
 }
 
 std::vector<int> numbers_of(std::string_view list, std::string_view whole) {
@@ -37,14 +59,10 @@ Fault parse_fault(std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos) refuse(text);
   const std::string_view name = text.substr(0, at);
+  const auto known = std::ranges::find(kNames, name, &Name::text);
+  if (known == std::end(kNames)) refuse(text);
   Fault fault;
-  if (name == "freeze") {
-    fault.kind = FaultKind::freeze;
-  } else if (name == "norecv") {
-    fault.kind = FaultKind::no_receive;
-  } else if (name != "kill") {
-    refuse(text);
-  }
+  fault.kind = known->kind;
   const std::vector<int> numbers = numbers_of(text.substr(at + 1), text);
   if (numbers.size() < 2 || numbers.size() > 3) refuse(text);
   fault.rank = Rank{numbers[0]};
@@ -59,7 +77,7 @@ std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& pla
   const OpRange mine = ops_of_rank(plan, self);
   for (std::uint32_t i = static_cast<std::uint32_t>(fault->op_index); i < mine.count; ++i) {
     const OpId id{mine.first + i};
-    if (fault->kind != FaultKind::no_receive || plan.op(id).kind == OpKind::recv) return id;
+    if (plan.op(id).kind == op_kind_of(fault->kind)) return id;
   }
   return std::nullopt;
 }

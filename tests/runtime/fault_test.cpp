@@ -17,6 +17,8 @@ TEST(Fault, IsRead) {
   EXPECT_EQ(fault.iteration, 2);
   EXPECT_EQ(parse_fault("kill@0:1").iteration, 0);
   EXPECT_EQ(parse_fault("freeze@0:1").kind, FaultKind::freeze);
+  EXPECT_EQ(parse_fault("lose@0:1").kind, FaultKind::lose);
+  EXPECT_EQ(parse_fault("twice@0:1").kind, FaultKind::send_twice);
 }
 
 TEST(Fault, IsRefusedWhereItMakesNoSense) {
@@ -35,6 +37,8 @@ TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
   EXPECT_EQ(struck_op(kill, plan, Rank{1}, 1), std::nullopt);
   EXPECT_EQ(struck_op(kill, plan, Rank{0}, 2), std::nullopt);
   EXPECT_EQ(struck_op(parse_fault("norecv@1:0"), plan, Rank{1}, 0), builder.id(message.recv));
+  EXPECT_EQ(struck_op(parse_fault("mixup@0:0"), plan, Rank{0}, 0), builder.id(message.send));
+  EXPECT_EQ(struck_op(parse_fault("kill@0:0"), plan, Rank{0}, 0), std::nullopt) << "no block";
   EXPECT_EQ(struck_op(parse_fault("kill@1:9"), plan, Rank{1}, 0), std::nullopt);
 }
 

@@ -74,5 +74,22 @@ TEST_F(SeveralHosts, DoNotShareALink) {
   EXPECT_THROW((Engine{plan, apart, device, {}}), Error);
 }
 
+TEST_F(SeveralHosts, NeedNoLeaseOverTheNetworkAsItIs) {
+  NEEDS_RANKS(4);
+  Ranks apart{WatchdogOptions{60s}, half()};
+  PlanBuilder b{"shared", apart.count()};
+  (void)b.message(0, 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
+  (void)b.message(half(), 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
+  const Plan plan = b.build();
+  TimedDevice device;
+  EngineOptions options;
+  options.emulation = Emulation::off;
+  apart.watchdog().watch(&plan, 10s);
+  Engine engine{plan, apart, device, options};
+  const IterationResult result = engine.run(0);
+  EXPECT_EQ(result.checks.wrong(), 0);
+  EXPECT_EQ(result.checks.messages, self() == 1 ? 2 : 0);
+}
+
 }  // namespace
 }  // namespace longhaul::testing

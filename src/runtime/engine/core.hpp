@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "runtime/engine/links.hpp"
@@ -47,8 +48,9 @@ struct Core {
         run{run_number},
         tags{the_plan, the_board.ranks(), the_transport.tags()},
         payloads{the_options.run.seed, the_options.payload},
-        ops{the_plan, the_board},
-        links{the_plan, the_board} {}
+        ops{the_plan, the_board} {
+    if (emulates()) links.emplace(the_plan, the_board);
+  }
 
   [[nodiscard]] bool emulates() const { return options.emulation == Emulation::on; }
   /// Does a transfer have to wait for its receiver's word? A receive that depends on nothing is
@@ -75,7 +77,7 @@ struct Core {
   Payloads payloads;
   OpStates ops;
   Timers timers;
-  Links links;
+  std::optional<Links> links;  ///< none without emulation: nobody holds anything
   Checks checks;
   TransferCost transfers;
   int open_transfers = 0;  ///< header seen, payload on its way

@@ -75,6 +75,8 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions opt
       parts_{std::make_unique<Parts>(plan_, ranks_, device, options_)} {
   LONGHAUL_ASSERT(plan.ranks.size() == static_cast<std::size_t>(ranks.count()),
                   "a plan of {} ranks on {}", plan.ranks.size(), ranks.count());
+  for (const Lane& lane : plan.lanes)
+    if (lane.kind == LaneKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
 }
 
 Engine::~Engine() = default;
@@ -96,9 +98,13 @@ IterationResult Engine::run(int iteration) {
   slot.phase = Phase::between;
   meet(1);
   core.checks += verify_order(plan_, ranks_.self(), core.ops.times());
-  IterationResult result{core.ops.times(),         core.checks,          core.links.take_cost(),
-                         core.transfers.transfers, core.transfers.total, core.transfers.longest};
-  return result;
+  core.checks.lost += receives_ - core.transfers.transfers;
+  return {core.ops.times(),
+          core.checks,
+          core.links ? core.links->take_cost() : LeaseCost{},
+          core.transfers.transfers,
+          core.transfers.total,
+          core.transfers.longest};
 }
 
 void Engine::meet(int which) {

@@ -50,6 +50,7 @@ private:
   Ranks& ranks_;
   EngineOptions options_;
   std::unique_ptr<Parts> parts_;
+  std::int64_t receives_ = 0;  ///< of this rank in an iteration
 };
 
 }  // namespace longhaul

@@ -15,7 +15,8 @@ namespace longhaul {
 /// several ranks of the host share leased from a table in shared memory.
 class Links {
 public:
-  /// Collective over the ranks. Throws Error where ranks of several hosts share a resource.
+  /// Collective over the ranks; made where links are emulated. Throws Error where ranks of several
+  /// hosts share a resource.
   Links(const Plan& plan, const Board& board);
 
   using Grant = LinkTable::Grant;

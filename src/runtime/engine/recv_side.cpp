@@ -44,6 +44,7 @@ void RecvSide::post(LaneState& lane, OpId recv) {
   flight.op = recv;
   flight.lane = &lane;
   flight.started = flight.has_header = flight.has_payload = false;
+  flight.verdict = Payloads::Verdict::right;
   flight.payload.resize(core_.payloads.bytes_for(op.size));
   core_.expect(core_.transport.receive(op.peer, core_.tags.header(op.peer, send),
                                        std::as_writable_bytes(std::span{&flight.header, 1})),
@@ -72,7 +73,7 @@ void RecvSide::header_came(OpId recv, std::size_t size, TimePoint at) {
   const OpId send{core_.plan.op(recv).match};
   const bool right = size == kHeaderBytes &&
                      flight.header.id == message_id(core_.plan, send, core_.run, core_.iteration);
-  if (!right) ++core_.checks.mixed_up;
+  if (!right) flight.verdict = Payloads::Verdict::wrong_message;
   // A receive that was posted last keeps its own cause; otherwise it waited for the send.
   const bool late = right && flight.header.waited_for_receiver != 0;
   core_.ops.started(recv, flight.start,
@@ -89,10 +90,17 @@ void RecvSide::payload_came(OpId recv, std::size_t size, TimePoint at) {
   if (flight.has_header) finish_transfer(flight, at);
 }
 
-void RecvSide::check(const Flight& flight, std::size_t size) {
+void RecvSide::check(Flight& flight, std::size_t size) const {
   const OpId send{core_.plan.op(flight.op).match};
   const auto payload = std::span{flight.payload}.first(size);
-  switch (core_.payloads.check(message_id(core_.plan, send, core_.run, core_.iteration), payload)) {
+  const auto found =
+      core_.payloads.check(message_id(core_.plan, send, core_.run, core_.iteration), payload);
+  if (flight.verdict == Payloads::Verdict::right) flight.verdict = found;
+}
+
+/// Each message counts once, whether its header, its payload or both are wrong.
+void RecvSide::count(Payloads::Verdict verdict) {
+  switch (verdict) {
     case Payloads::Verdict::right: ++core_.checks.messages; break;
     case Payloads::Verdict::wrong_message: ++core_.checks.mixed_up; break;
     case Payloads::Verdict::corrupted: ++core_.checks.corrupted; break;
@@ -105,6 +113,7 @@ void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
   const Op& op = core_.plan.op(recv);
   const Duration used = at - flight.start;
   flight.op = kNone<OpId>;
+  count(flight.verdict);
   --core_.open_transfers;
   ++core_.transfers.transfers;
   core_.transfers.total += used;

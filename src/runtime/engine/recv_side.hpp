@@ -38,12 +38,14 @@ private:
     TimePoint start{};
     MessageHeader header;
     std::vector<std::byte> payload;
+    Payloads::Verdict verdict{};  ///< on header and payload together
   };
 
   void post(LaneState& lane, OpId recv);
   void start(Flight& flight, TimePoint at);
   void finish_transfer(Flight& flight, TimePoint at);
-  void check(const Flight& flight, std::size_t size);
+  void check(Flight& flight, std::size_t size) const;
+  void count(Payloads::Verdict verdict);
   Flight& flight_of(OpId op);
 
   Core& core_;

@@ -60,13 +60,13 @@ bool SendSide::advance_lane(LaneState& lane, TimePoint at) {
       if (lane.last != kNone<OpId> && lane.last_start > lane.cause.until)
         lane.cause.raise(lane.last_start, lane.last, BoundKind::lane);
       lane.wait = core_.needs_go_ahead(send) ? Wait::go_ahead : Wait::link;
-      if (lane.wait == Wait::link && core_.emulates()) core_.links.request(send, lane.cause.until);
+      if (lane.wait == Wait::link && core_.emulates()) core_.links->request(send, lane.cause.until);
       return true;
     case Wait::go_ahead:
       if (!lane.has_go_ahead) return false;
       lane.cause.raise(lane.go_ahead_at, OpId{core_.plan.op(send).match}, BoundKind::rendezvous);
       lane.wait = Wait::link;
-      if (core_.emulates()) core_.links.request(send, lane.cause.until);
+      if (core_.emulates()) core_.links->request(send, lane.cause.until);
       return true;
     case Wait::link: return wait_for_link(lane, at);
   }
@@ -76,7 +76,7 @@ bool SendSide::advance_lane(LaneState& lane, TimePoint at) {
 bool SendSide::wait_for_link(LaneState& lane, TimePoint at) {
   const OpId send{lane.next};
   if (core_.emulates()) {
-    const auto grant = core_.links.take(send, lane.cause.until, at);
+    const auto grant = core_.links->take(send, lane.cause.until, at);
     if (!grant) return false;
     if (grant->free > lane.cause.until)
       lane.cause.raise(grant->free, grant->holder, BoundKind::resource);
@@ -100,19 +100,37 @@ void SendSide::start(LaneState& lane, TimePoint at) {
   flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.size());
   flight.header.waited_for_receiver = lane.cause.kind == BoundKind::rendezvous ? 1 : 0;
   core_.payloads.fill(flight.header.id, flight.payload);
+  const int times = core_.struck == send ? hurt(flight) : 1;
 
   core_.ops.started(send, at, lane.cause);
-  flight.unsent = 2;
-  core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
-                                    std::as_bytes(std::span{&flight.header, 1})),
-               Role::header_sent, send);
-  core_.expect(core_.transport.send(op.peer, core_.tags.payload(self, send), flight.payload),
-               Role::payload_sent, send);
+  flight.unsent = 2 * times;
+  for (int i = 0; i < times; ++i) {
+    core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
+                                      std::as_bytes(std::span{&flight.header, 1})),
+                 Role::header_sent, send);
+    core_.expect(core_.transport.send(op.peer, core_.tags.payload(self, send), flight.payload),
+                 Role::payload_sent, send);
+  }
   core_.transport.ring(op.peer);
 
   flight.holding = core_.emulates() && op.duration > Duration::zero();
   flight.hold_due = core_.begin_at(lane.cause, at) + op.duration;
   if (flight.holding) core_.timers.add(flight.hold_due, send);
+  if (times == 0) finish_if_over(flight, at, at);
+}
+
+/// The fault of this run strikes this message; how often it is sent then.
+int SendSide::hurt(Flight& flight) const {
+  switch (core_.options.fault->kind) {
+    case FaultKind::lose: return 0;
+    case FaultKind::send_twice: return 2;
+    case FaultKind::corrupt: flight.payload.back() ^= std::byte{1}; return 1;
+    case FaultKind::mix_up:
+      ++flight.header.id.microbatch;
+      core_.payloads.fill(flight.header.id, flight.payload);
+      return 1;
+    default: return 1;
+  }
 }
 
 void SendSide::sent(OpId send, TimePoint at) {
@@ -132,7 +150,7 @@ void SendSide::finish_if_over(Flight& flight, TimePoint due, TimePoint at) {
   const OpId send = flight.op;
   flight.op = kNone<OpId>;
   core_.ops.ended(send, at, due);
-  if (core_.emulates()) core_.links.release(send, due);
+  if (core_.emulates()) core_.links->release(send, due);
 }
 
 SendSide::Flight& SendSide::new_flight(OpId op) {
