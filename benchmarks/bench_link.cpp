@@ -12,6 +12,7 @@
 #include "support/environment.hpp"
 #include "support/link_measurement.hpp"
 #include "support/main.hpp"
+#include "support/pipeline_options.hpp"
 #include "support/record_files.hpp"
 #include "trace/report.hpp"
 
@@ -169,8 +170,8 @@ ExitCode main_of(int argc, char** argv) {
     }
     targets = parse_targets(options.targets);
     (void)parse_bytes(options.size);
-    (void)parse_bytes(options.payload);
-    (void)parse_duration(options.deadline);
+    (void)payload_of(options.payload);
+    (void)deadline_of(options.deadline);
   });
   return run(argc, argv, options, targets);
 }

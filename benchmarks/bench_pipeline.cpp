@@ -30,6 +30,9 @@ void declare(CLI::App& app, PipelineOptions& options) {
       ->capture_default_str();
   app.add_option("--deadline", options.deadline, "end a run in which a rank hangs for so long")
       ->capture_default_str();
+  app.add_option("--credit", options.credit,
+                 "how much lateness of this host's timers is made up for; 0s: none")
+      ->capture_default_str();
   app.add_flag("--json", options.json, "print the record instead of tables");
   app.add_option("--fault", options.fault)->group("");  // for tests
 }
@@ -60,6 +63,14 @@ void merge_segments(const std::filesystem::path& directory, const nlohmann::json
   for (const auto& file : merged) std::filesystem::remove(file);
 }
 
+/// The others wait while rank 0 merges: a second for 100'000 rows is many times what it takes.
+Duration merge_time(const PipelineInput& input) {
+  std::int64_t rows = 0;
+  for (const PlannedSchedule& planned : input.schedules)
+    rows += std::ssize(planned.plan.ops) * (input.iterations + 1);
+  return std::chrono::microseconds{10} * rows;
+}
+
 std::vector<PipelineMeasurement> run_all(Ranks& ranks, const PipelineInput& input,
                                          const PipelineOptions& options,
                                          const EngineOptions& engine, const ClockOffset& clock) {
@@ -76,7 +87,7 @@ std::vector<PipelineMeasurement> run_all(Ranks& ranks, const PipelineInput& inpu
   ranks.watchdog().set_patience(patience);
   for (std::size_t i = 0; i < input.schedules.size(); ++i)
     measurements.push_back(run_schedule(ranks, input, i, engine, sinks));
-  ranks.watchdog().set_patience(24 * patience);  // for all of them to be merged
+  ranks.watchdog().set_patience(24 * patience + merge_time(input));
   return measurements;
 }
 
@@ -86,12 +97,21 @@ void conclude(const std::vector<PipelineMeasurement>& measurements, const Pipeli
   if (options.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}", pipeline_table(measurements, input));
+    fmt::print("{}", pipeline_table(measurements, input, options));
   }
   std::fflush(stdout);
   if (options.out.empty()) return;
   merge_segments(options.out, environment);
   write_new_file(options.out / "record.json", record.dump(2) + "\n");
+}
+
+/// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
+nlohmann::json described(nlohmann::json environment, const PipelineOptions& options) {
+  if (!environment.is_null()) {
+    environment["comm"] = options.comm;
+    environment["emulate"] = options.emulate;
+  }
+  return environment;
 }
 
 ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
@@ -100,7 +120,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   Environment environment{ranks};
   EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;
-  const nlohmann::json before = environment.before();
+  const nlohmann::json before = described(environment.before(), options);
   on_first(ranks.world(), [&] {
     if (!options.out.empty())
       begin_run(options.out, info_of(input, options, before), predicted_timeline(input),
@@ -108,7 +128,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
     return std::string{};
   });
   const auto measurements = run_all(ranks, input, options, engine, environment.clock());
-  const nlohmann::json after = environment.after();
+  const nlohmann::json after = described(environment.after(), options);
   const std::string wrong = on_first(ranks.world(), [&] {
     conclude(measurements, input, options, after);
     std::int64_t sum = 0;

@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/unit_text.hpp"
 #include "cli/evaluate.hpp"
 #include "plan/lower.hpp"
 #include "plan/rows.hpp"
 #include "scenario/load.hpp"
 #include "schedule/csv.hpp"
+#include "schedule/memory.hpp"
 #include "support/main.hpp"
 #include "support/record_files.hpp"
 
@@ -27,21 +29,38 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
       scenario.ranks(), options.scenario);
 }
 
+/// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
+/// no memory: what a larger device would bring is worth knowing.
+void warn_of_memory(const std::vector<Schedule>& schedules, const Scenario& scenario) {
+  for (const Schedule& schedule : schedules) {
+    for (const DeviceMemory& device : device_memory(schedule, scenario))
+      if (!device.fits())
+        fmt::print(stderr,
+                   "longhaul: {} does not fit on device {}: {} are needed and it has {} (it runs "
+                   "all the same, and is marked)\n",
+                   schedule.name, device.device, to_text(device.total()),
+                   to_text(*device.capacity));
+  }
+}
+
 /// Rank 0's part: what the others need, as one text.
-std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options) {
+std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
+                            Arrangement arrangement) {
   const Scenario scenario = load_scenario(options.scenario, options.overrides);
   check_rank_count(scenario, ranks, options);
   if (!options.out.empty()) require_free(options.out);
-  const ChosenSchedules chosen = choose_schedules(options.schedule, scenario.as_played());
+  const ChosenSchedules chosen =
+      choose_schedules(options.schedule, scenario.as_played(), arrangement);
   if (chosen.schedules.empty())
-    fail("none of {} is defined on scenario {}. Name a schedule to see why.", options.schedule,
-         scenario.name);
+    fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
+         scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
+  warn_of_memory(chosen.schedules, scenario);
   json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
   for (const Schedule& schedule : chosen.schedules)
     input["schedules"].push_back({{"name", schedule.name}, {"csv", write_csv(schedule)}});
   input["skipped"] = json::array();
   for (const SkippedSchedule& skipped : chosen.skipped)
-    input["skipped"].push_back(skipped.schedule + ": " + skipped.reason);
+    input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
   return input.dump();
 }
 
@@ -49,8 +68,8 @@ std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options) 
 
 PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
                             Arrangement arrangement) {
-  const json handed =
-      json::parse(on_first(ranks.world(), [&] { return read_and_choose(ranks, options); }));
+  const json handed = json::parse(
+      on_first(ranks.world(), [&] { return read_and_choose(ranks, options, arrangement); }));
   PipelineInput input;
   agreed([&] {
     const Scenario read =
@@ -67,7 +86,9 @@ PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
       planned.predicted = simulate(planned.plan);
       input.schedules.push_back(std::move(planned));
     }
-    input.skipped = handed["skipped"].get<std::vector<std::string>>();
+    for (const json& skipped : handed["skipped"])
+      input.skipped.push_back(
+          {skipped["schedule"].get<std::string>(), skipped["reason"].get<std::string>()});
   });
   return input;
 }

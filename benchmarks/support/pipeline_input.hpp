@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "cli/evaluate.hpp"
 #include "runtime/ranks.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -25,7 +26,7 @@ struct PipelineInput {
   int iterations = 0;
   int warmup = 0;
   std::vector<PlannedSchedule> schedules;
-  std::vector<std::string> skipped;  ///< on rank 0: why some of `static` are not run
+  std::vector<SkippedSchedule> skipped;  ///< why some of `static` are not run
 };
 
 /// Collective. Rank 0 reads the scenario, makes the schedules and hands both on as texts; every

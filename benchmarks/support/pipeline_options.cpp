@@ -6,15 +6,26 @@
 
 namespace longhaul::bench {
 
+Duration deadline_of(const std::string& text) {
+  const Duration deadline = parse_duration(text);
+  if (deadline <= Duration::zero())
+    fail("--deadline {} is not positive (nobody could ever wait). Give 10s.", text);
+  return deadline;
+}
+
+Bytes payload_of(const std::string& text) {
+  const Bytes payload = parse_bytes(text);
+  if (payload > Bytes{1 << 30})
+    fail("--payload {} is more than a message can hold (1 GiB). Give 64KiB.", text);
+  return payload;
+}
+
 PipelineSettings settings_of(const PipelineOptions& options) {
   PipelineSettings settings;
   settings.arrangement = arrangement_of(options.comm);
-  settings.deadline = parse_duration(options.deadline);
-  if (settings.deadline <= Duration::zero())
-    fail("--deadline {} is not positive (nobody could ever wait). Give 10s.", options.deadline);
-  settings.engine.payload = parse_bytes(options.payload);
-  if (settings.engine.payload > Bytes{1 << 30})
-    fail("--payload {} is more than a message can hold (1 GiB). Give 64KiB.", options.payload);
+  settings.deadline = deadline_of(options.deadline);
+  settings.engine.payload = payload_of(options.payload);
+  settings.engine.credit = parse_duration(options.credit);
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
   settings.engine.emulation = options.emulate == "on" ? Emulation::on : Emulation::off;

@@ -22,6 +22,7 @@ struct PipelineOptions {
   std::string payload = "64KiB";
   std::string emulate = "on";
   std::string deadline = "10s";
+  std::string credit = "1ms";
   std::string fault;
   bool json = false;
   std::string command_line;
@@ -34,5 +35,9 @@ struct PipelineSettings {
   Duration deadline{};
 };
 [[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
+
+/// Values of --deadline and --payload; Errors name the option.
+[[nodiscard]] Duration deadline_of(const std::string& text);
+[[nodiscard]] Bytes payload_of(const std::string& text);
 
 }  // namespace longhaul::bench

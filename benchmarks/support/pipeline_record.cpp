@@ -35,6 +35,21 @@ ordered_json checks_json(const Checks& checks) {
   return json;
 }
 
+ordered_json memory_json(const std::vector<DeviceMemory>& devices) {
+  ordered_json json = ordered_json::array();
+  for (const DeviceMemory& device : devices)
+    json.push_back({{"device", device.device},
+                    {"total_bytes", device.total().count()},
+                    {"capacity_bytes", device.capacity ? ordered_json(device.capacity->count())
+                                                       : ordered_json(nullptr)},
+                    {"fits", device.fits()}});
+  return json;
+}
+
+bool fits(const PipelineMeasurement& m) {
+  return std::ranges::all_of(m.memory, &DeviceMemory::fits);
+}
+
 /// The record of a tool's prediction, under the names that benchmarks use.
 ordered_json schedule_json(const PipelineMeasurement& m) {
   ordered_json json;
@@ -50,6 +65,8 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["check"] = check_text(m.checks);
   json["checks"] = checks_json(m.checks);
   json["over_budget"] = m.predicted.over_budget;
+  json["fits"] = fits(m);
+  json["memory"] = memory_json(m.memory);
   for (const double ns : m.makespans_ns) json["samples_ns"].push_back(whole_ns(ns));
   json["real_transfer"] = {{"n", m.transfers},
                            {"mean_ns", mean_of(m.transfer_total, m.transfers).count()},
@@ -80,8 +97,52 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   if (lease.leases > 0)
     text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
                         to_text(mean_of(lease.total, lease.leases)), to_text(lease.longest));
-  for (const std::string& skipped : input.skipped) text += "skipped " + skipped + "\n";
+  for (const PipelineMeasurement& m : measurements)
+    for (const DeviceMemory& device : m.memory)
+      if (!device.fits())
+        text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
+                            device.device, to_text(device.total()), to_text(*device.capacity));
+  for (const SkippedSchedule& skipped : input.skipped)
+    text += fmt::format("skipped {}: {}\n", skipped.schedule, skipped.reason);
   return text;
+}
+
+double busy_ratio(const ResourceUse& use, const ScheduleRecord& record) {
+  return record.makespan_ns > 0
+             ? static_cast<double>(use.busy.count()) / static_cast<double>(record.makespan_ns)
+             : 0.0;
+}
+
+/// Links, interfaces and collectives that are held for any time: predicted / measured.
+std::string busy_table(const std::vector<PipelineMeasurement>& measurements) {
+  Table table{{{"schedule", Align::left}, {"resource", Align::left}, {"predicted"}, {"measured"}}};
+  constexpr std::size_t kMost = 4;
+  bool any = false;
+  for (const PipelineMeasurement& m : measurements) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < m.predicted.resources.size(); ++i)
+      if (m.predicted.resources[i].busy > Duration::zero()) order.push_back(i);
+    std::ranges::stable_sort(order, std::ranges::greater{},
+                             [&](std::size_t i) { return m.predicted.resources[i].busy; });
+    order.resize(std::min(order.size(), kMost));
+    for (const std::size_t i : order) {
+      any = true;
+      table.add_row({m.predicted.schedule, m.predicted.resources[i].name,
+                     percent_text(busy_ratio(m.predicted.resources[i], m.predicted)),
+                     percent_text(busy_ratio(m.measured.resources[i], m.measured))});
+    }
+  }
+  return any ? "\nhow busy links and collectives were, the busiest of each schedule, % of the "
+               "makespan\n" +
+                   table.text()
+             : "";
+}
+
+/// Without emulation the two are about different networks.
+std::string network_note(const PipelineOptions& options) {
+  if (options.emulate == "on") return "";
+  return "emulation is off: measured over the network as it is; predicted is what the scenario's "
+         "links would give\n";
 }
 
 }  // namespace
@@ -106,6 +167,9 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["command_line"] = options.command_line;
   record["comm"] = options.comm;
   record["emulate"] = options.emulate;
+  record["network"] = options.emulate == "on" ? "emulated" : "as it is";
+  record["predicted_for"] = "the links of the scenario";
+  record["lateness_credit_ns"] = parse_duration(options.credit).count();
   record["payload_bytes"] = parse_bytes(options.payload).count();
   record["iterations"] = input.iterations;
   record["warmup"] = input.warmup;
@@ -114,12 +178,14 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["environment"] = environment;
   record["schedules"] = ordered_json::array();
   for (const PipelineMeasurement& m : measurements) record["schedules"].push_back(schedule_json(m));
-  record["skipped"] = input.skipped;
+  record["skipped"] = ordered_json::array();
+  for (const SkippedSchedule& skipped : input.skipped)
+    record["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
   return record;
 }
 
 std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
-                           const PipelineInput& input) {
+                           const PipelineInput& input, const PipelineOptions& options) {
   double largest = 0;
   for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.p95);
   const TimeScale scale{largest};
@@ -146,8 +212,9 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
                    check_text(m.checks)});
     measured.push_back(m.measured);
   }
-  return table.text() + notes(measurements, input) +
-         "\nwhere the idle time went, measured, % of device time\n" + idle_table_text(measured);
+  return table.text() + network_note(options) + notes(measurements, input) +
+         "\nwhere the idle time went, measured, % of device time\n" + idle_table_text(measured) +
+         busy_table(measurements);
 }
 
 }  // namespace longhaul::bench

@@ -19,6 +19,7 @@ namespace longhaul::bench {
 
 /// For people: predicted against measured, and where the idle time went.
 [[nodiscard]] std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
-                                         const PipelineInput& input);
+                                         const PipelineInput& input,
+                                         const PipelineOptions& options);
 
 }  // namespace longhaul::bench

@@ -1,8 +1,10 @@
 #include "support/pipeline_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "plan/occupancy.hpp"
 #include "plan/rows.hpp"
 #include "runtime/device/cpu/timed_device.hpp"
 #include "runtime/engine/engine.hpp"
@@ -47,18 +49,42 @@ Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
   return sum;
 }
 
+/// What is kept of an iteration.
+struct Outcome {
+  IterationReport report;
+  std::vector<ResourceUse> resources;  ///< all but devices
+};
+
 /// The iteration whose makespan is nearest to the median.
-const IterationReport& typical(const std::vector<IterationReport>& reports, double median) {
-  return *std::ranges::min_element(reports, {}, [&](const IterationReport& report) {
-    return std::abs(static_cast<double>(report.makespan_ns) - median);
+const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
+  return *std::ranges::min_element(outcomes, {}, [&](const Outcome& outcome) {
+    return std::abs(static_cast<double>(outcome.report.makespan_ns) - median);
   });
 }
 
-IterationReport report_of(const Plan& plan, const OpTimes& times, int iteration,
-                          const Scenario& scenario) {
+Outcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
+                   const Scenario& scenario) {
   Timeline timeline;
   append_rows(timeline, plan, times, iteration);
-  return report_iteration(timeline, 0, iteration, scenario.activation_budget().count());
+  Outcome outcome{report_iteration(timeline, 0, iteration, scenario.activation_budget().count()),
+                  occupancy(plan, times)};
+  std::erase_if(outcome.resources,
+                [](const ResourceUse& use) { return use.kind == ResourceKind::device; });
+  return outcome;
+}
+
+ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
+                         const Scenario& scenario) {
+  ScheduleRecord record = make_record(outcome.report, schedule, scenario);
+  record.resources = outcome.resources;
+  return record;
+}
+
+/// By how much a rank may be slower than its prediction: that knows neither noise nor stragglers.
+int slowness(const Run& run) {
+  double factor = 1.0;
+  for (const double straggler : run.stragglers) factor = std::max(factor, straggler);
+  return 2 * static_cast<int>(std::ceil(factor));
 }
 
 /// Runs one schedule; collects what its iterations say.
@@ -71,13 +97,13 @@ public:
         position_{position},
         planned_{input.schedules[position]},
         sinks_{sinks},
-        engine_{planned_.plan, ranks, device_, options} {}
+        engine_{planned_.plan, ranks, device_, options},
+        longest_wait_{slowness(options.run) *
+                      longest_wait(planned_.plan, planned_.predicted, ranks.self())} {}
 
   PipelineMeasurement run() {
     for (int i = -input_.warmup; i < input_.iterations; ++i) {
-      // Noise and stragglers may double what the prediction, which has none, leaves to wait.
-      ranks_.watchdog().watch(&planned_.plan,
-                              2 * longest_wait(planned_.plan, planned_.predicted, ranks_.self()));
+      ranks_.watchdog().watch(&planned_.plan, longest_wait_);
       IterationResult result = engine_.run(i);
       ranks_.watchdog().watch(&planned_.plan, {});
       add(result);
@@ -108,7 +134,7 @@ private:
     }
     const OpTimes all = gather_times(ranks_, planned_.plan, times);
     if (ranks_.is_first())
-      reports_.push_back(report_of(planned_.plan, all, iteration, input_.scenario));
+      outcomes_.push_back(outcome_of(planned_.plan, all, iteration, input_.scenario));
   }
 
   PipelineMeasurement conclude() {
@@ -117,9 +143,6 @@ private:
     world.barrier();
     measurement_.checks.unclaimed += ranks_.transport().unclaimed();
     world.barrier();
-    measurement_.checks.lost += expected_messages() - measurement_.checks.messages -
-                                measurement_.checks.mixed_up - measurement_.checks.corrupted;
-    measurement_.checks.lost = std::max<std::int64_t>(0, measurement_.checks.lost);
     measurement_.checks = sum_of(world, measurement_.checks);
     measurement_.lease = {world.sum(measurement_.lease.leases),
                           Duration{world.sum(measurement_.lease.total.count())},
@@ -127,27 +150,20 @@ private:
     measurement_.transfers = world.sum(measurement_.transfers);
     measurement_.transfer_total = Duration{world.sum(measurement_.transfer_total.count())};
     measurement_.transfer_longest = Duration{world.maximum(measurement_.transfer_longest.count())};
-    if (ranks_.is_first()) summarize_reports();
+    if (ranks_.is_first()) summarize_outcomes();
     return std::move(measurement_);
   }
 
-  [[nodiscard]] std::int64_t expected_messages() const {
-    const OpRange mine = ops_of_rank(planned_.plan, ranks_.self());
-    const auto begin = planned_.plan.ops.begin() + mine.first;
-    const auto receives = std::count_if(begin, begin + mine.count,
-                                        [](const Op& op) { return op.kind == OpKind::recv; });
-    return receives * (input_.iterations + input_.warmup);
-  }
-
-  void summarize_reports() {
-    for (const IterationReport& report : reports_)
-      measurement_.makespans_ns.push_back(static_cast<double>(report.makespan_ns));
+  void summarize_outcomes() {
+    for (const Outcome& outcome : outcomes_)
+      measurement_.makespans_ns.push_back(static_cast<double>(outcome.report.makespan_ns));
     measurement_.summary = summarize(measurement_.makespans_ns);
-    measurement_.measured = make_record(typical(reports_, measurement_.summary.median),
-                                        planned_.schedule, input_.scenario);
+    measurement_.measured = record_of(typical(outcomes_, measurement_.summary.median),
+                                      planned_.schedule, input_.scenario);
     measurement_.predicted =
-        make_record(report_of(planned_.plan, planned_.predicted, 0, input_.scenario),
-                    planned_.schedule, input_.scenario);
+        record_of(outcome_of(planned_.plan, planned_.predicted, 0, input_.scenario),
+                  planned_.schedule, input_.scenario);
+    measurement_.memory = device_memory(planned_.schedule, input_.scenario);
   }
 
   Ranks& ranks_;
@@ -157,8 +173,9 @@ private:
   const PipelineSinks& sinks_;
   TimedDevice device_;
   Engine engine_;
+  Duration longest_wait_;
   PipelineMeasurement measurement_;
-  std::vector<IterationReport> reports_;  ///< on rank 0
+  std::vector<Outcome> outcomes_;  ///< on rank 0
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cli/record.hpp"
 #include "runtime/clock_sync.hpp"
+#include "schedule/memory.hpp"
 #include "support/pipeline_input.hpp"
 #include "trace/report.hpp"
 
@@ -14,6 +15,7 @@ namespace longhaul::bench {
 struct PipelineMeasurement {
   ScheduleRecord predicted;
   ScheduleRecord measured;  ///< of the iteration whose makespan is the median
+  std::vector<DeviceMemory> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
   Checks checks;  ///< of all ranks and iterations, warm-up included
