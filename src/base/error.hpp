@@ -1,11 +1,11 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <source_location>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace longhaul {
 
