@@ -21,12 +21,11 @@ using nlohmann::json;
 void check_rank_count(const Scenario& scenario, const Ranks& ranks,
                       const PipelineOptions& options) {
   if (scenario.ranks() == ranks.count()) return;
-  const Parallel& parallel = scenario.parallel;
   fail(
-      "scenario {} needs {} ranks ({} stages, {} replicas), but {} are running. Start it with "
-      "scripts/mpi -n {} build/bin/bench_pipeline {} ...",
-      scenario.name, scenario.ranks(), parallel.stages, parallel.replicas, ranks.count(),
-      scenario.ranks(), options.scenario);
+      "scenario {} needs {} ranks ({}), but {} are running. Start it with scripts/mpi -n {} "
+      "build/bin/bench_pipeline {} ...",
+      scenario.name, scenario.ranks(), size_text(scenario), ranks.count(), scenario.ranks(),
+      options.scenario);
 }
 
 /// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
