@@ -85,7 +85,7 @@ TEST_F(FaultsTest, KilledOrFrozenAtRandomTimesARunEndsAndLosesNoFinishedIteratio
 }
 
 TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
-  start(4, {"--schedule", "1f1b", "--iterations", "1", "--deadline", "1s", "--out", out()});
+  start(4, {"--schedule", "1f1b", "--iterations", "100000", "--deadline", "1s", "--out", out()});
   // The trace's first file is written by rank 0 while the others wait for its word.
   while (!std::filesystem::exists(out() + "/run.h5") && waitpid(child_, nullptr, WNOHANG) == 0)
     std::this_thread::sleep_for(200us);
