@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "plan/block_costs.hpp"
+#include "schedule/block_costs.hpp"
 #include "plan/collectives.hpp"
 #include "plan/link_orders.hpp"
 #include "plan/messages.hpp"

@@ -8,6 +8,7 @@ namespace {
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 constexpr std::int64_t kMostMicrobatches = std::int64_t{1} << 24;
 constexpr std::int64_t kMostChunks = 1 << 10;
+constexpr std::int64_t kMostSubBlocks = 255;  // Block::parts
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 31;
 constexpr double kMostStraggling = 1000;
 
@@ -54,8 +55,9 @@ std::optional<Section> section_of(const ConfigNode& root, const std::string& nam
 }
 
 Parallel read_parallel(const ConfigNode& root) {
-  const auto section = section_of(
-      root, "parallel", {"stages", "replicas", "microbatches", "chunks", "gradient_sync"});
+  const auto section =
+      section_of(root, "parallel",
+                 {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync"});
   if (!section)
     fail_at(root.place,
             "[parallel] is missing (stages and microbatches have no default). Add "
@@ -69,6 +71,8 @@ Parallel read_parallel(const ConfigNode& root) {
       count(section->require("microbatches", "it has no default"), kMostMicrobatches);
   if (const auto field = section->find("replicas")) parallel.replicas = count(*field, kMostRanks);
   if (const auto field = section->find("chunks")) parallel.chunks = count(*field, kMostChunks);
+  if (const auto field = section->find("sub_blocks"))
+    parallel.sub_blocks = count(*field, kMostSubBlocks);
   if (const auto field = section->find("gradient_sync"))
     parallel.gradient_sync = static_cast<GradientSync>(
         read_choice(*field, {"none", "all-reduce", "zero1", "two-datacenter"}));

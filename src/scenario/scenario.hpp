@@ -42,6 +42,7 @@ struct Parallel {
   int replicas = 1;      ///< data-parallel pipelines
   int microbatches = 1;  ///< M, per replica and iteration
   int chunks = 2;        ///< v: chunks per device, where a schedule uses chunks
+  int sub_blocks = 4;    ///< parts of a block, where a schedule splits blocks (CrossPipe 4.2.1)
   GradientSync gradient_sync = GradientSync::zero1;  ///< matters when replicas > 1
 };
 

@@ -35,6 +35,7 @@ int chunks_per_device(Placement placement, const Parallel& parallel) {
     case Placement::unidirectional: return 1;
     case Placement::loop: return parallel.chunks;
     case Placement::wave: return 2;
+    case Placement::bidirectional: return 2;
   }
   return 1;
 }

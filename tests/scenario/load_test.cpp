@@ -24,6 +24,17 @@ Costs costs_of(const std::string& lines, int stages = 2) {
       .costs;
 }
 
+TEST(Load, ReadsIntoHowManyPartsBlocksAreSplit) {
+  const auto parallel = [](const std::string& parts) {
+    return parse("[parallel]\nstages = 2\nmicrobatches = 4\nsub_blocks = " + parts +
+                 "\n[costs]\nforward = \"1ms\"\ndgrad = \"1ms\"\nwgrad = \"1ms\"\nactivation = "
+                 "\"1MiB\"\nmessage = \"1MiB\"")
+        .parallel;
+  };
+  EXPECT_EQ(parallel("8").sub_blocks, 8);
+  EXPECT_THROW((void)parallel("256"), Error);  // Block::parts is a byte
+}
+
 TEST(Load, ReadsAMinimalScenario) {
   const Scenario scenario = parse(joined(kLines));
   EXPECT_EQ(scenario.name, "s");
@@ -33,6 +44,7 @@ TEST(Load, ReadsAMinimalScenario) {
   EXPECT_EQ(scenario.parallel.microbatches, 4);
   EXPECT_EQ(scenario.parallel.replicas, 1);
   EXPECT_EQ(scenario.parallel.chunks, 2);
+  EXPECT_EQ(scenario.parallel.sub_blocks, 4);
   EXPECT_EQ(scenario.parallel.gradient_sync, GradientSync::zero1);
   EXPECT_THAT(scenario.placement, ElementsAre(kWest, kEast));
   ASSERT_EQ(scenario.links.size(), 2U);

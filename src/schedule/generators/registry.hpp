@@ -4,13 +4,10 @@
 #include <string_view>
 
 #include "scenario/scenario.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
-
-/// Where chunks lie: UD has one per device; a loop puts chunk c on device c mod P; a wave folds
-/// 2P chunks into a V, so that device r holds chunks r and 2P-1-r.
-enum class Placement { unidirectional, loop, wave };
 
 /// How a schedule runs the backward pass: as one B, or as D and W.
 enum class Backward { whole, split };

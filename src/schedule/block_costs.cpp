@@ -1,4 +1,4 @@
-#include "plan/block_costs.hpp"
+#include "schedule/block_costs.hpp"
 
 namespace longhaul {
 
