@@ -77,6 +77,14 @@ double slowest_rate(const Scenario& scenario) {
   return rate;
 }
 
+/// The largest factor that jitter puts on a time: six standard deviations of its logarithm.
+double largest_jitter(const Scenario& scenario) {
+  double spread = 0;
+  for (const Link& link : scenario.links)
+    spread = std::max({spread, link.jitter.latency, link.jitter.transfer});
+  return std::exp(6 * std::sqrt(std::log1p(spread * spread)));
+}
+
 /// Nanoseconds of an iteration in which nothing overlaps.
 double longest_iteration(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
@@ -88,7 +96,7 @@ double longest_iteration(const Scenario& scenario) {
   const double blocks =
       largest(costs.forward) + largest(costs.recompute) +
       std::max(largest(costs.backward), largest(costs.dgrad) + largest(costs.wgrad));
-  const double message = latency + largest(costs.message) / rate;
+  const double message = largest_jitter(scenario) * (latency + largest(costs.message) / rate);
   const double ring = 4.0 * parallel.replicas * (latency + largest(costs.weights) / rate);
   double slow = scenario.run.time_scale * (1 + 6 * scenario.run.noise);
   if (!scenario.run.stragglers.empty())

@@ -94,6 +94,7 @@ Link read_properties(const Section& section, const Scenario& scenario, bool mess
   read_rate(section, scenario, link);
   if (const auto field = section.find("sharing"))
     link.sharing = static_cast<Sharing>(read_choice(*field, {"pair", "datacenter"}));
+  if (const auto field = section.find("jitter")) link.jitter = read_jitter(*field);
   for (const char* key : {"bandwidth", "preset"}) {
     const auto field = section.find(key);
     if (field && !link.bandwidth.is_unlimited() && !section.find("transfer_ratio"))
@@ -144,7 +145,7 @@ public:
     const Section section{table,
                           "link",
                           {"between", "from", "to", "latency", "rtt", "latency_ratio", "bandwidth",
-                           "transfer_ratio", "sharing", "preset"}};
+                           "transfer_ratio", "sharing", "preset", "jitter"}};
     const auto pairs = read_pairs(section, scenario_);
     const Link link = read_properties(section, scenario_, message_known_);
     if (pairs.empty()) return keep_for_all(section, link);

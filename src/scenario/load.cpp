@@ -62,10 +62,11 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const int stages = scenario.parallel.stages;
   const auto model = read_model(root);
   if (model) scenario.model = model->model;
-  LoadedCosts costs = read_costs(root, model, stages);
+  read_placement(root, scenario);
+  if (model) scenario.layers = read_layers(root, *model, scenario);
+  LoadedCosts costs = read_costs(root, model, scenario);
   scenario.costs = std::move(costs.costs);
   scenario.memory = read_memory(root, stages, costs.activation_known);
-  read_placement(root, scenario);
   read_network(root, scenario, costs.message_known);
   scenario.run = read_run(root, stages);
   check_scenario(root, scenario, costs.weights_known);

@@ -103,18 +103,30 @@ std::vector<int> layers_of_stages(const Model& model, int stages) {
   return layers;
 }
 
+Bytes layer_activation(const Model& model, int layers) {
+  return bytes(kBytesPerNumber * tokens(model) * kept_per_token(model) * layers);
+}
+
+Bytes layer_weights(const Model& model, int first, int count) {
+  return bytes(kBytesPerNumber * stage_parameters(model, first, count));
+}
+
 Costs model_costs(const Model& model, int stages, const std::optional<LayerTimes>& measured) {
+  return model_costs(model, layers_of_stages(model, stages), measured);
+}
+
+Costs model_costs(const Model& model, const std::vector<int>& layers_of_stages,
+                  const std::optional<LayerTimes>& measured) {
   Costs costs;
   int first = 0;
-  for (const int layers : layers_of_stages(model, stages)) {
+  for (const int layers : layers_of_stages) {
     if (measured)
       add_measured(costs, *measured, layers);
     else
       add_times(costs, model, layers);
-    costs.activation.push_back(
-        bytes(kBytesPerNumber * tokens(model) * kept_per_token(model) * layers));
+    costs.activation.push_back(layer_activation(model, layers));
     costs.message.push_back(bytes(kBytesPerNumber * tokens(model) * model.hidden));
-    costs.weights.push_back(bytes(kBytesPerNumber * stage_parameters(model, first, layers)));
+    costs.weights.push_back(layer_weights(model, first, layers));
     first += layers;
   }
   return costs;

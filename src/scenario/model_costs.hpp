@@ -34,8 +34,16 @@ struct LayerTimes {
 /// Layers of each stage: layers / stages, and one more for the first (layers mod stages).
 [[nodiscard]] std::vector<int> layers_of_stages(const Model& model, int stages);
 
+/// What one microbatch keeps of so many layers from F to the end of the backward pass.
+[[nodiscard]] Bytes layer_activation(const Model& model, int layers);
+/// Weights in bf16 of `count` layers from layer `first` on.
+[[nodiscard]] Bytes layer_weights(const Model& model, int first, int count);
+
 /// Costs of every stage: times by FLOPs over the achieved rate, or `measured` times the layers.
 /// Throws Error (without a place) where a stage would be empty or a number does not fit.
+[[nodiscard]] Costs model_costs(const Model& model, const std::vector<int>& layers_of_stages,
+                                const std::optional<LayerTimes>& measured = std::nullopt);
+/// The same with layers_of_stages().
 [[nodiscard]] Costs model_costs(const Model& model, int stages,
                                 const std::optional<LayerTimes>& measured = std::nullopt);
 

@@ -6,6 +6,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::size_t kMostDatacenters = 64;
+constexpr double kMostSpeed = 1000;
 
 std::string read_name(const Section& section, const std::vector<Datacenter>& before) {
   const Field field = section.require("name", "links and overrides call it by its name");
@@ -81,27 +82,46 @@ void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
           rank % stages, rank / stages, stages, scenario.parallel.replicas);
 }
 
+/// Costs are of a stage, in whichever replica (CrossPipe 8.1: stages are homogeneous).
+void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Scenario& scenario) {
+  for (int rank = 0; rank < scenario.ranks(); ++rank) {
+    const int stage = rank % scenario.parallel.stages;
+    const DatacenterId first = scenario.datacenter_of(scenario.rank(0, stage));
+    const DatacenterId other = scenario.datacenter_of(Rank{rank});
+    const Datacenter& one = scenario.datacenters[index(first)];
+    const Datacenter& two = scenario.datacenters[index(other)];
+    if (one.speed == two.speed) continue;
+    fail_at(tables[index(other)]->place,
+            "stage {} has replicas in {} (speed {}) and in {} (speed {}), but one cost (all "
+            "replicas of a stage wait for the slowest). Give both datacenters the same speed.",
+            stage, one.name, one.speed, two.name, two.speed);
+  }
+}
+
 }  // namespace
 
 void read_placement(const ConfigNode& root, Scenario& scenario) {
   scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
   const auto tables = tables_of(root, "datacenter");
   if (tables.empty()) {
-    scenario.datacenters = {{"local", std::nullopt}};
+    scenario.datacenters = {{"local", std::nullopt, 1.0}};
     std::ranges::fill(scenario.placement, DatacenterId{0});
     return;
   }
   for (const ConfigNode* table : tables) {
-    const Section section{*table, "datacenter", {"name", "stages", "replicas", "gpus"}};
+    const Section section{*table, "datacenter", {"name", "stages", "replicas", "gpus", "speed"}};
     if (scenario.datacenters.size() == kMostDatacenters)
       fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
               kMostDatacenters + 1, kMostDatacenters);
     const DatacenterId id{static_cast<int>(scenario.datacenters.size())};
-    scenario.datacenters.push_back({read_name(section, scenario.datacenters), std::nullopt});
+    scenario.datacenters.push_back({read_name(section, scenario.datacenters), std::nullopt, 1.0});
+    if (const auto field = section.find("speed"))
+      scenario.datacenters.back().speed = read_number(*field, 1 / kMostSpeed, kMostSpeed);
     const std::int64_t ranks = place_ranks(section, id, scenario);
     read_gpus(section, ranks, scenario, scenario.datacenters.back());
   }
   refuse_unplaced(root, scenario);
+  refuse_uneven_stages(tables, scenario);
 }
 
 }  // namespace longhaul

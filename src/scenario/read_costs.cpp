@@ -101,17 +101,29 @@ void set_sizes(const std::optional<Section>& section, int stages, bool has_model
                                   std::vector<Bytes>(at(stages)));
 }
 
+/// Costs are of speed 1.
+void divide_by_speed(const Scenario& scenario, Costs& costs) {
+  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+    const double speed = scenario.speed_of_stage(stage);
+    if (speed == 1) continue;
+    for (auto* times :
+         {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
+      (*times)[at(stage)] = scaled((*times)[at(stage)], 1 / speed);
+  }
+}
+
 }  // namespace
 
 LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>& model,
-                       int stages) {
+                       const Scenario& scenario) {
+  const int stages = scenario.parallel.stages;
   const auto section = section_of(
       root, "costs",
       {"forward", "backward", "dgrad", "wgrad", "recompute", "activation", "message", "weights"});
   LoadedCosts loaded;
   if (model) {
     try {
-      loaded.costs = model_costs(model->model, stages, model->measured);
+      loaded.costs = model_costs(model->model, scenario.layers, model->measured);
     } catch (const Error& error) {
       fail_at(model->place, "{}", error.what());
     }
@@ -123,6 +135,7 @@ LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>&
   if (!model) (void)section->require("forward", "there is no [model] to take it from");
   if (section) set_times(read_times(section, stages), *section, model.has_value(), loaded.costs);
   set_sizes(section, stages, model.has_value(), loaded);
+  divide_by_speed(scenario, loaded.costs);
   if (*std::ranges::max_element(loaded.costs.forward) == Duration::zero())
     fail_at(section ? section->place() : model->place,
             "the forward time of every stage is zero (ratios are measured in the largest). Give "

@@ -27,7 +27,8 @@ constexpr Dimension kDimensions[] = {
 };
 
 std::vector<std::string> known_keys() {
-  std::vector<std::string> keys{"preset", "name", "achieved_flops", "peak_flops"};
+  std::vector<std::string> keys{"preset", "name", "achieved_flops", "peak_flops",
+                                "layers_per_stage"};
   for (const Dimension& dimension : kDimensions) keys.emplace_back(dimension.key);
   return keys;
 }
@@ -43,7 +44,8 @@ const ModelPreset* read_preset(const Section& section) {
 /// Measured times hold for the shape that was measured; layers may be any number of the same.
 void refuse_change_of_measured(const Section& section, const std::string& preset) {
   for (const std::string& key : known_keys()) {
-    if (key == "preset" || key == "name" || key == "layers" || key == "peak_flops") continue;
+    if (key == "preset" || key == "name" || key == "peak_flops" || key.starts_with("layers"))
+      continue;
     if (const auto field = section.find(key))
       fail_at(field->node->place,
               "{} cannot be set (the times of {} were measured at its own dimensions). Remove it, "

@@ -97,7 +97,7 @@ Scenario uniform_scenario(int stages, int microbatches, Duration unit) {
   scenario.costs.weights.assign(devices, 8_MiB);
   scenario.memory.capacity.resize(devices);
   scenario.memory.fixed.resize(devices);
-  scenario.datacenters = {Datacenter{"dc0", std::nullopt}};
+  scenario.datacenters = {Datacenter{"dc0", std::nullopt, 1.0}};
   scenario.placement.assign(devices, DatacenterId{0});
   return scenario;
 }
@@ -117,11 +117,11 @@ Scenario spread(Scenario scenario, int datacenters, Duration latency,
   scenario.links.clear();
   scenario.nodes.clear();
   for (int from = 0; from < datacenters; ++from) {
-    scenario.datacenters.push_back({fmt::format("dc{}", from), std::nullopt});
+    scenario.datacenters.push_back({fmt::format("dc{}", from), std::nullopt, 1.0});
     for (int to = 0; to < datacenters; ++to) {
       if (from != to)
         scenario.links.push_back(
-            {DatacenterId{from}, DatacenterId{to}, latency, rate, Sharing::pair});
+            {DatacenterId{from}, DatacenterId{to}, latency, rate, Sharing::pair, {}});
     }
   }
   scenario.placement.clear();

@@ -74,11 +74,21 @@ struct Memory {
 struct Datacenter {
   std::string name;
   std::optional<int> gpus;  ///< how many there are; a placement that needs more is refused
+  double speed = 1.0;       ///< of its devices, relative; the costs below are divided by it already
 };
 
 enum class Sharing : std::uint8_t {
   pair,        ///< each ordered pair of devices has the link to itself (CrossPipe's model)
   datacenter,  ///< all messages of an ordered pair of datacenters share it, all replicas together
+};
+
+/// How the messages of a link vary around its latency and its rate, for evaluations under jitter
+/// (plan/jitter.hpp): standard deviation over mean, the mean being what the link gives.
+struct Jitter {
+  double latency = 0;
+  double transfer = 0;     ///< of the time that a message holds the link
+  double correlation = 0;  ///< 0: each message by itself; 1: all of an iteration and way alike
+  [[nodiscard]] bool any() const { return latency > 0 || transfer > 0; }
 };
 
 /// One direction. Latency is one-way.
@@ -88,6 +98,7 @@ struct Link {
   Duration latency{};
   Bandwidth bandwidth;
   Sharing sharing = Sharing::pair;
+  Jitter jitter{};
 };
 
 /// WAN interfaces of the nodes of one datacenter (Atlas: 5 Gbps each way). Node k of a datacenter
@@ -113,6 +124,7 @@ struct Scenario {
   std::string name;
   std::string text;  ///< the TOML it came from, overrides appended as comments; for the trace
   std::optional<Model> model;
+  std::vector<int> layers;  ///< of the model on each device; empty without a model
   Parallel parallel;
   Costs costs;
   Memory memory;
@@ -130,6 +142,10 @@ struct Scenario {
   /// nullptr where none is given: no time inside a datacenter, no way between two.
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
+  /// Relative speed of the devices of a stage, the same in all replicas.
+  [[nodiscard]] double speed_of_stage(int stage) const {
+    return datacenters[index(datacenter_of(rank(0, stage)))].speed;
+  }
   /// Largest forward time of a stage: the unit of latency_ratio and transfer_ratio.
   [[nodiscard]] Duration largest_forward() const;
   /// `budget` in bytes: budget * min(P, M) activations of the largest stage.

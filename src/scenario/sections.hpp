@@ -35,8 +35,15 @@ struct LoadedCosts {
   bool weights_known = false;
 };
 
+/// `scenario` has its parallel layout, its layers and its placement.
 [[nodiscard]] LoadedCosts read_costs(const ConfigNode& root,
-                                     const std::optional<LoadedModel>& model, int stages);
+                                     const std::optional<LoadedModel>& model,
+                                     const Scenario& scenario);
+
+/// Layers of each stage by model.layers_per_stage: a list, "balanced" or "even". `scenario` has its
+/// parallel layout and its placement.
+[[nodiscard]] std::vector<int> read_layers(const ConfigNode& root, const LoadedModel& model,
+                                           const Scenario& scenario);
 
 [[nodiscard]] Memory read_memory(const ConfigNode& root, int stages, bool activation_known);
 
@@ -47,6 +54,9 @@ void read_placement(const ConfigNode& root, Scenario& scenario);
 
 /// Sets links and nodes; refuses a rate where the size of a message is not known.
 void read_network(const ConfigNode& root, Scenario& scenario, bool message_known);
+
+/// link.jitter: one number for latency and transfer, or a table.
+[[nodiscard]] Jitter read_jitter(const Field& field);
 
 /// What only the whole shows: links where messages must cross, numbers that stay in 64 bits.
 void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known);

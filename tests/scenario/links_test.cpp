@@ -73,6 +73,22 @@ link = [{between = "all", latency = "5ms"}, {between = ["b", "a"], latency = "1m
   EXPECT_EQ(scenario.link(DatacenterId{0}, DatacenterId{0}), nullptr);
 }
 
+TEST(LoadLink, JitterIsOneSpreadOrATable) {
+  const auto jitter = [](const std::string& line, const std::vector<std::string>& set = {}) {
+    return parse_scenario(with_line(15, line), "s.toml", set).link(kEast, kWest)->jitter;
+  };
+  EXPECT_FALSE(jitter("").any());
+  EXPECT_EQ(jitter("jitter = 0.2").latency, 0.2);
+  EXPECT_EQ(jitter("jitter = 0.2").transfer, 0.2);
+  EXPECT_EQ(jitter("jitter = 0.2").correlation, 0);
+  const Jitter table = jitter("jitter = {transfer = 0.1, correlation = 1}");
+  EXPECT_EQ(table.latency, 0);
+  EXPECT_EQ(table.transfer, 0.1);
+  EXPECT_EQ(table.correlation, 1);
+  EXPECT_EQ(jitter("", {"link.jitter=0.5"}).latency, 0.5);
+  EXPECT_EQ(jitter("", {"link.west-east.jitter.latency=0.3"}).latency, 0.3);
+}
+
 TEST(LoadNode, ReadsInterfaces) {
   const Scenario scenario =
       parse(joined(kLines) + "[[node]]\ndatacenter = \"east\"\ngpus = 4\negress = \"5Gbps\"\n");

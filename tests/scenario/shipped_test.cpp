@@ -42,9 +42,9 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
     EXPECT_EQ(scenario.name, entry.path().stem().string());
     names.insert(scenario.name);
   }
-  EXPECT_THAT(
-      names, testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc", "crosspipe-fig6",
-                                    "crosspipe-fig15", "atlas-testbed", "dp-2dc"}));
+  EXPECT_THAT(names, testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
+                                            "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
+                                            "dp-2dc", "m70-2dc-hetero"}));
 }
 
 TEST(Shipped, M70HasTheMeasuredCostsOfCrossPipe) {
@@ -65,6 +65,20 @@ TEST(Shipped, M70HasTheMeasuredCostsOfCrossPipe) {
   }
   EXPECT_EQ(crossings(shipped("m70-2dc")), 1);
   EXPECT_EQ(crossings(shipped("m70-4dc")), 3);
+}
+
+TEST(Shipped, HeteroHasMoreLayersWhereDevicesAreFaster) {
+  const Scenario balanced = shipped("m70-2dc-hetero");
+  EXPECT_THAT(balanced.layers, ElementsAre(10, 10, 10, 10, 6, 6, 6, 6));
+  EXPECT_EQ(balanced.costs.forward[0], 31'666'667ns);  // 10 / 8 * 38 ms / 1.5
+  EXPECT_EQ(balanced.costs.forward[7], 28'500'000ns);
+  const Scenario even = shipped("m70-2dc-hetero", {"model.layers_per_stage=even"});
+  EXPECT_EQ(even.costs.forward[0], 25'333'333ns);
+  EXPECT_EQ(even.costs.forward[7], 38ms);
+  for (const Link& link : even.links) {
+    EXPECT_EQ(link.latency, 9'500'000ns);
+    EXPECT_NEAR(static_cast<double>((64_MiB / link.bandwidth).count()), 9.5e6, 100);
+  }
 }
 
 TEST(Shipped, TheCellsOfTable5AreTwoOverrides) {
