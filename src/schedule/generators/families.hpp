@@ -12,5 +12,6 @@ void fill_interleaved_1f1b(const Scenario& scenario, Schedule& schedule);
 void fill_zb_h1(const Scenario& scenario, Schedule& schedule);
 void fill_zb_h2(const Scenario& scenario, Schedule& schedule);
 void fill_zbv(const Scenario& scenario, Schedule& schedule);
+void fill_cross_ud(const Scenario& scenario, Schedule& schedule);
 
 }  // namespace longhaul::families

@@ -23,6 +23,9 @@ constexpr std::array kGenerators{
               Placement::unidirectional, Backward::split, Knowledge::counts, fill_zb_h2},
     Generator{"zbv", "zero bubble on device span with two chunks a device in a V", Placement::wave,
               Backward::split, Knowledge::counts, fill_zbv},
+    Generator{"cross-ud",
+              "CrossPipe's greedy: blocks as the links let them run, one stage a device",
+              Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud},
 };
 
 }  // namespace

@@ -1,0 +1,10 @@
+#include "schedule/generators/families.hpp"
+#include "schedule/generators/greedy.hpp"
+
+namespace longhaul::families {
+
+void fill_cross_ud(const Scenario& scenario, Schedule& schedule) {
+  run_greedy(greedy_problem(scenario, schedule, 1), GreedyRules{}, &schedule.rows);
+}
+
+}  // namespace longhaul::families

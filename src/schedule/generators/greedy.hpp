@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+/// Greedy delay-aware generation (CrossPipe, section 4.2), for chunks placed anywhere.
+namespace longhaul::families {
+
+/// How the output of a chunk reaches the chunk that takes it.
+struct GreedyHop {
+  int chunk = -1;       ///< who takes it; -1: nobody
+  bool local = true;    ///< on the same device: there at once
+  bool queued = false;  ///< its resources serve several pairs, so messages wait for their turn
+  Duration transfer{};
+  Duration latency{};
+  std::vector<int> resources;
+};
+
+/// A chunk and the blocks it runs: `count` microbatches, from `first` on in steps of `stride`.
+struct GreedyChunk {
+  int device = 0;
+  int first = 0;
+  int stride = 1;
+  int count = 0;
+  GreedyHop activation;  ///< to the chunk behind; none: the gradient is there when its F ends
+  GreedyHop gradient;    ///< to the chunk in front
+  Duration forward{};
+  Duration recompute{};
+  Duration dgrad{};
+  std::vector<Duration> wgrad;  ///< index: part
+  Duration release{};           ///< its first F waits for this (weights that are gathered)
+  Duration reduction{};         ///< data parallelism, behind its last W
+  Bytes kept;                   ///< F takes it
+  Bytes rest;                   ///< R takes it; none without recomputation
+  Bytes after_dgrad;            ///< freed by D
+  Bytes after_wgrad;            ///< freed by W
+};
+
+/// All that the greedy knows. Chunks of one pipeline stand in forward order.
+struct GreedyProblem {
+  std::vector<GreedyChunk> chunks;
+  std::vector<std::vector<int>> chunks_on;  ///< index: device; ascending
+  Bytes limit;                              ///< of each device's activations
+  int resources = 0;
+  bool recompute = false;
+};
+
+/// The problem of a schedule that is complete but for its rows. Blocks of W come in `parts`. Throws
+/// Error where no order fits the budget, naming the smallest budget for which there is one.
+[[nodiscard]] GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
+                                           int parts);
+
+/// What a device prefers (4.2.2). The paper leaves it open where a tie-break decides; no choice is
+/// best everywhere.
+struct GreedyRules {
+  using Order = std::array<BlockKind, 3>;
+  Order after_forward{BlockKind::D, BlockKind::F, BlockKind::W};
+  Order after_backward{BlockKind::F, BlockKind::D, BlockKind::W};
+  Order memory_full{BlockKind::W, BlockKind::D, BlockKind::F};  ///< after a backward, no F fits
+  Order tear_down{BlockKind::D, BlockKind::W, BlockKind::F};
+  /// Instead of a W, waits for an F or D that is due within this share of a W.
+  double patience = 0;
+  /// Activations that device s of P holds at most: first + slope * (P-1-s). 0: as many as fit.
+  double cap_first = 0;
+  double cap_slope = 0;
+};
+
+/// Fills `rows` (nullptr: only the time counts). Returns when the last device is done,
+/// data-parallel reductions included, if every message is as fast as the problem says.
+Duration run_greedy(const GreedyProblem& problem, const GreedyRules& rules,
+                    std::vector<std::vector<Block>>* rows);
+
+}  // namespace longhaul::families

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <vector>
+
+#include "schedule/generators/greedy.hpp"
+#include "schedule/generators/greedy_clock.hpp"
+#include "schedule/generators/greedy_links.hpp"
+
+namespace longhaul::families {
+
+/// One pass of the greedy over a problem. Microbatches of a chunk run in order in each kind, so
+/// that counters take the place of queues.
+class GreedyRun {
+public:
+  GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
+            std::vector<std::vector<Block>>* rows);
+  /// When the last device is done.
+  Duration run();
+
+private:
+  static constexpr Duration kNever = GreedyClock::kNever;
+
+  struct Chunk {
+    int forwards = 0;  ///< done; so for the others
+    int dgrads = 0;
+    int wgrads = 0;
+    int part = 0;          ///< of the next W
+    int forwards_due = 0;  ///< whose input is on its way or there
+    int dgrads_due = 0;
+    std::size_t inputs = 0;  ///< where its arrivals begin
+    std::size_t gradients = 0;
+    Bytes committed;  ///< what its device must have room for when it comes to an R or F of it
+  };
+  struct Device {
+    Duration free_at{};
+    Bytes held;
+    Bytes cap;  ///< of what is committed
+    int forwards_left = 0;
+    bool after_forward = false;
+  };
+  /// What a device could run now, by kind; -1: nothing. And what it knows to come.
+  struct Candidates {
+    int forward = -1;
+    int dgrad = -1;
+    int wgrad = -1;
+    bool room = false;       ///< for the next F of some chunk, there or not
+    Duration next = kNever;  ///< the first arrival later than now of an F or D that fits
+  };
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  [[nodiscard]] bool fits_forward(int chunk) const;
+  [[nodiscard]] bool fits_dgrad(int chunk) const;
+  [[nodiscard]] Duration forward_input(int chunk) const;
+  [[nodiscard]] Duration dgrad_input(int chunk) const;
+  [[nodiscard]] Candidates candidates(std::size_t device, Duration now) const;
+  [[nodiscard]] const GreedyRules::Order& order(const Device& device, const Candidates& may) const;
+  [[nodiscard]] Duration next_time(std::size_t device) const;
+  void commit(int chunk, Bytes change);
+  void act(std::size_t device, Duration now);
+  void run_forward(int chunk, Duration start);
+  void run_dgrad(int chunk, Duration start);
+  void run_wgrad(int chunk, Duration start);
+  void write(BlockKind kind, int chunk, int nth, int part = 0, int parts = 1);
+  void send(const GreedyHop& hop, BlockKind kind, Duration ready);
+  void deliver(int chunk, BlockKind kind, Duration arrival);
+  [[nodiscard]] Duration finish();
+
+  const GreedyProblem& problem_;
+  const GreedyRules& rules_;
+  std::vector<std::vector<Block>>* rows_;
+  std::vector<Chunk> chunks_;
+  std::vector<Device> devices_;
+  std::vector<Duration> arrivals_;
+  std::vector<Duration> reduced_;  ///< index: chunk; when its last W ended
+  GreedyClock clock_;
+  GreedyLinks links_;
+};
+
+}  // namespace longhaul::families

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "scenario/scenario.hpp"
+
+namespace longhaul {
+
+/// How a message travels from one device to another, in a generator's own estimate.
+struct LinkDelay {
+  /// One message alone, times the replicas that use the resource at the same moment.
+  Duration transfer{};
+  Duration latency{};
+  /// Indices of what it holds meanwhile, below LinkDelays::resources(): the link, then interfaces.
+  std::vector<int> resources;
+  bool shared = false;  ///< by more than one ordered pair of devices
+};
+
+/// The delays of every ordered pair of devices that a schedule uses. Replicas follow one order, so
+/// that a pair counts as slow as it is in the replica where it is slowest; replicas that share a
+/// link or an interface send at the same moments, and the last one is waited for. The rules are
+/// those of plan/network.hpp (DESIGN.md section 2); the number that counts is the simulator's.
+class LinkDelays {
+public:
+  explicit LinkDelays(const Scenario& scenario);
+
+  /// Of a message of this size; `from` and `to` differ. A pair without a link takes no time: that
+  /// it cannot run is said when it is lowered.
+  [[nodiscard]] LinkDelay delay(int from, int to, Bytes message);
+  /// How many resources the answers named so far.
+  [[nodiscard]] int resources() const { return static_cast<int>(keys_.size()); }
+
+private:
+  enum class Kind { pair, datacenters, egress, ingress };
+  struct Key {
+    Kind kind;
+    int first;
+    int second;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Way {
+    Bandwidth rate;
+    Duration latency{};
+    std::vector<Key> keys;
+  };
+  [[nodiscard]] Way way(Rank from, Rank to) const;
+  [[nodiscard]] int resource(const Key& key);
+
+  const Scenario& scenario_;
+  std::vector<int> place_in_datacenter_;  ///< how many lower ranks share the rank's datacenter
+  std::vector<Key> keys_;                 ///< index: resource
+};
+
+}  // namespace longhaul
