@@ -1,29 +1,53 @@
 #include "plan/collectives.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
 
 namespace longhaul {
 namespace {
 
-/// Chunks of a row by their first F, or by the last of their gradient blocks.
-std::vector<int> chunks_by_first_forward(std::span<const Block> row) {
-  std::vector<int> chunks;
-  for (const Block& block : row) {
-    if (block.kind == BlockKind::F && std::ranges::find(chunks, block.chunk) == chunks.end())
-      chunks.push_back(block.chunk);
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// What of the model lies where, and when its blocks run.
+struct Stage {
+  std::vector<int> devices;  ///< that hold it, ascending
+  std::vector<int> chunks;   ///< the first of the stage on each of these devices
+  std::int64_t first_forward = std::numeric_limits<std::int64_t>::max();  ///< row position
+  std::int64_t last_gradient = -1;                                        ///< row position
+};
+
+/// By stage. Positions are those of replica 0; of several holders, the earliest and the latest.
+std::vector<Stage> find_stages(const Schedule& schedule) {
+  std::vector<Stage> stages(at(schedule.chunks_of_copy()));
+  for (int device = 0; device < schedule.devices; ++device) {
+    for (const int chunk : chunks_on(schedule, device)) {
+      Stage& stage = stages[at(schedule.stage_of(chunk))];
+      if (!stage.devices.empty() && stage.devices.back() == device) continue;
+      stage.devices.push_back(device);
+      stage.chunks.push_back(chunk);
+    }
+    const auto row = schedule.row(0, device);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      Stage& stage = stages[at(schedule.stage_of(row[i].chunk))];
+      const auto position = static_cast<std::int64_t>(i);
+      if (row[i].kind == BlockKind::F)
+        stage.first_forward = std::min(stage.first_forward, position);
+      if (row[i].kind == BlockKind::W || row[i].kind == BlockKind::B)
+        stage.last_gradient = std::max(stage.last_gradient, position);
+    }
   }
-  return chunks;
+  return stages;
 }
 
-std::vector<int> chunks_by_last_gradient(std::span<const Block> row) {
-  std::vector<int> chunks;
-  for (std::size_t i = row.size(); i-- > 0;) {
-    if ((row[i].kind == BlockKind::W || row[i].kind == BlockKind::B) &&
-        std::ranges::find(chunks, row[i].chunk) == chunks.end())
-      chunks.push_back(row[i].chunk);
-  }
-  std::ranges::reverse(chunks);
-  return chunks;
+/// Stages in the order of a position of theirs, which is the same order on every lane.
+std::vector<int> stages_by(const std::vector<Stage>& stages, std::int64_t Stage::*position) {
+  std::vector<int> order(stages.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int stage) { return stages[at(stage)].*position; });
+  return order;
 }
 
 Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members,
@@ -33,13 +57,17 @@ Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members,
   return ring_time(kind, size, members, ring);
 }
 
-/// The last W or B of the chunk in the row of the rank.
-OpId last_gradient(const Plan& plan, const Schedule& schedule, Rank rank, int chunk) {
+/// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
+/// microbatch.
+std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, Rank rank,
+                                  int stage) {
   const RankInfo& info = plan.ranks[index(rank)];
   const auto row = schedule.row(info.replica, info.device);
   const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
-    return block.chunk == chunk && (block.kind == BlockKind::W || block.kind == BlockKind::B);
+    return schedule.stage_of(block.chunk) == stage &&
+           (block.kind == BlockKind::W || block.kind == BlockKind::B);
   });
+  if (last == row.rend()) return std::nullopt;
   const auto compute = std::ranges::find_if(plan.lanes, [&](const Lane& lane) {
     return lane.rank == rank && lane.kind == LaneKind::compute;
   });
@@ -47,26 +75,21 @@ OpId last_gradient(const Plan& plan, const Schedule& schedule, Rank rank, int ch
               static_cast<std::uint32_t>(row.rend() - last - 1)};
 }
 
-void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,
-              std::size_t position, const std::vector<LaneId>& lane_of_rank, Network& network) {
-  const auto group = static_cast<std::uint32_t>(plan.collectives.size());
-  plan.collectives.emplace_back();
-  for (const Rank rank : collective.members) {
-    const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
-    const OpId id{static_cast<std::uint32_t>(index(lane.first) + position)};
-    plan.collectives.back().push_back(id);
-    Op& op = plan.ops[index(id)];
-    op.kind = OpKind::collective;
-    op.collective = collective.kind;
-    op.chunk = collective.chunk;
-    op.peer = collective.members.front();
-    op.match = group;
-    op.resources = network.collective(rank);
-    op.duration = collective.duration;
-    op.size = collective.size;
-    if (collective.kind != CollectiveKind::all_gather)
-      plan.add_after(op, last_gradient(plan, schedule, rank, collective.chunk));
-  }
+void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective, Rank rank,
+              OpId id, std::uint32_t group, Network& network) {
+  plan.collectives[group].push_back(id);
+  Op& op = plan.ops[index(id)];
+  op.kind = OpKind::collective;
+  op.collective = collective.kind;
+  op.chunk = collective.chunk;
+  op.peer = collective.members.front();
+  op.match = group;
+  op.resources = network.collective(rank);
+  op.duration = collective.duration;
+  op.size = collective.size;
+  if (collective.kind == CollectiveKind::all_gather) return;
+  if (const auto last = last_gradient(plan, schedule, rank, collective.stage))
+    plan.add_after(op, *last);
 }
 
 }  // namespace
@@ -81,31 +104,32 @@ Duration ring_time(CollectiveKind kind, Bytes size, std::size_t members,
 std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
                                                            const Scenario& scenario,
                                                            const Network& network) {
-  std::vector<std::vector<ChunkCollective>> of_device(static_cast<std::size_t>(schedule.devices));
+  std::vector<std::vector<ChunkCollective>> of_device(at(schedule.devices));
   const GradientSync sync = scenario.parallel.gradient_sync;
-  if (schedule.replicas < 2 || sync == GradientSync::none) return of_device;
-  for (int device = 0; device < schedule.devices; ++device) {
+  if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;
+  const std::vector<Stage> stages = find_stages(schedule);
+  const std::vector<ChunkShare> shares = chunk_shares(schedule);
+  const auto add = [&](CollectiveKind kind, int s) {
+    const Stage& stage = stages[at(s)];
     std::vector<Rank> members;
-    for (int replica = 0; replica < schedule.replicas; ++replica)
-      members.push_back(scenario.rank(replica, device));
-    const Network::Ring ring = network.ring(members);
-    const std::vector<int> mine = chunks_on(schedule, device);
-    const auto add = [&](CollectiveKind kind, int chunk) {
-      const auto local = std::ranges::find(mine, chunk) - mine.begin();
-      const Bytes size = share(scenario.costs.weights[static_cast<std::size_t>(device)],
-                               static_cast<int>(mine.size()), static_cast<int>(local));
-      of_device[static_cast<std::size_t>(device)].push_back(
-          {kind, chunk, device, size, duration_of(kind, size, members.size(), ring, sync),
-           members});
-    };
-    const auto row = schedule.row(0, device);
-    if (sync == GradientSync::zero1) {
-      for (const int chunk : chunks_by_first_forward(row)) add(CollectiveKind::all_gather, chunk);
+    for (int replica = 0; replica < schedule.replicas; ++replica) {
+      for (const int device : stage.devices) members.push_back(scenario.rank(replica, device));
     }
-    for (const int chunk : chunks_by_last_gradient(row)) {
-      add(sync == GradientSync::zero1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-          chunk);
-    }
+    if (members.size() < 2) return;
+    // Copy 0's holder says how large the stage is: its copies are of one size.
+    const Bytes size = share(scenario.costs.weights[at(schedule.device_of_chunk[at(s)])],
+                             shares[at(s)].of, shares[at(s)].place);
+    const Duration duration = duration_of(kind, size, members.size(), network.ring(members), sync);
+    for (std::size_t i = 0; i < stage.devices.size(); ++i)
+      of_device[at(stage.devices[i])].push_back(
+          {kind, s, stage.chunks[i], size, duration, members});
+  };
+  if (sync == GradientSync::zero1) {
+    for (const int s : stages_by(stages, &Stage::first_forward)) add(CollectiveKind::all_gather, s);
+  }
+  for (const int s : stages_by(stages, &Stage::last_gradient)) {
+    add(sync == GradientSync::zero1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+        s);
   }
   return of_device;
 }
@@ -113,10 +137,22 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
 void fill_collectives(Plan& plan, const Schedule& schedule,
                       const std::vector<std::vector<ChunkCollective>>& of_device,
                       const std::vector<LaneId>& lane_of_rank, Network& network) {
-  for (const auto& collectives : of_device) {
-    for (std::size_t k = 0; k < collectives.size(); ++k)
-      fill_one(plan, schedule, collectives[k], k, lane_of_rank, network);
+  std::map<std::pair<CollectiveKind, int>, std::uint32_t> groups;  // by kind and stage
+  for (std::size_t device = 0; device < of_device.size(); ++device) {
+    for (std::size_t k = 0; k < of_device[device].size(); ++k) {
+      const ChunkCollective& collective = of_device[device][k];
+      const auto [group, is_new] = groups.try_emplace(
+          {collective.kind, collective.stage}, static_cast<std::uint32_t>(plan.collectives.size()));
+      if (is_new) plan.collectives.emplace_back();
+      for (const Rank rank : collective.members) {
+        if (plan.ranks[index(rank)].device != static_cast<int>(device)) continue;
+        const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
+        const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
+        fill_one(plan, schedule, collective, rank, id, group->second, network);
+      }
+    }
   }
+  for (std::vector<OpId>& members : plan.collectives) std::ranges::sort(members);
 }
 
 }  // namespace longhaul

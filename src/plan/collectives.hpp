@@ -9,14 +9,14 @@
 
 namespace longhaul {
 
-/// Data-parallel communication of one chunk: which collective, over whom, how long.
+/// Data-parallel communication of one chunk of the model: which collective, over whom, how long.
 struct ChunkCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  int chunk = 0;
-  int device = 0;
+  int stage = 0;  ///< Schedule::stage_of the chunk
+  int chunk = 0;  ///< the first of that stage on this device
   Bytes size;
   Duration duration{};
-  std::vector<Rank> members;  ///< one per replica, ascending
+  std::vector<Rank> members;  ///< all ranks that hold a copy of the stage, ascending
 };
 
 /// Ring over n ranks: (n-1)/n of the bytes at the slowest link's rate plus n-1 latencies for an
@@ -25,8 +25,10 @@ struct ChunkCollective {
                                  const Network::Ring& ring);
 
 /// The collectives of each device, in the order in which its collective lane runs them: gathers by
-/// first F of their chunk, reductions by the last D, B or W of theirs (order of replica 0's row,
-/// so that all members agree). Empty for one replica or GradientSync::none.
+/// the first F of their stage, then reductions by the last W or B of theirs, in the rows of replica
+/// 0 of all who hold it, so that all members agree. A schedule with copies of the model sums the
+/// gradients of the copies, with one replica too. Empty where nobody else holds a device's stages,
+/// and for GradientSync::none.
 [[nodiscard]] std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
                                                                          const Scenario& scenario,
                                                                          const Network& network);

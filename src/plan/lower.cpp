@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "schedule/block_costs.hpp"
 #include "plan/collectives.hpp"
 #include "plan/link_orders.hpp"
 #include "plan/messages.hpp"
 #include "plan/network.hpp"
+#include "schedule/block_costs.hpp"
 
 namespace longhaul {
 namespace {
@@ -154,8 +154,9 @@ private:
     for (std::size_t k = 0; k < mine.size(); ++k) {
       if (mine[k].kind != CollectiveKind::all_gather) continue;
       const auto first = std::ranges::find_if(row, [&](const Block& block) {
-        return block.kind == BlockKind::F && block.chunk == mine[k].chunk;
+        return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == mine[k].stage;
       });
+      if (first == row.end()) continue;  // fewer microbatches than copies
       waits.emplace_back(static_cast<std::int32_t>(first - row.begin()),
                          at(collective_lane_[index(scenario_.rank(replica, device))],
                             static_cast<std::int64_t>(k)));

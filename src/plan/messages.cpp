@@ -47,10 +47,10 @@ private:
 };
 
 /// The chunk that takes over what `block` produced; -1: nobody.
-int next_chunk(const Block& block, int chunks) {
+int next_chunk(const Block& block, const Schedule& schedule) {
   if (block.part + 1 != block.parts) return -1;
-  if (block.kind == BlockKind::F) return block.chunk + 1 < chunks ? block.chunk + 1 : -1;
-  return is_backward(block.kind) ? block.chunk - 1 : -1;
+  if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;
+  return is_backward(block.kind) && !schedule.is_first(block.chunk) ? block.chunk - 1 : -1;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ Messages find_messages(const Schedule& schedule, int replica) {
   for (int device = 0; device < schedule.devices; ++device) {
     const auto row = schedule.row(replica, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const int chunk = next_chunk(row[i], schedule.chunks);
+      const int chunk = next_chunk(row[i], schedule);
       if (chunk < 0) continue;
       const int peer = schedule.device_of_chunk[static_cast<std::size_t>(chunk)];
       if (peer == device) continue;

@@ -8,17 +8,13 @@ BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
   const std::array<const std::vector<Duration>*, 5> times{
       &costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute};
   chunks_.resize(static_cast<std::size_t>(schedule.chunks));
-  for (int device = 0; device < schedule.devices; ++device) {
-    const std::vector<int> mine = chunks_on(schedule, device);
-    const auto d = static_cast<std::size_t>(device);
-    for (std::size_t local = 0; local < mine.size(); ++local) {
-      OfChunk& chunk = chunks_[static_cast<std::size_t>(mine[local])];
-      chunk.boundary = costs.message[d];
-      for (std::size_t kind = 0; kind < times.size(); ++kind) {
-        chunk.time[kind] =
-            share((*times[kind])[d], static_cast<int>(mine.size()), static_cast<int>(local));
-      }
-    }
+  const std::vector<ChunkShare> shares = chunk_shares(schedule);
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    const auto device = static_cast<std::size_t>(schedule.device_of_chunk[chunk]);
+    const auto [of, place] = shares[chunk];
+    chunks_[chunk].boundary = costs.message[device];
+    for (std::size_t kind = 0; kind < times.size(); ++kind)
+      chunks_[chunk].time[kind] = share((*times[kind])[device], of, place);
   }
 }
 

@@ -9,16 +9,16 @@ Census::Census(const Schedule& schedule)
       chunks_on_(static_cast<std::size_t>(schedule.devices)),
       recomputed_(static_cast<std::size_t>(schedule.chunks)),
       rows_(schedule.rows.size()) {
+  std::vector<std::int64_t> cells(static_cast<std::size_t>(schedule.devices));
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const int device = schedule.device_of_chunk[static_cast<std::size_t>(chunk)];
-    std::vector<int>& mine = chunks_on_[static_cast<std::size_t>(device)];
-    local_.push_back(static_cast<int>(mine.size()));
-    mine.push_back(chunk);
+    const auto device =
+        static_cast<std::size_t>(schedule.device_of_chunk[static_cast<std::size_t>(chunk)]);
+    chunks_on_[device].push_back(chunk);
+    first_cell_.push_back(cells[device]);
+    cells[device] += schedule.microbatches_of(chunk);
   }
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    const auto mine =
-        static_cast<std::int64_t>(chunks_on_[static_cast<std::size_t>(device_of(row))].size());
-    rows_[row].wanted = mine * schedule.microbatches;
+    rows_[row].wanted = cells[static_cast<std::size_t>(device_of(row))];
     // With fewer blocks than cells some block among the first `blocks + 1` cells is missing.
     const auto blocks = static_cast<std::int64_t>(schedule.rows[row].size());
     rows_[row].cells.resize(static_cast<std::size_t>(std::min(rows_[row].wanted, blocks + 1)));
@@ -26,8 +26,7 @@ Census::Census(const Schedule& schedule)
 }
 
 std::int64_t Census::cell_index(const Block& block) const {
-  const std::int64_t chunk = local_[static_cast<std::size_t>(block.chunk)];
-  return chunk * schedule_.microbatches + block.microbatch;
+  return first_cell_[static_cast<std::size_t>(block.chunk)] + block.microbatch / schedule_.copies;
 }
 
 Census::Cell& Census::cell(std::size_t row, int chunk, int microbatch) {
@@ -40,7 +39,8 @@ std::optional<Violation> Census::range_violation(std::size_t row, std::size_t po
   const bool known = block.chunk >= 0 && block.chunk < schedule_.chunks && block.microbatch >= 0 &&
                      block.microbatch < schedule_.microbatches;
   const bool fine = slot(block.kind) < kKinds && block.part < block.parts && known &&
-                    lies_on(device_of(row), block.chunk);
+                    lies_on(device_of(row), block.chunk) &&
+                    schedule_.runs(block.chunk, block.microbatch);
   if (fine) return std::nullopt;
   const std::string where = device_text(schedule_, row);
   if (slot(block.kind) >= kKinds) {
@@ -60,6 +60,15 @@ std::optional<Violation> Census::range_violation(std::size_t row, std::size_t po
                      "microbatches 0 to {}.",
                      where, to_text(block), position, schedule_.chunks - 1,
                      schedule_.microbatches - 1);
+  }
+  if (!schedule_.runs(block.chunk, block.microbatch)) {
+    const int copy = block.microbatch % schedule_.copies;
+    const int first = copy * schedule_.chunks_of_copy();
+    return violation(ViolationKind::shape,
+                     "{} has {} at position {}, but the microbatch runs in copy {} of the model, "
+                     "chunks {} to {}. Name a chunk of that copy.",
+                     where, to_text(block), position, copy, first,
+                     first + schedule_.chunks_of_copy() - 1);
   }
   return violation(ViolationKind::shape,
                    "{} has {} at position {}, but chunk {} lies on device {}. Move the block "

@@ -51,7 +51,7 @@ private:
     }
   };
   struct Row {
-    std::vector<Cell> cells;  ///< of the device's chunks in turn, each by microbatch
+    std::vector<Cell> cells;  ///< of the device's chunks in turn, each by microbatch of its copy
     std::int64_t wanted = 0;  ///< how many there should be; `cells` is cut at blocks + 1
   };
   static std::size_t slot(BlockKind kind) { return static_cast<std::size_t>(kind); }
@@ -62,6 +62,7 @@ private:
   [[nodiscard]] bool lies_on(int device, int chunk) const {
     return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)] == device;
   }
+  /// Needs a microbatch that runs in the chunk's copy.
   [[nodiscard]] std::int64_t cell_index(const Block& block) const;
   [[nodiscard]] Cell& cell(std::size_t row, int chunk, int microbatch);
   [[nodiscard]] std::optional<Violation> range_violation(std::size_t row,
@@ -73,8 +74,8 @@ private:
 
   const Schedule& schedule_;
   std::vector<std::vector<int>> chunks_on_;  ///< index: device
-  std::vector<int> local_;        ///< index: chunk; its place among the chunks of its device
-  std::vector<bool> recomputed_;  ///< index: chunk; any row holds an R of it
+  std::vector<std::int64_t> first_cell_;     ///< index: chunk; in the rows of its device
+  std::vector<bool> recomputed_;             ///< index: chunk; any row holds an R of it
   std::vector<Row> rows_;
 };
 

@@ -21,6 +21,12 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
                      "each device of each of {} replicas).",
                      rows, s.devices, s.replicas);
   }
+  if (s.copies < 1 || s.chunks % s.copies != 0) {
+    return violation(shape,
+                     "The schedule has {} chunks in {} copies of the model (each copy needs as "
+                     "many chunks as the others).",
+                     s.chunks, s.copies);
+  }
   if (s.chunks < s.devices) {
     return violation(shape, "The schedule has {} chunks on {} devices (each needs one).", s.chunks,
                      s.devices);

@@ -10,10 +10,10 @@ namespace longhaul {
 enum class CsvFormat { longhaul, pytorch };
 
 /// One row per device, cells `<chunk><kind><microbatch>[.part/parts]`, kinds F B I(=D) W R. Comment
-/// lines (#) hold what a row cannot: version, name, devices, replicas, link orders. `pytorch`
-/// writes what torch.distributed.pipelining reads (compute_only: F I B W) and throws Error with the
-/// reason where it cannot (R, parts, link orders, replicas that differ). Both throw for a broken
-/// shape and for numbers that no file may name (csv_line.hpp).
+/// lines (#) hold what a row cannot: version, name, devices, replicas, copies, link orders.
+/// `pytorch` writes what torch.distributed.pipelining reads (compute_only: F I B W) and throws
+/// Error with the reason where it cannot (R, parts, copies, link orders, replicas that differ).
+/// Both throw for a broken shape and for numbers that no file may name (csv_line.hpp).
 [[nodiscard]] std::string write_csv(const Schedule& schedule,
                                     CsvFormat format = CsvFormat::longhaul);
 

@@ -21,6 +21,7 @@ struct Header {
   std::optional<int> chunks;
   std::optional<int> microbatches;
   std::optional<int> replicas;
+  std::optional<int> copies;
   std::optional<std::vector<int>> device_of_chunk;
   std::optional<RecomputeTiming> recompute;
   std::vector<LinkOrder> link_orders;
@@ -71,9 +72,10 @@ private:
     if (key == "chunks") return count(header_.chunks, csv::kMostChunks);
     if (key == "microbatches") return count(header_.microbatches, csv::kMostMicrobatches);
     if (key == "replicas") return count(header_.replicas, csv::kMostRows);
-    static const std::vector<std::string> kKeys{"name",         "devices",   "chunks",
-                                                "microbatches", "replicas",  "device_of_chunk",
-                                                "recompute",    "link_order"};
+    if (key == "copies") return count(header_.copies, csv::kMostChunks);
+    static const std::vector<std::string> kKeys{
+        "name",   "devices",         "chunks",    "microbatches", "replicas",
+        "copies", "device_of_chunk", "recompute", "link_order"};
     line.fail_at(key_begin,
                  fmt::format("Unknown key \"{}\". {}", key.substr(0, 32), suggestion(key, kKeys)));
   }
@@ -208,6 +210,7 @@ private:
     schedule_.name = header_.name.value_or(name);
     schedule_.devices = header_.devices.value_or(rows);
     schedule_.replicas = header_.replicas.value_or(1);
+    schedule_.copies = header_.copies.value_or(1);
     schedule_.chunks = header_.chunks.value_or(holders_.chunks());
     schedule_.microbatches = header_.microbatches.value_or(microbatches_);
     schedule_.recompute_timing = header_.recompute.value_or(RecomputeTiming::on_arrival);

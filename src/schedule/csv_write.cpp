@@ -44,6 +44,7 @@ void append_header(std::string& text, const Schedule& schedule) {
       "# replicas = {}\n# device_of_chunk = {}\n",
       csv::quoted(schedule.name), schedule.devices, schedule.chunks, schedule.microbatches,
       schedule.replicas, fmt::join(schedule.device_of_chunk, ","));
+  if (schedule.copies != 1) text += fmt::format("# copies = {}\n", schedule.copies);
   if (schedule.recompute_timing == RecomputeTiming::ahead) text += "# recompute = ahead\n";
   for (const LinkOrder& order : schedule.link_orders) {
     text += fmt::format("# link_order {} = ", csv::quoted(order.resource));
@@ -63,6 +64,9 @@ void check_pytorch(const Schedule& schedule) {
     fail("PyTorch's format cannot hold this schedule ({}). Write the longhaul format.", what);
   };
   if (!schedule.replicas_alike()) refuse("its replicas follow different orders");
+  if (schedule.copies != 1) {
+    refuse(fmt::format("it runs {} copies of the model in one pipeline", schedule.copies));
+  }
   if (!schedule.link_orders.empty()) refuse("it orders the messages of a link");
   for (std::size_t row = 0; row < schedule.rows.size(); ++row) {
     for (const Block& block : schedule.rows[row]) {

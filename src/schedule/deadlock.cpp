@@ -59,11 +59,12 @@ private:
     const auto input = [&](BlockKind kind, int chunk) {
       return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
     };
-    if (block.kind == BlockKind::F && block.chunk > 0) return input(BlockKind::F, block.chunk - 1);
+    if (block.kind == BlockKind::F && !schedule_.is_first(block.chunk))
+      return input(BlockKind::F, block.chunk - 1);
     const bool takes_gradient =
         is_backward(block.kind) ||
         (block.kind == BlockKind::R && schedule_.recompute_timing == RecomputeTiming::on_arrival);
-    if (takes_gradient && block.chunk + 1 < schedule_.chunks) {
+    if (takes_gradient && !schedule_.is_last(block.chunk)) {
       return input(BlockKind::D, block.chunk + 1);
     }
     return std::nullopt;
@@ -89,9 +90,9 @@ private:
 
   /// The device that waits for `block` right now, if any.
   void wake_consumer(const Block& block, int device, std::vector<int>& ready) {
-    const int chunk = block.kind == BlockKind::F ? block.chunk + 1 : block.chunk - 1;
-    if (chunk < 0 || chunk >= schedule_.chunks) return;
-    const int consumer = device_of(chunk);
+    const bool forward = block.kind == BlockKind::F;
+    if (forward ? schedule_.is_last(block.chunk) : schedule_.is_first(block.chunk)) return;
+    const int consumer = device_of(forward ? block.chunk + 1 : block.chunk - 1);
     if (consumer == device || finished(consumer)) return;
     const auto input = input_of(row(consumer)[next_[at(consumer)]]);
     const bool waits = input && input->chunk == block.chunk &&

@@ -35,14 +35,22 @@ int chunks_per_device(Placement placement, const Parallel& parallel) {
     case Placement::unidirectional: return 1;
     case Placement::loop: return parallel.chunks;
     case Placement::wave: return 2;
-    case Placement::bidirectional: return 2;
+    case Placement::bidirectional: return 2;  // one of each copy
   }
   return 1;
 }
 
+int copies_of(Placement placement) { return placement == Placement::bidirectional ? 2 : 1; }
+
 int device_of(int chunk, int devices, Placement placement) {
-  if (placement == Placement::wave) return std::min(chunk, 2 * devices - 1 - chunk);
-  return chunk % devices;
+  switch (placement) {
+    case Placement::unidirectional:
+    case Placement::loop: return chunk % devices;
+    case Placement::wave:
+    case Placement::bidirectional: break;
+  }
+  // The second half runs backwards: the way back of a V, or the other copy.
+  return std::min(chunk, 2 * devices - 1 - chunk);
 }
 
 /// Everything but the blocks.
@@ -66,12 +74,13 @@ Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
   schedule.chunks = chunks * parallel.stages;
   schedule.microbatches = parallel.microbatches;
   schedule.replicas = parallel.replicas;
+  schedule.copies = copies_of(generator.placement);
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     schedule.device_of_chunk.push_back(device_of(chunk, schedule.devices, generator.placement));
   }
   schedule.rows.resize(static_cast<std::size_t>(schedule.devices));
   for (std::vector<Block>& row : schedule.rows) {
-    row.reserve(static_cast<std::size_t>(kinds * chunks) *
+    row.reserve(static_cast<std::size_t>(kinds * chunks / schedule.copies) *
                 static_cast<std::size_t>(schedule.microbatches));
   }
   return schedule;

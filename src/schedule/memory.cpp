@@ -30,7 +30,7 @@ std::vector<bool> recomputed_chunks(const Schedule& schedule) {
 }
 
 Bytes input_size(const Schedule& schedule, const Scenario& scenario, int chunk) {
-  const int sender = schedule.device_of_chunk[at(std::max(chunk - 1, 0))];
+  const int sender = schedule.device_of_chunk[at(schedule.is_first(chunk) ? chunk : chunk - 1)];
   return scenario.costs.message[at(sender)];
 }
 
@@ -81,7 +81,8 @@ std::vector<Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
       same->size = std::max(same->size, size);
     }
   };
-  for (int chunk = 0; chunk + 1 < schedule.chunks; ++chunk) {
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    if (schedule.is_last(chunk)) continue;
     const int from = schedule.device_of_chunk[at(chunk)];
     const int to = schedule.device_of_chunk[at(chunk + 1)];
     if (from == to) continue;
@@ -101,20 +102,41 @@ std::optional<Value> entry(const std::vector<std::optional<Value>>& values, int 
   return at(device) < values.size() ? values[at(device)] : std::nullopt;
 }
 
-/// Weights, gradients and optimizer state.
-void add_static_memory(DeviceMemory& memory, const Scenario& scenario) {
-  if (const auto given = entry(scenario.memory.fixed, memory.device)) {
-    memory.weights = *given;
+/// Weights, gradients and optimizer state of what device `of` holds in copy 0, and `holders`
+/// devices of each replica hold.
+void add_static_memory(DeviceMemory& memory, const Scenario& scenario, int of, int holders) {
+  if (const auto given = entry(scenario.memory.fixed, of)) {
+    memory.weights += *given;
     return;
   }
   // bf16 weights of 2 bytes; fp32 master weights and two moments are 12, 6 times as much.
   constexpr std::int64_t kOptimizerOverWeights = 6;
   const Parallel& parallel = scenario.parallel;
-  const int shards = parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas : 1;
-  memory.weights = scenario.costs.weights[at(memory.device)];
-  memory.gradients = memory.weights;
-  memory.optimizer = (memory.weights * kOptimizerOverWeights + Bytes{shards - 1}) / shards;
+  const int shards =
+      parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas * holders : 1;
+  const Bytes weights = scenario.costs.weights[at(of)];
+  memory.weights += weights;
+  memory.gradients += weights;
+  memory.optimizer += (weights * kOptimizerOverWeights + Bytes{shards - 1}) / shards;
 }
+
+/// Which devices hold what. A device's share of the model is named by the device that holds it in
+/// copy 0.
+struct Holdings {
+  std::vector<std::vector<int>> of_device;  ///< in any copy, each once
+  std::vector<int> holders;                 ///< of what a device holds in copy 0
+
+  explicit Holdings(const Schedule& schedule)
+      : of_device(at(schedule.devices)), holders(at(schedule.devices)) {
+    for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+      const int held = schedule.device_of_chunk[at(schedule.stage_of(chunk))];
+      std::vector<int>& mine = of_device[at(schedule.device_of_chunk[at(chunk)])];
+      if (std::ranges::find(mine, held) != mine.end()) continue;
+      mine.push_back(held);
+      ++holders[at(held)];
+    }
+  }
+};
 
 }  // namespace
 
@@ -122,12 +144,11 @@ ActivationModel::ActivationModel(const Schedule& schedule, const Scenario& scena
   assert_shape(schedule, scenario);
   const std::vector<bool> recomputed = recomputed_chunks(schedule);
   chunks_.resize(at(schedule.chunks));
-  std::vector<int> chunks(at(schedule.devices));
-  for (const int device : schedule.device_of_chunk) ++chunks[at(device)];
-  std::vector<int> local(at(schedule.devices));
+  const std::vector<ChunkShare> shares = chunk_shares(schedule);
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     const std::size_t device = at(schedule.device_of_chunk[at(chunk)]);
-    const Bytes whole = share(scenario.costs.activation[device], chunks[device], local[device]++);
+    const auto [of, place] = shares[at(chunk)];
+    const Bytes whole = share(scenario.costs.activation[device], of, place);
     const Bytes input = input_size(schedule, scenario, chunk);
     chunks_[at(chunk)] = {whole, recomputed[at(chunk)] ? std::min(input, whole) : whole};
   }
@@ -146,7 +167,7 @@ std::vector<Bytes> peak_activation(const Schedule& schedule, const Scenario& sce
 }
 
 Bytes allowed_activation(const Schedule& schedule, const Scenario& scenario) {
-  const std::int64_t chunks = schedule.chunks / schedule.devices;
+  const std::int64_t chunks = schedule.chunks_of_copy() / schedule.devices;
   const std::int64_t held = std::min(schedule.devices, schedule.microbatches) *
                             std::llround(std::ceil(scenario.memory.budget));
   return scenario.activation_budget() + Bytes{chunks * (chunks - 1) * held};
@@ -169,12 +190,14 @@ std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario)
 std::vector<DeviceMemory> device_memory(const Schedule& schedule, const Scenario& scenario) {
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
   const std::vector<Bytes> of_messages = buffers(schedule, scenario);
+  const Holdings holdings{schedule};
   std::vector<DeviceMemory> memories;
   for (int device = 0; device < schedule.devices; ++device) {
     DeviceMemory memory;
     memory.device = device;
     memory.buffers = of_messages[at(device)];
-    add_static_memory(memory, scenario);
+    for (const int held : holdings.of_device[at(device)])
+      add_static_memory(memory, scenario, held, holdings.holders[at(held)]);
     for (std::size_t row = at(device); row < peaks.size(); row += at(schedule.devices)) {
       memory.activations = std::max(memory.activations, peaks[row]);
     }

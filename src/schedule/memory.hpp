@@ -52,9 +52,10 @@ struct DeviceMemory {
   [[nodiscard]] bool fits() const { return !capacity || total() <= *capacity; }
 };
 /// Will it fit, before anything runs. bf16 weights and gradients; fp32 master weights and two
-/// moments (6 times the weights), divided over the replicas by ZeRO-1; one send and one receive
-/// buffer of a message per neighbour and direction (of activations, of gradients). `[memory]
-/// static` replaces the first three and is shown as weights.
+/// moments (6 times the weights), divided over all that hold the stage by ZeRO-1; one send and one
+/// receive buffer of a message per neighbour and direction (of activations, of gradients).
+/// `[memory] static` replaces the first three and is shown as weights. With copies of the model a
+/// device holds the stages of each copy, once where two copies meet on one device.
 [[nodiscard]] std::vector<DeviceMemory> device_memory(const Schedule& schedule,
                                                       const Scenario& scenario);
 

@@ -21,7 +21,8 @@ std::optional<Violation> Census::missing(std::size_t row) const {
   const Row& census = rows_[row];
   std::size_t index = 0;
   for (const int chunk : chunks_on_[static_cast<std::size_t>(device_of(row))]) {
-    for (int microbatch = 0; microbatch < schedule_.microbatches; ++microbatch, ++index) {
+    for (int microbatch = schedule_.copy_of(chunk); microbatch < schedule_.microbatches;
+         microbatch += schedule_.copies, ++index) {
       if (index == census.cells.size()) return std::nullopt;
       if (auto found = missing_of(row, census.cells[index], chunk, microbatch)) return found;
     }
@@ -66,16 +67,16 @@ std::optional<Block> Census::unmet_need(std::size_t row, const Block& block) {
     if (cell(row, chunk, block.microbatch).complete(kind)) return std::nullopt;
     return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
   };
-  const auto is_here = [&](int chunk) {
-    return chunk >= 0 && chunk < schedule_.chunks && lies_on(device_of(row), chunk);
-  };
+  const auto is_here = [&](int chunk) { return lies_on(device_of(row), chunk); };
   const auto needs_gradient = [&]() -> std::optional<Block> {
     const int behind = block.chunk + 1;
-    if (!is_here(behind)) return std::nullopt;
+    if (schedule_.is_last(block.chunk) || !is_here(behind)) return std::nullopt;
     return needs(cell(row, behind, block.microbatch).has(B) ? B : D, behind);
   };
   switch (block.kind) {
-    case F: return is_here(block.chunk - 1) ? needs(F, block.chunk - 1) : std::nullopt;
+    case F:
+      if (schedule_.is_first(block.chunk) || !is_here(block.chunk - 1)) return std::nullopt;
+      return needs(F, block.chunk - 1);
     case W: return needs(D, block.chunk);
     case R:
       if (auto need = needs(F, block.chunk)) return need;

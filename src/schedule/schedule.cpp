@@ -10,4 +10,21 @@ std::vector<int> chunks_on(const Schedule& schedule, int device) {
   return chunks;
 }
 
+std::vector<ChunkShare> chunk_shares(const Schedule& schedule) {
+  const auto chunks = static_cast<std::size_t>(schedule.chunks);
+  const auto of_copy = static_cast<std::size_t>(schedule.chunks_of_copy());
+  std::vector<ChunkShare> shares(chunks);
+  std::vector<int> on_device(static_cast<std::size_t>(schedule.devices));
+  const auto count_of = [&](std::size_t chunk) -> int& {
+    return on_device[static_cast<std::size_t>(schedule.device_of_chunk[chunk])];
+  };
+  for (std::size_t first = 0; first < chunks; first += of_copy) {
+    const std::size_t last = first + of_copy;
+    for (std::size_t chunk = first; chunk < last; ++chunk) shares[chunk].place = count_of(chunk)++;
+    for (std::size_t chunk = first; chunk < last; ++chunk) shares[chunk].of = count_of(chunk);
+    for (std::size_t chunk = first; chunk < last; ++chunk) count_of(chunk) = 0;
+  }
+  return shares;
+}
+
 }  // namespace longhaul

@@ -31,15 +31,34 @@ enum class RecomputeTiming : std::uint8_t { on_arrival, ahead };
 struct Schedule {
   std::string name;
   int devices = 0;       ///< P
-  int chunks = 0;        ///< of the whole model: v * P for schedules of v chunks a device
+  int chunks = 0;        ///< of all copies: v * P for schedules of v chunks a device
   int microbatches = 0;  ///< M
   int replicas = 1;
+  /// Copies of the model inside one pipeline; 2 for bidirectional schedules. Chunks are numbered
+  /// copy by copy, microbatch m runs in copy m mod copies, and no dependency leaves a copy.
+  int copies = 1;
   std::vector<int> device_of_chunk;  ///< index: chunk
   /// Either `devices` rows, which every replica follows, or `replicas * devices`, replica-major.
   std::vector<std::vector<Block>> rows;
   std::vector<LinkOrder> link_orders;
   RecomputeTiming recompute_timing = RecomputeTiming::on_arrival;
 
+  [[nodiscard]] int chunks_of_copy() const { return chunks / copies; }
+  [[nodiscard]] int copy_of(int chunk) const { return chunk / chunks_of_copy(); }
+  /// The part of the model that the chunk is: the same number in every copy.
+  [[nodiscard]] int stage_of(int chunk) const { return chunk % chunks_of_copy(); }
+  /// Has no chunk in front of it: its F needs no input, its gradient goes nowhere.
+  [[nodiscard]] bool is_first(int chunk) const { return stage_of(chunk) == 0; }
+  /// Has no chunk behind it: its D or B needs its own F alone.
+  [[nodiscard]] bool is_last(int chunk) const { return stage_of(chunk) + 1 == chunks_of_copy(); }
+  /// Does the microbatch run through the chunk, that is, through its copy?
+  [[nodiscard]] bool runs(int chunk, int microbatch) const {
+    return microbatch % copies == copy_of(chunk);
+  }
+  /// How many microbatches run through the chunk: ceil((M - copy) / copies).
+  [[nodiscard]] int microbatches_of(int chunk) const {
+    return (microbatches - copy_of(chunk) + copies - 1) / copies;
+  }
   [[nodiscard]] bool replicas_alike() const {
     return rows.size() == static_cast<std::size_t>(devices);
   }
@@ -51,5 +70,14 @@ struct Schedule {
 
 /// Chunks of `device`, ascending.
 [[nodiscard]] std::vector<int> chunks_on(const Schedule& schedule, int device);
+
+/// How a chunk shares its device's costs with the other chunks of its copy there: share(cost, of,
+/// place). Copies share nothing: a chunk of a bidirectional schedule costs a whole stage.
+struct ChunkShare {
+  int of = 1;
+  int place = 0;
+};
+/// Of every chunk.
+[[nodiscard]] std::vector<ChunkShare> chunk_shares(const Schedule& schedule);
 
 }  // namespace longhaul

@@ -53,16 +53,18 @@ private:
     return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)];
   }
 
+  [[nodiscard]] int of_copy() const { return schedule_.chunks / schedule_.copies; }
+
   /// The block whose output `block` waits for, if any.
   [[nodiscard]] std::optional<Key> input_of(const Block& block) const {
     if (block.kind == BlockKind::F) {
-      if (block.chunk == 0) return std::nullopt;
+      if (block.chunk % of_copy() == 0) return std::nullopt;
       return Key{false, block.chunk - 1, block.microbatch};
     }
     const bool waits_for_gradient =
         block.kind == BlockKind::R && schedule_.recompute_timing == RecomputeTiming::on_arrival;
     if (!is_backward(block.kind) && !waits_for_gradient) return std::nullopt;
-    if (block.chunk == schedule_.chunks - 1) return Key{false, block.chunk, block.microbatch};
+    if ((block.chunk + 1) % of_copy() == 0) return Key{false, block.chunk, block.microbatch};
     return Key{true, block.chunk + 1, block.microbatch};
   }
 
@@ -74,7 +76,7 @@ private:
 
   [[nodiscard]] Duration length(const Block& block, int device) const {
     const auto of = [&](const std::vector<Duration>& costs) {
-      const int share = schedule_.chunks / schedule_.devices;
+      const int share = of_copy() / schedule_.devices;
       return costs[static_cast<std::size_t>(device)] / share;
     };
     switch (block.kind) {
