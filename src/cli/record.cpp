@@ -77,6 +77,7 @@ ScheduleRecord make_record(const IterationReport& report, const Schedule& schedu
   record.bubble_ratio = report.bubble_ratio;
   record.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
   record.idle = report.idle;
+  record.dp_overlap = report.dp_overlap;
   const auto peaks = by_device(report.peak_activation_bytes, scenario.parallel.stages);
   const auto& activations = scenario.costs.activation;
   const std::int64_t unit = std::max_element(activations.begin(), activations.end())->count();
@@ -107,6 +108,7 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["over_budget"] = record.over_budget;
   json["wan_crossings_on_critical_path"] = record.wan_crossings_on_critical_path;
   json["idle"] = to_json(record.idle);
+  if (record.dp_overlap) json["dp_overlap"] = *record.dp_overlap;
   json["tokens_per_second"] = optional_number(record.tokens_per_second);
   json["mfu"] = optional_number(record.mfu);
   json["resources"] = resources_json(record);
@@ -126,8 +128,10 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
                                      {"bubble [%]"},
                                      {"peak act."},
                                      {"WAN crossings"}};
+  const bool data_parallel = any_has(records, &ScheduleRecord::dp_overlap);
   const bool throughput = any_has(records, &ScheduleRecord::tokens_per_second);
   const bool utilization = any_has(records, &ScheduleRecord::mfu);
+  if (data_parallel) columns.push_back({"DP overlap [%]"});
   if (throughput) columns.push_back({"tokens/s"});
   if (utilization) columns.push_back({"MFU [%]"});
   Table table{columns};
@@ -139,6 +143,7 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
                                    percent_text(mean(record.bubble_ratio)),
                                    peak_text(record),
                                    std::to_string(record.wan_crossings_on_critical_path)};
+    if (data_parallel) cells.push_back(record.dp_overlap ? percent_text(*record.dp_overlap) : "-");
     if (throughput) cells.push_back(fmt::format("{:.0f}", record.tokens_per_second.value_or(0)));
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));

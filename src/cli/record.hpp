@@ -27,6 +27,7 @@ struct ScheduleRecord {
   std::vector<int> over_budget;         ///< devices
   int wan_crossings_on_critical_path = 0;
   IdleTime idle;
+  std::optional<double> dp_overlap;         ///< where data-parallel communication takes time
   std::optional<double> tokens_per_second;  ///< where the model is known
   std::optional<double> mfu;                ///< where the GPU's peak rate is known too
   std::vector<ResourceUse> resources;       ///< all but devices
@@ -40,7 +41,8 @@ struct ScheduleRecord {
 /// ns by name of part.
 [[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
 
-/// A line for each schedule, and below it what the marks mean; tokens/s and MFU where known.
+/// A line for each schedule, and below it what the marks mean; DP overlap where there is DP
+/// communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
                                      const Scenario& scenario);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.

@@ -35,6 +35,34 @@ double bubble_ratio(const IterationView& view, std::size_t rank) {
   return 1.0 - static_cast<double>(view.busy_ns(rank)) / static_cast<double>(view.makespan_ns());
 }
 
+/// Time within [begin, end) during which the rank runs a block.
+std::int64_t busy_within_ns(const IterationView& view, std::size_t rank, std::int64_t begin,
+                            std::int64_t end) {
+  std::int64_t busy = 0;
+  for (const std::size_t i : view.blocks[rank]) {
+    const TimelineRow& block = view.rows[i];
+    if (block.start_ns >= end) break;
+    const std::int64_t from = std::max(begin, block.start_ns);
+    const std::int64_t to = std::min(end, block.end_ns);
+    if (to <= from) continue;
+    busy += to - from;
+    begin = to;  // blocks that overlap count once
+  }
+  return busy;
+}
+
+std::optional<double> dp_overlap(const IterationView& view) {
+  std::int64_t total = 0;
+  std::int64_t hidden = 0;
+  for (const TimelineRow& row : view.rows) {
+    if (!is_collective(row.kind) || row.end_ns <= row.start_ns) continue;
+    total += row.end_ns - row.start_ns;
+    hidden += busy_within_ns(view, static_cast<std::size_t>(row.rank), row.start_ns, row.end_ns);
+  }
+  if (total == 0) return std::nullopt;
+  return static_cast<double>(hidden) / static_cast<double>(total);
+}
+
 /// Does this receive take a message from another datacenter?
 bool crosses(const TimelineRow& row, const std::vector<std::int32_t>& datacenter_of_rank) {
   if (row.kind != RowKind::recv || row.peer < 0) return false;
@@ -120,6 +148,7 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
     report.peak_activation_bytes.push_back(peak_activation_bytes(view, rank));
   }
   report.idle = attribute_idle(view, activation_budget_bytes);
+  report.dp_overlap = dp_overlap(view);
   const std::vector<PathStep> path = critical_path(rows);
   report.wan_crossings_on_critical_path =
       static_cast<int>(std::ranges::count_if(path, &PathStep::crosses_datacenters));

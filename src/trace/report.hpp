@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ struct IterationReport {
   std::vector<std::int64_t> peak_activation_bytes;  ///< per rank
   IdleTime idle;
   int wan_crossings_on_critical_path = 0;
+  /// Share of the time of data-parallel communication during which its device computes; nullopt
+  /// where no collective takes time.
+  std::optional<double> dp_overlap;
 };
 
 /// One position on the critical path, in order of time.

@@ -72,6 +72,20 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
   EXPECT_EQ(json["idle"].size(), idle_parts().size());
 }
 
+TEST(Record, DpOverlapIsShownWhereThereIsDataParallelCommunication) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  IterationReport report = report_of_two_ranks();
+  const Schedule schedule = generate("1f1b", scenario);
+  const ScheduleRecord without = make_record(report, schedule, scenario);
+  EXPECT_FALSE(to_json(without).contains("dp_overlap"));
+  EXPECT_THAT(table_text({&without, 1}, scenario), ::testing::Not(HasSubstr("DP overlap")));
+  report.dp_overlap = 0.375;
+  const std::vector<ScheduleRecord> records{make_record(report, schedule, scenario), without};
+  EXPECT_EQ(to_json(records[0])["dp_overlap"], 0.375);
+  EXPECT_THAT(table_text(records, scenario),
+              ::testing::AllOf(HasSubstr("DP overlap [%]"), HasSubstr("37.5")));
+}
+
 TEST(Record, IdleTableShowsSharesOfDeviceTimeAndLeavesOutEmptyParts) {
   const Scenario scenario = uniform_scenario(2, 3);
   const ScheduleRecord record =

@@ -52,6 +52,18 @@ TEST(Report, CountsFromTheFirstOpOnAnyRank) {
   EXPECT_EQ(report.idle.total(), 2 * 570 - 400);
 }
 
+TEST(Report, DpOverlapIsTheShareOfCollectivesBehindBlocks) {
+  TimelineBuilder t = two_ranks();
+  EXPECT_FALSE(report_iteration(t.timeline(), 0, 0, 0).dp_overlap) << "there are no collectives";
+  t.collective(0, RowKind::all_gather, {0, 0, 0});
+  EXPECT_FALSE(report_iteration(t.timeline(), 0, 0, 0).dp_overlap) << "it takes no time";
+  // Rank 0 computes in [0,100) and [470,570), rank 1 in [200,400).
+  t.collective(0, RowKind::reduce_scatter, {40, 50, 150});    // 50 of 100
+  t.collective(0, RowKind::reduce_scatter, {150, 450, 600});  // 100 of 150
+  t.collective(1, RowKind::reduce_scatter, {400, 400, 450});  // 0 of 50
+  EXPECT_DOUBLE_EQ(report_iteration(t.timeline(), 0, 0, 0).dp_overlap.value(), 150.0 / 300);
+}
+
 TEST(Report, SaysWhichIterationIsMissing) {
   const TimelineBuilder t = two_ranks();
   EXPECT_THROW((void)report_iteration(t.timeline(), 0, 1, 0), Error);
