@@ -13,5 +13,8 @@ void fill_zb_h1(const Scenario& scenario, Schedule& schedule);
 void fill_zb_h2(const Scenario& scenario, Schedule& schedule);
 void fill_zbv(const Scenario& scenario, Schedule& schedule);
 void fill_cross_ud(const Scenario& scenario, Schedule& schedule);
+void fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule);
+void fill_cross_wave(const Scenario& scenario, Schedule& schedule);
+void fill_cross_loop(const Scenario& scenario, Schedule& schedule);
 
 }  // namespace longhaul::families

@@ -26,6 +26,12 @@ constexpr std::array kGenerators{
     Generator{"cross-ud",
               "CrossPipe's greedy: blocks as the links let them run, one stage a device",
               Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud},
+    Generator{"cross-ud-sub", "cross-ud with W in parts, which fill smaller gaps",
+              Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud_sub},
+    Generator{"cross-wave", "the greedy over two chunks a device in a V", Placement::wave,
+              Backward::split, Knowledge::times, fill_cross_wave},
+    Generator{"cross-loop", "the greedy over several chunks a device, placed round robin",
+              Placement::loop, Backward::split, Knowledge::times, fill_cross_loop},
 };
 
 }  // namespace
