@@ -16,5 +16,6 @@ void fill_cross_ud(const Scenario& scenario, Schedule& schedule);
 void fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule);
 void fill_cross_wave(const Scenario& scenario, Schedule& schedule);
 void fill_cross_loop(const Scenario& scenario, Schedule& schedule);
+void fill_cross_bd(const Scenario& scenario, Schedule& schedule);
 
 }  // namespace longhaul::families

@@ -43,7 +43,7 @@ struct GreedyChunk {
 /// All that the greedy knows. Chunks of one pipeline stand in forward order.
 struct GreedyProblem {
   std::vector<GreedyChunk> chunks;
-  std::vector<std::vector<int>> chunks_on;  ///< index: device; ascending
+  std::vector<std::vector<int>> chunks_on;  ///< index: device; by stage
   Bytes limit;                              ///< of each device's activations
   int resources = 0;
   bool recompute = false;
@@ -67,6 +67,11 @@ struct GreedyRules {
   /// Activations that device s of P holds at most: first + slope * (P-1-s). 0: as many as fit.
   double cap_first = 0;
   double cap_slope = 0;
+  /// Share of the memory that chunks may fill which have others behind them on their device.
+  double front_share = 1;
+  bool deep_forward = true;   ///< F of the chunk furthest behind goes first
+  bool deep_dgrad = false;
+  bool deep_wgrad = true;
 };
 
 /// Fills `rows` (nullptr: only the time counts). Returns when the last device is done,

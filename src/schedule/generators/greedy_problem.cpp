@@ -19,6 +19,7 @@ Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {
   layout.devices = schedule.devices;
   layout.chunks = schedule.chunks;
   layout.microbatches = schedule.microbatches;
+  layout.copies = schedule.copies;
   layout.device_of_chunk = schedule.device_of_chunk;
   layout.rows.resize(at(schedule.devices));
   if (!scenario.memory.recompute) return layout;
@@ -35,6 +36,7 @@ Bytes least_memory(const GreedyProblem& problem, const std::vector<int>& chunks)
   Bytes kept;
   Bytes least;
   for (const int chunk : chunks) {
+    if (problem.chunks[at(chunk)].count == 0) continue;
     kept += problem.chunks[at(chunk)].kept;
     least = std::max(least, kept + problem.chunks[at(chunk)].rest);
   }
@@ -74,9 +76,12 @@ GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
   problem.limit = allowed_activation(schedule, scenario);
   problem.recompute = scenario.memory.recompute;
   problem.chunks_on.resize(at(schedule.devices));
-  const auto hop = [&](const Block& producer, int taker) {
+  const auto hop = [&](const Block& producer, int step) {
     GreedyHop made;
-    if (taker < 0 || taker >= schedule.chunks) return made;
+    const bool ends =
+        step > 0 ? schedule.is_last(producer.chunk) : schedule.is_first(producer.chunk);
+    if (ends) return made;
+    const int taker = producer.chunk + step;
     made.chunk = taker;
     const int from = schedule.device_of_chunk[at(producer.chunk)];
     const int to = schedule.device_of_chunk[at(taker)];
@@ -93,9 +98,11 @@ GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
     const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = c}; };
     GreedyChunk chunk;
     chunk.device = schedule.device_of_chunk[at(c)];
-    chunk.count = schedule.microbatches;
-    chunk.activation = hop(block(BlockKind::F), c + 1);
-    chunk.gradient = hop(block(BlockKind::D), c - 1);
+    chunk.first = schedule.copy_of(c);
+    chunk.stride = schedule.copies;
+    chunk.count = schedule.microbatches_of(c);
+    chunk.activation = hop(block(BlockKind::F), +1);
+    chunk.gradient = hop(block(BlockKind::D), -1);
     chunk.forward = costs.duration(block(BlockKind::F));
     chunk.dgrad = costs.duration(block(BlockKind::D));
     for (int part = 0; part < parts; ++part) {
@@ -114,6 +121,8 @@ GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
     problem.chunks_on[at(chunk.device)].push_back(c);
     problem.chunks.push_back(chunk);
   }
+  for (std::vector<int>& mine : problem.chunks_on)
+    std::ranges::stable_sort(mine, {}, [&](int c) { return schedule.stage_of(c); });
   problem.resources = links.resources();
   require_budget(problem, scenario, schedule);
   return problem;

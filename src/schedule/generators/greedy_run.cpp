@@ -35,6 +35,7 @@ GreedyRun::GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     Bytes kept;
     for (const int c : problem.chunks_on[d]) {
+      if (problem.chunks[at(c)].count == 0) continue;
       kept += problem.chunks[at(c)].kept;
       chunks_[at(c)].committed = kept + problem.chunks[at(c)].rest;
     }
@@ -80,15 +81,19 @@ Duration GreedyRun::finish() {
   return end;
 }
 
+std::span<const int> GreedyRun::from(int chunk) const {
+  const std::vector<int>& mine = problem_.chunks_on[at(problem_.chunks[at(chunk)].device)];
+  return {std::ranges::find(mine, chunk), mine.end()};
+}
+
 bool GreedyRun::fits_forward(int chunk) const {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   const Device& device = devices_[at(given.device)];
   if (device.held + given.kept > problem_.limit) return false;
   if (chunks_[at(chunk)].forwards == chunks_[at(chunk)].dgrads) return true;  // its place is kept
-  for (const int other : problem_.chunks_on[at(given.device)]) {
-    if (other >= chunk && chunks_[at(other)].committed + given.kept > device.cap) return false;
-  }
-  return true;
+  return std::ranges::none_of(from(chunk), [&](int other) {
+    return chunks_[at(other)].committed + given.kept > device.cap;
+  });
 }
 
 bool GreedyRun::fits_dgrad(int chunk) const {
@@ -113,12 +118,12 @@ GreedyRun::Candidates GreedyRun::candidates(std::size_t device, Duration now) co
   Candidates may;
   for (const int chunk : problem_.chunks_on[device]) {
     const Chunk& state = chunks_[at(chunk)];
-    if (state.wgrads < state.dgrads) may.wgrad = chunk;  // the last chunk is done first
+    if (state.wgrads < state.dgrads && (rules_.deep_wgrad || may.wgrad < 0)) may.wgrad = chunk;
     const Duration gradient = dgrad_input(chunk);
     if (gradient != kNever && fits_dgrad(chunk)) {
       if (gradient > now) {
         may.next = std::min(may.next, gradient);
-      } else if (may.dgrad < 0) {
+      } else if (may.dgrad < 0 || rules_.deep_dgrad) {
         may.dgrad = chunk;  // chunk 0 ends the microbatch
       }
     }
@@ -128,7 +133,7 @@ GreedyRun::Candidates GreedyRun::candidates(std::size_t device, Duration now) co
     if (input == kNever) continue;
     if (input > now) {
       may.next = std::min(may.next, input);
-    } else {
+    } else if (may.forward < 0 || rules_.deep_forward) {
       may.forward = chunk;
     }
   }
@@ -162,9 +167,7 @@ void GreedyRun::act(std::size_t device, Duration now) {
 }
 
 void GreedyRun::commit(int chunk, Bytes change) {
-  for (const int other : problem_.chunks_on[at(problem_.chunks[at(chunk)].device)]) {
-    if (other >= chunk) chunks_[at(other)].committed += change;
-  }
+  for (const int other : from(chunk)) chunks_[at(other)].committed += change;
 }
 
 void GreedyRun::run_forward(int chunk, Duration start) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "schedule/generators/greedy.hpp"
@@ -48,6 +49,8 @@ private:
   };
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  /// The chunk and those behind it on its device.
+  [[nodiscard]] std::span<const int> from(int chunk) const;
   [[nodiscard]] bool fits_forward(int chunk) const;
   [[nodiscard]] bool fits_dgrad(int chunk) const;
   [[nodiscard]] Duration forward_input(int chunk) const;

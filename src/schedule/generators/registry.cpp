@@ -32,6 +32,8 @@ constexpr std::array kGenerators{
               Backward::split, Knowledge::times, fill_cross_wave},
     Generator{"cross-loop", "the greedy over several chunks a device, placed round robin",
               Placement::loop, Backward::split, Knowledge::times, fill_cross_loop},
+    Generator{"cross-bd", "the greedy over two copies of the model in opposite directions",
+              Placement::bidirectional, Backward::split, Knowledge::times, fill_cross_bd},
 };
 
 }  // namespace
