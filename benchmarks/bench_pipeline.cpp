@@ -13,8 +13,9 @@ namespace {
 void declare(CLI::App& app, PipelineOptions& options) {
   app.add_option("scenario", options.scenario, "scenario file (TOML)")->required();
   app.add_option("--schedule", options.schedule,
-                 "comma list of schedules, \"static\" for all static ones, or a .csv file")
+                 "comma list of schedules and .csv files; static, dynamic: all of these; best")
       ->capture_default_str();
+  add_planner_options(app, options.planner);
   app.add_option("--comm", options.comm, "grouped or decoupled communication")
       ->capture_default_str();
   app.add_option("--iterations", options.iterations, "measured iterations of each schedule")
@@ -116,7 +117,7 @@ nlohmann::json described(nlohmann::json environment, const PipelineOptions& opti
 
 ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   Ranks ranks{{settings.deadline}};
-  const PipelineInput input = prepare_input(ranks, options, settings.arrangement);
+  const PipelineInput input = prepare_input(ranks, options, settings.planner);
   Environment environment{ranks};
   EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;

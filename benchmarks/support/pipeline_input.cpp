@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/planning.hpp"
 #include "plan/lower.hpp"
 #include "plan/rows.hpp"
 #include "scenario/load.hpp"
@@ -18,6 +19,10 @@ namespace {
 
 using nlohmann::json;
 
+/// While rank 0 looks for schedules, which may be asked to take hours. A rank that is dead or
+/// stopped ends the run all the same (Watchdog::set_patience).
+constexpr Duration kPlanningPatience = std::chrono::hours{24};
+
 void check_rank_count(const Scenario& scenario, const Ranks& ranks,
                       const PipelineOptions& options) {
   if (scenario.ranks() == ranks.count()) return;
@@ -30,8 +35,9 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
 
 /// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
 /// no memory: what a larger device would bring is worth knowing.
-void warn_of_memory(const std::vector<Schedule>& schedules, const Scenario& scenario) {
-  for (const Schedule& schedule : schedules) {
+void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scenario) {
+  for (const MadeSchedule& each : made) {
+    const Schedule& schedule = each.schedule;
     for (const DeviceMemory& device : device_memory(schedule, scenario))
       if (!device.fits())
         fmt::print(stderr,
@@ -44,19 +50,20 @@ void warn_of_memory(const std::vector<Schedule>& schedules, const Scenario& scen
 
 /// Rank 0's part: what the others need, as one text.
 std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
-                            Arrangement arrangement) {
+                            const PlannerOptions& planner) {
   const Scenario scenario = load_scenario(options.scenario, options.overrides);
   check_rank_count(scenario, ranks, options);
   if (!options.out.empty()) require_free(options.out);
-  const ChosenSchedules chosen =
-      choose_schedules(options.schedule, scenario.as_played(), arrangement);
+  const ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
   if (chosen.schedules.empty())
     fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
          scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
   warn_of_memory(chosen.schedules, scenario);
   json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
-  for (const Schedule& schedule : chosen.schedules)
-    input["schedules"].push_back({{"name", schedule.name}, {"csv", write_csv(schedule)}});
+  for (const MadeSchedule& made : chosen.schedules)
+    input["schedules"].push_back({{"name", made.schedule.name},
+                                  {"csv", write_csv(made.schedule)},
+                                  {"planning", planning_json(made)}});
   input["skipped"] = json::array();
   for (const SkippedSchedule& skipped : chosen.skipped)
     input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
@@ -65,10 +72,11 @@ std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
 
 }  // namespace
 
-PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
-                            Arrangement arrangement) {
+PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
+                            const PlannerOptions& planner) {
+  ranks.watchdog().set_patience(kPlanningPatience);
   const json handed = json::parse(
-      on_first(ranks.world(), [&] { return read_and_choose(ranks, options, arrangement); }));
+      on_first(ranks.world(), [&] { return read_and_choose(ranks, options, planner); }));
   PipelineInput input;
   agreed([&] {
     const Scenario read =
@@ -81,11 +89,12 @@ PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
       const auto name = text["name"].get<std::string>();
       PlannedSchedule planned;
       planned.schedule = read_csv(text["csv"].get<std::string>(), name, name);
-      planned.plan = lower(planned.schedule, input.scenario, arrangement);
+      planned.plan = lower(planned.schedule, input.scenario, planner.search.arrangement);
       planned.predicted = simulate(planned.plan);
       input.schedules.push_back(std::move(planned));
     }
     for (const json& skipped : handed["skipped"])
+      planned.planning = text["planning"];
       input.skipped.push_back(
           {skipped["schedule"].get<std::string>(), skipped["reason"].get<std::string>()});
   });

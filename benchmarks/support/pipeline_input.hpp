@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/evaluate.hpp"
 #include "runtime/ranks.hpp"
 #include "scenario/scenario.hpp"
@@ -18,6 +20,7 @@ struct PlannedSchedule {
   Plan plan;
   OpTimes predicted;
 };
+  nlohmann::json planning;  ///< how it was found, in times of the model; null: it was generated
 
 /// What all ranks run.
 struct PipelineInput {
@@ -30,9 +33,11 @@ struct PipelineInput {
 };
 
 /// Collective. Rank 0 reads the scenario, makes the schedules and hands both on as texts; every
-/// rank lowers them itself. Whatever is wrong becomes one AgreedError before anything runs.
-[[nodiscard]] PipelineInput prepare_input(const Ranks& ranks, const PipelineOptions& options,
-                                          Arrangement arrangement);
+/// rank lowers them itself. Schedules are made in the times of the model, so that they are those of
+/// `longhaul schedule`, whatever the time_scale. The others wait for a search however long it
+/// takes. Whatever is wrong becomes one AgreedError before anything runs.
+[[nodiscard]] PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
+                                          const PlannerOptions& planner);
 
 /// The predicted rows of all schedules.
 [[nodiscard]] Timeline predicted_timeline(const PipelineInput& input);

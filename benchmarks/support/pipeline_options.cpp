@@ -23,6 +23,7 @@ Bytes payload_of(const std::string& text) {
 PipelineSettings settings_of(const PipelineOptions& options) {
   PipelineSettings settings;
   settings.arrangement = arrangement_of(options.comm);
+  settings.planner = planner_options_of(options.planner, settings.arrangement);
   settings.deadline = deadline_of(options.deadline);
   settings.engine.payload = payload_of(options.payload);
   settings.engine.credit = parse_duration(options.credit);

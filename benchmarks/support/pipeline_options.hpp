@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/planner_arguments.hpp"
 #include "plan/plan.hpp"
 #include "runtime/engine/options.hpp"
 
@@ -14,6 +15,7 @@ namespace longhaul::bench {
 struct PipelineOptions {
   std::string scenario;
   std::string schedule = "static";
+  PlannerArguments planner;
   std::string comm = "decoupled";
   std::optional<int> iterations;  ///< absent: as the scenario says
   std::optional<int> warmup;
@@ -33,6 +35,7 @@ struct PipelineSettings {
   Arrangement arrangement = Arrangement::decoupled;
   EngineOptions engine;
   Duration deadline{};
+  PlannerOptions planner;
 };
 [[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
 

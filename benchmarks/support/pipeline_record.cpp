@@ -79,6 +79,14 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   return json;
 }
 
+/// How a schedule was found; null: it was generated or read.
+nlohmann::json planning_of(const std::string& schedule, const PipelineInput& input) {
+  const auto found = std::ranges::find(
+      input.schedules, schedule,
+      [](const PlannedSchedule& planned) -> const auto& { return planned.schedule.name; });
+  return found == input.schedules.end() ? nullptr : found->planning;
+}
+
 std::string peak_text(const PipelineMeasurement& m) {
   const auto highest = std::ranges::max_element(m.measured.peak_activation);
   return fmt::format("{:.2f}{}", highest == m.measured.peak_activation.end() ? 0.0 : *highest,
@@ -177,7 +185,11 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["scenario"] = input.scenario.text;
   record["environment"] = environment;
   record["schedules"] = ordered_json::array();
-  for (const PipelineMeasurement& m : measurements) record["schedules"].push_back(schedule_json(m));
+  for (const PipelineMeasurement& m : measurements) {
+    record["schedules"].push_back(schedule_json(m));
+    const auto planning = planning_of(m.predicted.schedule, input);
+    if (!planning.is_null()) record["schedules"].back()["planning"] = planning;
+  }
   record["skipped"] = ordered_json::array();
   for (const SkippedSchedule& skipped : input.skipped)
     record["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
@@ -189,27 +201,38 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
   double largest = 0;
   for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.p95);
   const TimeScale scale{largest};
-  Table table{{{"schedule", Align::left},
-               {fmt::format("predicted [{}]", scale.unit())},
-               {"median"},
-               {"95% CI of median"},
-               {"min"},
-               {"p95"},
-               {"n"},
-               {"diff [%]"},
-               {"bubble [%]"},
-               {"peak act."},
-               {"check", Align::left}}};
+  const bool data_parallel = std::ranges::any_of(
+      measurements, [](const auto& m) { return m.measured.dp_overlap.has_value(); });
+  std::vector<Table::Column> columns{{"schedule", Align::left},
+                                     {fmt::format("predicted [{}]", scale.unit())},
+                                     {"median"},
+                                     {"95% CI of median"},
+                                     {"min"},
+                                     {"p95"},
+                                     {"n"},
+                                     {"diff [%]"},
+                                     {"bubble [%]"},
+                                     {"peak act."}};
+  if (data_parallel) columns.push_back({"DP overlap [%]"});
+  columns.push_back({"check", Align::left});
+  Table table{columns};
   std::vector<ScheduleRecord> measured;
   for (const PipelineMeasurement& m : measurements) {
     const SampleSummary& s = m.summary;
-    table.add_row({m.predicted.schedule, scale.text(static_cast<double>(m.predicted.makespan_ns)),
-                   scale.text(s.median),
-                   fmt::format("{} - {}", scale.text(s.median_low), scale.text(s.median_high)),
-                   scale.text(s.min), scale.text(s.p95), std::to_string(s.n),
-                   fmt::format("{:+.2f}", m.difference_percent()),
-                   percent_text(mean(m.measured.bubble_ratio)), peak_text(m),
-                   check_text(m.checks)});
+    std::vector<std::string> cells{
+        m.predicted.schedule,
+        scale.text(static_cast<double>(m.predicted.makespan_ns)),
+        scale.text(s.median),
+        fmt::format("{} - {}", scale.text(s.median_low), scale.text(s.median_high)),
+        scale.text(s.min),
+        scale.text(s.p95),
+        std::to_string(s.n),
+        fmt::format("{:+.2f}", m.difference_percent()),
+        percent_text(mean(m.measured.bubble_ratio)),
+        peak_text(m)};
+    if (data_parallel) cells.push_back(percent_text(m.measured.dp_overlap.value_or(0)));
+    cells.push_back(check_text(m.checks));
+    table.add_row(std::move(cells));
     measured.push_back(m.measured);
   }
   return table.text() + network_note(options) + notes(measurements, input) +

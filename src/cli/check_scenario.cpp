@@ -132,7 +132,8 @@ ordered_json placement_json(const Scenario& scenario) {
 Finding check_scenario(const std::string& file, const Options& options) {
   const Scenario scenario = load_scenario(file, options.overrides);
   const std::string reference = options.schedule.empty() ? kReferenceSchedule : options.schedule;
-  const Schedule schedule = choose_schedule(reference, scenario);
+  const Schedule schedule =
+      choose_schedule(reference, scenario, planner_options_of(options)).schedule;
   const std::vector<DeviceMemory> devices = device_memory(schedule, scenario);
   Finding finding{file, "scenario", {}, {}, {}, {}};
   finding.summary =

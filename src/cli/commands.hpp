@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "cli/planner_arguments.hpp"
 
 namespace longhaul {
 
@@ -13,6 +14,7 @@ struct Options {
   std::vector<std::string> files;      ///< what the command is about: scenario, trace, ...
   std::vector<std::string> overrides;  ///< --set PATH=VALUE
   std::string schedule;
+  PlannerArguments planner;
   std::string comm = "decoupled";
   std::string format;
   std::string out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/progress.hpp"
 #include "base/suggest.hpp"
 #include "base/version.hpp"
 #include "cli/files.hpp"
@@ -11,7 +12,6 @@
 #include "plan/rows.hpp"
 #include "scenario/load.hpp"
 #include "schedule/csv.hpp"
-#include "schedule/generate.hpp"
 #include "schedule/validity.hpp"
 #include "sim/simulate.hpp"
 
@@ -21,16 +21,6 @@ namespace {
 constexpr std::array kArrangements{Arrangement::decoupled, Arrangement::grouped};
 
 bool is_schedule_file(std::string_view name) { return name.ends_with(".csv"); }
-
-/// A list grows by expansion only where it holds `static`, and may name nothing twice: every static
-/// schedule in it then came with `static`.
-bool holds_static(std::string_view list, std::span<const std::string> expanded) {
-  return expanded.size() > static_cast<std::size_t>(std::ranges::count(list, ',')) + 1;
-}
-
-bool is_static(const std::string& name) {
-  return std::ranges::find(static_schedule_names(), name) != static_schedule_names().end();
-}
 
 /// A file's schedule that can run on the scenario, over its budget or not.
 Schedule runnable_schedule(const std::string& file, const Scenario& scenario,
@@ -55,22 +45,29 @@ bool every_pair_is_linked(const Scenario& scenario) {
 
 /// Throws Error where the schedule is not defined on the scenario. Chunks that go round the devices
 /// may meet where stages do not, so that a link that the scenario can do without is missing.
-Schedule generate_runnable(const std::string& name, const Scenario& scenario,
-                           Arrangement arrangement) {
-  Schedule schedule = generate(name, scenario);
-  if (every_pair_is_linked(scenario)) return schedule;
-  if (const auto why = why_not_runnable(schedule, scenario, arrangement)) throw Error{*why};
-  return schedule;
+MadeSchedule make_runnable(const std::string& name, const Scenario& scenario,
+                           const PlannerOptions& options) {
+  MadeSchedule made = make_schedule(name, scenario, options);
+  if (every_pair_is_linked(scenario)) return made;
+  const auto why = why_not_runnable(made.schedule, scenario, options.search.arrangement);
+  if (why) throw Error{*why};
+  return made;
 }
 
 /// Reports and traces tell schedules apart by name: a file whose name is taken keeps its path.
 void make_name_unique(Schedule& schedule, const std::string& typed,
-                      std::span<const Schedule> others) {
+                      std::span<const MadeSchedule> others) {
   const auto taken = [&](const std::string& name) {
-    return std::any_of(others.begin(), others.end(),
-                       [&](const Schedule& other) { return other.name == name; });
+    return std::ranges::any_of(
+        others, [&](const MadeSchedule& other) { return other.schedule.name == name; });
   };
   if (taken(schedule.name)) schedule.name = typed;
+}
+
+std::vector<std::string> names_of_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleName& known : schedule_names()) names.push_back(known.name);
+  return names;
 }
 
 }  // namespace
@@ -107,41 +104,51 @@ std::optional<std::string> why_not_runnable(const Schedule& schedule, const Scen
   }
 }
 
+PlannerOptions planner_options_of(const Options& options) {
+  return planner_options_of(options.planner, arrangement_of(options.comm));
+}
+
 ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario,
-                                 Arrangement arrangement) {
+                                 const PlannerOptions& options) {
   if (list.empty())
     fail(
-        "--schedule is missing (the command needs one). Name one or more of static, {}, or a .csv "
-        "file.",
-        fmt::join(static_schedule_names(), ", "));
+        "--schedule is missing (the command needs one). Name one or more of static, dynamic, {}, "
+        "or a .csv file.",
+        fmt::join(names_of_schedules(), ", "));
   ChosenSchedules chosen;
-  const std::vector<std::string> names = expand_schedule_names(list);
-  const bool with_static = holds_static(list, names);
-  for (const std::string& name : names) {
-    if (is_schedule_file(name)) {
-      chosen.schedules.push_back(runnable_schedule(name, scenario, arrangement));
-      make_name_unique(chosen.schedules.back(), name,
-                       std::span{chosen.schedules}.first(chosen.schedules.size() - 1));
+  const std::vector<RequestedSchedule> requested = requested_schedules(list);
+  std::optional<Progress> progress;
+  for (const RequestedSchedule& request : requested) {
+    if (is_schedule_file(request.name)) {
+      Schedule schedule = runnable_schedule(request.name, scenario, options.search.arrangement);
+      make_name_unique(schedule, request.name, chosen.schedules);
+      chosen.schedules.push_back({std::move(schedule), std::nullopt});
       continue;
     }
+    if (is_looked_for(request.name)) {
+      progress.emplace("looking for schedules", std::ssize(requested));
+      progress->update(std::ssize(chosen.schedules), request.name);
+    }
     try {
-      chosen.schedules.push_back(generate_runnable(name, scenario, arrangement));
+      chosen.schedules.push_back(make_runnable(request.name, scenario, options));
     } catch (const Error& error) {
-      if (!with_static || !is_static(name)) throw;
-      chosen.skipped.push_back({name, error.what()});
+      if (!request.from_group) throw;
+      chosen.skipped.push_back({request.name, error.what()});
     }
   }
   return chosen;
 }
 
-Schedule choose_schedule(std::string_view name, const Scenario& scenario, Arrangement arrangement) {
-  if (name == "static" || name.find(',') != std::string_view::npos)
+MadeSchedule choose_schedule(std::string_view name, const Scenario& scenario,
+                             const PlannerOptions& options) {
+  if (name == "static" || name == "dynamic" || name.find(',') != std::string_view::npos)
     fail("--schedule: \"{}\" names several (this command takes one). Name one of them.", name);
-  return choose_schedules(name, scenario, arrangement).schedules.front();
+  return std::move(choose_schedules(name, scenario, options).schedules.front());
 }
 
-ScheduleRecord evaluate(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+ScheduleRecord evaluate(const MadeSchedule& made, const Scenario& scenario, Arrangement arrangement,
                         Timeline& timeline) {
+  const Schedule& schedule = made.schedule;
   const Plan plan = lower(schedule, scenario, arrangement);
   const OpTimes times = simulate(plan);
   append_rows(timeline, plan, times, 0);

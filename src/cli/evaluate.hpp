@@ -11,20 +11,21 @@
 #include "cli/commands.hpp"
 #include "cli/record.hpp"
 #include "plan/plan.hpp"
+#include "planner/make_schedule.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/timeline.hpp"
 
 namespace longhaul {
 
-/// A schedule that was asked for by `static` but is not defined on the scenario.
+/// A schedule that came with a group (`static`, `dynamic`) but is not defined on the scenario.
 struct SkippedSchedule {
   std::string schedule;
   std::string reason;
 };
 
 struct ChosenSchedules {
-  std::vector<Schedule> schedules;  ///< valid; names are unique
+  std::vector<MadeSchedule> schedules;  ///< valid; names are unique
   std::vector<SkippedSchedule> skipped;
 };
 
@@ -34,14 +35,17 @@ struct ChosenSchedules {
 [[nodiscard]] Arrangement arrangement_of(std::string_view comm);
 [[nodiscard]] const char* name_of(Arrangement arrangement);
 
+/// --comm and the options of the planner.
+[[nodiscard]] PlannerOptions planner_options_of(const Options& options);
+
 /// Makes or reads the schedules of a comma list; all of them can run in the arrangement. Throws
 /// Error on an unknown name, on a schedule that was named but is not defined on the scenario and,
-/// with answer_is_no, on an invalid file.
+/// with answer_is_no, on an invalid file. Shows on a terminal what it is looking for.
 [[nodiscard]] ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario,
-                                               Arrangement arrangement = Arrangement::decoupled);
+                                               const PlannerOptions& options = {});
 /// The same where the command takes exactly one.
-[[nodiscard]] Schedule choose_schedule(std::string_view name, const Scenario& scenario,
-                                       Arrangement arrangement = Arrangement::decoupled);
+[[nodiscard]] MadeSchedule choose_schedule(std::string_view name, const Scenario& scenario,
+                                           const PlannerOptions& options = {});
 /// What only a dry run shows of a schedule without a violation: a missing link, an order of a link
 /// that names what is not there or deadlocks. nullopt: it runs.
 [[nodiscard]] std::optional<std::string> why_not_runnable(const Schedule& schedule,
@@ -51,7 +55,7 @@ struct ChosenSchedules {
 [[nodiscard]] Schedule read_schedule_file(const std::filesystem::path& file);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
-[[nodiscard]] ScheduleRecord evaluate(const Schedule& schedule, const Scenario& scenario,
+[[nodiscard]] ScheduleRecord evaluate(const MadeSchedule& made, const Scenario& scenario,
                                       Arrangement arrangement, Timeline& timeline);
 
 /// "4 stages, 1 replica, 8 microbatches".

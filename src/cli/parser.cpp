@@ -50,15 +50,21 @@ void Parser::add_comm(CLI::App* command) {
                       "how communication is arranged: decoupled (default) or grouped");
 }
 
+void Parser::add_planning(CLI::App* command) {
+  add_comm(command);
+  add_planner_options(*command, options_.planner);
+  add_overrides(command);
+}
+
 void Parser::add_schedule() {
   CLI::App* command =
       add_command(app_, "schedule", "make one schedule, print its statistics, write it",
                   schedule_command, {1, 1}, "scenario (.toml)");
-  command->add_option("--schedule", options_.schedule, "name of a static schedule, or a .csv file");
+  command->add_option("--schedule", options_.schedule,
+                      "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command->add_option("--out", options_.out, "write it as CSV; an existing file is refused");
   command->add_option("--format", options_.format, "of the CSV: longhaul (default) or pytorch");
-  add_comm(command);
-  add_overrides(command);
+  add_planning(command);
 }
 
 void Parser::add_simulate() {
@@ -67,11 +73,10 @@ void Parser::add_simulate() {
       "predict schedules in the scenario's own times (run.time_scale and noise are not applied)",
       simulate_command, {1, 1}, "scenario (.toml)");
   command->add_option("--schedule", options_.schedule,
-                      "comma list of names and .csv files; static: all static ones");
+                      "comma list of names and .csv files; static, dynamic: all of these");
   command->add_option("--out", options_.out,
                       "write the predicted timeline (HDF5); an existing file is refused");
-  add_comm(command);
-  add_overrides(command);
+  add_planning(command);
 }
 
 void Parser::add_check() {
@@ -82,16 +87,17 @@ void Parser::add_check() {
                       "hold schedules against its shape, budget and capacity");
   command->add_option("--schedule", options_.schedule,
                       "schedule whose activations must fit a scenario's devices (default: 1f1b)");
+  add_planner_options(*command, options_.planner);
   add_overrides(command);
 }
 
 void Parser::add_plan() {
   CLI::App* command = add_command(app_, "plan", "print what each rank does under a schedule",
                                   plan_command, {1, 1}, "scenario (.toml)");
-  command->add_option("--schedule", options_.schedule, "name of a static schedule, or a .csv file");
+  command->add_option("--schedule", options_.schedule,
+                      "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command->add_option("--rank", options_.rank, "only this rank");
-  add_comm(command);
-  add_overrides(command);
+  add_planning(command);
 }
 
 void Parser::add_trace() {

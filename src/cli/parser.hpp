@@ -40,6 +40,8 @@ private:
                         Command command, FileCount files, const std::string& what = {});
   void add_overrides(CLI::App* command);
   void add_comm(CLI::App* command);
+  /// What chooses and makes schedules on a scenario takes these.
+  void add_planning(CLI::App* command);
   void add_schedule();
   void add_simulate();
   void add_check();

@@ -2,8 +2,8 @@
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
+#include "planner/make_schedule.hpp"
 #include "scenario/presets.hpp"
-#include "schedule/generators/registry.hpp"
 
 namespace longhaul {
 namespace {
@@ -45,8 +45,8 @@ std::string link_table() {
 
 std::string schedule_table() {
   Table table{{{"schedule", Align::left}, {"what it does", Align::left}}};
-  for (const Generator& generator : generators())
-    table.add_row({std::string{generator.name}, std::string{generator.summary}});
+  for (const ScheduleName& schedule : schedule_names())
+    table.add_row({schedule.name, schedule.summary});
   return table.text();
 }
 
@@ -83,8 +83,8 @@ ordered_json links_json() {
 
 ordered_json schedules_json() {
   ordered_json json = ordered_json::array();
-  for (const Generator& generator : generators())
-    json.push_back({{"name", generator.name}, {"summary", generator.summary}});
+  for (const ScheduleName& schedule : schedule_names())
+    json.push_back({{"name", schedule.name}, {"summary", schedule.summary}});
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/files.hpp"
+#include "cli/planning.hpp"
 #include "cli/resource_table.hpp"
 #include "cli/words.hpp"
 #include "schedule/csv.hpp"
@@ -54,13 +55,14 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
   return table.text();
 }
 
-std::string text_of(const Schedule& schedule, const Scenario& scenario,
+std::string text_of(const MadeSchedule& made, const Scenario& scenario,
                     const ScheduleRecord& record, const Options& options) {
+  const Schedule& schedule = made.schedule;
   return fmt::format("{} on {}: {}, {}, {}; simulated, {}\n\n", schedule.name, scenario.name,
                      counted(schedule.devices, "device"), counted(schedule.chunks, "chunk"),
                      counted(schedule.microbatches, "microbatch"), options.comm) +
          device_table(schedule, record) + '\n' + table_text({&record, 1}, scenario) +
-         resource_table_text({&record, 1}) + ignored_text(scenario);
+         resource_table_text({&record, 1}) + planning_text(made) + ignored_text(scenario);
 }
 
 }  // namespace
@@ -70,19 +72,21 @@ Answer schedule_command(const Options& options) {
   const bool written = !options.out.empty();
   if (written) require_new_file(options.out);
   const CsvFormat format = csv_format_of(options.format);
-  const Arrangement arrangement = arrangement_of(options.comm);
-  const Schedule schedule = choose_schedule(options.schedule, scenario, arrangement);
+  const PlannerOptions planner = planner_options_of(options);
+  const MadeSchedule made = choose_schedule(options.schedule, scenario, planner);
+  const Schedule& schedule = made.schedule;
   const std::string csv = written ? write_csv(schedule, format) : std::string{};
   Timeline timeline;
-  const ScheduleRecord record = evaluate(schedule, scenario, arrangement, timeline);
+  const ScheduleRecord record = evaluate(made, scenario, planner.search.arrangement, timeline);
   Answer answer;
   if (options.json) {
     nlohmann::ordered_json json = record_header(options, scenario);
     json["schedules"] = nlohmann::ordered_json::array({to_json(record)});
+    if (made.found) json["schedules"][0]["planning"] = planning_json(made);
     if (written) json["out"] = options.out;
     answer.text = json_text(json);
   } else {
-    answer.text = text_of(schedule, scenario, record, options);
+    answer.text = text_of(made, scenario, record, options);
     if (written) answer.text += fmt::format("\nwrote {}\n", options.out);
   }
   if (written) write_new_file(options.out, [&](std::ostream& out) { out << csv; });

@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/files.hpp"
+#include "cli/planning.hpp"
 #include "cli/resource_table.hpp"
 #include "trace/trace_file.hpp"
 
@@ -12,6 +13,7 @@ using nlohmann::ordered_json;
 
 struct Simulation {
   std::vector<ScheduleRecord> records;
+  std::vector<MadeSchedule> made;  ///< likewise
   std::vector<SkippedSchedule> skipped;
   Timeline timeline;  ///< of all schedules where a trace is wanted
 };
@@ -19,14 +21,15 @@ struct Simulation {
 enum class KeepRows { no, yes };
 
 Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
-  const Arrangement arrangement = arrangement_of(options.comm);
-  ChosenSchedules chosen = choose_schedules(options.schedule, scenario, arrangement);
+  const PlannerOptions planner = planner_options_of(options);
+  ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
   Simulation simulation;
   simulation.skipped = std::move(chosen.skipped);
-  for (const Schedule& schedule : chosen.schedules) {
+  simulation.made = std::move(chosen.schedules);
+  for (const MadeSchedule& made : simulation.made) {
     Timeline alone;
     Timeline& timeline = keep == KeepRows::yes ? simulation.timeline : alone;
-    simulation.records.push_back(evaluate(schedule, scenario, arrangement, timeline));
+    simulation.records.push_back(evaluate(made, scenario, planner.search.arrangement, timeline));
   }
   return simulation;
 }
@@ -36,6 +39,9 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
   std::string text =
       fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
   text += table_text(simulation.records, scenario);
+  std::string notes;
+  for (const MadeSchedule& made : simulation.made) notes += planning_note(made);
+  if (!notes.empty()) text += '\n' + notes;
   text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
   text += resource_table_text(simulation.records) + ignored_text(scenario);
   for (const SkippedSchedule& skipped : simulation.skipped)
@@ -47,8 +53,11 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
                      const Options& options) {
   ordered_json json = record_header(options, scenario);
   json["schedules"] = ordered_json::array();
-  for (const ScheduleRecord& record : simulation.records)
-    json["schedules"].push_back(to_json(record));
+  for (std::size_t i = 0; i < simulation.records.size(); ++i) {
+    json["schedules"].push_back(to_json(simulation.records[i]));
+    if (simulation.made[i].found)
+      json["schedules"].back()["planning"] = planning_json(simulation.made[i]);
+  }
   json["skipped"] = ordered_json::array();
   for (const SkippedSchedule& skipped : simulation.skipped)
     json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});

@@ -1,0 +1,91 @@
+#include "cli/planner_arguments.hpp"
+
+#include <charconv>
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/unit_text.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr int kMostThreads = 4096;
+
+/// What `read` makes of the value; its Error names the option.
+template <typename Read>
+auto value_of(const char* option, const std::string& text, Read&& read) {
+  try {
+    return read(text);
+  } catch (const Error& error) {
+    throw Error{fmt::format("{}: {}", option, error.what()), error.code()};
+  }
+}
+
+std::int64_t whole_number(const char* option, const std::string& text, std::int64_t least,
+                          std::int64_t most) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || stopped != end)
+    fail("{}: \"{}\" is no whole number (64 bits). Give one from {} on.", option, text, least);
+  if (value < least || value > most)
+    fail("{}: {} is out of range ({} to {}). Give a number in it.", option, value, least, most);
+  return value;
+}
+
+Duration search_time(const std::string& text) {
+  const Duration time = value_of("--search-time", text,
+                                 [](const std::string& value) { return parse_duration(value); });
+  if (time < Duration::zero())
+    fail("--search-time: {} is negative (a search takes time). Give 1s, or 0s for none.", text);
+  return time;
+}
+
+std::vector<Placement> placements(const std::string& list) {
+  std::vector<Placement> placements;
+  for (std::string_view rest = list;;) {
+    const std::size_t comma = rest.find(',');
+    placements.push_back(value_of("--placement", std::string{rest.substr(0, comma)},
+                                  [](const std::string& word) { return parse_placement(word); }));
+    if (comma == std::string_view::npos) return placements;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+void add_planner_options(CLI::App& command, PlannerArguments& arguments) {
+  command.add_option("--search-time", arguments.search_time,
+                     "how long best searches (default: 1s)");
+  command.add_option("--search-moves", arguments.search_moves,
+                     "let best try so many moves instead: the same result on any machine");
+  command.add_option("--search-threads", arguments.search_threads,
+                     "of the search of best (default: all cores)");
+  command.add_option("--search-seed", arguments.search_seed, "of the search of best (default: 1)");
+  command.add_option("--placement", arguments.placement,
+                     "comma list of ud, loop, wave, bd: best keeps to these (default: any)");
+}
+
+PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement arrangement) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  PlannerOptions options;
+  SearchOptions& search = options.search;
+  search.arrangement = arrangement;
+  if (!arguments.search_time.empty() && !arguments.search_moves.empty())
+    fail(
+        "--search-time and --search-moves are both given (one of them ends the search). Leave one "
+        "out.");
+  if (!arguments.search_time.empty()) search.time = search_time(arguments.search_time);
+  if (!arguments.search_moves.empty())
+    search.moves = whole_number("--search-moves", arguments.search_moves, 0, kMost);
+  if (!arguments.search_threads.empty())
+    search.threads = static_cast<int>(
+        whole_number("--search-threads", arguments.search_threads, 1, kMostThreads));
+  if (!arguments.search_seed.empty())
+    search.seed =
+        static_cast<std::uint64_t>(whole_number("--search-seed", arguments.search_seed, 0, kMost));
+  if (!arguments.placement.empty()) search.placements = placements(arguments.placement);
+  return options;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "planner/make_schedule.hpp"
+
+namespace longhaul {
+
+/// What was asked for of schedules that are looked for, as typed; empty: the default.
+struct PlannerArguments {
+  std::string search_time;
+  std::string search_moves;
+  std::string search_threads;
+  std::string search_seed;
+  std::string placement;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_planner_options(CLI::App& command, PlannerArguments& arguments);
+
+/// Throws Error that names the option whose value is wrong.
+[[nodiscard]] PlannerOptions planner_options_of(const PlannerArguments& arguments,
+                                                Arrangement arrangement);
+
+}  // namespace longhaul

@@ -1,0 +1,89 @@
+#include "cli/planning.hpp"
+
+#include <fmt/format.h>
+
+#include "base/table.hpp"
+#include "cli/record.hpp"
+#include "cli/words.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+double gap_of(const Found& found) {
+  return found.bound.lower_bound.count() > 0
+             ? static_cast<double>(found.makespan.count()) /
+                       static_cast<double>(found.bound.lower_bound.count()) -
+                   1.0
+             : 0.0;
+}
+
+std::string candidate_table(const Found& found) {
+  double largest = 0;
+  for (const Candidate& candidate : found.candidates.fitting)
+    largest = std::max(largest, static_cast<double>(candidate.makespan.count()));
+  const TimeScale scale{largest};
+  Table table{{{"candidate", Align::left},
+               {fmt::format("makespan [{}]", scale.unit())},
+               {"above best [%]"}}};
+  const auto best = static_cast<double>(found.makespan.count());
+  for (const Candidate& candidate : found.candidates.fitting) {
+    const auto makespan = static_cast<double>(candidate.makespan.count());
+    table.add_row({candidate.schedule.name, scale.text(makespan),
+                   percent_text(best > 0 ? makespan / best - 1.0 : 0.0)});
+  }
+  return table.text();
+}
+
+std::string bound_text(const Found& found) {
+  const TimeScale scale{static_cast<double>(found.makespan.count())};
+  return fmt::format("no schedule ends before {} {} ({}; {}): gap {} %\n",
+                     scale.text(static_cast<double>(found.bound.lower_bound.count())), scale.unit(),
+                     found.bound.holds_for, found.bound.reason, percent_text(gap_of(found)));
+}
+
+}  // namespace
+
+std::string planning_note(const MadeSchedule& made) {
+  if (!made.found) return {};
+  const Found& found = *made.found;
+  return fmt::format("{}: from {}, the best of {} that fit; {} tried, {} taken\n",
+                     made.schedule.name, found.started_from,
+                     counted(std::ssize(found.candidates.fitting), "schedule"),
+                     counted(found.moves, "move"), found.accepted);
+}
+
+std::string planning_text(const MadeSchedule& made) {
+  if (!made.found) return {};
+  const Found& found = *made.found;
+  std::string text = "\nHow it was found:\n" + planning_note(made) + bound_text(found) + '\n' +
+                     candidate_table(found);
+  for (const RejectedCandidate& rejected : found.candidates.rejected)
+    text += fmt::format("not {}: {}\n", rejected.schedule, rejected.reason);
+  return text;
+}
+
+ordered_json planning_json(const MadeSchedule& made) {
+  if (!made.found) return nullptr;
+  const Found& found = *made.found;
+  ordered_json json;
+  json["makespan_ns"] = found.makespan.count();
+  json["started_from"] = found.started_from;
+  json["moves_tried"] = found.moves;
+  json["moves_taken"] = found.accepted;
+  json["lower_bound_ns"] = found.bound.lower_bound.count();
+  json["gap"] = gap_of(found);
+  json["bound_holds_for"] = found.bound.holds_for;
+  json["bound_reason"] = found.bound.reason;
+  json["candidates"] = ordered_json::array();
+  for (const Candidate& candidate : found.candidates.fitting)
+    json["candidates"].push_back(
+        {{"schedule", candidate.schedule.name}, {"makespan_ns", candidate.makespan.count()}});
+  json["rejected"] = ordered_json::array();
+  for (const RejectedCandidate& rejected : found.candidates.rejected)
+    json["rejected"].push_back({{"schedule", rejected.schedule}, {"reason", rejected.reason}});
+  return json;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,118 @@
+#include "planner/make_schedule.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "schedule/generate.hpp"
+#include "schedule/generators/registry.hpp"
+
+namespace longhaul {
+namespace {
+
+/// A schedule that is looked for.
+struct Planner {
+  std::string_view name;
+  std::string_view summary;
+  MadeSchedule (*make)(const Scenario& scenario, const PlannerOptions& options);
+};
+
+MadeSchedule make_best(const Scenario& scenario, const PlannerOptions& options) {
+  Found found = find_best(scenario, options.search);
+  Schedule schedule = found.schedule;
+  return {std::move(schedule), std::move(found)};
+}
+
+constexpr std::array kPlanners{
+    Planner{"best", "the best of all static and dynamic ones that fit, improved by search",
+            make_best},
+};
+
+struct Group {
+  std::string_view name;
+  Knowledge knowledge;
+};
+constexpr std::array kGroups{Group{"static", Knowledge::counts},
+                             Group{"dynamic", Knowledge::times}};
+
+const Planner* find_planner(std::string_view name) {
+  const auto found = std::ranges::find(kPlanners, name, &Planner::name);
+  return found == kPlanners.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> known_words() {
+  std::vector<std::string> words;
+  for (const Group& group : kGroups) words.emplace_back(group.name);
+  for (const ScheduleName& schedule : schedule_names()) words.push_back(schedule.name);
+  return words;
+}
+
+[[noreturn]] void refuse_unknown(std::string_view name) {
+  fail("There is no schedule \"{}\". {}", name, suggestion(name, known_words()));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+void append(std::vector<RequestedSchedule>& requested, std::string_view name, bool from_group) {
+  if (std::ranges::find(requested, name, &RequestedSchedule::name) != requested.end())
+    fail("Schedule \"{}\" is named twice (a report has one line for each). Leave one out.", name);
+  requested.push_back({std::string{name}, from_group});
+}
+
+void append_word(std::vector<RequestedSchedule>& requested, std::string_view word) {
+  const auto group = std::ranges::find(kGroups, word, &Group::name);
+  if (group != kGroups.end()) {
+    for (const Generator& generator : generators())
+      if (generator.knowledge == group->knowledge) append(requested, generator.name, true);
+  } else if (word.ends_with(".csv") || find_planner(word) != nullptr ||
+             find_generator(word) != nullptr) {
+    append(requested, word, false);
+  } else {
+    refuse_unknown(word);
+  }
+}
+
+}  // namespace
+
+const std::vector<ScheduleName>& schedule_names() {
+  static const std::vector<ScheduleName> kNames = [] {
+    std::vector<ScheduleName> names;
+    for (const Generator& generator : generators())
+      names.push_back({std::string{generator.name}, std::string{generator.summary}});
+    for (const Planner& planner : kPlanners)
+      names.push_back({std::string{planner.name}, std::string{planner.summary}});
+    return names;
+  }();
+  return kNames;
+}
+
+bool is_looked_for(std::string_view name) { return find_planner(name) != nullptr; }
+
+std::vector<RequestedSchedule> requested_schedules(std::string_view list) {
+  std::vector<RequestedSchedule> requested;
+  for (std::string_view rest = list;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = trimmed(rest.substr(0, comma));
+    if (word.empty())
+      fail("The list of schedules \"{}\" has an empty name. Known: {}, or a file.csv.", list,
+           fmt::join(known_words(), ", "));
+    append_word(requested, word);
+    if (comma == std::string_view::npos) return requested;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
+                           const PlannerOptions& options) {
+  if (const Planner* planner = find_planner(name)) return planner->make(scenario, options);
+  if (find_generator(name) == nullptr) refuse_unknown(name);
+  return {generate(name, scenario), std::nullopt};
+}
+
+}  // namespace longhaul
