@@ -18,7 +18,7 @@ TEST(ScheduleCommand, PrintsTheRecordOfSimulateAndWritesTheFile) {
   const Outcome simulated = longhaul_run({"simulate", scenario, "--schedule", "zb-h1", "--json"});
   EXPECT_EQ(made.json()["schedules"], simulated.json()["schedules"]);
   EXPECT_EQ(made.json()["schedules"][0]["makespan_ns"], 2700);
-  EXPECT_THAT(text_of(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));
+  EXPECT_THAT(file_text(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));
 }
 
 TEST(ScheduleCommand, PrintsStatisticsForPeople) {
@@ -39,7 +39,7 @@ TEST(ScheduleCommand, NeverOverwrites) {
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, HasSubstr("exists"));
-  EXPECT_EQ(text_of(csv), "mine");
+  EXPECT_EQ(file_text(csv), "mine");
   EXPECT_EQ(dir.files(), 2U);
 }
 
@@ -73,6 +73,7 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
       {{}, "--schedule is missing"},
       {{"--schedule", "1f1b,zb-h1"}, "names several"},
       {{"--schedule", "static"}, "names several"},
+      {{"--schedule", "dynamic"}, "names several"},
       {{"--schedule", "1f1b", "--format", "pytroch"}, "Did you mean \"pytorch\"?"},
       {{"--schedule", "1f1b", "--comm", "groupd"}, "Did you mean \"grouped\"?"},
       {{"--schedule", "1f1b", "--set", "paralel.stages=4"}, "parallel"},

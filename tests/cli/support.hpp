@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/longhaul.hpp"
+#include "testing/file_text.hpp"
 
 namespace longhaul::test {
 
@@ -53,11 +54,7 @@ inline Outcome longhaul_run(const std::vector<std::string>& arguments) {
   return run;
 }
 
-inline std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream{file}.rdbuf();
-  return text.str();
-}
+using longhaul::testing::file_text;
 
 /// P=4, M=8, F = D = W = 100 ns; the datacenters are `where`.
 inline std::string scenario_text(const std::string& name, const std::string& where) {

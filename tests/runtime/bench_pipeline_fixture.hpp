@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing/file_text.hpp"
 #include "trace/scratch_directory.hpp"
 #include "trace/trace_file.hpp"
 
@@ -80,11 +81,7 @@ protected:
     start(ranks, std::move(options));
     return finish();
   }
-  [[nodiscard]] std::string output() const {
-    std::ostringstream text;
-    text << std::ifstream{output_}.rdbuf();
-    return text.str();
-  }
+  [[nodiscard]] std::string output() const { return file_text(output_); }
   [[nodiscard]] nlohmann::json record() const {
     return nlohmann::json::parse(std::ifstream{out() + "/record.json"});
   }

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace longhaul::testing {
+
+/// What a file holds; empty where it cannot be read.
+inline std::string file_text(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream{file}.rdbuf();
+  return text.str();
+}
+
+}  // namespace longhaul::testing
