@@ -24,6 +24,7 @@ public:
 
 private:
   static constexpr std::uint32_t kNoLane = 0xffffffff;
+  static constexpr std::uint32_t kNoResource = 0xffffffff;
   struct LaneState {
     std::uint32_t next = 0, end = 0;  ///< op ids
     std::uint32_t last = index(kNone<OpId>);
@@ -69,7 +70,12 @@ private:
     return static_cast<std::uint32_t>(index(plan_.ops[id].lane));
   }
   [[noreturn]] void report_deadlock() const;
-  [[nodiscard]] std::uint32_t blocker_of(std::uint32_t id) const;
+  /// What a stuck op waits for.
+  struct Blocker {
+    std::uint32_t op;
+    std::uint32_t turn_on = kNoResource;  ///< a resource whose stated order puts `op` first
+  };
+  [[nodiscard]] Blocker blocker_of(std::uint32_t id) const;
 
   const Plan& plan_;
   /// ready < 0: not posted; end < 0: not done, and `start` holds the first of the chain of lanes

@@ -88,7 +88,8 @@ TEST(CheckCommand, JudgesLinkOrdersByADryRun) {
       {right + "# link_order \"link 0>7\" = 0:0F1\n", "\"link 0>7\", which no message takes"},
       {"# link_order \"link 0>1\" = 0:0F0,0:0F1,0:1F1\n", "no such message takes it"},
       {"# link_order \"link 0>1\" = 0:0F0\n", "leaves 1 of 2 messages out"},
-      {"# link_order \"link 0>1\" = 0:0F1,0:0F0\n", "deadlocks"}};
+      {"# link_order \"link 0>1\" = 0:0F1,0:0F0\n",
+       "Change the order of these blocks, or the stated order of \"link 0>1\"."}};
   for (const auto& [orders, answer] : wrong) {
     const Outcome run = check(orders);
     EXPECT_EQ(run.code, 1) << answer;
