@@ -48,6 +48,11 @@ struct Slip {
   std::string answer;
 };
 
+void PrintTo(const Slip& slip, std::ostream* out) {
+  *out << "longhaul";
+  for (const std::string& word : slip.arguments) *out << ' ' << word;
+}
+
 class SlipTest : public ::testing::TestWithParam<Slip> {};
 
 TEST_P(SlipTest, IsAnsweredInOneLineWithTheNearestKnownWord) {
