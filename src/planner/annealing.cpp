@@ -1,0 +1,79 @@
+#include "planner/annealing.hpp"
+
+#include <cmath>
+
+namespace longhaul {
+namespace {
+
+using Kind = OrderProblem::Kind;
+
+/// Moves between two looks at progress and temperature.
+constexpr int kBatch = 256;
+
+class Annealing {
+public:
+  Annealing(const OrderProblem& problem, const Schedule& start, std::uint64_t seed)
+      : problem_{problem}, random_{seed}, walk_{problem, start}, moves_{walk_.orders()} {}
+
+  Annealed run(Cooling cooling, const Progress& progress) {
+    Annealed result{walk_.orders(), walk_.makespan(), 0, 0};
+    for (double done = progress(0); done < 1; done = progress(result.moves)) {
+      const double heat = cooling.hot * std::pow(cooling.cold / cooling.hot, done);
+      for (int i = 0; i < kBatch; ++i) step(heat, result);
+    }
+    return result;
+  }
+
+private:
+  void step(double heat, Annealed& result) {
+    ++result.moves;
+    if (!propose()) return;
+    // Metropolis's rule with the draw made first: how long may the new order take?
+    const double worse = -heat * std::log(random_.uniform() + 1e-18);
+    const std::int64_t before = walk_.makespan();
+    if (!walk_.attempt(change_, before + static_cast<std::int64_t>(worse))) return;
+    ++result.accepted;
+    if (walk_.makespan() >= result.makespan) return;
+    result.makespan = walk_.makespan();
+    result.best = walk_.orders();
+  }
+
+  bool propose() {
+    const BlockId block = choose_block();
+    const std::int64_t what = random_.between(0, 15);
+    if (what < 2) {
+      const BlockId gradient =
+          problem_.id(Kind::G, problem_.chunk_of(block), problem_.microbatch_of(block));
+      return walk_.orders().is_fused(gradient) ? moves_.split(gradient, random_, change_)
+                                               : moves_.fuse(gradient, random_, change_);
+    }
+    // One place in half of the cases, and farther less and less often.
+    int steps = 1;
+    while (steps < 24 && random_.next() % 2 == 0) steps += 1 + steps / 3;
+    return moves_.shift(block, random_.next() % 2 == 0 ? steps : -steps, change_);
+  }
+
+  BlockId choose_block() {
+    if (random_.next() % 2 == 0) {
+      const auto& path = walk_.critical_path(random_);
+      return path[random_.next() % path.size()];
+    }
+    const auto row = walk_.orders().row(static_cast<int>(random_.between(0, problem_.devices() - 1)));
+    return row[random_.next() % row.size()];
+  }
+
+  const OrderProblem& problem_;
+  Random random_;
+  Walk walk_;
+  Moves moves_;
+  Change change_;
+};
+
+}  // namespace
+
+Annealed anneal(const OrderProblem& problem, const Schedule& start, Cooling cooling,
+                std::uint64_t seed, const Progress& progress) {
+  return Annealing{problem, start, seed}.run(cooling, progress);
+}
+
+}  // namespace longhaul

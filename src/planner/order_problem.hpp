@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// A block of the search, whole: F, gradient G (D or B, its R in front of it included) or W of one
+/// chunk and microbatch. Block kNoBlock stands in where there is none.
+using BlockId = std::int32_t;
+
+/// Everything about orders of one layout that no order changes, as flat numbers: times in ns, sizes
+/// in bytes. Blocks are numbered kind by kind, chunk by chunk, microbatch by microbatch, with one
+/// more at the end that stands for "none": it takes no time and has nothing behind it.
+class OrderProblem {
+public:
+  enum class Kind : std::uint8_t { F, G, W };
+
+  /// What a message takes on its link, in one replica.
+  struct Way {
+    std::int64_t transfer = 0;
+    std::int64_t latency = 0;
+    friend bool operator==(const Way&, const Way&) = default;
+  };
+  /// Links of one replica, by [kind F or G][chunk of the producer]. Replicas with equal links count
+  /// once.
+  struct Links {
+    std::vector<Way> ways[2];
+    /// Queue that the chunk's messages take, by [kind][chunk]; -1: none, the link is always free
+    /// again before the next message.
+    std::vector<std::int32_t> queue[2];
+    friend bool operator==(const Links&, const Links&) = default;
+  };
+  struct OfChunk {
+    int device = 0;
+    std::int64_t time[4] = {};  ///< of F, D, W, B; with recomputation R is part of D and B
+    std::int64_t taken = 0;     ///< by F
+    std::int64_t again = 0;     ///< taken by R
+    std::int64_t freed[4] = {};  ///< by F (0), D, W, B
+    std::int64_t gathered = 0;   ///< when its weights are there: its first F waits for it
+    std::int64_t reduction = 0;  ///< time of the collective behind its last gradient
+    bool input_here = false;     ///< the chunk in front of it is on the same device
+    bool is_first = false, is_last = false;  ///< of its copy of the model
+  };
+
+  /// `like` gives the layout; its rows must be whole blocks of it (see whole_blocks()).
+  OrderProblem(const Schedule& like, const Scenario& scenario);
+
+  [[nodiscard]] int devices() const { return devices_; }
+  [[nodiscard]] int chunks() const { return static_cast<int>(chunks_.size()); }
+  [[nodiscard]] int microbatches() const { return microbatches_; }
+  [[nodiscard]] bool recomputes() const { return recomputes_; }
+  [[nodiscard]] const OfChunk& chunk(int c) const { return chunks_[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] const std::vector<Links>& links() const { return links_; }
+  /// Activation memory that the device may hold: budget and capacity.
+  [[nodiscard]] std::int64_t memory_limit(int device) const {
+    return limit_[static_cast<std::size_t>(device)];
+  }
+  [[nodiscard]] const std::vector<int>& chunks_on(int device) const {
+    return chunks_on_[static_cast<std::size_t>(device)];
+  }
+
+  [[nodiscard]] BlockId blocks() const { return 3 * chunks() * microbatches_; }
+  [[nodiscard]] BlockId none() const { return blocks(); }
+  [[nodiscard]] BlockId id(Kind kind, int chunk, int microbatch) const {
+    return (static_cast<int>(kind) * chunks() + chunk) * microbatches_ + microbatch;
+  }
+  [[nodiscard]] Kind kind_of(BlockId block) const { return info(block).kind; }
+  [[nodiscard]] int chunk_of(BlockId block) const { return info(block).chunk; }
+  [[nodiscard]] int microbatch_of(BlockId block) const { return info(block).microbatch; }
+  [[nodiscard]] int device_of(BlockId block) const { return chunk(chunk_of(block)).device; }
+  /// Must `a` stay in front of `b` in their row: because `b` needs it, or because the two are alike
+  /// and go by microbatch?
+  [[nodiscard]] bool must_precede(BlockId a, BlockId b) const {
+    const Info& of_b = info(b);
+    return of_b.needs[0] == a || of_b.needs[1] == a ||
+           (of_b.kind == info(a).kind && of_b.chunk == info(a).chunk);
+  }
+  /// Is there data-parallel communication behind the last gradients?
+  [[nodiscard]] bool reduces() const { return reduces_; }
+
+private:
+  struct Info {
+    Kind kind = Kind::F;
+    std::int32_t chunk = 0;
+    std::int32_t microbatch = 0;
+    BlockId needs[2] = {-1, -1};  ///< in the same row
+  };
+  [[nodiscard]] const Info& info(BlockId block) const {
+    return infos_[static_cast<std::size_t>(block)];
+  }
+  void fill_infos();
+  void read_costs(const Schedule& like, const Scenario& scenario);
+  void read_limits(const Schedule& like, const Scenario& scenario);
+  void read_plan(const Schedule& like, const Plan& plan);
+  [[nodiscard]] Links links_of(const Schedule& like, const Plan& plan, int replica) const;
+  void drop_idle_queues(Links& links) const;
+
+  int devices_;
+  int microbatches_;
+  bool recomputes_ = false;
+  bool reduces_ = false;
+  std::vector<OfChunk> chunks_;
+  std::vector<Info> infos_;
+  std::vector<std::vector<int>> chunks_on_;
+  std::vector<std::int64_t> limit_;
+  std::vector<Links> links_;
+};
+
+/// Can orders of this layout be evaluated link by link, without a queue of events? Not where
+/// several pairs share a link or interface, and not where copies of the model sum their gradients.
+[[nodiscard]] bool has_private_links(const Schedule& like, const Scenario& scenario);
+
+}  // namespace longhaul
