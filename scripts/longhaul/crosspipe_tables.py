@@ -21,12 +21,17 @@ FIELDS = ["table", "case", "latency_ratio", "transfer_ratio", "schedule", "comm"
           "published_s_per_microbatch", "simulated_s_per_microbatch", "deviation_percent"]
 
 
-def published(table: int) -> list[dict[str, str]]:
-    """Rows of the static schedules, cases 1 and 2."""
+def rows_of(table: int) -> list[dict[str, str]]:
+    """Every published row of a table."""
     path = tools.ROOT / "results" / "papers" / f"crosspipe-table{table}.csv"
     with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    return [row for row in rows if row["schedule"] in SCHEDULES and row["case"] in ("1", "2")
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def published(table: int) -> list[dict[str, str]]:
+    """Rows of the static schedules, cases 1 and 2."""
+    return [row for row in rows_of(table)
+            if row["schedule"] in SCHEDULES and row["case"] in ("1", "2")
             and row["seconds_per_microbatch"] not in ("", "-")]
 
 

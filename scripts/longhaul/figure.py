@@ -4,13 +4,18 @@ import argparse
 import sys
 from pathlib import Path
 
+from longhaul import claims
 from longhaul.errors import Failure, suggestion
-from longhaul.figures import (crosspipe_fig6, crosspipe_fig11, crosspipe_fig15, crosspipe_fig17,
-                              crosspipe_static, timeline)
+from longhaul.figures import (crosspipe_fig5, crosspipe_fig6, crosspipe_fig8, crosspipe_fig9,
+                              crosspipe_fig11, crosspipe_fig12, crosspipe_fig15, crosspipe_fig17,
+                              crosspipe_static, crosspipe_table2, crosspipe_table3,
+                              crosspipe_table5, crosspipe_table6, timeline)
 from longhaul.sweep import guarded
 
-FIGURES = {module.NAME: module for module in (timeline, crosspipe_fig6, crosspipe_fig11,
-                                              crosspipe_fig15, crosspipe_fig17, crosspipe_static)}
+FIGURES = {module.NAME: module for module in (
+    timeline, crosspipe_table2, crosspipe_table3, crosspipe_table5, crosspipe_table6,
+    crosspipe_fig5, crosspipe_fig6, crosspipe_fig8, crosspipe_fig9, crosspipe_fig11,
+    crosspipe_fig12, crosspipe_fig15, crosspipe_fig17, crosspipe_static)}
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,7 +31,7 @@ def overview():
         "usage: scripts/figure NAME [options]", "",
         "Draws a figure: a PNG and the CSV behind it, in figures/ under the current directory,",
         "or in --out DIR. scripts/figure NAME --help says what each can do; docs/figures.md how",
-        "to read it.", "", *lines, "",
+        "to read it. Figures of a paper say of each of its claims whether it holds here.", "", *lines, "",
         "Exit codes: 0 drawn, 2 bad input, 3 a run that the figure needs failed."])
 
 
@@ -42,15 +47,20 @@ def parse(name, arguments):
 def save(drawn, directory):
     """Replaces an older picture of the same name."""
     directory = Path(directory)
+    files = [directory / f"{drawn.stem}.png", directory / f"{drawn.stem}.csv"]
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        drawn.figure.savefig(directory / f"{drawn.stem}.png", metadata={"Software": "longhaul"})
-        drawn.numbers.to_csv(directory / f"{drawn.stem}.csv", index=False)
+        drawn.figure.savefig(files[0], metadata={"Software": "longhaul"})
+        drawn.numbers.to_csv(files[1], index=False)
+        if drawn.verdicts:
+            files.append(directory / f"{drawn.stem}-verdicts.csv")
+            claims.table(drawn.verdicts).to_csv(files[2], index=False)
     except OSError as error:
         raise Failure(f"cannot write to {directory} ({error.strerror}). "
                       "Choose another --out.") from error
-    print(directory / f"{drawn.stem}.png")
-    print(directory / f"{drawn.stem}.csv")
+    if drawn.verdicts:
+        print(claims.text(drawn.verdicts))
+    print(*files, sep="\n")
 
 
 def main(arguments=None):

@@ -24,14 +24,22 @@ COMMS = ("decoupled", "grouped")
 
 @dataclass(frozen=True)
 class Point:
+    """One start of bench_pipeline. What a point does not say, the options of the sweep do."""
+
     scenario: Path
     comm: str
     latency_ratio: float
     transfer_ratio: float
+    label: str = ""         # of the overrides, in the name of its directory
+    overrides: tuple = ()   # before the delays
+    schedules: tuple = ()
+    extra: tuple = ()       # further options of bench_pipeline
+    expected_s: float = 0.0  # of one iteration of every schedule, at time_scale 1; 0: unknown
 
     @property
     def name(self):
-        return (f"{self.scenario.stem}/{self.comm}/"
+        inner = f"{self.label}/{self.comm}" if self.label else self.comm
+        return (f"{self.scenario.stem}/{inner}/"
                 f"latency{self.latency_ratio:g}-transfer{self.transfer_ratio:g}")
 
 
@@ -51,13 +59,14 @@ def parse_cells(text):
 
 def command_for(point, directory, options):
     """As a person would type it in the root of the checkout, which is where it runs."""
-    overrides = [*options.set, f"link.latency_ratio={point.latency_ratio:g}",
+    overrides = [*point.overrides, *options.set, f"link.latency_ratio={point.latency_ratio:g}",
                  f"link.transfer_ratio={point.transfer_ratio:g}"]
     if options.time_scale is not None:
         overrides.append(f"run.time_scale={options.time_scale:g}")
     command = ["scripts/mpi", "-n", tools.ranks_of(point.scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(point.scenario),
-               "--schedule", options.schedules, "--comm", point.comm]
+               "--schedule", ",".join(point.schedules or [options.schedules]),
+               "--comm", point.comm, *point.extra]
     if options.iterations is not None:
         command += ["--iterations", options.iterations]
     for override in overrides:
@@ -97,9 +106,14 @@ def run_point(point, directory, options):
 
 def run_sweep(scenarios, cells, comms, out, options):
     """Returns the names of points that failed."""
+    return run_points([Point(scenario, comm, *cell)
+                       for scenario in scenarios for cell in cells for comm in comms],
+                      out, options)
+
+
+def run_points(points, out, options):
+    """Returns the names of points that failed."""
     out = Path(out).resolve()
-    points = [Point(scenario, comm, *cell)
-              for scenario in scenarios for cell in cells for comm in comms]
     failed = []
     for number, point in enumerate(points, 1):
         directory = out / point.name
@@ -115,6 +129,32 @@ def run_sweep(scenarios, cells, comms, out, options):
         tools.say(f"  {time.monotonic() - began:.1f} s")
         gather(out)
     return failed
+
+
+START_S = 2.0  # of one start of bench_pipeline: launching, connecting, writing
+
+
+def played_s(points, out, iterations, warmup=1):
+    """(seconds that the points not yet finished play at time_scale 1, how many they are)."""
+    left = [point for point in points if not is_finished(Path(out) / point.name)]
+    return sum(point.expected_s for point in left) * (iterations + warmup), len(left)
+
+
+def time_scale_within(points, out, iterations, seconds):
+    """The largest of two digits that should end within `seconds`; at most 1, at least 0.01."""
+    played, left = played_s(points, out, iterations)
+    room = seconds - START_S * left
+    if played <= 0:
+        return 1.0
+    return min(1.0, max(0.01, int(100 * room / played) / 100))
+
+
+def estimate(points, out, iterations, time_scale):
+    """For people: what is left to run, and how long that takes."""
+    played, left = played_s(points, out, iterations)
+    minutes = (played * time_scale + START_S * left) / 60
+    return (f"{left} of {len(points)} points left, {iterations} iterations and a warm-up each, "
+            f"time_scale {time_scale:g}: about {minutes:.1f} minutes")
 
 
 def gather(out):

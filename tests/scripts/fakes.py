@@ -14,32 +14,59 @@ if [ "$1" = --version ]; then echo 'mpirun (Open MPI) 4.1.4'; exit 0; fi
 while [ $# -gt 0 ]; do case $1 in */bench_*) exec "$@";; esac; shift; done
 """
 
-# Per microbatch: 100 ms and, on top, 10 ms times the place of the schedule in the list; 1 ms for
-# each unit of delay; 0.5 ms where grouped; 20 ms where recomputed.
+# Per microbatch: 100 ms and, on top, MS of the schedule; 1 ms for each unit of delay; 0.5 ms where
+# grouped; 20 ms where recomputed. A schedule with parts or chunks pays 2 ms for a unit of delay,
+# a loop 3. Messages between stages 1 and 2: 2, 4 and 6 a microbatch.
 LONGHAUL = """
 import json, os
 words = sys.argv
-assert words[1] == 'simulate', words
+MS = {'1f1b': 0, 'zb-h1': 10, 'zbv': 20, 'interleaved-1f1b': 5, 'cross-ud': -10,
+      'cross-ud-sub': -11, 'cross-wave': -12, 'cross-loop': -5, 'best': -20,
+      'cross-ud-opt': -20, 'cross-wave-opt': -21}
+PLACEMENT = {'zbv': 2, 'cross-wave': 2, 'interleaved-1f1b': 3, 'cross-loop': 3,
+             'cross-wave-opt': 2}
+assert words[1] in ('simulate', 'presets'), words
+if words[1] == 'presets':
+    print(json.dumps({'models': [{'name': 'llama3-405b', 'hidden': 16384,
+                                  'parameters': 405849243648}],
+                      'schedules': [{'name': name} for name in MS if '-opt' not in name]}))
+    sys.exit()
+sets = dict(w.split('=', 1) for w in words if '=' in w)
+microbatches = int(sets.get('parallel.microbatches', 8))
+names = words[words.index('--schedule') + 1].split(',')
 if '--json' in words:
     with open(os.environ['CALLS'], 'a') as calls:
         calls.write('|'.join(words[1:]) + '\\n')
-    sets = dict(w.split('=') for w in words if '=' in w)
-    ms = 100 + float(sets['link.latency_ratio']) + float(sets['link.transfer_ratio'])
-    ms += .5 * (words[words.index('--comm') + 1] == 'grouped')
-    ms += 20 * (sets.get('memory.recompute') == 'true')
-    print(json.dumps({'schedules': [
-        {'schedule': name, 'per_microbatch_ns': int(1e6 * (ms + 10 * index))}
-        for index, name in enumerate(words[words.index('--schedule') + 1].split(','))]}))
+    wave = '--placement' in words and {'ud': 1, 'wave': 2, 'loop': 3}[
+        words[words.index('--placement') + 1]]
+    ms = 100 + .5 * (words[words.index('--comm') + 1] == 'grouped')
+    ms += 20 * (sets.get('memory.recompute') == 'true') - 2 * (sets.get('memory.budget') == '2')
+    delays = float(sets.get('link.latency_ratio', 0)), float(sets.get('link.transfer_ratio', 0))
+    schedules = []
+    for name in names:
+        chunks = wave or PLACEMENT.get(name, 1)
+        one = ms + MS[name] + chunks * delays[0] + chunks * delays[1]
+        schedules.append({
+            'schedule': name, 'per_microbatch_ns': int(1e6 * one),
+            'makespan_ns': int(1e6 * one) * microbatches, 'bubble_ratio': [.2, .1 + one / 1e4],
+            'peak_activation': [4.0, 3.0], 'dp_overlap': .25,
+            'resources': [{'resource': link, 'holds': chunks * microbatches}
+                          for link in ('link 1>2', 'link 2>1')]
+                         + [{'resource': 'link 0>1', 'holds': microbatches},
+                            {'resource': 'collective 0', 'holds': 2}]})
+    print(json.dumps({'schedules': schedules}))
     sys.exit()
 import synthetic
 zero = 'link.latency_ratio=0' in words
 generators = {'1f1b': synthetic.one_f_one_b, 'zb-h1': synthetic.zb_h1,
+              'cross-ud': synthetic.zb_h1, 'cross-bd': synthetic.zb_h1,
+              'cross-loop': synthetic.zb_h1, 'cross-wave': synthetic.zb_h1,
               'interleaved-1f1b': synthetic.interleaved}
 timeline = synthetic.Timeline()
-for name in words[words.index('--schedule') + 1].split(','):
+for name in names:
     if name in generators:
-        timeline.play(name, generators[name](4, 8), {'F': 1000, 'B': 2000, 'D': 1000, 'W': 1000},
-                      0 if zero else 2000, 0)
+        timeline.play(name, generators[name](4, microbatches),
+                      {'F': 1000, 'B': 2000, 'D': 1000, 'W': 1000}, 0 if zero else 2000, 0)
 synthetic.write(words[words.index('--out') + 1], timeline)
 """
 
@@ -54,7 +81,7 @@ with open(os.environ['CALLS'], 'a') as calls:
 fail = os.environ.get('FAIL_ONCE')
 if fail and out.name == fail and not list(out.parent.glob('*.unfinished-*')):
     sys.exit('rank 3 is stuck')
-sets = dict(w.split('=') for w in words if w.startswith(('link.', 'run.')))
+sets = dict(w.split('=') for w in words if w.startswith(('link.', 'run.', 'parallel.')))
 slow = 1 + float(sets['link.latency_ratio']) + float(sets['link.transfer_ratio'])
 comm = words[words.index('--comm') + 1]
 scale = float(sets.get('run.time_scale', 1))

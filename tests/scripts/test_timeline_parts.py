@@ -193,10 +193,14 @@ class Colours(unittest.TestCase):
             self.assertGreaterEqual(lighter - darker, 18)
 
     def test_schedules_differ_in_grey(self):
-        shades = sorted(style.luminance(style.rgb([int(colour[i:i + 2], 16) for i in (1, 3, 5)]))
-                        for colour in style.SCHEDULE_COLOURS.values())
-        for darker, lighter in itertools.pairwise(shades):
-            self.assertGreaterEqual(lighter - darker, 25)
+        """Static ones among each other, and those that CrossPipe's figures show beside them."""
+        static = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv")
+        for names in (static, ("cross-ud", "cross-ud-sub", "cross-wave", "best")):
+            colours = [style.SCHEDULE_COLOURS[name] for name in names]
+            shades = sorted(style.luminance(style.rgb([int(colour[i:i + 2], 16)
+                                                       for i in (1, 3, 5)])) for colour in colours)
+            for darker, lighter in itertools.pairwise(shades):
+                self.assertGreaterEqual(lighter - darker, 25)
 
     def test_labels_are_readable(self):
         for kind in style.BLOCK_COLOURS:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from longhaul import panels, style, tools
+from longhaul import claims, panels, style, tools
 from longhaul.errors import Failure
 from longhaul.figures import Drawn
 from longhaul.figures.crosspipe_fig6 import WITHOUT_DELAY
@@ -16,7 +16,12 @@ SCHEDULES = "1f1b,interleaved-1f1b,zb-h1,zbv"
 PAPER = panels.Paper(widest=9.25, row_inches=0.12, dots_per_inch=240)
 
 
+# Latencies that an iteration must pay: forth for the first microbatch, back for its gradient.
+LEAST_PAID = 2
+
+
 def add_arguments(parser):
+    parser.add_argument("--simulate", action="store_true", help="simulated (always so)")
     parser.add_argument("--scenario", default="crosspipe-fig15", metavar="FILE",
                         help="default: benchmarks/scenarios/crosspipe-fig15.toml")
     parser.add_argument("--schedules", default=SCHEDULES, metavar="S,S..",
@@ -30,7 +35,7 @@ def draw(options):
     names = options.schedules.split(",")
     delayed = tools.simulate(scenario, names, options.set)
     ideal = tools.simulate(scenario, names, (*options.set, *WITHOUT_DELAY))
-    shown, tables = [], []
+    shown, tables, paid = [], [], {}
     for name in names:
         rows = select(delayed.predicted, name)
         if rows.empty:
@@ -38,6 +43,7 @@ def draw(options):
                           "scenario). Leave it out of --schedules.")
         span = panels.makespan(rows)
         bound = panels.makespan(select(ideal.predicted, name))
+        paid[style.schedule_name(name)] = (span - bound) / latency_of(rows)
         shown.append(panels.Panel(
             rows, f"{style.schedule_name(name)}: {panels.milliseconds(span)}, "
                   f"{100 * (span / bound - 1):+.0f}% against no delay",
@@ -45,4 +51,18 @@ def draw(options):
         tables.append(table_of(rows, "predicted"))
     title = f"Bubble strides, simulated ({tools.scenario_name(delayed.info)})"
     return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False, paper=PAPER),
-                  pd.concat(tables, ignore_index=True))]
+                  pd.concat(tables, ignore_index=True), [verdict(paid)])]
+
+
+def latency_of(rows):
+    """The largest of a message, as planned."""
+    return max(int(rows.loc[rows["kind"] == "recv", "planned_ns"].max()), 1)
+
+
+def verdict(paid):
+    """`paid`: {schedule: delay that it adds, in latencies}."""
+    more = sum(times > 2 * LEAST_PAID for times in paid.values())
+    return claims.judge("delay-accumulates", claims.by_count(more, len(paid)),
+                        ", ".join(f"{name} pays {times:.1f} latencies"
+                                  for name, times in paid.items()),
+                        f"An iteration must pay {LEAST_PAID}, forth and back.")
