@@ -2,6 +2,7 @@
 // Runs schedules of a scenario on MPI ranks and holds what it measures against the simulator.
 #include "base/progress.hpp"
 #include "base/version.hpp"
+#include "support/changing_record.hpp"
 #include "support/environment.hpp"
 #include "support/main.hpp"
 #include "support/pipeline_record.hpp"
@@ -24,6 +25,14 @@ void declare(CLI::App& app, PipelineOptions& options) {
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--set", options.overrides, "PATH=VALUE: overrides the scenario")
       ->allow_extra_args(false);
+  app.add_option("--change", options.changes,
+                 "ITERATION:PATH=VALUE: links or node interfaces change there; repeatable")
+      ->allow_extra_args(false);
+  app.add_flag("--adaptive", options.adaptive,
+               "select the best of --schedule, and anew when the ranks measure other links");
+  app.add_option("--switch-threshold", options.switch_threshold_percent,
+                 "deviation of a link or block, in percent, that calls for another selection")
+      ->capture_default_str();
   app.add_option("--out", options.out, "directory for trace.h5 and record.json");
   app.add_option("--payload", options.payload, "cap on the bytes really sent for a message")
       ->capture_default_str();
@@ -52,8 +61,10 @@ RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
 }
 
 /// One trace of all segments, which then are not needed any more.
-void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment) {
+void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment,
+                    const std::vector<ChangingOutcome>& outcomes) {
   Trace trace = merge_run(directory);
+  add_predictions(trace, outcomes);
   trace.info.environment = environment.dump();
   write_trace(directory / "trace.h5", trace);
   std::vector<std::filesystem::path> merged;
@@ -72,9 +83,9 @@ Duration merge_time(const PipelineInput& input) {
   return std::chrono::microseconds{10} * rows;
 }
 
-std::vector<PipelineMeasurement> run_all(Ranks& ranks, const PipelineInput& input,
-                                         const PipelineOptions& options,
-                                         const EngineOptions& engine, const ClockOffset& clock) {
+std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
+                                     const PipelineOptions& options, const EngineOptions& engine,
+                                     const AdaptOptions& adapt, const ClockOffset& clock) {
   const int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
   std::optional<Progress> progress;
   if (ranks.is_first()) progress.emplace("bench_pipeline", total);
@@ -83,26 +94,29 @@ std::vector<PipelineMeasurement> run_all(Ranks& ranks, const PipelineInput& inpu
                               ++done;
                               if (progress) progress->update(done, schedule);
                             }};
-  std::vector<PipelineMeasurement> measurements;
+  std::vector<ChangingOutcome> outcomes;
   const Duration patience = std::chrono::seconds{5};  // for a segment to be written
   ranks.watchdog().set_patience(patience);
+  int next_position = static_cast<int>(input.schedules.size());
   for (std::size_t i = 0; i < input.schedules.size(); ++i)
-    measurements.push_back(run_schedule(ranks, input, i, engine, sinks));
+    outcomes.push_back(run_changing(ranks, input, i, engine, adapt, sinks, next_position));
   ranks.watchdog().set_patience(24 * patience + merge_time(input));
-  return measurements;
+  return outcomes;
 }
 
-void conclude(const std::vector<PipelineMeasurement>& measurements, const PipelineInput& input,
+void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
               const PipelineOptions& options, const nlohmann::json& environment) {
-  const auto record = pipeline_record(measurements, input, options, environment);
+  const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
+  auto record = pipeline_record(measurements, input, options, environment);
+  add_changes(record, outcomes, options);
   if (options.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}", pipeline_table(measurements, input, options));
+    fmt::print("{}{}", pipeline_table(measurements, input, options), changes_text(outcomes));
   }
   std::fflush(stdout);
   if (options.out.empty()) return;
-  merge_segments(options.out, environment);
+  merge_segments(options.out, environment, outcomes);
   write_new_file(options.out / "record.json", record.dump(2) + "\n");
 }
 
@@ -117,7 +131,8 @@ nlohmann::json described(nlohmann::json environment, const PipelineOptions& opti
 
 ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   Ranks ranks{{settings.deadline}};
-  const PipelineInput input = prepare_input(ranks, options, settings.planner);
+  PipelineInput input = prepare_input(ranks, options, settings.planner);
+  if (options.adaptive) keep_best(input);
   Environment environment{ranks};
   EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;
@@ -128,12 +143,13 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
                 ranks.count());
     return std::string{};
   });
-  const auto measurements = run_all(ranks, input, options, engine, environment.clock());
+  const auto outcomes = run_all(ranks, input, options, engine, adapt_options_of(options, settings),
+                                environment.clock());
   const nlohmann::json after = described(environment.after(), options);
   const std::string wrong = on_first(ranks.world(), [&] {
-    conclude(measurements, input, options, after);
+    conclude(outcomes, input, options, after);
     std::int64_t sum = 0;
-    for (const PipelineMeasurement& m : measurements) sum += m.checks.wrong();
+    for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);
   });
   ranks.board().mine().phase = Phase::finished;

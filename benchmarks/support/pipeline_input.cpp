@@ -85,16 +85,19 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
     input.scenario = read.as_played();
     input.iterations = options.iterations.value_or(read.run.iterations);
     input.warmup = options.warmup.value_or(read.run.warmup);
+    input.changes = parse_changes(options.changes, read, options.overrides, input.iterations);
+    for (const std::string& change : options.changes)
+      input.scenario.text += fmt::format("# --change {}\n", change);
     for (const json& text : handed["schedules"]) {
       const auto name = text["name"].get<std::string>();
       PlannedSchedule planned;
       planned.schedule = read_csv(text["csv"].get<std::string>(), name, name);
       planned.plan = lower(planned.schedule, input.scenario, planner.search.arrangement);
       planned.predicted = simulate(planned.plan);
+      planned.planning = text["planning"];
       input.schedules.push_back(std::move(planned));
     }
     for (const json& skipped : handed["skipped"])
-      planned.planning = text["planning"];
       input.skipped.push_back(
           {skipped["schedule"].get<std::string>(), skipped["reason"].get<std::string>()});
   });

@@ -9,6 +9,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "sim/simulate.hpp"
+#include "support/link_changes.hpp"
 #include "support/pipeline_options.hpp"
 #include "trace/trace_file.hpp"
 
@@ -19,8 +20,8 @@ struct PlannedSchedule {
   Schedule schedule;
   Plan plan;
   OpTimes predicted;
-};
   nlohmann::json planning;  ///< how it was found, in times of the model; null: it was generated
+};
 
 /// What all ranks run.
 struct PipelineInput {
@@ -29,6 +30,7 @@ struct PipelineInput {
   int iterations = 0;
   int warmup = 0;
   std::vector<PlannedSchedule> schedules;
+  std::vector<LinkChange> changes;       ///< of links while the run goes on, by iteration
   std::vector<SkippedSchedule> skipped;  ///< why some of `static` are not run
 };
 

@@ -30,6 +30,11 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
   settings.engine.emulation = options.emulate == "on" ? Emulation::on : Emulation::off;
+  if (settings.engine.emulation == Emulation::off && !options.changes.empty())
+    fail("--change needs --emulate on (a network as it is changes by itself). Leave one out.");
+  if (!(options.switch_threshold_percent > 0))
+    fail("--switch-threshold {} is not positive (every iteration deviates by something). Give 10.",
+         options.switch_threshold_percent);
   if (!options.fault.empty()) settings.engine.fault = parse_fault(options.fault);
   return settings;
 }

@@ -20,6 +20,9 @@ struct PipelineOptions {
   std::optional<int> iterations;  ///< absent: as the scenario says
   std::optional<int> warmup;
   std::vector<std::string> overrides;
+  std::vector<std::string> changes;  ///< ITERATION:PATH=VALUE
+  bool adaptive = false;
+  double switch_threshold_percent = 10;
   std::filesystem::path out;
   std::string payload = "64KiB";
   std::string emulate = "on";
@@ -32,10 +35,10 @@ struct PipelineOptions {
 
 /// The same on every rank. Reads no file.
 struct PipelineSettings {
+  PlannerOptions planner;
   Arrangement arrangement = Arrangement::decoupled;
   EngineOptions engine;
   Duration deadline{};
-  PlannerOptions planner;
 };
 [[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
 

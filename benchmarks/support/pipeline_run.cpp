@@ -6,8 +6,6 @@
 
 #include "plan/occupancy.hpp"
 #include "plan/rows.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
 #include "runtime/rank_ops.hpp"
 
 namespace longhaul::bench {
@@ -49,11 +47,7 @@ Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
   return sum;
 }
 
-/// What is kept of an iteration.
-struct Outcome {
-  IterationReport report;
-  std::vector<ResourceUse> resources;  ///< all but devices
-};
+using Outcome = IterationOutcome;
 
 /// The iteration whose makespan is nearest to the median.
 const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
@@ -87,107 +81,83 @@ int slowness(const Run& run) {
   return 2 * static_cast<int>(std::ceil(factor));
 }
 
-/// Runs one schedule; collects what its iterations say.
-class ScheduleRun {
-public:
-  ScheduleRun(Ranks& ranks, const PipelineInput& input, std::size_t position,
-              const EngineOptions& options, const PipelineSinks& sinks)
-      : ranks_{ranks},
-        input_{input},
-        position_{position},
-        planned_{input.schedules[position]},
-        sinks_{sinks},
-        engine_{planned_.plan, ranks, device_, options},
-        longest_wait_{slowness(options.run) *
-                      longest_wait(planned_.plan, planned_.predicted, ranks.self())} {}
-
-  PipelineMeasurement run() {
-    for (int i = -input_.warmup; i < input_.iterations; ++i) {
-      ranks_.watchdog().watch(&planned_.plan, longest_wait_);
-      IterationResult result = engine_.run(i);
-      ranks_.watchdog().watch(&planned_.plan, {});
-      add(result);
-      if (i >= 0) keep(i, result.times);
-      if (sinks_.iteration_done) sinks_.iteration_done(planned_.schedule.name);
-    }
-    return conclude();
-  }
-
-private:
-  void add(const IterationResult& result) {
-    measurement_.checks += result.checks;
-    measurement_.lease += result.lease;
-    measurement_.transfers += result.transfers;
-    measurement_.transfer_total += result.transfer_total;
-    measurement_.transfer_longest =
-        std::max(measurement_.transfer_longest, result.transfer_longest);
-  }
-
-  void keep(int iteration, OpTimes& times) {
-    align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
-    if (!sinks_.directory.empty()) {
-      Timeline rows;
-      append_rows(rows, planned_.plan, times, iteration, ranks_.self());
-      write_segment(sinks_.directory,
-                    {static_cast<int>(position_), iteration, static_cast<int>(ranks_.self())},
-                    rows);
-    }
-    const OpTimes all = gather_times(ranks_, planned_.plan, times);
-    if (ranks_.is_first())
-      outcomes_.push_back(outcome_of(planned_.plan, all, iteration, input_.scenario));
-  }
-
-  PipelineMeasurement conclude() {
-    const auto& world = ranks_.world();
-    // Nobody sends between these two: what is on its way now is nobody's.
-    world.barrier();
-    measurement_.checks.unclaimed += ranks_.transport().unclaimed();
-    world.barrier();
-    measurement_.checks = sum_of(world, measurement_.checks);
-    measurement_.lease = {world.sum(measurement_.lease.leases),
-                          Duration{world.sum(measurement_.lease.total.count())},
-                          Duration{world.maximum(measurement_.lease.longest.count())}};
-    measurement_.transfers = world.sum(measurement_.transfers);
-    measurement_.transfer_total = Duration{world.sum(measurement_.transfer_total.count())};
-    measurement_.transfer_longest = Duration{world.maximum(measurement_.transfer_longest.count())};
-    if (ranks_.is_first()) summarize_outcomes();
-    return std::move(measurement_);
-  }
-
-  void summarize_outcomes() {
-    for (const Outcome& outcome : outcomes_)
-      measurement_.makespans_ns.push_back(static_cast<double>(outcome.report.makespan_ns));
-    measurement_.summary = summarize(measurement_.makespans_ns);
-    measurement_.measured = record_of(typical(outcomes_, measurement_.summary.median),
-                                      planned_.schedule, input_.scenario);
-    measurement_.predicted =
-        record_of(outcome_of(planned_.plan, planned_.predicted, 0, input_.scenario),
-                  planned_.schedule, input_.scenario);
-    measurement_.memory = device_memory(planned_.schedule, input_.scenario);
-  }
-
-  Ranks& ranks_;
-  const PipelineInput& input_;
-  std::size_t position_;
-  const PlannedSchedule& planned_;
-  const PipelineSinks& sinks_;
-  TimedDevice device_;
-  Engine engine_;
-  Duration longest_wait_;
-  PipelineMeasurement measurement_;
-  std::vector<Outcome> outcomes_;  ///< on rank 0
-};
-
 }  // namespace
+
+ScheduleRun::ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
+                         int position, const EngineOptions& options, const PipelineSinks& sinks)
+    : ranks_{ranks},
+      planned_{planned},
+      scenario_{scenario},
+      position_{position},
+      sinks_{sinks},
+      engine_{planned.plan, ranks, device_, options},
+      longest_wait_{slowness(options.run) *
+                    longest_wait(planned.plan, planned.predicted, ranks.self())} {}
+
+OpTimes ScheduleRun::iterate(int iteration) {
+  ranks_.watchdog().watch(&planned_.plan, longest_wait_);
+  IterationResult result = engine_.run(iteration);
+  ranks_.watchdog().watch(&planned_.plan, {});
+  add(result);
+  OpTimes all;
+  if (iteration >= 0) all = keep(iteration, result.times);
+  if (sinks_.iteration_done) sinks_.iteration_done(planned_.plan.schedule);
+  return all;
+}
+
+void ScheduleRun::add(const IterationResult& result) {
+  measurement_.checks += result.checks;
+  measurement_.lease += result.lease;
+  measurement_.transfers += result.transfers;
+  measurement_.transfer_total += result.transfer_total;
+  measurement_.transfer_longest = std::max(measurement_.transfer_longest, result.transfer_longest);
+}
+
+OpTimes ScheduleRun::keep(int iteration, OpTimes& times) {
+  align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
+  if (!sinks_.directory.empty()) {
+    Timeline rows;
+    append_rows(rows, planned_.plan, times, iteration, ranks_.self());
+    write_segment(sinks_.directory, {position_, iteration, static_cast<int>(ranks_.self())}, rows);
+  }
+  OpTimes all = gather_times(ranks_, planned_.plan, times);
+  if (!ranks_.is_first()) return all;
+  if (outcomes_.empty()) measurement_.first_iteration = iteration;
+  outcomes_.push_back(outcome_of(planned_.plan, all, iteration, scenario_));
+  return all;
+}
+
+PipelineMeasurement ScheduleRun::conclude() {
+  const auto& world = ranks_.world();
+  // Nobody sends between these two: what is on its way now is nobody's.
+  world.barrier();
+  measurement_.checks.unclaimed += ranks_.transport().unclaimed();
+  world.barrier();
+  measurement_.checks = sum_of(world, measurement_.checks);
+  measurement_.lease = {world.sum(measurement_.lease.leases),
+                        Duration{world.sum(measurement_.lease.total.count())},
+                        Duration{world.maximum(measurement_.lease.longest.count())}};
+  measurement_.transfers = world.sum(measurement_.transfers);
+  measurement_.transfer_total = Duration{world.sum(measurement_.transfer_total.count())};
+  measurement_.transfer_longest = Duration{world.maximum(measurement_.transfer_longest.count())};
+  if (ranks_.is_first()) summarize_outcomes();
+  return std::move(measurement_);
+}
+
+void ScheduleRun::summarize_outcomes() {
+  for (const Outcome& outcome : outcomes_)
+    measurement_.makespans_ns.push_back(static_cast<double>(outcome.report.makespan_ns));
+  measurement_.summary = summarize(measurement_.makespans_ns);
+  measurement_.measured =
+      record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);
+  measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),
+                                     planned_.schedule, scenario_);
+  measurement_.memory = device_memory(planned_.schedule, scenario_);
+}
 
 double PipelineMeasurement::difference_percent() const {
   const auto expected = static_cast<double>(predicted.makespan_ns);
   return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
-}
-
-PipelineMeasurement run_schedule(Ranks& ranks, const PipelineInput& input, std::size_t position,
-                                 const EngineOptions& options, const PipelineSinks& sinks) {
-  return ScheduleRun{ranks, input, position, options, sinks}.run();
 }
 
 }  // namespace longhaul::bench

@@ -5,6 +5,8 @@
 
 #include "cli/record.hpp"
 #include "runtime/clock_sync.hpp"
+#include "runtime/device/cpu/timed_device.hpp"
+#include "runtime/engine/engine.hpp"
 #include "schedule/memory.hpp"
 #include "support/pipeline_input.hpp"
 #include "trace/report.hpp"
@@ -13,6 +15,7 @@ namespace longhaul::bench {
 
 /// What one schedule came to, over its iterations; complete on rank 0.
 struct PipelineMeasurement {
+  int first_iteration = 0;
   ScheduleRecord predicted;
   ScheduleRecord measured;  ///< of the iteration whose makespan is the median
   std::vector<DeviceMemory> memory;
@@ -33,9 +36,42 @@ struct PipelineSinks {
   std::function<void(const std::string& schedule)> iteration_done;
 };
 
-/// Collective: warm-up, then the iterations of schedule `position` of the input.
-[[nodiscard]] PipelineMeasurement run_schedule(Ranks& ranks, const PipelineInput& input,
-                                               std::size_t position, const EngineOptions& options,
-                                               const PipelineSinks& sinks);
+/// What is kept of an iteration.
+struct IterationOutcome {
+  IterationReport report;
+  std::vector<ResourceUse> resources;  ///< all but devices
+};
+
+/// Runs one schedule on its links, iteration by iteration; collects what they say. Every call is
+/// collective.
+class ScheduleRun {
+public:
+  /// `planned` was lowered on `scenario`; both outlive this. `position` is its place in the run's
+  /// list: it names the files of its iterations.
+  ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario, int position,
+              const EngineOptions& options, const PipelineSinks& sinks);
+
+  /// Iterations below 0 warm up and leave nothing behind. Of the others rank 0 gets the times of
+  /// all ranks' ops, from the first op's start on.
+  OpTimes iterate(int iteration);
+  /// Call once, behind the last iteration.
+  [[nodiscard]] PipelineMeasurement conclude();
+
+private:
+  void add(const IterationResult& result);
+  OpTimes keep(int iteration, OpTimes& times);
+  void summarize_outcomes();
+
+  Ranks& ranks_;
+  const PlannedSchedule& planned_;
+  const Scenario& scenario_;
+  int position_;
+  const PipelineSinks& sinks_;
+  TimedDevice device_;
+  Engine engine_;
+  Duration longest_wait_;
+  PipelineMeasurement measurement_;
+  std::vector<IterationOutcome> outcomes_;  ///< on rank 0
+};
 
 }  // namespace longhaul::bench
