@@ -76,7 +76,8 @@ def text(verdicts):
     """A paragraph a verdict, for people."""
     lines = []
     for one in verdicts:
-        lines.append(f"{one.verdict}: {one.claim} (section {one.section})")
+        place = f"section {one.section}" if one.section[0].isdigit() else one.section
+        lines.append(f"{one.verdict}: {one.claim} ({place})")
         detail = f"ours {one.ours}; theirs {one.theirs}" + (f". {one.why}" if one.why else "")
         lines += textwrap.wrap(detail, WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)

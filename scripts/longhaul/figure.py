@@ -31,7 +31,8 @@ def overview():
         "usage: scripts/figure NAME [options]", "",
         "Draws a figure: a PNG and the CSV behind it, in figures/ under the current directory,",
         "or in --out DIR. scripts/figure NAME --help says what each can do; docs/figures.md how",
-        "to read it. Figures of a paper say of each of its claims whether it holds here.", "", *lines, "",
+        "to read it. Figures of a paper say of each of its claims whether it holds here.", "",
+        *lines, "",
         "Exit codes: 0 drawn, 2 bad input, 3 a run that the figure needs failed."])
 
 

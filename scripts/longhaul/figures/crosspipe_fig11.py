@@ -159,7 +159,8 @@ def draw_table(table):
                            top=1 - 0.62 / height, bottom=bottom / height)
     ran = table["measured_median_s"].notna().any()
     figure.suptitle("Iteration time across datacenters, " + ("measured" if ran else "simulated"),
-                    fontweight="bold", x=0.62 / width, ha="left", y=1 - 0.08 / height, va="top", fontsize=11)
+                    fontweight="bold", x=0.62 / width, ha="left", y=1 - 0.08 / height, va="top",
+                    fontsize=11)
     figure.legend(handles=handles, loc="lower center", frameon=False, bbox_to_anchor=(0.5, 0),
                   ncols=columns)
     return Drawn(NAME, figure, table, verdicts(table))
