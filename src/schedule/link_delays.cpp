@@ -44,6 +44,31 @@ int LinkDelays::resource(const Key& key) {
   return static_cast<int>(keys_.size()) - 1;
 }
 
+LinkDelays::Way LinkDelays::slowest_hop(int device) const {
+  Way slowest;
+  const int replicas = scenario_.parallel.replicas;
+  for (int replica = 0; replica < replicas; ++replica) {
+    const Way hop =
+        way(scenario_.rank(replica, device), scenario_.rank((replica + 1) % replicas, device));
+    slowest.rate = std::min(slowest.rate, hop.rate);
+    slowest.latency = std::max(slowest.latency, hop.latency);
+  }
+  return slowest;
+}
+
+Duration LinkDelays::ring(int device, Bytes weights) const {
+  const std::int64_t members = scenario_.parallel.replicas;
+  if (members < 2) return {};
+  const Way hop = slowest_hop(device);
+  return weights * (members - 1) / members / hop.rate + (members - 1) * hop.latency;
+}
+
+Duration LinkDelays::exchange(int device, Bytes weights) const {
+  if (scenario_.parallel.replicas < 2) return {};
+  const Way hop = slowest_hop(device);
+  return 2 * hop.latency + weights / hop.rate;
+}
+
 LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
   std::vector<Way> ways;
   for (int replica = 0; replica < scenario_.parallel.replicas; ++replica)

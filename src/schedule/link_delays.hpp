@@ -27,6 +27,12 @@ public:
   /// Of a message of this size; `from` and `to` differ. A pair without a link takes no time: that
   /// it cannot run is said when it is lowered.
   [[nodiscard]] LinkDelay delay(int from, int to, Bytes message);
+  /// What the ring of a device's replicas needs for the parameters of a chunk: all-gather or
+  /// reduce-scatter, (n-1)/n of the bytes at the slowest rate plus n-1 latencies. One replica:
+  /// none.
+  [[nodiscard]] Duration ring(int device, Bytes weights) const;
+  /// The same by CrossPipe's estimate for two datacenters (appendix E).
+  [[nodiscard]] Duration exchange(int device, Bytes weights) const;
   /// How many resources the answers named so far.
   [[nodiscard]] int resources() const { return static_cast<int>(keys_.size()); }
 
@@ -44,6 +50,7 @@ private:
     std::vector<Key> keys;
   };
   [[nodiscard]] Way way(Rank from, Rank to) const;
+  [[nodiscard]] Way slowest_hop(int device) const;
   [[nodiscard]] int resource(const Key& key);
 
   const Scenario& scenario_;

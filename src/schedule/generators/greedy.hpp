@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "scenario/scenario.hpp"
@@ -38,6 +39,9 @@ struct GreedyChunk {
   Bytes rest;                   ///< R takes it; none without recomputation
   Bytes after_dgrad;            ///< freed by D
   Bytes after_wgrad;            ///< freed by W
+  /// Which share of the device's memory this chunk and those in front of it there may fill, if each
+  /// chunk gets as much of it as its activations stay long: from F to D, when nothing waits.
+  double front_share = 1;
 };
 
 /// All that the greedy knows. Chunks of one pipeline stand in forward order.
@@ -54,8 +58,8 @@ struct GreedyProblem {
 [[nodiscard]] GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
                                            int parts);
 
-/// What a device prefers (4.2.2). The paper leaves it open where a tie-break decides; no choice is
-/// best everywhere.
+/// What a device prefers (4.2.2). The paper leaves open what decides between equals, and no choice
+/// is best everywhere.
 struct GreedyRules {
   using Order = std::array<BlockKind, 3>;
   Order after_forward{BlockKind::D, BlockKind::F, BlockKind::W};
@@ -67,16 +71,30 @@ struct GreedyRules {
   /// Activations that device s of P holds at most: first + slope * (P-1-s). 0: as many as fit.
   double cap_first = 0;
   double cap_slope = 0;
-  /// Share of the memory that chunks may fill which have others behind them on their device.
-  double front_share = 1;
-  bool deep_forward = true;   ///< F of the chunk furthest behind goes first
+  /// How far front_share counts: 1 fully, 0 not at all (a chunk behind keeps room for one F).
+  double sharing = 0;
+  bool deep_forward = true;  ///< F of the chunk furthest behind goes first
   bool deep_dgrad = false;
   bool deep_wgrad = true;
 };
 
-/// Fills `rows` (nullptr: only the time counts). Returns when the last device is done,
-/// data-parallel reductions included, if every message is as fast as the problem says.
+/// Fills `rows` (nullptr: only the time counts), with parts of W that stand together as one.
+/// Returns when the last device is done, data-parallel reductions included, if every message is as
+/// fast as the problem says.
 Duration run_greedy(const GreedyProblem& problem, const GreedyRules& rules,
                     std::vector<std::vector<Block>>* rows);
+
+/// One way to make a schedule.
+struct GreedyTrial {
+  const GreedyProblem* problem = nullptr;
+  const GreedyRules* rules = nullptr;
+};
+
+/// Times as many of the trials as do not take long, at least the first, and fills `rows` by the
+/// best. Repeatable: what takes long is counted in blocks.
+Duration run_best(std::span<const GreedyTrial> trials, std::vector<std::vector<Block>>& rows);
+/// Of one problem.
+Duration run_best(const GreedyProblem& problem, std::span<const GreedyRules> rules,
+                  std::vector<std::vector<Block>>& rows);
 
 }  // namespace longhaul::families

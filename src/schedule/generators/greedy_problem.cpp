@@ -65,6 +65,64 @@ void require_budget(const GreedyProblem& problem, const Scenario& scenario,
       schedule.name, scenario.memory.budget, device, least.count(), problem.limit.count(), budget);
 }
 
+/// Data parallelism: gathers of weights in front of each chunk's first F, one behind the other on a
+/// device, and reductions of gradients behind its last W.
+void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Schedule& schedule,
+                     const LinkDelays& links) {
+  if (schedule.copies > 1) return;
+  const std::vector<ChunkShare> shares = chunk_shares(schedule);
+  for (const std::vector<int>& mine : problem.chunks_on) {
+    Duration gathered{};
+    for (const int c : mine) {
+      GreedyChunk& chunk = problem.chunks[at(c)];
+      const ChunkShare& part = shares[at(c)];
+      const Bytes weights = share(scenario.costs.weights[at(chunk.device)], part.of, part.place);
+      const Duration once = links.ring(chunk.device, weights);
+      switch (scenario.parallel.gradient_sync) {
+        case GradientSync::none: break;
+        case GradientSync::all_reduce: chunk.reduction = 2 * once; break;
+        case GradientSync::zero1:
+          chunk.release = gathered += once;
+          chunk.reduction = once;
+          break;
+        case GradientSync::two_datacenter:
+          chunk.reduction = links.exchange(chunk.device, weights);
+          break;
+      }
+    }
+  }
+}
+
+/// How long an activation of each chunk stays when nothing waits: from the start of its F to the
+/// end of its D.
+std::vector<Duration> lifetimes(const GreedyProblem& problem) {
+  std::vector<Duration> lifetimes(problem.chunks.size());
+  for (std::size_t c = lifetimes.size(); c-- > 0;) {
+    const GreedyChunk& chunk = problem.chunks[c];
+    lifetimes[c] = chunk.forward + chunk.recompute + chunk.dgrad;
+    if (chunk.activation.chunk < 0) continue;
+    const GreedyHop& back = problem.chunks[c + 1].gradient;
+    lifetimes[c] += lifetimes[c + 1] + chunk.activation.transfer + chunk.activation.latency +
+                    back.transfer + back.latency;
+  }
+  return lifetimes;
+}
+
+/// Little's law: chunks that pass the same number of microbatches in the same time hold as many
+/// activations as these stay long.
+void share_memory(GreedyProblem& problem) {
+  const std::vector<Duration> stay = lifetimes(problem);
+  for (const std::vector<int>& mine : problem.chunks_on) {
+    double all = 0;
+    for (const int chunk : mine) all += static_cast<double>(stay[at(chunk)].count());
+    double front = 0;
+    for (const int chunk : mine) {
+      front += static_cast<double>(stay[at(chunk)].count());
+      problem.chunks[at(chunk)].front_share = chunk == mine.back() || all == 0 ? 1 : front / all;
+    }
+  }
+}
+
 }  // namespace
 
 GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule, int parts) {
@@ -123,6 +181,8 @@ GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
   }
   for (std::vector<int>& mine : problem.chunks_on)
     std::ranges::stable_sort(mine, {}, [&](int c) { return schedule.stage_of(c); });
+  share_memory(problem);
+  add_collectives(problem, scenario, schedule, links);
   problem.resources = links.resources();
   require_budget(problem, scenario, schedule);
   return problem;

@@ -14,38 +14,59 @@ GreedyRun::GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
       reduced_(problem.chunks.size()),
       clock_{problem.chunks_on.size()},
       links_{problem.resources} {
+  lay_out_chunks();
+  lay_out_devices();
+  for (std::size_t d = 0; d < devices_.size(); ++d) clock_.set(d, next_time(devices_[d]));
+}
+
+void GreedyRun::lay_out_chunks() {
   std::size_t arrivals = 0;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    const GreedyChunk& given = problem.chunks[c];
-    chunks_[c].inputs = arrivals;
-    chunks_[c].gradients = arrivals + at(given.count);
+    const GreedyChunk& given = problem_.chunks[c];
+    Chunk& chunk = chunks_[c];
+    chunk.count = given.count;
+    chunk.inputs = arrivals;
+    chunk.gradients = arrivals + at(given.count);
+    chunk.patience = scaled(given.wgrad.front(), rules_.patience);
     arrivals += 2 * at(given.count);
-    devices_[at(given.device)].forwards_left += given.count;
   }
   arrivals_.resize(arrivals);
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    const GreedyChunk& given = problem.chunks[c];
-    const bool first = c == 0 || problem.chunks[c - 1].activation.chunk < 0;
+    const bool first = c == 0 || problem_.chunks[c - 1].activation.chunk < 0;
     if (!first) continue;
-    chunks_[c].forwards_due = given.count;
-    std::fill_n(arrivals_.begin() + static_cast<std::ptrdiff_t>(chunks_[c].inputs), given.count,
-                given.release);
+    chunks_[c].forwards_due = chunks_[c].count;
+    std::fill_n(arrivals_.begin() + static_cast<std::ptrdiff_t>(chunks_[c].inputs),
+                chunks_[c].count, problem_.chunks[c].release);
   }
-  const auto last = static_cast<double>(devices_.size() - 1);
+}
+
+void GreedyRun::lay_out_devices() {
+  const auto devices = static_cast<double>(devices_.size());
   for (std::size_t d = 0; d < devices_.size(); ++d) {
+    Device& device = devices_[d];
+    device.first = static_cast<int>(order_.size());
     Bytes kept;
-    for (const int c : problem.chunks_on[d]) {
-      if (problem.chunks[at(c)].count == 0) continue;
-      kept += problem.chunks[at(c)].kept;
-      chunks_[at(c)].committed = kept + problem.chunks[at(c)].rest;
+    for (const int c : problem_.chunks_on[d]) {
+      const GreedyChunk& given = problem_.chunks[at(c)];
+      chunks_[at(c)].place = static_cast<int>(order_.size());
+      order_.push_back(c);
+      device.forwards_left += given.count;
+      if (given.count > 0) kept += given.kept;
+      chunks_[at(c)].committed = kept + given.rest;
     }
-    devices_[d].cap = problem.limit;
-    if (rules.cap_first > 0) {
-      const double held = rules.cap_first + rules.cap_slope * (last - static_cast<double>(d));
+    device.last = static_cast<int>(order_.size());
+    device.cap = problem_.limit;
+    if (rules_.cap_first > 0) {
+      const double held =
+          rules_.cap_first + rules_.cap_slope * (devices - 1 - static_cast<double>(d));
       const Bytes cap{static_cast<std::int64_t>(held * static_cast<double>(kept.count()))};
-      devices_[d].cap = std::min(problem.limit, cap);
+      device.cap = std::min(problem_.limit, cap);
     }
-    clock_.set(d, next_time(d));
+    for (const int c : chunks_of(device)) {
+      const double share = 1 - rules_.sharing * (1 - problem_.chunks[at(c)].front_share);
+      chunks_[at(c)].cap =
+          Bytes{static_cast<std::int64_t>(share * static_cast<double>(device.cap.count()))};
+    }
   }
 }
 
@@ -66,9 +87,9 @@ Duration GreedyRun::run() {
 Duration GreedyRun::finish() {
   Duration end{};
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    LONGHAUL_ASSERT(chunks_[c].wgrads == problem_.chunks[c].count,
+    LONGHAUL_ASSERT(chunks_[c].wgrads == chunks_[c].count,
                     "chunk {} stopped at F {}, D {}, W {} of {}", c, chunks_[c].forwards,
-                    chunks_[c].dgrads, chunks_[c].wgrads, problem_.chunks[c].count);
+                    chunks_[c].dgrads, chunks_[c].wgrads, chunks_[c].count);
   }
   for (const auto& mine : problem_.chunks_on) {
     std::vector<int> by_end = mine;
@@ -81,69 +102,67 @@ Duration GreedyRun::finish() {
   return end;
 }
 
-std::span<const int> GreedyRun::from(int chunk) const {
-  const std::vector<int>& mine = problem_.chunks_on[at(problem_.chunks[at(chunk)].device)];
-  return {std::ranges::find(mine, chunk), mine.end()};
+Duration GreedyRun::input_of(const Block& block) const {
+  const GreedyChunk& given = problem_.chunks[at(block.chunk)];
+  const Chunk& chunk = chunks_[at(block.chunk)];
+  const std::size_t nth = at((block.microbatch - given.first) / given.stride);
+  return arrivals_[(block.kind == BlockKind::F ? chunk.inputs : chunk.gradients) + nth];
 }
 
-bool GreedyRun::fits_forward(int chunk) const {
-  const GreedyChunk& given = problem_.chunks[at(chunk)];
-  const Device& device = devices_[at(given.device)];
-  if (device.held + given.kept > problem_.limit) return false;
-  if (chunks_[at(chunk)].forwards == chunks_[at(chunk)].dgrads) return true;  // its place is kept
-  return std::ranges::none_of(from(chunk), [&](int other) {
-    return chunks_[at(other)].committed + given.kept > device.cap;
+bool GreedyRun::fits_forward(int chunk, const Device& device) const {
+  const Bytes kept = problem_.chunks[at(chunk)].kept;
+  const Chunk& state = chunks_[at(chunk)];
+  if (device.held + kept > problem_.limit) return false;
+  if (state.forwards == state.dgrads) return true;  // its place is kept
+  if (state.committed + kept > state.cap) return false;
+  return std::ranges::none_of(from(state, device), [&](int other) {
+    return chunks_[at(other)].committed + kept > device.cap;
   });
 }
 
-bool GreedyRun::fits_dgrad(int chunk) const {
-  if (!problem_.recompute) return true;
-  const GreedyChunk& given = problem_.chunks[at(chunk)];
-  return devices_[at(given.device)].held + given.rest <= problem_.limit;
+bool GreedyRun::fits_dgrad(int chunk, const Device& device) const {
+  return !problem_.recompute || device.held + problem_.chunks[at(chunk)].rest <= problem_.limit;
 }
 
-Duration GreedyRun::forward_input(int chunk) const {
-  const Chunk& state = chunks_[at(chunk)];
-  if (state.forwards == state.forwards_due) return kNever;
-  return arrivals_[state.inputs + at(state.forwards)];
+Duration GreedyRun::forward_input(const Chunk& chunk) const {
+  if (chunk.forwards == chunk.forwards_due) return kNever;
+  return arrivals_[chunk.inputs + at(chunk.forwards)];
 }
 
-Duration GreedyRun::dgrad_input(int chunk) const {
-  const Chunk& state = chunks_[at(chunk)];
-  if (state.dgrads == state.dgrads_due) return kNever;
-  return arrivals_[state.gradients + at(state.dgrads)];
+Duration GreedyRun::dgrad_input(const Chunk& chunk) const {
+  if (chunk.dgrads == chunk.dgrads_due) return kNever;
+  return arrivals_[chunk.gradients + at(chunk.dgrads)];
 }
 
-GreedyRun::Candidates GreedyRun::candidates(std::size_t device, Duration now) const {
+GreedyRun::Candidates GreedyRun::candidates(const Device& device, Duration now) const {
   Candidates may;
-  for (const int chunk : problem_.chunks_on[device]) {
-    const Chunk& state = chunks_[at(chunk)];
-    if (state.wgrads < state.dgrads && (rules_.deep_wgrad || may.wgrad < 0)) may.wgrad = chunk;
+  for (const int c : chunks_of(device)) {
+    const Chunk& chunk = chunks_[at(c)];
+    if (chunk.wgrads < chunk.dgrads && (rules_.deep_wgrad || may.wgrad < 0)) may.wgrad = c;
     const Duration gradient = dgrad_input(chunk);
-    if (gradient != kNever && fits_dgrad(chunk)) {
+    if (gradient != kNever && fits_dgrad(c, device)) {
       if (gradient > now) {
         may.next = std::min(may.next, gradient);
       } else if (may.dgrad < 0 || rules_.deep_dgrad) {
-        may.dgrad = chunk;  // chunk 0 ends the microbatch
+        may.dgrad = c;
       }
     }
-    if (state.forwards == problem_.chunks[at(chunk)].count || !fits_forward(chunk)) continue;
+    if (chunk.forwards == chunk.count || !fits_forward(c, device)) continue;
     may.room = true;
     const Duration input = forward_input(chunk);
     if (input == kNever) continue;
     if (input > now) {
       may.next = std::min(may.next, input);
     } else if (may.forward < 0 || rules_.deep_forward) {
-      may.forward = chunk;
+      may.forward = c;
     }
   }
   return may;
 }
 
-Duration GreedyRun::next_time(std::size_t device) const {
-  const Duration free_at = devices_[device].free_at;
-  const Candidates may = candidates(device, free_at);
-  if (may.forward >= 0 || may.dgrad >= 0 || may.wgrad >= 0) return free_at;
+Duration GreedyRun::next_time(const Device& device) const {
+  const Candidates may = candidates(device, device.free_at);
+  if (may.forward >= 0 || may.dgrad >= 0 || may.wgrad >= 0) return device.free_at;
   return may.next;
 }
 
@@ -154,27 +173,23 @@ const GreedyRules::Order& GreedyRun::order(const Device& device, const Candidate
 }
 
 void GreedyRun::act(std::size_t device, Duration now) {
-  const Candidates may = candidates(device, now);
+  const Candidates may = candidates(devices_[device], now);
   for (const BlockKind kind : order(devices_[device], may)) {
     if (kind == BlockKind::F && may.forward >= 0) return run_forward(may.forward, now);
     if (kind == BlockKind::D && may.dgrad >= 0) return run_dgrad(may.dgrad, now);
     if (kind != BlockKind::W || may.wgrad < 0) continue;
-    const Chunk& state = chunks_[at(may.wgrad)];
-    const Duration length = problem_.chunks[at(may.wgrad)].wgrad[at(state.part)];
-    if (may.next < now + scaled(length, rules_.patience)) return clock_.set(device, may.next);
-    return run_wgrad(may.wgrad, now);
+    const bool soon = may.next < now + chunks_[at(may.wgrad)].patience;
+    return soon ? clock_.set(device, may.next) : run_wgrad(may.wgrad, now);
   }
-}
-
-void GreedyRun::commit(int chunk, Bytes change) {
-  for (const int other : from(chunk)) chunks_[at(other)].committed += change;
 }
 
 void GreedyRun::run_forward(int chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
   Device& device = devices_[at(given.device)];
-  if (state.forwards != state.dgrads) commit(chunk, given.kept);
+  if (state.forwards != state.dgrads) {
+    for (const int other : from(state, device)) chunks_[at(other)].committed += given.kept;
+  }
   write(BlockKind::F, chunk, state.forwards++);
   device.held += given.kept;
   device.free_at = start + given.forward;
@@ -185,7 +200,7 @@ void GreedyRun::run_forward(int chunk, Duration start) {
   } else {
     send(given.activation, BlockKind::F, device.free_at);
   }
-  clock_.set(at(given.device), next_time(at(given.device)));
+  clock_.set(at(given.device), next_time(device));
 }
 
 void GreedyRun::run_dgrad(int chunk, Duration start) {
@@ -194,35 +209,50 @@ void GreedyRun::run_dgrad(int chunk, Duration start) {
   Device& device = devices_[at(given.device)];
   if (problem_.recompute) write(BlockKind::R, chunk, state.dgrads);
   write(BlockKind::D, chunk, state.dgrads++);
-  if (state.forwards != state.dgrads) commit(chunk, -given.kept);
+  if (state.forwards != state.dgrads) {
+    for (const int other : from(state, device)) chunks_[at(other)].committed -= given.kept;
+  }
   device.held += given.rest - given.after_dgrad;
   device.free_at = start + given.recompute + given.dgrad;
   device.after_forward = false;
   if (given.gradient.chunk >= 0) send(given.gradient, BlockKind::D, device.free_at);
-  clock_.set(at(given.device), next_time(at(given.device)));
+  clock_.set(at(given.device), next_time(device));
 }
 
 void GreedyRun::run_wgrad(int chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
   Device& device = devices_[at(given.device)];
-  const auto parts = static_cast<int>(given.wgrad.size());
-  write(BlockKind::W, chunk, state.wgrads, state.part, parts);
+  write_part(chunk, state.wgrads, state.part);
   device.free_at = start + given.wgrad[at(state.part)];
-  if (++state.part == parts) {
+  if (++state.part == static_cast<int>(given.wgrad.size())) {
     state.part = 0;
     device.held -= given.after_wgrad;
     if (++state.wgrads == given.count) reduced_[at(chunk)] = device.free_at;
   }
-  clock_.set(at(given.device), next_time(at(given.device)));
+  clock_.set(at(given.device), next_time(device));
 }
 
-void GreedyRun::write(BlockKind kind, int chunk, int nth, int part, int parts) {
+void GreedyRun::write(BlockKind kind, int chunk, int nth) {
   if (rows_ == nullptr) return;
   const GreedyChunk& given = problem_.chunks[at(chunk)];
-  (*rows_)[at(given.device)].push_back({kind, static_cast<std::uint8_t>(part),
-                                        static_cast<std::uint8_t>(parts), chunk,
-                                        given.first + nth * given.stride});
+  (*rows_)[at(given.device)].push_back(
+      {.kind = kind, .chunk = chunk, .microbatch = given.first + nth * given.stride});
+}
+
+void GreedyRun::write_part(int chunk, int nth, int part) {
+  if (rows_ == nullptr) return;
+  write(BlockKind::W, chunk, nth);
+  if (problem_.chunks[at(chunk)].wgrad.size() == 1) return;
+  std::vector<Block>& row = (*rows_)[at(problem_.chunks[at(chunk)].device)];
+  row.back().part = static_cast<std::uint8_t>(part);
+  if (part == 0) return;
+  Block& before = row[row.size() - 2];
+  const bool same = before.kind == BlockKind::W && before.chunk == chunk &&
+                    before.microbatch == row.back().microbatch;
+  if (!same) return;
+  ++before.parts;
+  row.pop_back();
 }
 
 void GreedyRun::send(const GreedyHop& hop, BlockKind kind, Duration ready) {
@@ -234,17 +264,14 @@ void GreedyRun::send(const GreedyHop& hop, BlockKind kind, Duration ready) {
 void GreedyRun::deliver(int chunk, BlockKind kind, Duration arrival) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
-  const bool forward = kind == BlockKind::F;
-  int& due = forward ? state.forwards_due : state.dgrads_due;
-  arrivals_[(forward ? state.inputs : state.gradients) + at(due++)] =
-      forward ? std::max(arrival, given.release) : arrival;
+  if (kind == BlockKind::F) {
+    arrivals_[state.inputs + at(state.forwards_due++)] = std::max(arrival, given.release);
+  } else {
+    arrivals_[state.gradients + at(state.dgrads_due++)] = arrival;
+  }
   const std::size_t device = at(given.device);
-  clock_.set(device, std::min(clock_.time(device), next_time(device)));
-}
-
-Duration run_greedy(const GreedyProblem& problem, const GreedyRules& rules,
-                    std::vector<std::vector<Block>>* rows) {
-  return GreedyRun{problem, rules, rows}.run();
+  const Duration next = next_time(devices_[device]);
+  if (next < clock_.time(device)) clock_.set(device, next);
 }
 
 }  // namespace longhaul::families
