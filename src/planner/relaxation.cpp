@@ -1,0 +1,121 @@
+#include "planner/relaxation.hpp"
+
+#include <algorithm>
+
+#include "plan/collectives.hpp"
+#include "schedule/block_costs.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// The layout without an order; an R a chunk where blocks are recomputed, which is how costs and
+/// memory know.
+Schedule layout_of(const Schedule& like, const Scenario& scenario) {
+  Schedule layout = like;
+  layout.link_orders.clear();
+  layout.rows.assign(at(like.devices), {});
+  if (!scenario.memory.recompute) return layout;
+  for (int chunk = 0; chunk < like.chunks; ++chunk)
+    layout.rows[at(like.device_of_chunk[at(chunk)])].push_back(
+        {.kind = BlockKind::R, .chunk = chunk});
+  return layout;
+}
+
+RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCosts& costs,
+                         const ActivationModel& memory, int chunk) {
+  const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
+  const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
+  const Duration split = time(BlockKind::D) + time(BlockKind::W);
+  RelaxedChunk relaxed;
+  relaxed.device = layout.device_of_chunk[at(chunk)];
+  relaxed.count = layout.microbatches_of(chunk);
+  relaxed.forward = time(BlockKind::F);
+  relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
+  relaxed.weight = std::min(split, time(BlockKind::B)) - relaxed.gradient;
+  relaxed.taken = memory.effect(block(BlockKind::F)).at_start;
+  if (recompute) {
+    relaxed.recompute = time(BlockKind::R);
+  } else {
+    relaxed.rest = relaxed.taken + memory.effect(block(BlockKind::D)).at_end;
+  }
+  return relaxed;
+}
+
+void add_collectives(const Schedule& layout, const Scenario& scenario, const Network& network,
+                     std::vector<RelaxedChunk>& chunks) {
+  for (const auto& of_device : find_collectives(layout, scenario, network)) {
+    for (const ChunkCollective& collective : of_device) {
+      for (int copy = 0; copy < layout.copies; ++copy) {
+        RelaxedChunk& chunk = chunks[at(copy * layout.chunks_of_copy() + collective.stage)];
+        const bool before = collective.kind == CollectiveKind::all_gather;
+        (before ? chunk.gather : chunk.reduction) = collective.duration;
+      }
+    }
+  }
+}
+
+/// Finds how messages travel.
+class Hops {
+public:
+  Hops(const Schedule& layout, const Scenario& scenario, const BlockCosts& costs)
+      : layout_{layout}, scenario_{scenario}, costs_{costs}, network_{scenario, plan_} {}
+
+  /// From the chunk of `producer` to another, in one replica.
+  RelaxedHop find(int replica, const Block& producer, int to) {
+    RelaxedHop hop;
+    const int from_device = layout_.device_of_chunk[at(producer.chunk)];
+    const int to_device = layout_.device_of_chunk[at(to)];
+    if (from_device == to_device) return hop;
+    const Route route =
+        network_.route(scenario_.rank(replica, from_device), scenario_.rank(replica, to_device));
+    hop.transfer = costs_.message(producer) / route.rate;
+    hop.latency = route.latency;
+    const auto set = static_cast<std::size_t>(route.resources);
+    hop.resources.assign(plan_.set_items.begin() + plan_.set_begin[set],
+                         plan_.set_items.begin() + plan_.set_begin[set + 1]);
+    return hop;
+  }
+  [[nodiscard]] const Network& network() const { return network_; }
+  [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
+
+private:
+  const Schedule& layout_;
+  const Scenario& scenario_;
+  const BlockCosts& costs_;
+  Plan plan_;
+  Network network_;
+};
+
+}  // namespace
+
+Relaxation relax(const Schedule& like, const Scenario& scenario) {
+  const Schedule layout = layout_of(like, scenario);
+  const BlockCosts costs{layout, scenario};
+  const ActivationModel memory{layout, scenario};
+  Hops hops{layout, scenario, costs};
+  RelaxedReplica timeless;
+  for (int chunk = 0; chunk < layout.chunks; ++chunk)
+    timeless.chunks.push_back(relax_chunk(layout, scenario.memory.recompute, costs, memory, chunk));
+  add_collectives(layout, scenario, hops.network(), timeless.chunks);
+  Relaxation relaxation{
+      layout.devices, layout.chunks_of_copy(), allowed_activation(layout, scenario), {}, {}};
+  for (int replica = 0; replica < layout.replicas; ++replica) {
+    relaxation.replicas.push_back(timeless);
+    for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+      RelaxedChunk& relaxed = relaxation.replicas.back().chunks[at(chunk)];
+      const auto hop_to = [&](BlockKind kind, int to) {
+        return hops.find(replica, {.kind = kind, .part = 0, .parts = 1, .chunk = chunk}, to);
+      };
+      if (!layout.is_last(chunk)) relaxed.next = hop_to(BlockKind::F, chunk + 1);
+      if (!layout.is_first(chunk)) relaxed.previous = hop_to(BlockKind::D, chunk - 1);
+    }
+  }
+  for (const Resource& resource : hops.resources())
+    relaxation.resource_names.push_back(resource.name);
+  return relaxation;
+}
+
+}  // namespace longhaul

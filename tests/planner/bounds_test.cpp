@@ -1,0 +1,226 @@
+#include "planner/bounds.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "planner/candidates.hpp"
+#include "planner/makespan.hpp"
+#include "planner/random_schedules.hpp"
+#include "schedule/generate.hpp"
+#include "schedule/generators/registry.hpp"
+#include "schedule/validity.hpp"
+
+namespace longhaul {
+namespace {
+
+Scenario two_datacenters(int stages, int microbatches, Duration latency, Duration transfer = {}) {
+  return spread(uniform_scenario(stages, microbatches), 2, latency, transfer);
+}
+
+Duration bound_of(std::string_view name, const Scenario& scenario) {
+  return lower_bound(generate(name, scenario), scenario).lower_bound;
+}
+
+// The optima of SCHEDULES.md: P=4, M=8, UD, memory P, F=D=W=100.
+TEST(LowerBound, EqualsTheProvenOptima) {
+  const std::pair<int, int> optima[] = {
+      {0, 2700}, {50, 2900}, {100, 3100}, {200, 3500}, {400, 4300}};
+  for (const auto& [latency, optimum] : optima) {
+    const Scenario scenario = two_datacenters(4, 8, Duration{latency});
+    EXPECT_EQ(bound_of("1f1b", scenario), Duration{optimum}) << latency;
+  }
+}
+
+// One device: its work alone. D and W of 100 each against one B of 150.
+TEST(LowerBound, OfOneDeviceIsItsCheapestWork) {
+  Scenario scenario = uniform_scenario(1, 5);
+  EXPECT_EQ(bound_of("1f1b", scenario), 1500ns);
+  scenario.costs.backward[0] = 150ns;
+  EXPECT_EQ(bound_of("1f1b", scenario), 1250ns);
+}
+
+// 2 devices, M=3, 1000 on the wire each way, memory enough: F ends at 100, messages take 100-3100;
+// device 1 ends its last D at 3300, which arrives at 4300; then D and W.
+TEST(LowerBound, CountsALinkAsAMachine) {
+  Scenario scenario = two_datacenters(2, 3, Duration{0}, Duration{1000});
+  scenario.memory.budget = 2.0;
+  EXPECT_EQ(bound_of("cross-ud", scenario), 4500ns);
+  EXPECT_EQ(makespan_of(generate("cross-ud", scenario), scenario), 4500ns);
+}
+
+// 2 devices, budget of one activation: microbatch after microbatch. A round trip of device 0 is
+// F 100, 500, F and D 200, 500, D 100 = 1400, and its W of 100 follows before the next F.
+TEST(LowerBound, CountsRoundTripsUnderTheMemoryLimit) {
+  Scenario scenario = two_datacenters(2, 4, Duration{500});
+  scenario.memory.budget = 0.5;
+  const Bound bound = lower_bound(generate("1f1b", scenario), scenario);
+  EXPECT_EQ(bound.lower_bound, 4 * 1500ns);
+  EXPECT_NE(bound.reason.find("memory"), std::string::npos) << bound.reason;
+}
+
+// 2 replicas, ZeRO-1: gather, then F D W of 4 microbatches, then scatter; one device each.
+TEST(LowerBound, HoldsDataParallelCommunication) {
+  Scenario scenario = uniform_scenario(1, 4);
+  scenario.parallel.replicas = 2;
+  scenario = spread(scenario, 1, {}, {});
+  scenario.datacenters = {{"a", {}}, {"b", {}}};
+  scenario.placement = {DatacenterId{0}, DatacenterId{1}};
+  scenario.links.clear();
+  for (const int from : {0, 1}) {
+    Link link;
+    link.from = DatacenterId{from};
+    link.to = DatacenterId{1 - from};
+    link.latency = 700ns;
+    scenario.links.push_back(link);
+  }
+  EXPECT_EQ(bound_of("1f1b", scenario), 700ns + 1200ns + 700ns);
+}
+
+TEST(LowerBound, SaysWhatItHoldsForAndWhy) {
+  const Scenario scenario = two_datacenters(4, 8, Duration{400});
+  const Bound bound = lower_bound(generate("zbv", scenario), scenario);
+  EXPECT_NE(bound.holds_for.find("budget 1"), std::string::npos) << bound.holds_for;
+  EXPECT_FALSE(bound.reason.empty());
+  EXPECT_DOUBLE_EQ(gap(150ns, {100ns, "", ""}), 0.5);
+  EXPECT_DOUBLE_EQ(gap(110ns, {}), 0.0);
+}
+
+/// Every row of F, D, W with the microbatches of each kind in turn, or in any order.
+std::vector<std::vector<Block>> all_rows(int chunk, int microbatches, bool any_order) {
+  std::vector<std::vector<Block>> rows;
+  std::vector<Block> blocks;
+  for (const BlockKind kind : {BlockKind::F, BlockKind::D, BlockKind::W}) {
+    for (int m = 0; m < microbatches; ++m) blocks.push_back({kind, 0, 1, chunk, m});
+  }
+  std::ranges::sort(blocks);
+  do {
+    const auto position = [&](BlockKind kind, int m) {
+      return std::ranges::find(blocks, Block{kind, 0, 1, chunk, m});
+    };
+    bool valid = true;
+    for (int m = 0; m < microbatches; ++m) {
+      valid &= position(BlockKind::F, m) < position(BlockKind::D, m);
+      valid &= position(BlockKind::D, m) < position(BlockKind::W, m);
+      for (const BlockKind kind : {BlockKind::F, BlockKind::D, BlockKind::W})
+        valid &= any_order || m == 0 || position(kind, m - 1) < position(kind, m);
+    }
+    if (valid) rows.push_back(blocks);
+  } while (std::ranges::next_permutation(blocks).found);
+  return rows;
+}
+
+/// The shortest makespan over all combinations of rows within the budget.
+Duration exhaustive_optimum(const Scenario& scenario, bool any_order) {
+  Schedule schedule = generate("zb-h1", scenario);
+  std::vector<std::vector<std::vector<Block>>> rows;
+  for (int device = 0; device < schedule.devices; ++device)
+    rows.push_back(all_rows(device, schedule.microbatches, any_order));
+  Duration best = Duration::max();
+  std::vector<std::size_t> choice(rows.size(), 0);
+  for (;;) {
+    for (std::size_t d = 0; d < rows.size(); ++d) schedule.rows[d] = rows[d][choice[d]];
+    if (!first_violation(schedule, scenario))
+      best = std::min(best, makespan_of(schedule, scenario));
+    std::size_t d = 0;
+    while (d < rows.size() && ++choice[d] == rows[d].size()) choice[d++] = 0;
+    if (d == rows.size()) return best;
+  }
+}
+
+TEST(LowerBound, IsNeverAboveTheOptimumOfAllOrders) {
+  struct Size {
+    int stages, microbatches;
+    bool any_order;
+    int instances;
+  };
+  int equal = 0;
+  int all = 0;
+  for (const Size& size :
+       {Size{2, 2, true, 6}, Size{2, 3, false, 12}, Size{3, 2, false, 12}, Size{3, 3, false, 1}}) {
+    for (int instance = 0; instance < size.instances; ++instance) {
+      Random random{
+          static_cast<std::uint64_t>(100 * size.stages + 10 * size.microbatches + instance)};
+      Scenario scenario =
+          two_datacenters(size.stages, size.microbatches, Duration{random.between(0, 300)},
+                          Duration{random.between(0, 200)});
+      scenario.memory.budget = random.between(0, 1) == 0 ? 1.0 : 0.75;
+      for (auto* times : {&scenario.costs.forward, &scenario.costs.dgrad, &scenario.costs.wgrad}) {
+        for (Duration& time : *times) time = Duration{random.between(20, 200)};
+      }
+      for (std::size_t d = 0; d < scenario.costs.backward.size(); ++d)
+        scenario.costs.backward[d] = scenario.costs.dgrad[d] + scenario.costs.wgrad[d];
+      const Duration optimum = exhaustive_optimum(scenario, size.any_order);
+      const Duration bound = bound_of("zb-h1", scenario);
+      EXPECT_LE(bound, optimum) << size.stages << " " << size.microbatches << " " << instance;
+      EXPECT_GT(bound, optimum * 3 / 4);
+      ++all;
+      equal += bound == optimum ? 1 : 0;
+    }
+  }
+  RecordProperty("equal", fmt::format("{} of {}", equal, all));
+  EXPECT_GT(equal, all / 3);
+}
+
+TEST(LowerBound, IsNeverAboveAnyGeneratedSchedule) {
+  int held = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random{seed};
+    const Scenario scenario = test::random_scenario(random);
+    for (const Candidate& candidate : find_candidates(scenario, Arrangement::decoupled).fitting) {
+      const Bound bound = lower_bound(candidate.schedule, scenario);
+      ASSERT_LE(bound.lower_bound, candidate.makespan)
+          << "seed " << seed << " " << candidate.schedule.name << ": " << bound.reason;
+      ++held;
+    }
+  }
+  EXPECT_GT(held, 1000);
+}
+
+TEST(LowerBound, IsNeverAboveRandomOrders) {
+  int held = 0;
+  for (std::uint64_t seed = 1000; seed < 1300; ++seed) {
+    Random random{seed};
+    const Scenario scenario = test::random_scenario(random);
+    for (const Generator& generator : generators()) {
+      Schedule like;
+      try {
+        like = generate(generator.name, scenario);
+      } catch (const Error&) {
+        continue;  // not defined on this scenario
+      }
+      const Bound bound = lower_bound(like, scenario);
+      const auto drawn = test::RandomOrder{like, scenario, random}.draw();
+      if (!drawn) continue;
+      const auto violation = first_violation(*drawn);
+      ASSERT_FALSE(violation.has_value()) << violation->text;
+      ASSERT_LE(bound.lower_bound, makespan_of(*drawn, scenario))
+          << "seed " << seed << " " << generator.name << ": " << bound.reason;
+      ++held;
+    }
+  }
+  EXPECT_GT(held, 1000);
+}
+
+TEST(LowerBound, GrowsWithLatencyAndWork) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Random random{seed};
+    Scenario scenario = test::random_scenario(random);
+    for (const char* name : {"1f1b", "zbv"}) {
+      const Duration before = bound_of(name, scenario);
+      Scenario slower = scenario;
+      for (Link& link : slower.links) link.latency += 100ns;
+      EXPECT_GE(bound_of(name, slower), before) << seed;
+      slower = scenario;
+      for (auto* times : {&slower.costs.forward, &slower.costs.dgrad, &slower.costs.wgrad,
+                          &slower.costs.backward}) {
+        for (Duration& time : *times) time += 30ns;
+      }
+      EXPECT_GE(bound_of(name, slower), before) << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longhaul
