@@ -62,8 +62,10 @@ void Parser::add_schedule() {
                   schedule_command, {1, 1}, "scenario (.toml)");
   command->add_option("--schedule", options_.schedule,
                       "name of a schedule (`longhaul presets` lists them), or a .csv file");
-  command->add_option("--out", options_.out, "write it as CSV; an existing file is refused");
-  command->add_option("--format", options_.format, "of the CSV: longhaul (default) or pytorch");
+  command->add_option("--out", options_.out, "write it to a file; an existing one is refused");
+  command->add_option("--format", options_.format,
+                      "of the file: longhaul (CSV, default), pytorch (CSV), goal (LogGOPSim) or "
+                      "chakra (ASTRA-sim; a file for each rank)");
   add_planning(command);
 }
 

@@ -1,27 +1,19 @@
 #include <array>
+#include <optional>
 
-#include "base/suggest.hpp"
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
-#include "cli/files.hpp"
 #include "cli/planning.hpp"
 #include "cli/resource_table.hpp"
+#include "cli/schedule_output.hpp"
 #include "cli/words.hpp"
-#include "schedule/csv.hpp"
 
 namespace longhaul {
 namespace {
 
 constexpr std::array kBlockKinds{BlockKind::F, BlockKind::B, BlockKind::D, BlockKind::W,
                                  BlockKind::R};
-
-CsvFormat csv_format_of(const std::string& text) {
-  if (text.empty() || text == "longhaul") return CsvFormat::longhaul;
-  if (text == "pytorch") return CsvFormat::pytorch;
-  const std::vector<std::string> known{"longhaul", "pytorch"};
-  fail("--format: unknown format \"{}\". {}", text, suggestion(text, known));
-}
 
 std::size_t count_of(std::span<const Block> row, BlockKind kind) {
   return static_cast<std::size_t>(
@@ -69,13 +61,13 @@ std::string text_of(const MadeSchedule& made, const Scenario& scenario,
 
 Answer schedule_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
-  const bool written = !options.out.empty();
-  if (written) require_new_file(options.out);
-  const CsvFormat format = csv_format_of(options.format);
+  const OutputFormat format = output_format_of(options.format);
+  std::optional<ScheduleOutput> output;
+  if (!options.out.empty()) output.emplace(format, options.out, scenario);
   const PlannerOptions planner = planner_options_of(options);
   const MadeSchedule made = choose_schedule(options.schedule, scenario, planner);
   const Schedule& schedule = made.schedule;
-  const std::string csv = written ? write_csv(schedule, format) : std::string{};
+  if (output) output->prepare(schedule, scenario, planner.search.arrangement);
   Timeline timeline;
   const ScheduleRecord record = evaluate(made, scenario, planner.search.arrangement, timeline);
   Answer answer;
@@ -83,13 +75,14 @@ Answer schedule_command(const Options& options) {
     nlohmann::ordered_json json = record_header(options, scenario);
     json["schedules"] = nlohmann::ordered_json::array({to_json(record)});
     if (made.found) json["schedules"][0]["planning"] = planning_json(made);
-    if (written) json["out"] = options.out;
+    if (output) json["out"] = options.out;
+    if (output && format == OutputFormat::chakra) json["files"] = output->files();
     answer.text = json_text(json);
   } else {
     answer.text = text_of(made, scenario, record, options);
-    if (written) answer.text += fmt::format("\nwrote {}\n", options.out);
+    if (output) answer.text += '\n' + output->note();
   }
-  if (written) write_new_file(options.out, [&](std::ostream& out) { out << csv; });
+  if (output) output->write();
   return answer;
 }
 

@@ -75,6 +75,8 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
       {{"--schedule", "static"}, "names several"},
       {{"--schedule", "dynamic"}, "names several"},
       {{"--schedule", "1f1b", "--format", "pytroch"}, "Did you mean \"pytorch\"?"},
+      {{"--schedule", "1f1b", "--format", "chackra"}, "Did you mean \"chakra\"?"},
+      {{"--schedule", "cross-bd", "--format", "pytorch"}, "2 copies of the model"},
       {{"--schedule", "1f1b", "--comm", "groupd"}, "Did you mean \"grouped\"?"},
       {{"--schedule", "1f1b", "--set", "paralel.stages=4"}, "parallel"},
       {{"--schedule", "missing.csv"}, "missing.csv: cannot be read"},
@@ -88,6 +90,46 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
     EXPECT_THAT(run.err, HasSubstr(answer));
     EXPECT_EQ(dir.files(), 1U) << answer;
   }
+}
+
+TEST(ScheduleCommand, WritesGoal) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::string goal = dir.path("x.goal");
+  const Outcome run = longhaul_run(
+      {"schedule", scenario, "--schedule", "cross-bd", "--format", "goal", "--out", goal});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("wrote " + goal));
+  EXPECT_THAT(file_text(goal), HasSubstr("num_ranks 4\n"));
+}
+
+TEST(ScheduleCommand, WritesAChakraTraceForEachRank) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::vector<std::string> arguments{
+      "schedule", scenario, "--schedule",     "zbv",   "--format",
+      "chakra",   "--out",  dir.path("x.et"), "--set", "parallel.replicas=1"};
+  const Outcome run = longhaul_run(arguments);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(dir.files(), 5U);  // the scenario and four ranks
+  EXPECT_THAT(run.out, HasSubstr("x.0.et to "));
+  EXPECT_THAT(run.out, HasSubstr("192 blocks were rounded by "));
+  EXPECT_FALSE(file_text(dir.path("x.3.et")).empty());
+  const Outcome again = longhaul_run(arguments);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("x.0.et: not written (it exists"));
+}
+
+TEST(ScheduleCommand, OneChakraFileInTheWayLeavesAllUnwritten) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const std::string mine = dir.write("x.2.et", "mine");
+  const Outcome run = longhaul_run(
+      {"schedule", scenario, "--schedule", "zbv", "--format", "chakra", "--out", dir.path("x.et")});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("x.2.et: not written (it exists"));
+  EXPECT_EQ(file_text(mine), "mine");
+  EXPECT_EQ(dir.files(), 2U);
 }
 
 TEST(ScheduleCommand, OutNeedsADirectory) {
