@@ -136,6 +136,12 @@ std::string names_of(const std::string& section) {
   return fmt::format("{0}.NAME.key, or {0}.key for all", section);
 }
 
+/// Does the path mean every entry of its section? Keys that are tables look like names; no link has
+/// theirs, since names of links hold a dash.
+bool means_all(const Path& path) {
+  return path.size() == 2 || (path[0] == "link" && path[1] == "jitter");
+}
+
 /// The entries of [[section]] that section.key (all) or section.NAME.key mean.
 std::vector<ConfigNode*> addressed(ConfigNode& root, const Path& path, const Place& place) {
   const std::string& section = path[0];
@@ -144,7 +150,7 @@ std::vector<ConfigNode*> addressed(ConfigNode& root, const Path& path, const Pla
   ConfigNode& list = *root.find(section);
   std::vector<ConfigNode*> entries;
   for (ConfigNode& entry : list.items) {
-    if (path.size() == 2 || is_called(section, entry, path[1])) entries.push_back(&entry);
+    if (means_all(path) || is_called(section, entry, path[1])) entries.push_back(&entry);
   }
   if (entries.empty() && section == "link") {
     if (ConfigNode* own = link_out_of_all(root, list, path[1])) entries.push_back(own);
@@ -194,7 +200,7 @@ void apply_override(ConfigNode& root, const std::string& option) {
     fail_at(place, "\"{}\" is no value (a section holds keys). Write --set {}.KEY=VALUE.",
             shown(path[0]), shown(path[0]));
   if (!is_list_section(path[0])) return set(root, path, value);
-  const std::size_t skipped = path.size() == 2 ? 1 : 2;
+  const std::size_t skipped = means_all(path) ? 1 : 2;
   for (ConfigNode* entry : addressed(root, path, place)) {
     if (path[0] == "link") remove_rivals(*entry, path[skipped]);
     set(*entry, std::span{path}.subspan(skipped), value);

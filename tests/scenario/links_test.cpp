@@ -87,6 +87,7 @@ TEST(LoadLink, JitterIsOneSpreadOrATable) {
   EXPECT_EQ(table.correlation, 1);
   EXPECT_EQ(jitter("", {"link.jitter=0.5"}).latency, 0.5);
   EXPECT_EQ(jitter("", {"link.west-east.jitter.latency=0.3"}).latency, 0.3);
+  EXPECT_EQ(jitter("jitter = {latency = 0.1}", {"link.jitter.transfer=0.3"}).transfer, 0.3);
 }
 
 TEST(LoadNode, ReadsInterfaces) {
