@@ -48,6 +48,32 @@ std::string placement_table(const Scenario& scenario) {
   return table.text();
 }
 
+/// What each stage holds, and what one microbatch costs there.
+std::string stage_table(const Scenario& scenario) {
+  const Costs& costs = scenario.costs;
+  Table table{{{"stage"},
+               {"in", Align::left},
+               {"speed"},
+               {"layers"},
+               {"F"},
+               {"B"},
+               {"D"},
+               {"W"},
+               {"R"},
+               {"activation"},
+               {"message"}}};
+  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+    const auto s = static_cast<std::size_t>(stage);
+    table.add_row({std::to_string(stage), home_of(scenario, stage),
+                   fmt::format("{:g}", scenario.speed_of_stage(stage)),
+                   scenario.layers.empty() ? "-" : std::to_string(scenario.layers[s]),
+                   to_text(costs.forward[s]), to_text(costs.backward[s]), to_text(costs.dgrad[s]),
+                   to_text(costs.wgrad[s]), to_text(costs.recompute[s]),
+                   to_text(costs.activation[s]), to_text(costs.message[s])});
+  }
+  return '\n' + table.text();
+}
+
 std::string link_table(const Scenario& scenario) {
   if (scenario.links.empty()) return {};
   const auto& messages = scenario.costs.message;
@@ -106,6 +132,26 @@ ordered_json fit_json(const std::vector<DeviceMemory>& devices) {
   return json;
 }
 
+ordered_json stages_json(const Scenario& scenario) {
+  const Costs& costs = scenario.costs;
+  ordered_json json = ordered_json::array();
+  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+    const auto s = static_cast<std::size_t>(stage);
+    json.push_back({{"stage", stage},
+                    {"speed", scenario.speed_of_stage(stage)},
+                    {"layers", scenario.layers.empty() ? ordered_json(nullptr)
+                                                       : ordered_json(scenario.layers[s])},
+                    {"forward_ns", costs.forward[s].count()},
+                    {"backward_ns", costs.backward[s].count()},
+                    {"dgrad_ns", costs.dgrad[s].count()},
+                    {"wgrad_ns", costs.wgrad[s].count()},
+                    {"recompute_ns", costs.recompute[s].count()},
+                    {"activation_bytes", costs.activation[s].count()},
+                    {"message_bytes", costs.message[s].count()}});
+  }
+  return json;
+}
+
 ordered_json links_json(const Scenario& scenario) {
   ordered_json json = ordered_json::array();
   for (const Link& link : scenario.links) {
@@ -147,11 +193,12 @@ Finding check_scenario(const std::string& file, const Options& options) {
                     device.device, to_text(device.total()), to_text(*device.capacity),
                     to_text(device.total() - *device.capacity)));
   }
-  finding.details = placement_table(scenario) + link_table(scenario) +
+  finding.details = placement_table(scenario) + stage_table(scenario) + link_table(scenario) +
                     fmt::format("\nMemory of each device under {}:", schedule.name) +
                     fit_table(devices, scenario);
   finding.json["scenario"] = scenario.name;
   finding.json["placement"] = placement_json(scenario);
+  finding.json["stages"] = stages_json(scenario);
   finding.json["links"] = links_json(scenario);
   finding.json["schedule"] = schedule.name;
   finding.json["memory"] = fit_json(devices);

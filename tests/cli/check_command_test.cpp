@@ -29,6 +29,29 @@ TEST(CheckCommand, ShowsPlacementLinksAndMemoryOfAScenario) {
   EXPECT_TRUE(file["memory"][0]["capacity_bytes"].is_null());
 }
 
+TEST(CheckCommand, ShowsLayersAndTimesOfEachStage) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", R"([model]
+preset = "m70-measured"
+layers_per_stage = [20, 44]
+[parallel]
+stages = 2
+microbatches = 2
+[[datacenter]]
+name = "west"
+speed = 2
+)");
+  EXPECT_THAT(longhaul_run({"check", scenario}).out, HasSubstr("\n    1  west      2      44"));
+  const auto stages = longhaul_run({"check", scenario, "--json"}).json()["files"][0]["stages"];
+  ASSERT_EQ(stages.size(), 2U);
+  EXPECT_EQ(stages[0]["layers"], 20);
+  EXPECT_EQ(stages[0]["speed"], 2.0);
+  EXPECT_EQ(stages[0]["forward_ns"], 47'500'000);  // 20 / 8 * 38 ms / 2
+  EXPECT_EQ(stages[1]["wgrad_ns"], 96'250'000);
+  const auto given = longhaul_run({"check", dir.write("t.toml", kTwoStages), "--json"}).json();
+  EXPECT_TRUE(given["files"][0]["stages"][0]["layers"].is_null());
+}
+
 TEST(CheckCommand, AScenarioThatDoesNotFitIsAnsweredWithDevicesAndAmounts) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform + "[memory]\ncapacity = \"80MiB\"\n");
