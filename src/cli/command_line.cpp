@@ -33,10 +33,11 @@ void refuse_misused_options(std::span<const std::string> arguments) {
   for (const std::string& word : arguments) {
     const std::string option = option_of(word);
     if (option.empty() || option == "--set") continue;
-    if (option == "--json" && word != option)
-      fail("{}: unexpected value (--json takes none). Write --json alone.", word);
+    const bool is_flag = option == "--json" || option == "--robust";
+    if (is_flag && word != option)
+      fail("{}: unexpected value ({} takes none). Write {} alone.", word, option, option);
     const auto times = std::ranges::count(arguments, option, option_of);
-    if (option == "--json" || times < 2) continue;
+    if (is_flag || times < 2) continue;
     if (option == "--schedule" && arguments.front() == "simulate")
       fail("--schedule is given {} times (it takes one list). Write --schedule 1f1b,zb-h1, say.",
            times);

@@ -122,7 +122,7 @@ ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario
     if (is_schedule_file(request.name)) {
       Schedule schedule = runnable_schedule(request.name, scenario, options.search.arrangement);
       make_name_unique(schedule, request.name, chosen.schedules);
-      chosen.schedules.push_back({std::move(schedule), std::nullopt});
+      chosen.schedules.push_back({std::move(schedule), std::nullopt, std::nullopt});
       continue;
     }
     if (is_looked_for(request.name)) {

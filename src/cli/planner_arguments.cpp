@@ -64,6 +64,10 @@ void add_planner_options(CLI::App& command, PlannerArguments& arguments) {
   command.add_option("--search-seed", arguments.search_seed, "of the search of best (default: 1)");
   command.add_option("--placement", arguments.placement,
                      "comma list of ud, loop, wave, bd: best keeps to these (default: any)");
+  command
+      .add_flag("--robust", arguments.robust,
+                "pick best by its 95th percentile under the jitter of the links")
+      ->disable_flag_override();
 }
 
 PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement arrangement) {
@@ -85,6 +89,7 @@ PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement
     search.seed =
         static_cast<std::uint64_t>(whole_number("--search-seed", arguments.search_seed, 0, kMost));
   if (!arguments.placement.empty()) search.placements = placements(arguments.placement);
+  options.robust = arguments.robust;
   return options;
 }
 

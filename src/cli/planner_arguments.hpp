@@ -15,6 +15,7 @@ struct PlannerArguments {
   std::string search_threads;
   std::string search_seed;
   std::string placement;
+  bool robust = false;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.

@@ -11,14 +11,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-double gap_of(const Found& found) {
-  return found.bound.lower_bound.count() > 0
-             ? static_cast<double>(found.makespan.count()) /
-                       static_cast<double>(found.bound.lower_bound.count()) -
-                   1.0
-             : 0.0;
-}
-
 std::string candidate_table(const Found& found) {
   double largest = 0;
   for (const Candidate& candidate : found.candidates.fitting)
@@ -40,18 +32,53 @@ std::string bound_text(const Found& found) {
   const TimeScale scale{static_cast<double>(found.makespan.count())};
   return fmt::format("no schedule ends before {} {} ({}; {}): gap {} %\n",
                      scale.text(static_cast<double>(found.bound.lower_bound.count())), scale.unit(),
-                     found.bound.holds_for, found.bound.reason, percent_text(gap_of(found)));
+                     found.bound.holds_for, found.bound.reason,
+                     percent_text(gap(found.makespan, found.bound)));
 }
 
 }  // namespace
 
+std::string under_jitter_text(std::span<const RobustCandidate> candidates) {
+  double largest = 0;
+  for (const RobustCandidate& candidate : candidates)
+    largest = std::max(largest, static_cast<double>(candidate.times.tail.count()));
+  const TimeScale scale{largest};
+  Table table{{{"under jitter", Align::left},
+               {fmt::format("p95 [{}]", scale.unit())},
+               {"median"},
+               {"mean"},
+               {"as profiled"}}};
+  const auto cell = [&](Duration time) { return scale.text(static_cast<double>(time.count())); };
+  for (const RobustCandidate& candidate : candidates) {
+    const UnderJitter& times = candidate.times;
+    table.add_row({candidate.origin, cell(times.tail), cell(times.median), cell(times.mean),
+                   cell(times.nominal)});
+  }
+  return table.text();
+}
+
+ordered_json under_jitter_json(std::span<const RobustCandidate> candidates) {
+  ordered_json json = ordered_json::array();
+  for (const RobustCandidate& candidate : candidates)
+    json.push_back({{"origin", candidate.origin},
+                    {"p95_ns", candidate.times.tail.count()},
+                    {"median_ns", candidate.times.median.count()},
+                    {"mean_ns", candidate.times.mean.count()},
+                    {"makespan_ns", candidate.times.nominal.count()}});
+  return json;
+}
+
 std::string planning_note(const MadeSchedule& made) {
   if (!made.found) return {};
   const Found& found = *made.found;
-  return fmt::format("{}: from {}, the best of {} that fit; {} tried, {} taken\n",
-                     made.schedule.name, found.started_from,
-                     counted(std::ssize(found.candidates.fitting), "schedule"),
-                     counted(found.moves, "move"), found.accepted);
+  std::string note =
+      fmt::format("{}: from {}, the best of {} that fit; {} tried, {} taken\n", made.schedule.name,
+                  found.started_from, counted(std::ssize(found.candidates.fitting), "schedule"),
+                  counted(found.moves, "move"), found.accepted);
+  if (made.robust)
+    note += fmt::format("{}: under jitter it is {}\n", made.schedule.name,
+                        made.robust->candidates.front().origin);
+  return note;
 }
 
 std::string planning_text(const MadeSchedule& made) {
@@ -61,6 +88,7 @@ std::string planning_text(const MadeSchedule& made) {
                      candidate_table(found);
   for (const RejectedCandidate& rejected : found.candidates.rejected)
     text += fmt::format("not {}: {}\n", rejected.schedule, rejected.reason);
+  if (made.robust) text += '\n' + under_jitter_text(made.robust->candidates);
   return text;
 }
 
@@ -73,7 +101,7 @@ ordered_json planning_json(const MadeSchedule& made) {
   json["moves_tried"] = found.moves;
   json["moves_taken"] = found.accepted;
   json["lower_bound_ns"] = found.bound.lower_bound.count();
-  json["gap"] = gap_of(found);
+  json["gap"] = gap(found.makespan, found.bound);
   json["bound_holds_for"] = found.bound.holds_for;
   json["bound_reason"] = found.bound.reason;
   json["candidates"] = ordered_json::array();
@@ -83,6 +111,7 @@ ordered_json planning_json(const MadeSchedule& made) {
   json["rejected"] = ordered_json::array();
   for (const RejectedCandidate& rejected : found.candidates.rejected)
     json["rejected"].push_back({{"schedule", rejected.schedule}, {"reason", rejected.reason}});
+  if (made.robust) json["under_jitter"] = under_jitter_json(made.robust->candidates);
   return json;
 }
 

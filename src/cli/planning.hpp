@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -15,5 +16,10 @@ namespace longhaul {
 [[nodiscard]] std::string planning_note(const MadeSchedule& made);
 /// The same for programs; null likewise. Times are those of the scenario that it was made for.
 [[nodiscard]] nlohmann::ordered_json planning_json(const MadeSchedule& made);
+
+/// Times under jitter, a line for each schedule.
+[[nodiscard]] std::string under_jitter_text(std::span<const RobustCandidate> candidates);
+/// The same for programs.
+[[nodiscard]] nlohmann::ordered_json under_jitter_json(std::span<const RobustCandidate> candidates);
 
 }  // namespace longhaul

@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/table.hpp"
+#include "base/unit_text.hpp"
 #include "cli/resource_table.hpp"
 #include "cli/throughput.hpp"
 #include "schedule/memory.hpp"
@@ -64,7 +66,45 @@ std::string budget_note(std::span<const ScheduleRecord> records, const Scenario&
          note;
 }
 
+/// A line for each bound, with the schedules that are held against it.
+std::string bound_note(std::span<const ScheduleRecord> records) {
+  struct Line {
+    Bound bound;
+    std::vector<std::string> schedules;
+  };
+  std::vector<Line> lines;
+  for (const ScheduleRecord& record : records) {
+    const auto same = std::ranges::find_if(lines, [&](const Line& line) {
+      return line.bound.lower_bound == record.bound.lower_bound &&
+             line.bound.holds_for == record.bound.holds_for;
+    });
+    if (same == lines.end()) {
+      lines.push_back({record.bound, {record.schedule}});
+    } else {
+      same->schedules.push_back(record.schedule);
+    }
+  }
+  std::string note = "gap: above a time before which no schedule of the class can end:\n";
+  for (const Line& line : lines)
+    note += fmt::format("  {}: {}, {} ({})\n", fmt::join(line.schedules, ", "),
+                        to_text(line.bound.lower_bound), line.bound.holds_for, line.bound.reason);
+  return records.empty() ? std::string{} : note;
+}
+
 }  // namespace
+
+Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
+  const std::int64_t budget = scenario.activation_budget().count();
+  std::int64_t peak = 0;
+  for (const Bytes bytes : peak_activation(schedule, scenario))
+    peak = std::max(peak, bytes.count());
+  if (over_budget(schedule, scenario).empty() || budget <= 0)
+    return lower_bound(schedule, scenario);
+  Scenario wider = scenario;
+  // A byte more than it takes, so that rounding leaves no byte too little.
+  wider.memory.budget *= static_cast<double>(peak + 1) / static_cast<double>(budget);
+  return lower_bound(schedule, wider);
+}
 
 ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
                            const Scenario& scenario) {
@@ -76,6 +116,7 @@ ScheduleRecord make_record(const IterationReport& report, const Schedule& schedu
       static_cast<double>(report.makespan_ns) / scenario.parallel.microbatches;
   record.bubble_ratio = report.bubble_ratio;
   record.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
+  record.bound = bound_of(schedule, scenario);
   record.idle = report.idle;
   record.dp_overlap = report.dp_overlap;
   const auto peaks = by_device(report.peak_activation_bytes, scenario.parallel.stages);
@@ -103,6 +144,10 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["makespan_ns"] = record.makespan_ns;
   json["device_span_ns"] = record.device_span_ns;
   json["per_microbatch_ns"] = record.per_microbatch_ns;
+  json["lower_bound_ns"] = record.bound.lower_bound.count();
+  json["gap"] = record.gap();
+  json["bound_holds_for"] = record.bound.holds_for;
+  json["bound_reason"] = record.bound.reason;
   json["bubble_ratio"] = record.bubble_ratio;
   json["peak_activation"] = record.peak_activation;
   json["over_budget"] = record.over_budget;
@@ -123,6 +168,7 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
   const TimeScale share{largest_share};
   std::vector<Table::Column> columns{{"schedule", Align::left},
                                      {fmt::format("makespan [{}]", whole.unit())},
+                                     {"gap [%]"},
                                      {fmt::format("per microbatch [{}]", share.unit())},
                                      {fmt::format("device span [{}]", whole.unit())},
                                      {"bubble [%]"},
@@ -138,6 +184,7 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
   for (const ScheduleRecord& record : records) {
     std::vector<std::string> cells{record.schedule,
                                    whole.text(static_cast<double>(record.makespan_ns)),
+                                   percent_text(record.gap()),
                                    share.text(record.per_microbatch_ns),
                                    whole.text(static_cast<double>(record.device_span_ns)),
                                    percent_text(mean(record.bubble_ratio)),
@@ -148,7 +195,7 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));
   }
-  return table.text() + budget_note(records, scenario);
+  return table.text() + budget_note(records, scenario) + bound_note(records);
 }
 
 std::string idle_table_text(std::span<const ScheduleRecord> records) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/occupancy.hpp"
+#include "planner/bounds.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/report.hpp"
@@ -26,11 +27,15 @@ struct ScheduleRecord {
                                         ///< of the largest stage
   std::vector<int> over_budget;         ///< devices
   int wan_crossings_on_critical_path = 0;
+  Bound bound;  ///< no schedule with its placement and memory ends before
   IdleTime idle;
   std::optional<double> dp_overlap;         ///< where data-parallel communication takes time
   std::optional<double> tokens_per_second;  ///< where the model is known
   std::optional<double> mfu;                ///< where the GPU's peak rate is known too
   std::vector<ResourceUse> resources;       ///< all but devices
+
+  /// How far the makespan is above the bound, as a ratio.
+  [[nodiscard]] double gap() const { return longhaul::gap(Duration{makespan_ns}, bound); }
 };
 
 /// Without `resources`.
@@ -41,8 +46,12 @@ struct ScheduleRecord {
 /// ns by name of part.
 [[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
 
-/// A line for each schedule, and below it what the marks mean; DP overlap where there is DP
-/// communication, tokens/s and MFU where known.
+/// The lower bound for schedules with the placement of `schedule` and the memory that it may have:
+/// the scenario's budget, or what it takes where that is more. docs/metrics.md.
+[[nodiscard]] Bound bound_of(const Schedule& schedule, const Scenario& scenario);
+
+/// A line for each schedule, and below it what gaps are to and what the marks mean; DP overlap
+/// where there is DP communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
                                      const Scenario& scenario);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.

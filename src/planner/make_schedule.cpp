@@ -18,10 +18,20 @@ struct Planner {
   MadeSchedule (*make)(const Scenario& scenario, const PlannerOptions& options);
 };
 
+MadeSchedule make_robust(const Scenario& scenario, const PlannerOptions& options) {
+  RobustOptions robust;
+  robust.search = options.search;
+  RobustChoice choice = pick_robust(scenario, robust);
+  MadeSchedule made{choice.schedule, choice.as_profiled, std::nullopt};
+  made.robust = std::move(choice);
+  return made;
+}
+
 MadeSchedule make_best(const Scenario& scenario, const PlannerOptions& options) {
+  if (options.robust) return make_robust(scenario, options);
   Found found = find_best(scenario, options.search);
   Schedule schedule = found.schedule;
-  return {std::move(schedule), std::move(found)};
+  return {std::move(schedule), std::move(found), std::nullopt};
 }
 
 constexpr std::array kPlanners{
@@ -112,7 +122,7 @@ MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
                            const PlannerOptions& options) {
   if (const Planner* planner = find_planner(name)) return planner->make(scenario, options);
   if (find_generator(name) == nullptr) refuse_unknown(name);
-  return {generate(name, scenario), std::nullopt};
+  return {generate(name, scenario), std::nullopt, std::nullopt};
 }
 
 }  // namespace longhaul

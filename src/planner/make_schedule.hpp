@@ -6,17 +6,20 @@
 #include <vector>
 
 #include "planner/best.hpp"
+#include "planner/robust.hpp"
 
 namespace longhaul {
 
 /// How schedules are made that have to be looked for.
 struct PlannerOptions {
   SearchOptions search;  ///< of `best`; its arrangement is that of every schedule
+  bool robust = false;   ///< `best` is picked by its tail under jitter
 };
 
 struct MadeSchedule {
   Schedule schedule;
-  std::optional<Found> found;  ///< how it was found, of `best`
+  std::optional<Found> found;          ///< of `best`: how it was found, as links were profiled
+  std::optional<RobustChoice> robust;  ///< of `best` under jitter: what it was chosen from
 };
 
 /// A schedule that someone may ask for by name.

@@ -97,6 +97,24 @@ TEST(Planning, PlacementRestrictsBest) {
   EXPECT_GT(chosen("ud,wave")["candidates"].size(), wave["candidates"].size());
 }
 
+TEST(Planning, RobustPicksByTheTailUnderJitter) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const Outcome without = longhaul_run(best_of(scenario, {"--robust"}));
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.err, HasSubstr("has jitter"));
+  const Outcome run =
+      longhaul_run(best_of(scenario, {"--robust", "--set", "link.jitter=0.3", "--json"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto candidates = run.json()["schedules"][0]["planning"]["under_jitter"];
+  ASSERT_GT(candidates.size(), 1U);
+  for (const auto& candidate : candidates)
+    EXPECT_LE(candidates[0]["p95_ns"], candidate["p95_ns"]) << candidate;
+  EXPECT_EQ(candidates[0]["makespan_ns"], run.json()["schedules"][0]["makespan_ns"]);
+  const Outcome text = longhaul_run(best_of(scenario, {"--robust", "--set", "link.jitter=0.3"}));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("under jitter it is"), HasSubstr("p95 [")));
+}
+
 TEST(Planning, CommandsTakeBestWhereTheyTakeASchedule) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);

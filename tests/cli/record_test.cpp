@@ -64,12 +64,35 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
       to_json(make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
-                                "bubble_ratio", "peak_activation", "over_budget",
-                                "wan_crossings_on_critical_path", "idle", "tokens_per_second",
-                                "mfu", "resources"));
+  EXPECT_THAT(
+      keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
+                        "lower_bound_ns", "gap", "bound_holds_for", "bound_reason", "bubble_ratio",
+                        "peak_activation", "over_budget", "wan_crossings_on_critical_path", "idle",
+                        "tokens_per_second", "mfu", "resources"));
   EXPECT_EQ(json["idle"]["dependency"], 5000);
   EXPECT_EQ(json["idle"].size(), idle_parts().size());
+}
+
+TEST(Record, HoldsItsMakespanAgainstTheBound) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  ScheduleRecord record = make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+  EXPECT_EQ(record.bound.lower_bound,
+            lower_bound(generate("1f1b", scenario), scenario).lower_bound);
+  record.bound.lower_bound = Duration{7200};
+  record.bound.holds_for = "some class";
+  EXPECT_DOUBLE_EQ(to_json(record)["gap"].get<double>(), 0.25);
+  const std::string text = table_text({&record, 1}, scenario);
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("gap [%]"), HasSubstr("25.0"),
+                                     HasSubstr("1f1b: 7.2 us, some class")));
+}
+
+TEST(Record, ASchedulesBoundAllowsTheMemoryThatItTakes) {
+  const Scenario scenario = uniform_scenario(4, 8);
+  const Bound within = bound_of(generate("zb-h1", scenario), scenario);
+  EXPECT_EQ(within.lower_bound, lower_bound(generate("zb-h1", scenario), scenario).lower_bound);
+  const Bound beyond = bound_of(generate("zb-h2", scenario), scenario);
+  EXPECT_LE(beyond.lower_bound, within.lower_bound);
+  EXPECT_NE(beyond.holds_for, within.holds_for);
 }
 
 TEST(Record, DpOverlapIsShownWhereThereIsDataParallelCommunication) {

@@ -99,6 +99,32 @@ TEST(SimulateCommand, LatencyBetweenTwoDatacentersCostsWhatIsKnown) {
   }
 }
 
+TEST(SimulateCommand, NothingEndsBeforeItsBound) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const std::vector<std::vector<std::string>> settings{{"link.latency=0ns"},
+                                                       {"link.latency=400ns"},
+                                                       {"link.transfer_ratio=2"},
+                                                       {"memory.budget=2"},
+                                                       {"costs.backward=150ns"}};
+  for (const auto& setting : settings) {
+    const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static,dynamic,best",
+                                      "--search-moves", "100", "--set", setting.front(), "--json"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto json = run.json();
+    for (const auto& record : json["schedules"]) {
+      EXPECT_GT(record["lower_bound_ns"], 0) << record["schedule"];
+      EXPECT_LE(record["lower_bound_ns"], record["makespan_ns"])
+          << record["schedule"] << setting.front();
+      EXPECT_GE(record["gap"], 0.0);
+      EXPECT_NE(record["bound_holds_for"], "");
+      if (!record.contains("planning")) continue;
+      EXPECT_LE(record["planning"]["lower_bound_ns"], record["lower_bound_ns"])
+          << "its own placement is one of those";
+    }
+  }
+}
+
 TEST(SimulateCommand, PrintsATableForPeople) {
   const TempDir dir;
   const Outcome run =
