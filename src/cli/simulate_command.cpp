@@ -13,15 +13,30 @@ using nlohmann::ordered_json;
 
 struct Simulation {
   std::vector<ScheduleRecord> records;
-  std::vector<MadeSchedule> made;  ///< likewise
+  std::vector<MadeSchedule> made;             ///< likewise
+  std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
   std::vector<SkippedSchedule> skipped;
   Timeline timeline;  ///< of all schedules where a trace is wanted
 };
 
 enum class KeepRows { no, yes };
 
+/// How the schedules do in the iterations that `best` is picked by.
+std::vector<RobustCandidate> all_under_jitter(const std::vector<MadeSchedule>& schedules,
+                                              const Scenario& scenario,
+                                              const PlannerOptions& planner) {
+  RobustOptions options;
+  options.search = planner.search;
+  std::vector<RobustCandidate> result;
+  for (const MadeSchedule& made : schedules)
+    result.push_back(
+        {made.schedule, made.schedule.name, under_jitter(made.schedule, scenario, options)});
+  return result;
+}
+
 Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
   const PlannerOptions planner = planner_options_of(options);
+  if (planner.robust) require_jitter(scenario);
   ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
   Simulation simulation;
   simulation.skipped = std::move(chosen.skipped);
@@ -31,6 +46,8 @@ Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRo
     Timeline& timeline = keep == KeepRows::yes ? simulation.timeline : alone;
     simulation.records.push_back(evaluate(made, scenario, planner.search.arrangement, timeline));
   }
+  if (planner.robust)
+    simulation.under_jitter = all_under_jitter(simulation.made, scenario, planner);
   return simulation;
 }
 
@@ -42,6 +59,10 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
   std::string notes;
   for (const MadeSchedule& made : simulation.made) notes += planning_note(made);
   if (!notes.empty()) text += '\n' + notes;
+  if (!simulation.under_jitter.empty())
+    text += fmt::format("\nIn {} iterations under jitter (run.seed = {}):\n",
+                        RobustOptions{}.samples, scenario.run.seed) +
+            under_jitter_text(simulation.under_jitter);
   text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
   text += resource_table_text(simulation.records) + ignored_text(scenario);
   for (const SkippedSchedule& skipped : simulation.skipped)
@@ -58,6 +79,8 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
     if (simulation.made[i].found)
       json["schedules"].back()["planning"] = planning_json(simulation.made[i]);
   }
+  if (!simulation.under_jitter.empty())
+    json["under_jitter"] = under_jitter_json(simulation.under_jitter);
   json["skipped"] = ordered_json::array();
   for (const SkippedSchedule& skipped : simulation.skipped)
     json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
