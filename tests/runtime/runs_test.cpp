@@ -27,6 +27,27 @@ TEST_F(RunsTest, AGoodRunLeavesARecordAndATraceThatValidates) {
   }
 }
 
+TEST_F(RunsTest, RankZeroLooksForBestAndAllRunIt) {
+  const auto run_best = [&](const std::string& time_scale) {
+    std::filesystem::remove_all(out());
+    EXPECT_EQ(run(4, {"--schedule", "1f1b,best", "--search-moves", "200", "--search-threads", "1",
+                      "--iterations", "1", "--warmup", "0", "--set", "run.time_scale=" + time_scale,
+                      "--out", out()}),
+              0)
+        << output();
+    return record()["schedules"];
+  };
+  const auto schedules = run_best("1");
+  EXPECT_EQ(schedules[1]["schedule"], "best");
+  EXPECT_EQ(schedules[1]["check"], "ok");
+  EXPECT_LE(schedules[1]["predicted_ns"], schedules[0]["predicted_ns"]);
+  EXPECT_FALSE(schedules[0].contains("planning")) << "it was generated";
+  const auto& planning = schedules[1]["planning"];
+  EXPECT_EQ(planning["makespan_ns"], schedules[1]["predicted_ns"]);
+  EXPECT_FALSE(planning["candidates"].empty());
+  EXPECT_EQ(run_best("2")[1]["planning"], planning) << "it is looked for in times of the model";
+}
+
 TEST_F(RunsTest, NothingIsOverwritten) {
   std::filesystem::create_directory(out());
   std::ofstream{out() + "/precious"} << "work of a night";
@@ -40,10 +61,11 @@ TEST_F(RunsTest, NothingIsOverwritten) {
 
 TEST_F(RunsTest, BadInputIsOneMessageAndExitCode2) {
   const std::vector<std::vector<std::string>> slips{
-      {"--schedule", "1f1c"},         {"--comm", "coupled"},  {"--emulate", "maybe"},
-      {"--set", "link.latency=40"},   {"--deadline", "0s"},   {"--payload", "1"},
-      {"--schedule", "/no/such.csv"}, {"--iterations", "0"},  {"--nonsense"},
-      {"--credit", "soon"},           {"--fault", "trip@1:2"}};
+      {"--schedule", "1f1c"},         {"--comm", "coupled"},   {"--emulate", "maybe"},
+      {"--set", "link.latency=40"},   {"--deadline", "0s"},    {"--payload", "1"},
+      {"--schedule", "/no/such.csv"}, {"--iterations", "0"},   {"--nonsense"},
+      {"--credit", "soon"},           {"--fault", "trip@1:2"}, {"--search-time", "1"},
+      {"--search-moves", "few"},      {"--placement", "wive"}};
   for (const auto& slip : slips) {
     EXPECT_EQ(run(4, slip), 2) << slip.front();
     const std::string text = output();
