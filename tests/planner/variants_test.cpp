@@ -12,6 +12,7 @@
 #include "planner/makespan.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/random_scenario.hpp"
 #include "schedule/validity.hpp"
 
 namespace longhaul {
@@ -99,9 +100,8 @@ Scenario with_replicas(Scenario scenario, GradientSync sync) {
 
 class Variants : public testing::TestWithParam<Variant> {};
 
-TEST_P(Variants, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
-  const Scenario& scenario = GetParam().scenario;
-  const Found found = find_best(scenario, few_moves());
+/// How many static schedules fit; `best` is valid, within the budget and no worse than any of them.
+int fitting_statics(const Scenario& scenario, const Found& found) {
   EXPECT_EQ(first_violation(found.schedule, scenario), std::nullopt);
   EXPECT_TRUE(over_budget(found.schedule, scenario).empty());
   EXPECT_EQ(makespan_of(found.schedule, scenario), found.makespan);
@@ -118,7 +118,26 @@ TEST_P(Variants, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
     ++fitting;
     EXPECT_LE(found.makespan, makespan_of(schedule, scenario)) << name;
   }
-  EXPECT_GT(fitting, 0);
+  return fitting;
+}
+
+TEST_P(Variants, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
+  const Scenario& scenario = GetParam().scenario;
+  EXPECT_GT(fitting_statics(scenario, find_best(scenario, few_moves())), 0);
+}
+
+TEST(RandomScenarios, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
+  int fitting = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Scenario scenario = test::random_scenario(seed);
+    try {
+      fitting += fitting_statics(scenario, find_best(scenario, few_moves()));
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("No schedule fits memory.budget"));
+    }
+  }
+  EXPECT_GT(fitting, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -152,6 +171,27 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"replicas", with_replicas(m70(4, 8, 2, 1, 0.25), GradientSync::all_reduce)},
         Variant{"replicas with ZeRO-1 and shared links",
                 with_shared_links(with_replicas(m70(4, 6, 2, 1, 0.25), GradientSync::zero1))}));
+
+// A bound that is proven cannot fall when the problem gets harder: what was impossible stays so.
+// Makespans that are found may.
+TEST(VariantBounds, FollowTheProblem) {
+  const auto bound = [](const Scenario& scenario) {
+    return find_best(scenario, few_moves()).bound.lower_bound;
+  };
+  const Scenario base = m70(4, 8, 2, 1, 0.5);
+  const Duration of_base = bound(base);
+  EXPECT_GT(of_base, Duration::zero());
+  EXPECT_LE(bound(with_budget(base, 2)), of_base);
+  EXPECT_GE(bound(m70(4, 9, 2, 1, 0.5)), of_base);
+  EXPECT_GE(bound(m70(4, 8, 2, 2, 0.5)), of_base);
+  EXPECT_GE(bound(m70(4, 8, 2, 1, 2)), of_base);
+  EXPECT_GE(bound(with_slow_ways_back(base)), of_base);
+  EXPECT_LE(bound(with_fast_half(base, 1.5)), of_base);
+  Scenario slower = base;  // the same bytes: only the times grow
+  slower.costs.forward[0] *= 2;
+  slower.costs.wgrad[3] *= 2;
+  EXPECT_GE(bound(slower), of_base);
+}
 
 }  // namespace
 }  // namespace longhaul
