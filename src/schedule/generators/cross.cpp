@@ -39,6 +39,79 @@ constexpr std::array kInParts{
     GreedyRules{.after_forward{D, W, F}},
 };
 
+constexpr std::array kWave{
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.after_forward{F, D, W}, .patience = 0.5, .sharing = 0.9, .deep_wgrad = false},
+    GreedyRules{.memory_full{D, W, F}, .sharing = 0.9, .deep_dgrad = true, .deep_wgrad = false},
+    GreedyRules{.after_forward{F, D, W}, .patience = 1, .sharing = 0.5},
+    GreedyRules{.after_forward{F, D, W},
+                .after_backward{D, F, W},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_dgrad = true,
+                .deep_wgrad = false},
+    GreedyRules{.after_forward{F, D, W},
+                .after_backward{F, W, D},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_wgrad = false},
+    GreedyRules{.after_forward{F, D, W},
+                .memory_full{D, W, F},
+                .patience = 1,
+                .sharing = 0.9,
+                .deep_dgrad = true},
+    GreedyRules{.after_forward{F, D, W}, .patience = 1, .sharing = 1},
+    GreedyRules{.after_backward{D, W, F}, .memory_full{D, W, F}, .patience = 1, .sharing = 0.9},
+    GreedyRules{.after_forward{D, W, F},
+                .after_backward{D, F, W},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 0.75,
+                .deep_wgrad = false},
+    GreedyRules{.patience = 0.5, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.after_forward{F, D, W},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 0.9,
+                .deep_dgrad = true},
+};
+
+constexpr std::array kLoop{
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 1.1, .deep_forward = false},
+    GreedyRules{.sharing = 0.75, .deep_dgrad = true},
+    GreedyRules{.after_backward{D, F, W}, .patience = 0.5, .sharing = 1.1},
+    GreedyRules{.after_backward{D, F, W},
+                .patience = 1,
+                .sharing = 0.9,
+                .deep_forward = false,
+                .deep_dgrad = true},
+    GreedyRules{.after_forward{D, W, F},
+                .after_backward{F, W, D},
+                .patience = 1,
+                .sharing = 1,
+                .deep_dgrad = true,
+                .deep_wgrad = false},
+    GreedyRules{.memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_forward = false,
+                .deep_dgrad = true,
+                .deep_wgrad = false},
+    GreedyRules{.patience = 0.5, .sharing = 1.1, .deep_wgrad = false},
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 0.75},
+    GreedyRules{.after_forward{D, W, F}, .patience = 1, .sharing = 0.5},
+    GreedyRules{.after_backward{D, F, W}, .memory_full{D, W, F}, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.after_forward{D, W, F},
+                .after_backward{D, F, W},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_forward = false,
+                .deep_dgrad = true},
+};
+
 }  // namespace
 
 void fill_cross_ud(const Scenario& scenario, Schedule& schedule) {
@@ -55,11 +128,11 @@ void fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule) {
 }
 
 void fill_cross_wave(const Scenario& scenario, Schedule& schedule) {
-  run_best(greedy_problem(scenario, schedule, 1), kOneChunk, schedule.rows);
+  run_best(greedy_problem(scenario, schedule, 1), kWave, schedule.rows);
 }
 
 void fill_cross_loop(const Scenario& scenario, Schedule& schedule) {
-  run_best(greedy_problem(scenario, schedule, 1), kOneChunk, schedule.rows);
+  run_best(greedy_problem(scenario, schedule, 1), kLoop, schedule.rows);
 }
 
 }  // namespace longhaul::families

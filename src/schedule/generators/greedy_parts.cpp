@@ -127,15 +127,24 @@ private:
   std::vector<Duration> before_;  ///< starts that retime() changed
 };
 
+/// Do parts of `common` of the given ones take as long as these together? The remainder of a
+/// division lies on the first part, so that larger parts may end some nanoseconds off.
+bool is_even(const std::vector<Duration>& parts, int common) {
+  const Duration whole = std::accumulate(parts.begin(), parts.end(), Duration::zero());
+  return whole * common / static_cast<std::int64_t>(parts.size()) == common * parts.back();
+}
+
 /// The largest part of which every run of the W at `first` is a multiple.
-int common_part(const std::vector<Block>& row, std::size_t first, int whole) {
+int common_part(const std::vector<Block>& row, std::size_t first,
+                const std::vector<Duration>& parts) {
+  const auto whole = static_cast<int>(parts.size());
   int common = whole;
   for (std::size_t k = first, seen = 0; static_cast<int>(seen) < whole; ++k) {
     if (!same_block(row[k], row[first])) continue;
     common = std::gcd(common, int{row[k].parts});
     seen += row[k].parts;
   }
-  return common;
+  return common == whole || is_even(parts, common) ? common : 1;
 }
 
 /// Runs of parts as blocks of equal parts.
@@ -149,9 +158,10 @@ std::vector<Block> as_parts(const GreedyProblem& problem, const std::vector<Bloc
       blocks.push_back(run);
       continue;
     }
-    const auto whole = static_cast<int>(problem.chunks[at(run.chunk)].wgrad.size());
+    const std::vector<Duration>& parts = problem.chunks[at(run.chunk)].wgrad;
+    const auto whole = static_cast<int>(parts.size());
     int& part = common[at(run.chunk)];
-    if (run.part == 0) part = common_part(row, i, whole);
+    if (run.part == 0) part = common_part(row, i, parts);
     for (int k = run.part / part; k < (run.part + run.parts) / part; ++k) {
       Block block = run;
       block.part = static_cast<std::uint8_t>(k);
