@@ -17,6 +17,9 @@ struct SolverOptions {
   bool microbatch_order = true;
   bool include_dp = true;  ///< gathers and reductions are part of the makespan
   Arrangement arrangement = Arrangement::decoupled;  ///< of the makespan that is reported
+  /// How much longer than `time_limit` it may take to build the model and to end; then it is
+  /// killed, and what it found until then counts.
+  Duration grace = std::chrono::seconds{30};
 };
 
 /// What the solver found. `bound` holds for the class of CrossPipe 4.1: whole blocks, D and W

@@ -1,0 +1,300 @@
+"""The constraint model of CrossPipe section 4.1 with OR-tools CP-SAT: reads a problem, writes an
+answer, both JSON. The longhaul tool starts it; docs/planner.md has the fields."""
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
+
+INSTALL = ".venv/bin/pip install -r scripts/requirements-solver.txt"
+# Beyond this many units a horizon strains 64-bit sums inside the solver; times are rounded up.
+LONGEST_HORIZON = 10**11
+KINDS = "FRDW"
+
+
+def load_cp_model():
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise Failure(f"no OR-tools in {sys.executable} ({error}). "
+                      f"Install it: {INSTALL}") from error
+    return cp_model
+
+
+def read_problem(path):
+    try:
+        problem = json.loads(Path(path).read_text(encoding="utf-8"))
+        if problem["schema_version"] != 1:
+            raise Failure(f"{path} has schema_version {problem['schema_version']}, not 1 "
+                          "(another version wrote it). Use programs of one version.")
+        if not problem["blocks"]:
+            raise Failure(f"{path} has no blocks (nothing to order). Give at least one.")
+        return problem
+    except OSError as error:
+        raise Failure(f"cannot read {path} ({error.strerror}). Give a file.") from error
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise Failure(f"{path} is no problem for the solver ({type(error).__name__}: {error}). "
+                      "The longhaul tool writes them.") from error
+
+
+def write_answer(path, answer):
+    """Whole or not at all: the reader may come at any moment."""
+    draft = Path(f"{path}.draft")
+    draft.write_text(json.dumps(answer), encoding="utf-8")
+    os.replace(draft, path)
+
+
+class Times:
+    """Nanoseconds to units of the model: the largest that divides all durations."""
+
+    def __init__(self, problem):
+        durations = [block["duration_ns"] for block in problem["blocks"]]
+        for message in problem["messages"]:
+            durations += [message["transfer_ns"], message["latency_ns"]]
+        durations += [collective["duration_ns"] for collective in problem["collectives"]]
+        self.horizon_ns = sum(durations)
+        self.unit_ns = math.gcd(*durations) or 1
+        coarsest = -(-self.horizon_ns // LONGEST_HORIZON)
+        self.exact = self.unit_ns >= coarsest
+        self.unit_ns = max(self.unit_ns, coarsest)
+
+    def up(self, time_ns):
+        return -(-time_ns // self.unit_ns)
+
+    def down(self, time_ns):
+        return time_ns // self.unit_ns
+
+
+class Model:
+    """An interval for each block, message and collective; a minimal makespan."""
+
+    def __init__(self, cp_model, problem):
+        self.problem = problem
+        self.times = Times(problem)
+        self.model = cp_model.CpModel()
+        exact = problem["exact"] and self.times.exact
+        # The warm start is in the model, so that its makespan limits every start.
+        self.horizon = self.times.up(problem["start_makespan_ns"] if exact
+                                     else self.times.horizon_ns)
+        self.makespan = self.model.new_int_var(
+            self.times.down(problem["lower_bound_ns"]) if exact else 0, self.horizon, "makespan")
+        self.exact = exact
+        self.starts, self.ends = [], []
+        self.by_device = defaultdict(list)
+        self.on_resource = defaultdict(list)  # (start variable, producer) of each message
+        self.collective_starts = []
+        self.add_blocks()
+        self.add_dependencies()
+        self.add_messages()
+        self.add_collectives()
+        self.add_memory()
+        self.add_order()
+        self.model.minimize(self.makespan)
+
+    def add_blocks(self):
+        model = self.model
+        for i, block in enumerate(self.problem["blocks"]):
+            length = self.times.up(block["duration_ns"])
+            earliest = self.times.down(block["head_ns"]) if self.exact else 0
+            latest = self.horizon - (self.times.down(block["tail_ns"]) if self.exact else length)
+            start = model.new_int_var(earliest, max(earliest, latest), f"start{i}")
+            self.starts.append(start)
+            self.ends.append(start + length)
+            self.by_device[block["device"]].append(
+                model.new_fixed_size_interval_var(start, length, f"block{i}"))
+            model.add(start + length <= self.makespan)
+            if self.exact:
+                model.add(start + self.times.down(block["tail_ns"]) <= self.makespan)
+            model.add_hint(start, self.times.up(block["start_ns"]))
+        if self.exact:
+            model.add_hint(self.makespan, self.horizon)
+        for intervals in self.by_device.values():
+            model.add_no_overlap(intervals)
+
+    def add_dependencies(self):
+        for before, behind in self.problem["after"]:
+            self.model.add(self.starts[behind] >= self.ends[before])
+
+    def add_messages(self):
+        """A message that takes no time on its link cannot be in another's way."""
+        intervals = defaultdict(list)
+        for i, message in enumerate(self.problem["messages"]):
+            transfer = self.times.up(message["transfer_ns"])
+            latency = self.times.up(message["latency_ns"])
+            producer, consumer = message["from"], message["to"]
+            if transfer == 0:
+                self.model.add(self.starts[consumer] >= self.ends[producer] + latency)
+                continue
+            begin = self.model.new_int_var(0, self.horizon, f"message{i}")
+            interval = self.model.new_fixed_size_interval_var(begin, transfer, f"transfer{i}")
+            self.model.add(begin >= self.ends[producer])
+            self.model.add(self.starts[consumer] >= begin + transfer + latency)
+            for resource in message["resources"]:
+                intervals[resource].append(interval)
+                self.on_resource[resource].append((begin, producer, consumer))
+        for same in intervals.values():
+            self.model.add_no_overlap(same)
+
+    def add_collectives(self):
+        lanes = defaultdict(list)
+        for i, collective in enumerate(self.problem["collectives"]):
+            length = self.times.up(collective["duration_ns"])
+            start = self.model.new_int_var(0, self.horizon, f"collective{i}")
+            interval = self.model.new_fixed_size_interval_var(start, length, f"group{i}")
+            for device in collective["devices"]:
+                lanes[device].append(interval)
+            for block in collective["blocks"]:
+                if collective["gather"]:
+                    self.model.add(self.starts[block] >= start + length)
+                else:
+                    self.model.add(start >= self.ends[block])
+            self.model.add(start + length <= self.makespan)
+        for same in lanes.values():
+            self.model.add_no_overlap(same)
+
+    def add_memory(self):
+        """The reservoir of a device as a cumulative: each portion is held from the start of one
+        block to the end of another. Portions with one span are one."""
+        blocks = self.problem["blocks"]
+        unit = math.gcd(self.problem["memory_limit_bytes"],
+                        *(held["bytes"] for held in self.problem["held"])) or 1
+        of_device = defaultdict(list)
+        for i, held in enumerate(self.problem["held"]):
+            begin, end = self.starts[held["from"]], self.ends[held["until"]]
+            size = self.model.new_int_var(0, self.horizon, f"held{i}")
+            interval = self.model.new_interval_var(begin, size, end, f"memory{i}")
+            of_device[blocks[held["from"]]["device"]].append((interval, held["bytes"] // unit))
+        for portions in of_device.values():
+            self.model.add_cumulative([interval for interval, _ in portions],
+                                      [demand for _, demand in portions],
+                                      self.problem["memory_limit_bytes"] // unit)
+
+    def add_order(self):
+        if not self.problem["microbatch_order"]:
+            return
+        groups = defaultdict(list)
+        for i, block in enumerate(self.problem["blocks"]):
+            groups[block["kind"], block["chunk"]].append((block["microbatch"], i))
+        for group in groups.values():
+            group.sort()
+            for (_, before), (_, behind) in zip(group, group[1:]):
+                self.model.add(self.starts[behind] >= self.ends[before])
+
+    def answer(self, value):
+        """What the C++ side makes a schedule of. Blocks of no length come before what starts with
+        them only if they do not wait for it, so ties go along the dependencies."""
+        blocks = self.problem["blocks"]
+
+        def key(i):
+            # A forward pass runs up the chunks, a backward pass down.
+            block = blocks[i]
+            kind = KINDS.index(block["kind"])
+            along = block["chunk"] if kind == 0 else -block["chunk"]
+            return value(self.starts[i]), value(self.starts[i]) + self.times.up(
+                block["duration_ns"]), kind, block["microbatch"], along
+        rows = [[] for _ in range(self.problem["devices"])]
+        for i in sorted(range(len(blocks)), key=key):
+            rows[blocks[i]["device"]].append(i)
+        link_orders = {}
+        for resource, messages in self.on_resource.items():
+            ways = {(blocks[producer]["device"], blocks[consumer]["device"])
+                    for _, producer, consumer in messages}
+            if len(ways) > 1:
+                ordered = sorted(messages, key=lambda message: (value(message[0]), message[1]))
+                link_orders[resource] = [producer for _, producer, _ in ordered]
+        return {"rows": rows, "link_orders": link_orders}
+
+
+class Progress:
+    """Writes each better solution down, for a reader who may not wait for the end."""
+
+    def __init__(self, path, built):
+        self.path = path
+        self.built = built
+        self.begin = time.monotonic()
+        self.improvements = []
+
+    def seconds(self):
+        return time.monotonic() - self.begin
+
+    def record(self, status, objective, bound, value):
+        unit = self.built.times.unit_ns
+        answer = {"schema_version": 1, "status": status, "seconds": self.seconds(),
+                  "objective_ns": int(objective) * unit,
+                  "bound_ns": int(bound) * unit if self.built.exact else 0,
+                  "improvements": self.improvements, **self.built.answer(value)}
+        write_answer(self.path, answer)
+        return answer
+
+    def improved(self, objective, bound, value):
+        unit = self.built.times.unit_ns
+        self.improvements.append({"seconds": self.seconds(), "objective_ns": int(objective) * unit,
+                                  "bound_ns": int(bound) * unit})
+        self.record("feasible", objective, bound, value)
+
+
+def callback_of(cp_model, progress):
+    class Callback(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self):
+            progress.improved(round(self.objective_value),
+                              math.ceil(self.best_objective_bound - 1e-6), self.value)
+    return Callback()
+
+
+def solve(problem, answer_path, log=False):
+    cp_model = load_cp_model()
+    built = Model(cp_model, problem)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = problem["time_limit_s"]
+    if problem["threads"] > 0:
+        solver.parameters.num_workers = problem["threads"]
+    solver.parameters.log_search_progress = log
+    progress = Progress(answer_path, built)
+    status = solver.solve(built.model, callback_of(cp_model, progress))
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return progress.record("optimal" if status == cp_model.OPTIMAL else "feasible",
+                               round(solver.objective_value),
+                               math.ceil(solver.best_objective_bound - 1e-6), solver.value)
+    if status == cp_model.MODEL_INVALID:
+        raise Failure(f"the model is invalid ({built.model.validate()}). Report it.", RUN_FAILED)
+    bound = max(0, math.ceil(solver.best_objective_bound - 1e-6))
+    answer = {"schema_version": 1, "seconds": progress.seconds(), "improvements": [],
+              "status": "infeasible" if status == cp_model.INFEASIBLE else "unknown",
+              "bound_ns": bound * built.times.unit_ns
+              if built.exact and status == cp_model.UNKNOWN else 0}
+    write_answer(answer_path, answer)
+    return answer
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="scripts/solve", description=__doc__)
+    parser.add_argument("problem", help="JSON that the longhaul tool wrote")
+    parser.add_argument("answer", help="JSON to write; replaced at each better solution")
+    parser.add_argument("--log", action="store_true", help="let the solver print its progress")
+    options = parser.parse_args(arguments)
+    try:
+        answer = solve(read_problem(options.problem), options.answer, options.log)
+    except OSError as error:
+        print(f"solve: cannot write {options.answer} ({error.strerror}). Give another path.",
+              file=sys.stderr)
+        return BAD_INPUT
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return failure.code
+    if "objective_ns" in answer:
+        gap = answer["objective_ns"] / max(answer["bound_ns"], 1) - 1
+        print(f"{answer['status']}: {answer['objective_ns']} ns, bound {answer['bound_ns']} ns"
+              f" (gap {100 * gap:.2f}%) after {answer['seconds']:.1f} s")
+    else:
+        print(f"{answer['status']} after {answer['seconds']:.1f} s")
+    return 0 if answer["status"] != "infeasible" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
