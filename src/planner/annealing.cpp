@@ -7,19 +7,25 @@ namespace {
 
 using Kind = OrderProblem::Kind;
 
-/// Moves between two looks at progress and temperature.
+/// Moves between two looks at progress and temperature: tens of microseconds, or some simulations.
 constexpr int kBatch = 256;
+constexpr int kBatchOfSimulations = 16;
 
 class Annealing {
 public:
-  Annealing(const OrderProblem& problem, const Schedule& start, std::uint64_t seed)
-      : problem_{problem}, random_{seed}, walk_{problem, start}, moves_{walk_.orders()} {}
+  Annealing(const OrderProblem& problem, const Schedule& start, const Simulation& simulation,
+            std::uint64_t seed)
+      : problem_{problem},
+        random_{seed},
+        walk_{problem, start, simulation},
+        moves_{walk_.orders()} {}
 
   Annealed run(Cooling cooling, const Progress& progress) {
     Annealed result{walk_.orders(), walk_.makespan(), 0, 0};
+    const int batch = problem_.is_exact() ? kBatch : kBatchOfSimulations;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
       const double heat = cooling.hot * std::pow(cooling.cold / cooling.hot, done);
-      for (int i = 0; i < kBatch; ++i) step(heat, result);
+      for (int i = 0; i < batch; ++i) step(heat, result);
     }
     return result;
   }
@@ -58,7 +64,8 @@ private:
       const auto& path = walk_.critical_path(random_);
       return path[random_.next() % path.size()];
     }
-    const auto row = walk_.orders().row(static_cast<int>(random_.between(0, problem_.devices() - 1)));
+    const auto row =
+        walk_.orders().row(static_cast<int>(random_.between(0, problem_.devices() - 1)));
     return row[random_.next() % row.size()];
   }
 
@@ -71,9 +78,9 @@ private:
 
 }  // namespace
 
-Annealed anneal(const OrderProblem& problem, const Schedule& start, Cooling cooling,
-                std::uint64_t seed, const Progress& progress) {
-  return Annealing{problem, start, seed}.run(cooling, progress);
+Annealed anneal(const OrderProblem& problem, const Schedule& start, const Simulation& simulation,
+                Cooling cooling, std::uint64_t seed, const Progress& progress) {
+  return Annealing{problem, start, simulation, seed}.run(cooling, progress);
 }
 
 }  // namespace longhaul

@@ -26,8 +26,9 @@ struct Annealed {
 };
 
 /// Simulated annealing from `start` (whole blocks, valid, within the budget). Half of the moves are
-/// made on a critical path. Deterministic for a seed if `progress` is.
-[[nodiscard]] Annealed anneal(const OrderProblem& problem, const Schedule& start, Cooling cooling,
-                              std::uint64_t seed, const Progress& progress);
+/// made on a critical path. Deterministic for a seed if `progress` is. `simulation`: see Walk.
+[[nodiscard]] Annealed anneal(const OrderProblem& problem, const Schedule& start,
+                              const Simulation& simulation, Cooling cooling, std::uint64_t seed,
+                              const Progress& progress);
 
 }  // namespace longhaul

@@ -1,22 +1,121 @@
 #include "planner/best.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "planner/list_schedule.hpp"
 #include "planner/makespan.hpp"
-#include "planner/search.hpp"
+#include "planner/portfolio.hpp"
+#include "schedule/generate.hpp"
+#include "schedule/generators/registry.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/validity.hpp"
 
 namespace longhaul {
+namespace {
+
+/// One schedule of every layout of `placements` that can run, within the budget or not.
+std::vector<Schedule> runnable_layouts(const Scenario& scenario, const Candidates& candidates,
+                                       const std::vector<Placement>& placements) {
+  std::vector<Schedule> layouts;
+  const auto add = [&](const Schedule& schedule) {
+    const bool known = std::ranges::any_of(layouts, [&](const Schedule& layout) {
+      return layout.copies == schedule.copies && layout.device_of_chunk == schedule.device_of_chunk;
+    });
+    if (!known) layouts.push_back(schedule);
+  };
+  for (const Candidate& candidate : candidates.fitting) add(candidate.schedule);
+  for (const Generator& generator : generators()) {
+    if (!placements.empty() &&
+        std::ranges::find(placements, generator.placement) == placements.end())
+      continue;
+    try {
+      const Schedule schedule = generate(generator.name, scenario);
+      if (first_violation(schedule)) continue;
+      static_cast<void>(makespan_of(schedule, scenario));
+      add(schedule);
+    } catch (const Error&) {
+      // Not defined here, or a link is missing: the candidates' list of rejected ones says so.
+    }
+  }
+  return layouts;
+}
+
+/// The smallest budget at which a schedule of one of the layouts fits: one microbatch at a time
+/// needs no more than every schedule of its layout does at some moment.
+double smallest_budget(const std::vector<Schedule>& layouts, const Scenario& scenario) {
+  Scenario unit = scenario;
+  unit.memory.budget = 1;
+  const auto full = static_cast<double>(unit.activation_budget().count());
+  double smallest = 0;
+  for (const Schedule& layout : layouts) {
+    const Schedule serial = serial_schedule(layout, scenario.memory.recompute);
+    double needed = 0;
+    for (const Bytes peak : peak_activation(serial, scenario))
+      needed = std::max(needed, static_cast<double>(peak.count()) / full);
+    if (smallest == 0 || needed < smallest) smallest = needed;
+  }
+  return smallest;
+}
+
+[[noreturn]] void fail_without_schedule(const std::vector<Schedule>& layouts,
+                                        const Candidates& candidates, const Scenario& scenario) {
+  if (layouts.empty()) {
+    std::string reasons;
+    for (const RejectedCandidate& rejected : candidates.rejected)
+      reasons += fmt::format("\n  {}: {}", rejected.schedule, rejected.reason);
+    fail("There is no schedule to choose from (each one is refused). Change the scenario:{}",
+         reasons);
+  }
+  const double budget = smallest_budget(layouts, scenario);
+  if (budget > scenario.memory.budget) {
+    fail(
+        "No schedule fits memory.budget = {} (one microbatch at a time needs {:.4g}). Set "
+        "memory.budget to {:.4g} or more.",
+        scenario.memory.budget, budget, budget);
+  }
+  const Schedule serial = serial_schedule(layouts.front(), scenario.memory.recompute);
+  const auto violation = first_violation(serial, scenario);
+  fail("No schedule fits the memory of the devices, not even one microbatch at a time: {}",
+       violation ? violation->text : std::string{"every order exceeds it."});
+}
+
+}  // namespace
 
 Found find_best(const Scenario& scenario, const SearchOptions& options) {
   Found found;
+  Portfolio portfolio{scenario, options};
   found.candidates = find_candidates(scenario, options.arrangement, options.placements);
-  if (found.candidates.fitting.empty())
-    fail("No schedule fits memory.budget = {} (every one needs more). Raise memory.budget.",
-         scenario.memory.budget);
-  const Candidate& start = found.candidates.fitting.front();
-  found.started_from = start.schedule.name;
-  found.schedule = start.schedule;
+  const auto layouts = runnable_layouts(scenario, found.candidates, options.placements);
+  for (const Schedule& layout : layouts) portfolio.add_layout(layout);
+  for (const Candidate& candidate : found.candidates.fitting) portfolio.add(candidate.schedule);
+  portfolio.add_own_starts();
+  if (portfolio.starts().empty() && found.candidates.fitting.empty())
+    fail_without_schedule(layouts, found.candidates, scenario);
+  for (const Schedule& layout : layouts) {
+    Bound bound = lower_bound(layout, scenario);
+    if (found.bound.holds_for.empty() || bound.lower_bound < found.bound.lower_bound)
+      found.bound = std::move(bound);
+  }
+  if (!portfolio.starts().empty()) {
+    Portfolio::Result result = portfolio.run();
+    found.moves = result.moves;
+    found.accepted = result.accepted;
+    found.started_from = result.schedule.name;
+    found.makespan = makespan_of(result.schedule, scenario, options.arrangement);
+    found.schedule = std::move(result.schedule);
+  }
+  // A candidate in parts, or with rows of its own for each replica, may be out of the search's
+  // reach.
+  if (!found.candidates.fitting.empty()) {
+    const Candidate& candidate = found.candidates.fitting.front();
+    if (found.started_from.empty() || candidate.makespan < found.makespan) {
+      found.started_from = candidate.schedule.name;
+      found.makespan = candidate.makespan;
+      found.schedule = candidate.schedule;
+    }
+  }
   found.schedule.name = "best";
-  found.makespan = makespan_of(found.schedule, scenario, options.arrangement);
   return found;
 }
 

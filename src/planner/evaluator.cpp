@@ -117,8 +117,8 @@ void Evaluator::rank_blocks() {
   accepted_since_ranked_ = 0;
 }
 
-/// Which blocks of the device its data-parallel reductions wait for. A reduction also holds up those
-/// of the chunks that end later.
+/// Which blocks of the device its data-parallel reductions wait for. A reduction also holds up
+/// those of the chunks that end later.
 void Evaluator::find_reductions(int device) {
   if (!problem_.reduces()) return;
   const auto row = orders_.row(device);

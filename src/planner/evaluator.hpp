@@ -10,9 +10,10 @@
 namespace longhaul {
 
 /// Times of an order in one replica, kept up to date change by change: exactly what the simulator
-/// gives where every link belongs to one pair of devices, because a link then serves messages in the
-/// order of their producers. Two numbers a block: when it ends at the earliest, and its tail, the
-/// longest way from there to the end of the iteration. What a change cannot reach is not looked at.
+/// gives where every link belongs to one pair of devices, because a link then serves messages in
+/// the order of their producers. Two numbers a block: when it ends at the earliest, and its tail,
+/// the longest way from there to the end of the iteration. What a change cannot reach is not looked
+/// at.
 class Evaluator {
 public:
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max() / 4;
@@ -26,9 +27,9 @@ public:
   /// What a change would give, as the longest way through its blocks with everything else as it is:
   /// too low only where ways beside them get longer. Time linear in the change.
   [[nodiscard]] std::int64_t estimate(const Change& change);
-  /// After Orders::apply() of the change that estimate() saw last; `undoing` is what apply() made of
-  /// it. False where the makespan would exceed `limit`, or blocks wait for each other: then undo()
-  /// must follow. Otherwise accept() or undo().
+  /// After Orders::apply() of the change that estimate() saw last; `undoing` is what apply() made
+  /// of it. False where the makespan would exceed `limit`, or blocks wait for each other: then
+  /// undo() must follow. Otherwise accept() or undo().
   [[nodiscard]] bool apply(const Change& undoing, std::int64_t limit);
   /// Brings the tails up to date.
   void accept();
@@ -100,7 +101,7 @@ private:
   } last_;  ///< where the last change is, as the row is now
   std::vector<Saved> saved_;
   std::vector<SavedTail> saved_tails_;
-  std::vector<BlockId> touched_;  ///< whose reductions may have changed
+  std::vector<BlockId> touched_;                      ///< whose reductions may have changed
   std::vector<std::vector<BlockId>> last_gradients_;  ///< by device; where it reduces them
   std::vector<QueueEnds> queue_ends_;
   struct Estimated {

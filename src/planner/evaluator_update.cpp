@@ -102,7 +102,8 @@ void Evaluator::update_tail(BlockId block) {
           ? 0
           : std::max(n.latency + consumer.time + consumer.tail, next.transfer + next.sent_tail);
   const Node& behind = node(n.behind);
-  const std::int64_t tail = std::max({behind.time + behind.tail, n.transfer + sent_tail, n.reduction});
+  const std::int64_t tail =
+      std::max({behind.time + behind.tail, n.transfer + sent_tail, n.reduction});
   if (tail == n.tail && sent_tail == n.sent_tail) return;
   if (sent_tail != n.sent_tail && n.link_before != problem_.none()) queue_.push(n.link_before);
   if (tail != n.tail) {

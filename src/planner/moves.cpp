@@ -39,8 +39,8 @@ bool Moves::shift(BlockId block, int steps, Change& change) const {
   return true;
 }
 
-// The W's of a chunk stand in the order of their microbatches. Where one is taken out or put in, the
-// others pass their microbatches on.
+// The W's of a chunk stand in the order of their microbatches. Where one is taken out or put in,
+// the others pass their microbatches on.
 
 bool Moves::fuse(BlockId gradient, Random& random, Change& change) const {
   const OrderProblem& problem = orders_.problem();

@@ -20,7 +20,7 @@ bool recomputes(const Schedule& schedule) {
 
 }  // namespace
 
-OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario)
+OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario, Arrangement arrangement)
     : devices_{like.devices},
       microbatches_{like.microbatches},
       recomputes_{longhaul::recomputes(like)},
@@ -29,6 +29,7 @@ OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario)
   read_costs(like, scenario);
   fill_infos();
   read_limits(like, scenario);
+  exact_ = arrangement == Arrangement::decoupled;
   read_plan(like, lower(like, scenario));
 }
 
@@ -94,6 +95,22 @@ void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
     Links links = links_of(like, plan, replica);
     if (std::ranges::find(links_, links) == links_.end()) links_.push_back(std::move(links));
   }
+  // Copies gather and reduce together: other devices decide when, unless it takes no time.
+  if (like.copies == 1) read_collectives(plan);
+  const bool own_collectives =
+      like.copies == 1 || std::ranges::all_of(plan.ops, [](const Op& op) {
+        return op.kind != OpKind::collective || op.duration == Duration::zero();
+      });
+  const bool private_links = std::ranges::all_of(
+      plan.resources, [](const Resource& r) { return r.lanes <= 1 && r.order.empty(); });
+  // Blocks that take no time may wait for each other without anyone noticing.
+  const bool takes_time = std::ranges::all_of(chunks_, [](const OfChunk& chunk) {
+    return std::ranges::all_of(chunk.time, [](std::int64_t time) { return time > 0; });
+  });
+  exact_ = exact_ && private_links && takes_time && own_collectives;
+}
+
+void OrderProblem::read_collectives(const Plan& plan) {
   std::vector<std::int64_t> gathered(at(devices_));
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective) continue;
@@ -148,13 +165,6 @@ void OrderProblem::drop_idle_queues(Links& links) const {
     const auto [transfer, block] = of_queue.at(queue);
     if (transfer <= block) links.queue[kind][c] = -1;
   });
-}
-
-bool has_private_links(const Schedule& like, const Scenario& scenario) {
-  if (like.copies > 1) return false;
-  const Plan plan = lower(like, scenario);
-  return std::ranges::all_of(plan.resources,
-                             [](const Resource& r) { return r.lanes <= 1 && r.order.empty(); });
 }
 
 }  // namespace longhaul

@@ -37,9 +37,9 @@ public:
   };
   struct OfChunk {
     int device = 0;
-    std::int64_t time[4] = {};  ///< of F, D, W, B; with recomputation R is part of D and B
-    std::int64_t taken = 0;     ///< by F
-    std::int64_t again = 0;     ///< taken by R
+    std::int64_t time[4] = {};   ///< of F, D, W, B; with recomputation R is part of D and B
+    std::int64_t taken = 0;      ///< by F
+    std::int64_t again = 0;      ///< taken by R
     std::int64_t freed[4] = {};  ///< by F (0), D, W, B
     std::int64_t gathered = 0;   ///< when its weights are there: its first F waits for it
     std::int64_t reduction = 0;  ///< time of the collective behind its last gradient
@@ -48,7 +48,8 @@ public:
   };
 
   /// `like` gives the layout; its rows must be whole blocks of it (see whole_blocks()).
-  OrderProblem(const Schedule& like, const Scenario& scenario);
+  OrderProblem(const Schedule& like, const Scenario& scenario,
+               Arrangement arrangement = Arrangement::decoupled);
 
   [[nodiscard]] int devices() const { return devices_; }
   [[nodiscard]] int chunks() const { return static_cast<int>(chunks_.size()); }
@@ -80,6 +81,11 @@ public:
     return of_b.needs[0] == a || of_b.needs[1] == a ||
            (of_b.kind == info(a).kind && of_b.chunk == info(a).chunk);
   }
+  /// Do these numbers say all? Not where messages wait for more than their producer and the message
+  /// in front of them on a link of their own: where pairs share a link or interface, where receives
+  /// are posted late (grouped), where copies of the model sum their gradients. There they give
+  /// times too short.
+  [[nodiscard]] bool is_exact() const { return exact_; }
   /// Is there data-parallel communication behind the last gradients?
   [[nodiscard]] bool reduces() const { return reduces_; }
 
@@ -97,6 +103,7 @@ private:
   void read_costs(const Schedule& like, const Scenario& scenario);
   void read_limits(const Schedule& like, const Scenario& scenario);
   void read_plan(const Schedule& like, const Plan& plan);
+  void read_collectives(const Plan& plan);
   [[nodiscard]] Links links_of(const Schedule& like, const Plan& plan, int replica) const;
   void drop_idle_queues(Links& links) const;
 
@@ -104,15 +111,12 @@ private:
   int microbatches_;
   bool recomputes_ = false;
   bool reduces_ = false;
+  bool exact_ = true;
   std::vector<OfChunk> chunks_;
   std::vector<Info> infos_;
   std::vector<std::vector<int>> chunks_on_;
   std::vector<std::int64_t> limit_;
   std::vector<Links> links_;
 };
-
-/// Can orders of this layout be evaluated link by link, without a queue of events? Not where
-/// several pairs share a link or interface, and not where copies of the model sum their gradients.
-[[nodiscard]] bool has_private_links(const Schedule& like, const Scenario& scenario);
 
 }  // namespace longhaul

@@ -1,13 +1,16 @@
 #include "planner/walk.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace longhaul {
 
-Walk::Walk(const OrderProblem& problem, const Schedule& start) : orders_{problem, start} {
+Walk::Walk(const OrderProblem& problem, const Schedule& start, Simulation simulation)
+    : orders_{problem, start}, simulation_{std::move(simulation)} {
   evaluators_.reserve(problem.links().size());
   for (const auto& links : problem.links()) evaluators_.emplace_back(orders_, links);
-  update_makespan();
+  if (problem.is_exact()) simulation_ = nullptr;
+  makespan_ = simulation_ ? simulation_(orders_).value() : slowest_replica();
 }
 
 bool Walk::attempt(Change& change, std::int64_t limit) {
@@ -15,19 +18,26 @@ bool Walk::attempt(Change& change, std::int64_t limit) {
   for (Evaluator& evaluator : evaluators_) {
     if (evaluator.estimate(change) > limit) return false;
   }
+  if (!carry_out(change, limit)) return false;
+  for (Evaluator& evaluator : evaluators_) evaluator.accept();
+  path_is_old_ = true;
+  return true;
+}
+
+bool Walk::carry_out(Change& change, std::int64_t limit) {
   orders_.apply(change);
   std::size_t done = 0;
   bool fine = true;
   while (fine && done < evaluators_.size()) fine = evaluators_[done++].apply(change, limit);
-  if (!fine) {
-    orders_.apply(change);
-    while (done > 0) evaluators_[--done].undo(change);
-    return false;
+  if (fine) {
+    const auto makespan = simulation_ ? simulation_(orders_) : slowest_replica();
+    fine = makespan && *makespan <= limit;
+    if (fine) makespan_ = *makespan;
   }
-  for (Evaluator& evaluator : evaluators_) evaluator.accept();
-  update_makespan();
-  path_is_old_ = true;
-  return true;
+  if (fine) return true;
+  orders_.apply(change);
+  while (done > 0) evaluators_[--done].undo(change);
+  return false;
 }
 
 const std::vector<BlockId>& Walk::critical_path(Random& random) {
@@ -39,10 +49,11 @@ const std::vector<BlockId>& Walk::critical_path(Random& random) {
   return path_;
 }
 
-void Walk::update_makespan() {
-  makespan_ = 0;
+std::int64_t Walk::slowest_replica() const {
+  std::int64_t makespan = 0;
   for (const Evaluator& evaluator : evaluators_)
-    makespan_ = std::max(makespan_, evaluator.makespan());
+    makespan = std::max(makespan, evaluator.makespan());
+  return makespan;
 }
 
 }  // namespace longhaul

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "planner/evaluator.hpp"
@@ -7,11 +9,16 @@
 
 namespace longhaul {
 
+/// The makespan of an order in ns as the simulator gives it; nullopt where it deadlocks.
+using Simulation = std::function<std::optional<std::int64_t>(const Orders&)>;
+
 /// An order on its way through a search: what it is, and its times in every replica whose links
 /// differ. The slowest replica counts.
 class Walk {
 public:
-  Walk(const OrderProblem& problem, const Schedule& start);
+  /// `simulation` is asked where the problem is not exact, for changes that might be good: the
+  /// evaluator's times are too short then, and tell only which changes are not.
+  Walk(const OrderProblem& problem, const Schedule& start, Simulation simulation);
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
@@ -24,9 +31,11 @@ public:
   [[nodiscard]] const std::vector<BlockId>& critical_path(Random& random);
 
 private:
-  void update_makespan();
+  [[nodiscard]] std::int64_t slowest_replica() const;
+  [[nodiscard]] bool carry_out(Change& change, std::int64_t limit);
   Orders orders_;
   std::vector<Evaluator> evaluators_;
+  Simulation simulation_;
   std::int64_t makespan_ = 0;
   std::vector<BlockId> path_;
   bool path_is_old_ = true;
