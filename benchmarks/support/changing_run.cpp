@@ -69,7 +69,8 @@ private:
       begin_stretch(next_position_++);
     }
     const OpTimes times = run_->iterate(iteration);
-    if (adapter_ && iteration >= 0) {
+    const bool others_follow = iteration + 1 < input_.iterations;
+    if (adapter_ && iteration >= 0 && others_follow) {
       adapter_->observe(iteration, planned_->plan, times, planned_->predicted);
       collect_events();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
@@ -71,6 +72,9 @@ void profile_links(Profile& profile, const Plan& plan, const OpTimes& times,
   }
 }
 
+/// A median of fewer does not keep out a block that the host delayed.
+constexpr int kLeastBlocks = 3;
+
 void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
   struct Key {
     int device, kind, chunk;
@@ -86,10 +90,18 @@ void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
         (times[i].end - times[i].start) * op.parts);
   }
   for (auto& kind : profile.blocks) kind.resize(static_cast<std::size_t>(plan.stages));
-  for (auto& [key, values] : samples) {
-    auto& total =
-        profile.blocks[static_cast<std::size_t>(key.kind)][static_cast<std::size_t>(key.device)];
-    total = total.value_or(Duration::zero()) + quantile(values, 0.5);
+  const auto least = static_cast<std::size_t>(std::min(kLeastBlocks, plan.microbatches));
+  std::map<std::pair<int, int>, std::vector<Duration>> of_chunks;  ///< by (device, kind)
+  for (auto& [key, values] : samples)
+    if (values.size() >= least) of_chunks[{key.device, key.kind}].push_back(quantile(values, 0.5));
+  for (const auto& [key, times_of_chunks] : of_chunks) {
+    const auto& [device, kind] = key;
+    const auto shown = static_cast<std::int64_t>(times_of_chunks.size());
+    // Every chunk has forwards; the chunks of a device are alike.
+    const std::int64_t chunks = std::ssize(of_chunks.at({device, static_cast<int>(BlockKind::F)}));
+    profile.blocks[static_cast<std::size_t>(kind)][static_cast<std::size_t>(device)] =
+        std::accumulate(times_of_chunks.begin(), times_of_chunks.end(), Duration::zero()) * chunks /
+        shown;
   }
 }
 

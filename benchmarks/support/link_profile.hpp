@@ -25,7 +25,7 @@ struct LinkEstimate {
 struct Profile {
   std::vector<LinkEstimate> links;  ///< in the order of the scenario's; those that carried messages
   /// Of one microbatch on each device, all its chunks together (index: BlockKind, device); none of
-  /// a kind that the schedule does not use.
+  /// a kind of which fewer than three blocks ran.
   std::array<std::vector<std::optional<Duration>>, 5> blocks;
 };
 

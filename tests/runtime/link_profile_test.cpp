@@ -114,6 +114,25 @@ TEST(LinkProfile, ReadsTheNetworkAsItIs) {
   }
 }
 
+/// As `best` mixes them: where D and W run as one B for a few microbatches of one chunk.
+TEST(LinkProfile, TakesAKindOnlyFromEnoughBlocks) {
+  const Scenario scenario = uniform_scenario(2, 8, 10ms);
+  Schedule schedule = generate("zbv", scenario);
+  const int chunk = chunks_on(schedule, 0).front();
+  const auto fuse = [&](int microbatches) {
+    std::erase_if(schedule.rows[0], [&](const Block& block) {
+      return block.kind == BlockKind::W && block.chunk == chunk && block.microbatch < microbatches;
+    });
+    for (Block& block : schedule.rows[0])
+      if (block.kind == BlockKind::D && block.chunk == chunk && block.microbatch < microbatches)
+        block.kind = BlockKind::B;
+    const Plan plan = lower(schedule, scenario);
+    return profile_of(plan, simulate(plan), scenario, kEmulated);
+  };
+  EXPECT_EQ(fuse(2).blocks[1][0], std::nullopt) << "two blocks are too few";
+  EXPECT_EQ(fuse(4).blocks[1][0], Duration{20ms}) << "one of two chunks, of which each has half";
+}
+
 TEST(LinkProfile, NamesWhatDeviatesMost) {
   const Scenario believed = spread(uniform_scenario(4, 8, 10ms), 2, 20ms, 5ms);
   Scenario truth = believed;
