@@ -16,7 +16,7 @@ BANDWIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)  # GB/s
 # On the links of pipelines. 1 explains the paper's 3.05, 2 is what bf16 takes (and what 7.1 uses).
 BYTES = (1, 2)
 MESSAGE_GIB = 16  # of the scenario: with 2 bytes
-MOVES = 3000
+MOVES = 30000
 PLACEMENTS = {"UD": "ud", "Wave": "wave"}
 NO_DELAY = ("link.latency=0ms", "link.bandwidth=unlimited")
 
