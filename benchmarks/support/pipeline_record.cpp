@@ -7,6 +7,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
+#include "cli/bound_table.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -110,6 +111,11 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
       if (!device.fits())
         text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
                             device.device, to_text(device.total()), to_text(*device.capacity));
+  for (const PlannedSchedule& planned : input.schedules)
+    if (!planned.planning.is_null())
+      text += fmt::format("{}: found from {}, {} moves tried\n", planned.schedule.name,
+                          planned.planning["started_from"].get<std::string>(),
+                          planned.planning["moves_tried"].get<std::int64_t>());
   for (const SkippedSchedule& skipped : input.skipped)
     text += fmt::format("skipped {}: {}\n", skipped.schedule, skipped.reason);
   return text;
@@ -205,6 +211,7 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
       measurements, [](const auto& m) { return m.measured.dp_overlap.has_value(); });
   std::vector<Table::Column> columns{{"schedule", Align::left},
                                      {fmt::format("predicted [{}]", scale.unit())},
+                                     {"gap [%]"},
                                      {"median"},
                                      {"95% CI of median"},
                                      {"min"},
@@ -216,12 +223,13 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
   if (data_parallel) columns.push_back({"DP overlap [%]"});
   columns.push_back({"check", Align::left});
   Table table{columns};
-  std::vector<ScheduleRecord> measured;
+  std::vector<ScheduleRecord> measured, predicted;
   for (const PipelineMeasurement& m : measurements) {
     const SampleSummary& s = m.summary;
     std::vector<std::string> cells{
         m.predicted.schedule,
         scale.text(static_cast<double>(m.predicted.makespan_ns)),
+        percent_text(m.predicted.gap()),
         scale.text(s.median),
         fmt::format("{} - {}", scale.text(s.median_low), scale.text(s.median_high)),
         scale.text(s.min),
@@ -230,14 +238,16 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
         fmt::format("{:+.2f}", m.difference_percent()),
         percent_text(mean(m.measured.bubble_ratio)),
         peak_text(m)};
-    if (data_parallel) cells.push_back(percent_text(m.measured.dp_overlap.value_or(0)));
+    if (data_parallel)
+      cells.push_back(m.measured.dp_overlap ? percent_text(*m.measured.dp_overlap) : "-");
     cells.push_back(check_text(m.checks));
     table.add_row(std::move(cells));
     measured.push_back(m.measured);
+    predicted.push_back(m.predicted);
   }
   return table.text() + network_note(options) + notes(measurements, input) +
-         "\nwhere the idle time went, measured, % of device time\n" + idle_table_text(measured) +
-         busy_table(measurements);
+         bound_table_text(predicted) + "\nwhere the idle time went, measured, % of device time\n" +
+         idle_table_text(measured) + busy_table(measurements);
 }
 
 }  // namespace longhaul::bench

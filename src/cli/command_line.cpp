@@ -33,7 +33,8 @@ void refuse_misused_options(std::span<const std::string> arguments) {
   for (const std::string& word : arguments) {
     const std::string option = option_of(word);
     if (option.empty() || option == "--set") continue;
-    const bool is_flag = option == "--json" || option == "--robust";
+    const bool is_flag =
+        option == "--json" || option == "--robust" || option == "--any-microbatch-order";
     if (is_flag && word != option)
       fail("{}: unexpected value ({} takes none). Write {} alone.", word, option, option);
     const auto times = std::ranges::count(arguments, option, option_of);

@@ -33,12 +33,23 @@ std::int64_t whole_number(const char* option, const std::string& text, std::int6
   return value;
 }
 
+Duration time_of(const char* option, const std::string& text) {
+  return value_of(option, text, [](const std::string& value) { return parse_duration(value); });
+}
+
 Duration search_time(const std::string& text) {
-  const Duration time = value_of("--search-time", text,
-                                 [](const std::string& value) { return parse_duration(value); });
+  const Duration time = time_of("--search-time", text);
   if (time < Duration::zero())
     fail("--search-time: {} is negative (a search takes time). Give 1s, or 0s for none.", text);
   return time;
+}
+
+Duration time_limit(const std::string& text) {
+  const Duration limit = time_of("--time-limit", text);
+  if (limit < std::chrono::seconds{1})
+    fail("--time-limit: {} is less than a second (the solver takes longer to start). Give 60s.",
+         text);
+  return limit;
 }
 
 std::vector<Placement> placements(const std::string& list) {
@@ -68,6 +79,12 @@ void add_planner_options(CLI::App& command, PlannerArguments& arguments) {
       .add_flag("--robust", arguments.robust,
                 "pick best by its 95th percentile under the jitter of the links")
       ->disable_flag_override();
+  command.add_option("--time-limit", arguments.time_limit,
+                     "of the solver, for each of cross-ud-opt, cross-wave-opt (default: 60s)");
+  command
+      .add_flag("--any-microbatch-order", arguments.any_microbatch_order,
+                "let the solver run blocks of a kind in another order than that of microbatches")
+      ->disable_flag_override();
 }
 
 PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement arrangement) {
@@ -90,6 +107,8 @@ PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement
         static_cast<std::uint64_t>(whole_number("--search-seed", arguments.search_seed, 0, kMost));
   if (!arguments.placement.empty()) search.placements = placements(arguments.placement);
   options.robust = arguments.robust;
+  if (!arguments.time_limit.empty()) options.solver.time_limit = time_limit(arguments.time_limit);
+  options.solver.microbatch_order = !arguments.any_microbatch_order;
   return options;
 }
 

@@ -16,6 +16,8 @@ struct PlannerArguments {
   std::string search_seed;
   std::string placement;
   bool robust = false;
+  std::string time_limit;
+  bool any_microbatch_order = false;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.

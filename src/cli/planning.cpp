@@ -11,15 +11,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string candidate_table(const Found& found) {
+/// As links were profiled.
+Duration makespan_of(const MadeSchedule& made) {
+  if (made.solved) return made.solved->makespan;
+  return made.robust ? made.robust->candidates.front().times.nominal : made.found->makespan;
+}
+
+std::string candidate_table(const Found& found, Duration reached) {
   double largest = 0;
   for (const Candidate& candidate : found.candidates.fitting)
     largest = std::max(largest, static_cast<double>(candidate.makespan.count()));
   const TimeScale scale{largest};
   Table table{{{"candidate", Align::left},
                {fmt::format("makespan [{}]", scale.unit())},
-               {"above best [%]"}}};
-  const auto best = static_cast<double>(found.makespan.count());
+               {"above this [%]"}}};
+  const auto best = static_cast<double>(reached.count());
   for (const Candidate& candidate : found.candidates.fitting) {
     const auto makespan = static_cast<double>(candidate.makespan.count());
     table.add_row({candidate.schedule.name, scale.text(makespan),
@@ -28,12 +34,25 @@ std::string candidate_table(const Found& found) {
   return table.text();
 }
 
-std::string bound_text(const Found& found) {
-  const TimeScale scale{static_cast<double>(found.makespan.count())};
-  return fmt::format("no schedule ends before {} {} ({}; {}): gap {} %\n",
-                     scale.text(static_cast<double>(found.bound.lower_bound.count())), scale.unit(),
-                     found.bound.holds_for, found.bound.reason,
-                     percent_text(gap(found.makespan, found.bound)));
+std::string bound_text(Duration makespan, const Bound& bound) {
+  const TimeScale scale{static_cast<double>(makespan.count())};
+  const std::string text = fmt::format("no schedule ends before {} {} ({}; {})",
+                                       scale.text(static_cast<double>(bound.lower_bound.count())),
+                                       scale.unit(), bound.holds_for, bound.reason);
+  // A solver may return what it started from, which need not be of its class.
+  if (bound.lower_bound > makespan) return text + ", but this one is not of that class\n";
+  return text + fmt::format(": gap {} %\n", percent_text(gap(makespan, bound)));
+}
+
+Bound proof_of(const Solved& solved) { return {solved.bound, solved.holds_for, "solver"}; }
+
+ordered_json solver_json(const Solved& solved) {
+  return {{"status", solved.status},
+          {"seconds", solved.seconds},
+          {"makespan_ns", solved.makespan.count()},
+          {"lower_bound_ns", solved.bound.count()},
+          {"gap", gap(solved.makespan, proof_of(solved))},
+          {"bound_holds_for", solved.holds_for}};
 }
 
 }  // namespace
@@ -75,6 +94,9 @@ std::string planning_note(const MadeSchedule& made) {
       fmt::format("{}: from {}, the best of {} that fit; {} tried, {} taken\n", made.schedule.name,
                   found.started_from, counted(std::ssize(found.candidates.fitting), "schedule"),
                   counted(found.moves, "move"), found.accepted);
+  if (made.solved)
+    note += fmt::format("{}: the solver ended after {:.1f} s: {}\n", made.schedule.name,
+                        made.solved->seconds, made.solved->status);
   if (made.robust)
     note += fmt::format("{}: under jitter it is {}\n", made.schedule.name,
                         made.robust->candidates.front().origin);
@@ -84,8 +106,10 @@ std::string planning_note(const MadeSchedule& made) {
 std::string planning_text(const MadeSchedule& made) {
   if (!made.found) return {};
   const Found& found = *made.found;
-  std::string text = "\nHow it was found:\n" + planning_note(made) + bound_text(found) + '\n' +
-                     candidate_table(found);
+  std::string text =
+      "\nHow it was found:\n" + planning_note(made) + bound_text(makespan_of(made), found.bound);
+  if (made.solved) text += bound_text(made.solved->makespan, proof_of(*made.solved));
+  text += '\n' + candidate_table(found, makespan_of(made));
   for (const RejectedCandidate& rejected : found.candidates.rejected)
     text += fmt::format("not {}: {}\n", rejected.schedule, rejected.reason);
   if (made.robust) text += '\n' + under_jitter_text(made.robust->candidates);
@@ -96,12 +120,12 @@ ordered_json planning_json(const MadeSchedule& made) {
   if (!made.found) return nullptr;
   const Found& found = *made.found;
   ordered_json json;
-  json["makespan_ns"] = found.makespan.count();
+  json["makespan_ns"] = makespan_of(made).count();
   json["started_from"] = found.started_from;
   json["moves_tried"] = found.moves;
   json["moves_taken"] = found.accepted;
   json["lower_bound_ns"] = found.bound.lower_bound.count();
-  json["gap"] = gap(found.makespan, found.bound);
+  json["gap"] = gap(makespan_of(made), found.bound);
   json["bound_holds_for"] = found.bound.holds_for;
   json["bound_reason"] = found.bound.reason;
   json["candidates"] = ordered_json::array();
@@ -111,6 +135,7 @@ ordered_json planning_json(const MadeSchedule& made) {
   json["rejected"] = ordered_json::array();
   for (const RejectedCandidate& rejected : found.candidates.rejected)
     json["rejected"].push_back({{"schedule", rejected.schedule}, {"reason", rejected.reason}});
+  if (made.solved) json["solver"] = solver_json(*made.solved);
   if (made.robust) json["under_jitter"] = under_jitter_json(made.robust->candidates);
   return json;
 }

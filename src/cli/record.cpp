@@ -6,10 +6,9 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/table.hpp"
-#include "base/unit_text.hpp"
+#include "cli/bound_table.hpp"
 #include "cli/resource_table.hpp"
 #include "cli/throughput.hpp"
 #include "schedule/memory.hpp"
@@ -66,45 +65,7 @@ std::string budget_note(std::span<const ScheduleRecord> records, const Scenario&
          note;
 }
 
-/// A line for each bound, with the schedules that are held against it.
-std::string bound_note(std::span<const ScheduleRecord> records) {
-  struct Line {
-    Bound bound;
-    std::vector<std::string> schedules;
-  };
-  std::vector<Line> lines;
-  for (const ScheduleRecord& record : records) {
-    const auto same = std::ranges::find_if(lines, [&](const Line& line) {
-      return line.bound.lower_bound == record.bound.lower_bound &&
-             line.bound.holds_for == record.bound.holds_for;
-    });
-    if (same == lines.end()) {
-      lines.push_back({record.bound, {record.schedule}});
-    } else {
-      same->schedules.push_back(record.schedule);
-    }
-  }
-  std::string note = "gap: above a time before which no schedule of the class can end:\n";
-  for (const Line& line : lines)
-    note += fmt::format("  {}: {}, {} ({})\n", fmt::join(line.schedules, ", "),
-                        to_text(line.bound.lower_bound), line.bound.holds_for, line.bound.reason);
-  return records.empty() ? std::string{} : note;
-}
-
 }  // namespace
-
-Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
-  const std::int64_t budget = scenario.activation_budget().count();
-  std::int64_t peak = 0;
-  for (const Bytes bytes : peak_activation(schedule, scenario))
-    peak = std::max(peak, bytes.count());
-  if (over_budget(schedule, scenario).empty() || budget <= 0)
-    return lower_bound(schedule, scenario);
-  Scenario wider = scenario;
-  // A byte more than it takes, so that rounding leaves no byte too little.
-  wider.memory.budget *= static_cast<double>(peak + 1) / static_cast<double>(budget);
-  return lower_bound(schedule, wider);
-}
 
 ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
                            const Scenario& scenario) {
@@ -195,7 +156,7 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));
   }
-  return table.text() + budget_note(records, scenario) + bound_note(records);
+  return table.text() + budget_note(records, scenario) + bound_table_text(records);
 }
 
 std::string idle_table_text(std::span<const ScheduleRecord> records) {

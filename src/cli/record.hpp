@@ -46,10 +46,6 @@ struct ScheduleRecord {
 /// ns by name of part.
 [[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
 
-/// The lower bound for schedules with the placement of `schedule` and the memory that it may have:
-/// the scenario's budget, or what it takes where that is more. docs/metrics.md.
-[[nodiscard]] Bound bound_of(const Schedule& schedule, const Scenario& scenario);
-
 /// A line for each schedule, and below it what gaps are to and what the marks mean; DP overlap
 /// where there is DP communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,

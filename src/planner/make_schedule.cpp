@@ -22,7 +22,7 @@ MadeSchedule make_robust(const Scenario& scenario, const PlannerOptions& options
   RobustOptions robust;
   robust.search = options.search;
   RobustChoice choice = pick_robust(scenario, robust);
-  MadeSchedule made{choice.schedule, choice.as_profiled, std::nullopt};
+  MadeSchedule made{choice.schedule, choice.as_profiled, std::nullopt, std::nullopt};
   made.robust = std::move(choice);
   return made;
 }
@@ -31,12 +31,31 @@ MadeSchedule make_best(const Scenario& scenario, const PlannerOptions& options) 
   if (options.robust) return make_robust(scenario, options);
   Found found = find_best(scenario, options.search);
   Schedule schedule = found.schedule;
-  return {std::move(schedule), std::move(found), std::nullopt};
+  return {std::move(schedule), std::move(found), std::nullopt, std::nullopt};
+}
+
+/// The solver starts from the best schedule of its placement that a search finds.
+template <Placement placement>
+MadeSchedule make_solved(const Scenario& scenario, const PlannerOptions& options) {
+  SearchOptions search = options.search;
+  search.placements = {placement};
+  SolverOptions solver = options.solver;
+  solver.arrangement = search.arrangement;
+  if (search.threads > 0) solver.threads = search.threads;
+  MadeSchedule made;
+  made.found = find_best(scenario, search);
+  made.solved = solve(placement, scenario, made.found->schedule, solver);
+  made.schedule = made.solved->schedule;
+  return made;
 }
 
 constexpr std::array kPlanners{
     Planner{"best", "the best of all static and dynamic ones that fit, improved by search",
             make_best},
+    Planner{"cross-ud-opt", "by a solver, from the best of one stage a device (CrossPipe 4.1)",
+            make_solved<Placement::unidirectional>},
+    Planner{"cross-wave-opt", "by a solver, from the best of two chunks in a V (CrossPipe 4.1)",
+            make_solved<Placement::wave>},
 };
 
 struct Group {
@@ -122,7 +141,7 @@ MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
                            const PlannerOptions& options) {
   if (const Planner* planner = find_planner(name)) return planner->make(scenario, options);
   if (find_generator(name) == nullptr) refuse_unknown(name);
-  return {generate(name, scenario), std::nullopt, std::nullopt};
+  return {generate(name, scenario), std::nullopt, std::nullopt, std::nullopt};
 }
 
 }  // namespace longhaul

@@ -7,6 +7,7 @@
 
 #include "planner/best.hpp"
 #include "planner/robust.hpp"
+#include "planner/solver.hpp"
 
 namespace longhaul {
 
@@ -14,12 +15,15 @@ namespace longhaul {
 struct PlannerOptions {
   SearchOptions search;  ///< of `best`; its arrangement is that of every schedule
   bool robust = false;   ///< `best` is picked by its tail under jitter
+  SolverOptions solver;  ///< of `cross-ud-opt` and `cross-wave-opt`; arrangement as above
 };
 
 struct MadeSchedule {
   Schedule schedule;
-  std::optional<Found> found;          ///< of `best`: how it was found, as links were profiled
+  /// Of `best`: how it was found, as links were profiled; of the solver's: what it started from.
+  std::optional<Found> found;
   std::optional<RobustChoice> robust;  ///< of `best` under jitter: what it was chosen from
+  std::optional<Solved> solved;        ///< of the solver's: what it proved
 };
 
 /// A schedule that someone may ask for by name.

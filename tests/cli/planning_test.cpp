@@ -115,6 +115,28 @@ TEST(Planning, RobustPicksByTheTailUnderJitter) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("under jitter it is"), HasSubstr("p95 [")));
 }
 
+TEST(Planning, TheSolverShowsItsProof) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoStages);
+  const std::vector<std::string> words{"simulate",       scenario, "--schedule",   "cross-ud-opt",
+                                       "--search-moves", "0",      "--time-limit", "20s"};
+  const Outcome text = longhaul_run(words);
+  if (text.code != 0 && text.err.find("ortools") != std::string::npos) {
+    EXPECT_THAT(text.err, HasSubstr("install")) << "it says how to get it";
+    GTEST_SKIP() << text.err;
+  }
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("cross-ud-opt: the solver ended after "));
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  const auto record = longhaul_run(with_json).json()["schedules"][0];
+  const auto& solver = record["planning"]["solver"];
+  EXPECT_EQ(solver["status"], "optimal") << "two stages, two microbatches";
+  EXPECT_EQ(solver["makespan_ns"], record["makespan_ns"]);
+  EXPECT_EQ(solver["lower_bound_ns"], record["makespan_ns"]);
+  EXPECT_EQ(record["gap"], 0.0);
+}
+
 TEST(Planning, CommandsTakeBestWhereTheyTakeASchedule) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
@@ -151,6 +173,8 @@ TEST(Planning, MistypedValuesNameTheirOption) {
       {"--search-seed", "x", "--search-seed: "},
       {"--placement", "wve", "Did you mean \"wave\"?"},
       {"--placement", "ud,,wave", "--placement: "},
+      {"--time-limit", "1", "--time-limit: "},
+      {"--time-limit", "10ms", "--time-limit: 10ms is less than a second"},
       {"--search-tme", "1s", "Did you mean \"--search-time\"?"}};
   for (const auto& slip : slips) {
     const Outcome run =

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/bound_table.hpp"
 #include "cli/resource_table.hpp"
 #include "cli/throughput.hpp"
 #include "schedule/generate.hpp"
@@ -83,7 +84,7 @@ TEST(Record, HoldsItsMakespanAgainstTheBound) {
   EXPECT_DOUBLE_EQ(to_json(record)["gap"].get<double>(), 0.25);
   const std::string text = table_text({&record, 1}, scenario);
   EXPECT_THAT(text, ::testing::AllOf(HasSubstr("gap [%]"), HasSubstr("25.0"),
-                                     HasSubstr("1f1b: 7.2 us, some class")));
+                                     HasSubstr("7.200  some class")));
 }
 
 TEST(Record, ASchedulesBoundAllowsTheMemoryThatItTakes) {

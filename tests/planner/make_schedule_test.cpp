@@ -70,7 +70,8 @@ TEST(ScheduleNames, HoldEveryGeneratorAndWhatIsLookedFor) {
     EXPECT_FALSE(is_looked_for(generator.name));
   }
   EXPECT_THAT(names, Contains("best"));
-  EXPECT_TRUE(is_looked_for("best"));
+  for (const char* name : {"best", "cross-ud-opt", "cross-wave-opt"})
+    EXPECT_TRUE(is_looked_for(name)) << name;
 }
 
 TEST(MakeSchedule, GeneratesByName) {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/record.hpp"
+#include "planner/bounds.hpp"
+
+namespace longhaul {
+
+/// The lower bound for schedules with the placement of `schedule` and the memory that it may have:
+/// the scenario's budget, or what it takes where that is more. docs/metrics.md.
+[[nodiscard]] Bound bound_of(const Schedule& schedule, const Scenario& scenario);
+
+/// What the gaps of a table are to: a line for each bound, with an empty one in front.
+[[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records);
+
+}  // namespace longhaul
