@@ -1,8 +1,15 @@
-// How fast are schedules made, checked and written? One rank, Google Benchmark; P = 64, M = 1024.
+// How fast are schedules made, checked and written? One rank, Google Benchmark; P = 64, M = 1024
+// where the name says nothing else.
+#include <cmath>
+#include <ctime>
+#include <vector>
+
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
 #include "schedule/csv.hpp"
 #include "schedule/generate.hpp"
+#include "schedule/generators/registry.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/validity.hpp"
 
@@ -30,6 +37,69 @@ void generate_blocks(benchmark::State& state, const std::string& name) {
     benchmark::ClobberMemory();
   }
   report_blocks(state, generate(name, scenario));
+}
+
+/// Two datacenters, four blocks' time of latency and half a block's of transfer between them.
+Scenario across_datacenters(int stages, int microbatches, Sharing sharing) {
+  Scenario scenario =
+      spread(uniform_scenario(stages, microbatches), 2, Duration{400}, Duration{50});
+  for (Link& link : scenario.links) link.sharing = sharing;
+  return scenario;
+}
+
+void generate_for_links(benchmark::State& state, const std::string& name, Sharing sharing) {
+  const Scenario scenario = across_datacenters(static_cast<int>(state.range(0)),
+                                               static_cast<int>(state.range(1)), sharing);
+  std::int64_t blocks = 0;
+  for (auto _ : state) {
+    const Schedule schedule = generate(name, scenario);
+    blocks += blocks_of(schedule);
+  }
+  state.counters["blocks/s"] =
+      benchmark::Counter(static_cast<double>(blocks), benchmark::Counter::kIsRate);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["process_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+/// CPU seconds of the fastest of three.
+double seconds_to_generate(const std::string& name, const Scenario& scenario) {
+  double least = HUGE_VAL;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t begin = std::clock();
+    benchmark::DoNotOptimize(generate(name, scenario).rows.data());
+    least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+/// Slope of a line through (x, y) by least squares.
+double slope(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto n = static_cast<double>(x.size());
+  double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum_x += x[i];
+    sum_y += y[i];
+    sum_xx += x[i] * x[i];
+    sum_xy += x[i] * y[i];
+  }
+  return (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
+}
+
+/// How does the time grow, as a power of the number of blocks? Over microbatches at P = 64, and
+/// over stages with four microbatches each; sizes at which one set of rules is run.
+void find_exponent(benchmark::State& state, const std::string& name, bool over_stages) {
+  std::vector<double> blocks, seconds;
+  for (auto _ : state) {
+    for (int scale = 1; scale <= 8; scale *= 2) {
+      const int stages = over_stages ? 128 * scale : 64;
+      const int microbatches = over_stages ? 4 * stages : 1024 * scale;
+      const Scenario scenario = across_datacenters(stages, microbatches, Sharing::pair);
+      blocks.push_back(std::log(3.0 * stages * microbatches));
+      seconds.push_back(std::log(seconds_to_generate(name, scenario)));
+    }
+  }
+  state.counters["exponent"] = slope(blocks, seconds);
 }
 
 void check_blocks(benchmark::State& state, const std::string& name) {
@@ -62,6 +132,28 @@ void read_blocks(benchmark::State& state, const std::string& name) {
   report_blocks(state, schedule);
 }
 
+void register_greedy() {
+  for (const Generator& generator : generators()) {
+    if (generator.knowledge != Knowledge::times) continue;
+    const std::string name{generator.name};
+    benchmark::RegisterBenchmark(("generate/" + name).c_str(), generate_for_links, name,
+                                 Sharing::pair)
+        ->ArgsProduct({{8}, {16}})
+        ->ArgsProduct({{64}, {512, 1024}});
+    benchmark::RegisterBenchmark(("generate_shared_link/" + name).c_str(), generate_for_links, name,
+                                 Sharing::datacenter)
+        ->Args({64, 512});
+  }
+  benchmark::RegisterBenchmark("generate/cross-ud", generate_for_links, "cross-ud", Sharing::pair)
+      ->Args({1024, 4096})
+      ->Iterations(1);
+  benchmark::RegisterBenchmark("exponent_over_microbatches/cross-ud", find_exponent, "cross-ud",
+                               false)
+      ->Iterations(1);
+  benchmark::RegisterBenchmark("exponent_over_stages/cross-ud", find_exponent, "cross-ud", true)
+      ->Iterations(1);
+}
+
 void register_all() {
   for (const std::string& name : static_schedule_names()) {
     benchmark::RegisterBenchmark(("generate/" + name).c_str(), generate_blocks, name);
@@ -82,6 +174,7 @@ void register_all() {
 
 int main(int argc, char** argv) {
   longhaul::register_all();
+  longhaul::register_greedy();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -264,14 +264,18 @@ void GreedyRun::send(const GreedyHop& hop, BlockKind kind, Duration ready) {
 void GreedyRun::deliver(int chunk, BlockKind kind, Duration arrival) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
+  const Device& device = devices_[at(given.device)];
+  bool next = false;  // is it the one that its device waits for?
   if (kind == BlockKind::F) {
-    arrivals_[state.inputs + at(state.forwards_due++)] = std::max(arrival, given.release);
+    arrival = std::max(arrival, given.release);
+    next = state.forwards == state.forwards_due && fits_forward(chunk, device);
+    arrivals_[state.inputs + at(state.forwards_due++)] = arrival;
   } else {
+    next = state.dgrads == state.dgrads_due && fits_dgrad(chunk, device);
     arrivals_[state.gradients + at(state.dgrads_due++)] = arrival;
   }
-  const std::size_t device = at(given.device);
-  const Duration next = next_time(devices_[device]);
-  if (next < clock_.time(device)) clock_.set(device, next);
+  const Duration begin = std::max(device.free_at, arrival);
+  if (next && begin < clock_.time(at(given.device))) clock_.set(at(given.device), begin);
 }
 
 }  // namespace longhaul::families
