@@ -1,12 +1,17 @@
-"""Verdicts on what a paper claims, from the numbers of a run."""
+"""Verdicts on what a paper claims, from the numbers of a run.
+
+python -m longhaul.claims DIR gathers the *-verdicts.csv of DIR into one table for a document."""
 
 import csv
+import sys
 import textwrap
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from longhaul import tools
+from longhaul.errors import Failure
 
 HOLDS, PARTLY, FAILS = "holds here", "holds partly", "does not hold"
 FIELDS = ["id", "section", "claim", "verdict", "theirs", "ours", "why"]
@@ -81,3 +86,28 @@ def text(verdicts):
         detail = f"ours {one.ours}; theirs {one.theirs}" + (f". {one.why}" if one.why else "")
         lines += textwrap.wrap(detail, WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
+
+
+def gathered(directory):
+    """Markdown: one line a verdict, in the order of the paper."""
+    files = sorted(Path(directory).glob("*-verdicts.csv"))
+    if not files:
+        raise Failure(f"no *-verdicts.csv in {directory}. Draw figures with --out {directory}.")
+    rows = pd.concat([pd.read_csv(file, dtype=str, keep_default_na=False).assign(
+        figure=file.name.removesuffix("-verdicts.csv")) for file in files])
+    order = {claim: place for place, claim in enumerate(published())}
+    rows = rows.sort_values("id", key=lambda ids: ids.map(order), kind="stable")
+    lines = ["| section | claim | theirs | ours | verdict | figure |", "|---|---|---|---|---|---|"]
+    lines += ["| " + " | ".join((row.section, row.claim, row.theirs, row.ours, row.verdict,
+                                 row.figure)) + " |" for row in rows.itertuples()]
+    counts = rows["verdict"].value_counts()
+    total = ", ".join(f"{counts.get(name, 0)} {name}" for name in (HOLDS, PARTLY, FAILS))
+    return "\n".join([*lines, "", f"{len(rows)} verdicts: {total}."])
+
+
+if __name__ == "__main__":
+    try:
+        print(gathered(*sys.argv[1:2] or ["figures"]))
+    except Failure as failure:
+        tools.say(f"claims: {failure}")
+        sys.exit(failure.code)

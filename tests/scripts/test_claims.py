@@ -12,6 +12,7 @@ import pandas as pd
 
 from longhaul import claims, figure, tools
 from longhaul.claims import FAILS, HOLDS, PARTLY
+from longhaul.errors import Failure
 from longhaul.figures import Drawn, crosspipe_table2, crosspipe_table5
 from longhaul.figures.crosspipe_fig15 import verdict as delay_accumulates
 from longhaul.figures.crosspipe_runtimes import Lookup
@@ -93,6 +94,18 @@ class Saved(unittest.TestCase):
         self.assertEqual(list(rows.columns), claims.FIELDS)
         self.assertEqual(rows.loc[0, "verdict"], FAILS)
         self.assertIn("x-verdicts.csv", said.getvalue())
+
+    def test_gathered_for_a_document(self):
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaisesRegex(Failure, "no .-verdicts.csv"):
+                claims.gathered(directory)
+            for stem, one in (("b", claims.judge("traversal-crossings", HOLDS, "6, 4, 2")),
+                              ("a", claims.judge("delay-accumulates", FAILS, "nothing"))):
+                claims.table([one]).to_csv(Path(directory) / f"{stem}-verdicts.csv", index=False)
+            lines = claims.gathered(directory).splitlines()
+        self.assertIn("| 6, 4, 2 | holds here | b |", lines[2])
+        self.assertIn("does not hold | a |", lines[3])
+        self.assertEqual(lines[-1], "2 verdicts: 1 holds here, 0 holds partly, 1 does not hold.")
 
 
 if __name__ == "__main__":
