@@ -9,6 +9,10 @@ namespace {
 /// Changes that are accepted between two orderings of all ranks by time.
 constexpr int kChangesPerRanking = 64;
 
+/// Ends may be set this many times a block, on average, before blocks are taken to wait for each
+/// other: the ranks make most of them final at once.
+constexpr std::size_t kMostUpdates = 8;
+
 }  // namespace
 
 void Evaluator::set_stretch(const Change& undoing) {
@@ -68,7 +72,7 @@ bool Evaluator::update_end(BlockId block, std::int64_t limit) {
   }
   n.end = end;
   n.sent = sent;
-  return end + n.tail <= limit;
+  return end + n.tail <= limit && saved_.size() <= kMostUpdates * nodes_.size();
 }
 
 void Evaluator::accept() {

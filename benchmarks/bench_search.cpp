@@ -1,0 +1,103 @@
+// How fast is the search behind `best`: moves per second and how they grow with the size, and what
+// the incremental evaluator saves against looking at whole orders. One core.
+#include <benchmark/benchmark.h>
+
+#include "base/random.hpp"
+#include "plan/lower.hpp"
+#include "planner/annealing.hpp"
+#include "planner/list_schedule.hpp"
+#include "planner/makespan.hpp"
+#include "schedule/generate.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Two datacenters, F = D = W = 10 ms, a delay of two F; twice the memory, so that ZB-H2 fits.
+Scenario two_datacenters(benchmark::State& state) {
+  const auto stages = static_cast<int>(state.range(0));
+  Scenario scenario = spread(uniform_scenario(stages, 2 * stages, 10ms), 2, 20ms, 1ms);
+  scenario.memory.budget = 2;
+  return scenario;
+}
+
+void anneal_order(benchmark::State& state, const char* name) {
+  const Scenario scenario = two_datacenters(state);
+  const Schedule start = whole_blocks(generate(name, scenario));
+  const OrderProblem problem{start, scenario};
+  constexpr std::int64_t kMoves = 100'000;
+  std::int64_t moves = 0;
+  std::int64_t accepted = 0;
+  const double unit = 1e7;
+  for (auto _ : state) {
+    const Annealed found = anneal(
+        problem, start, nullptr, {0.026 * unit, 0.005 * unit}, 1,
+        [](std::int64_t done) { return static_cast<double>(done) / static_cast<double>(kMoves); });
+    moves += found.moves;
+    accepted += found.accepted;
+  }
+  state.counters["blocks"] = static_cast<double>(problem.blocks());
+  state.counters["moves/s"] =
+      benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
+  state.counters["accepted"] = static_cast<double>(accepted) / static_cast<double>(moves);
+}
+
+/// One whole order: times from nothing, as the first evaluation of a search.
+void evaluate_all(benchmark::State& state) {
+  const Scenario scenario = two_datacenters(state);
+  const Schedule start = generate("zb-h2", scenario);
+  const OrderProblem problem{start, scenario};
+  const Orders orders{problem, start};
+  for (auto _ : state) {
+    Evaluator evaluator{orders, problem.links().front()};
+    benchmark::DoNotOptimize(evaluator.makespan());
+  }
+  state.counters["orders/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+/// One whole order by the simulator, on a plan that is lowered already.
+void simulate_all(benchmark::State& state) {
+  const Scenario scenario = two_datacenters(state);
+  const Plan plan = lower(generate("zb-h2", scenario), scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(plan));
+  state.counters["orders/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+/// Lowered and simulated: what a search would do without an evaluator.
+void lower_and_simulate(benchmark::State& state) {
+  const Scenario scenario = two_datacenters(state);
+  const Schedule start = generate("zb-h2", scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(makespan_of(start, scenario));
+  state.counters["orders/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+void list_schedules(benchmark::State& state) {
+  const Scenario scenario = two_datacenters(state);
+  const Schedule like = generate("zb-h2", scenario);
+  const OrderProblem problem{like, scenario};
+  std::uint64_t seed = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(list_schedule(problem, like, ++seed));
+  state.counters["orders/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+BENCHMARK_CAPTURE(anneal_order, ud, "zb-h2")
+    ->RangeMultiplier(2)
+    ->Range(4, 64)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(anneal_order, wave, "zbv")
+    ->RangeMultiplier(2)
+    ->Range(4, 64)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(evaluate_all)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(simulate_all)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(lower_and_simulate)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(list_schedules)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace longhaul
+
+BENCHMARK_MAIN();
