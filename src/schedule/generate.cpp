@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 28;
 
 std::vector<std::string> known_names() {
-  std::vector<std::string> names{"static"};
+  std::vector<std::string> names;
   for (const Generator& generator : generators()) names.emplace_back(generator.name);
   return names;
 }
@@ -86,20 +86,6 @@ Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
   return schedule;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-void append(std::vector<std::string>& names, std::string_view name) {
-  if (std::ranges::find(names, name) != names.end()) {
-    fail("Schedule \"{}\" is named twice (a report has one line for each). Leave one out.", name);
-  }
-  names.emplace_back(name);
-}
-
 }  // namespace
 
 std::span<const std::string> static_schedule_names() {
@@ -122,27 +108,6 @@ Schedule generate(std::string_view name, const Scenario& scenario) {
   Schedule schedule = empty_schedule(*generator, scenario);
   generator->fill(scenario, schedule);
   return schedule;
-}
-
-std::vector<std::string> expand_schedule_names(std::string_view list) {
-  std::vector<std::string> names;
-  for (std::string_view rest = list;;) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view name = trimmed(rest.substr(0, comma));
-    if (name.empty()) {
-      fail("The list of schedules \"{}\" has an empty name. Known: {}, or a file.csv.", list,
-           fmt::join(known_names(), ", "));
-    }
-    if (name == "static") {
-      for (const std::string& each : static_schedule_names()) append(names, each);
-    } else if (name.ends_with(".csv") || find_generator(name) != nullptr) {
-      append(names, name);
-    } else {
-      fail("There is no schedule \"{}\". {}", name, suggestion(name, known_names()));
-    }
-    if (comma == std::string_view::npos) return names;
-    rest.remove_prefix(comma + 1);
-  }
 }
 
 }  // namespace longhaul

@@ -19,8 +19,4 @@ namespace longhaul {
 /// 1F1B needs M divisible by P), saying what would make it so.
 [[nodiscard]] Schedule generate(std::string_view name, const Scenario& scenario);
 
-/// Expands a comma list; "static" stands for all static schedules. A name that ends in ".csv" is
-/// kept as it is (a file of the user's). Throws Error on unknown or repeated names.
-[[nodiscard]] std::vector<std::string> expand_schedule_names(std::string_view list);
-
 }  // namespace longhaul

@@ -167,20 +167,5 @@ TEST(Generate, RefusesUnknownNamesAndImpossibleCounts) {
               HasSubstr("too many to hold"));
 }
 
-TEST(ExpandScheduleNames, ExpandsKeepsAndRefuses) {
-  EXPECT_THAT(expand_schedule_names("1f1b, zb-h1"), ElementsAre("1f1b", "zb-h1"));
-  EXPECT_THAT(
-      expand_schedule_names("mine.csv,static"),
-      ElementsAre("mine.csv", "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"));
-  const auto refusal = [](const char* list) {
-    return message_of([&] { (void)expand_schedule_names(list); });
-  };
-  EXPECT_THAT(refusal("static,1f1b"), HasSubstr("\"1f1b\" is named twice"));
-  EXPECT_THAT(refusal("a.csv,a.csv"), HasSubstr("\"a.csv\" is named twice"));
-  EXPECT_THAT(refusal("1f1b,,zbv"), HasSubstr("empty name"));
-  EXPECT_THAT(refusal(""), HasSubstr("empty name"));
-  EXPECT_EQ(refusal("zb_h1"), "There is no schedule \"zb_h1\". Did you mean \"zb-h1\"?");
-}
-
 }  // namespace
 }  // namespace longhaul
