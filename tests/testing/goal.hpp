@@ -164,13 +164,24 @@ inline std::map<std::size_t, std::size_t> matched_receives(const Goal& goal) {
   return matched;
 }
 
-/// End of each op where the network takes no time and no processor is short of time.
+/// LogGOPS without overheads (o = g = O = 0), in ns: a message holds its interface for size * G and
+/// arrives L later.
+struct LogGops {
+  std::int64_t latency = 0;
+  std::int64_t per_byte = 0;
+};
+
+/// End of each op, where messages of one interface are chained by `irequires` and no processor is
+/// short of time. A send ends when it begins, as an eager one does.
 class GoalEvaluator {
 public:
-  static std::vector<std::int64_t> ends(const Goal& goal) { return GoalEvaluator{goal}.run(); }
+  static std::vector<std::int64_t> ends(const Goal& goal, LogGops network = {}) {
+    return GoalEvaluator{goal, network}.run();
+  }
 
 private:
-  explicit GoalEvaluator(const Goal& goal) : goal_{goal}, time_(goal.ops.size()) {
+  GoalEvaluator(const Goal& goal, LogGops network)
+      : goal_{goal}, network_{network}, time_(goal.ops.size()) {
     for (const auto& [send, recv] : matched_receives(goal)) send_of_[recv] = send;
   }
   struct Time {
@@ -194,16 +205,27 @@ private:
     const GoalOp& op = goal_.ops[i];
     for (const std::size_t before : op.requires_end)
       time.start = std::max(time.start, time_of(before).end);
-    for (const std::size_t before : op.requires_start)
-      time.start = std::max(time.start, time_of(before).start);
+    for (const std::size_t before : op.requires_start) {
+      const GoalOp& other = goal_.ops[before];
+      const bool holds = op.kind == GoalOp::Kind::send && other.kind == op.kind &&
+                         other.nic == op.nic && other.rank == op.rank;
+      time.start = std::max(time.start, time_of(before).start + (holds ? transfer(other) : 0));
+    }
     time.end = time.start;
     if (op.kind == GoalOp::Kind::calc) time.end += op.size;
-    if (op.kind == GoalOp::Kind::recv) time.end = std::max(time.end, time_of(send_of_.at(i)).end);
+    if (op.kind == GoalOp::Kind::recv)
+      time.end =
+          std::max(time.end, time_of(send_of_.at(i)).start + transfer(op) + network_.latency);
     time.state = Time::State::known;
     return time;
   }
 
+  [[nodiscard]] std::int64_t transfer(const GoalOp& op) const {
+    return op.size * network_.per_byte;
+  }
+
   const Goal& goal_;
+  LogGops network_;
   std::vector<Time> time_;
   std::map<std::size_t, std::size_t> send_of_;
 };
