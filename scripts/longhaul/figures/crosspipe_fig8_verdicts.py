@@ -81,7 +81,8 @@ def greedy(at, name, made, points):
     return claims.judge("greedy-as-solver", claims.mostly(near, len(off)),
                         f"within {100 * CLOSE - 100:.0f}% of {made['ud']} at {near} of {len(off)} "
                         "delays", f"The most it loses is {100 * off[worst] - 100:.1f}%, at "
-                        f"{worst[0]} {worst[1]:g} T_F.")
+                        f"{worst[0]} {worst[1]:g} T_F." if off[worst] > 1 else
+                        "It loses nowhere.")
 
 
 def latency_as_bandwidth(at, table):
