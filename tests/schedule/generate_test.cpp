@@ -154,7 +154,7 @@ TEST(Generate, RefusesUnknownNamesAndImpossibleCounts) {
   EXPECT_EQ(message_of([&] { (void)generate("1f1bb", scenario); }),
             "There is no schedule \"1f1bb\". Did you mean \"1f1b\"?");
   EXPECT_THAT(message_of([&] { (void)generate("quantum", scenario); }),
-              HasSubstr("Known: static, gpipe, 1f1b"));
+              HasSubstr("Known: gpipe, 1f1b"));
   scenario.parallel.microbatches = 0;
   EXPECT_THAT(message_of([&] { (void)generate("1f1b", scenario); }),
               HasSubstr("cannot have 0 microbatches"));
