@@ -18,6 +18,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_simulate();
   add_check();
   add_plan();
+  add_layers();
   add_trace();
   add_command(app_, "presets", "models and links that a scenario may name, and schedules",
               presets_command, {});
@@ -100,6 +101,12 @@ void Parser::add_plan() {
                       "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command->add_option("--rank", options_.rank, "only this rank");
   add_planning(command);
+}
+
+void Parser::add_layers() {
+  add_planning(add_command(app_, "layers",
+                           "divide a model's layers over its stages: even, balanced and refined",
+                           layers_command, {1, 1}, "scenario (.toml)"));
 }
 
 void Parser::add_trace() {

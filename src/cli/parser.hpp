@@ -46,6 +46,7 @@ private:
   void add_simulate();
   void add_check();
   void add_plan();
+  void add_layers();
   void add_trace();
 
   const CLI::App& chosen() const;

@@ -10,7 +10,7 @@ namespace longhaul {
 /// How candidates are held against links that vary (`[[link]] jitter`).
 struct RobustOptions {
   SearchOptions search;    ///< of each search: one as profiled, one for each conservative factor
-  int samples = 64;        ///< iterations that every candidate plays, the same ones
+  int samples = 256;       ///< iterations that every candidate plays, the same ones
   double quantile = 0.95;  ///< what the choice goes by
   std::vector<double> conservative{1.1, 1.25, 1.5};  ///< see conservative()
 };

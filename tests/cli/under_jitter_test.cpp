@@ -25,7 +25,7 @@ TEST(UnderJitter, HasALineForEachSchedule) {
   const std::string scenario = dir.write("s.toml", kTwoSites);
   const Outcome text = simulate(scenario, "1f1b,zb-h1", kJitter);
   ASSERT_EQ(text.code, 0) << text.err;
-  EXPECT_THAT(text.out, HasSubstr("In 64 iterations under jitter (run.seed = 1):"));
+  EXPECT_THAT(text.out, HasSubstr("In 256 iterations under jitter (run.seed = 1):"));
   auto words = kJitter;
   words.emplace_back("--json");
   const Outcome run = simulate(scenario, "1f1b,zb-h1,best", words);
