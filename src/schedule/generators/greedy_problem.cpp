@@ -123,67 +123,86 @@ void share_memory(GreedyProblem& problem) {
   }
 }
 
-}  // namespace
+/// Looks up what each chunk costs.
+class ChunkMaker {
+public:
+  ChunkMaker(const Scenario& scenario, const Schedule& schedule)
+      : schedule_{schedule},
+        layout_{layout_of(schedule, scenario)},
+        costs_{layout_, scenario},
+        memory_{layout_, scenario},
+        links_{scenario},
+        recompute_{scenario.memory.recompute} {}
 
-GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule, int parts) {
-  const Schedule layout = layout_of(schedule, scenario);
-  const BlockCosts costs{layout, scenario};
-  const ActivationModel memory{layout, scenario};
-  LinkDelays links{scenario};
-  GreedyProblem problem;
-  problem.limit = allowed_activation(schedule, scenario);
-  problem.recompute = scenario.memory.recompute;
-  problem.chunks_on.resize(at(schedule.devices));
-  const auto hop = [&](const Block& producer, int step) {
+  [[nodiscard]] GreedyChunk make(int chunk, int parts) {
+    const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
+    GreedyChunk made;
+    made.device = device_of(chunk);
+    made.first = schedule_.copy_of(chunk);
+    made.stride = schedule_.copies;
+    made.count = schedule_.microbatches_of(chunk);
+    if (!schedule_.is_last(chunk)) made.activation = hop(block(BlockKind::F), chunk + 1);
+    if (!schedule_.is_first(chunk)) made.gradient = hop(block(BlockKind::D), chunk - 1);
+    made.forward = costs_.duration(block(BlockKind::F));
+    made.dgrad = costs_.duration(block(BlockKind::D));
+    for (int part = 0; part < parts; ++part) {
+      made.wgrad.push_back(costs_.duration({.kind = BlockKind::W,
+                                            .part = static_cast<std::uint8_t>(part),
+                                            .parts = static_cast<std::uint8_t>(parts),
+                                            .chunk = chunk}));
+    }
+    made.kept = memory_.effect(block(BlockKind::F)).at_start;
+    made.after_dgrad = -memory_.effect(block(BlockKind::D)).at_end;
+    made.after_wgrad = -memory_.effect(block(BlockKind::W)).at_end;
+    if (!recompute_) return made;
+    made.recompute = costs_.duration(block(BlockKind::R));
+    made.rest = memory_.effect(block(BlockKind::R)).at_start;
+    return made;
+  }
+  [[nodiscard]] const LinkDelays& links() const { return links_; }
+
+private:
+  [[nodiscard]] int device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
+  [[nodiscard]] GreedyHop hop(const Block& producer, int taker) {
     GreedyHop made;
-    const bool ends =
-        step > 0 ? schedule.is_last(producer.chunk) : schedule.is_first(producer.chunk);
-    if (ends) return made;
-    const int taker = producer.chunk + step;
     made.chunk = taker;
-    const int from = schedule.device_of_chunk[at(producer.chunk)];
-    const int to = schedule.device_of_chunk[at(taker)];
+    const int from = device_of(producer.chunk);
+    const int to = device_of(taker);
     made.local = from == to;
     if (made.local) return made;
-    const LinkDelay delay = links.delay(from, to, costs.message(producer));
+    const LinkDelay delay = links_.delay(from, to, costs_.message(producer));
     made.transfer = delay.transfer;
     made.latency = delay.latency;
     made.queued = delay.shared;
     made.resources = delay.resources;
     return made;
-  };
+  }
+
+  const Schedule& schedule_;
+  Schedule layout_;
+  BlockCosts costs_;
+  ActivationModel memory_;
+  LinkDelays links_;
+  bool recompute_;
+};
+
+}  // namespace
+
+GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule, int parts) {
+  ChunkMaker maker{scenario, schedule};
+  GreedyProblem problem;
+  problem.limit = allowed_activation(schedule, scenario);
+  problem.recompute = scenario.memory.recompute;
+  problem.chunks_on.resize(at(schedule.devices));
   for (int c = 0; c < schedule.chunks; ++c) {
-    const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = c}; };
-    GreedyChunk chunk;
-    chunk.device = schedule.device_of_chunk[at(c)];
-    chunk.first = schedule.copy_of(c);
-    chunk.stride = schedule.copies;
-    chunk.count = schedule.microbatches_of(c);
-    chunk.activation = hop(block(BlockKind::F), +1);
-    chunk.gradient = hop(block(BlockKind::D), -1);
-    chunk.forward = costs.duration(block(BlockKind::F));
-    chunk.dgrad = costs.duration(block(BlockKind::D));
-    for (int part = 0; part < parts; ++part) {
-      chunk.wgrad.push_back(costs.duration({.kind = BlockKind::W,
-                                            .part = static_cast<std::uint8_t>(part),
-                                            .parts = static_cast<std::uint8_t>(parts),
-                                            .chunk = c}));
-    }
-    chunk.kept = memory.effect(block(BlockKind::F)).at_start;
-    chunk.after_dgrad = -memory.effect(block(BlockKind::D)).at_end;
-    chunk.after_wgrad = -memory.effect(block(BlockKind::W)).at_end;
-    if (problem.recompute) {
-      chunk.recompute = costs.duration(block(BlockKind::R));
-      chunk.rest = memory.effect(block(BlockKind::R)).at_start;
-    }
-    problem.chunks_on[at(chunk.device)].push_back(c);
-    problem.chunks.push_back(chunk);
+    problem.chunks.push_back(maker.make(c, parts));
+    problem.chunks_on[at(problem.chunks.back().device)].push_back(c);
   }
   for (std::vector<int>& mine : problem.chunks_on)
     std::ranges::stable_sort(mine, {}, [&](int c) { return schedule.stage_of(c); });
   share_memory(problem);
-  add_collectives(problem, scenario, schedule, links);
-  problem.resources = links.resources();
+  add_collectives(problem, scenario, schedule, maker.links());
+  problem.resources = maker.links().resources();
   require_budget(problem, scenario, schedule);
   return problem;
 }
