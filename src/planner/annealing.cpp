@@ -27,6 +27,7 @@ public:
       const double heat = cooling.hot * std::pow(cooling.cold / cooling.hot, done);
       for (int i = 0; i < batch; ++i) step(heat, result);
     }
+    if (at_best_) keep(result);
     return result;
   }
 
@@ -39,9 +40,19 @@ private:
     const std::int64_t before = walk_.makespan();
     if (!walk_.attempt(change_, before + static_cast<std::int64_t>(worse))) return;
     ++result.accepted;
-    if (walk_.makespan() >= result.makespan) return;
-    result.makespan = walk_.makespan();
+    if (walk_.makespan() < result.makespan) {
+      result.makespan = walk_.makespan();
+      at_best_ = true;
+    } else if (at_best_ && walk_.makespan() > result.makespan) {
+      keep(result);
+      result.best.apply(change_);  // takes the step back
+    }
+  }
+
+  /// Copies the order only when the walk leaves it: improvements come in rows.
+  void keep(Annealed& result) {
     result.best = walk_.orders();
+    at_best_ = false;
   }
 
   bool propose() {
@@ -74,6 +85,7 @@ private:
   Walk walk_;
   Moves moves_;
   Change change_;
+  bool at_best_ = false;  ///< the walk is at an order as good as the best, not kept yet
 };
 
 }  // namespace

@@ -88,7 +88,8 @@ Found find_best(const Scenario& scenario, const SearchOptions& options) {
   found.candidates = find_candidates(scenario, options.arrangement, options.placements);
   const auto layouts = runnable_layouts(scenario, found.candidates, options.placements);
   for (const Schedule& layout : layouts) portfolio.add_layout(layout);
-  for (const Candidate& candidate : found.candidates.fitting) portfolio.add(candidate.schedule);
+  for (const Candidate& candidate : found.candidates.fitting)
+    portfolio.add(candidate.schedule, candidate.makespan);
   portfolio.add_own_starts();
   if (portfolio.starts().empty() && found.candidates.fitting.empty())
     fail_without_schedule(layouts, found.candidates, scenario);

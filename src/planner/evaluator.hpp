@@ -108,7 +108,7 @@ private:
     std::int64_t end, sent, tail, sent_tail;
   };
   std::vector<Estimated> estimated_;
-  int accepted_since_ranked_ = 0;
+  std::size_t accepted_since_ranked_ = 0;
 };
 
 }  // namespace longhaul

@@ -6,8 +6,10 @@
 namespace longhaul {
 namespace {
 
-/// Changes that are accepted between two orderings of all ranks by time.
-constexpr int kChangesPerRanking = 64;
+/// Changes that are accepted between two orderings of all ranks by time: at least so many, and so
+/// many blocks for each, so that sorting stays a small part.
+constexpr std::size_t kChangesPerRanking = 64;
+constexpr std::size_t kBlocksPerChange = 16;
 
 /// Ends may be set this many times a block, on average, before blocks are taken to wait for each
 /// other: the ranks make most of them final at once.
@@ -89,7 +91,8 @@ void Evaluator::accept() {
   for (const QueueEnds& ends : queue_ends_) push(ends.before);
   for (const BlockId block : touched_) queue_.push(block);
   propagate_tails();
-  if (++accepted_since_ranked_ >= kChangesPerRanking) rank_blocks();
+  if (++accepted_since_ranked_ >= std::max(kChangesPerRanking, nodes_.size() / kBlocksPerChange))
+    rank_blocks();
 }
 
 void Evaluator::propagate_tails() {

@@ -52,7 +52,7 @@ void Portfolio::add_layout(const Schedule& schedule) {
       Layout{like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation)}));
 }
 
-void Portfolio::add(const Schedule& schedule) {
+void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) {
   if (!schedule.replicas_alike()) return;
   const auto layout = std::ranges::find_if(layouts_, [&](const auto& known) {
     return known->like.copies == schedule.copies &&
@@ -60,28 +60,39 @@ void Portfolio::add(const Schedule& schedule) {
   });
   LONGHAUL_ASSERT(layout != layouts_.end(), "the layout of {} is not known", schedule.name);
   Start start{schedule.name, *layout, whole_blocks(schedule), 0};
-  if (first_violation(start.schedule, scenario_)) return;
-  const Walk walk{(*layout)->problem, start.schedule, (*layout)->simulation};
-  start.makespan = walk.makespan();
+  if (makespan && start.schedule == schedule) {
+    start.makespan = makespan->count();
+  } else {
+    if (first_violation(start.schedule, scenario_)) return;
+    start.makespan = Walk{(*layout)->problem, start.schedule, (*layout)->simulation}.makespan();
+  }
   starts_.push_back(std::move(start));
 }
 
 void Portfolio::add_own_starts() {
   for (const auto& layout : layouts_) {
-    Schedule serial = serial_schedule(layout->like, layout->problem.recomputes());
-    serial.name = "one microbatch at a time";
-    add(serial);
+    const auto has_start = [&] {
+      return std::ranges::find(starts_, layout, &Start::layout) != starts_.end();
+    };
     const std::int64_t count =
         std::clamp(kListedBlocks / layout->problem.blocks(), std::int64_t{2}, kListSchedules);
-    std::vector<Start> mine;
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = 0; i < count && (!is_late() || starts_.empty()); ++i) {
       auto made = list_schedule(layout->problem, layout->like,
                                 derived_seed(options_.seed, static_cast<std::uint64_t>(i)));
       if (!made) continue;
       made->name = "list schedule";
       add(*made);
     }
+    if (has_start()) continue;
+    Schedule serial = serial_schedule(layout->like, layout->problem.recomputes());
+    serial.name = "one microbatch at a time";
+    add(serial);
   }
+}
+
+/// Has a good part of the time gone, so that what is left should go into the search?
+bool Portfolio::is_late() const {
+  return !options_.moves && Clock::now() - begin_ > options_.time * 3 / 10;
 }
 
 /// The best starts, layouts in turn, those with the best start first: which layout wins shows late.
@@ -139,9 +150,9 @@ void Portfolio::run_round(std::vector<Search>& searches, int round) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < searches.size(); i = next++) {
+      if (!options_.moves && slice <= Clock::duration::zero()) continue;
       const auto started = Clock::now();
       const auto by_time = [&](std::int64_t) {
-        if (slice <= Clock::duration::zero()) return 1.0;
         return std::chrono::duration<double>(Clock::now() - started) /
                std::chrono::duration<double>(slice);
       };

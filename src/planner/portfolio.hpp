@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,11 @@ public:
 
   /// Takes a layout in; its rows must run, within the budget or not. Nothing where it is known.
   void add_layout(const Schedule& like);
-  /// A start of a known layout: its blocks made whole. Left out where it does not fit.
-  void add(const Schedule& schedule);
-  /// More starts of every layout: one microbatch at a time, and list schedules with random
-  /// priorities.
+  /// A start of a known layout: its blocks made whole. Left out where it does not fit. `makespan`:
+  /// of a schedule that fits, where it is known.
+  void add(const Schedule& schedule, std::optional<Duration> makespan = {});
+  /// More starts of every layout: list schedules with random priorities; one microbatch at a time
+  /// where there is nothing else.
   void add_own_starts();
   [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
 
@@ -55,6 +57,7 @@ private:
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };
+  [[nodiscard]] bool is_late() const;
   [[nodiscard]] std::vector<Search> first_searches(std::size_t count) const;
   void run_round(std::vector<Search>& searches, int round);
   void run_search(Search& search, int round, std::size_t index, const Progress& progress) const;

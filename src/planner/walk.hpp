@@ -22,8 +22,8 @@ public:
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
-  /// Carries `change` out if it fits the memory and the makespan stays within `limit`. `change` is
-  /// used up.
+  /// Carries `change` out if it fits the memory and the makespan stays within `limit`; it then
+  /// takes itself back.
   bool attempt(Change& change, std::int64_t limit);
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] const Orders& orders() const { return orders_; }
