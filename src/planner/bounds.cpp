@@ -139,38 +139,47 @@ private:
   std::vector<std::vector<StageTimes>> times_;
 };
 
+long double product(Duration time, Bytes bytes) {
+  return static_cast<long double>(time.count()) * static_cast<long double>(bytes.count());
+}
+
 /// The time that a device's activations take, in memory times time, over the memory that there is:
 /// no shorter can be the time from its first F to its last weight. An activation is held from the
 /// start of F to the end of its gradient, a round trip later at the earliest, and what is left of
-/// it for the time of its weight at least.
+/// it for the time of its weight at least. Without the weights, the time to the last gradient of a
+/// first chunk, behind which the gradient goes on to other devices.
 void raise_memory_time(const Relaxation& relaxation, Part& part) {
   if (relaxation.limit <= Bytes{}) return;
   for (const RelaxedReplica& replica : relaxation.replicas) {
     const std::vector<Duration> trips = round_trips(relaxation, replica);
     const std::vector<StageTimes> times = stage_times(relaxation, replica, MemoryLimit::ignored);
     for (int device = 0; device < relaxation.devices; ++device) {
-      long double held = 0;  // products of bytes and nanoseconds exceed 64 bits
+      long double to_gradient = 0;  // products of bytes and nanoseconds exceed 64 bits
+      long double of_weights = 0;
       Duration head = Duration::max();
+      Duration reduction = Duration::max();
       Duration tail = Duration::max();
       for (std::size_t c = 0; c < trips.size(); ++c) {
         const RelaxedChunk& chunk = replica.chunks[c];
         if (chunk.device != device || chunk.count == 0) continue;
-        const auto times_bytes = [&](Duration time, Bytes bytes) {
-          return static_cast<long double>(time.count()) * static_cast<long double>(bytes.count());
-        };
         const Duration whole = chunk.forward + trips[c] + chunk.gradient;
-        held +=
-            chunk.count * (times_bytes(whole, chunk.taken) + times_bytes(chunk.weight, chunk.rest));
+        to_gradient += chunk.count * product(whole, chunk.taken);
+        of_weights += chunk.count * product(chunk.weight, chunk.rest);
         head = std::min(head, times[c].forward_head.front());
-        tail = std::min(tail, chunk.reduction);
+        reduction = std::min(reduction, chunk.reduction);
+        tail = std::min(tail, times[c].gradient_tail.back() - chunk.gradient);
       }
       if (head == Duration::max()) continue;
-      const long double least = held / static_cast<long double>(relaxation.limit.count());
-      // One less, for the rounding of the sum.
-      const Duration span{static_cast<std::int64_t>(std::floor(least)) - 1};
-      part.raise(head + span + tail, [&] {
+      const auto span = [&](long double held) {
+        const long double least = held / static_cast<long double>(relaxation.limit.count());
+        constexpr long double kRounding = 1e-3;  // of the sum, and more
+        return Duration{static_cast<std::int64_t>(std::ceil(least - kRounding))};
+      };
+      const auto why = [&] {
         return fmt::format("memory of device {}: activations of all round trips", device);
-      });
+      };
+      part.raise(head + span(to_gradient + of_weights) + reduction, why);
+      part.raise(head + span(to_gradient) + tail, why);
     }
   }
 }

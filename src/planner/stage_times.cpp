@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "planner/memory_turn.hpp"
+#include "planner/release_curve.hpp"
 
 namespace longhaul {
 namespace {
@@ -35,6 +36,7 @@ public:
         to_next_(chunks_.size()),
         to_previous_(chunks_.size()) {
     for (const RelaxedChunk& chunk : chunks_) turns_.emplace_back(chunk, relaxation.limit);
+    for (std::size_t c = 0; c < chunks_.size(); ++c) curves_.push_back(curve(c, relaxation.limit));
   }
 
   void fill(int first) {
@@ -49,13 +51,25 @@ public:
   }
 
 private:
+  /// Of a chunk and those in front of it on its device, of one copy.
+  [[nodiscard]] ReleaseCurve curve(std::size_t c, Bytes limit) const {
+    std::vector<const RelaxedChunk*> chunks;
+    for (std::size_t other = c - c % at(chunks_of_copy_); other <= c; ++other) {
+      if (chunks_[other].device == chunks_[c].device) chunks.push_back(&chunks_[other]);
+    }
+    return {chunks, limit};
+  }
+
   /// Returns when its output arrives at the next chunk; behind the last one, its end.
   Duration forward(int c, std::size_t k, Duration arrival) {
     const RelaxedChunk& chunk = chunks_[at(c)];
     StageTimes& times = times_[at(c)];
     Duration start = std::max(arrival, chunk.gather);
     if (k > 0) start = std::max(start, times.forward_head[k - 1] + chunk.forward);
-    if (keep_memory_) start = std::max(start, turns_[at(c)].earliest_start(k, times.gradient_head));
+    if (keep_memory_) {
+      start = std::max({start, turns_[at(c)].earliest_start(k, times.gradient_head),
+                        curves_[at(c)].earliest_start(static_cast<std::int64_t>(k))});
+    }
     times.forward_head[k] = start;
     return to_next_[at(c)].pass(chunk.next, start + chunk.forward);
   }
@@ -71,7 +85,16 @@ private:
         std::max({arrival, work, times.forward_head[k] + chunk.forward + chunk.recompute});
     if (k > 0) start = std::max(start, times.gradient_head[k - 1] + chunk.gradient);
     times.gradient_head[k] = start;
+    if (keep_memory_) add_to_curves(c, start);
     return to_previous_[at(c)].pass(chunk.previous, start + chunk.gradient);
+  }
+
+  void add_to_curves(int c, Duration start) {
+    const int end = c - c % chunks_of_copy_ + chunks_of_copy_;
+    for (int other = c; other < end; ++other) {
+      if (chunks_[at(other)].device == chunks_[at(c)].device)
+        curves_[at(other)].add_gradient(chunks_[at(c)], start);
+    }
   }
 
   const std::vector<RelaxedChunk>& chunks_;
@@ -80,6 +103,7 @@ private:
   std::vector<StageTimes>& times_;
   std::vector<Channel> to_next_, to_previous_;
   std::vector<MemoryTurn> turns_;
+  std::vector<ReleaseCurve> curves_;
 };
 
 /// Tails, from the last block of a kind and chunk to the first: the same with time reversed.

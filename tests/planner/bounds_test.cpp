@@ -33,6 +33,15 @@ TEST(LowerBound, EqualsTheProvenOptima) {
   }
 }
 
+// Wave placement of the same: cross-wave-opt ends at these times.
+TEST(LowerBound, EqualsTheOptimaOfWaves) {
+  const std::pair<int, int> optima[] = {{0, 2550}, {100, 2950}, {200, 3550}, {400, 4750}};
+  for (const auto& [latency, optimum] : optima) {
+    const Scenario scenario = two_datacenters(4, 8, Duration{latency});
+    EXPECT_EQ(bound_of("zbv", scenario), Duration{optimum}) << latency;
+  }
+}
+
 // One device: its work alone. D and W of 100 each against one B of 150.
 TEST(LowerBound, OfOneDeviceIsItsCheapestWork) {
   Scenario scenario = uniform_scenario(1, 5);
