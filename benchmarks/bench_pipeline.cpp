@@ -105,7 +105,7 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
 }
 
 void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
-              const PipelineOptions& options, const nlohmann::json& environment) {
+              const PipelineOptions& options, nlohmann::json environment) {
   const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
   auto record = pipeline_record(measurements, input, options, environment);
   add_changes(record, outcomes, options);
@@ -116,6 +116,7 @@ void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput&
   }
   std::fflush(stdout);
   if (options.out.empty()) return;
+  if (!record["switches"].empty()) environment["switches"] = record["switches"];
   merge_segments(options.out, environment, outcomes);
   write_new_file(options.out / "record.json", record.dump(2) + "\n");
 }

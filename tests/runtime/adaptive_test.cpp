@@ -114,6 +114,7 @@ TEST_F(AdaptiveTest, SwitchesWhenTheLinksChangeAndIsFasterThen) {
 
   EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
   const Trace trace = read_trace(out() + "/trace.h5");
+  EXPECT_THAT(trace.info.environment, HasSubstr(R"("event":"switch")"));
   const auto names = schedules_by_iteration(trace);
   ASSERT_EQ(names.size(), 14u);
   for (const auto& [iteration, name] : names) {
