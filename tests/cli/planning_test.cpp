@@ -80,6 +80,10 @@ TEST(Planning, TheFileOfBestIsAScheduleLikeAnyOther) {
       longhaul_run({"simulate", scenario, "--schedule", csv, "--set", "parallel.microbatches=6"});
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.err, AllOf(HasSubstr("best.csv: "), HasSubstr("6")));
+  const Outcome smaller =
+      longhaul_run({"simulate", dir.write("two.toml", kTwoStages), "--schedule", csv});
+  EXPECT_EQ(smaller.code, 1);
+  EXPECT_THAT(smaller.err, AllOf(HasSubstr("best.csv: "), HasSubstr("4 devices")));
 }
 
 TEST(Planning, PlacementRestrictsBest) {
