@@ -88,15 +88,28 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
   return json;
 }
 
-void write_simulated_trace(const Options& options, const Scenario& scenario, Timeline timeline) {
+/// The bound of each schedule, by name.
+ordered_json bounds_json(const Simulation& simulation) {
+  ordered_json json = ordered_json::object();
+  for (const ScheduleRecord& record : simulation.records)
+    json[record.schedule] = {{"lower_bound_ns", record.bound.lower_bound.count()},
+                             {"holds_for", record.bound.holds_for}};
+  return json;
+}
+
+void write_simulated_trace(const Options& options, const Scenario& scenario,
+                           Simulation simulation) {
   Trace trace;
   trace.info.creator = fmt::format("longhaul {}", version());
   trace.info.git_commit = git_commit();
   trace.info.command_line = options.command_line;
   trace.info.scenario = scenario.text;
-  trace.info.environment = ordered_json{{"numbers", "simulated"}, {"comm", options.comm}}.dump();
+  trace.info.environment =
+      ordered_json{
+          {"numbers", "simulated"}, {"comm", options.comm}, {"bounds", bounds_json(simulation)}}
+          .dump();
   trace.info.activation_budget_bytes = scenario.activation_budget().count();
-  trace.predicted = std::move(timeline);
+  trace.predicted = std::move(simulation.timeline);
   write_trace(options.out, trace);
 }
 
@@ -114,7 +127,7 @@ Answer simulate_command(const Options& options) {
     answer.text = text_of(simulation, scenario, options);
     if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);
   }
-  if (traced) write_simulated_trace(options, scenario, std::move(simulation.timeline));
+  if (traced) write_simulated_trace(options, scenario, std::move(simulation));
   return answer;
 }
 
