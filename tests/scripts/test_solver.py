@@ -1,0 +1,160 @@
+"""The solver's program on small problems made here. Without ortools only the messages are tested."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from longhaul import solver
+
+HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
+
+
+def pipeline(stages, microbatches, latency=0, transfer=0, memory=None, time_limit_s=60):
+    """F = D = W = 100, a stage a device, no bounds that would help, a serial warm start."""
+    blocks, index = [], {}
+    for microbatch in range(microbatches):
+        for kind, order in (("F", range(stages)), ("D", reversed(range(stages))),
+                            ("W", range(stages))):
+            for stage in order:
+                index[kind, stage, microbatch] = len(blocks)
+                blocks.append({"device": stage, "kind": kind, "chunk": stage,
+                               "microbatch": microbatch, "duration_ns": 100,
+                               "start_ns": 10**6 * len(blocks), "head_ns": 0, "tail_ns": 0})
+    after, messages, held = [], [], []
+    for (kind, stage, microbatch), i in index.items():
+        if kind == "D":
+            after.append([index["F", stage, microbatch], i])
+            after.append([i, index["W", stage, microbatch]])
+            held.append({"from": index["F", stage, microbatch], "until": i, "bytes": 1})
+            held.append({"from": index["F", stage, microbatch],
+                         "until": index["W", stage, microbatch], "bytes": 1})
+        step = {"F": 1, "D": -1}.get(kind, 0)
+        if step and 0 <= stage + step < stages:
+            messages.append({"from": i, "to": index[kind, stage + step, microbatch],
+                             "transfer_ns": transfer, "latency_ns": latency,
+                             "resources": [f"link {stage}>{stage + step}"]})
+    return {"schema_version": 1, "devices": stages, "blocks": blocks, "after": after,
+            "messages": messages, "collectives": [], "held": held, "microbatch_order": True,
+            "memory_limit_bytes": 2 * (memory or stages), "time_limit_s": time_limit_s,
+            "threads": 1, "start_makespan_ns": 10**6 * len(blocks), "lower_bound_ns": 0,
+            "exact": True}
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+        self.answer = self.directory / "answer.json"
+
+    def run_it(self, problem):
+        """Exit code, standard error."""
+        path = self.directory / "problem.json"
+        path.write_text(problem if isinstance(problem, str) else json.dumps(problem))
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            code = solver.main([str(path), str(self.answer)])
+        return code, errors.getvalue()
+
+
+class Messages(Program):
+    def test_missing_package_says_how_to_install_it(self):
+        with mock.patch.dict(sys.modules, {"ortools": None, "ortools.sat.python": None}):
+            code, said = self.run_it(pipeline(1, 1))
+        self.assertEqual(code, 2)
+        self.assertIn("pip install -r scripts/requirements-solver.txt", said)
+        self.assertEqual(len(said.strip().splitlines()), 1)
+        self.assertFalse(self.answer.exists())
+
+    def test_bad_problems_are_bad_input(self):
+        for problem in ("rubbish", "[]", "{}", {**pipeline(1, 1), "schema_version": 2},
+                        {**pipeline(1, 1), "blocks": []}):
+            code, said = self.run_it(problem)
+            self.assertEqual(code, 2, problem)
+            self.assertEqual(len(said.strip().splitlines()), 1, said)
+
+    def test_no_such_file(self):
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.assertEqual(solver.main([str(self.directory / "none"), str(self.answer)]), 2)
+        self.assertIn("cannot read", errors.getvalue())
+
+
+@unittest.skipUnless(HAS_ORTOOLS, "no ortools: " + solver.INSTALL)
+class Optimum(Program):
+    def solve(self, problem):
+        code, said = self.run_it(problem)
+        self.assertEqual((code, said), (0, ""))
+        return json.loads(self.answer.read_text())
+
+    def assert_optimum(self, problem, makespan):
+        answer = self.solve(problem)
+        self.assertEqual((answer["status"], answer["objective_ns"], answer["bound_ns"]),
+                         ("optimal", makespan, makespan))
+        self.assertEqual(sorted(sum(answer["rows"], [])), list(range(len(problem["blocks"]))))
+        return answer
+
+    def test_one_device(self):
+        answer = self.assert_optimum(pipeline(1, 3), 900)
+        kinds = [(pipeline(1, 3)["blocks"][i]["kind"], pipeline(1, 3)["blocks"][i]["microbatch"])
+                 for i in answer["rows"][0]]
+        for kind in "FDW":
+            self.assertEqual([m for k, m in kinds if k == kind], [0, 1, 2])
+
+    def test_latency_is_hidden_only_where_memory_allows(self):
+        # F, 500, F D, 500, D W: both microbatches overlap with room for two ...
+        self.assert_optimum(pipeline(2, 2, latency=500), 1700)
+        # ... and follow each other with room for one: 1400 to the end of D, W; twice.
+        self.assert_optimum(pipeline(2, 2, latency=500, memory=1), 3000)
+
+    def test_messages_share_a_link_in_turn(self):
+        # F to 100; messages to 1100, 2100; F, D to 2300; back to 3300; D, W.
+        self.assert_optimum(pipeline(2, 2, transfer=1000), 3500)
+
+    def test_known_optimum_of_zb_h1(self):
+        self.assert_optimum(pipeline(3, 3), 1100)
+
+    def test_collectives_come_before_f_and_behind_w(self):
+        problem = pipeline(1, 2)
+        of = {kind: [i for i, block in enumerate(problem["blocks"]) if block["kind"] == kind]
+              for kind in "FW"}
+        problem["collectives"] = [
+            {"gather": True, "devices": [0], "duration_ns": 300, "blocks": of["F"]},
+            {"gather": False, "devices": [0], "duration_ns": 200, "blocks": of["W"]}]
+        self.assert_optimum(problem, 300 + 600 + 200)
+
+    def test_times_are_in_the_largest_unit_that_divides_them(self):
+        self.assertEqual(solver.Times(pipeline(2, 2, latency=250)).unit_ns, 50)
+        self.assertTrue(solver.Times(pipeline(2, 2, latency=251)).exact)
+        huge = pipeline(1, 2)
+        huge["blocks"][0]["duration_ns"] = 10**13 + 1
+        times = solver.Times(huge)
+        self.assertFalse(times.exact)
+        self.assertEqual(times.up(times.unit_ns + 1), 2)
+        self.assertEqual(self.solve(huge)["bound_ns"], 0)
+
+    def test_improvements_get_better(self):
+        answer = self.solve(pipeline(3, 4, latency=150))
+        objectives = [step["objective_ns"] for step in answer["improvements"]]
+        self.assertEqual(objectives, sorted(objectives, reverse=True))
+        self.assertEqual(objectives[-1], answer["objective_ns"])
+
+    def test_no_time_gives_no_schedule_but_an_answer(self):
+        answer = self.solve(pipeline(8, 16, latency=333, time_limit_s=1e-9))
+        self.assertEqual(answer["status"], "unknown")
+        self.assertNotIn("rows", answer)
+
+    def test_impossible_is_the_answer_no(self):
+        problem = {**pipeline(2, 1), "start_makespan_ns": 100}
+        code, _ = self.run_it(problem)
+        self.assertEqual(code, 1)
+        self.assertEqual(json.loads(self.answer.read_text())["status"], "infeasible")
+
+
+if __name__ == "__main__":
+    unittest.main()
