@@ -31,6 +31,8 @@ def draw(number, name, options, judge):
         return []
     cases = cases_of(options.cases) or tuple(crosspipe_cells.CASES)
     table = crosspipe_cells.compare(number, cases, results, search_of(options))
+    if note := arrangement_note(table):
+        print(note)
     return [Drawn(name, figure_of(number, table), table, judge(table, Lookup(table)))]
 
 
