@@ -57,7 +57,8 @@ class Times:
         durations = [block["duration_ns"] for block in problem["blocks"]]
         for message in problem["messages"]:
             durations += [message["transfer_ns"], message["latency_ns"]]
-        durations += [collective["duration_ns"] for collective in problem["collectives"]]
+        for extra in ("collectives", "fusions"):
+            durations += [item["duration_ns"] for item in problem[extra]]
         self.horizon_ns = sum(durations)
         self.unit_ns = math.gcd(*durations) or 1
         coarsest = -(-self.horizon_ns // LONGEST_HORIZON)
@@ -86,6 +87,7 @@ class Model:
             self.times.down(problem["lower_bound_ns"]) if exact else 0, self.horizon, "makespan")
         self.exact = exact
         self.starts, self.ends = [], []
+        self.fused = {}  # literal of each block that may be fused: a D with the W behind it
         self.by_device = defaultdict(list)
         self.on_resource = defaultdict(list)  # (start variable, producer) of each message
         self.collective_starts = []
@@ -97,21 +99,47 @@ class Model:
         self.add_order()
         self.model.minimize(self.makespan)
 
+    def add_fusions(self):
+        """Lengths of blocks: a D that is fused with its W takes what a B does, the W nothing. The
+        W then stands at the end of the D, where its memory is released."""
+        lengths = [self.times.up(block["duration_ns"]) for block in self.problem["blocks"]]
+        for fusion in self.problem["fusions"]:
+            literal = self.model.new_bool_var(f"fused{fusion['gradient']}")
+            self.model.add_hint(literal, fusion["fused"])
+            gradient, weight = fusion["gradient"], fusion["weight"]
+            self.fused[gradient] = self.fused[weight] = literal
+            longer = self.times.up(fusion["duration_ns"]) - lengths[gradient]
+            lengths[gradient] = lengths[gradient] + longer * literal
+            lengths[weight] = lengths[weight] - lengths[weight] * literal
+        return lengths
+
     def add_blocks(self):
         model = self.model
-        for i, block in enumerate(self.problem["blocks"]):
-            length = self.times.up(block["duration_ns"])
+        for i, (block, length) in enumerate(zip(self.problem["blocks"], self.add_fusions())):
+            alone = self.times.up(block["duration_ns"])
+            fusible = i in self.fused
             earliest = self.times.down(block["head_ns"]) if self.exact else 0
-            latest = self.horizon - (self.times.down(block["tail_ns"]) if self.exact else length)
-            start = model.new_int_var(earliest, max(earliest, latest), f"start{i}")
+            tail = self.times.down(block["tail_ns"]) if self.exact else alone
+            if fusible and block["kind"] == "W":
+                tail -= alone  # counted from its end below
+            start = model.new_int_var(earliest, max(earliest, self.horizon - tail), f"start{i}")
+            end = start + length
+            if fusible:
+                end = model.new_int_var(earliest, self.horizon, f"end{i}")
+                interval = model.new_interval_var(start, length, end, f"block{i}")
+            else:
+                interval = model.new_fixed_size_interval_var(start, length, f"block{i}")
             self.starts.append(start)
-            self.ends.append(start + length)
-            self.by_device[block["device"]].append(
-                model.new_fixed_size_interval_var(start, length, f"block{i}"))
-            model.add(start + length <= self.makespan)
+            self.ends.append(end)
+            self.by_device[block["device"]].append(interval)
+            model.add(end <= self.makespan)
             if self.exact:
-                model.add(start + self.times.down(block["tail_ns"]) <= self.makespan)
+                model.add((end if fusible and block["kind"] == "W" else start) + tail
+                          <= self.makespan)
             model.add_hint(start, self.times.up(block["start_ns"]))
+        for fusion in self.problem["fusions"]:
+            model.add(self.starts[fusion["weight"]] == self.ends[fusion["gradient"]]
+                      ).only_enforce_if(self.fused[fusion["gradient"]])
         if self.exact:
             model.add_hint(self.makespan, self.horizon)
         for intervals in self.by_device.values():
@@ -178,13 +206,17 @@ class Model:
     def add_order(self):
         if not self.problem["microbatch_order"]:
             return
+        blocks = self.problem["blocks"]
         groups = defaultdict(list)
-        for i, block in enumerate(self.problem["blocks"]):
+        for i, block in enumerate(blocks):
             groups[block["kind"], block["chunk"]].append((block["microbatch"], i))
         for group in groups.values():
             group.sort()
             for (_, before), (_, behind) in zip(group, group[1:]):
-                self.model.add(self.starts[behind] >= self.ends[before])
+                turn = self.model.add(self.starts[behind] >= self.ends[before])
+                # A W that has gone into its B keeps no other W waiting.
+                if blocks[behind]["kind"] == "W" and behind in self.fused:
+                    turn.only_enforce_if(~self.fused[before], ~self.fused[behind])
 
     def answer(self, value):
         """What the C++ side makes a schedule of. Blocks of no length come before what starts with
@@ -196,10 +228,11 @@ class Model:
             block = blocks[i]
             kind = KINDS.index(block["kind"])
             along = block["chunk"] if kind == 0 else -block["chunk"]
-            return value(self.starts[i]), value(self.starts[i]) + self.times.up(
-                block["duration_ns"]), kind, block["microbatch"], along
+            return value(self.starts[i]), value(self.ends[i]), kind, block["microbatch"], along
+        fused = [i for i, literal in self.fused.items() if value(literal)]
+        gone = {i for i in fused if blocks[i]["kind"] == "W"}
         rows = [[] for _ in range(self.problem["devices"])]
-        for i in sorted(range(len(blocks)), key=key):
+        for i in sorted(set(range(len(blocks))) - gone, key=key):
             rows[blocks[i]["device"]].append(i)
         link_orders = {}
         for resource, messages in self.on_resource.items():
@@ -208,7 +241,7 @@ class Model:
             if len(ways) > 1:
                 ordered = sorted(messages, key=lambda message: (value(message[0]), message[1]))
                 link_orders[resource] = [producer for _, producer, _ in ordered]
-        return {"rows": rows, "link_orders": link_orders}
+        return {"rows": rows, "fused": sorted(set(fused) - gone), "link_orders": link_orders}
 
 
 class Progress:

@@ -87,20 +87,21 @@ std::optional<Json> ask(const Json& problem, const SolverOptions& options) {
   return read_answer(scratch.file("answer.json"));
 }
 
-/// The order in the answer, as a schedule.
+/// The order in the answer, as a schedule. A W that is fused into its D has left the rows.
 Schedule read_schedule(const Json& answer, const SolverProblem& problem) {
+  std::vector<Block> blocks = problem.blocks;
+  for (const Json& i : answer.at("fused")) blocks.at(i.get<std::size_t>()).kind = BlockKind::B;
   Schedule schedule = problem.start;
   for (std::size_t device = 0; device < schedule.rows.size(); ++device) {
     std::vector<Block>& row = schedule.rows[device];
     row.clear();
     for (const Json& i : answer.at("rows").at(device))
-      row.push_back(problem.blocks.at(i.get<std::size_t>()));
+      row.push_back(blocks.at(i.get<std::size_t>()));
   }
   if (schedule.replicas > 1) return schedule;
   for (const auto& [resource, producers] : answer.at("link_orders").items()) {
     LinkOrder order{resource, {}};
-    for (const Json& i : producers)
-      order.messages.push_back({0, problem.blocks.at(i.get<std::size_t>())});
+    for (const Json& i : producers) order.messages.push_back({0, blocks.at(i.get<std::size_t>())});
     schedule.link_orders.push_back(std::move(order));
   }
   return schedule;
@@ -144,7 +145,8 @@ void take_answer(const Json& answer, const SolverProblem& problem, const Scenari
 }
 
 std::string class_of(Placement placement, const SolverOptions& options) {
-  return fmt::format("{} placement, whole blocks, D and W apart{}", name_of(placement),
+  return fmt::format("{} placement, whole blocks, D and W apart{}{}", name_of(placement),
+                     options.fuse ? " or one B" : "",
                      options.microbatch_order ? ", microbatches in order" : "");
 }
 

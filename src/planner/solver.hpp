@@ -15,6 +15,9 @@ struct SolverOptions {
   int threads = 0;                                 ///< 0: all cores
   /// Blocks of one kind and chunk run in the order of their microbatches (CrossPipe 4.1).
   bool microbatch_order = true;
+  /// A D and its W may run as one B, chunk by chunk where B is the cheaper. Section 4.1 has D and W
+  /// alone; `best` fuses too.
+  bool fuse = true;
   bool include_dp = true;  ///< gathers and reductions are part of the makespan
   Arrangement arrangement = Arrangement::decoupled;  ///< of the makespan that is reported
   /// How much longer than `time_limit` it may take to build the model and to end; then it is
@@ -22,13 +25,13 @@ struct SolverOptions {
   Duration grace = std::chrono::seconds{30};
 };
 
-/// What the solver found. `bound` holds for the class of CrossPipe 4.1: whole blocks, D and W
-/// apart, and microbatches in order where asked; it is proven by the solver.
+/// What the solver found. `bound` holds for the class of CrossPipe 4.1: whole blocks, microbatches
+/// in order where asked; it is proven by the solver, or ours where that is higher.
 struct Solved {
   Schedule schedule;      ///< valid, within the budget; named "cross-ud-opt", "cross-wave-opt" ...
   Duration makespan{};    ///< the simulator's
   Duration bound{};       ///< of the solver's own model; at most the makespan of any schedule of it
-  std::string holds_for;  ///< the class: "ud placement, whole blocks, D and W apart"
+  std::string holds_for;  ///< the class: "ud placement, whole blocks, D and W apart or one B"
   /// "optimal", "feasible"; "warm start": nothing better than the start was found in the time.
   std::string status;
   double seconds = 0;  ///< wall clock of the solver

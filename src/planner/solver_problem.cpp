@@ -8,6 +8,7 @@
 #include "plan/lower.hpp"
 #include "planner/relaxation.hpp"
 #include "planner/stage_times.hpp"
+#include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 #include "sim/simulate.hpp"
 
@@ -18,9 +19,15 @@ using Json = nlohmann::json;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-/// Whole blocks: F and R where their first part stands, D and W where their last one does. What
+/// Is one B of the chunk cheaper than a D and a W?
+bool saves_time(const BlockCosts& costs, int chunk) {
+  const auto time = [&](BlockKind kind) { return costs.duration({kind, 0, 1, chunk, 0}); };
+  return time(BlockKind::B) < time(BlockKind::D) + time(BlockKind::W);
+}
+
+/// Whole blocks: F and R where their first part stands, the others where their last one does. What
 /// another block needs of one that was split is then still in front of it.
-std::vector<Block> whole(std::span<const Block> row) {
+std::vector<Block> whole(std::span<const Block> row, const BlockCosts& costs, bool fuse) {
   std::vector<Block> blocks;
   for (const Block& block : row) {
     const bool early = block.kind == BlockKind::F || block.kind == BlockKind::R;
@@ -28,18 +35,27 @@ std::vector<Block> whole(std::span<const Block> row) {
     const auto add = [&](BlockKind kind) {
       blocks.push_back({kind, 0, 1, block.chunk, block.microbatch});
     };
-    add(block.kind == BlockKind::B ? BlockKind::D : block.kind);
-    if (block.kind == BlockKind::B) add(BlockKind::W);
+    const bool split = block.kind == BlockKind::B && !(fuse && saves_time(costs, block.chunk));
+    add(split ? BlockKind::D : block.kind);
+    if (split) add(BlockKind::W);
   }
   return blocks;
 }
 
-/// The k-th block of a kind and chunk becomes that of the chunk's k-th microbatch.
+/// The k-th block of a kind and chunk becomes that of the chunk's k-th microbatch; the k-th W that
+/// of its k-th D.
 void order_microbatches(const Schedule& schedule, std::vector<Block>& row) {
   std::map<std::pair<BlockKind, int>, int> seen;
+  std::map<int, std::vector<int>> gradients;  // microbatches of the Ds, by chunk
   for (Block& block : row) {
-    const int k = seen[{block.kind, block.chunk}]++;
+    const BlockKind kind = is_backward(block.kind) ? BlockKind::D : block.kind;
+    const int k = seen[{kind, block.chunk}]++;
+    if (kind == BlockKind::W) {
+      block.microbatch = gradients[block.chunk][at(k)];
+      continue;
+    }
     block.microbatch = schedule.copy_of(block.chunk) + k * schedule.copies;
+    if (block.kind == BlockKind::D) gradients[block.chunk].push_back(block.microbatch);
   }
 }
 
@@ -55,6 +71,7 @@ public:
         times_{simulate(plan_)},
         relaxation_{relax(start_, scenario)},
         heads_{stage_times(relaxation_, relaxation_.replicas.front(), MemoryLimit::kept)},
+        costs_{start_, scenario},
         memory_{start_, scenario} {}
 
   void make() {
@@ -89,21 +106,52 @@ private:
   }
 
   void add_blocks() {
+    std::map<Block, OpTime> played;
     for_ops(OpKind::compute, [&](OpId id, const Op& op) {
-      if (!is_of_replica_0(id)) return;
-      const Block block = op.block();
-      index_of_[block] = static_cast<int>(problem_.blocks.size());
-      problem_.blocks.push_back(block);
-      const auto [head, tail] = window(block, op.duration);
-      problem_.json["blocks"].push_back({{"device", plan_.ranks[index(plan_.rank_of(id))].device},
-                                         {"kind", name_of(block.kind)},
-                                         {"chunk", block.chunk},
-                                         {"microbatch", block.microbatch},
-                                         {"duration_ns", op.duration.count()},
-                                         {"start_ns", times_[index(id)].start.count()},
-                                         {"head_ns", head.count()},
-                                         {"tail_ns", tail.count()}});
+      if (is_of_replica_0(id)) played[op.block()] = times_[index(id)];
     });
+    for (int chunk = 0; chunk < start_.chunks; ++chunk) {
+      for (int m = start_.copy_of(chunk); m < start_.microbatches; m += start_.copies) {
+        const auto found = played.find({BlockKind::B, 0, 1, chunk, m});
+        const bool fused = found != played.end();
+        for (const BlockKind kind : {BlockKind::F, BlockKind::R, BlockKind::D, BlockKind::W}) {
+          const Block block{kind, 0, 1, chunk, m};
+          if (kind == BlockKind::R && !played.contains(block)) continue;
+          const bool here = kind == BlockKind::F || kind == BlockKind::R || !fused;
+          const Duration start = here                   ? played.at(block).start
+                                 : kind == BlockKind::D ? found->second.start
+                                                        : found->second.end;
+          add_block(block, start);
+        }
+        add_fusion(chunk, m, fused);
+      }
+    }
+  }
+
+  void add_block(const Block& block, Duration start) {
+    index_of_[block] = static_cast<int>(problem_.blocks.size());
+    problem_.blocks.push_back(block);
+    const Duration length = costs_.duration(block);
+    const auto [head, tail] = window(block, length);
+    problem_.json["blocks"].push_back({{"device", start_.device_of_chunk[at(block.chunk)]},
+                                       {"kind", name_of(block.kind)},
+                                       {"chunk", block.chunk},
+                                       {"microbatch", block.microbatch},
+                                       {"duration_ns", length.count()},
+                                       {"start_ns", start.count()},
+                                       {"head_ns", head.count()},
+                                       {"tail_ns", tail.count()}});
+  }
+
+  void add_fusion(int chunk, int microbatch, bool fused) {
+    Json& fusions = problem_.json["fusions"];
+    if (fusions.is_null()) fusions = Json::array();
+    if (!options_.fuse || !saves_time(costs_, chunk)) return;
+    fusions.push_back(
+        {{"gradient", index_of(BlockKind::D, chunk, microbatch)},
+         {"weight", index_of(BlockKind::W, chunk, microbatch)},
+         {"duration_ns", costs_.duration({BlockKind::B, 0, 1, chunk, microbatch}).count()},
+         {"fused", fused}});
   }
 
   /// From the start of the iteration to the block's start, and from there to the end, at least.
@@ -178,7 +226,8 @@ private:
   void add_messages() {
     std::map<int, Way> ways;  // by producer
     for_ops(OpKind::send, [&](OpId id, const Op& op) {
-      Way& way = ways[index_of_.at(op.block())];
+      const BlockKind kind = op.block_kind == BlockKind::B ? BlockKind::D : op.block_kind;
+      Way& way = ways[index_of(kind, op.chunk, op.microbatch)];
       const Duration latency = plan_.ops[op.match].duration;
       const auto resources = plan_.resources_of(id);
       if (is_of_replica_0(id)) {
@@ -263,19 +312,22 @@ private:
   OpTimes times_;
   Relaxation relaxation_;
   std::vector<StageTimes> heads_;
+  BlockCosts costs_;
   ActivationModel memory_;
   std::map<Block, int> index_of_;
 };
 
 }  // namespace
 
-Schedule in_model(const Schedule& schedule, const SolverOptions& options) {
+Schedule in_model(const Schedule& schedule, const Scenario& scenario,
+                  const SolverOptions& options) {
+  const BlockCosts costs{schedule, scenario};
   Schedule start = schedule;
   start.link_orders.clear();
   start.rows.resize(at(schedule.devices));
   for (int device = 0; device < schedule.devices; ++device) {
     std::vector<Block>& row = start.rows[at(device)];
-    row = whole(schedule.row(0, device));
+    row = whole(schedule.row(0, device), costs, options.fuse);
     if (options.microbatch_order) order_microbatches(schedule, row);
   }
   return start;
@@ -286,7 +338,7 @@ SolverProblem make_problem(const Scenario& scenario, const Schedule& warm_start,
   Scenario modelled = scenario;
   if (!options.include_dp) modelled.parallel.gradient_sync = GradientSync::none;
   SolverProblem problem;
-  problem.start = in_model(warm_start, options);
+  problem.start = in_model(warm_start, modelled, options);
   ProblemMaker{modelled, options, problem}.make();
   return problem;
 }

@@ -74,6 +74,7 @@ protected:
 Json answer_with(const Schedule& schedule, const SolverProblem& problem) {
   Json answer{{"status", "feasible"}, {"seconds", 1.5}, {"bound_ns", 4200}};
   answer["link_orders"] = Json::object();
+  answer["fused"] = Json::array();
   for (const auto& row : schedule.rows) {
     Json indices = Json::array();
     for (const Block& block : row)
@@ -183,14 +184,24 @@ void expect_feasible(const SolverProblem& problem, const std::string& where) {
   const auto begin = [&](const Json& i) {
     return json["blocks"][i.get<std::size_t>()]["start_ns"].get<std::int64_t>();
   };
+  std::map<std::size_t, std::int64_t> fused;  // length of a B, by its D; 0 by its W
+  for (const Json& fusion : json["fusions"]) {
+    if (!fusion["fused"]) continue;
+    fused[fusion["gradient"]] = fusion["duration_ns"];
+    fused[fusion["weight"]] = 0;
+  }
   const auto end = [&](const Json& i) {
+    if (fused.contains(i.get<std::size_t>())) return begin(i) + fused[i.get<std::size_t>()];
     return begin(i) + json["blocks"][i.get<std::size_t>()]["duration_ns"].get<std::int64_t>();
   };
   const std::int64_t makespan = json["start_makespan_ns"];
   EXPECT_LE(json["lower_bound_ns"].get<std::int64_t>(), makespan) << where;
-  for (const Json& block : json["blocks"]) {
-    const std::int64_t start = block["start_ns"];
+  for (std::size_t i = 0; i < json["blocks"].size(); ++i) {
+    const Json& block = json["blocks"][i];
+    std::int64_t start = block["start_ns"];
     EXPECT_LE(block["head_ns"].get<std::int64_t>(), start) << where << block;
+    // A tail of a W counts from its end: one that is fused has no length.
+    if (block["kind"] == "W") start = end(i) - block["duration_ns"].get<std::int64_t>();
     EXPECT_LE(start + block["tail_ns"].get<std::int64_t>(), makespan) << where << block;
   }
   for (const Json& pair : json["after"]) EXPECT_LE(end(pair[0]), begin(pair[1])) << where << pair;
@@ -222,6 +233,7 @@ TEST(SolverProblem, HoldsTheWarmStartOfRandomInstances) {
     scenario.placement.resize(static_cast<std::size_t>(scenario.parallel.stages));
     SolverOptions options;
     options.microbatch_order = random.between(0, 1) == 0;
+    options.fuse = random.between(0, 1) == 0;
     for (const char* name : {"1f1b", "zb-h1", "cross-ud-sub", "cross-wave", "cross-bd"}) {
       Schedule start;
       try {
@@ -251,14 +263,19 @@ TEST(SolverProblem, BringsSchedulesIntoTheModel) {
                       {BlockKind::F, 1, 2, 0, 0}, {BlockKind::B, 0, 1, 0, 1},
                       {BlockKind::D, 0, 1, 0, 0}, {BlockKind::W, 0, 2, 0, 0},
                       {BlockKind::W, 1, 2, 0, 0}};
-  const Schedule in_order = in_model(schedule, {});
+  SolverOptions split;
+  split.fuse = false;
+  const Schedule in_order = in_model(schedule, scenario, split);
   const std::vector<Block> expected{{BlockKind::F, 0, 1, 0, 0}, {BlockKind::F, 0, 1, 0, 1},
                                     {BlockKind::D, 0, 1, 0, 0}, {BlockKind::W, 0, 1, 0, 0},
                                     {BlockKind::D, 0, 1, 0, 1}, {BlockKind::W, 0, 1, 0, 1}};
   EXPECT_EQ(in_order.rows[0], expected);
-  SolverOptions any;
+  SolverOptions any = split;
   any.microbatch_order = false;
-  EXPECT_EQ(in_model(schedule, any).rows[0][0].microbatch, 1);
+  EXPECT_EQ(in_model(schedule, scenario, any).rows[0][0].microbatch, 1);
+  const Schedule fused = in_model(schedule, scenario, {});
+  EXPECT_EQ(fused.rows[0][2], (Block{BlockKind::B, 0, 1, 0, 0}));
+  EXPECT_EQ(fused.rows[0][4], (Block{BlockKind::W, 0, 1, 0, 1}));
 }
 
 TEST(SolverProblem, LeavesDataParallelCommunicationOutWhereAsked) {

@@ -40,7 +40,7 @@ def pipeline(stages, microbatches, latency=0, transfer=0, memory=None, time_limi
                              "transfer_ns": transfer, "latency_ns": latency,
                              "resources": [f"link {stage}>{stage + step}"]})
     return {"schema_version": 1, "devices": stages, "blocks": blocks, "after": after,
-            "messages": messages, "collectives": [], "held": held, "microbatch_order": True,
+            "messages": messages, "collectives": [], "fusions": [], "held": held, "microbatch_order": True,
             "memory_limit_bytes": 2 * (memory or stages), "time_limit_s": time_limit_s,
             "threads": 1, "start_makespan_ns": 10**6 * len(blocks), "lower_bound_ns": 0,
             "exact": True}
@@ -127,6 +127,26 @@ class Optimum(Program):
             {"gather": True, "devices": [0], "duration_ns": 300, "blocks": of["F"]},
             {"gather": False, "devices": [0], "duration_ns": 200, "blocks": of["W"]}]
         self.assert_optimum(problem, 300 + 600 + 200)
+
+    def test_a_cheaper_b_replaces_d_and_w(self):
+        problem = pipeline(1, 3)
+        of = {(block["kind"], block["microbatch"]): i
+              for i, block in enumerate(problem["blocks"])}
+        problem["fusions"] = [{"gradient": of["D", m], "weight": of["W", m], "duration_ns": 150,
+                               "fused": False} for m in range(2)]
+        answer = self.solve(problem)
+        self.assertEqual((answer["status"], answer["objective_ns"]), ("optimal", 800))
+        self.assertEqual(answer["fused"], [of["D", 0], of["D", 1]])
+        self.assertEqual(len(answer["rows"][0]), 7)
+
+    def test_a_dearer_b_does_not(self):
+        # Two devices, one microbatch: D passes the gradient on before W; B would not.
+        problem = pipeline(2, 1)
+        of = {(block["kind"], block["chunk"]): i for i, block in enumerate(problem["blocks"])}
+        problem["fusions"] = [{"gradient": of["D", 1], "weight": of["W", 1], "duration_ns": 190,
+                               "fused": True}]
+        answer = self.solve(problem)
+        self.assertEqual((answer["objective_ns"], answer["fused"]), (500, []))
 
     def test_times_are_in_the_largest_unit_that_divides_them(self):
         self.assertEqual(solver.Times(pipeline(2, 2, latency=250)).unit_ns, 50)
