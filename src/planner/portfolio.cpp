@@ -19,7 +19,7 @@ constexpr int kRounds = 3;
 constexpr std::int64_t kListSchedules = 64;
 constexpr std::int64_t kListedBlocks = 400'000;
 /// Layouts whose best start takes longer than the best of all by these factors are given up: an
-/// order that has to be simulated is looked at a hundred times less often.
+/// order that has to be simulated is looked at ten times less often.
 constexpr double kHope = 1.12;
 constexpr double kHopeOfSimulations = 1.03;
 using Clock = std::chrono::steady_clock;
