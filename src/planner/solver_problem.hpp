@@ -5,8 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/solver.hpp"
+#include "schedule/block_costs.hpp"
 
 namespace longhaul {
+
+/// Is one B of the chunk cheaper than a D and a W?
+[[nodiscard]] bool fusing_saves_time(const BlockCosts& costs, int chunk);
 
 /// A schedule as the model of CrossPipe 4.1 has them: whole blocks, as replica 0 runs them; a B as
 /// a D and a W behind it, unless it is the cheaper and `options.fuse` is set; where asked,

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from longhaul import solver
+from longhaul import constraint_model, solver
 
 HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
 
@@ -149,11 +149,11 @@ class Optimum(Program):
         self.assertEqual((answer["objective_ns"], answer["fused"]), (500, []))
 
     def test_times_are_in_the_largest_unit_that_divides_them(self):
-        self.assertEqual(solver.Times(pipeline(2, 2, latency=250)).unit_ns, 50)
-        self.assertTrue(solver.Times(pipeline(2, 2, latency=251)).exact)
+        self.assertEqual(constraint_model.Times(pipeline(2, 2, latency=250)).unit_ns, 50)
+        self.assertTrue(constraint_model.Times(pipeline(2, 2, latency=251)).exact)
         huge = pipeline(1, 2)
         huge["blocks"][0]["duration_ns"] = 10**13 + 1
-        times = solver.Times(huge)
+        times = constraint_model.Times(huge)
         self.assertFalse(times.exact)
         self.assertEqual(times.up(times.unit_ns + 1), 2)
         self.assertEqual(self.solve(huge)["bound_ns"], 0)
