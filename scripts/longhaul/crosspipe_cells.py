@@ -17,8 +17,8 @@ CASES = {
     3: ("parallel.microbatches=32", "memory.budget=2"),
 }
 CELLS = sweep.CELL_SETS["table5"]
-# Repeatable on any machine. One or two seconds on one core.
-SEARCH = ("--search-moves", "300000")
+# Repeatable on any machine. About a second on one core.
+SEARCH = ("--search-moves", "1000000")
 FIELDS = ["table", "case", "latency_ratio", "transfer_ratio", "schedule", "comm", "published_s",
           "predicted_s", "predicted_vs_published_percent", "measured_min_s", "measured_median_s",
           "measured_vs_predicted_percent", "measured_vs_published_percent", "time_scale", "n"]

@@ -2,6 +2,8 @@
 
 import functools
 import importlib.util
+import os
+import sys
 from dataclasses import dataclass
 
 from longhaul import predict, style
@@ -40,6 +42,7 @@ def solved(placement, moves, time_limit_s=None, overrides=()):
     colours = {"ud": "cross-ud-opt", "wave": "cross-wave-opt", "loop": "cross-loop"}
     colour = style.SCHEDULE_COLOURS[colours[placement]]
     if time_limit_s is not None and placement in SOLVED and has_solver():
+        os.environ.setdefault("LONGHAUL_PYTHON", sys.executable)  # the one that has it
         return Series(f"Cross{names[placement]}, CP-SAT", SOLVED[placement], colour,
                       ("--time-limit", f"{time_limit_s:g}s", "--search-moves", str(moves)), overrides,
                       "solver", placement)
