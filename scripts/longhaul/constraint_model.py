@@ -44,6 +44,7 @@ class Model:
         self.makespan = self.model.new_int_var(
             self.times.down(problem["lower_bound_ns"]) if exact else 0, self.horizon, "makespan")
         self.exact = exact
+        self.hinted = problem.get("hinted", True)  # are its times those of a schedule?
         self.starts, self.ends = [], []
         self.fused = {}  # literal of each block that may be fused: a D with the W behind it
         self.by_device = defaultdict(list)
@@ -94,11 +95,12 @@ class Model:
             if self.exact:
                 model.add((end if fusible and block["kind"] == "W" else start) + tail
                           <= self.makespan)
-            model.add_hint(start, self.times.up(block["start_ns"]))
+            if self.hinted:
+                model.add_hint(start, self.times.up(block["start_ns"]))
         for fusion in self.problem["fusions"]:
             model.add(self.starts[fusion["weight"]] == self.ends[fusion["gradient"]]
                       ).only_enforce_if(self.fused[fusion["gradient"]])
-        if self.exact:
+        if self.exact and self.hinted:
             model.add_hint(self.makespan, self.horizon)
         for intervals in self.by_device.values():
             model.add_no_overlap(intervals)

@@ -4,46 +4,19 @@ import contextlib
 import importlib.util
 import io
 import json
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from longhaul import constraint_model, solver
+from longhaul import constraint_model, milp, solver
+from longhaul.errors import Failure
+from longhaul.pipeline_problem import pipeline
 
+HAS_HIGHS = importlib.util.find_spec("highspy") is not None
 HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
-
-
-def pipeline(stages, microbatches, latency=0, transfer=0, memory=None, time_limit_s=60):
-    """F = D = W = 100, a stage a device, no bounds that would help, a serial warm start."""
-    blocks, index = [], {}
-    for microbatch in range(microbatches):
-        for kind, order in (("F", range(stages)), ("D", reversed(range(stages))),
-                            ("W", range(stages))):
-            for stage in order:
-                index[kind, stage, microbatch] = len(blocks)
-                blocks.append({"device": stage, "kind": kind, "chunk": stage,
-                               "microbatch": microbatch, "duration_ns": 100,
-                               "start_ns": 10**6 * len(blocks), "head_ns": 0, "tail_ns": 0})
-    after, messages, held = [], [], []
-    for (kind, stage, microbatch), i in index.items():
-        if kind == "D":
-            after.append([index["F", stage, microbatch], i])
-            after.append([i, index["W", stage, microbatch]])
-            held.append({"from": index["F", stage, microbatch], "until": i, "bytes": 1})
-            held.append({"from": index["F", stage, microbatch],
-                         "until": index["W", stage, microbatch], "bytes": 1})
-        step = {"F": 1, "D": -1}.get(kind, 0)
-        if step and 0 <= stage + step < stages:
-            messages.append({"from": i, "to": index[kind, stage + step, microbatch],
-                             "transfer_ns": transfer, "latency_ns": latency,
-                             "resources": [f"link {stage}>{stage + step}"]})
-    return {"schema_version": 1, "devices": stages, "blocks": blocks, "after": after,
-            "messages": messages, "collectives": [], "fusions": [], "held": held, "microbatch_order": True,
-            "memory_limit_bytes": 2 * (memory or stages), "time_limit_s": time_limit_s,
-            "threads": 1, "start_makespan_ns": 10**6 * len(blocks), "lower_bound_ns": 0,
-            "exact": True}
 
 
 class Program(unittest.TestCase):
@@ -165,7 +138,7 @@ class Optimum(Program):
         self.assertEqual(objectives[-1], answer["objective_ns"])
 
     def test_no_time_gives_no_schedule_but_an_answer(self):
-        answer = self.solve(pipeline(8, 16, latency=333, time_limit_s=1e-9))
+        answer = self.solve({**pipeline(8, 16, latency=333), "time_limit_s": 1e-9})
         self.assertEqual(answer["status"], "unknown")
         self.assertNotIn("rows", answer)
 
@@ -174,6 +147,43 @@ class Optimum(Program):
         code, _ = self.run_it(problem)
         self.assertEqual(code, 1)
         self.assertEqual(json.loads(self.answer.read_text())["status"], "infeasible")
+
+
+class IntegerProgram(unittest.TestCase):
+    """In processes of its own: OR-tools has a HiGHS inside, and the two do not go together."""
+
+    def solve(self, problem):
+        with tempfile.TemporaryDirectory() as directory:
+            path, answer = Path(directory) / "problem.json", Path(directory) / "answer.json"
+            path.write_text(json.dumps(problem))
+            done = subprocess.run([sys.executable, "-m", "longhaul.milp", path, answer],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return json.loads(answer.read_text())
+
+    def test_missing_package_says_how_to_install_it(self):
+        with mock.patch.dict(sys.modules, {"highspy": None}):
+            with self.assertRaisesRegex(Failure, "pip install -r"):
+                milp.solve(pipeline(1, 1))
+
+    @unittest.skipUnless(HAS_HIGHS, "no highspy: " + milp.INSTALL)
+    def test_optima_are_those_of_the_constraint_model(self):
+        for problem, makespan in ((pipeline(1, 3), 900), (pipeline(2, 2, latency=500), 1700),
+                                  (pipeline(2, 2, latency=500, memory=1), 3000),
+                                  (pipeline(3, 3), 1100)):
+            answer = self.solve(problem)
+            self.assertEqual((answer["status"], answer["objective_ns"]), ("optimal", makespan))
+            self.assertEqual(answer["improvements"][-1]["objective_ns"], makespan)
+
+    @unittest.skipUnless(HAS_HIGHS, "no highspy: " + milp.INSTALL)
+    def test_running_out_of_time_is_no_failure(self):
+        answer = self.solve({**pipeline(8, 16, latency=333), "time_limit_s": 0.01})
+        self.assertEqual(answer["status"], "unknown")
+
+    @unittest.skipUnless(HAS_HIGHS, "no highspy: " + milp.INSTALL)
+    def test_transfer_times_are_refused(self):
+        with self.assertRaisesRegex(AssertionError, "transfer times"):
+            self.solve(pipeline(2, 2, transfer=100))
 
 
 if __name__ == "__main__":
