@@ -131,7 +131,7 @@ def run_points(points, out, options):
     return failed
 
 
-START_S = 2.0  # of one start of bench_pipeline: launching, connecting, writing
+START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
 
 
 def played_s(points, out, iterations, warmup=1):

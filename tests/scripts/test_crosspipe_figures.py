@@ -172,7 +172,7 @@ class Estimates(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             points = self.points(4)
             scale = sweep.time_scale_within(points, directory, 8, 100)
-            self.assertEqual(scale, 0.25)  # (100 - 4 x 2) / (4 x 10 x 9), two digits
+            self.assertEqual(scale, 0.24)  # (100 - 4 x 3) / (4 x 10 x 9), two digits
             said = sweep.estimate(points, directory, 8, scale)
             self.assertIn("4 of 4 points left", said)
             self.assertIn("about 1.6 minutes", said)
