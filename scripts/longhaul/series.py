@@ -44,8 +44,8 @@ def solved(placement, moves, time_limit_s=None, overrides=()):
     if time_limit_s is not None and placement in SOLVED and has_solver():
         os.environ.setdefault("LONGHAUL_PYTHON", sys.executable)  # the one that has it
         return Series(f"Cross{names[placement]}, CP-SAT", SOLVED[placement], colour,
-                      ("--time-limit", f"{time_limit_s:g}s", "--search-moves", str(moves)), overrides,
-                      "solver", placement)
+                      ("--time-limit", f"{time_limit_s:g}s", "--search-moves", str(moves)),
+                      overrides, "solver", placement)
     return Series(f"Cross{names[placement]}, search", "best", colour,
                   ("--placement", placement, "--search-moves", str(moves)), overrides, "solver",
                   placement)
