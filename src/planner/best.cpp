@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "planner/list_schedule.hpp"
 #include "planner/makespan.hpp"
 #include "planner/portfolio.hpp"
+#include "planner/whole_blocks.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/memory.hpp"

@@ -233,25 +233,4 @@ std::optional<Schedule> list_schedule(const OrderProblem& problem, const Schedul
   return ListScheduling{problem, like, seed}.run();
 }
 
-Schedule serial_schedule(const Schedule& like, bool recomputes) {
-  Schedule serial = like;
-  serial.link_orders.clear();
-  for (int device = 0; device < like.devices; ++device) {
-    auto& row = serial.rows[at(device)];
-    row.clear();
-    const std::vector<int> mine = longhaul::chunks_on(like, device);
-    for (int m = 0; m < like.microbatches; ++m) {
-      for (const int c : mine) {
-        if (like.runs(c, m)) row.push_back({BlockKind::F, 0, 1, c, m});
-      }
-      for (std::size_t i = mine.size(); i-- > 0;) {
-        if (!like.runs(mine[i], m)) continue;
-        if (recomputes) row.push_back({BlockKind::R, 0, 1, mine[i], m});
-        row.push_back({BlockKind::B, 0, 1, mine[i], m});
-      }
-    }
-  }
-  return serial;
-}
-
 }  // namespace longhaul

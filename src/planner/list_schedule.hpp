@@ -13,7 +13,4 @@ namespace longhaul {
 [[nodiscard]] std::optional<Schedule> list_schedule(const OrderProblem& problem,
                                                     const Schedule& like, std::uint64_t seed);
 
-/// One microbatch after the other: the least memory that any schedule of the layout can do with.
-[[nodiscard]] Schedule serial_schedule(const Schedule& like, bool recomputes);
-
 }  // namespace longhaul

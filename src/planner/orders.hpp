@@ -4,13 +4,9 @@
 #include <vector>
 
 #include "planner/order_problem.hpp"
+#include "planner/whole_blocks.hpp"
 
 namespace longhaul {
-
-/// The same order with each block whole: where its last part stands, an R directly in front of its
-/// D or B, equal blocks of a row by microbatch. Rows of replica 0 where replicas differ. Valid if
-/// `schedule` is, and within the same memory.
-[[nodiscard]] Schedule whole_blocks(const Schedule& schedule);
 
 /// New contents for a stretch of a row: the same blocks in another order, or with a W less or more
 /// where a D and its W become a B (or the reverse).

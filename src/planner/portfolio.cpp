@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "planner/list_schedule.hpp"
 #include "planner/makespan.hpp"
+#include "planner/whole_blocks.hpp"
 #include "schedule/validity.hpp"
 
 namespace longhaul {

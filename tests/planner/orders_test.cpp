@@ -7,6 +7,7 @@
 #include "planner/makespan.hpp"
 #include "planner/moves.hpp"
 #include "planner/random_schedules.hpp"
+#include "planner/whole_blocks.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/validity.hpp"
 

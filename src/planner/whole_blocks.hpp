@@ -1,0 +1,15 @@
+#pragma once
+
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// The same order with each block whole: where its last part stands, an R directly in front of its
+/// D or B, equal blocks of a row by microbatch. Rows of replica 0 where replicas differ. Valid if
+/// `schedule` is, and within the same memory.
+[[nodiscard]] Schedule whole_blocks(const Schedule& schedule);
+
+/// One microbatch after the other: the least memory that any schedule of the layout can do with.
+[[nodiscard]] Schedule serial_schedule(const Schedule& like, bool recomputes);
+
+}  // namespace longhaul
