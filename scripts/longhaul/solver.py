@@ -14,6 +14,9 @@ from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
 
 INSTALL = ".venv/bin/pip install -r scripts/requirements-solver.txt"
 
+# The solver's workers follow different strategies; too few of them lack the ones that prove.
+FEWEST_WORKERS = 8
+
 
 def load_cp_model():
     try:
@@ -88,8 +91,7 @@ def solve(problem, answer_path, log=False):
     built = Model(cp_model, problem)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = problem["time_limit_s"]
-    if problem["threads"] > 0:
-        solver.parameters.num_workers = problem["threads"]
+    solver.parameters.num_workers = problem["threads"] or max(FEWEST_WORKERS, os.cpu_count() or 1)
     solver.parameters.relative_gap_limit = problem.get("relative_gap", 0.0)
     solver.parameters.log_search_progress = log
     progress = Progress(answer_path, built)

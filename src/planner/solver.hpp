@@ -12,7 +12,7 @@ namespace longhaul {
 
 struct SolverOptions {
   Duration time_limit = std::chrono::seconds{60};  ///< wall clock of the solver, at least 1 s
-  int threads = 0;                                 ///< 0: all cores
+  int threads = 0;  ///< workers of the solver; 0: one a core, at least 8: they differ in strategy
   /// Blocks of one kind and chunk run in the order of their microbatches (CrossPipe 4.1).
   bool microbatch_order = true;
   /// A D and its W may run as one B, chunk by chunk where B is the cheaper. Section 4.1 has D and W
