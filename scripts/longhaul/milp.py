@@ -1,6 +1,6 @@
 """The mixed integer program of prior work (Qi et al., Zero Bubble Pipeline Parallelism, which
-CrossPipe cites as [43]) with HiGHS: an end time of each block, and for each two blocks of one device
-a binary that says which comes first. Only figure 14 needs it.
+CrossPipe cites as [43]) with HiGHS: an end time of each block, and for each two blocks of one
+device a binary that says which comes first. Only figure 14 needs it.
 
 python -m longhaul.milp PROBLEM.json ANSWER.json: a process of its own, since HiGHS and OR-tools,
 which has a HiGHS inside, cannot be loaded into one."""

@@ -81,7 +81,6 @@ private:
   /// Gathers from the start on, each ahead of the Fs of its chunk; reductions behind the weights.
   [[nodiscard]] Duration collectives(std::size_t replica, int device) const {
     std::map<int, std::pair<Duration, Duration>> gathers, reductions;  // by stage
-    std::vector<Duration> heads, tails;
     const std::vector<RelaxedChunk>& chunks = relaxation_.replicas[replica].chunks;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const RelaxedChunk& chunk = chunks[c];

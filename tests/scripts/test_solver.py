@@ -1,4 +1,4 @@
-"""The solver's program on small problems made here. Without ortools only the messages are tested."""
+"""The solver's program on small problems. Without ortools only its messages are tested."""
 
 import contextlib
 import importlib.util
