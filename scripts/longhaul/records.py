@@ -13,8 +13,8 @@ from longhaul.errors import Failure
 RECORD = "record.json"
 COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
            "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
-           "measured_median_low_ns", "measured_median_high_ns", "difference_percent", "check", "load_average", "load_average_after",
-           "command", "commit"]
+           "measured_median_low_ns", "measured_median_high_ns", "difference_percent", "check",
+           "load_average", "load_average_after", "command", "commit"]
 
 
 def read_record(path):

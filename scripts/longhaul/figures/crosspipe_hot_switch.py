@@ -85,8 +85,8 @@ def command_for(name, directory, options):
 def iterations_of(record, run):
     """One row an iteration; times in seconds of the scenario, not as played."""
     if not record.get("schedules") or "first_iteration" not in record["schedules"][0]:
-        raise Failure("the record does not say when its schedules began (none of bench_pipeline, or "
-                      "an older one). Run it again.")
+        raise Failure("the record does not say when its schedules began (none of bench_pipeline, "
+                      "or an older one). Run it again.")
     scale = record.get("time_scale", 1.0) * 1e9
     rows, began = [], None
     for stretch in record["schedules"]:
