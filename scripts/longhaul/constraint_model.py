@@ -150,18 +150,17 @@ class Model:
         """The reservoir of a device as a cumulative: each portion is held from the start of one
         block to the end of another. Portions with one span are one."""
         blocks = self.problem["blocks"]
-        unit = math.gcd(self.problem["memory_limit_bytes"],
-                        *(held["bytes"] for held in self.problem["held"])) or 1
+        unit = math.gcd(*(held["bytes"] for held in self.problem["held"])) or 1
         of_device = defaultdict(list)
         for i, held in enumerate(self.problem["held"]):
             begin, end = self.starts[held["from"]], self.ends[held["until"]]
             size = self.model.new_int_var(0, self.horizon, f"held{i}")
             interval = self.model.new_interval_var(begin, size, end, f"memory{i}")
             of_device[blocks[held["from"]]["device"]].append((interval, held["bytes"] // unit))
-        for portions in of_device.values():
+        for device, portions in of_device.items():
             self.model.add_cumulative([interval for interval, _ in portions],
                                       [demand for _, demand in portions],
-                                      self.problem["memory_limit_bytes"] // unit)
+                                      self.problem["memory_limits_bytes"][device] // unit)
 
     def add_order(self):
         if not self.problem["microbatch_order"]:

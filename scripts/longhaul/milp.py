@@ -48,7 +48,7 @@ class Program:
         for device in range(problem["devices"]):
             mine = [i for i, block in enumerate(blocks) if block["device"] == device]
             self.add_order(mine)
-            self.add_memory(mine)
+            self.add_memory(mine, problem["memory_limits_bytes"][device])
 
     def add_dependencies(self):
         pairs = [(before, behind, 0) for before, behind in self.problem["after"]]
@@ -79,7 +79,7 @@ class Program:
             self.highs.addConstr(self.ends[one] - self.ends[other]
                                  >= self.lengths[one] - self.horizon * binary)
 
-    def add_memory(self, mine):
+    def add_memory(self, mine, limit):
         takes = dict.fromkeys(mine, 0)
         releases = dict.fromkeys(mine, 0)
         for held in self.problem["held"]:
@@ -90,7 +90,7 @@ class Program:
             if takes[block]:
                 level = sum((takes[other] - releases[other]) * self.before[other, block]
                             for other in mine if other != block)
-                self.highs.addConstr(level + takes[block] <= self.problem["memory_limit_bytes"])
+                self.highs.addConstr(level + takes[block] <= limit)
 
 
 def whole(bound):

@@ -35,8 +35,8 @@ def pipeline(stages, microbatches, latency=0, transfer=0, memory=None, crossings
     delays = sum(message["transfer_ns"] * most + message["latency_ns"]
                  for message in messages if blocks[message["from"]]["microbatch"] == 0)
     horizon = rounds * (3 * UNIT_NS * (most + stages) + delays)
-    return {"schema_version": 1, "devices": stages, "blocks": blocks, "after": after,
+    return {"schema_version": 2, "devices": stages, "blocks": blocks, "after": after,
             "messages": messages, "collectives": [], "fusions": [], "held": held,
-            "microbatch_order": True, "memory_limit_bytes": 2 * memory, "time_limit_s": 60,
-            "threads": 1, "start_makespan_ns": horizon, "lower_bound_ns": 0, "exact": True,
+            "microbatch_order": True, "memory_limits_bytes": [2 * memory] * stages,
+            "time_limit_s": 60, "threads": 1, "start_makespan_ns": horizon, "lower_bound_ns": 0, "exact": True,
             "hinted": False}

@@ -14,6 +14,9 @@ from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
 
 INSTALL = ".venv/bin/pip install -r scripts/requirements-solver.txt"
 
+# Of problems: 2 has fused blocks and a memory limit for each device.
+SCHEMA_VERSION = 2
+
 # The solver's workers follow different strategies; too few of them lack the ones that prove.
 FEWEST_WORKERS = 8
 
@@ -30,8 +33,9 @@ def load_cp_model():
 def read_problem(path):
     try:
         problem = json.loads(Path(path).read_text(encoding="utf-8"))
-        if problem["schema_version"] != 1:
-            raise Failure(f"{path} has schema_version {problem['schema_version']}, not 1 "
+        if problem["schema_version"] != SCHEMA_VERSION:
+            raise Failure(f"{path} has schema_version {problem['schema_version']}, not "
+                          f"{SCHEMA_VERSION} "
                           "(another version wrote it). Use programs of one version.")
         if not problem["blocks"]:
             raise Failure(f"{path} has no blocks (nothing to order). Give at least one.")

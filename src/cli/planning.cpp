@@ -52,7 +52,8 @@ ordered_json solver_json(const Solved& solved) {
           {"makespan_ns", solved.makespan.count()},
           {"lower_bound_ns", solved.bound.count()},
           {"gap", gap(solved.makespan, proof_of(solved))},
-          {"bound_holds_for", solved.holds_for}};
+          {"bound_holds_for", solved.holds_for},
+          {"refused", solved.refused}};
 }
 
 }  // namespace
@@ -97,6 +98,9 @@ std::string planning_note(const MadeSchedule& made) {
   if (made.solved)
     note += fmt::format("{}: the solver ended after {:.1f} s: {}\n", made.schedule.name,
                         made.solved->seconds, made.solved->status);
+  if (made.solved && !made.solved->refused.empty())
+    note += fmt::format("{}: what the solver found cannot run ({}). Report it with the scenario.\n",
+                        made.schedule.name, made.solved->refused);
   if (made.robust)
     note += fmt::format("{}: under jitter it is {}\n", made.schedule.name,
                         made.robust->candidates.front().origin);

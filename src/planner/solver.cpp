@@ -109,9 +109,6 @@ Schedule read_schedule(const Json& answer, const SolverProblem& problem) {
 
 /// The better of the schedule with and without stated orders of shared links.
 void choose_link_orders(Solved& solved, const Scenario& scenario, Arrangement arrangement) {
-  if (const auto violation = first_violation(solved.schedule, scenario))
-    run_failed(fmt::format("the solver's schedule cannot run ({}). Report it with the scenario.",
-                           violation->text));
   solved.makespan = makespan_of(solved.schedule, scenario, arrangement);
   if (solved.schedule.link_orders.empty()) return;
   Schedule served = solved.schedule;
@@ -133,6 +130,10 @@ void take_answer(const Json& answer, const SolverProblem& problem, const Scenari
     Solved found = solved;
     found.schedule = read_schedule(answer, problem);
     found.status = problem.exact ? status : "feasible";
+    if (const auto violation = first_violation(found.schedule, scenario)) {
+      solved.refused = violation->text;
+      return;
+    }
     choose_link_orders(found, scenario, options.arrangement);
     const bool as_good = found.status == "optimal" && found.makespan == solved.makespan;
     if (found.makespan < solved.makespan || as_good) solved = std::move(found);

@@ -35,6 +35,8 @@ struct Solved {
   /// "optimal", "feasible"; "warm start": nothing better than the start was found in the time.
   std::string status;
   double seconds = 0;  ///< wall clock of the solver
+  /// Why its schedule was not taken, with the warm start in its place; empty: there is no reason.
+  std::string refused;
 };
 
 /// The constraint model of CrossPipe section 4.1 with OR-tools CP-SAT, in a child process

@@ -48,10 +48,9 @@ public:
     json["messages"] = messages.json;
     json["collectives"] = collectives_of(blocks_, plan_);
     json["held"] = held_of(blocks_, memory_);
-    json["schema_version"] = 1;
+    json["schema_version"] = 2;
     json["devices"] = start_.devices;
     json["microbatch_order"] = options_.microbatch_order;
-    json["memory_limit_bytes"] = relaxation_.limit.count();
     json["time_limit_s"] = std::chrono::duration<double>(options_.time_limit).count();
     json["threads"] = options_.threads;
     json["start_makespan_ns"] = problem_.start_makespan.count();
@@ -153,6 +152,8 @@ SolverProblem make_problem(const Scenario& scenario, const Schedule& warm_start,
   SolverProblem problem;
   problem.start = in_model(warm_start, modelled, options);
   ProblemMaker{modelled, options, problem}.make();
+  // Without its communication data parallelism still shares the optimizer's state.
+  problem.json["memory_limits_bytes"] = memory_limits_of(problem.start, scenario);
   return problem;
 }
 

@@ -116,4 +116,15 @@ Json held_of(const ModelBlocks& blocks, const ActivationModel& memory) {
   return held;
 }
 
+Json memory_limits_of(const Schedule& layout, const Scenario& scenario) {
+  const Bytes allowed = allowed_activation(layout, scenario);
+  Json limits = Json::array();
+  for (const DeviceMemory& memory : device_memory(layout, scenario)) {
+    const Bytes others = memory.total() - memory.activations;
+    const Bytes left = memory.capacity ? *memory.capacity - others : allowed;
+    limits.push_back(std::min(allowed, left).count());
+  }
+  return limits;
+}
+
 }  // namespace longhaul

@@ -27,4 +27,7 @@ struct ModelMessages {
 /// Memory in portions, each held from the start of one block to the end of another.
 [[nodiscard]] nlohmann::json held_of(const ModelBlocks& blocks, const ActivationModel& memory);
 
+/// What activations may take of each device: the budget, and what its capacity leaves of it.
+[[nodiscard]] nlohmann::json memory_limits_of(const Schedule& layout, const Scenario& scenario);
+
 }  // namespace longhaul

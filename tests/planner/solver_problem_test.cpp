@@ -9,6 +9,7 @@
 #include "planner/random_schedules.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/validity.hpp"
 
 namespace longhaul {
@@ -57,7 +58,8 @@ void expect_feasible(const SolverProblem& problem, const std::string& where) {
   std::map<std::size_t, std::int64_t> level;
   for (const auto& [when, bytes] : change) {
     level[when.first] += bytes;
-    EXPECT_LE(level[when.first], json["memory_limit_bytes"].get<std::int64_t>()) << where;
+    EXPECT_LE(level[when.first], json["memory_limits_bytes"][when.first].get<std::int64_t>())
+        << where;
   }
   for (const auto& [device, left] : level) EXPECT_EQ(left, 0) << where << device;
 }
@@ -90,6 +92,22 @@ TEST(SolverProblem, HoldsTheWarmStartOfRandomInstances) {
     }
   }
   EXPECT_GT(held, 300);
+}
+
+TEST(SolverProblem, LimitsEachDeviceByItsBudgetAndCapacity) {
+  Scenario scenario = uniform_scenario(2, 4);
+  scenario.memory.budget = 2;
+  const std::int64_t of_microbatch = scenario.costs.activation[0].count();
+  SolverOptions options;
+  const auto limits = [&](const Schedule& start) {
+    return make_problem(scenario, start, options).json["memory_limits_bytes"];
+  };
+  const Schedule start = generate("zb-h1", scenario);
+  EXPECT_EQ(limits(start), Json({4 * of_microbatch, 4 * of_microbatch}));
+  const DeviceMemory second = device_memory(start, scenario)[1];
+  const Bytes others = second.total() - second.activations;
+  scenario.memory.capacity = {std::nullopt, others + scenario.costs.activation[1] * 3};
+  EXPECT_EQ(limits(start), Json({4 * of_microbatch, 3 * of_microbatch}));
 }
 
 // A B of 150 becomes D 100 and W 100; parts become whole; the second F of a chunk is microbatch 1.

@@ -160,16 +160,26 @@ TEST_F(Solver, RefusesAnAnswerThatItCannotRead) {
   }
 }
 
-TEST_F(Solver, RefusesAnAnswerThatCannotRun) {
+TEST_F(Solver, RefusesAnAnswerWithUnknownBlocks) {
   const SolverProblem problem = make_problem(scenario_, start_, options_);
   Json answer = answer_with(start_, problem);
-  std::swap(answer["rows"][0][0], answer["rows"][0][20]);
-  behave(answering(answer));
-  EXPECT_THAT(failure().what(), HasSubstr("cannot run"));
   answer["rows"][0][0] = 100000;
   behave(answering(answer));
   EXPECT_THAT(failure().what(), HasSubstr("names a block that there is not"));
   EXPECT_EQ(failure().code(), ExitCode::run_failed);
+}
+
+TEST_F(Solver, KeepsTheWarmStartWhereTheAnswerCannotRun) {
+  Json answer = answer_with(start_, make_problem(scenario_, start_, options_));
+  std::swap(answer["rows"][0][0], answer["rows"][0][20]);
+  answer["bound_ns"] = 4400;
+  behave(answering(answer));
+  const Solved solved = run_it();
+  EXPECT_EQ(solved.status, "warm start");
+  EXPECT_EQ(solved.schedule.rows, start_.rows);
+  EXPECT_EQ(solved.makespan, 5700ns);
+  EXPECT_EQ(solved.bound, 4400ns);
+  EXPECT_THAT(solved.refused, HasSubstr("device 0"));
 }
 
 TEST_F(Solver, SaysThatThereIsNoPython) {

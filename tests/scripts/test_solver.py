@@ -46,7 +46,7 @@ class Messages(Program):
         self.assertFalse(self.answer.exists())
 
     def test_bad_problems_are_bad_input(self):
-        for problem in ("rubbish", "[]", "{}", {**pipeline(1, 1), "schema_version": 2},
+        for problem in ("rubbish", "[]", "{}", {**pipeline(1, 1), "schema_version": 1},
                         {**pipeline(1, 1), "blocks": []}):
             code, said = self.run_it(problem)
             self.assertEqual(code, 2, problem)
@@ -84,6 +84,13 @@ class Optimum(Program):
         self.assert_optimum(pipeline(2, 2, latency=500), 1700)
         # ... and follow each other with room for one: 1400 to the end of D, W; twice.
         self.assert_optimum(pipeline(2, 2, latency=500, memory=1), 3000)
+
+    def test_each_device_has_its_own_memory(self):
+        # As above with room for one, though on one of the two devices only.
+        problem = pipeline(2, 2, latency=500, memory=1)
+        self.assert_optimum({**problem, "memory_limits_bytes": [4, 2]}, 1800)
+        self.assert_optimum({**problem, "memory_limits_bytes": [2, 4]}, 3000)
+        self.assert_optimum({**problem, "memory_limits_bytes": [3, 4]}, 2900)
 
     def test_messages_share_a_link_in_turn(self):
         # F to 100; messages to 1100, 2100; F, D to 2300; back to 3300; D, W.
