@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace longhaul {
+namespace {
+
+std::int64_t ceil_of(std::int64_t amount, std::int64_t unit) { return (amount + unit - 1) / unit; }
+
+}  // namespace
 
 MemoryTurn::MemoryTurn(const RelaxedChunk& chunk, Bytes limit) : chunk_{chunk} {
   if (chunk.taken <= Bytes{}) return;
@@ -19,15 +24,19 @@ MemoryTurn::MemoryTurn(const RelaxedChunk& chunk, Bytes limit) : chunk_{chunk} {
 
 Duration MemoryTurn::release_time(Bytes missing) const {
   if (missing <= Bytes{}) return Duration::zero();
+  // More gradients than would do without weights, or than weights that would do, only add time.
+  const std::int64_t by_gradient = (chunk_.taken - chunk_.rest).count();
+  const std::int64_t rest = chunk_.rest.count();
+  const std::int64_t most = ceil_of(missing.count(), by_gradient > 0 ? by_gradient : rest);
   Duration least = Duration::max();
-  for (int gradients = 0; gradients <= 3; ++gradients) {
-    for (int weights = 0; weights <= gradients + 1; ++weights) {
-      const Bytes released = (chunk_.taken - chunk_.rest) * gradients + chunk_.rest * weights;
-      if (released < missing) continue;
-      least = std::min(least, gradients * chunk_.gradient + weights * chunk_.weight);
-    }
+  for (std::int64_t gradients = 0; gradients <= most; ++gradients) {
+    const std::int64_t left = missing.count() - gradients * by_gradient;
+    if (left > 0 && rest == 0) continue;
+    const std::int64_t weights = left > 0 ? ceil_of(left, rest) : 0;
+    if (weights > gradients + 1) continue;
+    least = std::min(least, gradients * chunk_.gradient + weights * chunk_.weight);
   }
-  return least == Duration::max() ? Duration::zero() : least;
+  return least;
 }
 
 Duration MemoryTurn::earliest_start(std::size_t k, const std::vector<Duration>& gradient_head) {

@@ -16,10 +16,19 @@ namespace longhaul {
 /// start of F k, the device runs at least k - n - i Fs, and gradients and weights that release
 /// what is missing; a weight needs its gradient, so of those at most one weight more than
 /// gradients. Their least time is `release_time`. It is used for i = k - n and i = k - n - 1.
+/// (Where u < i weights had ended, i - u more remain, and their memory is missing as well: leave
+/// i - u weights out, among them one that was interrupted, and what is left serves the case u = i.)
+///
+/// How many of each? With g gradients, the fewest weights that do. Beyond the g that does without
+/// weights, more gradients only add time; where gradients release nothing, beyond the number of
+/// weights that does. That g is small but has no fixed limit of 2 or 3: a gradient releases the
+/// smaller half of an odd activation, so that two of them fall short of one.
 ///
 /// From k to k + 1 with i fixed, one F is added, and one activation more must be released. That
 /// takes at least `release_whole` longer: take the cheapest set of blocks for k + 1; without one of
-/// its pairs of gradient and weight, or without two of its gradients, it still serves k.
+/// its pairs of gradient and weight, or (no weights in it) without two of its gradients, it still
+/// serves k. It has such: what is missing exceeds an activation, more than one block releases, and
+/// two weights come with a gradient.
 class MemoryTurn {
 public:
   MemoryTurn(const RelaxedChunk& chunk, Bytes limit);
@@ -28,6 +37,7 @@ public:
   [[nodiscard]] Duration earliest_start(std::size_t k, const std::vector<Duration>& gradient_head);
 
 private:
+  /// `missing` is at most two activations.
   [[nodiscard]] Duration release_time(Bytes missing) const;
 
   const RelaxedChunk& chunk_;
