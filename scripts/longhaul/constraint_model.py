@@ -22,6 +22,8 @@ class Times:
         coarsest = -(-self.horizon_ns // LONGEST_HORIZON)
         self.exact = self.unit_ns >= coarsest
         self.unit_ns = max(self.unit_ns, coarsest)
+        # Each is rounded up by itself.
+        self.horizon = sum(self.up(duration) for duration in durations)
 
     def up(self, time_ns):
         return -(-time_ns // self.unit_ns)
@@ -39,8 +41,8 @@ class Model:
         self.model = cp_model.CpModel()
         exact = problem["exact"] and self.times.exact
         # The warm start is in the model, so that its makespan limits every start.
-        self.horizon = self.times.up(problem["start_makespan_ns"] if exact
-                                     else self.times.horizon_ns)
+        self.horizon = (self.times.up(problem["start_makespan_ns"]) if exact
+                        else self.times.horizon)
         self.makespan = self.model.new_int_var(
             self.times.down(problem["lower_bound_ns"]) if exact else 0, self.horizon, "makespan")
         self.exact = exact

@@ -67,6 +67,17 @@ std::optional<Json> read_answer(const fs::path& file) {
   return answer;
 }
 
+/// Throws where the child did not end well. Python ends with 1 when it crashes, and so does the
+/// program when it finds the problem impossible, which what starts from a schedule is not.
+void require_good_end(const ChildEnd& end) {
+  if (end.timed_out || end.exit_code == static_cast<int>(ExitCode::fine)) return;
+  const std::string said = end.said.empty() ? "it said nothing" : end.said;
+  if (end.exit_code == static_cast<int>(ExitCode::bad_input)) throw Error{said};
+  run_failed(fmt::format("the solver failed ({}). {}.", said,
+                         end.exit_code ? "Report it with the scenario"
+                                       : "Was it killed, or out of memory? Run it again"));
+}
+
 /// Throws where it failed; a child that ran out of time may have left an answer all the same.
 std::optional<Json> ask(const Json& problem, const SolverOptions& options) {
   const ScratchDirectory scratch;
@@ -75,16 +86,16 @@ std::optional<Json> ask(const Json& problem, const SolverOptions& options) {
       {find_python(), "-m", "longhaul.solver", scratch.file("problem.json").string(),
        scratch.file("answer.json").string()},
       {{"PYTHONPATH", (checkout() / "scripts").string()}}, options.time_limit + options.grace);
-  const bool answered = end.exit_code == static_cast<int>(ExitCode::fine) ||
-                        end.exit_code == static_cast<int>(ExitCode::answer_is_no);
-  if (!end.timed_out && !answered) {
-    const std::string said = end.said.empty() ? "it said nothing" : end.said;
-    if (end.exit_code == static_cast<int>(ExitCode::bad_input)) throw Error{said};
-    run_failed(fmt::format("the solver failed ({}). {}.", said,
-                           end.exit_code ? "Report it with the scenario"
-                                         : "Was it killed, or out of memory? Run it again"));
-  }
-  return read_answer(scratch.file("answer.json"));
+  auto answer = read_answer(scratch.file("answer.json"));
+  if (answer && answer->value("status", Json{}) == "infeasible")
+    run_failed(
+        "the solver finds no schedule, though it starts from one (its model is wrong). Report it "
+        "with the scenario.");
+  require_good_end(end);
+  if (!answer && !end.timed_out)
+    run_failed(fmt::format("the solver ended without an answer ({}). Restore scripts/.",
+                           end.said.empty() ? "it said nothing" : end.said));
+  return answer;
 }
 
 /// The order in the answer, as a schedule. A W that is fused into its D has left the rows.

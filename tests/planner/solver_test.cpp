@@ -153,6 +153,29 @@ TEST_F(Solver, SaysThatItCrashed) {
   EXPECT_THAT(failure().what(), HasSubstr("killed"));
 }
 
+// Python ends with 1 for an exception that nothing catches.
+TEST_F(Solver, TakesATracebackForACrash) {
+  behave("echo 'Traceback: KeyError' >&2; exit 1");
+  EXPECT_EQ(failure().code(), ExitCode::run_failed);
+  EXPECT_THAT(failure().what(), HasSubstr("Traceback: KeyError"));
+  behave(answering({{"status", "unknown"}, {"seconds", 2.0}, {"bound_ns", 0}}) +
+         "; echo 'MemoryError' >&2; exit 1");
+  EXPECT_EQ(failure().code(), ExitCode::run_failed);
+  EXPECT_THAT(failure().what(), HasSubstr("MemoryError"));
+}
+
+TEST_F(Solver, TakesNoAnswerForAFailure) {
+  behave("echo 'no room' >&2; exit 0");
+  EXPECT_EQ(failure().code(), ExitCode::run_failed);
+  EXPECT_THAT(failure().what(), HasSubstr("without an answer (no room)"));
+}
+
+TEST_F(Solver, TakesInfeasibleForAFailure) {
+  behave(answering({{"status", "infeasible"}, {"seconds", 2.0}, {"bound_ns", 0}}) + "; exit 1");
+  EXPECT_EQ(failure().code(), ExitCode::run_failed);
+  EXPECT_THAT(failure().what(), HasSubstr("though it starts from one"));
+}
+
 TEST_F(Solver, RefusesAnAnswerThatItCannotRead) {
   for (const char* text : {"rubbish", "[1, 2]", "{}", "{\"status\": 7, \"seconds\": 1}"}) {
     behave(std::string{"printf '%s' '"} + text + "' > \"$4\"");

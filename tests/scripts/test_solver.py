@@ -138,6 +138,14 @@ class Optimum(Program):
         self.assertEqual(times.up(times.unit_ns + 1), 2)
         self.assertEqual(self.solve(huge)["bound_ns"], 0)
 
+    def test_rounded_times_leave_room_for_a_schedule(self):
+        # One microbatch on one device: each of three blocks is rounded up, none overlaps.
+        huge = pipeline(1, 1)
+        for i, block in enumerate(huge["blocks"]):
+            block["duration_ns"] = 10**12 + 2 * i + 1
+        self.assertFalse(constraint_model.Times(huge).exact)
+        self.assertEqual(self.solve(huge)["rows"], [[0, 1, 2]])
+
     def test_improvements_get_better(self):
         answer = self.solve(pipeline(3, 4, latency=150))
         objectives = [step["objective_ns"] for step in answer["improvements"]]
