@@ -2,33 +2,11 @@
 
 #include <cmath>
 
+#include "base/portable_math.hpp"
 #include "base/random.hpp"
 
 namespace longhaul {
 namespace {
-
-// The standard library's exp and log may differ in the last bit from one machine to the next.
-// Additions, multiplications and square roots do not, as long as they are not fused (CMakeLists.txt
-// says so to the compiler).
-
-/// e^x to about 1e-12, for |x| below 32.
-double exponential(double x) {
-  constexpr int kHalvings = 10;
-  const double y = x / (1 << kHalvings);
-  double power = 1 + y * (1 + y / 2 * (1 + y / 3 * (1 + y / 4 * (1 + y / 5))));
-  for (int i = 0; i < kHalvings; ++i) power *= power;
-  return power;
-}
-
-/// log(x) for x in [1, 5], by Newton's method (Halley's step).
-double logarithm(double x) {
-  double log = x / 2;
-  for (int i = 0; i < 8; ++i) {
-    const double power = exponential(log);
-    log += 2 * (x - power) / (x + power);
-  }
-  return log;
-}
 
 /// The mean of exp(sigma z) for z = Random::normal(), a sum of twelve uniforms.
 double mean_of_exponential(double sigma) {

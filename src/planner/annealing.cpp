@@ -1,6 +1,6 @@
 #include "planner/annealing.hpp"
 
-#include <cmath>
+#include "base/portable_math.hpp"
 
 namespace longhaul {
 namespace {
@@ -23,8 +23,9 @@ public:
   Annealed run(Cooling cooling, const Progress& progress) {
     Annealed result{walk_.orders(), walk_.makespan(), 0, 0};
     const int batch = problem_.is_exact() ? kBatch : kBatchOfSimulations;
+    const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
-      const double heat = cooling.hot * std::pow(cooling.cold / cooling.hot, done);
+      const double heat = cooling.hot * exponential(cooled * done);
       for (int i = 0; i < batch; ++i) step(heat, result);
     }
     if (at_best_) keep(result);
@@ -36,7 +37,7 @@ private:
     ++result.moves;
     if (!propose()) return;
     // Metropolis's rule with the draw made first: how long may the new order take?
-    const double worse = -heat * std::log(random_.uniform() + 1e-18);
+    const double worse = -heat * logarithm(random_.uniform() + 1e-18);
     const std::int64_t before = walk_.makespan();
     if (!walk_.attempt(change_, before + static_cast<std::int64_t>(worse))) return;
     ++result.accepted;
