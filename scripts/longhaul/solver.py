@@ -66,11 +66,15 @@ class Progress:
     def seconds(self):
         return time.monotonic() - self.begin
 
+    def bound_ns(self, bound):
+        """0 where times were rounded up: a bound of the model is none of the problem then."""
+        return int(bound) * self.built.times.unit_ns if self.built.exact else 0
+
     def record(self, status, objective, bound, value):
         unit = self.built.times.unit_ns
         answer = {"schema_version": 1, "status": status, "seconds": self.seconds(),
                   "objective_ns": int(objective) * unit,
-                  "bound_ns": int(bound) * unit if self.built.exact else 0,
+                  "bound_ns": self.bound_ns(bound),
                   "improvements": self.improvements, **self.built.answer(value)}
         write_answer(self.path, answer)
         return answer
@@ -78,7 +82,7 @@ class Progress:
     def improved(self, objective, bound, value):
         unit = self.built.times.unit_ns
         self.improvements.append({"seconds": self.seconds(), "objective_ns": int(objective) * unit,
-                                  "bound_ns": int(bound) * unit})
+                                  "bound_ns": self.bound_ns(bound)})
         self.record("feasible", objective, bound, value)
 
 
@@ -101,7 +105,8 @@ def solve(problem, answer_path, log=False):
     progress = Progress(answer_path, built)
     status = solver.solve(built.model, callback_of(cp_model, progress))
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return progress.record("optimal" if status == cp_model.OPTIMAL else "feasible",
+        proven = status == cp_model.OPTIMAL and built.exact
+        return progress.record("optimal" if proven else "feasible",
                                round(solver.objective_value),
                                math.ceil(solver.best_objective_bound - 1e-6), solver.value)
     if status == cp_model.MODEL_INVALID:
@@ -109,8 +114,7 @@ def solve(problem, answer_path, log=False):
     bound = max(0, math.ceil(solver.best_objective_bound - 1e-6))
     answer = {"schema_version": 1, "seconds": progress.seconds(), "improvements": [],
               "status": "infeasible" if status == cp_model.INFEASIBLE else "unknown",
-              "bound_ns": bound * built.times.unit_ns
-              if built.exact and status == cp_model.UNKNOWN else 0}
+              "bound_ns": progress.bound_ns(bound) if status == cp_model.UNKNOWN else 0}
     write_answer(answer_path, answer)
     return answer
 

@@ -36,22 +36,33 @@ std::string candidate_table(const Found& found, Duration reached) {
 
 std::string bound_text(Duration makespan, const Bound& bound) {
   const TimeScale scale{static_cast<double>(makespan.count())};
-  const std::string text = fmt::format("no schedule ends before {} {} ({}; {})",
-                                       scale.text(static_cast<double>(bound.lower_bound.count())),
-                                       scale.unit(), bound.holds_for, bound.reason);
-  // A solver may return what it started from, which need not be of its class.
-  if (bound.lower_bound > makespan) return text + ", but this one is not of that class\n";
-  return text + fmt::format(": gap {} %\n", percent_text(gap(makespan, bound)));
+  return fmt::format("no schedule ends before {} {} ({}; {})",
+                     scale.text(static_cast<double>(bound.lower_bound.count())), scale.unit(),
+                     bound.holds_for, bound.reason);
 }
+
+std::string gap_text(Duration makespan, const Bound& bound) {
+  return bound_text(makespan, bound) +
+         fmt::format(": gap {} %\n", percent_text(gap(makespan, bound)));
+}
+
+/// A solver may return what it started from, which need not be of its class: then there is no gap.
+bool is_outside(const Solved& solved) { return solved.bound > solved.makespan; }
 
 Bound proof_of(const Solved& solved) { return {solved.bound, solved.holds_for, "solver"}; }
 
+std::string solver_text(const Solved& solved) {
+  if (!is_outside(solved)) return gap_text(solved.makespan, proof_of(solved));
+  return bound_text(solved.makespan, proof_of(solved)) + ", but this one is not of that class\n";
+}
+
 ordered_json solver_json(const Solved& solved) {
+  const bool of_class = !is_outside(solved);
   return {{"status", solved.status},
           {"seconds", solved.seconds},
           {"makespan_ns", solved.makespan.count()},
           {"lower_bound_ns", solved.bound.count()},
-          {"gap", gap(solved.makespan, proof_of(solved))},
+          {"gap", of_class ? ordered_json(gap(solved.makespan, proof_of(solved))) : nullptr},
           {"bound_holds_for", solved.holds_for},
           {"refused", solved.refused}};
 }
@@ -111,8 +122,8 @@ std::string planning_text(const MadeSchedule& made) {
   if (!made.found) return {};
   const Found& found = *made.found;
   std::string text =
-      "\nHow it was found:\n" + planning_note(made) + bound_text(makespan_of(made), found.bound);
-  if (made.solved) text += bound_text(made.solved->makespan, proof_of(*made.solved));
+      "\nHow it was found:\n" + planning_note(made) + gap_text(makespan_of(made), found.bound);
+  if (made.solved) text += solver_text(*made.solved);
   text += '\n' + candidate_table(found, makespan_of(made));
   for (const RejectedCandidate& rejected : found.candidates.rejected)
     text += fmt::format("not {}: {}\n", rejected.schedule, rejected.reason);

@@ -18,7 +18,9 @@ struct SolverOptions {
   /// A D and its W may run as one B, chunk by chunk where B is the cheaper. Section 4.1 has D and W
   /// alone; `best` fuses too.
   bool fuse = true;
-  bool include_dp = true;  ///< gathers and reductions are part of the makespan
+  /// Gathers and reductions are part of the makespan that is minimised; the one that is reported
+  /// has them in any case.
+  bool include_dp = true;
   Arrangement arrangement = Arrangement::decoupled;  ///< of the makespan that is reported
   /// How much longer than `time_limit` it may take to build the model and to end; then it is
   /// killed, and what it found until then counts.
@@ -32,7 +34,8 @@ struct Solved {
   Duration makespan{};    ///< the simulator's
   Duration bound{};       ///< of the solver's own model; at most the makespan of any schedule of it
   std::string holds_for;  ///< the class: "ud placement, whole blocks, D and W apart or one B"
-  /// "optimal", "feasible"; "warm start": nothing better than the start was found in the time.
+  /// "optimal": its makespan is the bound; "feasible"; "warm start": nothing better than the start
+  /// was found in the time.
   std::string status;
   double seconds = 0;  ///< wall clock of the solver
   /// Why its schedule was not taken, with the warm start in its place; empty: there is no reason.

@@ -97,6 +97,26 @@ TEST_F(Solver, TakesTheBetterScheduleOfTheAnswer) {
   EXPECT_THAT(solved.holds_for, HasSubstr("ud placement, whole blocks, D and W apart"));
 }
 
+TEST_F(Solver, CallsOptimalOnlyWhatIsAsShortAsTheBound) {
+  const Schedule better = generate("cross-ud", scenario_);
+  const SolverProblem problem = make_problem(scenario_, start_, options_);
+  Json answer = answer_with(better, problem);
+  answer["status"] = "optimal";
+  behave(answering(answer));
+  EXPECT_EQ(run_it().status, "optimal");
+  options_.arrangement = Arrangement::grouped;
+  const Solved grouped = run_it();
+  EXPECT_NE(grouped.status, "optimal") << "the model knows no groups";
+  options_.arrangement = Arrangement::decoupled;
+  answer = answer_with(start_, problem);
+  answer["status"] = "optimal";
+  behave(answering(answer));
+  const Schedule worse = generate("1f1b", scenario_);
+  const Solved unproven = solve(Placement::unidirectional, scenario_, worse, options_);
+  EXPECT_EQ(unproven.schedule.rows, start_.rows);
+  EXPECT_EQ(unproven.status, "feasible") << "5700 against 4300";
+}
+
 TEST_F(Solver, KeepsTheWarmStartWhereTheAnswerIsWorse) {
   const Schedule start = generate("cross-ud", scenario_);
   behave(answering(answer_with(start_, make_problem(scenario_, start, options_))));
