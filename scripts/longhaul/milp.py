@@ -138,12 +138,12 @@ def solve(problem):
 
 
 def main(arguments=None):
-    try:
-        problem, answer = sys.argv[1:] if arguments is None else arguments
-        write_answer(answer, solve(read_problem(problem)))
-    except ValueError:
+    paths = sys.argv[1:] if arguments is None else arguments
+    if len(paths) != 2:
         print("usage: python -m longhaul.milp PROBLEM.json ANSWER.json", file=sys.stderr)
         return BAD_INPUT
+    try:
+        write_answer(paths[1], solve(read_problem(paths[0])))
     except Failure as failure:
         print(failure, file=sys.stderr)
         return failure.code

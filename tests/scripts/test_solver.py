@@ -183,6 +183,15 @@ class IntegerProgram(unittest.TestCase):
             with self.assertRaisesRegex(Failure, "pip install -r"):
                 milp.solve(pipeline(1, 1))
 
+    def test_only_wrong_words_are_wrong_usage(self):
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.assertEqual(milp.main(["one.json"]), 2)
+        self.assertIn("usage: ", errors.getvalue())
+        with mock.patch.object(milp, "read_problem"), \
+                mock.patch.object(milp, "solve", side_effect=ValueError("a fault")):
+            with self.assertRaisesRegex(ValueError, "a fault"):
+                milp.main(["problem.json", "answer.json"])
+
     @unittest.skipUnless(HAS_HIGHS, "no highspy: " + milp.INSTALL)
     def test_optima_are_those_of_the_constraint_model(self):
         for problem, makespan in ((pipeline(1, 3), 900), (pipeline(2, 2, latency=500), 1700),
