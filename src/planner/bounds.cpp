@@ -4,8 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "planner/one_machine.hpp"
 #include "planner/relaxation.hpp"
@@ -183,26 +185,34 @@ void raise_memory_time(const Relaxation& relaxation, Part& part) {
   }
 }
 
-const char* placement_text(const Schedule& like) {
-  if (like.copies > 1) return name_of(Placement::bidirectional);
-  if (like.chunks == like.devices) return name_of(Placement::unidirectional);
+Placement placement_of(const Schedule& like) {
+  if (like.copies > 1) return Placement::bidirectional;
+  if (like.chunks == like.devices) return Placement::unidirectional;
   // A V comes back to the device that it turned at.
   const auto& devices = like.device_of_chunk;
-  return devices.back() == devices.front() && like.devices > 1 ? name_of(Placement::wave)
-                                                               : name_of(Placement::loop);
+  return devices.back() == devices.front() && like.devices > 1 ? Placement::wave : Placement::loop;
 }
 
-std::string class_of(const Schedule& like, const Scenario& scenario, Granularity granularity) {
-  return fmt::format("{} placement, {}, budget {}{}", placement_text(like),
-                     granularity == Granularity::whole ? "whole blocks" : "whole blocks or parts",
-                     scenario.memory.budget,
-                     scenario.memory.recompute ? ", every block recomputed" : "");
+/// "not recomputed", "every block recomputed", "chunks 0, 2 recomputed".
+std::string recompute_text(const std::vector<RelaxedChunk>& chunks) {
+  std::vector<std::size_t> recomputed;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    if (chunks[c].recomputed) recomputed.push_back(c);
+  }
+  if (recomputed.empty()) return "not recomputed";
+  if (recomputed.size() == chunks.size()) return "every block recomputed";
+  return fmt::format("{} {} recomputed", recomputed.size() == 1 ? "chunk" : "chunks",
+                     fmt::join(recomputed, ", "));
 }
 
-}  // namespace
+/// "any of ud, wave placement".
+std::string placement_text(const std::set<Placement>& placements) {
+  std::vector<const char*> names;
+  for (const Placement placement : placements) names.push_back(name_of(placement));
+  return fmt::format("{}{} placement", names.size() > 1 ? "any of " : "", fmt::join(names, ", "));
+}
 
-Bound lower_bound(const Schedule& like, const Scenario& scenario, Granularity granularity) {
-  const Relaxation relaxation = relax(like, scenario);
+Part largest_part(const Relaxation& relaxation) {
   Part part;
   Machines{relaxation, MemoryLimit::ignored}.raise(part);
   Part limited = part;
@@ -210,7 +220,30 @@ Bound lower_bound(const Schedule& like, const Scenario& scenario, Granularity gr
   if (limited.bound > part.bound)
     part = {limited.bound, "round trips under the memory limit; " + limited.reason};
   raise_memory_time(relaxation, part);
-  return {part.bound, class_of(like, scenario, granularity), part.reason};
+  return part;
+}
+
+}  // namespace
+
+Bound lower_bound(const Schedule& like, const Scenario& scenario) {
+  return lower_bound_of_any({&like, 1}, scenario);
+}
+
+Bound lower_bound_of_any(std::span<const Schedule> layouts, const Scenario& scenario) {
+  Bound smallest;
+  std::map<std::string, std::set<Placement>> placements;  // by what else the class says
+  for (const Schedule& layout : layouts) {
+    const Relaxation relaxation = relax(layout, scenario);
+    placements[recompute_text(relaxation.replicas.front().chunks)].insert(placement_of(layout));
+    const Part part = largest_part(relaxation);
+    if (&layout == &layouts.front() || part.bound < smallest.lower_bound)
+      smallest = {part.bound, {}, part.reason};
+  }
+  for (const auto& [recompute, of_it] : placements)
+    smallest.holds_for += fmt::format("{}{}, whole blocks or parts, budget {}, {}",
+                                      smallest.holds_for.empty() ? "" : "; ", placement_text(of_it),
+                                      scenario.memory.budget, recompute);
+  return smallest;
 }
 
 double gap(Duration makespan, const Bound& bound) {

@@ -11,16 +11,32 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+/// By chunk: as its blocks are, and where there are none as the scenario says.
+std::vector<bool> recomputed_chunks(const Schedule& like, const Scenario& scenario) {
+  std::vector<bool> known(at(like.chunks)), recomputed(at(like.chunks));
+  for (const auto& row : like.rows) {
+    for (const Block& block : row) {
+      known[at(block.chunk)] = true;
+      if (block.kind == BlockKind::R) recomputed[at(block.chunk)] = true;
+    }
+  }
+  for (std::size_t chunk = 0; chunk < known.size(); ++chunk) {
+    if (!known[chunk]) recomputed[chunk] = scenario.memory.recompute;
+  }
+  return recomputed;
+}
+
 /// The layout without an order; an R a chunk where blocks are recomputed, which is how costs and
 /// memory know.
-Schedule layout_of(const Schedule& like, const Scenario& scenario) {
+Schedule layout_of(const Schedule& like, const std::vector<bool>& recomputed) {
   Schedule layout = like;
   layout.link_orders.clear();
   layout.rows.assign(at(like.devices), {});
-  if (!scenario.memory.recompute) return layout;
-  for (int chunk = 0; chunk < like.chunks; ++chunk)
-    layout.rows[at(like.device_of_chunk[at(chunk)])].push_back(
-        {.kind = BlockKind::R, .chunk = chunk});
+  for (int chunk = 0; chunk < like.chunks; ++chunk) {
+    if (recomputed[at(chunk)])
+      layout.rows[at(like.device_of_chunk[at(chunk)])].push_back(
+          {.kind = BlockKind::R, .chunk = chunk});
+  }
   return layout;
 }
 
@@ -36,6 +52,7 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCost
   relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
   relaxed.weight = std::min(split, time(BlockKind::B)) - relaxed.gradient;
   relaxed.taken = memory.effect(block(BlockKind::F)).at_start;
+  relaxed.recomputed = recompute;
   if (recompute) {
     relaxed.recompute = time(BlockKind::R);
   } else {
@@ -92,13 +109,14 @@ private:
 }  // namespace
 
 Relaxation relax(const Schedule& like, const Scenario& scenario) {
-  const Schedule layout = layout_of(like, scenario);
+  const std::vector<bool> recomputed = recomputed_chunks(like, scenario);
+  const Schedule layout = layout_of(like, recomputed);
   const BlockCosts costs{layout, scenario};
   const ActivationModel memory{layout, scenario};
   Hops hops{layout, scenario, costs};
   RelaxedReplica timeless;
   for (int chunk = 0; chunk < layout.chunks; ++chunk)
-    timeless.chunks.push_back(relax_chunk(layout, scenario.memory.recompute, costs, memory, chunk));
+    timeless.chunks.push_back(relax_chunk(layout, recomputed[at(chunk)], costs, memory, chunk));
   add_collectives(layout, scenario, hops.network(), timeless.chunks);
   Relaxation relaxation{
       layout.devices, layout.chunks_of_copy(), allowed_activation(layout, scenario), {}, {}};

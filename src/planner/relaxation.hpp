@@ -29,6 +29,7 @@ struct RelaxedChunk {
   int device = 0;
   int count = 0;  ///< microbatches that run through it
   Duration forward{}, gradient{}, weight{};
+  bool recomputed = false;
   Duration recompute{};
   Duration gather{};     ///< of weights, before its first F
   Duration reduction{};  ///< of gradients, after its last W
@@ -51,7 +52,8 @@ struct Relaxation {
   std::vector<std::string> resource_names;
 };
 
-/// Every block is recomputed if the scenario says so, none otherwise.
+/// Recomputes the chunks that have an R in `like`; where `like` has no blocks of a chunk, if the
+/// scenario says so.
 [[nodiscard]] Relaxation relax(const Schedule& like, const Scenario& scenario);
 
 }  // namespace longhaul
