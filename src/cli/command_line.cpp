@@ -28,13 +28,16 @@ std::string option_of(const std::string& word) {
   return word.starts_with("--") ? word.substr(0, word.find('=')) : std::string{};
 }
 
+/// Options that take no value.
+constexpr std::string_view kFlags[] = {"--json", "--robust", "--any-microbatch-order",
+                                       "--solver-without-dp", "--solver-without-fusion"};
+
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
 void refuse_misused_options(std::span<const std::string> arguments) {
   for (const std::string& word : arguments) {
     const std::string option = option_of(word);
     if (option.empty() || option == "--set") continue;
-    const bool is_flag =
-        option == "--json" || option == "--robust" || option == "--any-microbatch-order";
+    const bool is_flag = std::ranges::find(kFlags, option) != std::end(kFlags);
     if (is_flag && word != option)
       fail("{}: unexpected value ({} takes none). Write {} alone.", word, option, option);
     const auto times = std::ranges::count(arguments, option, option_of);

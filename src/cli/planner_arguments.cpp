@@ -85,6 +85,14 @@ void add_planner_options(CLI::App& command, PlannerArguments& arguments) {
       .add_flag("--any-microbatch-order", arguments.any_microbatch_order,
                 "let the solver run blocks of a kind in another order than that of microbatches")
       ->disable_flag_override();
+  command
+      .add_flag("--solver-without-dp", arguments.solver_without_dp,
+                "let the solver leave gathers and reductions out of the makespan that it minimises")
+      ->disable_flag_override();
+  command
+      .add_flag("--solver-without-fusion", arguments.solver_without_fusion,
+                "let the solver keep each D and its W apart, also where one B is cheaper")
+      ->disable_flag_override();
 }
 
 PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement arrangement) {
@@ -109,6 +117,8 @@ PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement
   options.robust = arguments.robust;
   if (!arguments.time_limit.empty()) options.solver.time_limit = time_limit(arguments.time_limit);
   options.solver.microbatch_order = !arguments.any_microbatch_order;
+  options.solver.include_dp = !arguments.solver_without_dp;
+  options.solver.fuse = !arguments.solver_without_fusion;
   return options;
 }
 

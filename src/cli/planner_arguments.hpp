@@ -18,6 +18,8 @@ struct PlannerArguments {
   bool robust = false;
   std::string time_limit;
   bool any_microbatch_order = false;
+  bool solver_without_dp = false;
+  bool solver_without_fusion = false;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.

@@ -1,7 +1,10 @@
 // Schedules that are looked for: what is said of how they were found, and the options of that.
+#include "cli/planning.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/planner_arguments.hpp"
 #include "support.hpp"
 
 namespace longhaul::test {
@@ -139,6 +142,35 @@ TEST(Planning, TheSolverShowsItsProof) {
   EXPECT_EQ(solver["makespan_ns"], record["makespan_ns"]);
   EXPECT_EQ(solver["lower_bound_ns"], record["makespan_ns"]);
   EXPECT_EQ(record["gap"], 0.0);
+}
+
+TEST(Planning, OptionsReachTheSolver) {
+  PlannerArguments arguments;
+  CLI::App command;
+  add_planner_options(command, arguments);
+  const SolverOptions plain = planner_options_of(arguments, Arrangement::decoupled).solver;
+  EXPECT_TRUE(plain.include_dp && plain.fuse && plain.microbatch_order);
+  command.parse("--solver-without-dp --solver-without-fusion --any-microbatch-order");
+  const SolverOptions told = planner_options_of(arguments, Arrangement::decoupled).solver;
+  EXPECT_FALSE(told.include_dp || told.fuse || told.microbatch_order);
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  for (const std::string flag : {"--solver-without-dp", "--solver-without-fusion"}) {
+    const Outcome slip =
+        longhaul_run({"schedule", scenario, "--schedule", "cross-ud-opt", flag + "=1"});
+    EXPECT_EQ(slip.code, 2);
+    EXPECT_THAT(slip.err, HasSubstr(flag + "=1: unexpected value"));
+  }
+}
+
+TEST(Planning, AScheduleOutsideTheSolversClassHasNoGapToItsBound) {
+  MadeSchedule made;
+  made.found.emplace();
+  made.solved.emplace();
+  made.solved->makespan = made.solved->bound = Duration{1000};
+  EXPECT_EQ(planning_json(made)["solver"]["gap"], 0.0);
+  made.solved->bound = Duration{1001};
+  EXPECT_TRUE(planning_json(made)["solver"]["gap"].is_null());
 }
 
 TEST(Planning, CommandsTakeBestWhereTheyTakeASchedule) {
