@@ -93,11 +93,7 @@ Found find_best(const Scenario& scenario, const SearchOptions& options) {
   portfolio.add_own_starts();
   if (portfolio.starts().empty() && found.candidates.fitting.empty())
     fail_without_schedule(layouts, found.candidates, scenario);
-  for (const Schedule& layout : layouts) {
-    Bound bound = lower_bound(layout, scenario);
-    if (found.bound.holds_for.empty() || bound.lower_bound < found.bound.lower_bound)
-      found.bound = std::move(bound);
-  }
+  found.bound = lower_bound_of_any(layouts, scenario);
   if (!portfolio.starts().empty()) {
     Portfolio::Result result = portfolio.run();
     found.moves = result.moves;
