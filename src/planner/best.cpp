@@ -1,6 +1,7 @@
 #include "planner/best.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.hpp"
 #include "planner/makespan.hpp"
@@ -42,18 +43,16 @@ std::vector<Schedule> runnable_layouts(const Scenario& scenario, const Candidate
 }
 
 /// The smallest budget at which a schedule of one of the layouts fits: one microbatch at a time
-/// needs no more than every schedule of its layout does at some moment.
-double smallest_budget(const std::vector<Schedule>& layouts, const Scenario& scenario) {
-  Scenario unit = scenario;
-  unit.memory.budget = 1;
-  const auto full = static_cast<double>(unit.activation_budget().count());
-  double smallest = 0;
+/// needs no more than every schedule of its layout does at some moment. nullopt: one fits already.
+std::optional<double> smallest_budget(const std::vector<Schedule>& layouts,
+                                      const Scenario& scenario) {
+  std::optional<double> smallest;
   for (const Schedule& layout : layouts) {
     const Schedule serial = serial_schedule(layout, scenario.memory.recompute);
-    double needed = 0;
-    for (const Bytes peak : peak_activation(serial, scenario))
-      needed = std::max(needed, static_cast<double>(peak.count()) / full);
-    if (smallest == 0 || needed < smallest) smallest = needed;
+    if (over_budget(serial, scenario).empty()) return std::nullopt;
+    const double needed =
+        least_budget(std::ranges::max(peak_activation(serial, scenario)), serial, scenario);
+    if (!smallest || needed < *smallest) smallest = needed;
   }
   return smallest;
 }
@@ -67,12 +66,11 @@ double smallest_budget(const std::vector<Schedule>& layouts, const Scenario& sce
     fail("There is no schedule to choose from (each one is refused). Change the scenario:{}",
          reasons);
   }
-  const double budget = smallest_budget(layouts, scenario);
-  if (budget > scenario.memory.budget) {
+  if (const auto budget = smallest_budget(layouts, scenario)) {
     fail(
-        "No schedule fits memory.budget = {} (one microbatch at a time needs {:.4g}). Set "
-        "memory.budget to {:.4g} or more.",
-        scenario.memory.budget, budget, budget);
+        "No schedule fits memory.budget = {} (one microbatch at a time needs {}). Set "
+        "memory.budget to {} or more.",
+        scenario.memory.budget, *budget, *budget);
   }
   const Schedule serial = serial_schedule(layouts.front(), scenario.memory.recompute);
   const auto violation = first_violation(serial, scenario);

@@ -187,6 +187,25 @@ std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario)
   return over;
 }
 
+double least_budget(Bytes needed, const Schedule& schedule, const Scenario& scenario) {
+  Scenario with = scenario;
+  const auto allowed = [&](double budget) {
+    with.memory.budget = budget;
+    return allowed_activation(schedule, with);
+  };
+  with.memory.budget = 1;
+  const double whole = static_cast<double>(with.activation_budget().count());
+  if (whole == 0) return 0;
+  const double bare = static_cast<double>(needed.count()) / whole;
+  Bytes rounding = allowed(bare);
+  rounding -= with.activation_budget();
+  // A thousandth of a step is the noise of floating point.
+  double steps = std::ceil(static_cast<double>((needed - rounding).count()) / whole * 1e6 - 1e-3);
+  steps = std::max(steps, 1.0);
+  while (allowed(steps / 1e6) < needed) ++steps;
+  return steps / 1e6;
+}
+
 std::vector<DeviceMemory> device_memory(const Schedule& schedule, const Scenario& scenario) {
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
   const std::vector<Bytes> of_messages = buffers(schedule, scenario);

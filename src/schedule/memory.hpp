@@ -41,6 +41,11 @@ private:
 /// Devices (of any replica) whose peak exceeds the scenario's activation budget, ascending.
 [[nodiscard]] std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario);
 
+/// The smallest memory.budget, in millionths, that allows a schedule of this layout `needed` bytes
+/// of activations on a device. It reads the counts of `schedule` alone. Rounded up, so that the
+/// number works when it is typed.
+[[nodiscard]] double least_budget(Bytes needed, const Schedule& schedule, const Scenario& scenario);
+
 /// All the memory of one device.
 struct DeviceMemory {
   int device = 0;

@@ -135,17 +135,49 @@ TEST(Best, StaysOnThePlacementsThatItMayUse) {
   EXPECT_EQ(wave.schedule.device_of_chunk, (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
 }
 
-// min(P, M) = 4: one microbatch at a time needs a quarter.
-TEST(Best, NamesTheSmallestBudget) {
-  Scenario scenario = two_datacenters(4, 8, 100, 0.2);
+/// What the error says behind "Set memory.budget to"; empty where there is no error.
+std::string named_budget(const Scenario& scenario, const std::vector<Placement>& placements = {}) {
   try {
-    static_cast<void>(find_best(scenario, moves(1000)));
-    FAIL();
+    static_cast<void>(find_best(scenario, moves(100, placements)));
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("Set memory.budget to 0.25 or more"));
+    const std::string text = error.what();
+    const std::string before = "Set memory.budget to ";
+    const auto at = text.find(before);
+    EXPECT_NE(at, text.npos) << text;
+    if (at == text.npos) return text;
+    return text.substr(at + before.size(), text.find(" or more") - at - before.size());
   }
-  scenario.memory.budget = 0.25;
-  EXPECT_FALSE(first_violation(find_best(scenario, moves(1000)).schedule, scenario));
+  return "";
+}
+
+// min(P, M): one microbatch at a time needs the inverse of it, rounded up to millionths.
+TEST(Best, NamesTheSmallestBudget) {
+  const std::vector ud{Placement::unidirectional};  // chunks elsewhere may add by rounding
+  const std::pair<int, std::string> smallest[] = {
+      {2, "0.5"}, {3, "0.333334"}, {4, "0.25"}, {6, "0.166667"}, {7, "0.142858"}};
+  for (const auto& [stages, budget] : smallest) {
+    Scenario scenario = two_datacenters(stages, 8, 100, 0.01);
+    EXPECT_EQ(named_budget(scenario, ud), budget);
+    scenario.memory.budget = std::stod(budget);
+    EXPECT_FALSE(first_violation(find_best(scenario, moves(100, ud)).schedule, scenario)) << stages;
+    scenario.memory.budget -= 5e-6;
+    EXPECT_EQ(named_budget(scenario, ud), budget) << "a little less does not do";
+  }
+}
+
+TEST(Best, NamesABudgetThatWorksOnRandomScenarios) {
+  int named = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random{seed};
+    Scenario scenario = test::random_scenario(random);
+    scenario.memory.budget = 0.01;
+    const std::string budget = named_budget(scenario);
+    if (budget.empty()) continue;
+    ++named;
+    scenario.memory.budget = std::stod(budget);
+    EXPECT_EQ(named_budget(scenario), "") << "seed " << seed;
+  }
+  EXPECT_GT(named, 40);
 }
 
 TEST(Best, FusesWhereABackwardInOneIsCheaper) {

@@ -121,6 +121,33 @@ TEST(DeviceMemory, AddsUpWhatADeviceHolds) {
   EXPECT_TRUE(memories[1].fits());
 }
 
+// A third of a budget of 3 x 1000 bytes has no end: rounded down it would not do.
+TEST(ActivationBudget, IsNamedInMillionthsRoundedUp) {
+  Scenario scenario = uniform_scenario(3, 6);
+  for (Bytes& activation : scenario.costs.activation) activation = Bytes{1'000'000'000};
+  const Schedule one = generate("1f1b", scenario);
+  EXPECT_EQ(least_budget(Bytes{1'000'000'000}, one, scenario), 0.333334);
+  EXPECT_EQ(least_budget(Bytes{1'500'000'000}, one, scenario), 0.5);
+  EXPECT_EQ(least_budget(Bytes{210'000'000}, one, scenario), 0.07);  // 0.07 x 10^6 > 70000
+  EXPECT_EQ(least_budget(Bytes{210'000'001}, one, scenario), 0.070001);
+  EXPECT_EQ(least_budget(Bytes{6'000'000'000}, one, scenario), 2);
+}
+
+// What two chunks a device may add by rounding counts, two bytes for each activation held.
+TEST(ActivationBudget, LeavesRoomForRounding) {
+  Scenario scenario = uniform_scenario(2, 4);
+  for (Bytes& activation : scenario.costs.activation) activation = Bytes{1000};
+  const Schedule wave = generate("zbv", scenario);
+  EXPECT_EQ(least_budget(Bytes{1004}, wave, scenario), 0.5);
+  for (std::int64_t bytes = 5; bytes < 5000; bytes += 7) {
+    scenario.memory.budget = least_budget(Bytes{bytes}, wave, scenario);
+    ASSERT_GE(allowed_activation(wave, scenario), Bytes{bytes});
+    // Half a byte is rounded up where a budget turns into bytes.
+    scenario.memory.budget -= std::min(scenario.memory.budget, 0.0006);
+    ASSERT_LT(allowed_activation(wave, scenario), Bytes{bytes});
+  }
+}
+
 TEST(DeviceMemory, BuffersFollowThePlacementOfChunks) {
   const Scenario scenario = uniform_scenario(2, 4);
   const auto buffers = [&](const char* name, std::size_t device) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.hpp"
 #include "schedule/block_costs.hpp"
@@ -54,15 +53,11 @@ void require_budget(const GreedyProblem& problem, const Scenario& scenario,
     device = d;
   }
   if (least <= problem.limit) return;
-  Scenario unit = scenario;
-  unit.memory.budget = 1;
-  const double whole = static_cast<double>(unit.activation_budget().count());
-  // Rounded up, so that the number works when it is typed.
-  const double budget = std::ceil(static_cast<double>(least.count()) / whole * 1e6) / 1e6;
   fail(
       "{} does not fit memory.budget = {} (device {} holds {} bytes of activations for one "
       "microbatch alone, the budget is {}). Set memory.budget to {} or more.",
-      schedule.name, scenario.memory.budget, device, least.count(), problem.limit.count(), budget);
+      schedule.name, scenario.memory.budget, device, least.count(), problem.limit.count(),
+      least_budget(least, schedule, scenario));
 }
 
 /// Data parallelism: gathers of weights in front of each chunk's first F, one behind the other on a
