@@ -24,12 +24,15 @@ public:
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] std::int64_t end(BlockId block) const { return node(block).end; }
 
-  /// What a change would give, as the longest way through its blocks with everything else as it is:
-  /// too low only where ways beside them get longer. Time linear in the change.
+  /// What a change would give, as the longest way through its blocks with everything else as it is.
+  /// Too low where ways beside them get longer; too high where an input of theirs follows from
+  /// others of them by way of another device, which then answers earlier than it did (and likewise
+  /// for tails), so that a good change may be refused. Time linear in the change.
   [[nodiscard]] std::int64_t estimate(const Change& change);
   /// After Orders::apply() of the change that estimate() saw last; `undoing` is what apply() made
-  /// of it. False where the makespan would exceed `limit`, or blocks wait for each other: then
-  /// undo() must follow. Otherwise accept() or undo().
+  /// of it. False where the makespan would exceed `limit`, by tails that are as estimate() has them
+  /// or older, or blocks wait for each other: then undo() must follow. Otherwise makespan() is
+  /// exact, and accept() or undo() follows.
   [[nodiscard]] bool apply(const Change& undoing, std::int64_t limit);
   /// Brings the tails up to date.
   void accept();

@@ -17,6 +17,46 @@ constexpr std::size_t kMostUpdates = 8;
 
 }  // namespace
 
+void Evaluator::relink(int device, int first, int count) {
+  const auto row = orders_.row(device);
+  const auto begin = static_cast<std::size_t>(first);
+  const std::size_t last = begin + static_cast<std::size_t>(count);
+  BlockId before = first > 0 ? row[begin - 1] : problem_.none();
+  for (QueueEnds& ends : queue_ends_) ends.last = ends.before;
+  for (std::size_t i = begin; i < last; ++i) {
+    Node& n = node(row[i]);
+    n.before = before;
+    if (before != problem_.none()) node(before).behind = row[i];
+    before = row[i];
+    if (n.queue < 0) continue;
+    BlockId& link_before = ends_of(n.queue)->last;
+    n.link_before = link_before;
+    if (link_before != problem_.none()) node(link_before).link_behind = row[i];
+    link_before = row[i];
+  }
+  const BlockId behind = last < row.size() ? row[last] : problem_.none();
+  if (before != problem_.none()) node(before).behind = behind;
+  if (behind != problem_.none()) node(behind).before = before;
+  for (const QueueEnds& ends : queue_ends_) {
+    node(ends.last).link_behind = ends.behind;
+    if (ends.behind != problem_.none()) node(ends.behind).link_before = ends.last;
+  }
+}
+
+/// The blocks of the stretch share their ranks out anew, in the order of the row.
+void Evaluator::rerank(int device, int first, int count) {
+  const auto stretch =
+      orders_.row(device).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  // Insertion sort of the ranks: they are few and nearly in order.
+  for (std::size_t i = 1; i < stretch.size(); ++i) {
+    for (std::size_t k = i; k > 0 && queue_.rank(stretch[k]) < queue_.rank(stretch[k - 1]); --k) {
+      const std::int32_t lower = queue_.rank(stretch[k]);
+      queue_.set_rank(stretch[k], queue_.rank(stretch[k - 1]));
+      queue_.set_rank(stretch[k - 1], lower);
+    }
+  }
+}
+
 void Evaluator::set_stretch(const Change& undoing) {
   last_ = {undoing.device, undoing.first, undoing.count, undoing.flipped};
   if (undoing.flipped >= 0) node(undoing.flipped).time = orders_.time(undoing.flipped);

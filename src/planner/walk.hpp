@@ -17,13 +17,13 @@ using Simulation = std::function<std::optional<std::int64_t>(const Orders&)>;
 class Walk {
 public:
   /// `simulation` is asked where the problem is not exact, for changes that might be good: the
-  /// evaluator's times are too short then, and tell only which changes are not.
+  /// evaluator's times of an order are too short then, and its limits sort out most of the others.
   Walk(const OrderProblem& problem, const Schedule& start, Simulation simulation);
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
   /// Carries `change` out if it fits the memory and the makespan stays within `limit`; it then
-  /// takes itself back.
+  /// takes itself back. Some that would stay within it are refused (Evaluator::estimate).
   bool attempt(Change& change, std::int64_t limit);
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] const Orders& orders() const { return orders_; }
