@@ -50,11 +50,11 @@ std::vector<int> stages_by(const std::vector<Stage>& stages, std::int64_t Stage:
   return order;
 }
 
-Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members,
-                     const Network::Ring& ring, GradientSync sync) {
-  // CrossPipe appendix E: 2 (alpha + 2 N/2 beta), with 2N the bytes of bf16 weights.
-  if (sync == GradientSync::two_datacenter) return 2 * ring.latency + size / ring.rate;
-  return ring_time(kind, size, members, ring);
+Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members, const RingHop& ring,
+                     GradientSync sync) {
+  if (sync == GradientSync::two_datacenter) return exchange_time(ring, size);
+  const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
+  return kind == CollectiveKind::all_reduce ? 2 * once : once;
 }
 
 /// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
@@ -93,13 +93,6 @@ void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& colle
 }
 
 }  // namespace
-
-Duration ring_time(CollectiveKind kind, Bytes size, std::size_t members,
-                   const Network::Ring& ring) {
-  const auto n = static_cast<std::int64_t>(members);
-  const Duration once = size * (n - 1) / n / ring.rate + (n - 1) * ring.latency;
-  return kind == CollectiveKind::all_reduce ? 2 * once : once;
-}
 
 std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
                                                            const Scenario& scenario,

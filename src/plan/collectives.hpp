@@ -19,11 +19,6 @@ struct ChunkCollective {
   std::vector<Rank> members;  ///< all ranks that hold a copy of the stage, ascending
 };
 
-/// Ring over n ranks: (n-1)/n of the bytes at the slowest link's rate plus n-1 latencies for an
-/// all-gather or a reduce-scatter; an all-reduce is both (DESIGN.md section 2).
-[[nodiscard]] Duration ring_time(CollectiveKind kind, Bytes size, std::size_t members,
-                                 const Network::Ring& ring);
-
 /// The collectives of each device, in the order in which its collective lane runs them: gathers by
 /// the first F of their stage, then reductions by the last W or B of theirs, in the rows of replica
 /// 0 of all who hold it, so that all members agree. A schedule with copies of the model sums the

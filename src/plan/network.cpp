@@ -100,8 +100,8 @@ std::optional<ResourceId> Network::interface(Rank rank, ResourceKind kind) {
                kind);
 }
 
-Network::Ring Network::ring(const std::vector<Rank>& ranks) const {
-  Ring ring;
+RingHop Network::ring(const std::vector<Rank>& ranks) const {
+  RingHop ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const Rank from = ranks[i];
     const Rank to = ranks[(i + 1) % ranks.size()];

@@ -7,6 +7,7 @@
 
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/ring_time.hpp"
 
 namespace longhaul {
 
@@ -32,11 +33,7 @@ public:
   [[nodiscard]] ResourceSetId collective(Rank rank);
   /// Slowest rate (of links, and of interfaces where a hop crosses datacenters) and largest latency
   /// of a ring over the ranks, in their order.
-  struct Ring {
-    Bandwidth rate;
-    Duration latency{};
-  };
-  [[nodiscard]] Ring ring(const std::vector<Rank>& ranks) const;
+  [[nodiscard]] RingHop ring(const std::vector<Rank>& ranks) const;
 
 private:
   [[nodiscard]] ResourceId named(const std::string& name, ResourceKind kind);

@@ -44,8 +44,8 @@ int LinkDelays::resource(const Key& key) {
   return static_cast<int>(keys_.size()) - 1;
 }
 
-LinkDelays::Way LinkDelays::slowest_hop(int device) const {
-  Way slowest;
+RingHop LinkDelays::slowest_hop(int device) const {
+  RingHop slowest;
   const int replicas = scenario_.parallel.replicas;
   for (int replica = 0; replica < replicas; ++replica) {
     const Way hop =
@@ -59,14 +59,12 @@ LinkDelays::Way LinkDelays::slowest_hop(int device) const {
 Duration LinkDelays::ring(int device, Bytes weights) const {
   const std::int64_t members = scenario_.parallel.replicas;
   if (members < 2) return {};
-  const Way hop = slowest_hop(device);
-  return weights * (members - 1) / members / hop.rate + (members - 1) * hop.latency;
+  return ring_time(slowest_hop(device), weights, members);
 }
 
 Duration LinkDelays::exchange(int device, Bytes weights) const {
   if (scenario_.parallel.replicas < 2) return {};
-  const Way hop = slowest_hop(device);
-  return 2 * hop.latency + weights / hop.rate;
+  return exchange_time(slowest_hop(device), weights);
 }
 
 LinkDelay LinkDelays::delay(int from, int to, Bytes message) {

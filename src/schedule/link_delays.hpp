@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "scenario/scenario.hpp"
+#include "schedule/ring_time.hpp"
 
 namespace longhaul {
 
@@ -28,8 +29,7 @@ public:
   /// it cannot run is said when it is lowered.
   [[nodiscard]] LinkDelay delay(int from, int to, Bytes message);
   /// What the ring of a device's replicas needs for the parameters of a chunk: all-gather or
-  /// reduce-scatter, (n-1)/n of the bytes at the slowest rate plus n-1 latencies. One replica:
-  /// none.
+  /// reduce-scatter. One replica: none.
   [[nodiscard]] Duration ring(int device, Bytes weights) const;
   /// The same by CrossPipe's estimate for two datacenters (appendix E).
   [[nodiscard]] Duration exchange(int device, Bytes weights) const;
@@ -50,7 +50,7 @@ private:
     std::vector<Key> keys;
   };
   [[nodiscard]] Way way(Rank from, Rank to) const;
-  [[nodiscard]] Way slowest_hop(int device) const;
+  [[nodiscard]] RingHop slowest_hop(int device) const;
   [[nodiscard]] int resource(const Key& key);
 
   const Scenario& scenario_;
