@@ -34,16 +34,7 @@ void fill_one_device(const Scenario& scenario, Schedule& schedule) {
 /// the sum of the copies' gradients out of account: every device ends with it.
 void fill_cross_bd(const Scenario& scenario, Schedule& schedule) {
   if (schedule.devices == 1) return fill_one_device(scenario, schedule);
-  const GreedyProblem problem = greedy_problem(scenario, schedule, 1);
-  const GreedyRules* best = kRules.data();
-  Duration least = run_greedy(problem, *best, nullptr);
-  for (const GreedyRules& rules : kRules) {
-    const Duration time = run_greedy(problem, rules, nullptr);
-    if (time >= least) continue;
-    least = time;
-    best = &rules;
-  }
-  run_greedy(problem, *best, &schedule.rows);
+  run_best(greedy_problem(scenario, schedule, 1), kRules, schedule.rows);
 }
 
 }  // namespace longhaul::families
