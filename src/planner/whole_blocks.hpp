@@ -7,8 +7,9 @@ namespace longhaul {
 /// The same order with each block whole: where its last part stands, an R directly in front of its
 /// D or B, equal blocks of a row by microbatch. Rows of replica 0 where replicas differ. Valid if
 /// `schedule` is, and within the same memory.
-/// The solver's start (solver_problem.hpp, in_model) is whole too, but by the rules of its model: an
-/// F where its first part stands, rows with an R of their own, microbatches in any order if asked.
+/// The solver's start (solver_problem.hpp, in_model) is whole too, but by the rules of its model:
+/// an F where its first part stands, rows with an R of their own, microbatches in any order if
+/// asked.
 [[nodiscard]] Schedule whole_blocks(const Schedule& schedule);
 
 /// One microbatch after the other: the least memory that any schedule of the layout can do with.
