@@ -7,17 +7,14 @@
 #include "planner/makespan.hpp"
 #include "planner/portfolio.hpp"
 #include "planner/whole_blocks.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/generators/registry.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/validity.hpp"
 
 namespace longhaul {
 namespace {
 
-/// One schedule of every layout of `placements` that can run, within the budget or not.
-std::vector<Schedule> runnable_layouts(const Scenario& scenario, const Candidates& candidates,
-                                       const std::vector<Placement>& placements) {
+/// One schedule of every layout that can run, within the budget or not.
+std::vector<Schedule> runnable_layouts(const Candidates& candidates) {
   std::vector<Schedule> layouts;
   const auto add = [&](const Schedule& schedule) {
     const bool known = std::ranges::any_of(layouts, [&](const Schedule& layout) {
@@ -26,19 +23,7 @@ std::vector<Schedule> runnable_layouts(const Scenario& scenario, const Candidate
     if (!known) layouts.push_back(schedule);
   };
   for (const Candidate& candidate : candidates.fitting) add(candidate.schedule);
-  for (const Generator& generator : generators()) {
-    if (!placements.empty() &&
-        std::ranges::find(placements, generator.placement) == placements.end())
-      continue;
-    try {
-      const Schedule schedule = generate(generator.name, scenario);
-      if (first_violation(schedule)) continue;
-      static_cast<void>(makespan_of(schedule, scenario));
-      add(schedule);
-    } catch (const Error&) {
-      // Not defined here, or a link is missing: the candidates' list of rejected ones says so.
-    }
-  }
+  for (const Schedule& schedule : candidates.runnable) add(schedule);
   return layouts;
 }
 
@@ -84,7 +69,7 @@ Found find_best(const Scenario& scenario, const SearchOptions& options) {
   Found found;
   Portfolio portfolio{scenario, options};
   found.candidates = find_candidates(scenario, options.arrangement, options.placements);
-  const auto layouts = runnable_layouts(scenario, found.candidates, options.placements);
+  const auto layouts = runnable_layouts(found.candidates);
   for (const Schedule& layout : layouts) portfolio.add_layout(layout);
   for (const Candidate& candidate : found.candidates.fitting)
     portfolio.add(candidate.schedule, candidate.makespan);

@@ -16,14 +16,28 @@ bool is_wanted(const Generator& generator, const std::vector<Placement>& placeme
          std::ranges::find(placements, generator.placement) != placements.end();
 }
 
+/// Decoupled, on devices with memory enough.
+bool can_run(const Schedule& schedule, const Scenario& scenario) {
+  if (first_violation(schedule)) return false;
+  try {
+    static_cast<void>(makespan_of(schedule, scenario));
+    return true;
+  } catch (const Error&) {
+    return false;  // a link is missing
+  }
+}
+
 /// Throws Error with the reason where the schedule is not defined, does not fit or cannot run.
-Candidate make_candidate(const Generator& generator, const Scenario& scenario,
-                         Arrangement arrangement) {
-  Candidate candidate{generate(generator.name, scenario), {}};
-  if (const auto violation = first_violation(candidate.schedule, scenario))
-    throw Error{violation->text};
-  candidate.makespan = makespan_of(candidate.schedule, scenario, arrangement);
-  return candidate;
+void add_candidate(const Generator& generator, const Scenario& scenario, Arrangement arrangement,
+                   Candidates& candidates) {
+  const Schedule schedule = generate(generator.name, scenario);
+  try {
+    if (const auto violation = first_violation(schedule, scenario)) throw Error{violation->text};
+    candidates.fitting.push_back({schedule, makespan_of(schedule, scenario, arrangement)});
+  } catch (const Error&) {
+    if (can_run(schedule, scenario)) candidates.runnable.push_back(schedule);
+    throw;
+  }
 }
 
 }  // namespace
@@ -34,7 +48,7 @@ Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
   for (const Generator& generator : generators()) {
     if (!is_wanted(generator, placements)) continue;
     try {
-      candidates.fitting.push_back(make_candidate(generator, scenario, arrangement));
+      add_candidate(generator, scenario, arrangement, candidates);
     } catch (const Error& error) {
       candidates.rejected.push_back({std::string{generator.name}, error.what()});
     }

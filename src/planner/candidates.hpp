@@ -26,6 +26,7 @@ struct RejectedCandidate {
 struct Candidates {
   std::vector<Candidate> fitting;  ///< by makespan, then in the order of the registry
   std::vector<RejectedCandidate> rejected;
+  std::vector<Schedule> runnable;  ///< of the rejected ones, decoupled and with memory enough
 };
 
 /// Every static and dynamic schedule of the registry that lies on one of `placements` (empty: any),
