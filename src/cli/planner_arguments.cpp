@@ -3,6 +3,8 @@
 #include <charconv>
 #include <limits>
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
 

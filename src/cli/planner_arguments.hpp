@@ -2,9 +2,11 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "planner/make_schedule.hpp"
+
+namespace CLI {
+class App;  // every file that reads Options sees this header, and CLI11 is long
+}
 
 namespace longhaul {
 

@@ -53,6 +53,8 @@ std::vector<int> stages_by(const std::vector<Stage>& stages, std::int64_t Stage:
 Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members, const RingHop& ring,
                      GradientSync sync) {
   if (sync == GradientSync::two_datacenter) return exchange_time(ring, size);
+  if (sync == GradientSync::ring_rate)
+    return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
   const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
   return kind == CollectiveKind::all_reduce ? 2 * once : once;
 }

@@ -15,8 +15,19 @@ namespace longhaul {
 ///    device runs the next kernel while its copy engine sends. docs/architecture.md, decision 3,
 ///    has the measurements of CrossPipe that speak for this reading.
 /// Data parallelism (replicas > 1) adds collectives on a lane of their own in both.
-/// The schedule must be valid. Throws Error where messages must cross and no link is given.
+/// Where the schedule shares the WAN in cells (Schedule::cell), messages between datacenters are
+/// cut into pieces that the cell's ranks relay: see MessageLeg; a lane wan>PEER has the pieces in
+/// the order of the cell's turns. Needs the decoupled arrangement. The schedule must be valid.
+/// Throws Error where messages must cross and no link is given, and where a cell's turns are
+/// missing or name what is not there.
 [[nodiscard]] Plan lower(const Schedule& schedule, const Scenario& scenario,
                          Arrangement arrangement = Arrangement::decoupled);
+
+/// As lower() (decoupled), but with the WAN of each DP-cell as one link of the rate of all its
+/// nodes: a message travels whole, over the resource turns_name(), which serves in order of
+/// readiness or in the turns that the schedule states. No rank can do that; searches and the site
+/// planner use it, for it is a small plan whose times differ from the true one's by the scatter and
+/// gather inside the datacenters and the rounding of pieces alone.
+[[nodiscard]] Plan lower_pooled(const Schedule& schedule, const Scenario& scenario);
 
 }  // namespace longhaul

@@ -14,7 +14,22 @@ namespace longhaul {
 enum class OpKind : std::uint8_t { compute, send, recv, collective };
 enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
 enum class LaneKind : std::uint8_t { compute, send, recv, collective };
-enum class ResourceKind : std::uint8_t { device, link, egress, ingress, collective };
+enum class ResourceKind : std::uint8_t {
+  device,
+  link,
+  egress,
+  ingress,
+  collective,
+  aggregate,     ///< all messages of an ordered pair of datacenters
+  internal_out,  ///< a node's interface inside its datacenter, outwards
+  internal_in,
+};
+/// What a message is on its way. One that shares the WAN with its DP-cell (Schedule::cell) is cut
+/// into a piece for each pipeline of the cell: the sender scatters the pieces inside its datacenter
+/// to the cell's ranks of its own device, all of these send theirs over the WAN at once, and the
+/// ranks at the far end gather them at the receiver (Atlas section 4.3). The piece that its sender
+/// takes over the WAN itself has only the wan leg.
+enum class MessageLeg : std::uint8_t { whole, scatter, wan, gather };
 /// How communication is arranged: see DESIGN.md section 3 and lower().
 enum class Arrangement : std::uint8_t { grouped, decoupled };
 
@@ -25,7 +40,9 @@ enum class ResourceSetId : std::uint32_t {};
 ///  - compute: `block()` takes `duration` on its device.
 ///  - send, recv: two sides of one message, joined by `match`. The transfer starts when both sides
 ///    are ready and the send's resources are free; it holds them for the send's `duration` and
-///    arrives the recv's `duration` (the latency) later. `block()` is the producer.
+///    arrives the recv's `duration` (the latency) later. `block()` is the producer. A piece's wan
+///    send comes after its scatter's recv and its gather send after its wan recv, on the relay's
+///    rank; the block that needs the message waits for all pieces.
 ///  - collective: all members (Plan::collectives[match]) start together when the last is ready and
 ///    end `duration` later.
 struct Op {
@@ -34,6 +51,7 @@ struct Op {
   CollectiveKind collective = CollectiveKind::all_gather;
   std::uint8_t part = 0;
   std::uint8_t parts = 1;
+  MessageLeg leg = MessageLeg::whole;  ///< of a send or recv
   std::uint16_t after_count = 0;
   std::int32_t chunk = -1;
   std::int32_t microbatch = -1;
@@ -42,6 +60,9 @@ struct Op {
   std::uint32_t match = 0;  ///< OpId of the other side, or index into Plan::collectives
   std::uint32_t first_after = 0;
   ResourceSetId resources{};
+  std::uint8_t piece = 0;   ///< which one of the message: the LocalDPRank of the ranks that take it
+  std::uint8_t pieces = 1;  ///< of the message; `size` is the piece's
+  std::uint8_t owner = 0;   ///< LocalDPRank of the replica whose message it is: see owner_of()
   Duration duration{};
   Bytes size;  ///< message or collective: payload; compute: see TimelineRow::size_bytes
 
@@ -83,6 +104,7 @@ struct Plan {
   int stages = 0;
   int replicas = 1;
   int microbatches = 0;
+  int cell = 1;  ///< Schedule::cell
   std::vector<std::string> datacenters;
   std::vector<RankInfo> ranks;
   std::vector<Op> ops;      ///< index: OpId; a lane's ops lie together, a rank's lanes lie together
@@ -102,6 +124,11 @@ struct Plan {
   [[nodiscard]] std::span<const ResourceId> resources_of(OpId id) const {
     const std::size_t set = index(op(id).resources);
     return {set_items.data() + set_begin[set], set_begin[set + 1] - set_begin[set]};
+  }
+  /// The replica whose block or message it is: a relay's ops serve the others of its cell.
+  [[nodiscard]] int owner_of(OpId id) const {
+    const int own = ranks[index(rank_of(id))].replica;
+    return op(id).leg == MessageLeg::whole ? own : own / cell * cell + op(id).owner;
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
   /// Adds a dependency to an op of this plan; all of one op's must be added one behind the other.

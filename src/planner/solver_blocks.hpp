@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "schedule/schedule.hpp"
 

@@ -35,6 +35,7 @@ enum class GradientSync : std::uint8_t {
   all_reduce,      ///< of a chunk's gradients after its last W
   zero1,           ///< reduce-scatter after the last W, all-gather of weights before the first F
   two_datacenter,  ///< CrossPipe appendix E: 2 latencies + bytes of the weights at the slowest rate
+  ring_rate,  ///< Atlas footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate
 };
 
 struct Parallel {
@@ -44,6 +45,9 @@ struct Parallel {
   int chunks = 2;        ///< v: chunks per device, where a schedule uses chunks
   int sub_blocks = 4;    ///< parts of a block, where a schedule splits blocks (CrossPipe 4.2.1)
   GradientSync gradient_sync = GradientSync::zero1;  ///< matters when replicas > 1
+  /// C, pipelines of a DP-cell, for schedules that share the WAN in time (Atlas section 4.4).
+  /// nullopt: what cell_size() makes of the links.
+  std::optional<int> cell;
 };
 
 /// What one microbatch costs on each device (index: device, 0..P-1), all its chunks together.
@@ -75,6 +79,10 @@ struct Datacenter {
   std::string name;
   std::optional<int> gpus;  ///< how many there are; a placement that needs more is refused
   double speed = 1.0;       ///< of its devices, relative; the costs below are divided by it already
+  std::string region{};     ///< "azure:eastus": where it lies, for tables of measured links
+  std::optional<int> gpus_per_node{};    ///< of its nodes; default of NodeInterfaces::gpus
+  std::optional<double> price{};         ///< $ per GPU and hour
+  std::optional<double> egress_price{};  ///< $ per GB (1e9 bytes) that leaves it
 };
 
 enum class Sharing : std::uint8_t {
@@ -91,23 +99,37 @@ struct Jitter {
   [[nodiscard]] bool any() const { return latency > 0 || transfer > 0; }
 };
 
+/// TCP connections between two nodes: together they reach count * each, but at most the cap (Atlas
+/// section 4.1).
+struct Connections {
+  int count = 1;
+  Bandwidth each;  ///< of one connection at the link's latency: window / latency
+  Bandwidth cap;   ///< of a node, whatever the number of connections
+};
+
 /// One direction. Latency is one-way.
 struct Link {
   DatacenterId from{};
   DatacenterId to{};
   Duration latency{};
-  Bandwidth bandwidth;
+  Bandwidth bandwidth;  ///< between two nodes (or devices); of `connections` where they are given
   Sharing sharing = Sharing::pair;
+  /// Of the ordered pair of datacenters, all nodes together: floor(aggregate / bandwidth) messages,
+  /// at least 1, travel at a time, each at min(aggregate, bandwidth).
+  Bandwidth aggregate{};
+  std::optional<Connections> connections{};  ///< what `bandwidth` was made of
   Jitter jitter{};
 };
 
-/// WAN interfaces of the nodes of one datacenter (Atlas: 5 Gbps each way). Node k of a datacenter
-/// holds its k-th `gpus` ranks, in order of rank.
+/// Interfaces of the nodes of one datacenter: to the WAN (Atlas: 5 Gbps each way) and to the other
+/// nodes of the datacenter (Atlas: 100 Gbps). Node k of a datacenter holds its k-th `gpus` ranks,
+/// in order of rank.
 struct NodeInterfaces {
   DatacenterId datacenter{};
   int gpus = 1;
   Bandwidth egress;
   Bandwidth ingress;
+  Bandwidth internal{};  ///< each way, for messages between nodes of the datacenter
 };
 
 struct Run {

@@ -67,6 +67,12 @@ Duration LinkDelays::exchange(int device, Bytes weights) const {
   return exchange_time(slowest_hop(device), weights);
 }
 
+Duration LinkDelays::all_reduce_at_rate(int device, Bytes weights) const {
+  const std::int64_t members = scenario_.parallel.replicas;
+  if (members < 2) return {};
+  return longhaul::all_reduce_at_rate(slowest_hop(device), weights, members);
+}
+
 LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
   std::vector<Way> ways;
   for (int replica = 0; replica < scenario_.parallel.replicas; ++replica)

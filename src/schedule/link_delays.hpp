@@ -33,6 +33,8 @@ public:
   [[nodiscard]] Duration ring(int device, Bytes weights) const;
   /// The same by CrossPipe's estimate for two datacenters (appendix E).
   [[nodiscard]] Duration exchange(int device, Bytes weights) const;
+  /// The same by Atlas' estimate (footnote 1).
+  [[nodiscard]] Duration all_reduce_at_rate(int device, Bytes weights) const;
   /// How many resources the answers named so far.
   [[nodiscard]] int resources() const { return static_cast<int>(keys_.size()); }
 

@@ -1,6 +1,19 @@
 #include "schedule/schedule.hpp"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 namespace longhaul {
+
+std::string turns_name(int cell, int from, int to) {
+  return fmt::format("turns {}/{}>{}", cell, from, to);
+}
+
+CellReplicas cell_replicas(const Schedule& schedule, int cell) {
+  const int first = cell * schedule.cell;
+  return {first, std::min(schedule.cell, schedule.replicas - first)};
+}
 
 std::vector<int> chunks_on(const Schedule& schedule, int device) {
   std::vector<int> chunks;

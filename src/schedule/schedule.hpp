@@ -18,7 +18,9 @@ struct OrderedMessage {
 
 /// The order in which messages take a shared resource, where a generator decided one.
 struct LinkOrder {
-  std::string resource;  ///< name of the plan's resource: "link west>east", "egress west/0"
+  /// Name of the plan's resource: "link west>east", "egress west/0"; or of the turns of a DP-cell:
+  /// see turns_name().
+  std::string resource;
   std::vector<OrderedMessage> messages;
   friend bool operator==(const LinkOrder&, const LinkOrder&) = default;
 };
@@ -41,6 +43,11 @@ struct Schedule {
   /// Either `devices` rows, which every replica follows, or `replicas * devices`, replica-major.
   std::vector<std::vector<Block>> rows;
   std::vector<LinkOrder> link_orders;
+  /// Pipelines of a DP-cell, that take turns on the WAN: replicas [k * cell, (k + 1) * cell) are
+  /// cell k, the last one may be smaller (Atlas section 4.4). A message between datacenters leaves
+  /// in as many pieces as its cell has pipelines, over all their nodes at once; `link_orders`
+  /// states the turns of every cell and pair of devices. 1: each pipeline sends for itself.
+  int cell = 1;
   RecomputeTiming recompute_timing = RecomputeTiming::on_arrival;
 
   [[nodiscard]] int chunks_of_copy() const { return chunks / copies; }
@@ -67,6 +74,16 @@ struct Schedule {
   }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
+
+/// Name of the LinkOrder with the turns that the messages of one DP-cell take from a device to
+/// another in a different datacenter: "turns 0/1>2" (cell 0, device 1 to device 2).
+[[nodiscard]] std::string turns_name(int cell, int from, int to);
+
+/// Replicas of a DP-cell: [first, first + count). LocalDPRank = replica - first.
+struct CellReplicas {
+  int first = 0, count = 1;
+};
+[[nodiscard]] CellReplicas cell_replicas(const Schedule& schedule, int cell);
 
 /// Chunks of `device`, ascending.
 [[nodiscard]] std::vector<int> chunks_on(const Schedule& schedule, int device);

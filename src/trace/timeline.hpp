@@ -28,6 +28,11 @@ inline constexpr int kRowKinds = 10;
 [[nodiscard]] constexpr bool is_compute(RowKind kind) { return kind <= RowKind::R; }
 [[nodiscard]] constexpr bool is_collective(RowKind kind) { return kind >= RowKind::all_gather; }
 
+/// What a message is on its way: see plan/plan.hpp. Relays' rows are scatter, wan and gather.
+enum class RowLeg : std::uint8_t { whole, scatter, wan, gather };
+inline constexpr int kRowLegs = 4;
+[[nodiscard]] const char* name_of(RowLeg leg);
+
 /// Why an op did not start earlier than it did.
 enum class BoundKind : std::uint8_t {
   start,       ///< nothing: it could start with the iteration
@@ -73,6 +78,10 @@ struct TimelineRow {
   std::int32_t part = 0;
   std::int32_t parts = 1;
   std::int32_t peer = -1;
+  RowLeg leg = RowLeg::whole;
+  std::int32_t owner = 0;  ///< the replica whose block or message it is; `replica` is the rank's
+  std::int32_t piece = 0;  ///< of the message, from 0
+  std::int32_t pieces = 1;
   std::int64_t size_bytes = 0;
   std::int64_t planned_ns = 0;  ///< duration by plan: block, transfer, latency (recv), collective
   std::int64_t ready_ns = 0;

@@ -83,6 +83,9 @@ void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Sch
         case GradientSync::two_datacenter:
           chunk.reduction = links.exchange(chunk.device, weights);
           break;
+        case GradientSync::ring_rate:
+          chunk.reduction = links.all_reduce_at_rate(chunk.device, weights);
+          break;
       }
     }
   }

@@ -1,0 +1,41 @@
+#include "schedule/cell_size.hpp"
+
+#include <algorithm>
+
+namespace longhaul {
+namespace {
+
+constexpr int kMostPipelines = 255;  // Op::pieces
+
+/// Of one message of device `from` to its neighbour, at the rate of one node.
+Duration transfer(const Scenario& scenario, int from, int to, Bytes message) {
+  const DatacenterId a = scenario.datacenter_of(scenario.rank(0, from));
+  const DatacenterId b = scenario.datacenter_of(scenario.rank(0, to));
+  const Link* const link = scenario.link(a, b);
+  if (a == b || link == nullptr) return Duration::zero();
+  Bandwidth rate = std::min(link->bandwidth, link->aggregate);
+  if (const NodeInterfaces* nodes = scenario.interfaces(a)) rate = std::min(rate, nodes->egress);
+  if (const NodeInterfaces* nodes = scenario.interfaces(b)) rate = std::min(rate, nodes->ingress);
+  return message / rate;
+}
+
+}  // namespace
+
+int cell_size(const Scenario& scenario) {
+  const int most = std::min(scenario.parallel.replicas, kMostPipelines);
+  if (scenario.parallel.cell) return std::min(*scenario.parallel.cell, most);
+  std::int64_t pipelines = 1;
+  for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
+    const auto at = static_cast<std::size_t>(device);
+    const std::int64_t forward = scenario.costs.forward[at].count();
+    if (forward == 0) continue;
+    const Bytes message = scenario.costs.message[at];
+    const std::int64_t slower = std::max(transfer(scenario, device, device + 1, message),
+                                         transfer(scenario, device + 1, device, message))
+                                    .count();
+    pipelines = std::max(pipelines, (slower + forward - 1) / forward);
+  }
+  return static_cast<int>(std::min<std::int64_t>(pipelines, most));
+}
+
+}  // namespace longhaul

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "scenario/scenario.hpp"
+
+namespace longhaul {
+
+/// C, pipelines of a DP-cell: parallel.cell where it is given; otherwise the transfer of one
+/// message at the rate of one node over the forward time of its sender, rounded up, the largest of
+/// all boundaries between datacenters (Atlas section 4.4, footnote 3): with so many nodes a
+/// transfer takes no longer than the computation. At most parallel.replicas, at most 255; 1 where
+/// no boundary crosses datacenters.
+[[nodiscard]] int cell_size(const Scenario& scenario);
+
+}  // namespace longhaul
