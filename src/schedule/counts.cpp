@@ -3,6 +3,11 @@
 #include "schedule/checks.hpp"
 
 namespace longhaul::checks {
+namespace {
+
+constexpr int kMostPipelinesOfACell = 255;  // Op::pieces
+
+}  // namespace
 
 std::optional<Violation> counts_violation(const Schedule& schedule) {
   using enum ViolationKind;
@@ -26,6 +31,13 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
                      "The schedule has {} chunks in {} copies of the model (each copy needs as "
                      "many chunks as the others).",
                      s.chunks, s.copies);
+  }
+  if (s.cell < 1 || s.cell > s.replicas || s.cell > kMostPipelinesOfACell) {
+    return violation(shape,
+                     "The schedule has cells of {} pipelines (1 to {} are possible: it has {} "
+                     "replicas, and a message is cut into at most {} pieces).",
+                     s.cell, std::min(s.replicas, kMostPipelinesOfACell), s.replicas,
+                     kMostPipelinesOfACell);
   }
   if (s.chunks < s.devices) {
     return violation(shape, "The schedule has {} chunks on {} devices (each needs one).", s.chunks,

@@ -51,9 +51,10 @@ private:
     if (key == "microbatches") return count(header_.microbatches, kMostMicrobatches);
     if (key == "replicas") return count(header_.replicas, kMostRows);
     if (key == "copies") return count(header_.copies, kMostChunks);
+    if (key == "cell") return count(header_.cell, kMostRows);
     static const std::vector<std::string> kKeys{
         "name",   "devices",         "chunks",    "microbatches", "replicas",
-        "copies", "device_of_chunk", "recompute", "link_order"};
+        "copies", "device_of_chunk", "recompute", "link_order",   "cell"};
     line.fail_at(key_begin,
                  fmt::format("Unknown key \"{}\". {}", key.substr(0, 32), suggestion(key, kKeys)));
   }

@@ -22,6 +22,7 @@ struct Header {
   std::optional<int> microbatches;
   std::optional<int> replicas;
   std::optional<int> copies;
+  std::optional<int> cell;
   std::optional<std::vector<int>> device_of_chunk;
   std::optional<RecomputeTiming> recompute;
   std::vector<LinkOrder> link_orders;

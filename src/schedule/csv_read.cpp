@@ -90,6 +90,7 @@ private:
     schedule_.devices = header_.devices.value_or(rows);
     schedule_.replicas = header_.replicas.value_or(1);
     schedule_.copies = header_.copies.value_or(1);
+    schedule_.cell = header_.cell.value_or(1);
     schedule_.chunks = header_.chunks.value_or(holders_.chunks());
     schedule_.microbatches = header_.microbatches.value_or(microbatches_);
     schedule_.recompute_timing = header_.recompute.value_or(RecomputeTiming::on_arrival);

@@ -45,6 +45,7 @@ void append_header(std::string& text, const Schedule& schedule) {
       csv::quoted(schedule.name), schedule.devices, schedule.chunks, schedule.microbatches,
       schedule.replicas, fmt::join(schedule.device_of_chunk, ","));
   if (schedule.copies != 1) text += fmt::format("# copies = {}\n", schedule.copies);
+  if (schedule.cell != 1) text += fmt::format("# cell = {}\n", schedule.cell);
   if (schedule.recompute_timing == RecomputeTiming::ahead) text += "# recompute = ahead\n";
   for (const LinkOrder& order : schedule.link_orders) {
     text += fmt::format("# link_order {} = ", csv::quoted(order.resource));
@@ -66,6 +67,9 @@ void check_pytorch(const Schedule& schedule) {
   if (!schedule.replicas_alike()) refuse("its replicas follow different orders");
   if (schedule.copies != 1) {
     refuse(fmt::format("it runs {} copies of the model in one pipeline", schedule.copies));
+  }
+  if (schedule.cell != 1) {
+    refuse(fmt::format("its pipelines take turns on the WAN in cells of {}", schedule.cell));
   }
   if (!schedule.link_orders.empty()) refuse("it orders the messages of a link");
   for (std::size_t row = 0; row < schedule.rows.size(); ++row) {

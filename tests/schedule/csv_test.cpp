@@ -78,6 +78,14 @@ TEST(WriteCsv, RefusesWhatPyTorchHasNoWordsFor) {
   EXPECT_THAT(pytorch_error_of(schedule), HasSubstr("its replicas follow different orders"));
 }
 
+TEST(WriteCsv, RefusesCellsInPyTorchsFormat) {
+  Schedule schedule = generate("1f1b", uniform_scenario(2, 2));
+  schedule.replicas = 2;
+  schedule.cell = 2;
+  EXPECT_THAT(pytorch_error_of(schedule),
+              HasSubstr("its pipelines take turns on the WAN in cells of 2"));
+}
+
 TEST(WriteCsv, RefusesABrokenShape) {
   EXPECT_THROW((void)write_csv(Schedule{}), Error);
   Schedule schedule = generate("1f1b", uniform_scenario(2, 2));
@@ -106,6 +114,20 @@ TEST(ReadCsv, GivesBackPartsReplicasLinkOrdersAndOddNames) {
                           {"egress \"a\"/0", {}}};
   schedule.recompute_timing = RecomputeTiming::ahead;
   EXPECT_EQ(read(write_csv(schedule)), schedule);
+}
+
+TEST(ReadCsv, GivesBackCellsAndTheirTurns) {
+  Schedule schedule = generate("1f1b", uniform_scenario(2, 2));
+  schedule.replicas = 3;
+  schedule.cell = 2;
+  schedule.link_orders = {
+      {turns_name(0, 0, 1), {{1, {F, 0, 1, 0, 0}}, {0, {F, 0, 1, 0, 0}}}},
+      {turns_name(1, 1, 0), {{2, {B, 0, 1, 1, 1}}}},
+  };
+  const std::string text = write_csv(schedule);
+  EXPECT_THAT(text, HasSubstr("# cell = 2\n"));
+  EXPECT_THAT(text, HasSubstr("# link_order \"turns 0/0>1\" = 1:0F0,0:0F0\n"));
+  EXPECT_EQ(read(text), schedule);
 }
 
 TEST(ReadCsv, InfersWhatAFileOfPyTorchDoesNotSay) {

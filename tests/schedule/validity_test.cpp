@@ -46,6 +46,18 @@ TEST(FirstViolation, NamesWrongCounts) {
   expect_violation(first_violation(schedule), shape, HasSubstr("has 2 rows"));
 }
 
+TEST(FirstViolation, NamesCellsThatCannotBe) {
+  Schedule schedule = one_f_one_b(2, 2);
+  schedule.replicas = 3;
+  schedule.cell = 2;
+  EXPECT_FALSE(first_violation(schedule));
+  for (const int cell : {0, 4}) {
+    schedule.cell = cell;
+    expect_violation(first_violation(schedule), ViolationKind::shape,
+                     HasSubstr("cells of " + std::to_string(cell) + " pipelines (1 to 3 are"));
+  }
+}
+
 TEST(FirstViolation, NamesBlocksOutOfRange) {
   Schedule schedule = one_f_one_b(2, 2);
   schedule.rows[0][0].microbatch = 2;
