@@ -131,11 +131,17 @@ void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weigh
   const Place& place = root.find("parallel")->place;
   check_numbers(place, scenario);
   const Parallel& parallel = scenario.parallel;
+  if (!scenario.is_placed() && parallel.gradient_sync != GradientSync::none && !weights_known)
+    fail_at(place,
+            "stages without a place need costs.weights (whoever places them chooses replicas, and "
+            "without a model nothing tells the size of the gradients). Add costs.weights, or "
+            "gradient_sync = \"none\".");
   if (parallel.replicas > 1 && parallel.gradient_sync != GradientSync::none && !weights_known)
     fail_at(place,
             "parallel.replicas = {} needs costs.weights (without a model nothing tells the "
             "size of the gradients). Add costs.weights, or gradient_sync = \"none\".",
             parallel.replicas);
+  if (!scenario.is_placed()) return;
   CrossingCheck crossing{root, scenario};
   crossing.stages();
   crossing.replicas();

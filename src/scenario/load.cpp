@@ -48,7 +48,7 @@ std::string read_file(const std::filesystem::path& file) {
 }  // namespace
 
 Scenario parse_scenario(std::string_view toml, const std::string& source,
-                        std::span<const std::string> overrides) {
+                        std::span<const std::string> overrides, Placing placing) {
   ConfigNode root = parse_toml(toml, std::make_shared<const std::string>(source));
   for (const std::string& option : overrides) apply_override(root, option);
   const Section known{
@@ -62,7 +62,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const int stages = scenario.parallel.stages;
   const auto model = read_model(root);
   if (model) scenario.model = model->model;
-  read_placement(root, scenario);
+  read_placement(root, placing, scenario);
   if (model) scenario.layers = read_layers(root, *model, scenario);
   LoadedCosts costs = read_costs(root, model, scenario);
   scenario.costs = std::move(costs.costs);
@@ -73,8 +73,9 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   return scenario;
 }
 
-Scenario load_scenario(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  return parse_scenario(read_file(file), file.string(), overrides);
+Scenario load_scenario(const std::filesystem::path& file, std::span<const std::string> overrides,
+                       Placing placing) {
+  return parse_scenario(read_file(file), file.string(), overrides, placing);
 }
 
 }  // namespace longhaul

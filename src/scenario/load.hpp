@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -9,13 +10,22 @@
 
 namespace longhaul {
 
+/// Whether a file must say in which datacenter each stage lies.
+enum class Placing : std::uint8_t {
+  required,
+  optional,  ///< several datacenters without `stages` and `replicas`: Scenario::is_placed() is
+             ///< false
+};
+
 /// Reads a scenario file (TOML; docs/scenario.md). `overrides` are "PATH=VALUE" texts of --set:
 /// run.seed=3, link.latency_ratio=2 (all links), link.west-east.latency=40ms,
 /// datacenter.east.gpus=8. Throws Error "file:line:column: what (why). What to do."
 [[nodiscard]] Scenario load_scenario(const std::filesystem::path& file,
-                                     std::span<const std::string> overrides = {});
+                                     std::span<const std::string> overrides = {},
+                                     Placing placing = Placing::required);
 /// The same from a text; `source` stands for the file's name in errors.
 [[nodiscard]] Scenario parse_scenario(std::string_view toml, const std::string& source,
-                                      std::span<const std::string> overrides = {});
+                                      std::span<const std::string> overrides = {},
+                                      Placing placing = Placing::required);
 
 }  // namespace longhaul

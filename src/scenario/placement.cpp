@@ -62,7 +62,7 @@ void read_gpus(const Section& section, std::int64_t ranks, const Scenario& scena
                Datacenter& datacenter) {
   const auto field = section.find("gpus");
   if (!field) return;
-  datacenter.gpus = static_cast<int>(read_integer(*field, 1, 1 << 30));
+  datacenter.gpus = static_cast<int>(read_integer(*field, 0, 1 << 30));
   const int gpus_of_rank = scenario.model ? scenario.model->tensor_parallel : 1;
   if (ranks * gpus_of_rank > *datacenter.gpus)
     fail_at(field->node->place,
@@ -98,28 +98,51 @@ void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Sc
   }
 }
 
+/// Whether several datacenters leave it to a planner what each of them holds.
+bool leaves_open(const std::vector<const ConfigNode*>& tables) {
+  return tables.size() > 1 && std::ranges::none_of(tables, [](const ConfigNode* table) {
+           return table->find("stages") != nullptr || table->find("replicas") != nullptr;
+         });
+}
+
+[[noreturn]] void refuse_open_placement(const std::vector<const ConfigNode*>& tables,
+                                        const Scenario& scenario) {
+  fail_at(
+      tables.front()->place,
+      "none of {} datacenters says which of {} stages it holds (several of them leave it open). "
+      "Give each its stages, or ask `longhaul plan`, which chooses them.",
+      tables.size(), scenario.parallel.stages);
+}
+
+void read_datacenter(const ConfigNode& table, Scenario& scenario) {
+  const Section section{table, "datacenter", {"name", "stages", "replicas", "gpus", "speed"}};
+  if (scenario.datacenters.size() == kMostDatacenters)
+    fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
+            kMostDatacenters + 1, kMostDatacenters);
+  const DatacenterId id{static_cast<int>(scenario.datacenters.size())};
+  scenario.datacenters.push_back({read_name(section, scenario.datacenters), std::nullopt, 1.0});
+  Datacenter& datacenter = scenario.datacenters.back();
+  if (const auto field = section.find("speed"))
+    datacenter.speed = read_number(*field, 1 / kMostSpeed, kMostSpeed);
+  const std::int64_t ranks = scenario.is_placed() ? place_ranks(section, id, scenario) : 0;
+  read_gpus(section, ranks, scenario, datacenter);
+}
+
 }  // namespace
 
-void read_placement(const ConfigNode& root, Scenario& scenario) {
-  scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
+void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario) {
   const auto tables = tables_of(root, "datacenter");
+  const bool placed = !leaves_open(tables);
+  if (!placed && placing == Placing::required) refuse_open_placement(tables, scenario);
+  if (placed)
+    scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
   if (tables.empty()) {
     scenario.datacenters = {{"local", std::nullopt, 1.0}};
     std::ranges::fill(scenario.placement, DatacenterId{0});
     return;
   }
-  for (const ConfigNode* table : tables) {
-    const Section section{*table, "datacenter", {"name", "stages", "replicas", "gpus", "speed"}};
-    if (scenario.datacenters.size() == kMostDatacenters)
-      fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
-              kMostDatacenters + 1, kMostDatacenters);
-    const DatacenterId id{static_cast<int>(scenario.datacenters.size())};
-    scenario.datacenters.push_back({read_name(section, scenario.datacenters), std::nullopt, 1.0});
-    if (const auto field = section.find("speed"))
-      scenario.datacenters.back().speed = read_number(*field, 1 / kMostSpeed, kMostSpeed);
-    const std::int64_t ranks = place_ranks(section, id, scenario);
-    read_gpus(section, ranks, scenario, scenario.datacenters.back());
-  }
+  for (const ConfigNode* table : tables) read_datacenter(*table, scenario);
+  if (!placed) return;
   refuse_unplaced(root, scenario);
   refuse_uneven_stages(tables, scenario);
 }

@@ -151,21 +151,25 @@ struct Scenario {
   Costs costs;
   Memory memory;
   std::vector<Datacenter> datacenters;
-  std::vector<DatacenterId> placement;  ///< index: rank = replica * stages + device
-  std::vector<Link> links;              ///< at most one for each ordered pair
-  std::vector<NodeInterfaces> nodes;    ///< at most one for each datacenter
+  /// Index: rank = replica * stages + device. Empty: not placed yet, which is what the planner of
+  /// sites is for; then costs are of speed 1, whatever the datacenters' speeds.
+  std::vector<DatacenterId> placement;
+  std::vector<Link> links;            ///< at most one for each ordered pair
+  std::vector<NodeInterfaces> nodes;  ///< at most one for each datacenter
   Run run;
 
   [[nodiscard]] int ranks() const { return parallel.stages * parallel.replicas; }
   [[nodiscard]] Rank rank(int replica, int device) const {
     return Rank{replica * parallel.stages + device};
   }
+  [[nodiscard]] bool is_placed() const { return !placement.empty(); }
   [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
   /// nullptr where none is given: no time inside a datacenter, no way between two.
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
-  /// Relative speed of the devices of a stage, the same in all replicas.
+  /// Relative speed of the devices of a stage, the same in all replicas; 1 where nothing is placed.
   [[nodiscard]] double speed_of_stage(int stage) const {
+    if (!is_placed()) return 1;
     return datacenters[index(datacenter_of(rank(0, stage)))].speed;
   }
   /// Largest forward time of a stage: the unit of latency_ratio and transfer_ratio.

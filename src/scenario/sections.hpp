@@ -5,6 +5,7 @@
 
 #include "scenario/config_node.hpp"
 #include "scenario/fields.hpp"
+#include "scenario/load.hpp"
 #include "scenario/model_costs.hpp"
 #include "scenario/scenario.hpp"
 
@@ -49,8 +50,9 @@ struct LoadedCosts {
 
 [[nodiscard]] Run read_run(const ConfigNode& root, int stages);
 
-/// Sets datacenters and placement.
-void read_placement(const ConfigNode& root, Scenario& scenario);
+/// Sets datacenters and placement; with Placing::optional several datacenters may all leave open
+/// what they hold.
+void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario);
 
 /// Sets links and nodes; refuses a rate where the size of a message is not known.
 void read_network(const ConfigNode& root, Scenario& scenario, bool message_known);

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{12, "stages = \"1,\"", "12:10", "no range"},
         Bad{12, "stages = \"1,0-1\"", "12:10", "names 1 twice"},
         Bad{12, "stages = [1]\nreplicas = [0, 1]", "13:16", "out of range (0 to 0)"},
-        Bad{12, "stages = [1]\ngpus = 0", "13:8", "out of range"},
+        Bad{12, "stages = [1]\ngpus = 0", "13:8", "too few"},
         Bad{12, "stages = [1]\nspeed = 0", "13:9", "out of range"},
         Bad{12, "stages = [1]\nspeed = \"2x\"", "13:9", "wrong type"},
         Bad{11, "name = \"west\"", "11:8", "is there already"},
