@@ -35,7 +35,7 @@ struct Answer {
 [[nodiscard]] Answer schedule_command(const Options& options);
 [[nodiscard]] Answer simulate_command(const Options& options);
 [[nodiscard]] Answer check_command(const Options& options);
-[[nodiscard]] Answer plan_command(const Options& options);
+[[nodiscard]] Answer ops_command(const Options& options);
 [[nodiscard]] Answer layers_command(const Options& options);
 [[nodiscard]] Answer presets_command(const Options& options);
 [[nodiscard]] Answer trace_summary_command(const Options& options);

@@ -17,7 +17,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_schedule();
   add_simulate();
   add_check();
-  add_plan();
+  add_ops();
   add_layers();
   add_trace();
   add_command(app_, "presets", "models and links that a scenario may name, and schedules",
@@ -94,9 +94,9 @@ void Parser::add_check() {
   add_overrides(command);
 }
 
-void Parser::add_plan() {
-  CLI::App* command = add_command(app_, "plan", "print what each rank does under a schedule",
-                                  plan_command, {1, 1}, "scenario (.toml)");
+void Parser::add_ops() {
+  CLI::App* command = add_command(app_, "ops", "print what each rank does under a schedule",
+                                  ops_command, {1, 1}, "scenario (.toml)");
   command->add_option("--schedule", options_.schedule,
                       "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command->add_option("--rank", options_.rank, "only this rank");

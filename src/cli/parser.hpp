@@ -45,7 +45,7 @@ private:
   void add_schedule();
   void add_simulate();
   void add_check();
-  void add_plan();
+  void add_ops();
   void add_layers();
   void add_trace();
 

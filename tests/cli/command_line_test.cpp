@@ -81,11 +81,11 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulate", "--schedule", "1f1b"}, "a file is missing"},
         Slip{{"check"}, "a file is missing"},
         Slip{{"simulate", "s.toml", "--schedule"}, "--schedule"},
-        Slip{{"plan", "s.toml", "--schedule", "1f1b", "--rank", "x"}, "--rank"},
+        Slip{{"ops", "s.toml", "--schedule", "1f1b", "--rank", "x"}, "--rank"},
         Slip{{"simulate", "s.toml", "--json=3"}, "--json=3: unexpected value (--json takes none)"},
         Slip{{"simulate", "s.toml", "--schedule", "1f1b", "--schedule=zb-h1"},
              "--schedule is given 2 times (it takes one list). Write --schedule 1f1b,zb-h1, say."},
-        Slip{{"plan", "s.toml", "--schedule", "1f1b", "--schedule", "zb-h1"},
+        Slip{{"ops", "s.toml", "--schedule", "1f1b", "--schedule", "zb-h1"},
              "--schedule is given 2 times (it takes one value)"},
         Slip{{"simulate", "s.toml", "--out", "a", "--out", "b"}, "--out is given 2 times"}));
 
@@ -98,7 +98,7 @@ TEST(CommandLine, VersionNamesTheCommit) {
 TEST(CommandLine, HelpNamesCommandsAndOptions) {
   Outcome run = longhaul_run({"--help"});
   EXPECT_EQ(run.code, 0);
-  for (const char* command : {"schedule", "simulate", "check", "trace", "plan", "presets"})
+  for (const char* command : {"schedule", "simulate", "check", "trace", "ops", "presets"})
     EXPECT_THAT(run.out, HasSubstr(command));
   EXPECT_THAT(run.out, HasSubstr("Exit codes"));
   run = longhaul_run({"simulate", "--help"});

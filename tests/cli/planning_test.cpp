@@ -176,7 +176,7 @@ TEST(Planning, AScheduleOutsideTheSolversClassHasNoGapToItsBound) {
 TEST(Planning, CommandsTakeBestWhereTheyTakeASchedule) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
-  for (const std::string command : {"plan", "check"}) {
+  for (const std::string command : {"ops", "check"}) {
     const Outcome run =
         longhaul_run({command, scenario, "--schedule", "best", "--search-moves", "10"});
     EXPECT_EQ(run.code, 0) << run.err;

@@ -10,10 +10,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(PlanCommand, ShowsWhatARankDoes) {
+TEST(OpsCommand, ShowsWhatARankDoes) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
-  const Outcome run = longhaul_run({"plan", scenario, "--schedule", "1f1b", "--rank", "1"});
+  const Outcome run = longhaul_run({"ops", scenario, "--schedule", "1f1b", "--rank", "1"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("rank 1: replica 0, device 1, west"));
   EXPECT_THAT(run.out, HasSubstr("send of 1F0 (to 2)"));
@@ -21,10 +21,10 @@ TEST(PlanCommand, ShowsWhatARankDoes) {
   EXPECT_THAT(run.out, ::testing::Not(HasSubstr("rank 2:")));
 }
 
-TEST(PlanCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
+TEST(OpsCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
   const TempDir dir;
   const Outcome run =
-      longhaul_run({"plan", dir.write("s.toml", kTwoSites), "--schedule", "zb-h1", "--json"});
+      longhaul_run({"ops", dir.write("s.toml", kTwoSites), "--schedule", "zb-h1", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<int, nlohmann::json> ops;
   const auto json = run.json();
@@ -42,10 +42,10 @@ TEST(PlanCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
   }
 }
 
-TEST(PlanCommand, RefusesARankThatIsNotThere) {
+TEST(OpsCommand, RefusesARankThatIsNotThere) {
   const TempDir dir;
   const Outcome run =
-      longhaul_run({"plan", dir.write("s.toml", kUniform), "--schedule", "1f1b", "--rank", "4"});
+      longhaul_run({"ops", dir.write("s.toml", kUniform), "--schedule", "1f1b", "--rank", "4"});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("no rank 4"));
 }

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"
@@ -133,7 +135,7 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
 
 }  // namespace
 
-Answer plan_command(const Options& options) {
+Answer ops_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const PlannerOptions planner = planner_options_of(options);
   const Plan plan = lower(choose_schedule(options.schedule, scenario, planner).schedule, scenario,
