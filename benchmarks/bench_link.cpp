@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/progress.hpp"
 #include "base/table.hpp"

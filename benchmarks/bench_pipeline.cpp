@@ -1,5 +1,7 @@
 // Which schedule should I run between these sites, what does it cost, and is the number true?
 // Runs schedules of a scenario on MPI ranks and holds what it measures against the simulator.
+#include <CLI/CLI.hpp>
+
 #include "base/progress.hpp"
 #include "base/version.hpp"
 #include "support/changing_record.hpp"

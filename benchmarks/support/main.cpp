@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include <CLI/CLI.hpp>
+
 #include "base/version.hpp"
 #include "runtime/transport/mpi/session.hpp"
 

@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace longhaul::bench {
 

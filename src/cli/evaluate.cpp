@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <nlohmann/json.hpp>
+
 #include "base/progress.hpp"
 #include "base/suggest.hpp"
 #include "base/version.hpp"

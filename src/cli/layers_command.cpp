@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"

@@ -1,6 +1,7 @@
 #include "cli/planning.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
 #include "cli/record.hpp"

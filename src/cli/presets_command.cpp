@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"

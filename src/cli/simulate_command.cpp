@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"

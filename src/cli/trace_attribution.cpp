@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/critical_path.hpp"

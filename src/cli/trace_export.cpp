@@ -1,5 +1,7 @@
 #include <array>
 
+#include <nlohmann/json.hpp>
+
 #include "base/suggest.hpp"
 #include "base/version.hpp"
 #include "cli/commands.hpp"

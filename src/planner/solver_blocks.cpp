@@ -1,5 +1,7 @@
 #include "planner/solver_blocks.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace longhaul {
 
 void ModelBlocks::add(const Block& block) {

@@ -1,6 +1,7 @@
 // Schedules that are looked for: what is said of how they were found, and the options of that.
 #include "cli/planning.hpp"
 
+#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
