@@ -205,6 +205,12 @@ std::string recompute_text(const std::vector<RelaxedChunk>& chunks) {
                      fmt::join(recomputed, ", "));
 }
 
+/// ", cells of 3 that share the WAN", where there are any.
+std::string cell_text(const Schedule& layout) {
+  if (layout.cell == 1) return {};
+  return fmt::format(", cells of {} that share the WAN", layout.cell);
+}
+
 /// "any of ud, wave placement".
 std::string placement_text(const std::set<Placement>& placements) {
   std::vector<const char*> names;
@@ -234,7 +240,8 @@ Bound lower_bound_of_any(std::span<const Schedule> layouts, const Scenario& scen
   std::map<std::string, std::set<Placement>> placements;  // by what else the class says
   for (const Schedule& layout : layouts) {
     const Relaxation relaxation = relax(layout, scenario);
-    placements[recompute_text(relaxation.replicas.front().chunks)].insert(placement_of(layout));
+    placements[recompute_text(relaxation.replicas.front().chunks) + cell_text(layout)].insert(
+        placement_of(layout));
     const Part part = largest_part(relaxation);
     if (&layout == &layouts.front() || part.bound < smallest.lower_bound)
       smallest = {part.bound, {}, part.reason};

@@ -20,7 +20,8 @@ struct Bound {
 /// chunks of `like` on the same devices and the same chunks recomputed, in any order, whether it
 /// splits B into D and W or not, and blocks into parts or not. Only the layout of `like` counts,
 /// not its rows, but for which chunks have an R in them; where it has no blocks, the scenario says
-/// what is recomputed.
+/// what is recomputed. Where it has cells that share the WAN (Schedule::cell), it holds for cells
+/// of that size, with any turns.
 [[nodiscard]] Bound lower_bound(const Schedule& like, const Scenario& scenario);
 
 /// Holds for every schedule with one of the layouts: the smallest of their bounds. Of no layout: 0.

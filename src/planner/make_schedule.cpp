@@ -5,8 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "planner/cell/best_turns.hpp"
+#include "planner/cell/shared_best.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
+#include "schedule/share_wan.hpp"
 
 namespace longhaul {
 namespace {
@@ -34,6 +37,16 @@ MadeSchedule make_best(const Scenario& scenario, const PlannerOptions& options) 
   return {std::move(schedule), std::move(found), std::nullopt, std::nullopt};
 }
 
+MadeSchedule make_shared_best(const Scenario& scenario, const PlannerOptions& options) {
+  if (options.robust)
+    fail(
+        "atlas+best knows no jitter (its turns are made for the links as profiled). Leave out "
+        "--robust.");
+  Found found = find_shared_best(scenario, options.search);
+  Schedule schedule = found.schedule;
+  return {std::move(schedule), std::move(found), std::nullopt, std::nullopt};
+}
+
 /// The solver starts from the best schedule of its placement that a search finds.
 template <Placement placement>
 MadeSchedule make_solved(const Scenario& scenario, const PlannerOptions& options) {
@@ -52,11 +65,28 @@ MadeSchedule make_solved(const Scenario& scenario, const PlannerOptions& options
 constexpr std::array kPlanners{
     Planner{"best", "the best of all static and dynamic ones that fit, improved by search",
             make_best},
+    Planner{"atlas+best", "rows and WAN turns of Atlas' cells, searched together",
+            make_shared_best},
     Planner{"cross-ud-opt", "by a solver, from the best of one stage a device (CrossPipe 4.1)",
             make_solved<Placement::unidirectional>},
     Planner{"cross-wave-opt", "by a solver, from the best of two chunks in a V (CrossPipe 4.1)",
             make_solved<Placement::wave>},
 };
+
+constexpr std::string_view kShares = "atlas+";
+/// All schedules that share the WAN in time.
+constexpr std::string_view kSharedGroup = "shared";
+
+/// NAME of "atlas+NAME"; nullopt for other names.
+std::optional<std::string_view> shared_name(std::string_view name) {
+  if (!name.starts_with(kShares)) return std::nullopt;
+  return name.substr(kShares.size());
+}
+
+/// Does the generator make cells by itself?
+bool makes_cells(std::string_view generator) {
+  return generator == kShares.substr(0, kShares.size() - 1);
+}
 
 struct Group {
   std::string_view name;
@@ -73,11 +103,19 @@ const Planner* find_planner(std::string_view name) {
 std::vector<std::string> known_words() {
   std::vector<std::string> words;
   for (const Group& group : kGroups) words.emplace_back(group.name);
+  words.emplace_back(kSharedGroup);
   for (const ScheduleName& schedule : schedule_names()) words.push_back(schedule.name);
   return words;
 }
 
 [[noreturn]] void refuse_unknown(std::string_view name) {
+  if (const auto shared = shared_name(name)) {
+    std::vector<std::string> words;
+    for (const ScheduleName& known : schedule_names())
+      if (!makes_cells(known.name) && !shared_name(known.name)) words.push_back(known.name);
+    fail("There is no schedule \"{}\" that pipelines could share the WAN under (\"{}\"). {}",
+         *shared, name, suggestion(*shared, words));
+  }
   fail("There is no schedule \"{}\". {}", name, suggestion(name, known_words()));
 }
 
@@ -94,13 +132,27 @@ void append(std::vector<RequestedSchedule>& requested, std::string_view name, bo
   requested.push_back({std::string{name}, from_group});
 }
 
+bool is_known(std::string_view name) {
+  if (find_planner(name) != nullptr || find_generator(name) != nullptr) return true;
+  const auto shared = shared_name(name);
+  return shared && !makes_cells(*shared) && !shared_name(*shared) && is_known(*shared);
+}
+
+void append_shared(std::vector<RequestedSchedule>& requested) {
+  for (const Generator& generator : generators()) {
+    const bool alone = makes_cells(generator.name);
+    append(requested, fmt::format("{}{}", alone ? "" : kShares, generator.name), true);
+  }
+}
+
 void append_word(std::vector<RequestedSchedule>& requested, std::string_view word) {
   const auto group = std::ranges::find(kGroups, word, &Group::name);
   if (group != kGroups.end()) {
     for (const Generator& generator : generators())
       if (generator.knowledge == group->knowledge) append(requested, generator.name, true);
-  } else if (word.ends_with(".csv") || find_planner(word) != nullptr ||
-             find_generator(word) != nullptr) {
+  } else if (word == kSharedGroup) {
+    append_shared(requested);
+  } else if (word.ends_with(".csv") || is_known(word)) {
     append(requested, word, false);
   } else {
     refuse_unknown(word);
@@ -121,7 +173,9 @@ const std::vector<ScheduleName>& schedule_names() {
   return kNames;
 }
 
-bool is_looked_for(std::string_view name) { return find_planner(name) != nullptr; }
+bool is_looked_for(std::string_view name) {
+  return find_planner(name) != nullptr || find_planner(shared_name(name).value_or("")) != nullptr;
+}
 
 std::vector<RequestedSchedule> requested_schedules(std::string_view list) {
   std::vector<RequestedSchedule> requested;
@@ -140,7 +194,12 @@ std::vector<RequestedSchedule> requested_schedules(std::string_view list) {
 MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
                            const PlannerOptions& options) {
   if (const Planner* planner = find_planner(name)) return planner->make(scenario, options);
-  if (find_generator(name) == nullptr) refuse_unknown(name);
+  if (!is_known(name)) refuse_unknown(name);
+  if (const auto shared = shared_name(name)) {
+    // It plans on the links as a pipeline has them while it is its turn.
+    MadeSchedule made = make_schedule(*shared, pooled_links(scenario), options);
+    return {share_wan(made.schedule, scenario), std::nullopt, std::nullopt, std::nullopt};
+  }
   return {generate(name, scenario), std::nullopt, std::nullopt, std::nullopt};
 }
 

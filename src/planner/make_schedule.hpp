@@ -42,11 +42,13 @@ struct RequestedSchedule {
   std::string name;         ///< or the path of a file
   bool from_group = false;  ///< came with a group, so that it need not be defined
 };
-/// Expands a comma list: names, files (.csv), and the groups `static` (counts decide) and `dynamic`
-/// (times decide). Throws Error on unknown names (with the nearest known one) and on repeated ones.
+/// Expands a comma list: names, files (.csv), and the groups `static` (counts decide), `dynamic`
+/// (times decide) and `shared` (pipelines take turns on the WAN). Throws Error on unknown names
+/// (with the nearest known one) and on repeated ones.
 [[nodiscard]] std::vector<RequestedSchedule> requested_schedules(std::string_view list);
 
-/// Makes the schedule `name`. Throws Error for an unknown name, where the schedule is not defined
+/// Makes the schedule `name`; "atlas+NAME" is NAME, planned on pooled_links(), under share_wan().
+/// Throws Error for an unknown name, where the schedule is not defined
 /// on the scenario and, for those that are looked for, where nothing fits the budget.
 [[nodiscard]] MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
                                          const PlannerOptions& options = {});

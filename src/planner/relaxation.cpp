@@ -86,19 +86,52 @@ public:
     const int from_device = layout_.device_of_chunk[at(producer.chunk)];
     const int to_device = layout_.device_of_chunk[at(to)];
     if (from_device == to_device) return hop;
+    const int relay = relay_of(replica, from_device, to_device);
     const Route route =
-        network_.route(scenario_.rank(replica, from_device), scenario_.rank(replica, to_device));
-    hop.transfer = costs_.message(producer) / route.rate;
+        network_.route(scenario_.rank(relay, from_device), scenario_.rank(relay, to_device));
+    Bytes size = costs_.message(producer);
+    if (is_relayed(replica, from_device, to_device)) {
+      const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);
+      size = share(size, cell.count, relay - cell.first);
+    }
+    hop.transfer = size / route.rate;
     hop.latency = route.latency;
     const auto set = static_cast<std::size_t>(route.resources);
-    hop.resources.assign(plan_.set_items.begin() + plan_.set_begin[set],
-                         plan_.set_items.begin() + plan_.set_begin[set + 1]);
+    for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
+      const ResourceId resource = plan_.set_items[i];
+      // What several hold at a time is no machine.
+      if (plan_.resources[index(resource)].capacity == 1) hop.resources.push_back(resource);
+    }
     return hop;
   }
   [[nodiscard]] const Network& network() const { return network_; }
   [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
 
 private:
+  [[nodiscard]] bool is_relayed(int replica, int from, int to) const {
+    return layout_.cell > 1 && scenario_.datacenter_of(scenario_.rank(replica, from)) !=
+                                   scenario_.datacenter_of(scenario_.rank(replica, to));
+  }
+
+  /// Between datacenters a DP-cell sends a piece of every message over each of its pipelines'
+  /// links. The piece on the slowest link alone is looked at, which is of the same LocalDPRank for
+  /// all messages: none is there before this piece is, and the link has one after the other. Ways
+  /// inside the datacenters are left out.
+  [[nodiscard]] int relay_of(int replica, int from, int to) {
+    if (!is_relayed(replica, from, to)) return replica;
+    const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);
+    int slowest = cell.first;
+    Bandwidth least;
+    for (int relay = cell.first; relay < cell.first + cell.count; ++relay) {
+      const Bandwidth rate =
+          network_.route(scenario_.rank(relay, from), scenario_.rank(relay, to)).rate;
+      if (rate >= least) continue;
+      least = rate;
+      slowest = relay;
+    }
+    return slowest;
+  }
+
   const Schedule& layout_;
   const Scenario& scenario_;
   const BlockCosts& costs_;

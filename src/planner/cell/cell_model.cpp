@@ -1,0 +1,238 @@
+#include "planner/cell/cell_model.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "plan/lower.hpp"
+#include "plan/messages.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+
+/// (replica, is it a gradient, chunk, microbatch): what a message is.
+using MessageKey = std::tuple<int, bool, int, int>;
+
+MessageKey key_of(int replica, const Block& block) {
+  return {replica, is_backward(block.kind), block.chunk, block.microbatch};
+}
+
+/// Adds up what the legs of every message take.
+class Legs {
+public:
+  struct Way {
+    std::int64_t transfer = 0, latency = 0;
+    std::int64_t scatter = 0, gather = 0;
+    bool turns = false;
+  };
+
+  Legs(const Plan& plan, int replicas) : plan_{plan} {
+    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+      const OpId id{static_cast<std::uint32_t>(i)};
+      if (plan.op(id).kind == OpKind::send && plan.owner_of(id) < replicas) add(id);
+    }
+  }
+  [[nodiscard]] const Way& of(const MessageKey& key) const { return ways_.at(key); }
+
+private:
+  void add(OpId id) {
+    const Op& op = plan_.op(id);
+    const std::int64_t latency = plan_.ops[op.match].duration.count();
+    Way& way = ways_[key_of(plan_.owner_of(id), op.block())];
+    switch (op.leg) {
+      case MessageLeg::whole:
+        way.transfer = op.duration.count();
+        way.latency = latency;
+        break;
+      case MessageLeg::wan:
+        way.turns = true;
+        way.transfer = std::max(way.transfer, op.duration.count());
+        way.latency = std::max(way.latency, latency);
+        break;
+      // Out of one interface or into one: the pieces go one behind the other.
+      case MessageLeg::scatter: way.scatter += op.duration.count() + latency; break;
+      case MessageLeg::gather: way.gather += op.duration.count() + latency; break;
+    }
+  }
+  const Plan& plan_;
+  std::map<MessageKey, Way> ways_;
+};
+
+class Reader {
+public:
+  Reader(const Schedule& schedule, const Scenario& scenario, CellModel& model)
+      : schedule_{schedule},
+        model_{model},
+        plan_{lower(schedule, scenario)},
+        legs_{plan_, model.pipelines},
+        memory_{schedule, scenario} {}
+
+  void read() {
+    read_compute();
+    for (int replica = 0; replica < model_.pipelines; ++replica) read_messages(replica);
+    read_collectives();
+    read_turns();
+  }
+
+private:
+  void read_compute() {
+    for (const Lane& lane : plan_.lanes) {
+      const RankInfo& rank = plan_.ranks[index(lane.rank)];
+      if (lane.kind != LaneKind::compute || rank.replica >= model_.pipelines) continue;
+      const int row = rank.replica * model_.devices + rank.device;
+      for (std::uint32_t i = 0; i < lane.count; ++i) {
+        const Op& op = plan_.ops[index(lane.first) + i];
+        const MemoryEffect effect = memory_.effect(op.block());
+        CellModel::OfBlock block;
+        block.block = op.block();
+        block.row = row;
+        block.time = op.duration.count();
+        block.taken = effect.at_start.count();
+        block.freed = -effect.at_end.count();
+        model_.rows[at(row)].push_back(static_cast<CellBlockId>(model_.blocks.size()));
+        model_.blocks.push_back(block);
+      }
+    }
+  }
+
+  void read_messages(int replica) {
+    for (const Message& message : find_messages(schedule_, replica).all) {
+      const auto id = static_cast<CellMessageId>(model_.messages.size());
+      const Legs::Way& way = legs_.of(key_of(replica, message.producer));
+      const auto row = [&](int device) -> const std::vector<CellBlockId>& {
+        return model_.rows[at(replica * model_.devices + device)];
+      };
+      CellModel::OfMessage made;
+      made.producer = row(message.from)[at(message.sent_after)];
+      made.consumer = row(message.to)[at(message.needed_before)];
+      made.scatter = way.scatter;
+      made.transfer = way.transfer;
+      made.latency = way.latency + way.gather;
+      made.queue = queue_of(way.turns, replica, message.from, message.to);
+      model_.blocks[at(made.producer)].output = id;
+      model_.blocks[at(made.consumer)].input = id;
+      message_of_[key_of(replica, message.producer)] = id;
+      model_.messages.push_back(made);
+    }
+  }
+
+  CellQueueId queue_of(bool turns, int replica, int from, int to) {
+    const auto [known, is_new] =
+        queues_.try_emplace({turns ? -1 : replica, from, to}, model_.queues.size());
+    if (is_new) model_.queues.push_back({turns, from, to, {}});
+    return static_cast<CellQueueId>(known->second);
+  }
+
+  void read_turns() {
+    for (const LinkOrder& order : schedule_.link_orders) {
+      for (const OrderedMessage& message : order.messages) {
+        if (message.replica >= model_.pipelines) break;
+        const CellMessageId id = message_of_.at(key_of(message.replica, message.producer));
+        model_.queues[at(model_.messages[at(id)].queue)].messages.push_back(id);
+      }
+    }
+  }
+
+  void read_collectives() {
+    model_.reductions.resize(at(model_.devices));
+    std::map<std::pair<int, int>, std::int64_t> gathered;  // by device, chunk
+    std::vector<std::int64_t> busy(at(model_.devices));
+    for (const Op& op : plan_.ops) {
+      const RankInfo& rank = plan_.ranks[index(plan_.lanes[index(op.lane)].rank)];
+      if (op.kind != OpKind::collective || rank.replica > 0) continue;
+      const std::int64_t time = op.duration.count();
+      if (op.collective == CollectiveKind::all_gather) {
+        gathered[{rank.device, op.chunk}] = busy[at(rank.device)] += time;
+      } else {
+        model_.reductions[at(rank.device)].push_back({op.chunk, time});
+      }
+    }
+    for (CellModel::OfBlock& block : model_.blocks) {
+      const auto found = gathered.find({block.row % model_.devices, block.block.chunk});
+      if (found != gathered.end() && block.block.kind == BlockKind::F)
+        block.release = found->second;
+    }
+  }
+
+  const Schedule& schedule_;
+  CellModel& model_;
+  Plan plan_;
+  Legs legs_;
+  ActivationModel memory_;
+  std::map<std::tuple<int, int, int>, std::size_t> queues_;
+  std::map<MessageKey, CellMessageId> message_of_;
+};
+
+}  // namespace
+
+CellModel::CellModel(const Schedule& schedule, const Scenario& scenario)
+    : devices{schedule.devices}, pipelines{cell_replicas(schedule, 0).count} {
+  LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
+                  "{} has one row for all replicas", schedule.name);
+  rows.resize(at(pipelines * devices));
+  Reader{schedule, scenario, *this}.read();
+  const std::int64_t allowed = allowed_activation(schedule, scenario).count();
+  for (const DeviceMemory& memory : device_memory(schedule, scenario)) {
+    memory_limit.push_back(allowed);
+    if (!memory.capacity) continue;
+    const Bytes others = memory.total() - memory.activations;
+    memory_limit.back() = std::min(allowed, (*memory.capacity - others).count());
+  }
+}
+
+bool CellModel::must_precede(CellBlockId a, CellBlockId b) const {
+  const Block& first = blocks[at(a)].block;
+  const Block& second = blocks[at(b)].block;
+  if (first.chunk == second.chunk) {
+    const auto is_alike = [&](auto kind) { return kind(first.kind) == kind(second.kind); };
+    if (first.microbatch == second.microbatch) return true;
+    return is_alike([](BlockKind kind) { return kind == BlockKind::D ? BlockKind::B : kind; });
+  }
+  return first.microbatch == second.microbatch && first.kind != BlockKind::W &&
+         second.kind != BlockKind::W;
+}
+
+bool CellModel::must_precede_in_turn(CellMessageId a, CellMessageId b) const {
+  const CellBlockId first = messages[at(a)].producer;
+  const CellBlockId second = messages[at(b)].producer;
+  return blocks[at(first)].row == blocks[at(second)].row && must_precede(first, second);
+}
+
+CellOrders::CellOrders(const CellModel& model) : rows{model.rows} {
+  for (const CellModel::Queue& queue : model.queues) turns.push_back(queue.messages);
+}
+
+Schedule to_schedule(const CellModel& model, const CellOrders& orders, const Schedule& like) {
+  Schedule made = like;
+  for (int replica = 0; replica < like.replicas; ++replica) {
+    for (int device = 0; device < like.devices; ++device) {
+      auto& row = made.rows[at(replica * like.devices + device)];
+      row.clear();
+      for (const CellBlockId id : orders.rows[at(replica % like.cell * like.devices + device)])
+        row.push_back(model.blocks[at(id)].block);
+    }
+  }
+  made.link_orders.clear();
+  for (int cell = 0; cell * like.cell < like.replicas; ++cell) {
+    const CellReplicas replicas = cell_replicas(like, cell);
+    for (std::size_t q = 0; q < model.queues.size(); ++q) {
+      const CellModel::Queue& queue = model.queues[q];
+      if (!queue.turns) continue;
+      LinkOrder& turns = made.link_orders.emplace_back();
+      turns.resource = turns_name(cell, queue.from, queue.to);
+      for (const CellMessageId id : orders.turns[q]) {
+        const CellModel::OfBlock& producer = model.blocks[at(model.messages[at(id)].producer)];
+        const int rank = producer.row / model.devices;
+        if (rank < replicas.count)
+          turns.messages.push_back({replicas.first + rank, producer.block});
+      }
+    }
+  }
+  return made;
+}
+
+}  // namespace longhaul

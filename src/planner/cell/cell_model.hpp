@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// Index into CellModel::blocks, messages, queues. -1: none.
+using CellBlockId = std::int32_t;
+using CellMessageId = std::int32_t;
+using CellQueueId = std::int32_t;
+
+/// What the orders of one DP-cell consist of, as flat numbers (times in ns, sizes in bytes): the
+/// blocks of its pipelines and their messages. Orders change, these do not. It is read from the
+/// plan with all relays, so that times are the simulator's where nodes take part in one pair of
+/// devices alone; what several pairs or several legs contend for is left out, and times there are
+/// too short. The relays' way inside the datacenters counts as if nobody else went it.
+struct CellModel {
+  struct OfBlock {
+    Block block;
+    int row = 0;  ///< replica in the cell * devices + device
+    std::int64_t time = 0;
+    std::int64_t taken = 0;    ///< activation memory, at its start
+    std::int64_t freed = 0;    ///< at its end
+    std::int64_t release = 0;  ///< when the weights of its chunk are gathered
+    CellMessageId input = -1;  ///< the message that it waits for
+    CellMessageId output = -1;
+  };
+  struct OfMessage {
+    CellBlockId producer = -1, consumer = -1;
+    std::int64_t scatter = 0;   ///< from the producer's end to the WAN
+    std::int64_t transfer = 0;  ///< on the queue's link: of the piece that takes longest
+    std::int64_t latency = 0;   ///< from there to the consumer, the gather included
+    CellQueueId queue = -1;
+  };
+  /// Messages from a device to another. Only turns have an order of their own; the others go in the
+  /// order of their producer's row.
+  struct Queue {
+    bool turns = false;
+    int from = 0, to = 0;
+    std::vector<CellMessageId> messages;  ///< of turns: in the order that the schedule states
+  };
+  /// Of all rows of a device, one behind the other.
+  struct Reduction {
+    int chunk = 0;
+    std::int64_t time = 0;
+  };
+
+  /// Cell 0 of `schedule`, which must be valid, with a row for each (replica, device) and turns.
+  CellModel(const Schedule& schedule, const Scenario& scenario);
+
+  /// Must `a` stay in front of `b` in their row?
+  [[nodiscard]] bool must_precede(CellBlockId a, CellBlockId b) const;
+  /// Must `a` stay in front of `b` in their turns?
+  [[nodiscard]] bool must_precede_in_turn(CellMessageId a, CellMessageId b) const;
+
+  int devices = 0;
+  int pipelines = 0;  ///< of cell 0
+  std::vector<OfBlock> blocks;
+  std::vector<OfMessage> messages;
+  std::vector<Queue> queues;
+  std::vector<std::vector<CellBlockId>> rows;      ///< as in the schedule
+  std::vector<std::vector<Reduction>> reductions;  ///< index: device
+  std::vector<std::int64_t> memory_limit;          ///< index: device
+};
+
+/// The order of every cell of a schedule: rows of cell 0's model, turns of its queues.
+struct CellOrders {
+  std::vector<std::vector<CellBlockId>> rows;
+  std::vector<std::vector<CellMessageId>> turns;  ///< index: queue; empty where it has no turns
+
+  explicit CellOrders(const CellModel& model);
+};
+
+/// `like`, whose cell 0 the model has, with these orders in every cell: a smaller last cell takes
+/// those of its LocalDPRanks.
+[[nodiscard]] Schedule to_schedule(const CellModel& model, const CellOrders& orders,
+                                   const Schedule& like);
+
+}  // namespace longhaul

@@ -1,0 +1,108 @@
+#include "planner/cell/cell_portfolio.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "base/random.hpp"
+#include "planner/makespan.hpp"
+#include "schedule/validity.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Searches of the first round; half of them, the better ones, go on in each next round.
+constexpr std::size_t kSearches = 8;
+constexpr int kRounds = 3;
+/// Starts that take longer than the best one by this factor are left out.
+constexpr double kHope = 1.15;
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+CellPortfolio::CellPortfolio(const Scenario& scenario, const SearchOptions& options,
+                             Clock::time_point begin, std::vector<Candidate> starts)
+    : scenario_{scenario},
+      options_{options},
+      begin_{begin},
+      threads_{options.threads > 0 ? static_cast<std::size_t>(options.threads)
+                                   : std::max(1U, std::thread::hardware_concurrency())} {
+  std::ranges::stable_sort(starts, {}, &Candidate::makespan);
+  const auto best = static_cast<double>(starts.front().makespan.count());
+  std::erase_if(starts, [&](const Candidate& start) {
+    return static_cast<double>(start.makespan.count()) > best * kHope;
+  });
+  if (starts.size() > kSearches) starts.resize(kSearches);
+  for (const Candidate& start : starts) {
+    auto model = std::make_shared<const CellModel>(start.schedule, scenario_);
+    CellOrders orders{*model};
+    searches_.push_back({std::move(model), start, std::move(orders), 0, 0});
+  }
+  for (std::size_t i = 0; searches_.size() < kSearches; ++i) searches_.push_back(searches_[i]);
+}
+
+CellPortfolio::Result CellPortfolio::run() {
+  Result result;
+  result.best = searches_.front().at;
+  for (int round = 0; round < kRounds; ++round) {
+    run_round(round);
+    std::ranges::stable_sort(searches_, {}, [](const Search& s) { return s.at.makespan; });
+    for (Search& search : searches_) {
+      result.moves += std::exchange(search.moves, 0);
+      result.accepted += std::exchange(search.accepted, 0);
+    }
+    if (searches_.front().at.makespan < result.best.makespan) result.best = searches_.front().at;
+    if (round + 1 < kRounds)
+      searches_.erase(searches_.begin() + std::ssize(searches_) / 2, searches_.end());
+  }
+  return result;
+}
+
+void CellPortfolio::run_round(int round) {
+  const std::size_t threads = std::min(threads_, searches_.size());
+  const auto round_time = (begin_ + options_.time - Clock::now()) / (kRounds - round);
+  const auto slice =
+      round_time * static_cast<std::int64_t>(threads) / static_cast<std::int64_t>(searches_.size());
+  const std::int64_t moves =
+      options_.moves.value_or(0) / kRounds / static_cast<std::int64_t>(searches_.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < searches_.size(); i = next++) {
+      if (!options_.moves && slice <= Clock::duration::zero()) continue;
+      const auto started = Clock::now();
+      const auto by_time = [&](std::int64_t) {
+        return std::chrono::duration<double>(Clock::now() - started) /
+               std::chrono::duration<double>(slice);
+      };
+      const auto by_moves = [&](std::int64_t done) {
+        return moves > 0 ? static_cast<double>(done) / static_cast<double>(moves) : 1.0;
+      };
+      run_search(searches_[i], round, i, options_.moves ? Progress{by_moves} : Progress{by_time});
+    }
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+}
+
+/// The model leaves out what several legs contend for: what it likes better must be simulated.
+void CellPortfolio::run_search(Search& search, int round, std::size_t index,
+                               const Progress& progress) const {
+  const auto unit = static_cast<double>(scenario_.largest_forward().count());
+  const double hot = (index % 2 == 0 ? 0.03 : 0.1) / (1 << round);
+  const std::uint64_t seed =
+      derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 101, index);
+  CellAnnealed found =
+      anneal_cell(*search.model, search.orders, {unit * hot, unit * 0.005}, seed, progress);
+  search.moves += found.moves;
+  search.accepted += found.accepted;
+  Schedule schedule = to_schedule(*search.model, found.best, search.at.schedule);
+  if (first_violation(schedule, scenario_)) return;
+  const Duration makespan = makespan_of(schedule, scenario_);
+  if (makespan >= search.at.makespan) return;
+  search.at = {std::move(schedule), makespan};
+  search.orders = std::move(found.best);
+}
+
+}  // namespace longhaul

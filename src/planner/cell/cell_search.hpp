@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/annealing.hpp"
+#include "planner/cell/cell_model.hpp"
+
+namespace longhaul {
+
+struct CellAnnealed {
+  CellOrders best;
+  std::int64_t makespan = 0;  ///< by CellTimes, in ns
+  std::int64_t moves = 0;
+  std::int64_t accepted = 0;
+};
+
+/// Simulated annealing over rows and WAN turns together, from orders that run and fit the memory:
+/// a block goes some places to the front or back in its row, a message in its turns, or a block and
+/// the message that it sends both; half of the moves on a critical path. Deterministic for a seed
+/// if `progress` is.
+[[nodiscard]] CellAnnealed anneal_cell(const CellModel& model, const CellOrders& start,
+                                       Cooling cooling, std::uint64_t seed,
+                                       const Progress& progress);
+
+}  // namespace longhaul
