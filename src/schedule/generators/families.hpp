@@ -17,5 +17,10 @@ void fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule);
 void fill_cross_wave(const Scenario& scenario, Schedule& schedule);
 void fill_cross_loop(const Scenario& scenario, Schedule& schedule);
 void fill_cross_bd(const Scenario& scenario, Schedule& schedule);
+void fill_varuna(const Scenario& scenario, Schedule& schedule);
+void fill_varuna_fill(const Scenario& scenario, Schedule& schedule);
+void fill_atlas(const Scenario& scenario, Schedule& schedule);
+void fill_atlas_timed(const Scenario& scenario, Schedule& schedule);
+void fill_atlas_even(const Scenario& scenario, Schedule& schedule);
 
 }  // namespace longhaul::families

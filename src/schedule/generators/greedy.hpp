@@ -19,6 +19,7 @@ struct GreedyHop {
   Duration transfer{};
   Duration latency{};
   std::vector<int> resources;
+  friend bool operator==(const GreedyHop&, const GreedyHop&) = default;
 };
 
 /// A chunk and the blocks it runs: `count` microbatches, from `first` on in steps of `stride`.

@@ -20,12 +20,16 @@ public:
 
   explicit GreedyLinks(int resources) : free_at_(static_cast<std::size_t>(resources)) {}
 
+  /// When all that the message needs is free.
+  [[nodiscard]] Duration free_at(const GreedyHop& hop) const {
+    Duration free{};
+    for (const int resource : hop.resources)
+      free = std::max(free, free_at_[static_cast<std::size_t>(resource)]);
+    return free;
+  }
   /// Takes the resources as soon as they are free; returns the arrival.
   Duration transfer(const GreedyHop& hop, Duration ready) {
-    Duration begin = ready;
-    for (const int resource : hop.resources)
-      begin = std::max(begin, free_at_[static_cast<std::size_t>(resource)]);
-    const Duration end = begin + hop.transfer;
+    const Duration end = std::max(ready, free_at(hop)) + hop.transfer;
     for (const int resource : hop.resources) free_at_[static_cast<std::size_t>(resource)] = end;
     return end + hop.latency;
   }

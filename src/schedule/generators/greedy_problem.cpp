@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/greedy.hpp"
+#include "schedule/generators/sync_times.hpp"
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 
@@ -72,21 +73,9 @@ void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Sch
       GreedyChunk& chunk = problem.chunks[at(c)];
       const ChunkShare& part = shares[at(c)];
       const Bytes weights = share(scenario.costs.weights[at(chunk.device)], part.of, part.place);
-      const Duration once = links.ring(chunk.device, weights);
-      switch (scenario.parallel.gradient_sync) {
-        case GradientSync::none: break;
-        case GradientSync::all_reduce: chunk.reduction = 2 * once; break;
-        case GradientSync::zero1:
-          chunk.release = gathered += once;
-          chunk.reduction = once;
-          break;
-        case GradientSync::two_datacenter:
-          chunk.reduction = links.exchange(chunk.device, weights);
-          break;
-        case GradientSync::ring_rate:
-          chunk.reduction = links.all_reduce_at_rate(chunk.device, weights);
-          break;
-      }
+      const SyncTimes times = sync_times(scenario, links, chunk.device, weights);
+      chunk.release = gathered += times.gather;
+      chunk.reduction = times.reduction;
     }
   }
 }

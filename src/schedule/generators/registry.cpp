@@ -34,6 +34,17 @@ constexpr std::array kGenerators{
               Placement::loop, Backward::split, Knowledge::times, fill_cross_loop},
     Generator{"cross-bd", "the greedy over two copies of the model in opposite directions",
               Placement::bidirectional, Backward::split, Knowledge::times, fill_cross_bd},
+    Generator{"varuna", "backwards first; recomputes so that it ends when the gradient arrives",
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_varuna},
+    Generator{"varuna-fill", "varuna that recomputes wherever a device has nothing else to do",
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_varuna_fill},
+    Generator{"atlas", "pipelines of a cell take turns on the WAN; recomputes in idle time",
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas},
+    Generator{"atlas-timed",
+              "atlas that recomputes as varuna does, so that R ends with the gradient",
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_timed},
+    Generator{"atlas-even", "atlas whose turns go to the pipeline that is furthest behind",
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_even},
 };
 
 }  // namespace
