@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/sites/cell_times.hpp"
+#include "planner/sites/cost.hpp"
+#include "planner/sites/sites.hpp"
+
+namespace longhaul {
+
+/// One way to train: a layout under a schedule, with its times and what it costs.
+struct SitePlan {
+  std::string schedule;
+  Layout layout;  ///< without a way where infeasible
+  SiteTimes times;
+  SiteFigures figures;
+  std::string infeasible;  ///< why there is no such plan; empty: there is
+  bool pareto = false;     ///< no other is both as fast and as cheap per sample, and better in one
+
+  [[nodiscard]] bool feasible() const { return infeasible.empty(); }
+};
+
+struct Algorithm1Options {
+  SiteOrder order = SiteOrder::availability;
+  std::string schedule = "atlas";
+  std::optional<int> pipelines;  ///< C; default: cell_size()
+  std::optional<int> most_cells;
+};
+
+struct SitePlans {
+  std::vector<DatacenterId> order;
+  int pipelines = 1;            ///< C
+  int most_cells = 0;           ///< D_max
+  std::vector<SitePlan> plans;  ///< of D = 1, 2, ...
+};
+
+/// Atlas' algorithm 1, to the letter: for each D the datacenters in order take as many stages as
+/// they hold, one DP-cell is simulated, the all-reduce is added. Throws Error where no datacenter
+/// has GPUs, all together cannot hold one cell, or neighbours on a way have no link.
+[[nodiscard]] SitePlans algorithm1(const Supply& supply, const Algorithm1Options& options,
+                                   CellTimes& cells);
+
+/// Fills in the times and figures of a layout that was simulated.
+[[nodiscard]] SitePlan make_plan(const Supply& supply, const CellQuery& query,
+                                 const CellTime& time);
+
+/// What plans may be compared by; smaller is better in all.
+enum class SiteObjective {
+  throughput,  ///< time per iteration of a pipeline
+  cost,        ///< $ per sample, or GPU hours without prices
+  time,        ///< of an iteration, however little it trains
+};
+[[nodiscard]] double score(const SitePlan& plan, SiteObjective objective);
+
+/// The first of the best; nullptr where none is feasible.
+[[nodiscard]] const SitePlan* best_plan(const std::vector<SitePlan>& plans,
+                                        SiteObjective objective);
+
+/// Sets SitePlan::pareto: over time per sample and cost per sample.
+void mark_pareto(std::vector<SitePlan>& plans);
+
+}  // namespace longhaul

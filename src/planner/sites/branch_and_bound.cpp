@@ -1,0 +1,122 @@
+#include "planner/sites/branch_and_bound.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "planner/sites/way_tree.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr int kMostDatacenters = 12;
+/// Leaves that are simulated before bounds are compared again: fixed, so that a result does not
+/// depend on the number of threads.
+constexpr std::size_t kBatch = 16;
+
+class Search {
+public:
+  Search(const Supply& supply, const SiteSearchOptions& options, CellTimes& cells)
+      : supply_{supply}, options_{options}, cells_{cells} {}
+
+  SiteSearch run() {
+    const std::int64_t before = cells_.simulated();
+    for (const std::string& schedule : options_.schedules) {
+      for (const int pipelines : values_of_c()) start_from(schedule, pipelines);
+    }
+    std::vector<std::size_t> by_bound(trees_.size());
+    std::iota(by_bound.begin(), by_bound.end(), std::size_t{0});
+    std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return trees_[i].bound(); });
+    for (const std::size_t i : by_bound) look_through(trees_[i]);
+    found_.simulated = cells_.simulated() - before;
+    return std::move(found_);
+  }
+
+private:
+  [[nodiscard]] std::vector<int> values_of_c() const {
+    if (!options_.pipelines.empty()) return options_.pipelines;
+    return {cell_size(supply_, ordered_datacenters(supply_, SiteOrder::availability))};
+  }
+
+  void start_from(const std::string& schedule, int pipelines) {
+    const int last = supply_.most_cells(pipelines);
+    for (int count = 1; count <= std::min(last, options_.most_cells.value_or(last)); ++count) {
+      WayTree tree{supply_, {schedule, count, pipelines}, options_.objective};
+      found_.candidates += tree.count();
+      if (tree.count() == 0) ++found_.unsupplied;
+      if (tree.count() > 0) trees_.push_back(std::move(tree));
+    }
+    if (last >= 1 && options_.prune) take_algorithm1(schedule, pipelines);
+  }
+
+  void take_algorithm1(const std::string& schedule, int pipelines) {
+    try {
+      const SitePlans plans = algorithm1(
+          supply_, {SiteOrder::availability, schedule, pipelines, options_.most_cells}, cells_);
+      if (const SitePlan* best = best_plan(plans.plans, options_.objective)) consider(*best);
+    } catch (const Error&) {
+      // A link is missing on its way: the search does without this start.
+    }
+  }
+
+  void consider(const SitePlan& plan) {
+    if (!plan.feasible() || score(plan, options_.objective) >= score_) return;
+    score_ = score(plan, options_.objective);
+    found_.best = plan;
+  }
+
+  void look_through(WayTree& tree) {
+    std::vector<WayTree::Leaf> leaves = tree.leaves(score_, options_.prune, found_.pruned);
+    std::ranges::stable_sort(leaves, {}, &WayTree::Leaf::bound);
+    std::size_t done = 0;
+    while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
+      const std::size_t end = std::min(done + kBatch, leaves.size());
+      std::vector<CellQuery> queries;
+      for (std::size_t i = done; i < end; ++i)
+        queries.push_back({tree.group().schedule,
+                           {std::move(leaves[i].way), tree.group().cells, tree.group().pipelines}});
+      const std::vector<CellTime> times = cells_.times(queries);
+      for (std::size_t i = 0; i < queries.size(); ++i)
+        consider(make_plan(supply_, queries[i], times[i]));
+      found_.evaluated += std::ssize(queries);
+      done = end;
+    }
+    for (; done < leaves.size(); ++done) ++found_.pruned[static_cast<int>(leaves[done].reason)];
+  }
+
+  const Supply& supply_;
+  const SiteSearchOptions& options_;
+  CellTimes& cells_;
+  std::vector<WayTree> trees_;
+  double score_ = std::numeric_limits<double>::infinity();
+  SiteSearch found_;
+};
+
+}  // namespace
+
+const char* name_of(SitePrune prune) {
+  switch (prune) {
+    case SitePrune::compute: return "compute of the slowest stage";
+    case SitePrune::wan: return "load of a WAN link";
+    case SitePrune::path: return "round trip of a microbatch";
+    case SitePrune::all_reduce: return "all-reduce and egress";
+    case SitePrune::symmetry: return "alike datacenters";
+    case SitePrune::no_link: return "no link";
+  }
+  return "?";
+}
+
+std::int64_t SiteSearch::pruned_in_all() const {
+  return std::accumulate(std::begin(pruned), std::end(pruned), std::int64_t{0});
+}
+
+SiteSearch search_sites(const Supply& supply, const SiteSearchOptions& options, CellTimes& cells) {
+  if (supply.datacenters() > kMostDatacenters)
+    fail("the scenario has {} datacenters (the search takes up to {}). Use --search algorithm1.",
+         supply.datacenters(), kMostDatacenters);
+  SiteSearch found = Search{supply, options, cells}.run();
+  return found;
+}
+
+}  // namespace longhaul

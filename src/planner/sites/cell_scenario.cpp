@@ -1,0 +1,107 @@
+#include "planner/sites/cell_scenario.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "schedule/ring_time.hpp"
+
+namespace longhaul {
+namespace {
+
+void require_link(const Supply& supply, DatacenterId from, DatacenterId to) {
+  if (supply.scenario().link(from, to) != nullptr) return;
+  const std::string& x = supply.name(from);
+  const std::string& y = supply.name(to);
+  fail(
+      "there is no link from {} to {} (pipelines would go from one to the other). Add [[link]] "
+      "between = [\"{}\", \"{}\"], or take another --order or --search exact.",
+      x, y, x, y);
+}
+
+/// Datacenter of each stage.
+std::vector<DatacenterId> stages_of(const Way& way) {
+  std::vector<DatacenterId> where;
+  for (const SiteShare& share : way)
+    where.insert(where.end(), static_cast<std::size_t>(share.stages), share.datacenter);
+  return where;
+}
+
+void set_costs(const Supply& supply, const std::vector<DatacenterId>& where, Scenario& scenario) {
+  scenario.costs = supply.costs();
+  Costs& costs = scenario.costs;
+  for (std::size_t stage = 0; stage < where.size(); ++stage) {
+    const double speed = scenario.datacenters[index(where[stage])].speed;
+    if (speed == 1) continue;
+    for (auto* times :
+         {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
+      (*times)[stage] = scaled((*times)[stage], 1 / speed);
+  }
+}
+
+Bandwidth divided(Bandwidth rate, int parts) {
+  return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / parts};
+}
+
+Scenario placed(const Supply& supply, const Layout& layout, int replicas) {
+  const std::vector<DatacenterId> where = stages_of(layout.way);
+  LONGHAUL_ASSERT(static_cast<int>(where.size()) == supply.stages(), "{} stages of {}",
+                  where.size(), supply.stages());
+  for (std::size_t i = 0; i + 1 < layout.way.size(); ++i) {
+    require_link(supply, layout.way[i].datacenter, layout.way[i + 1].datacenter);
+    require_link(supply, layout.way[i + 1].datacenter, layout.way[i].datacenter);
+  }
+  Scenario scenario = supply.scenario();
+  scenario.text.clear();
+  scenario.parallel.replicas = replicas;
+  scenario.parallel.cell = layout.pipelines;
+  set_costs(supply, where, scenario);
+  scenario.placement.clear();
+  for (int replica = 0; replica < replicas; ++replica)
+    scenario.placement.insert(scenario.placement.end(), where.begin(), where.end());
+  return scenario;
+}
+
+}  // namespace
+
+Scenario cell_scenario(const Supply& supply, const Layout& layout, int pipelines) {
+  Scenario scenario = placed(supply, layout, pipelines);
+  scenario.parallel.cell = pipelines;
+  scenario.parallel.gradient_sync = GradientSync::none;
+  for (Link& link : scenario.links) {
+    link.aggregate = divided(link.aggregate, layout.cells);
+    if (link.sharing == Sharing::datacenter && link.from != link.to)
+      link.bandwidth = divided(link.bandwidth, layout.cells);
+  }
+  return scenario;
+}
+
+Scenario placed_scenario(const Supply& supply, const Layout& layout) {
+  return placed(supply, layout, layout.replicas());
+}
+
+Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, int replicas) {
+  const Scenario& scenario = supply.scenario();
+  const GradientSync sync = scenario.parallel.gradient_sync;
+  if (replicas < 2 || sync == GradientSync::none) return Duration::zero();
+  RingHop hop;
+  if (const Link* const link = scenario.link(where, where)) hop = {link->bandwidth, link->latency};
+  if (const NodeInterfaces* const nodes = scenario.interfaces(where))
+    hop.rate = std::min(hop.rate, nodes->internal);
+  const Bytes weights = supply.costs().weights[static_cast<std::size_t>(stage)];
+  if (sync == GradientSync::two_datacenter) return exchange_time(hop, weights);
+  if (sync == GradientSync::ring_rate) return all_reduce_at_rate(hop, weights, replicas);
+  return 2 * ring_time(hop, weights, replicas);
+}
+
+Duration all_reduce_time(const Supply& supply, const Layout& layout) {
+  Duration longest{};
+  int stage = 0;
+  for (const SiteShare& share : layout.way) {
+    for (const int end = stage + share.stages; stage < end; ++stage)
+      longest =
+          std::max(longest, all_reduce_inside(supply, share.datacenter, stage, layout.replicas()));
+  }
+  return longest;
+}
+
+}  // namespace longhaul

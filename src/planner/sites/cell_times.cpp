@@ -1,0 +1,128 @@
+#include "planner/sites/cell_times.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "base/error.hpp"
+#include "plan/lower.hpp"
+#include "planner/make_schedule.hpp"
+#include "planner/sites/cell_scenario.hpp"
+#include "planner/sites/in_parallel.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul {
+namespace {
+
+std::int64_t bits(double value) { return std::bit_cast<std::int64_t>(value); }
+
+/// Do pipelines of a cell hold a resource together that is not their turns' on the WAN?
+bool share_something(const Scenario& scenario, const Way& way) {
+  const auto shared = [&](DatacenterId from, DatacenterId to) {
+    const Link* const link = scenario.link(from, to);
+    return link != nullptr &&
+           (link->sharing == Sharing::datacenter || !link->aggregate.is_unlimited());
+  };
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    const DatacenterId here = way[i].datacenter;
+    const NodeInterfaces* const nodes = scenario.interfaces(here);
+    if (nodes != nullptr && nodes->gpus > 1) return true;
+    if (i > 0 && (shared(way[i - 1].datacenter, here) || shared(here, way[i - 1].datacenter)))
+      return true;
+  }
+  return false;
+}
+
+double busy_share(const Plan& plan, Duration time) {
+  double computing = 0;
+  for (const Op& op : plan.ops) {
+    if (op.kind == OpKind::compute) computing += static_cast<double>(op.duration.count());
+  }
+  const double all = static_cast<double>(time.count()) * static_cast<double>(plan.ranks.size());
+  return all > 0 ? computing / all : 0;
+}
+
+void append_link(const Link* link, int cells, std::vector<std::int64_t>& key) {
+  if (link == nullptr) return key.push_back(-1);
+  const bool whole = link->sharing == Sharing::pair;
+  const double bandwidth = link->bandwidth.bits_per_second();
+  key.insert(key.end(), {link->latency.count(), bits(whole ? bandwidth : bandwidth / cells), whole,
+                         bits(link->aggregate.bits_per_second() / cells)});
+}
+
+}  // namespace
+
+bool shares_wan_in_time(const std::string& schedule) { return schedule.starts_with("atlas"); }
+
+std::vector<CellTime> CellTimes::times(std::span<const CellQuery> queries) {
+  std::vector<std::map<Key, CellTime>::iterator> at;
+  std::vector<std::pair<const CellQuery*, CellTime*>> missing;
+  for (const CellQuery& query : queries) {
+    if (std::ranges::find(schedules_, query.schedule) == schedules_.end())
+      schedules_.push_back(query.schedule);
+    const auto [found, is_new] = known_.try_emplace(key_of(query));
+    if (is_new) missing.emplace_back(&query, &found->second);
+    at.push_back(found);
+  }
+  in_parallel(missing.size(), threads_,
+              [&](std::size_t i) { *missing[i].second = simulate_cell(*missing[i].first); });
+  std::vector<CellTime> times;
+  for (const auto& found : at) times.push_back(found->second);
+  return times;
+}
+
+std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
+  return static_cast<std::size_t>(std::ranges::count_if(queries, [&](const CellQuery& query) {
+    return std::ranges::find(schedules_, query.schedule) == schedules_.end() ||
+           !known_.contains(key_of(query));
+  }));
+}
+
+CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
+  const Scenario& scenario = supply_.scenario();
+  const Layout& layout = query.layout;
+  Key key{std::ranges::find(schedules_, query.schedule) - schedules_.begin(), layout.pipelines};
+  for (std::size_t i = 0; i < layout.way.size(); ++i) {
+    const SiteShare& share = layout.way[i];
+    const DatacenterId here = share.datacenter;
+    if (i > 0) {
+      const DatacenterId before = layout.way[i - 1].datacenter;
+      append_link(scenario.link(before, here), layout.cells, key);
+      append_link(scenario.link(here, before), layout.cells, key);
+    }
+    key.insert(key.end(), {share.stages, bits(scenario.datacenters[index(here)].speed)});
+    append_link(scenario.link(here, here), 1, key);
+    const NodeInterfaces* const nodes = scenario.interfaces(here);
+    if (nodes == nullptr) {
+      key.push_back(-1);
+      continue;
+    }
+    key.insert(key.end(),
+               {nodes->gpus, bits(nodes->egress.bits_per_second()),
+                bits(nodes->ingress.bits_per_second()), bits(nodes->internal.bits_per_second())});
+  }
+  return key;
+}
+
+CellTime CellTimes::simulate_cell(const CellQuery& query) const {
+  const Layout& layout = query.layout;
+  const bool crosses = layout.way.size() > 1;
+  const bool together = crosses && (shares_wan_in_time(query.schedule) ||
+                                    share_something(supply_.scenario(), layout.way));
+  const Scenario scenario = cell_scenario(supply_, layout, together ? layout.pipelines : 1);
+  CellTime result;
+  try {
+    const Schedule schedule = make_schedule(query.schedule, scenario).schedule;
+    const Plan plan = schedule.cell > 1 && model_ == CellModel::pooled
+                          ? lower_pooled(schedule, scenario)
+                          : lower(schedule, scenario);
+    const OpTimes times = simulate(plan);
+    for (const OpTime& time : times) result.time = std::max(result.time, time.end);
+    result.busy = busy_share(plan, result.time);
+  } catch (const Error& error) {
+    result.failure = error.what();
+  }
+  return result;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/sites/sites.hpp"
+
+namespace longhaul {
+
+/// What one layout is asked for.
+struct CellQuery {
+  std::string schedule;
+  Layout layout;
+};
+
+/// What the simulator says of one DP-cell.
+struct CellTime {
+  Duration time{};      ///< PP_time
+  double busy = 0;      ///< share of it in which a GPU computes, mean over the cell's GPUs
+  std::string failure;  ///< why the schedule is not defined there; empty: it is
+};
+
+/// How the WAN of a cell is simulated; both are exact runs of their own plan.
+enum class CellModel {
+  pooled,  ///< a message whole at the rate of all the cell's nodes: lower_pooled()
+  relays,  ///< scatter, WAN, gather as ranks do them: lower()
+};
+
+/// Simulates DP-cells, each kind once: the time of a cell follows from its schedule, its size, the
+/// stages and speeds along its way and the links between them, not from which datacenters these
+/// are. A cell inside one datacenter, or whose pipelines share nothing, is one pipeline.
+class CellTimes {
+public:
+  /// `supply` must outlive it. `threads`: 0 for all cores.
+  explicit CellTimes(const Supply& supply, CellModel model = CellModel::pooled, int threads = 0)
+      : supply_{supply}, model_{model}, threads_{threads} {}
+
+  /// In the order of the queries; what is not known is simulated, on all threads. Throws Error
+  /// where neighbours on a way have no link.
+  [[nodiscard]] std::vector<CellTime> times(std::span<const CellQuery> queries);
+
+  [[nodiscard]] std::int64_t simulated() const { return std::ssize(known_); }
+  /// How many of the queries would have to be simulated.
+  [[nodiscard]] std::size_t unknown(std::span<const CellQuery> queries) const;
+
+private:
+  using Key = std::vector<std::int64_t>;
+
+  [[nodiscard]] Key key_of(const CellQuery& query) const;
+  [[nodiscard]] CellTime simulate_cell(const CellQuery& query) const;
+
+  const Supply& supply_;
+  CellModel model_;
+  int threads_;
+  std::vector<std::string> schedules_;  ///< what the keys call by number
+  std::map<Key, CellTime> known_;
+};
+
+/// Does the schedule share the WAN in time, so that C pipelines of a cell are one problem?
+[[nodiscard]] bool shares_wan_in_time(const std::string& schedule);
+
+}  // namespace longhaul

@@ -1,0 +1,138 @@
+#include "planner/sites/sites.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Costs were divided by the speed of where the file puts their stage.
+Costs at_speed_one(const Scenario& scenario) {
+  Costs costs = scenario.costs;
+  if (scenario.placement.empty()) return costs;
+  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+    const double speed = scenario.speed_of_stage(stage);
+    if (speed == 1) continue;
+    for (auto* times :
+         {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute}) {
+      Duration& time = (*times)[static_cast<std::size_t>(stage)];
+      time = scaled(time, speed);
+    }
+  }
+  return costs;
+}
+
+void order_by_distance(const Supply& supply, std::vector<DatacenterId>& order) {
+  const auto latency = [&](DatacenterId a, DatacenterId b) {
+    const Link* const link = supply.scenario().link(a, b);
+    return link == nullptr ? Duration::max() : link->latency;
+  };
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto begin = order.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto nearest = std::ranges::min_element(begin, order.end(), {}, [&](DatacenterId id) {
+      return std::pair{latency(order[i - 1], id), -supply.gpus(id)};
+    });
+    std::rotate(begin, nearest, nearest + 1);
+  }
+}
+
+}  // namespace
+
+Supply::Supply(const Scenario& scenario) : scenario_{scenario}, costs_{at_speed_one(scenario)} {
+  for (const Datacenter& datacenter : scenario.datacenters) {
+    if (!datacenter.gpus)
+      fail(
+          "datacenter {} does not say how many GPUs it has (the plan divides them). Add gpus = N "
+          "to it, or --set datacenter.{}.gpus=N.",
+          datacenter.name, datacenter.name);
+    gpus_.push_back(*datacenter.gpus);
+  }
+  if (scenario.model) gpus_of_stage_ = scenario.model->tensor_parallel;
+}
+
+int Supply::most_cells(int pipelines) const {
+  const std::int64_t all = std::accumulate(gpus_.begin(), gpus_.end(), std::int64_t{0});
+  return static_cast<int>(all / (static_cast<std::int64_t>(pipelines) * stages() * gpus_of_stage_));
+}
+
+bool Supply::priced() const {
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    if (gpus_[i] > 0 && !scenario_.datacenters[i].price) return false;
+  }
+  return true;
+}
+
+std::vector<DatacenterId> ordered_datacenters(const Supply& supply, SiteOrder order) {
+  std::vector<DatacenterId> ids;
+  for (int i = 0; i < supply.datacenters(); ++i) {
+    if (supply.gpus(DatacenterId{i}) > 0) ids.push_back(DatacenterId{i});
+  }
+  const auto price = [&](DatacenterId id) {
+    if (order != SiteOrder::price) return 0.0;
+    return supply.scenario().datacenters[index(id)].price.value_or(
+        std::numeric_limits<double>::infinity());
+  };
+  std::ranges::stable_sort(ids, {}, [&](DatacenterId id) {
+    return std::pair{price(id), -supply.gpus(id)};
+  });
+  if (order == SiteOrder::distance && !ids.empty()) order_by_distance(supply, ids);
+  return ids;
+}
+
+std::optional<Way> greedy_way(const Supply& supply, std::span<const DatacenterId> order,
+                              int replicas) {
+  Way way;
+  int left = supply.stages();
+  for (const DatacenterId id : order) {
+    const int stages = std::min(left, supply.stages_for(id, replicas));
+    if (stages > 0) way.push_back({id, stages});
+    left -= stages;
+    if (left == 0) return way;
+  }
+  return std::nullopt;
+}
+
+std::optional<Bandwidth> node_rate(const Scenario& scenario, DatacenterId from, DatacenterId to) {
+  const Link* const link = scenario.link(from, to);
+  if (link == nullptr) return std::nullopt;
+  Bandwidth rate = std::min(link->bandwidth, link->aggregate);
+  if (const NodeInterfaces* nodes = scenario.interfaces(from)) rate = std::min(rate, nodes->egress);
+  if (const NodeInterfaces* nodes = scenario.interfaces(to)) rate = std::min(rate, nodes->ingress);
+  return rate;
+}
+
+int cell_size(const Supply& supply, std::span<const DatacenterId> order) {
+  constexpr std::int64_t kMost = 255;  // Op::pieces
+  if (supply.scenario().parallel.cell) return *supply.scenario().parallel.cell;
+  std::int64_t pipelines = 1;
+  const auto raise = [&](DatacenterId from, DatacenterId to) {
+    const auto rate = node_rate(supply.scenario(), from, to);
+    if (!rate) return;
+    const Costs& costs = supply.costs();
+    const double speed = supply.scenario().datacenters[index(from)].speed;
+    for (std::size_t s = 0; s + 1 < costs.forward.size(); ++s) {
+      const std::int64_t forward = scaled(costs.forward[s], 1 / speed).count();
+      const std::int64_t transfer = (costs.message[s] / *rate).count();
+      if (forward > 0) pipelines = std::max(pipelines, (transfer + forward - 1) / forward);
+    }
+  };
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    raise(order[i], order[i + 1]);
+    raise(order[i + 1], order[i]);
+  }
+  return static_cast<int>(std::min(pipelines, kMost));
+}
+
+std::string to_text(const Supply& supply, const Way& way) {
+  std::string text;
+  for (const SiteShare& share : way)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " > ", supply.name(share.datacenter),
+                        share.stages);
+  return text;
+}
+
+}  // namespace longhaul

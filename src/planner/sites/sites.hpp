@@ -1,0 +1,102 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/units.hpp"
+#include "scenario/scenario.hpp"
+
+namespace longhaul {
+
+/// How many stages of every pipeline lie in a datacenter.
+struct SiteShare {
+  DatacenterId datacenter{};
+  int stages = 0;
+  friend bool operator==(const SiteShare&, const SiteShare&) = default;
+};
+
+/// The way of a pipeline from its first stage to its last: whole datacenters, each at most once,
+/// none with no stage.
+using Way = std::vector<SiteShare>;
+
+/// Which datacenters do what: D DP-cells of C pipelines (Atlas section 4.5), all on one way.
+struct Layout {
+  Way way;
+  int cells = 1;      ///< D
+  int pipelines = 1;  ///< C, of a cell
+  [[nodiscard]] int replicas() const { return cells * pipelines; }
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// What an iteration of a layout takes (Atlas algorithm 1).
+struct SiteTimes {
+  Duration pipeline{};    ///< PP_time: one DP-cell, simulated; cells are alike and apart
+  Duration all_reduce{};  ///< of the gradients, inside each datacenter, after it
+  double busy = 0;        ///< share of `pipeline` in which a GPU computes, mean over GPUs
+  [[nodiscard]] Duration iteration() const { return pipeline + all_reduce; }
+};
+
+/// The scenario as the site planner reads it. Where stages lie in its file does not matter.
+class Supply {
+public:
+  /// Throws Error where a datacenter does not say how many GPUs it has. `scenario` must outlive it.
+  explicit Supply(const Scenario& scenario);
+
+  [[nodiscard]] const Scenario& scenario() const { return scenario_; }
+  /// Costs of a device of speed 1.
+  [[nodiscard]] const Costs& costs() const { return costs_; }
+  [[nodiscard]] int stages() const { return scenario_.parallel.stages; }  ///< P
+  [[nodiscard]] int datacenters() const { return static_cast<int>(gpus_.size()); }
+  [[nodiscard]] int gpus(DatacenterId of) const { return gpus_[index(of)]; }
+  /// GPUs of a stage of one pipeline: tensor parallelism.
+  [[nodiscard]] int gpus_of_stage() const { return gpus_of_stage_; }
+  /// PP_GPU: stages that the datacenter can hold of each of so many pipelines.
+  [[nodiscard]] int stages_for(DatacenterId of, int replicas) const {
+    return static_cast<int>(gpus(of) / (static_cast<std::int64_t>(replicas) * gpus_of_stage_));
+  }
+  /// D_max = floor(all GPUs / (C P)).
+  [[nodiscard]] int most_cells(int pipelines) const;
+  [[nodiscard]] const std::string& name(DatacenterId of) const {
+    return scenario_.datacenters[index(of)].name;
+  }
+  /// Has every datacenter with GPUs a price, so that plans compare by $?
+  [[nodiscard]] bool priced() const;
+
+private:
+  const Scenario& scenario_;
+  Costs costs_;
+  std::vector<int> gpus_;
+  int gpus_of_stage_ = 1;
+};
+
+/// In which order algorithm 1 takes the datacenters.
+enum class SiteOrder {
+  availability,  ///< the one with the most GPUs first
+  price,         ///< the cheapest GPU first; those without a price last
+  distance,      ///< from the largest, each time to the nearest that is left (latency)
+};
+
+/// All datacenters with at least one GPU. Ties: more GPUs, then the order of the file.
+[[nodiscard]] std::vector<DatacenterId> ordered_datacenters(const Supply& supply, SiteOrder order);
+
+/// Lines 2 to 10 of algorithm 1: each datacenter in turn takes all the stages it can hold. nullopt
+/// where they cannot hold all.
+[[nodiscard]] std::optional<Way> greedy_way(const Supply& supply,
+                                            std::span<const DatacenterId> order, int replicas);
+
+/// Rate of a message between nodes of two datacenters: the smallest of link and interfaces.
+/// nullopt where there is no link.
+[[nodiscard]] std::optional<Bandwidth> node_rate(const Scenario& scenario, DatacenterId from,
+                                                 DatacenterId to);
+
+/// C: parallel.cell where given; otherwise the largest transfer over forward time of any stage on
+/// any link between neighbours of the order, rounded up (Atlas section 4.4); 1 to 255.
+[[nodiscard]] int cell_size(const Supply& supply, std::span<const DatacenterId> order);
+
+/// "west 20 > east 40".
+[[nodiscard]] std::string to_text(const Supply& supply, const Way& way);
+
+}  // namespace longhaul

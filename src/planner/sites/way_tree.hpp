@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "planner/sites/branch_and_bound.hpp"
+#include "planner/sites/way_bounds.hpp"
+
+namespace longhaul {
+
+/// What the search looks through: every way of one schedule, C and D.
+class WayTree {
+public:
+  struct Group {
+    std::string schedule;
+    int cells = 1;
+    int pipelines = 1;
+  };
+  /// A candidate that bounds leave.
+  struct Leaf {
+    Way way;
+    double bound = 0;    ///< of its score
+    SitePrune reason{};  ///< what prunes it if the bound does
+  };
+
+  WayTree(const Supply& supply, Group group, SiteObjective objective);
+
+  [[nodiscard]] const Group& group() const { return group_; }
+  /// How many candidates there are.
+  [[nodiscard]] std::int64_t count() { return completions(0, supply_.stages()); }
+  /// Of the score of each of them.
+  [[nodiscard]] double bound() const { return judged(Node{}, {}).bound; }
+  /// Those whose bound is below `score`, in the order of their sequences. Counts the others in
+  /// `pruned`. `prune` false: all, with neither bounds nor symmetry.
+  [[nodiscard]] std::vector<Leaf> leaves(double score, bool prune,
+                                         std::int64_t (&pruned)[kSitePrunes]);
+
+private:
+  struct Node {
+    std::uint32_t used = 0;
+    WayBounds::State state{};
+  };
+  struct Judged {
+    double bound = 0;
+    SitePrune reason{};
+  };
+
+  [[nodiscard]] std::int64_t completions(std::uint32_t used, int left);
+  [[nodiscard]] Judged judged(const Node& node, const Way& way) const;
+  [[nodiscard]] double score_of(std::int64_t time, const Way& way, bool with_egress) const;
+  [[nodiscard]] bool has_unused_twin(std::size_t datacenter, std::uint32_t used) const;
+  [[nodiscard]] bool alike(std::size_t a, std::size_t b) const;
+  void descend(const Node& node);
+
+  const Supply& supply_;
+  Group group_;
+  SiteObjective objective_;
+  WayBounds bounds_;
+  std::vector<int> stages_;                      ///< that each datacenter holds
+  std::vector<std::vector<std::size_t>> twins_;  ///< earlier ones that are alike
+  double least_price_ = 0;
+  std::unordered_map<std::uint32_t, std::int64_t> completions_;
+  Way way_;  ///< while descending
+  double score_ = 0;
+  bool prune_ = true;
+  std::int64_t* pruned_ = nullptr;
+  std::vector<Leaf> leaves_;
+};
+
+}  // namespace longhaul
