@@ -7,16 +7,17 @@ namespace longhaul::test {
 /// A slot of figure 6's timelines.
 constexpr Duration kSlot{1000};
 
-/// Atlas' figure 6: six stages, two in each of three datacenters, four microbatches, two pipelines;
-/// F = R = 1 slot, B = 2, a message takes 2 on one node's share of the WAN, so 1 on two nodes'.
-[[nodiscard]] inline Scenario figure6() {
+/// Atlas' figure 6: six stages, two in each of three datacenters, four microbatches, C pipelines (2
+/// in the figure); F = R = 1 slot, B = 2, a message takes C slots on one node's share of the WAN,
+/// so 1 on all of them.
+[[nodiscard]] inline Scenario figure6(int pipelines = 2, Duration latency = {}) {
   Scenario scenario = uniform_scenario(6, 4, kSlot);
   scenario.costs.backward.assign(6, 2 * kSlot);
   scenario.memory.recompute = true;
-  scenario.parallel.replicas = 2;
+  scenario.parallel.replicas = pipelines;
   scenario.parallel.gradient_sync = GradientSync::none;
-  scenario.costs.message.assign(6, Bytes{10'000});
-  return spread(scenario, 3, Duration::zero(), 2 * kSlot);
+  scenario.costs.message.assign(6, Bytes{12'000});
+  return spread(scenario, 3, latency, pipelines * kSlot);
 }
 
 }  // namespace longhaul::test
