@@ -71,9 +71,11 @@ double largest(const std::vector<Bytes>& sizes) {
 
 double slowest_rate(const Scenario& scenario) {
   double rate = Bandwidth::unlimited().bits_per_second();
-  for (const Link& link : scenario.links) rate = std::min(rate, link.bandwidth.bits_per_second());
+  for (const Link& link : scenario.links)
+    rate = std::min({rate, link.bandwidth.bits_per_second(), link.aggregate.bits_per_second()});
   for (const NodeInterfaces& node : scenario.nodes)
-    rate = std::min({rate, node.egress.bits_per_second(), node.ingress.bits_per_second()});
+    rate = std::min({rate, node.egress.bits_per_second(), node.ingress.bits_per_second(),
+                     node.internal.bits_per_second()});
   return rate;
 }
 

@@ -51,10 +51,10 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
                         std::span<const std::string> overrides, Placing placing) {
   ConfigNode root = parse_toml(toml, std::make_shared<const std::string>(source));
   for (const std::string& option : overrides) apply_override(root, option);
-  const Section known{
-      root,
-      "",
-      {"scenario", "model", "costs", "parallel", "memory", "datacenter", "link", "node", "run"}};
+  const Section known{root,
+                      "",
+                      {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
+                       "link", "node", "run"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = text_with(toml, overrides);

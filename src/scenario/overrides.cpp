@@ -31,12 +31,19 @@ Path split(std::string path, const Place& place) {
 
 /// Keys that say the same in another way: setting one replaces the others.
 void remove_rivals(ConfigNode& table, const std::string& key) {
-  static const std::vector<std::vector<std::string>> kGroups{{"latency", "rtt", "latency_ratio"},
-                                                             {"bandwidth", "transfer_ratio"}};
-  for (const auto& group : kGroups) {
-    if (key != "preset" && std::ranges::find(group, key) == group.end()) continue;
-    for (const std::string& rival : group) remove(table, rival);
-  }
+  using Keys = std::vector<std::string>;
+  static const Keys kLatency{"latency", "rtt", "latency_ratio"};
+  static const Keys kRate{"bandwidth", "transfer_ratio"};
+  static const Keys kConnections{"connections", "window", "node_cap"};
+  const auto is_one_of = [&](const Keys& keys) {
+    return std::ranges::find(keys, key) != keys.end();
+  };
+  const auto remove_all = [&](const Keys& keys) {
+    for (const std::string& rival : keys) remove(table, rival);
+  };
+  if (key == "preset" || is_one_of(kLatency)) remove_all(kLatency);
+  if (key == "preset" || key == "connections" || is_one_of(kRate)) remove_all(kRate);
+  if (key == "preset" || is_one_of(kRate)) remove_all(kConnections);
 }
 
 /// The element of a list that `part` counts, from 0.
@@ -109,12 +116,37 @@ bool has_datacenter(const ConfigNode& root, std::string_view name) {
   });
 }
 
-/// A link that only between = "all" gives gets its own entry; nullptr where there is none.
-ConfigNode* link_out_of_all(const ConfigNode& root, ConfigNode& list, const std::string& name) {
+/// Whether links may follow from regions, without a [[link]].
+bool has_regions(const ConfigNode& root) {
+  return std::ranges::any_of(tables_of(root, "datacenter"), [](const ConfigNode* table) {
+    return table->find("region") != nullptr;
+  });
+}
+
+/// [[link]] between = "all"; nullptr where there is none.
+ConfigNode* link_of_all(ConfigNode& list) {
   const auto all = std::ranges::find_if(
       list.items, [](const ConfigNode& entry) { return is_text(entry.find("between"), "all"); });
-  if (all == list.items.end()) return nullptr;
-  ConfigNode own = *all;
+  return all == list.items.end() ? nullptr : &*all;
+}
+
+/// An entry that leaves every pair what its regions give.
+ConfigNode empty_link_of_all(const Place& place) {
+  ConfigNode all, entry;
+  all.kind = Kind::text;
+  all.text = "all";
+  all.place = entry.place = place;
+  assign(entry, "between", all);
+  return entry;
+}
+
+/// A link that only between = "all" or the regions give gets its own entry; nullptr where neither
+/// does.
+ConfigNode* link_out_of_all(const ConfigNode& root, ConfigNode& list, const std::string& name,
+                            const Place& place) {
+  const ConfigNode* const all = link_of_all(list);
+  if (all == nullptr && !has_regions(root)) return nullptr;
+  ConfigNode own = all == nullptr ? empty_link_of_all(place) : *all;
   const bool found = for_ends(name, [&](std::string_view a, std::string_view b) {
     if (a == b || !has_datacenter(root, a) || !has_datacenter(root, b)) return false;
     ConfigNode& ends = *own.find("between");
@@ -142,10 +174,25 @@ bool means_all(const Path& path) {
   return path.size() == 2 || (path[0] == "link" && path[1] == "jitter");
 }
 
+/// Regions give links without a [[link]]: link.key means these too.
+void make_regions_addressable(ConfigNode& root, const Path& path, const Place& place) {
+  if (root.find("link") == nullptr) {
+    ConfigNode none;
+    none.kind = Kind::list;
+    none.place = place;
+    assign(root, "link", none);
+  }
+  ConfigNode& list = *root.find("link");
+  if (list.kind == Kind::list && means_all(path) && link_of_all(list) == nullptr)
+    list.items.push_back(empty_link_of_all(place));
+}
+
 /// The entries of [[section]] that section.key (all) or section.NAME.key mean.
 std::vector<ConfigNode*> addressed(ConfigNode& root, const Path& path, const Place& place) {
   const std::string& section = path[0];
-  if (tables_of(root, section).empty())
+  if (section == "link" && has_regions(root)) make_regions_addressable(root, path, place);
+  const bool may_be_empty = section == "link" && has_regions(root);
+  if (tables_of(root, section).empty() && !may_be_empty)
     fail_at(place, "there is no [[{}]] to set (the file has none). Add one to the file.", section);
   ConfigNode& list = *root.find(section);
   std::vector<ConfigNode*> entries;
@@ -153,7 +200,7 @@ std::vector<ConfigNode*> addressed(ConfigNode& root, const Path& path, const Pla
     if (means_all(path) || is_called(section, entry, path[1])) entries.push_back(&entry);
   }
   if (entries.empty() && section == "link") {
-    if (ConfigNode* own = link_out_of_all(root, list, path[1])) entries.push_back(own);
+    if (ConfigNode* own = link_out_of_all(root, list, path[1], place)) entries.push_back(own);
   }
   if (entries.empty())
     fail_at(place, "no [[{}]] is called \"{}\" (the path is {}). Correct the name.", section,

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kMostDatacenters = 64;
 constexpr double kMostSpeed = 1000;
+constexpr double kMostPrice = 1e6;  // $
 
 std::string read_name(const Section& section, const std::vector<Datacenter>& before) {
   const Field field = section.require("name", "links and overrides call it by its name");
@@ -98,6 +99,13 @@ void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Sc
   }
 }
 
+std::string read_region(const Field& field) {
+  const std::string region = read_text(field);
+  if (region.empty())
+    fail_at(field.node->place, "{} is empty (no region is called so). Remove it.", field.path);
+  return region;
+}
+
 /// Whether several datacenters leave it to a planner what each of them holds.
 bool leaves_open(const std::vector<const ConfigNode*>& tables) {
   return tables.size() > 1 && std::ranges::none_of(tables, [](const ConfigNode* table) {
@@ -115,7 +123,10 @@ bool leaves_open(const std::vector<const ConfigNode*>& tables) {
 }
 
 void read_datacenter(const ConfigNode& table, Scenario& scenario) {
-  const Section section{table, "datacenter", {"name", "stages", "replicas", "gpus", "speed"}};
+  const Section section{table,
+                        "datacenter",
+                        {"name", "stages", "replicas", "gpus", "speed", "region", "gpus_per_node",
+                         "price", "egress_price"}};
   if (scenario.datacenters.size() == kMostDatacenters)
     fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
             kMostDatacenters + 1, kMostDatacenters);
@@ -124,6 +135,13 @@ void read_datacenter(const ConfigNode& table, Scenario& scenario) {
   Datacenter& datacenter = scenario.datacenters.back();
   if (const auto field = section.find("speed"))
     datacenter.speed = read_number(*field, 1 / kMostSpeed, kMostSpeed);
+  if (const auto field = section.find("region")) datacenter.region = read_region(*field);
+  if (const auto field = section.find("gpus_per_node"))
+    datacenter.gpus_per_node = static_cast<int>(read_integer(*field, 1, 1 << 20));
+  if (const auto field = section.find("price"))
+    datacenter.price = read_number(*field, 0, kMostPrice);
+  if (const auto field = section.find("egress_price"))
+    datacenter.egress_price = read_number(*field, 0, kMostPrice);
   const std::int64_t ranks = scenario.is_placed() ? place_ranks(section, id, scenario) : 0;
   read_gpus(section, ranks, scenario, datacenter);
 }

@@ -9,6 +9,7 @@ constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 constexpr std::int64_t kMostMicrobatches = std::int64_t{1} << 24;
 constexpr std::int64_t kMostChunks = 1 << 10;
 constexpr std::int64_t kMostSubBlocks = 255;  // Block::parts
+constexpr std::int64_t kMostCell = 255;       // Op::pieces
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 31;
 constexpr double kMostStraggling = 1000;
 
@@ -22,6 +23,16 @@ void refuse_absurd_counts(const Parallel& parallel, const Section& section) {
     fail_at(section.place(),
             "ranks x microbatches x chunks = {} ({} is the limit). Use fewer of them.",
             per_chunk * parallel.chunks, kMostBlocks);
+}
+
+/// Pipelines of a DP-cell; nullopt for "auto", and where the key is missing.
+std::optional<int> read_cell(const Section& section) {
+  const auto field = section.find("cell");
+  if (!field) return std::nullopt;
+  if (field->node->kind != ConfigNode::Kind::text)
+    return static_cast<int>(read_integer(*field, 1, kMostCell));
+  (void)read_choice(*field, {"auto"});
+  return std::nullopt;
 }
 
 std::vector<double> read_stragglers(const Field& field, int stages) {
@@ -55,9 +66,9 @@ std::optional<Section> section_of(const ConfigNode& root, const std::string& nam
 }
 
 Parallel read_parallel(const ConfigNode& root) {
-  const auto section =
-      section_of(root, "parallel",
-                 {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync"});
+  const auto section = section_of(
+      root, "parallel",
+      {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync", "cell"});
   if (!section)
     fail_at(root.place,
             "[parallel] is missing (stages and microbatches have no default). Add "
@@ -75,7 +86,8 @@ Parallel read_parallel(const ConfigNode& root) {
     parallel.sub_blocks = count(*field, kMostSubBlocks);
   if (const auto field = section->find("gradient_sync"))
     parallel.gradient_sync = static_cast<GradientSync>(
-        read_choice(*field, {"none", "all-reduce", "zero1", "two-datacenter"}));
+        read_choice(*field, {"none", "all-reduce", "zero1", "two-datacenter", "ring-rate"}));
+  parallel.cell = read_cell(*section);
   refuse_absurd_counts(parallel, *section);
   return parallel;
 }

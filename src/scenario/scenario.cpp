@@ -66,10 +66,16 @@ Scenario Scenario::as_played() const {
   for (Link& link : played.links) {
     link.latency = scaled(link.latency, factor);
     link.bandwidth = slowed(link.bandwidth, factor);
+    link.aggregate = slowed(link.aggregate, factor);
+    if (link.connections) {
+      link.connections->each = slowed(link.connections->each, factor);
+      link.connections->cap = slowed(link.connections->cap, factor);
+    }
   }
   for (NodeInterfaces& node : played.nodes) {
     node.egress = slowed(node.egress, factor);
     node.ingress = slowed(node.ingress, factor);
+    node.internal = slowed(node.internal, factor);
   }
   if (played.model) {  // so that utilization stays what it is
     played.model->achieved_flops /= factor;

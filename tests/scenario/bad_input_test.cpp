@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{14, "between = [\"west\", \"west\"]", "7:1", "there is no link from west to east"},
         Bad{0, "rtt = \"20ms\"", "16:7", "link.latency and link.rtt are both given"},
         Bad{0, "jitter = -0.1", "16:10", "out of range (0 to 2)"},
-        Bad{0, "jitter = \"10ms\"", "16:10", "wrong type"},
+        Bad{0, "jitter = \"10ms\"", "16:10", "is unknown"},
         Bad{0, "jitter = {latency = 3}", "16:21", "link.jitter.latency = 3 is out of range"},
         Bad{0, "jitter = {correlation = 1.5}", "16:25", "out of range (0 to 1)"},
         Bad{0, "jitter = {latncy = 0.1}", "16:11", "Did you mean \"latency\"?"},

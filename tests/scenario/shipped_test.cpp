@@ -38,13 +38,25 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator{kFolder}) {
     if (entry.path().extension() != ".toml") continue;
-    const Scenario scenario = load_scenario(entry.path());
+    const Scenario scenario = load_scenario(entry.path(), {}, Placing::optional);
     EXPECT_EQ(scenario.name, entry.path().stem().string());
     names.insert(scenario.name);
   }
   EXPECT_THAT(names, testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
                                             "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
                                             "dp-2dc", "m70-2dc-hetero"}));
+}
+
+TEST(Shipped, RegionsSetTheLinksOfLinkRegions) {
+  const Scenario scenario = shipped("link-regions");
+  ASSERT_EQ(scenario.links.size(), 6U);
+  const Link& west = *scenario.link(DatacenterId{0}, DatacenterId{1});
+  ASSERT_TRUE(west.connections.has_value());
+  EXPECT_EQ(west.bandwidth, 5_Gbps);
+  EXPECT_EQ(west.jitter.transfer, 0.023);
+  EXPECT_EQ(scenario.link(DatacenterId{1}, DatacenterId{2})->aggregate, 40_Gbps);
+  EXPECT_FALSE(scenario.link(DatacenterId{0}, DatacenterId{2})->connections.has_value());
+  EXPECT_EQ(scenario.interfaces(DatacenterId{0})->gpus, 4);  // 8 GPUs, 2 of a rank
 }
 
 TEST(Shipped, M70HasTheMeasuredCostsOfCrossPipe) {

@@ -1,0 +1,167 @@
+#include "scenario/regions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "base/error.hpp"
+#include "scenario/built_in_regions.hpp"
+#include "scenario/config_node.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kLargestTable = std::size_t{4} << 20;
+constexpr std::size_t kMostRegions = 1000;
+constexpr std::size_t kMostColumns = 64;
+constexpr double kLongestRoundTrip = 1e6;  // ms
+constexpr double kMostThroughput = 1e15;   // bits per second
+
+enum Column : std::size_t { kFrom, kTo, kRoundTrip, kThroughput, kColumns };
+constexpr std::array<std::string_view, kColumns> kNames{"src_region", "dst_region", "rtt_avg_ms",
+                                                        "throughput_received_bps"};
+
+/// Words of one line, between commas.
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at <= line.size() && words.size() <= kMostColumns;) {
+    const std::size_t comma = std::min(line.find(',', at), line.size());
+    words.push_back(line.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
+/// One line of the text; its errors name it.
+struct Line {
+  const std::string& source;
+  std::size_t number;
+  std::vector<std::string_view> words;
+
+  template <typename... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    throw Error{fmt::format("{}:{}: ", source, number) +
+                fmt::format(format, std::forward<Args>(args)...)};
+  }
+};
+
+/// Where the needed columns stand.
+std::array<std::size_t, kColumns> columns_of(const Line& header) {
+  std::array<std::size_t, kColumns> places{};
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    const auto found = std::ranges::find(header.words, kNames[i]);
+    if (found == header.words.end())
+      header.refuse(
+          "this is no table of regions (its first line \"{}\" has no column {}). Name a CSV with "
+          "the columns {}.",
+          shown(header.words.front()), kNames[i], fmt::join(kNames, ", "));
+    places[i] = static_cast<std::size_t>(found - header.words.begin());
+  }
+  return places;
+}
+
+std::string read_region(const Line& line, std::string_view word) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view{"-_:."}.find(c) != std::string_view::npos;
+  };
+  if (word.empty() || word.size() > 60 || !std::ranges::all_of(word, good))
+    line.refuse(
+        "\"{}\" is no region (letters, digits and - _ : . without quotes). Correct the line.",
+        shown(word));
+  return std::string{word};
+}
+
+/// A number in (0, most].
+double read_positive(const Line& line, std::string_view name, std::string_view word, double most) {
+  double value = 0;
+  const char* const end = word.data() + word.size();
+  const auto [rest, status] = std::from_chars(word.data(), end, value);
+  if (status != std::errc{} || rest != end || !(value > 0 && value <= most))
+    line.refuse("{} = \"{}\" is no measurement (a number above 0, at most {:g}). Correct the line.",
+                name, shown(word), most);
+  return value;
+}
+
+}  // namespace
+
+RegionTable RegionTable::parse(std::string_view csv, const std::string& source) {
+  if (csv.size() > kLargestTable)
+    fail("{}: the table of regions is larger than {} bytes (none is). Check the file.", source,
+         kLargestTable);
+  RegionTable table;
+  table.source_ = source;
+  std::array<std::size_t, kColumns> at{};
+  std::size_t columns = 0;
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < csv.size();) {
+    const std::size_t end = std::min(csv.find('\n', begin), csv.size());
+    std::string_view text = csv.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (text.empty() || text.starts_with('#')) continue;
+    const Line line{source, number, words_of(text)};
+    if (columns == 0) {
+      at = columns_of(line);
+      columns = line.words.size();
+      continue;
+    }
+    if (line.words.size() != columns)
+      line.refuse("{} values ({} columns are named in the first line). Correct the line.",
+                  line.words.size(), columns);
+    const std::string from = read_region(line, line.words[at[kFrom]]);
+    const std::string to = read_region(line, line.words[at[kTo]]);
+    const double round_trip =
+        read_positive(line, kNames[kRoundTrip], line.words[at[kRoundTrip]], kLongestRoundTrip);
+    const double rate =
+        read_positive(line, kNames[kThroughput], line.words[at[kThroughput]], kMostThroughput);
+    const RegionPair pair{scaled(Duration{1'000'000}, round_trip), Bandwidth{rate}};
+    if (!table.pairs_.try_emplace({from, to}, pair).second)
+      line.refuse("{} to {} is there already (a pair has one line). Keep one.", from, to);
+    table.regions_.insert({from, to});
+    if (table.regions_.size() > kMostRegions)
+      line.refuse("there are more than {} regions (no cloud has). Check the file.", kMostRegions);
+  }
+  if (table.pairs_.empty())
+    fail(
+        "{}: there is no pair of regions in it (it is empty, or has a first line alone). Name a "
+        "CSV with the columns {}.",
+        source, fmt::join(kNames, ", "));
+  return table;
+}
+
+RegionTable RegionTable::load(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error))
+    fail(
+        "{}: the table of regions cannot be read (there is no such file). Correct wan.regions; it "
+        "is relative to the scenario's file.",
+        file.string());
+  if (!std::filesystem::is_regular_file(file, error))
+    fail("{}: the table of regions cannot be read (this is no file). Name a CSV.", file.string());
+  std::ifstream stream{file, std::ios::binary};
+  if (!stream)
+    fail("{}: the table of regions cannot be read ({}). Check its permissions.", file.string(),
+         std::generic_category().message(errno));
+  std::string text(kLargestTable + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return parse(text, file.string());
+}
+
+const RegionTable& RegionTable::built_in() {
+  static const RegionTable table = parse(kBuiltInRegions, "the built-in table of regions");
+  return table;
+}
+
+const RegionPair* RegionTable::find(const std::string& from, const std::string& to) const {
+  const auto found = pairs_.find({from, to});
+  return found == pairs_.end() ? nullptr : &found->second;
+}
+
+}  // namespace longhaul
