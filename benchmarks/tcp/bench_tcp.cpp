@@ -1,0 +1,81 @@
+// What do TCP connections get out of a long way? Real sockets between two network namespaces; one
+// connection falls as 1 / latency, several reach the node's cap (Atlas, table 1 and figure 5).
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/progress.hpp"
+#include "cli/shell_text.hpp"
+#include "tcp/program.hpp"
+#include "tcp/tcp_report.hpp"
+
+namespace longhaul::wan {
+namespace {
+
+void require_free(const std::filesystem::path& directory) {
+  std::error_code problem;
+  if (std::filesystem::exists(directory, problem) && !std::filesystem::is_empty(directory, problem))
+    fail(
+        "{} exists and is not empty (results are never overwritten). Give --out another directory.",
+        directory.string());
+}
+
+void write_file(const std::filesystem::path& file, const std::string& text) {
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream out{file};
+  out << text << std::flush;
+  if (!out)
+    throw Error{fmt::format("{} cannot be written (disk full?). Give --out another directory.",
+                            file.string()),
+                ExitCode::run_failed};
+}
+
+/// Small enough for a ceiling far below that of two busy cores.
+void make_tiny(TcpOptions& options) {
+  options.latencies = "10ms,30ms";
+  options.cap = "500Mbps";
+  options.window = "750kB";
+  options.scale = "1";
+  options.warmup = "700ms";
+  options.measured = "1s";
+  options.repetitions = 1;
+}
+
+int main_of(int argc, char** argv) {
+  TcpOptions options;
+  CLI::App app{
+      "Rates of real TCP connections over an emulated WAN (wan_tun), and their shape over "
+      "latency.\n"
+      "Exit codes: 0, 1 the shape is not there (--check), 2 bad input, 3 failed, 77 not possible\n"
+      "here (needs root and /dev/net/tun)."};
+  declare(app, options);
+  if (const auto code = parse_arguments(app, argc, argv)) return *code;
+  options.command_line = shell_text("bench_tcp", std::vector<std::string>(argv + 1, argv + argc));
+  if (options.check) make_tiny(options);
+  const TcpSettings settings = settings_of(options);
+  if (!options.out.empty()) require_free(options.out);
+  if (const auto code = skipped("bench_tcp")) return *code;
+
+  const nlohmann::ordered_json before = machine_now();
+  const auto steps =
+      static_cast<std::int64_t>(1 + settings.latencies.size() * settings.connections.size());
+  Progress progress{"bench_tcp", steps};
+  std::int64_t step = 0;
+  const TcpRun run =
+      measure_points(settings, [&](const std::string& what) { progress.update(step++, what); });
+  const nlohmann::ordered_json record = record_of(run, options, before);
+  fmt::print("{}", options.json ? record.dump(2) + "\n" : table_of(run));
+  if (!options.out.empty()) {
+    write_file(options.out / "tcp.csv", csv_of(run));
+    write_file(options.out / "record.json", record.dump(2) + "\n");
+  }
+  return options.check && !shape_of(run).holds ? static_cast<int>(ExitCode::answer_is_no) : 0;
+}
+
+}  // namespace
+}  // namespace longhaul::wan
+
+int main(int argc, char** argv) {
+  return longhaul::wan::run_program([&] { return longhaul::wan::main_of(argc, argv); });
+}
