@@ -10,11 +10,13 @@
 namespace longhaul::bench {
 namespace {
 
-std::string lane_name(LaneKind kind, Rank peer) {
+std::string lane_name(LaneKind kind, MessageLeg leg, Rank peer) {
+  static constexpr const char* kLegs[] = {"", "scatter", "wan", "gather"};
+  const char* const way = kLegs[static_cast<std::size_t>(leg)];
   switch (kind) {
     case LaneKind::compute: return "compute";
-    case LaneKind::send: return fmt::format("send>{}", index(peer));
-    case LaneKind::recv: return fmt::format("recv<{}", index(peer));
+    case LaneKind::send: return fmt::format("{}>{}", *way ? way : "send", index(peer));
+    case LaneKind::recv: return fmt::format("{}<{}", *way ? way : "recv", index(peer));
     case LaneKind::collective: return "collective";
   }
   return "?";
@@ -74,6 +76,27 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   return {a, b};
 }
 
+void PlanBuilder::place(int rank, int replica, int device, int datacenter) {
+  plan_.ranks[static_cast<std::size_t>(rank)] = {replica, device, DatacenterId{datacenter}};
+  plan_.replicas = std::max(plan_.replicas, replica + 1);
+}
+
+PlanBuilder::Message PlanBuilder::leg(int from, int to, MessageLeg leg, const Piece& piece,
+                                      Duration transfer, Duration latency, Bytes size,
+                                      std::vector<std::string> resources) {
+  const Message made = message(from, to, transfer, latency, size, std::move(resources));
+  for (const Handle side : {made.send, made.recv}) {
+    Op& op = drafts_[static_cast<std::size_t>(side)].op;
+    op.leg = leg;
+    op.owner = static_cast<std::uint8_t>(piece.owner);
+    op.piece = static_cast<std::uint8_t>(piece.piece);
+    op.pieces = static_cast<std::uint8_t>(piece.pieces);
+    op.chunk = piece.chunk;
+    op.microbatch = piece.microbatch;
+  }
+  return made;
+}
+
 std::vector<PlanBuilder::Handle> PlanBuilder::collective(CollectiveKind kind,
                                                          std::vector<int> members,
                                                          Duration duration, Bytes size) {
@@ -123,18 +146,19 @@ Plan PlanBuilder::build() {
 
 void PlanBuilder::lay_out_lanes() {
   ids_.resize(drafts_.size());
-  std::map<std::tuple<int, LaneKind, Rank>, std::vector<std::size_t>> lanes;
+  std::map<std::tuple<int, LaneKind, MessageLeg, Rank>, std::vector<std::size_t>> lanes;
   for (std::size_t rank = 0; rank < plan_.ranks.size(); ++rank)
-    lanes[{static_cast<int>(rank), LaneKind::compute, kNone<Rank>}];
+    lanes[{static_cast<int>(rank), LaneKind::compute, MessageLeg::whole, kNone<Rank>}];
   for (std::size_t i = 0; i < drafts_.size(); ++i) {
     const Draft& draft = drafts_[i];
     const bool message = draft.lane == LaneKind::send || draft.lane == LaneKind::recv;
-    lanes[{draft.rank, draft.lane, message ? draft.op.peer : kNone<Rank>}].push_back(i);
+    lanes[{draft.rank, draft.lane, draft.op.leg, message ? draft.op.peer : kNone<Rank>}].push_back(
+        i);
   }
   for (const auto& [key, ops] : lanes) {
-    const auto& [rank, kind, peer] = key;
+    const auto& [rank, kind, leg, peer] = key;
     const LaneId lane{static_cast<std::uint32_t>(plan_.lanes.size())};
-    plan_.lanes.push_back({lane_name(kind, peer), kind, Rank{rank}, peer,
+    plan_.lanes.push_back({lane_name(kind, leg, peer), kind, Rank{rank}, peer,
                            OpId{static_cast<std::uint32_t>(plan_.ops.size())},
                            static_cast<std::uint32_t>(ops.size())});
     std::set<ResourceId> held;

@@ -25,6 +25,19 @@ public:
   /// Holds the resources named, or the pair's own link; arrives `latency` behind its transfer.
   Message message(int from, int to, Duration transfer, Duration latency, Bytes size,
                   std::vector<std::string> resources = {});
+  /// The rank is that device of that replica, in the datacenter of that number.
+  void place(int rank, int replica, int device, int datacenter);
+  /// So many replicas, one cell behind the other, share the WAN.
+  void share_wan(int cell) { plan_.cell = cell; }
+  /// What a message is a leg of: piece `piece` of the message that `owner` (its place in the cell)
+  /// sends of (chunk, microbatch).
+  struct Piece {
+    int owner = 0, piece = 0, pieces = 1;
+    int chunk = 0, microbatch = 0;
+  };
+  /// A message of that leg; on lanes of its own ("wan>3").
+  Message leg(int from, int to, MessageLeg leg, const Piece& piece, Duration transfer,
+              Duration latency, Bytes size, std::vector<std::string> resources = {});
   /// One op for each member, in their order.
   std::vector<Handle> collective(CollectiveKind kind, std::vector<int> members, Duration duration,
                                  Bytes size);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "runtime/engine/relays.hpp"
 #include "runtime/rank_ops.hpp"
 
 namespace longhaul {
@@ -23,21 +24,47 @@ constexpr Name kNames[] = {{"kill", FaultKind::kill},         {"freeze", FaultKi
                            {"corrupt", FaultKind::corrupt},   {"mixup", FaultKind::mix_up},
                            {"twice", FaultKind::send_twice}};
 
+constexpr std::pair<std::string_view, MessageLeg> kLegs[] = {
+    {"scatter", MessageLeg::scatter}, {"wan", MessageLeg::wan}, {"gather", MessageLeg::gather}};
+constexpr std::string_view kRelay = "relay";
+
 /// The kind of op that it strikes.
-OpKind op_kind_of(FaultKind kind) {
-  switch (kind) {
+OpKind op_kind_of(const Fault& fault) {
+  const bool message = fault.relayed || fault.leg != MessageLeg::whole;
+  switch (fault.kind) {
     case FaultKind::kill:
-    case FaultKind::freeze: return OpKind::compute;
+    case FaultKind::freeze: return message ? OpKind::send : OpKind::compute;
     case FaultKind::no_receive: return OpKind::recv;
     default: return OpKind::send;
   }
 }
 
+bool is_aimed_at(const Fault& fault, const Plan& plan, const Forwards& forwards, OpId id) {
+  if (fault.relayed)
+    return forwards.recv_before(id) != kNone<OpId> || forwards.send_behind(id) != kNone<OpId>;
+  return fault.leg == MessageLeg::whole || plan.op(id).leg == fault.leg;
+}
+
 [[noreturn]] void refuse(std::string_view text) {
   fail(
       "fault \"{}\" is not one. Write KIND@RANK:OPINDEX[:ITERATION] with kill, freeze, norecv, "
-      "lose, corrupt, mixup or twice.",
+      "lose, corrupt, mixup or twice; for OPINDEX also scatterN, wanN, gatherN or relayN.",
       text);
+}
+
+/// Takes "wan" off "wan3:1".
+void aim(Fault& fault, std::string_view& text) {
+  if (text.starts_with(kRelay)) {
+    fault.relayed = true;
+    text.remove_prefix(kRelay.size());
+    return;
+  }
+  for (const auto& [name, leg] : kLegs) {
+    if (!text.starts_with(name)) continue;
+    fault.leg = leg;
+    text.remove_prefix(name.size());
+    return;
+  }
 }
 
 std::vector<int> numbers_of(std::string_view list, std::string_view whole) {
@@ -63,21 +90,34 @@ Fault parse_fault(std::string_view text) {
   if (known == std::end(kNames)) refuse(text);
   Fault fault;
   fault.kind = known->kind;
-  const std::vector<int> numbers = numbers_of(text.substr(at + 1), text);
-  if (numbers.size() < 2 || numbers.size() > 3) refuse(text);
-  fault.rank = Rank{numbers[0]};
-  fault.op_index = numbers[1];
-  if (numbers.size() == 3) fault.iteration = numbers[2];
+  std::string_view rest = text.substr(at + 1);
+  const std::size_t colon = rest.find(':');
+  if (colon == std::string_view::npos) refuse(text);
+  const std::vector<int> rank = numbers_of(rest.substr(0, colon), text);
+  rest.remove_prefix(colon + 1);
+  aim(fault, rest);
+  const std::vector<int> numbers = numbers_of(rest, text);
+  if (numbers.size() > 2) refuse(text);
+  fault.rank = Rank{rank[0]};
+  fault.op_index = numbers[0];
+  if (numbers.size() == 2) fault.iteration = numbers[1];
   return fault;
 }
 
 std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& plan, Rank self,
                               int iteration) {
   if (!fault || fault->rank != self || fault->iteration != iteration) return std::nullopt;
+  const bool of_leg = fault->relayed || fault->leg != MessageLeg::whole;
+  const Forwards forwards{plan, self};
   const OpRange mine = ops_of_rank(plan, self);
-  for (std::uint32_t i = static_cast<std::uint32_t>(fault->op_index); i < mine.count; ++i) {
+  int place = 0;
+  for (std::uint32_t i = 0; i < mine.count; ++i) {
     const OpId id{mine.first + i};
-    if (plan.op(id).kind == op_kind_of(fault->kind)) return id;
+    if (!of_leg) place = static_cast<int>(i);
+    if (plan.op(id).kind != op_kind_of(*fault) || !is_aimed_at(*fault, plan, forwards, id))
+      continue;
+    if (place >= fault->op_index) return id;
+    ++place;
   }
   return std::nullopt;
 }

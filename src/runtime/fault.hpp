@@ -8,19 +8,24 @@
 
 namespace longhaul {
 
-/// The first three strike a rank; the others one message that it sends.
+/// The first three strike a rank; the others one message that it sends or takes on.
 enum class FaultKind { kill, freeze, no_receive, lose, corrupt, mix_up, send_twice };
 
 /// A fault on purpose, for tests of the watchdog: what happens to one rank at one of its ops.
 struct Fault {
   FaultKind kind = FaultKind::kill;
   Rank rank{};
-  int op_index = 0;  ///< among the rank's ops, in order of id
+  int op_index = 0;  ///< among the rank's ops, in order of id; or of those of `leg`
+  /// Aims at messages of that leg: at sends, for no_receive at receives. `whole`: at any op.
+  MessageLeg leg = MessageLeg::whole;
+  bool relayed = false;  ///< aims at what the rank takes on for another, on whatever leg
   int iteration = 0;
 };
 
 /// "kill@RANK:OPINDEX[:ITERATION]", likewise freeze@, norecv@, lose@, corrupt@, mixup@ and twice@.
-/// Each takes the first op of its kind (block, receive or send) at or behind OPINDEX.
+/// Each takes the first op of its kind (block, receive or send) at or behind OPINDEX. For OPINDEX
+/// may stand scatterN, wanN or gatherN: the rank's send (norecv: receive) N of that leg; or relayN:
+/// number N of those that it takes on for others (norecv: that it receives to do so).
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
 /// The op that the fault strikes when `self` runs `iteration`; nullopt: none.

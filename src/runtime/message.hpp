@@ -3,34 +3,42 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plan/plan.hpp"
 
 namespace longhaul {
 
-/// Says which message this is: the block that made it, the op that sends it, when. Goes on the wire
-/// as it is (ranks of one run are of one architecture).
-struct MessageId {
+/// Says what a payload is: which piece of which message, made by whom, when. The same on every leg
+/// of its way. Goes on the wire as it is (ranks of one run are of one architecture).
+struct PayloadId {
   std::uint32_t run = 0;  ///< how many plans were run before on these ranks
   std::int32_t iteration = 0;
-  std::uint32_t send = 0;      ///< op id of the send
-  std::uint32_t sequence = 0;  ///< place among the messages of its lane
-  std::int32_t replica = 0;
+  std::int32_t replica = 0;  ///< of its owner, whose block made it
   std::int32_t chunk = 0;
   std::int32_t microbatch = 0;
   std::uint8_t kind = 0, part = 0, parts = 1, reserved = 0;
-  std::int64_t size_bytes = 0;  ///< nominal
-  friend bool operator==(const MessageId&, const MessageId&) = default;
+  std::uint32_t piece = 0, pieces = 1;
+  std::int64_t size_bytes = 0;  ///< nominal, of the piece
+  friend bool operator==(const PayloadId&, const PayloadId&) = default;
 };
 
-/// What goes ahead of a payload, so that the receiver can time the transfer by its own clock.
+/// What goes ahead of a payload: which payload it is and which op sends it, on this leg of its way.
+/// The receiver times the transfer from it, by its own clock.
 struct MessageHeader {
-  MessageId id;
+  PayloadId payload;
+  std::uint32_t send = 0;      ///< op id of the send
+  std::uint32_t sequence = 0;  ///< place among the messages of its lane
   std::uint32_t payload_bytes = 0;
-  std::uint32_t waited_for_receiver = 0;  ///< grouped: the sender was there first
+  std::uint8_t leg = 0;                  ///< MessageLeg
+  std::uint8_t waited_for_receiver = 0;  ///< grouped: the sender was there first
+  std::uint8_t came_wrong = 0;           ///< relayed: the relay did not get it as it should be
+  std::uint8_t reserved = 0;
 };
 inline constexpr std::size_t kHeaderBytes = sizeof(MessageHeader);
+/// Do both name the same payload, send and leg?
+[[nodiscard]] bool same_message(const MessageHeader& a, const MessageHeader& b);
 
 /// Makes payloads and tells whether one is what it should be: an id, and behind it bytes that
 /// follow from seed and id.
@@ -41,19 +49,25 @@ public:
 
   /// Bytes really sent for a message of that nominal size.
   [[nodiscard]] std::size_t bytes_for(Bytes nominal) const;
-  void fill(const MessageId& id, std::span<std::byte> payload) const;
+  void fill(const PayloadId& id, std::span<std::byte> payload) const;
 
-  enum class Verdict { right, wrong_message, corrupted };
-  [[nodiscard]] Verdict check(const MessageId& expected, std::span<const std::byte> payload) const;
+  enum class Verdict : std::uint8_t { right, wrong_message, corrupted };
+  [[nodiscard]] Verdict check(const PayloadId& expected, std::span<const std::byte> payload) const;
 
 private:
-  [[nodiscard]] const std::byte* pattern_of(const MessageId& id) const;
+  [[nodiscard]] const std::byte* pattern_of(const PayloadId& id) const;
   std::uint64_t seed_;
   std::size_t largest_;
   std::vector<std::byte> pattern_;  ///< twice `largest_`: a message takes a window of it
 };
 
-/// The id of the message that `send` starts.
-[[nodiscard]] MessageId message_id(const Plan& plan, OpId send, std::uint32_t run, int iteration);
+/// Of the payload that `send` takes on its way, whoever made it.
+[[nodiscard]] PayloadId payload_id(const Plan& plan, OpId send, std::uint32_t run, int iteration);
+/// Of the message that `send` starts; sizes and what happened are left to be filled in.
+[[nodiscard]] MessageHeader message_header(const Plan& plan, OpId send, std::uint32_t run,
+                                           int iteration);
+/// "F(chunk 1, microbatch 3) of replica 0, piece 1 of 3, iteration 4". What came over the wire may
+/// hold anything.
+[[nodiscard]] std::string describe(const PayloadId& id);
 
 }  // namespace longhaul

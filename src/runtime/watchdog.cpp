@@ -191,9 +191,17 @@ std::string Watchdog::line_of(Rank rank, TimePoint at) const {
   line += fmt::format(", {} without progress", to_text(at - TimePoint{slot.progress}));
   if (slot.last_event != OpEvent::none) line += "; " + last_of(slot);
   if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
-    line += fmt::format("; waits for: {}{}", text_of(slot.waits_for),
-                        slot.unposted != 0 ? ", which it has not posted" : "");
+    line += fmt::format("; waits for: {}{}{}", text_of(slot.waits_for),
+                        slot.unposted != 0 ? ", which it has not posted" : "",
+                        cause_of(slot.waits_for));
   return line + "\n";
+}
+
+std::string Watchdog::cause_of(std::uint32_t waits_for) const {
+  if (plan_ == nullptr || events_ == nullptr || waits_for >= plan_->ops.size()) return "";
+  const HeldUp found = find_held_up(*plan_, *events_, board_, OpId{waits_for});
+  if (found.op == OpId{waits_for} && plan_->op(found.op).kind != OpKind::recv) return "";
+  return fmt::format("; held up by: {}: {}", describe(*plan_, found.op), found.why);
 }
 
 Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank) {

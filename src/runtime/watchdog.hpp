@@ -4,6 +4,7 @@
 
 #include "plan/plan.hpp"
 #include "runtime/host/board.hpp"
+#include "runtime/host/op_events.hpp"
 #include "trace/timeline.hpp"
 
 namespace longhaul {
@@ -26,6 +27,9 @@ public:
   /// The plan that runs now (nullptr: none), for the report and for how long a rank may wait:
   /// `longest_wait` is the longest that the plan leaves this rank without an event of its own.
   void watch(const Plan* plan, Duration longest_wait);
+
+  /// What becomes of the plan's ops, for the report (nullptr: nobody says).
+  void follow(const OpEvents* events) { events_ = events; }
 
   /// How much longer than the deadline a rank may wait for others outside iterations: seconds
   /// between them, more while rank 0 reads, searches or writes (the default). A rank of this host
@@ -51,10 +55,13 @@ private:
   [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
   [[nodiscard]] std::string last_of(const RankSlot& slot) const;
   [[nodiscard]] std::string text_of(std::uint32_t op) const;
+  /// ", held up by ..." where what it waits for waits in turn.
+  [[nodiscard]] std::string cause_of(std::uint32_t waits_for) const;
 
   const Board& board_;
   WatchdogOptions options_;
   const Plan* plan_ = nullptr;
+  const OpEvents* events_ = nullptr;
   Duration longest_wait_{};
   Duration patience_ = std::chrono::seconds{120};
   TimePoint last_progress_{};

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "support/plan_builder.hpp"
+#include "relayed_message.hpp"
 
 namespace longhaul {
 namespace {
@@ -23,7 +23,8 @@ TEST(Fault, IsRead) {
 
 TEST(Fault, IsRefusedWhereItMakesNoSense) {
   for (const char* text : {"", "kill", "kill@", "kill@1", "kill@1:", "kill@1:x", "kill@1:2:3:4",
-                           "stumble@1:2", "kill@-1:2", "kill@1:99999999999"})
+                           "stumble@1:2", "kill@-1:2", "kill@1:99999999999", "kill@1:wan",
+                           "kill@1:pan2", "kill@1:relaywan2", "wan@1:2"})
     EXPECT_THROW((void)parse_fault(text), Error) << text;
 }
 
@@ -40,6 +41,25 @@ TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
   EXPECT_EQ(struck_op(parse_fault("mixup@0:0"), plan, Rank{0}, 0), builder.id(message.send));
   EXPECT_EQ(struck_op(parse_fault("kill@0:0"), plan, Rank{0}, 0), std::nullopt) << "no block";
   EXPECT_EQ(struck_op(parse_fault("kill@1:9"), plan, Rank{1}, 0), std::nullopt);
+}
+
+TEST(Fault, AimsAtALegOrAtWhatIsRelayed) {
+  testing::RelayedMessage way{0};
+  way.add(1, 3, Duration{1});  // of the other pipeline: relayed by ranks 0 and 1
+  const Plan plan = way.builder.build();
+  const auto struck = [&](const char* fault, int rank) {
+    return struck_op(parse_fault(fault), plan, Rank{rank}, 0);
+  };
+  EXPECT_EQ(struck("lose@0:relay0", 0), way.builder.id(way.wan.send));
+  EXPECT_EQ(struck("kill@0:relay0", 0), way.builder.id(way.wan.send)) << "in mid-relay";
+  EXPECT_EQ(struck("lose@0:relay1", 0), std::nullopt) << "it takes on one piece";
+  EXPECT_EQ(struck("norecv@0:relay0", 0), way.builder.id(way.scatter.recv));
+  EXPECT_EQ(struck("corrupt@1:gather0", 1), way.builder.id(way.gather.send));
+  EXPECT_EQ(struck("norecv@3:gather0", 3), way.builder.id(way.gather.recv));
+  EXPECT_EQ(struck("twice@2:scatter0:0", 2), way.builder.id(way.scatter.send));
+  EXPECT_EQ(struck("lose@2:wan1", 2), way.builder.id(way.own.send))
+      << "its own piece comes after the one that it took on";
+  EXPECT_EQ(struck("kill@1:0", 1), struck("kill@1:0:0", 1)) << "a block, as ever";
 }
 
 }  // namespace

@@ -18,7 +18,11 @@ class Table {
 public:
   explicit Table(const Plan& plan)
       : plan_{plan}, memory_(LinkTable::bytes(plan)), table_{plan, memory_.data(), true} {}
-  void request(OpId send, std::int64_t ready) { table_.request(send, TimePoint{ready}); }
+  std::vector<OpId> request(OpId send, std::int64_t ready) {
+    std::vector<OpId> granted;
+    table_.request(send, TimePoint{ready}, granted);
+    return granted;
+  }
   bool granted(OpId send) { return table_.take(plan_.op(send).lane, last_); }
   std::vector<OpId> release(OpId send, std::int64_t due) {
     std::vector<OpId> woken;
@@ -107,6 +111,40 @@ TEST_F(SharedLink, HoldsAsManyAsItsCapacity) {
   EXPECT_TRUE(table.granted(send(1)));
   EXPECT_FALSE(table.granted(send(2)));
   EXPECT_THAT(table.release(send(1), 4), ElementsAre(send(2)));
+}
+
+TEST_F(SharedLink, OneOfSeveralPlacesIsFreeSinceItsOwnHolderLeft) {
+  plan_.resources.front().capacity = 2;
+  Table table{plan_};
+  table.request(send(0), 1);
+  ASSERT_TRUE(table.granted(send(0)));
+  EXPECT_THAT(table.release(send(0), 40), IsEmpty());
+  table.request(send(1), 50);
+  ASSERT_TRUE(table.granted(send(1)));
+  EXPECT_EQ(table.last().holder, kNone<OpId>) << "the other place was never held";
+  table.request(send(2), 60);
+  ASSERT_TRUE(table.granted(send(2)));
+  EXPECT_EQ(table.last().free, TimePoint{40});
+  EXPECT_EQ(table.last().holder, send(0));
+}
+
+TEST_F(SharedLink, KeepsAStatedOrderInSeveralPlaces) {
+  plan_.resources.front().capacity = 2;
+  plan_.resources.front().order = {send(2), send(0), send(1)};
+  Table table{plan_};
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    table.request(send(1), 1);
+    table.request(send(0), 2);
+    EXPECT_FALSE(table.granted(send(0))) << "a place is free, but it is another's turn";
+    EXPECT_THAT(table.request(send(2), 9), ElementsAre(send(2), send(0))) << "both are to be woken";
+    EXPECT_TRUE(table.granted(send(2)));
+    EXPECT_TRUE(table.granted(send(0)));
+    EXPECT_FALSE(table.granted(send(1)));
+    EXPECT_THAT(table.release(send(0), 10), ElementsAre(send(1)));
+    EXPECT_TRUE(table.granted(send(1)));
+    EXPECT_THAT(table.release(send(2), 12), IsEmpty());
+    EXPECT_THAT(table.release(send(1), 13), IsEmpty());
+  }
 }
 
 TEST(LinkTable, TakesAllResourcesTogetherAndIsNotOvertaken) {

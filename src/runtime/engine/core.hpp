@@ -7,6 +7,7 @@
 #include "runtime/engine/links.hpp"
 #include "runtime/engine/op_states.hpp"
 #include "runtime/engine/options.hpp"
+#include "runtime/engine/relays.hpp"
 #include "runtime/engine/tags.hpp"
 #include "runtime/engine/timers.hpp"
 #include "runtime/message.hpp"
@@ -48,6 +49,7 @@ struct Core {
         run{run_number},
         tags{the_plan, the_board.ranks(), the_transport.tags()},
         payloads{the_options.run.seed, the_options.payload},
+        relays{the_plan, the_board.self()},
         ops{the_plan, the_board} {
     if (emulates()) links.emplace(the_plan, the_board);
   }
@@ -75,10 +77,12 @@ struct Core {
 
   Tags tags;
   Payloads payloads;
+  Relays relays;
   OpStates ops;
   Timers timers;
   std::optional<Links> links;  ///< none without emulation: nobody holds anything
   Checks checks;
+  std::vector<WrongMessage> wrong;  ///< of this iteration, the first few
   TransferCost transfers;
   int open_transfers = 0;  ///< header seen, payload on its way
   std::unordered_map<Ticket, Expected> expected;

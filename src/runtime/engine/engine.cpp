@@ -79,17 +79,20 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions opt
     if (lane.kind == LaneKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
 
 IterationResult Engine::run(int iteration) {
   Core& core = parts_->core;
   RankSlot& slot = ranks_.board().mine();
   core.iteration = iteration;
   core.checks = {};
+  core.wrong.clear();
   core.transfers = {};
+  core.relays.begin_iteration();
   core.struck = struck_op(options_.fault, plan_, ranks_.self(), iteration);
   slot.schedule = static_cast<std::int32_t>(core.run);
   slot.iteration = iteration;
+  ranks_.watchdog().follow(&core.ops.events());
   ranks_.watchdog().progress(now());
   slot.phase = Phase::barrier;
   meet(0);
@@ -104,7 +107,8 @@ IterationResult Engine::run(int iteration) {
           core.links ? core.links->take_cost() : LeaseCost{},
           core.transfers.transfers,
           core.transfers.total,
-          core.transfers.longest};
+          core.transfers.longest,
+          core.wrong};
 }
 
 void Engine::meet(int which) {

@@ -52,7 +52,12 @@ private:
 struct LinkTable::Resource {
   std::uint32_t used;  ///< holders
   std::uint32_t turn;  ///< place in the stated order
-  std::uint32_t last_holder;
+};
+
+/// One of as many as a resource holds at a time.
+struct LinkTable::Slot {
+  std::uint32_t held;  ///< 1: by `holder`, whose send it is
+  std::uint32_t holder;
   std::int64_t free;  ///< when it was let go last
 };
 
@@ -65,11 +70,21 @@ struct LinkTable::Waiter {
   std::uint32_t holder;
 };
 
+/// More than lanes can use are never held.
+std::uint32_t LinkTable::slots_of(const Plan& plan, ResourceId resource) {
+  return std::min(plan.resources[index(resource)].capacity,
+                  static_cast<std::uint32_t>(plan.lanes.size()));
+}
+
 LinkTable::Layout LinkTable::layout(const Plan& plan) {
   const auto aligned = [](std::size_t at) { return (at + 63) / 64 * 64; };
   Layout places{};
   places.resources = aligned(sizeof(Mutex));
-  places.waiters = aligned(places.resources + sizeof(Resource) * plan.resources.size());
+  places.slots = aligned(places.resources + sizeof(Resource) * plan.resources.size());
+  std::size_t slots = 0;
+  for (std::size_t i = 0; i < plan.resources.size(); ++i)
+    slots += slots_of(plan, ResourceId{static_cast<std::uint32_t>(i)});
+  places.waiters = aligned(places.slots + sizeof(Slot) * slots);
   places.end = aligned(places.waiters + sizeof(Waiter) * plan.lanes.size());
   return places;
 }
@@ -80,18 +95,28 @@ LinkTable::LinkTable(const Plan& plan, std::byte* memory, bool make)
     : plan_{plan},
       mutex_{reinterpret_cast<Mutex*>(memory)},
       resources_{reinterpret_cast<Resource*>(memory + layout(plan).resources)},
+      slots_{reinterpret_cast<Slot*>(memory + layout(plan).slots)},
       waiters_{reinterpret_cast<Waiter*>(memory + layout(plan).waiters)},
       claimed_(plan.resources.size()) {
+  for (std::size_t i = 0, first = 0; i < plan.resources.size(); ++i) {
+    const ResourceId resource{static_cast<std::uint32_t>(i)};
+    first_slot_.push_back(first);
+    first += slots_of(plan, resource);
+  }
   if (make) mutex_->make();
 }
 
-void LinkTable::request(OpId send, TimePoint ready) {
+std::span<LinkTable::Slot> LinkTable::slots(ResourceId resource) const {
+  return {slots_ + first_slot_[index(resource)], slots_of(plan_, resource)};
+}
+
+void LinkTable::request(OpId send, TimePoint ready, std::vector<OpId>& granted) {
   const Lock lock{*mutex_};
   Waiter& waiter = waiters_[index(plan_.op(send).lane)];
   waiter.op = static_cast<std::uint32_t>(send);
   waiter.ready = ready.count();
   waiter.state.store(Waiter::waiting);
-  grant_what_is_free(nullptr);
+  grant_what_is_free(granted);
 }
 
 bool LinkTable::take(LaneId lane, Grant& grant) {
@@ -102,35 +127,43 @@ bool LinkTable::take(LaneId lane, Grant& grant) {
   return true;
 }
 
-void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& woken) {
+void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted) {
   const Lock lock{*mutex_};
   for (const ResourceId id : plan_.resources_of(send)) {
-    Resource& resource = resources_[index(id)];
-    --resource.used;
-    if (due.count() < resource.free) continue;
-    resource.free = due.count();
-    resource.last_holder = static_cast<std::uint32_t>(send);
+    --resources_[index(id)].used;
+    for (Slot& slot : slots(id)) {
+      if (slot.held == 0 || slot.holder != static_cast<std::uint32_t>(send)) continue;
+      slot.held = 0;
+      slot.free = due.count();
+    }
   }
-  grant_what_is_free(&woken);
+  grant_what_is_free(granted);
 }
 
-void LinkTable::grant_what_is_free(std::vector<OpId>* woken) {
+/// A grant gives the next in a stated order its turn, who may stand in front of it here: so anew
+/// until nobody gets anything.
+void LinkTable::grant_what_is_free(std::vector<OpId>& granted) {
   order_.clear();
   for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane)
     if (waiters_[lane].state.load() == Waiter::waiting) order_.push_back(lane);
   std::ranges::sort(order_, {}, [&](std::size_t lane) {
     return std::tuple{waiters_[lane].ready, waiters_[lane].op};
   });
-  claimed_.assign(claimed_.size(), false);
-  for (const std::size_t lane : order_) {
-    const OpId send{waiters_[lane].op};
-    if (!is_turn(send)) continue;
-    if (is_free(send)) {
-      hand_over(waiters_[lane]);
-      if (woken != nullptr) woken->push_back(send);
-    } else {
-      for (const ResourceId id : plan_.resources_of(send)) claimed_[index(id)] = true;
-    }
+  for (std::size_t before = granted.size() + 1; before != granted.size();) {
+    before = granted.size();
+    claimed_.assign(claimed_.size(), false);
+    for (const std::size_t lane : order_) grant(waiters_[lane], granted);
+  }
+}
+
+void LinkTable::grant(Waiter& waiter, std::vector<OpId>& granted) {
+  const OpId send{waiter.op};
+  if (waiter.state.load() != Waiter::waiting || !is_turn(send)) return;
+  if (is_free(send)) {
+    hand_over(waiter);
+    granted.push_back(send);
+  } else {
+    for (const ResourceId id : plan_.resources_of(send)) claimed_[index(id)] = true;
   }
 }
 
@@ -144,7 +177,7 @@ bool LinkTable::is_turn(OpId send) const {
 
 bool LinkTable::is_free(OpId send) const {
   return std::ranges::all_of(plan_.resources_of(send), [&](ResourceId id) {
-    return !claimed_[index(id)] && resources_[index(id)].used < plan_.resources[index(id)].capacity;
+    return !claimed_[index(id)] && resources_[index(id)].used < slots(id).size();
   });
 }
 
@@ -155,9 +188,17 @@ void LinkTable::hand_over(Waiter& waiter) {
     Resource& resource = resources_[index(id)];
     ++resource.used;
     ++resource.turn;
-    if (resource.free <= waiter.free) continue;
-    waiter.free = resource.free;
-    waiter.holder = resource.last_holder;
+    // It takes the place that has been free for longest, as the simulator does.
+    Slot* place = nullptr;
+    for (Slot& slot : slots(id))
+      if (slot.held == 0 && (place == nullptr || slot.free < place->free)) place = &slot;
+    LONGHAUL_ASSERT(place != nullptr, "{} has no place", plan_.resources[index(id)].name);
+    if (place->free > waiter.free) {
+      waiter.free = place->free;
+      waiter.holder = place->holder;
+    }
+    place->held = 1;
+    place->holder = waiter.op;
   }
   waiter.state.store(Waiter::granted);
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -20,28 +21,33 @@ public:
   /// before the others use it.
   LinkTable(const Plan& plan, std::byte* memory, bool make);
 
-  /// Asks for the resources of a send. Call take() next.
-  void request(OpId send, TimePoint ready);
+  /// Asks for the resources of a send; adds ops that are granted theirs to `granted`: this one, or
+  /// others whose turn comes behind it. Call take() next.
+  void request(OpId send, TimePoint ready, std::vector<OpId>& granted);
   struct Grant {
     TimePoint free{};           ///< when the last of them was let go; 0 when they were free before
     OpId holder = kNone<OpId>;  ///< who let go of it
   };
   /// The grant of the waiting op of `lane`, if it has been made.
   [[nodiscard]] bool take(LaneId lane, Grant& grant);
-  /// Lets go, as of `due`; adds ops that have been granted thereby to `woken`.
-  void release(OpId send, TimePoint due, std::vector<OpId>& woken);
+  /// Lets go, as of `due`; adds ops that are granted theirs thereby to `granted`.
+  void release(OpId send, TimePoint due, std::vector<OpId>& granted);
 
 private:
   struct Mutex;
   struct Resource;
+  struct Slot;
   struct Waiter;
   class Lock;
   struct Layout {
-    std::size_t resources, waiters, end;
+    std::size_t resources, slots, waiters, end;
   };
   static Layout layout(const Plan& plan);
+  static std::uint32_t slots_of(const Plan& plan, ResourceId resource);
+  [[nodiscard]] std::span<Slot> slots(ResourceId resource) const;
 
-  void grant_what_is_free(std::vector<OpId>* woken);
+  void grant_what_is_free(std::vector<OpId>& granted);
+  void grant(Waiter& waiter, std::vector<OpId>& granted);
   [[nodiscard]] bool is_turn(OpId send) const;
   [[nodiscard]] bool is_free(OpId send) const;
   void hand_over(Waiter& waiter);
@@ -49,7 +55,9 @@ private:
   const Plan& plan_;
   Mutex* mutex_;
   Resource* resources_;
-  Waiter* waiters_;  ///< index: lane
+  Slot* slots_;
+  std::vector<std::size_t> first_slot_;  ///< index: resource
+  Waiter* waiters_;                      ///< index: lane
   std::vector<bool> claimed_;
   std::vector<std::size_t> order_;
 };

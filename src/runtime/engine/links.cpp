@@ -74,11 +74,21 @@ std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at
   return grant;
 }
 
+void Links::request(OpId send, TimePoint ready) {
+  granted_.clear();
+  table_of(send).request(send, ready, granted_);
+  wake_granted();
+}
+
 void Links::release(OpId send, TimePoint due) {
-  woken_.clear();
-  table_of(send).release(send, due, woken_);
-  for (const OpId woken : woken_)
-    if (plan_.rank_of(woken) != board_.self()) board_.ring(plan_.rank_of(woken));
+  granted_.clear();
+  table_of(send).release(send, due, granted_);
+  wake_granted();
+}
+
+void Links::wake_granted() const {
+  for (const OpId granted : granted_)
+    if (plan_.rank_of(granted) != board_.self()) board_.ring(plan_.rank_of(granted));
 }
 
 LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }

@@ -20,7 +20,8 @@ public:
   Links(const Plan& plan, const Board& board);
 
   using Grant = LinkTable::Grant;
-  void request(OpId send, TimePoint ready) { table_of(send).request(send, ready); }
+  /// Asks, and wakes who gets a turn thereby.
+  void request(OpId send, TimePoint ready);
   [[nodiscard]] std::optional<Grant> take(OpId send, TimePoint ready, TimePoint at);
   /// Lets go as of `due` and wakes who gets it next.
   void release(OpId send, TimePoint due);
@@ -28,6 +29,7 @@ public:
   [[nodiscard]] LeaseCost take_cost();
 
 private:
+  void wake_granted() const;
   [[nodiscard]] LinkTable& table_of(OpId send) {
     return shared_set_[index(plan_.op(send).resources)] ? *shared_ : *own_;
   }
@@ -40,7 +42,7 @@ private:
   std::unique_ptr<SharedMemory> shared_memory_;
   std::optional<LinkTable> shared_;
   LeaseCost cost_;
-  std::vector<OpId> woken_;
+  std::vector<OpId> granted_;
 };
 
 }  // namespace longhaul

@@ -15,7 +15,8 @@ OpStates::OpStates(const Plan& plan, const Board& board)
       dependent_begin_(range_.count + 1, 0),
       posted_(range_.count),
       done_(range_.count),
-      times_(plan.ops.size()) {
+      times_(plan.ops.size()),
+      events_{plan, board} {
   const auto each_edge = [&](auto&& visit) {
     for (std::uint32_t i = 0; i < range_.count; ++i)
       for (const OpId before : plan_.after_of(OpId{range_.first + i}))
@@ -35,6 +36,7 @@ void OpStates::begin_iteration(TimePoint at) {
     cause_[i] = {at, kNone<OpId>, BoundKind::start};
     times_[index(id)].ready = at;
     posted_[i] = done_[i] = false;
+    events_.note(id, OpEvent::none);
   }
   remaining_ = range_.count;
 }
@@ -67,6 +69,7 @@ void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
 }
 
 void OpStates::publish(OpId id, OpEvent event) const {
+  events_.note(id, event);
   RankSlot& slot = board_.mine();
   slot.last_op.store(static_cast<std::uint32_t>(id), std::memory_order_relaxed);
   slot.last_event.store(event, std::memory_order_relaxed);

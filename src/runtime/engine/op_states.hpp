@@ -6,6 +6,7 @@
 #include "plan/plan.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/host/board.hpp"
+#include "runtime/host/op_events.hpp"
 #include "runtime/rank_ops.hpp"
 #include "trace/timeline.hpp"
 
@@ -27,6 +28,7 @@ struct Cause {
 /// over (a block's or a hold's deadline); they differ by how late the host woke us.
 class OpStates {
 public:
+  /// Collective over the ranks of this host.
   OpStates(const Plan& plan, const Board& board);
 
   void begin_iteration(TimePoint at);
@@ -54,6 +56,8 @@ public:
   [[nodiscard]] OpId first_id() const { return OpId{range_.first}; }
   [[nodiscard]] std::uint32_t count() const { return range_.count; }
   [[nodiscard]] OpTimes& times() { return times_; }
+  /// Of all ranks of this host.
+  [[nodiscard]] const OpEvents& events() const { return events_; }
 
 private:
   [[nodiscard]] std::size_t local(OpId id) const { return index(id) - range_.first; }
@@ -69,6 +73,7 @@ private:
   std::vector<bool> posted_, done_;
   std::uint32_t remaining_ = 0;
   OpTimes times_;
+  OpEvents events_;
 };
 
 }  // namespace longhaul

@@ -1,5 +1,7 @@
 #include "runtime/engine/recv_side.hpp"
 
+#include <cstring>
+
 #include "base/error.hpp"
 
 namespace longhaul {
@@ -71,9 +73,13 @@ void RecvSide::header_came(OpId recv, std::size_t size, TimePoint at) {
   flight.has_header = true;
   start(flight, at);
   const OpId send{core_.plan.op(recv).match};
-  const bool right = size == kHeaderBytes &&
-                     flight.header.id == message_id(core_.plan, send, core_.run, core_.iteration);
-  if (!right) flight.verdict = Payloads::Verdict::wrong_message;
+  const bool right =
+      size == kHeaderBytes &&
+      same_message(flight.header, message_header(core_.plan, send, core_.run, core_.iteration));
+  if (!right) {
+    flight.verdict = Payloads::Verdict::wrong_message;
+    flight.found = flight.header.payload;
+  }
   // A receive that was posted last keeps its own cause; otherwise it waited for the send.
   const bool late = right && flight.header.waited_for_receiver != 0;
   core_.ops.started(recv, flight.start,
@@ -92,19 +98,37 @@ void RecvSide::payload_came(OpId recv, std::size_t size, TimePoint at) {
 
 void RecvSide::check(Flight& flight, std::size_t size) const {
   const OpId send{core_.plan.op(flight.op).match};
-  const auto payload = std::span{flight.payload}.first(size);
-  const auto found =
-      core_.payloads.check(message_id(core_.plan, send, core_.run, core_.iteration), payload);
-  if (flight.verdict == Payloads::Verdict::right) flight.verdict = found;
+  flight.payload.resize(size);
+  const PayloadId expected = payload_id(core_.plan, send, core_.run, core_.iteration);
+  const auto verdict = core_.payloads.check(expected, flight.payload);
+  if (verdict == Payloads::Verdict::right) return;
+  if (flight.verdict == Payloads::Verdict::right) flight.verdict = verdict;
+  flight.found = expected;
+  if (verdict == Payloads::Verdict::wrong_message)
+    std::memcpy(&flight.found, flight.payload.data(), sizeof flight.found);
 }
 
 /// Each message counts once, whether its header, its payload or both are wrong.
-void RecvSide::count(Payloads::Verdict verdict) {
-  switch (verdict) {
-    case Payloads::Verdict::right: ++core_.checks.messages; break;
+void RecvSide::count(const Flight& flight) {
+  static constexpr std::size_t kNamed = 8;  // of an iteration: more say nothing more
+  switch (flight.verdict) {
+    case Payloads::Verdict::right:
+      ++core_.checks.messages;
+      ++core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(flight.op).leg)];
+      return;
     case Payloads::Verdict::wrong_message: ++core_.checks.mixed_up; break;
     case Payloads::Verdict::corrupted: ++core_.checks.corrupted; break;
   }
+  if (core_.wrong.size() < kNamed)
+    core_.wrong.push_back(
+        {flight.op, core_.iteration, flight.verdict, flight.header.came_wrong != 0, flight.found});
+}
+
+/// A relay's send takes on what came here, as it came.
+void RecvSide::pass_on(Flight& flight) {
+  if (core_.relays.forwards.send_behind(flight.op) == kNone<OpId>) return;
+  core_.relays.keep(flight.op,
+                    {std::move(flight.payload), flight.verdict != Payloads::Verdict::right});
 }
 
 /// Header and payload are here: what the real transfer has used counts against the nominal time.
@@ -112,8 +136,9 @@ void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
   const OpId recv = flight.op;
   const Op& op = core_.plan.op(recv);
   const Duration used = at - flight.start;
+  count(flight);
+  pass_on(flight);
   flight.op = kNone<OpId>;
-  count(flight.verdict);
   --core_.open_transfers;
   ++core_.transfers.transfers;
   core_.transfers.total += used;

@@ -10,7 +10,8 @@ namespace longhaul {
 /// of them in each lane, in the order of the sends; the others (grouped plans) when what they wait
 /// for is done, and then the sender is told so. The nominal
 /// transfer counts from when this rank sees the message's header, the latency from its end: by this
-/// rank's clock alone, never by a stamp of the sender's.
+/// rank's clock alone, never by a stamp of the sender's. Everything is checked before the receive
+/// ends, so before a block or a relay's send takes it.
 class RecvSide {
 public:
   explicit RecvSide(Core& core);
@@ -39,13 +40,15 @@ private:
     MessageHeader header;
     std::vector<std::byte> payload;
     Payloads::Verdict verdict{};  ///< on header and payload together
+    PayloadId found;              ///< what the payload says that it is, where that is wrong
   };
 
   void post(LaneState& lane, OpId recv);
   void start(Flight& flight, TimePoint at);
   void finish_transfer(Flight& flight, TimePoint at);
   void check(Flight& flight, std::size_t size) const;
-  void count(Payloads::Verdict verdict);
+  void count(const Flight& flight);
+  void pass_on(Flight& flight);
   Flight& flight_of(OpId op);
 
   Core& core_;

@@ -95,14 +95,11 @@ void SendSide::start(LaneState& lane, TimePoint at) {
   const Op& op = core_.plan.op(send);
   const Rank self = core_.board.self();
   Flight& flight = new_flight(send);
-  flight.header.id = message_id(core_.plan, send, core_.run, core_.iteration);
-  flight.payload.resize(core_.payloads.bytes_for(op.size));
-  flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.size());
+  load(flight);
   flight.header.waited_for_receiver = lane.cause.kind == BoundKind::rendezvous ? 1 : 0;
-  core_.payloads.fill(flight.header.id, flight.payload);
+  core_.ops.started(send, at, lane.cause);
   const int times = core_.struck == send ? hurt(flight) : 1;
 
-  core_.ops.started(send, at, lane.cause);
   flight.unsent = 2 * times;
   for (int i = 0; i < times; ++i) {
     core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
@@ -119,15 +116,38 @@ void SendSide::start(LaneState& lane, TimePoint at) {
   if (times == 0) finish_if_over(flight, at, at);
 }
 
+/// Makes the payload, or takes on the one that a relay received.
+void SendSide::load(Flight& flight) {
+  const Op& op = core_.plan.op(flight.op);
+  flight.header = message_header(core_.plan, flight.op, core_.run, core_.iteration);
+  if (core_.relays.forwards.recv_before(flight.op) != kNone<OpId>) {
+    Relays::Kept kept = core_.relays.take(flight.op);
+    flight.payload = std::move(kept.payload);
+    flight.header.came_wrong = kept.came_wrong ? 1 : 0;
+    ++core_.checks.relayed;
+    core_.checks.relayed_bytes += op.size.count();
+  } else {
+    flight.payload.resize(core_.payloads.bytes_for(op.size));
+    core_.payloads.fill(flight.header.payload, flight.payload);
+  }
+  flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.size());
+}
+
 /// The fault of this run strikes this message; how often it is sent then.
 int SendSide::hurt(Flight& flight) const {
+  const bool relays = core_.relays.forwards.recv_before(flight.op) != kNone<OpId>;
+  PayloadId other = flight.header.payload;
   switch (core_.options.fault->kind) {
+    case FaultKind::kill:
+    case FaultKind::freeze: strike(*core_.options.fault); return 1;
     case FaultKind::lose: return 0;
     case FaultKind::send_twice: return 2;
     case FaultKind::corrupt: flight.payload.back() ^= std::byte{1}; return 1;
     case FaultKind::mix_up:
-      ++flight.header.id.microbatch;
-      core_.payloads.fill(flight.header.id, flight.payload);
+      ++other.microbatch;
+      core_.payloads.fill(other, flight.payload);
+      // A relay that takes one payload for another says what it was to send.
+      if (!relays) flight.header.payload = other;
       return 1;
     default: return 1;
   }

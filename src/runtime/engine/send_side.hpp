@@ -48,6 +48,7 @@ private:
   void expect_go_ahead(LaneState& lane);
   bool wait_for_link(LaneState& lane, TimePoint at);
   void start(LaneState& lane, TimePoint at);
+  void load(Flight& flight);
   int hurt(Flight& flight) const;
   void finish_if_over(Flight& flight, TimePoint due, TimePoint at);
   Flight& new_flight(OpId op);

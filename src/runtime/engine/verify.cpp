@@ -16,6 +16,18 @@ bool is_in_order(const Plan& plan, const Lane& lane, OpId id, const OpTimes& tim
       plan.after_of(id), [&](OpId before) { return times[index(before)].end <= times[at].start; });
 }
 
+/// Of every message that the block waits for it must wait for all pieces.
+bool waits_for_whole_messages(const Plan& plan, OpId id) {
+  std::size_t pieces = 0, of_one = 0;
+  for (const OpId before : plan.after_of(id)) {
+    const Op& op = plan.op(before);
+    if (op.kind != OpKind::recv || op.pieces == 1) continue;
+    ++pieces;
+    of_one = op.pieces;
+  }
+  return of_one == 0 || pieces % of_one == 0;
+}
+
 }  // namespace
 
 Checks verify_order(const Plan& plan, Rank rank, const OpTimes& times) {
@@ -24,9 +36,10 @@ Checks verify_order(const Plan& plan, Rank rank, const OpTimes& times) {
     if (lane.rank != rank) continue;
     for (std::uint32_t i = 0; i < lane.count; ++i) {
       const OpId id{static_cast<std::uint32_t>(index(lane.first)) + i};
-      if (!is_in_order(plan, lane, id, times)) {
+      const bool block = plan.op(id).kind == OpKind::compute;
+      if (!is_in_order(plan, lane, id, times) || (block && !waits_for_whole_messages(plan, id))) {
         ++checks.out_of_order;
-      } else if (plan.op(id).kind == OpKind::compute) {
+      } else if (block) {
         ++checks.blocks;
       }
     }
@@ -36,6 +49,9 @@ Checks verify_order(const Plan& plan, Rank rank, const OpTimes& times) {
 
 Checks& Checks::operator+=(const Checks& other) {
   messages += other.messages;
+  for (std::size_t leg = 0; leg < of_leg.size(); ++leg) of_leg[leg] += other.of_leg[leg];
+  relayed += other.relayed;
+  relayed_bytes += other.relayed_bytes;
   blocks += other.blocks;
   lost += other.lost;
   mixed_up += other.mixed_up;
