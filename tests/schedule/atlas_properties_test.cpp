@@ -109,9 +109,6 @@ TEST(EveryCell, TakesTurnsWithoutOverlapRightBehindTheBlock) {
     const Timetable table = timetable_of(name, scenario);
     const Times times{schedule, scenario, table};
     ASSERT_EQ(table.turns.size(), schedule.link_orders.size());
-    bool inside_takes_time = false;
-    for (const NodeInterfaces& nodes : scenario.nodes)
-      inside_takes_time |= !nodes.internal.is_unlimited();
     for (std::size_t t = 0; t < table.turns.size(); ++t) {
       ASSERT_EQ(table.turns[t].size(), schedule.link_orders[t].messages.size());
       Duration free{};
@@ -124,7 +121,7 @@ TEST(EveryCell, TakesTurnsWithoutOverlapRightBehindTheBlock) {
         const Duration end = times.end({replica, block.kind, block.chunk, block.microbatch});
         ASSERT_GE(transfer.start, end);
         // The scatter alone lies between the block and its turn: rule 3.
-        if (!inside_takes_time) {
+        if (!test::is_slow_inside(scenario)) {
           ASSERT_EQ(transfer.start, end);
         }
       }

@@ -41,4 +41,26 @@ namespace longhaul::test {
   return scenario;
 }
 
+/// Do messages inside a datacenter take time? Then pieces that are scattered and gathered meet
+/// other messages there, which generators leave out of account.
+[[nodiscard]] inline bool is_slow_inside(const Scenario& scenario) {
+  return std::ranges::any_of(
+      scenario.nodes, [](const NodeInterfaces& nodes) { return !nodes.internal.is_unlimited(); });
+}
+
+/// Does one node send both activations and gradients over the WAN, so that turns of two pairs of
+/// devices meet on its interface? Who is ready first goes first there.
+[[nodiscard]] inline bool shares_an_interface(const Scenario& scenario) {
+  const auto crosses = [&](int from, int to) {
+    return scenario.datacenter_of(scenario.rank(0, from)) !=
+           scenario.datacenter_of(scenario.rank(0, to));
+  };
+  for (int device = 1; device + 1 < scenario.parallel.stages; ++device) {
+    const DatacenterId here = scenario.datacenter_of(scenario.rank(0, device));
+    const bool between = crosses(device - 1, device) && crosses(device, device + 1);
+    if (between && scenario.interfaces(here) != nullptr) return true;
+  }
+  return false;
+}
+
 }  // namespace longhaul::test
