@@ -5,9 +5,17 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "cli/plan_arguments.hpp"
 #include "cli/planner_arguments.hpp"
 
 namespace longhaul {
+
+/// Ends of the link that `link import` prints; empty where they are not given.
+struct LinkArguments {
+  std::string between;  ///< "a,b"
+  std::string from;
+  std::string to;
+};
 
 /// What was asked for on the command line. Each command reads those that it declares.
 struct Options {
@@ -15,10 +23,12 @@ struct Options {
   std::vector<std::string> overrides;  ///< --set PATH=VALUE
   std::string schedule;
   PlannerArguments planner;
+  PlanArguments plan;  ///< of `plan`
   std::string comm = "decoupled";
   std::string format;
   std::string out;
   std::string scenario;  ///< of `check` for a schedule
+  LinkArguments link;
   std::optional<int> iteration;
   std::optional<int> rank;
   bool json = false;
@@ -35,6 +45,7 @@ struct Answer {
 [[nodiscard]] Answer schedule_command(const Options& options);
 [[nodiscard]] Answer simulate_command(const Options& options);
 [[nodiscard]] Answer check_command(const Options& options);
+[[nodiscard]] Answer plan_command(const Options& options);
 [[nodiscard]] Answer ops_command(const Options& options);
 [[nodiscard]] Answer layers_command(const Options& options);
 [[nodiscard]] Answer presets_command(const Options& options);
@@ -42,5 +53,6 @@ struct Answer {
 [[nodiscard]] Answer trace_attribution_command(const Options& options);
 [[nodiscard]] Answer trace_export_command(const Options& options);
 [[nodiscard]] Answer trace_merge_command(const Options& options);
+[[nodiscard]] Answer link_import_command(const Options& options);
 
 }  // namespace longhaul

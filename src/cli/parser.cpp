@@ -17,9 +17,11 @@ Parser::Parser(Options& options) : options_{options} {
   add_schedule();
   add_simulate();
   add_check();
+  add_plan();
   add_ops();
   add_layers();
   add_trace();
+  add_link();
   add_command(app_, "presets", "models and links that a scenario may name, and schedules",
               presets_command, {});
   app_.footer(
@@ -94,6 +96,16 @@ void Parser::add_check() {
   add_overrides(command);
 }
 
+void Parser::add_plan() {
+  CLI::App* command =
+      add_command(app_, "plan", "which datacenters and how many GPUs to train with, at what cost",
+                  plan_command, {1, 1}, "scenario (.toml), stages placed or not");
+  command->add_option("--schedule", options_.schedule,
+                      "name of a schedule (default: atlas); a comma list for --search exact");
+  add_plan_options(*command, options_.plan);
+  add_overrides(command);
+}
+
 void Parser::add_ops() {
   CLI::App* command = add_command(app_, "ops", "print what each rank does under a schedule",
                                   ops_command, {1, 1}, "scenario (.toml)");
@@ -137,6 +149,18 @@ void Parser::add_trace() {
       add_command(*trace, "merge", "one trace of a run's finished iterations, killed or not",
                   trace_merge_command, {1, 1}, "run directory");
   merge->add_option("--out", options_.out, "trace to write; an existing file is refused");
+}
+
+void Parser::add_link() {
+  CLI::App* link = app_.add_subcommand("link", "links of your own sites: import");
+  link->require_subcommand(0, 1);
+  link->allow_extras();
+  CLI::App* import = add_command(*link, "import",
+                                 "a [[link]] from what iperf3 -J, OSU or nccl-tests measured",
+                                 link_import_command, {1, kMostFiles}, "result of a benchmark");
+  import->add_option("--between", options_.link.between, "A,B: both directions between them");
+  import->add_option("--from", options_.link.from, "one direction, with --to");
+  import->add_option("--to", options_.link.to, "one direction, with --from");
 }
 
 }  // namespace longhaul

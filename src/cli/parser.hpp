@@ -46,8 +46,10 @@ private:
   void add_simulate();
   void add_check();
   void add_ops();
+  void add_plan();
   void add_layers();
   void add_trace();
+  void add_link();
 
   const CLI::App& chosen() const;
   void refuse_leftovers(const CLI::App& command) const;

@@ -1,0 +1,176 @@
+#include "cli/plan_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "base/unit_text.hpp"
+#include "planner/make_schedule.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr std::array kOrders{SiteOrder::availability, SiteOrder::price, SiteOrder::distance};
+constexpr std::array kObjectives{SiteObjective::throughput, SiteObjective::cost,
+                                 SiteObjective::time};
+constexpr int kMostPipelines = 255;
+constexpr int kMostCells = 1'000'000;
+constexpr int kMostThreads = 4096;
+
+template <typename Value, std::size_t count>
+Value choice(const char* option, const std::string& word, const std::array<Value, count>& values) {
+  std::vector<std::string> known;
+  for (const Value value : values) {
+    if (word == name_of(value)) return value;
+    known.emplace_back(name_of(value));
+  }
+  fail("{}: there is no \"{}\". {}", option, word, suggestion(word, known));
+}
+
+int whole_number(const char* option, const std::string& text, int least, int most) {
+  int value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || stopped != end || value < least || value > most)
+    fail("{}: \"{}\" is no whole number from {} to {}. Give one.", option, text, least, most);
+  return value;
+}
+
+double tolerance_of(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || stopped != end || !(value >= 1e-6) || !(value <= 1))
+    fail("--tolerance: \"{}\" is no number from 1e-6 to 1 (of the bandwidth). Give 0.001.", text);
+  return value;
+}
+
+bool is_exact(const std::string& word) {
+  const std::vector<std::string> known{"algorithm1", "exact"};
+  if (std::ranges::find(known, word) == known.end())
+    fail("--search: there is no \"{}\". {}", word, suggestion(word, known));
+  return word == "exact";
+}
+
+/// The schedules of the list; none that takes a search or a file of its own.
+std::vector<std::string> schedules_of(const std::string& list) {
+  std::vector<std::string> names;
+  for (const RequestedSchedule& request : requested_schedules(list)) {
+    if (request.name.ends_with(".csv"))
+      fail("--schedule: {} is a file (each plan needs its own order). Name a schedule.",
+           request.name);
+    names.push_back(request.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+const char* name_of(SiteOrder order) {
+  switch (order) {
+    case SiteOrder::availability: return "availability";
+    case SiteOrder::price: return "price";
+    case SiteOrder::distance: return "distance";
+  }
+  return "?";
+}
+
+const char* name_of(SiteObjective objective) {
+  switch (objective) {
+    case SiteObjective::throughput: return "throughput";
+    case SiteObjective::cost: return "cost";
+    case SiteObjective::time: return "time";
+  }
+  return "?";
+}
+
+void add_plan_options(CLI::App& command, PlanArguments& arguments) {
+  command.add_option("--order", arguments.order,
+                     "of the datacenters: availability (default), price or distance");
+  command.add_option("--search", arguments.search,
+                     "algorithm1 (default; Atlas section 4.5), or exact: every order of every "
+                     "subset of datacenters, D, C and schedule, by branch and bound");
+  command.add_option("--objective", arguments.objective,
+                     "of --search exact: throughput (default), cost or time");
+  command.add_option("--max-cells", arguments.most_cells, "largest D (default: what GPUs allow)");
+  command.add_option("--cell", arguments.pipelines,
+                     "C, pipelines of a DP-cell; a comma list for --search exact (default: "
+                     "parallel.cell, or by the links)");
+  command.add_option("--threads", arguments.threads, "default: all cores");
+  command
+      .add_flag("--relays", arguments.relays,
+                "simulate scatter, WAN and gather as ranks do them, not the WAN as one link")
+      ->disable_flag_override();
+  command
+      .add_option("--sweep", arguments.sweeps,
+                  "PATH=FROM:TO:STEP, as in datacenter.b.gpus=0:600:60: the best plan of each "
+                  "value (repeat for a grid)")
+      ->allow_extra_args(false);
+  command.add_option("--break-even", arguments.break_even,
+                     "A,B: how fast their link must be until two datacenters beat one");
+  command.add_option("--latencies", arguments.latencies,
+                     "of --break-even: comma list (default: 5ms,10ms,20ms,40ms,80ms)");
+  command.add_option("--tolerance", arguments.tolerance,
+                     "of --break-even: of the bandwidth (default: 0.001)");
+}
+
+std::vector<std::string> words_of(const char* option, const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, comma - at));
+    at = comma + 1;
+    if (words.back().empty())
+      fail("{}: \"{}\" has an empty word (commas stand between words). Leave the comma out.",
+           option, list);
+  }
+  return words;
+}
+
+DatacenterId datacenter_of(const Scenario& scenario, const std::string& name, const char* option) {
+  std::vector<std::string> names;
+  for (const Datacenter& datacenter : scenario.datacenters) names.push_back(datacenter.name);
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    fail("{}: there is no datacenter \"{}\". {}", option, name, suggestion(name, names));
+  return DatacenterId{static_cast<int>(found - names.begin())};
+}
+
+PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& schedules) {
+  PlanOptions options;
+  options.schedules = schedules_of(schedules.empty() ? "atlas" : schedules);
+  if (!arguments.order.empty()) options.order = choice("--order", arguments.order, kOrders);
+  if (!arguments.search.empty()) options.exact = is_exact(arguments.search);
+  if (!arguments.objective.empty())
+    options.objective = choice("--objective", arguments.objective, kObjectives);
+  if (!arguments.most_cells.empty())
+    options.most_cells = whole_number("--max-cells", arguments.most_cells, 1, kMostCells);
+  if (!arguments.pipelines.empty()) {
+    for (const std::string& word : words_of("--cell", arguments.pipelines))
+      options.pipelines.push_back(whole_number("--cell", word, 1, kMostPipelines));
+  }
+  if (!arguments.threads.empty())
+    options.threads = whole_number("--threads", arguments.threads, 1, kMostThreads);
+  if (!options.exact && (options.schedules.size() > 1 || options.pipelines.size() > 1))
+    fail("--{}: a list is for --search exact (algorithm 1 takes one). Name one, or add it.",
+         options.schedules.size() > 1 ? "schedule" : "cell");
+  if (arguments.relays) options.model = CellModel::relays;
+  const std::string latencies =
+      arguments.latencies.empty() ? "5ms,10ms,20ms,40ms,80ms" : arguments.latencies;
+  for (const std::string& word : words_of("--latencies", latencies)) {
+    options.latencies.push_back(parse_duration(word));
+    if (options.latencies.back() < Duration::zero())
+      fail(
+          "--latencies: {} is negative (messages do not arrive before they leave). Give one from "
+          "0ms on.",
+          word);
+  }
+  if (!arguments.tolerance.empty()) options.tolerance = tolerance_of(arguments.tolerance);
+  return options;
+}
+
+}  // namespace longhaul

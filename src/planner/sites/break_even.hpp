@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "planner/sites/algorithm1.hpp"
+
+namespace longhaul {
+
+enum class BreakEven : std::uint8_t {
+  found,   ///< two sites beat one from the bandwidth on
+  always,  ///< already at the lowest bandwidth that was tried
+  never,   ///< not even over an unlimited link
+};
+
+/// How fast the link between two sites must be until both together train faster than the better of
+/// them alone.
+struct BreakEvenPoint {
+  Duration latency{};  ///< one way
+  BreakEven verdict = BreakEven::never;
+  std::optional<Bandwidth> bandwidth;  ///< between two nodes, each way; of `found`
+  double one = 0;                      ///< iterations a second of the best plan in one site
+  double two = 0;  ///< of the best plan in both: at the bandwidth, or at the end that decided
+  int cells = 0;   ///< D of that plan
+};
+
+struct BreakEvenOptions {
+  Algorithm1Options plan;
+  double tolerance = 0.001;  ///< of the bandwidth: upper end over lower end, less 1
+  Bandwidth lowest{1e6}, highest{1e13};
+  CellModel model = CellModel::pooled;
+  int threads = 0;
+};
+
+/// Bisection on a logarithmic scale, for each latency, by algorithm 1 on the two sites alone; the
+/// interfaces of nodes stay as they are. Where the throughput does not grow with the bandwidth
+/// throughout (a generator's rule may turn) it is one of the crossings. Throws Error where one of
+/// the sites is not there, has no GPUs, or no link joins them.
+[[nodiscard]] std::vector<BreakEvenPoint> break_even(const Scenario& scenario, DatacenterId a,
+                                                     DatacenterId b,
+                                                     std::span<const Duration> latencies,
+                                                     const BreakEvenOptions& options);
+
+}  // namespace longhaul
