@@ -62,6 +62,25 @@ void generate_for_links(benchmark::State& state, const std::string& name, Sharin
   state.counters["process_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+/// Atlas' simulated cluster (section 6.3): 60 stages in five datacenters, 60 microbatches, a
+/// message takes as long as four forwards on one node.
+Scenario atlas_cluster(int pipelines) {
+  Scenario scenario = uniform_scenario(60, 60, Duration{1000});
+  scenario.costs.backward.assign(60, Duration{2000});
+  scenario.memory.recompute = true;
+  scenario.parallel.replicas = pipelines;
+  scenario.parallel.cell = 4;
+  return spread(scenario, 5, Duration{500}, Duration{4000});
+}
+
+void generate_cells(benchmark::State& state, const std::string& name) {
+  const Scenario scenario = atlas_cluster(static_cast<int>(state.range(0)));
+  std::int64_t blocks = 0;
+  for (auto _ : state) blocks += blocks_of(generate(name, scenario));
+  state.counters["blocks/s"] =
+      benchmark::Counter(static_cast<double>(blocks), benchmark::Counter::kIsRate);
+}
+
 /// CPU seconds of the fastest of three.
 double seconds_to_generate(const std::string& name, const Scenario& scenario) {
   double least = HUGE_VAL;
@@ -154,6 +173,16 @@ void register_greedy() {
       ->Iterations(1);
 }
 
+void register_cells() {
+  for (const char* name : {"varuna", "varuna-fill", "atlas", "atlas-timed", "atlas-even"}) {
+    benchmark::RegisterBenchmark(("generate_cells/" + std::string{name}).c_str(), generate_cells,
+                                 name)
+        ->Arg(4)
+        ->Arg(50)
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
 void register_all() {
   for (const std::string& name : static_schedule_names()) {
     benchmark::RegisterBenchmark(("generate/" + name).c_str(), generate_blocks, name);
@@ -175,6 +204,7 @@ void register_all() {
 int main(int argc, char** argv) {
   longhaul::register_all();
   longhaul::register_greedy();
+  longhaul::register_cells();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
