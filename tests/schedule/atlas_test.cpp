@@ -102,6 +102,24 @@ TEST(Figure6, TurnsAreThePapers) {
   EXPECT_THAT(slots["turns 0/2>1"], ElementsAre(19, 22, 23, 25, 26, 28, 29, 32));
 }
 
+/// The order of LocalDPRanks lets the last pipeline of a cell begin late: it pays where there are
+/// few microbatches, as in figure 6, and costs where there are many.
+TEST(Section63, LocalDPRankOrderFallsBehindWithManyMicrobatches) {
+  const auto slots = [](const char* name, int pipelines) {
+    return timetable_of(name, test::section63(pipelines)).end / test::kSlot;
+  };
+  EXPECT_EQ(slots("varuna", 2), 484);
+  EXPECT_EQ(slots("varuna-fill", 2), 430);
+  EXPECT_EQ(slots("atlas-timed", 2), 496);
+  EXPECT_EQ(slots("atlas", 2), 482);
+  EXPECT_EQ(slots("atlas-even", 2), 423);
+  EXPECT_EQ(slots("varuna", 4), 581);
+  EXPECT_EQ(slots("varuna-fill", 4), 496);
+  EXPECT_EQ(slots("atlas-timed", 4), 629);
+  EXPECT_EQ(slots("atlas", 4), 604);
+  EXPECT_EQ(slots("atlas-even", 4), 470);
+}
+
 TEST(Varuna, RecomputesNothingOnTheLastStage) {
   const Schedule schedule = generate("varuna", test::figure6());
   EXPECT_EQ(std::ranges::count(schedule.row(0, 5), BlockKind::R, &Block::kind), 0);

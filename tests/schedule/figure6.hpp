@@ -20,4 +20,17 @@ constexpr Duration kSlot{1000};
   return spread(scenario, 3, latency, pipelines * kSlot);
 }
 
+/// Section 6.3 in slots: 60 stages in five datacenters, 60 microbatches, one cell of C pipelines, a
+/// message takes C forwards on one node; F = R = 1, B = 2.
+[[nodiscard]] inline Scenario section63(int pipelines) {
+  Scenario scenario = uniform_scenario(60, 60, kSlot);
+  scenario.costs.backward.assign(60, 2 * kSlot);
+  scenario.memory.recompute = true;
+  scenario.parallel.replicas = pipelines;
+  scenario.parallel.cell = pipelines;
+  scenario.parallel.gradient_sync = GradientSync::none;
+  scenario.costs.message.assign(60, Bytes{12'000});
+  return spread(scenario, 5, Duration::zero(), pipelines * kSlot);
+}
+
 }  // namespace longhaul::test
