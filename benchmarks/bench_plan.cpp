@@ -1,0 +1,103 @@
+// How long the site planner takes: Atlas' 5 datacenters of 600 GPUs, 60 stages and microbatches
+// (the paper: 55 s on one processor, section 6.4), and the search over 8 different datacenters.
+// All cores; wall-clock time.
+#include <benchmark/benchmark.h>
+
+#include "base/random.hpp"
+#include "planner/sites/algorithm1.hpp"
+#include "planner/sites/branch_and_bound.hpp"
+
+namespace longhaul {
+namespace {
+
+Scenario sites(int datacenters, int pipelines) {
+  Scenario scenario = uniform_scenario(60, 60, 10ms);
+  scenario.parallel.cell = pipelines;
+  scenario.parallel.gradient_sync = GradientSync::ring_rate;
+  scenario.memory.recompute = true;
+  scenario.costs.message.assign(60, Bytes{6'250'000 * pipelines});
+  scenario.costs.weights.assign(60, Bytes{824'000'000});
+  scenario.placement.clear();
+  scenario.datacenters.clear();
+  for (int d = 0; d < datacenters; ++d) {
+    Datacenter datacenter;
+    datacenter.name = "dc" + std::to_string(d + 1);
+    datacenter.gpus = 600;
+    scenario.datacenters.push_back(datacenter);
+    NodeInterfaces nodes;
+    nodes.datacenter = DatacenterId{d};
+    nodes.egress = nodes.ingress = 5_Gbps;
+    nodes.internal = 100_Gbps;
+    scenario.nodes.push_back(nodes);
+    for (int to = 0; to < datacenters; ++to) {
+      if (to == d) continue;
+      Link link;
+      link.from = DatacenterId{d};
+      link.to = DatacenterId{to};
+      link.latency = 10ms;
+      scenario.links.push_back(link);
+    }
+  }
+  return scenario;
+}
+
+/// No two alike: GPUs, speeds of links, prices and latencies differ.
+Scenario different_sites(int datacenters, int pipelines) {
+  Scenario scenario = sites(datacenters, pipelines);
+  Random random{7};
+  for (Datacenter& datacenter : scenario.datacenters) {
+    datacenter.gpus = static_cast<int>(random.between(10, 60)) * 10;
+    datacenter.price = 1 + random.uniform();
+    datacenter.egress_price = 0.02;
+  }
+  for (Link& link : scenario.links) link.latency = random.between(5, 80) * 1ms;
+  return scenario;
+}
+
+const char* const kSchedules[] = {"atlas", "varuna", "1f1b"};
+
+void algorithm_1(benchmark::State& state) {
+  const Scenario scenario = sites(5, static_cast<int>(state.range(0)));
+  Algorithm1Options options;
+  options.schedule = kSchedules[state.range(1)];
+  state.SetLabel(options.schedule);
+  std::int64_t simulated = 0;
+  for (auto _ : state) {
+    const Supply supply{scenario};
+    CellTimes cells{supply};
+    benchmark::DoNotOptimize(algorithm1(supply, options, cells));
+    simulated = cells.simulated();
+  }
+  state.counters["cells"] = static_cast<double>(simulated);
+}
+
+void search(benchmark::State& state) {
+  const Scenario scenario = different_sites(static_cast<int>(state.range(0)), 2);
+  SiteSearchOptions options;
+  options.objective = state.range(1) == 0 ? SiteObjective::throughput : SiteObjective::cost;
+  state.SetLabel(state.range(1) == 0 ? "throughput" : "cost");
+  SiteSearch found;
+  for (auto _ : state) {
+    const Supply supply{scenario};
+    CellTimes cells{supply};
+    found = search_sites(supply, options, cells);
+  }
+  state.counters["candidates"] = static_cast<double>(found.candidates);
+  state.counters["evaluated"] = static_cast<double>(found.evaluated);
+  state.counters["cells"] = static_cast<double>(found.simulated);
+}
+
+BENCHMARK(algorithm_1)
+    ->ArgsProduct({{2, 4}, {0, 1, 2}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK(search)
+    ->ArgsProduct({{4, 8}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(1);
+
+}  // namespace
+}  // namespace longhaul
+
+BENCHMARK_MAIN();
