@@ -5,6 +5,9 @@
 #include "base/random.hpp"
 #include "plan/lower.hpp"
 #include "planner/annealing.hpp"
+#include "planner/cell/share_wan.hpp"
+#include "planner/cell/turn_evaluator.hpp"
+#include "planner/cell/turn_search.hpp"
 #include "planner/list_schedule.hpp"
 #include "planner/makespan.hpp"
 #include "schedule/generate.hpp"
@@ -84,6 +87,43 @@ void list_schedules(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
+/// A DP-cell of three pipelines over two datacenters, whose transfers take three F.
+Scenario cell_of_three(benchmark::State& state) {
+  const auto stages = static_cast<int>(state.range(0));
+  Scenario scenario = uniform_scenario(stages, 2 * stages, 10ms);
+  scenario.parallel.replicas = 3;
+  scenario.parallel.gradient_sync = GradientSync::none;
+  return spread(scenario, 2, 20ms, 30ms);
+}
+
+/// Rows and WAN turns together: every move evaluates the whole cell.
+void anneal_rows_and_turns(benchmark::State& state) {
+  const Scenario scenario = cell_of_three(state);
+  const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
+  constexpr std::int64_t kMoves = 20'000;
+  std::int64_t moves = 0;
+  for (auto _ : state) {
+    const TurnAnnealed found = anneal_turns(
+        problem, TurnOrders{problem}, {3e5, 5e4}, 1,
+        [](std::int64_t done) { return static_cast<double>(done) / static_cast<double>(kMoves); });
+    moves += found.moves;
+  }
+  state.counters["blocks"] = static_cast<double>(problem.blocks.size());
+  state.counters["moves/s"] =
+      benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
+}
+
+/// One whole cell: what a move costs at most.
+void evaluate_cell(benchmark::State& state) {
+  const Scenario scenario = cell_of_three(state);
+  const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
+  const TurnOrders orders{problem};
+  TurnEvaluator times{problem};
+  for (auto _ : state) benchmark::DoNotOptimize(times.evaluate(orders));
+  state.counters["orders/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
 BENCHMARK_CAPTURE(anneal_order, ud, "zb-h2")
     ->RangeMultiplier(2)
     ->Range(4, 64)
@@ -95,6 +135,8 @@ BENCHMARK_CAPTURE(anneal_order, wave, "zbv")
 BENCHMARK(evaluate_all)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
 BENCHMARK(simulate_all)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
 BENCHMARK(lower_and_simulate)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
+BENCHMARK(anneal_rows_and_turns)->RangeMultiplier(2)->Range(4, 16)->Unit(benchmark::kMillisecond);
+BENCHMARK(evaluate_cell)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
 BENCHMARK(list_schedules)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -31,6 +31,12 @@ bool can_run(const Schedule& schedule, const Scenario& scenario) {
 void add_candidate(const Generator& generator, const Scenario& scenario, Arrangement arrangement,
                    Candidates& candidates) {
   const Schedule schedule = generate(generator.name, scenario);
+  // Rows and turns of their own for every pipeline are another search's.
+  if (schedule.cell > 1)
+    fail(
+        "{} shares the WAN in cells of {} pipelines (best takes schedules whose pipelines send for "
+        "themselves). Ask for atlas+best.",
+        schedule.name, schedule.cell);
   try {
     if (const auto violation = first_violation(schedule, scenario)) throw Error{violation->text};
     candidates.fitting.push_back({schedule, makespan_of(schedule, scenario, arrangement)});

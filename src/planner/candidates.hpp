@@ -30,7 +30,7 @@ struct Candidates {
 };
 
 /// Every static and dynamic schedule of the registry that lies on one of `placements` (empty: any),
-/// simulated. Deterministic.
+/// simulated; those that share the WAN in cells are rejected. Deterministic.
 [[nodiscard]] Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
                                          const std::vector<Placement>& placements = {});
 

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
-#include "planner/cell/best_turns.hpp"
+#include "planner/cell/share_wan.hpp"
 #include "planner/cell/shared_best.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
@@ -83,9 +83,9 @@ std::optional<std::string_view> shared_name(std::string_view name) {
   return name.substr(kShares.size());
 }
 
-/// Does the generator make cells by itself?
+/// Does the generator make cells by itself, as "atlas" does?
 bool makes_cells(std::string_view generator) {
-  return generator == kShares.substr(0, kShares.size() - 1);
+  return generator == "atlas" || generator.starts_with("atlas-");
 }
 
 struct Group {

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/error.hpp"
-#include "planner/cell/best_turns.hpp"
-#include "planner/cell/cell_portfolio.hpp"
+#include "planner/cell/share_wan.hpp"
+#include "planner/cell/turn_portfolio.hpp"
 #include "planner/makespan.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
@@ -131,8 +131,8 @@ Found find_shared_best(const Scenario& scenario, const SearchOptions& options) {
   if (!starts.empty()) {
     SearchOptions search = options;
     if (search.moves) *search.moves /= 2;
-    const CellPortfolio::Result result =
-        CellPortfolio{scenario, search, begin, std::move(starts)}.run();
+    const TurnPortfolio::Result result =
+        TurnPortfolio{scenario, search, begin, std::move(starts)}.run();
     found.moves += result.moves;
     found.accepted += result.accepted;
     if (result.best.makespan < best.makespan) best = result.best;

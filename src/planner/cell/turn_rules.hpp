@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "planner/cell/cell_times.hpp"
+#include "planner/cell/turn_evaluator.hpp"
 
 namespace longhaul {
 
@@ -19,7 +19,7 @@ inline constexpr std::array kTurnRules{TurnRule::readiness, TurnRule::rank, Turn
                                        TurnRule::urgency};
 
 /// Gives the orders the turns that a rule makes of their rows. False: the rows wait for each other.
-[[nodiscard]] bool take_turns(const CellModel& model, CellOrders& orders, TurnRule rule,
-                              CellTimes& times);
+[[nodiscard]] bool take_turns(const TurnProblem& problem, TurnOrders& orders, TurnRule rule,
+                              TurnEvaluator& times);
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "planner/cell/cell_model.hpp"
+#include "planner/cell/turn_problem.hpp"
 
 #include <algorithm>
 #include <map>
@@ -64,16 +64,16 @@ private:
 
 class Reader {
 public:
-  Reader(const Schedule& schedule, const Scenario& scenario, CellModel& model)
+  Reader(const Schedule& schedule, const Scenario& scenario, TurnProblem& problem)
       : schedule_{schedule},
-        model_{model},
+        problem_{problem},
         plan_{lower(schedule, scenario)},
-        legs_{plan_, model.pipelines},
+        legs_{plan_, problem.pipelines},
         memory_{schedule, scenario} {}
 
   void read() {
     read_compute();
-    for (int replica = 0; replica < model_.pipelines; ++replica) read_messages(replica);
+    for (int replica = 0; replica < problem_.pipelines; ++replica) read_messages(replica);
     read_collectives();
     read_turns();
   }
@@ -82,65 +82,65 @@ private:
   void read_compute() {
     for (const Lane& lane : plan_.lanes) {
       const RankInfo& rank = plan_.ranks[index(lane.rank)];
-      if (lane.kind != LaneKind::compute || rank.replica >= model_.pipelines) continue;
-      const int row = rank.replica * model_.devices + rank.device;
+      if (lane.kind != LaneKind::compute || rank.replica >= problem_.pipelines) continue;
+      const int row = rank.replica * problem_.devices + rank.device;
       for (std::uint32_t i = 0; i < lane.count; ++i) {
         const Op& op = plan_.ops[index(lane.first) + i];
         const MemoryEffect effect = memory_.effect(op.block());
-        CellModel::OfBlock block;
+        TurnProblem::OfBlock block;
         block.block = op.block();
         block.row = row;
         block.time = op.duration.count();
         block.taken = effect.at_start.count();
         block.freed = -effect.at_end.count();
-        model_.rows[at(row)].push_back(static_cast<CellBlockId>(model_.blocks.size()));
-        model_.blocks.push_back(block);
+        problem_.rows[at(row)].push_back(static_cast<CellBlockId>(problem_.blocks.size()));
+        problem_.blocks.push_back(block);
       }
     }
   }
 
   void read_messages(int replica) {
     for (const Message& message : find_messages(schedule_, replica).all) {
-      const auto id = static_cast<CellMessageId>(model_.messages.size());
+      const auto id = static_cast<CellMessageId>(problem_.messages.size());
       const Legs::Way& way = legs_.of(key_of(replica, message.producer));
       const auto row = [&](int device) -> const std::vector<CellBlockId>& {
-        return model_.rows[at(replica * model_.devices + device)];
+        return problem_.rows[at(replica * problem_.devices + device)];
       };
-      CellModel::OfMessage made;
+      TurnProblem::OfMessage made;
       made.producer = row(message.from)[at(message.sent_after)];
       made.consumer = row(message.to)[at(message.needed_before)];
       made.scatter = way.scatter;
       made.transfer = way.transfer;
       made.latency = way.latency + way.gather;
       made.queue = queue_of(way.turns, replica, message.from, message.to);
-      model_.blocks[at(made.producer)].output = id;
-      model_.blocks[at(made.consumer)].input = id;
+      problem_.blocks[at(made.producer)].output = id;
+      problem_.blocks[at(made.consumer)].input = id;
       message_of_[key_of(replica, message.producer)] = id;
-      model_.messages.push_back(made);
+      problem_.messages.push_back(made);
     }
   }
 
   CellQueueId queue_of(bool turns, int replica, int from, int to) {
     const auto [known, is_new] =
-        queues_.try_emplace({turns ? -1 : replica, from, to}, model_.queues.size());
-    if (is_new) model_.queues.push_back({turns, from, to, {}});
+        queues_.try_emplace({turns ? -1 : replica, from, to}, problem_.queues.size());
+    if (is_new) problem_.queues.push_back({turns, from, to, {}});
     return static_cast<CellQueueId>(known->second);
   }
 
   void read_turns() {
     for (const LinkOrder& order : schedule_.link_orders) {
       for (const OrderedMessage& message : order.messages) {
-        if (message.replica >= model_.pipelines) break;
+        if (message.replica >= problem_.pipelines) break;
         const CellMessageId id = message_of_.at(key_of(message.replica, message.producer));
-        model_.queues[at(model_.messages[at(id)].queue)].messages.push_back(id);
+        problem_.queues[at(problem_.messages[at(id)].queue)].messages.push_back(id);
       }
     }
   }
 
   void read_collectives() {
-    model_.reductions.resize(at(model_.devices));
+    problem_.reductions.resize(at(problem_.devices));
     std::map<std::pair<int, int>, std::int64_t> gathered;  // by device, chunk
-    std::vector<std::int64_t> busy(at(model_.devices));
+    std::vector<std::int64_t> busy(at(problem_.devices));
     for (const Op& op : plan_.ops) {
       const RankInfo& rank = plan_.ranks[index(plan_.lanes[index(op.lane)].rank)];
       if (op.kind != OpKind::collective || rank.replica > 0) continue;
@@ -148,18 +148,18 @@ private:
       if (op.collective == CollectiveKind::all_gather) {
         gathered[{rank.device, op.chunk}] = busy[at(rank.device)] += time;
       } else {
-        model_.reductions[at(rank.device)].push_back({op.chunk, time});
+        problem_.reductions[at(rank.device)].push_back({op.chunk, time});
       }
     }
-    for (CellModel::OfBlock& block : model_.blocks) {
-      const auto found = gathered.find({block.row % model_.devices, block.block.chunk});
+    for (TurnProblem::OfBlock& block : problem_.blocks) {
+      const auto found = gathered.find({block.row % problem_.devices, block.block.chunk});
       if (found != gathered.end() && block.block.kind == BlockKind::F)
         block.release = found->second;
     }
   }
 
   const Schedule& schedule_;
-  CellModel& model_;
+  TurnProblem& problem_;
   Plan plan_;
   Legs legs_;
   ActivationModel memory_;
@@ -169,7 +169,7 @@ private:
 
 }  // namespace
 
-CellModel::CellModel(const Schedule& schedule, const Scenario& scenario)
+TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
     : devices{schedule.devices}, pipelines{cell_replicas(schedule, 0).count} {
   LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
@@ -184,7 +184,7 @@ CellModel::CellModel(const Schedule& schedule, const Scenario& scenario)
   }
 }
 
-bool CellModel::must_precede(CellBlockId a, CellBlockId b) const {
+bool TurnProblem::must_precede(CellBlockId a, CellBlockId b) const {
   const Block& first = blocks[at(a)].block;
   const Block& second = blocks[at(b)].block;
   if (first.chunk == second.chunk) {
@@ -196,37 +196,38 @@ bool CellModel::must_precede(CellBlockId a, CellBlockId b) const {
          second.kind != BlockKind::W;
 }
 
-bool CellModel::must_precede_in_turn(CellMessageId a, CellMessageId b) const {
+bool TurnProblem::must_precede_in_turn(CellMessageId a, CellMessageId b) const {
   const CellBlockId first = messages[at(a)].producer;
   const CellBlockId second = messages[at(b)].producer;
   return blocks[at(first)].row == blocks[at(second)].row && must_precede(first, second);
 }
 
-CellOrders::CellOrders(const CellModel& model) : rows{model.rows} {
-  for (const CellModel::Queue& queue : model.queues) turns.push_back(queue.messages);
+TurnOrders::TurnOrders(const TurnProblem& problem) : rows{problem.rows} {
+  for (const TurnProblem::Queue& queue : problem.queues) turns.push_back(queue.messages);
 }
 
-Schedule to_schedule(const CellModel& model, const CellOrders& orders, const Schedule& like) {
+Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders, const Schedule& like) {
   Schedule made = like;
   for (int replica = 0; replica < like.replicas; ++replica) {
     for (int device = 0; device < like.devices; ++device) {
       auto& row = made.rows[at(replica * like.devices + device)];
       row.clear();
       for (const CellBlockId id : orders.rows[at(replica % like.cell * like.devices + device)])
-        row.push_back(model.blocks[at(id)].block);
+        row.push_back(problem.blocks[at(id)].block);
     }
   }
   made.link_orders.clear();
   for (int cell = 0; cell * like.cell < like.replicas; ++cell) {
     const CellReplicas replicas = cell_replicas(like, cell);
-    for (std::size_t q = 0; q < model.queues.size(); ++q) {
-      const CellModel::Queue& queue = model.queues[q];
+    for (std::size_t q = 0; q < problem.queues.size(); ++q) {
+      const TurnProblem::Queue& queue = problem.queues[q];
       if (!queue.turns) continue;
       LinkOrder& turns = made.link_orders.emplace_back();
       turns.resource = turns_name(cell, queue.from, queue.to);
       for (const CellMessageId id : orders.turns[q]) {
-        const CellModel::OfBlock& producer = model.blocks[at(model.messages[at(id)].producer)];
-        const int rank = producer.row / model.devices;
+        const TurnProblem::OfBlock& producer =
+            problem.blocks[at(problem.messages[at(id)].producer)];
+        const int rank = producer.row / problem.devices;
         if (rank < replicas.count)
           turns.messages.push_back({replicas.first + rank, producer.block});
       }

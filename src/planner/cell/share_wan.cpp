@@ -1,4 +1,4 @@
-#include "planner/cell/best_turns.hpp"
+#include "planner/cell/share_wan.hpp"
 
 #include <optional>
 
@@ -13,15 +13,15 @@ Schedule share_wan(const Schedule& schedule, const Scenario& scenario) {
   Schedule shared = in_cells(schedule, scenario);
   if (shared.cell == 1) return shared;
   take_turns_evenly(shared, scenario);
-  const CellModel model{shared, scenario};
-  CellTimes times{model};
+  const TurnProblem problem{shared, scenario};
+  TurnEvaluator times{problem};
   std::optional<Schedule> best;
   Duration least{};
   for (const TurnRule rule : kTurnRules) {
-    CellOrders orders{model};
-    const bool runs = take_turns(model, orders, rule, times);
+    TurnOrders orders{problem};
+    const bool runs = take_turns(problem, orders, rule, times);
     LONGHAUL_ASSERT(runs, "rows of {} wait for each other", schedule.name);
-    Schedule made = to_schedule(model, orders, shared);
+    Schedule made = to_schedule(problem, orders, shared);
     if (best && made == *best) continue;
     const Duration makespan = makespan_of(made, scenario);
     if (best && makespan >= least) continue;

@@ -3,13 +3,13 @@
 #include <cstdint>
 
 #include "planner/annealing.hpp"
-#include "planner/cell/cell_model.hpp"
+#include "planner/cell/turn_problem.hpp"
 
 namespace longhaul {
 
-struct CellAnnealed {
-  CellOrders best;
-  std::int64_t makespan = 0;  ///< by CellTimes, in ns
+struct TurnAnnealed {
+  TurnOrders best;
+  std::int64_t makespan = 0;  ///< by TurnEvaluator, in ns
   std::int64_t moves = 0;
   std::int64_t accepted = 0;
 };
@@ -18,8 +18,8 @@ struct CellAnnealed {
 /// a block goes some places to the front or back in its row, a message in its turns, or a block and
 /// the message that it sends both; half of the moves on a critical path. Deterministic for a seed
 /// if `progress` is.
-[[nodiscard]] CellAnnealed anneal_cell(const CellModel& model, const CellOrders& start,
-                                       Cooling cooling, std::uint64_t seed,
-                                       const Progress& progress);
+[[nodiscard]] TurnAnnealed anneal_turns(const TurnProblem& problem, const TurnOrders& start,
+                                        Cooling cooling, std::uint64_t seed,
+                                        const Progress& progress);
 
 }  // namespace longhaul

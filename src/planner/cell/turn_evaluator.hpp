@@ -4,30 +4,30 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "planner/cell/cell_model.hpp"
+#include "planner/cell/turn_problem.hpp"
 
 namespace longhaul {
 
 /// When the blocks and messages of a cell run: a sweep over its rows and queues, each of which goes
 /// on until it waits for another. Time linear in blocks and messages.
-class CellTimes {
+class TurnEvaluator {
 public:
-  explicit CellTimes(const CellModel& model);
+  explicit TurnEvaluator(const TurnProblem& problem);
 
   /// With the turns as they are stated. False: blocks and messages wait for each other.
-  [[nodiscard]] bool evaluate(const CellOrders& orders);
+  [[nodiscard]] bool evaluate(const TurnOrders& orders);
 
   /// Whose turn it is, when a link is free and several messages are there: the one with the
   /// smallest value; ties: the one that was ready first, then the lower id.
   using Urgency = std::vector<std::int64_t>;  ///< index: message
   /// Rows as stated; the turns become those that the rule makes: a free link waits for nobody.
-  [[nodiscard]] bool take_turns(CellOrders& orders, const Urgency& urgency);
+  [[nodiscard]] bool take_turns(TurnOrders& orders, const Urgency& urgency);
 
   /// Of the last evaluation that went through. In ns.
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] std::int64_t end(CellBlockId block) const { return end_[index_of(block)]; }
   [[nodiscard]] std::int64_t start(CellBlockId block) const {
-    return end(block) - model_.blocks[index_of(block)].time;
+    return end(block) - problem_.blocks[index_of(block)].time;
   }
   /// When a message gets the link of its queue.
   [[nodiscard]] std::int64_t begin(CellMessageId message) const {
@@ -44,7 +44,7 @@ public:
     std::vector<CellMessageId> messages;
   };
   /// Of the last evaluation, which `orders` must still be.
-  void critical_path(const CellOrders& orders, Critical& path) const;
+  void critical_path(const TurnOrders& orders, Critical& path) const;
 
 private:
   static std::size_t index_of(std::int32_t id) { return static_cast<std::size_t>(id); }
@@ -52,17 +52,17 @@ private:
 
   enum class Turns { stated, by_rule };
   void reset();
-  void drain(const CellOrders& orders, Turns turns);
-  void advance_row(const CellOrders& orders, std::int32_t row, Turns turns);
-  void advance_turns(const CellOrders& orders, CellQueueId queue);
+  void drain(const TurnOrders& orders, Turns turns);
+  void advance_row(const TurnOrders& orders, std::int32_t row, Turns turns);
+  void advance_turns(const TurnOrders& orders, CellQueueId queue);
   void serve(CellMessageId message);
-  [[nodiscard]] bool serve_most_urgent(CellOrders& orders, const Urgency& urgency);
+  [[nodiscard]] bool serve_most_urgent(TurnOrders& orders, const Urgency& urgency);
   [[nodiscard]] bool finish();
-  void reduce(const std::vector<CellModel::Reduction>& reductions);
-  [[nodiscard]] CellMessageId message_in_front(const CellOrders& orders,
+  void reduce(const std::vector<TurnProblem::Reduction>& reductions);
+  [[nodiscard]] CellMessageId message_in_front(const TurnOrders& orders,
                                                CellMessageId message) const;
 
-  const CellModel& model_;
+  const TurnProblem& problem_;
   std::vector<std::int64_t> end_, ready_, begin_, arrival_;
   std::vector<std::int64_t> row_free_, queue_free_;
   std::vector<std::size_t> row_next_, queue_next_;

@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// Index into CellModel::blocks, messages, queues. -1: none.
+/// Index into TurnProblem::blocks, messages, queues. -1: none.
 using CellBlockId = std::int32_t;
 using CellMessageId = std::int32_t;
 using CellQueueId = std::int32_t;
@@ -18,7 +18,7 @@ using CellQueueId = std::int32_t;
 /// plan with all relays, so that times are the simulator's where nodes take part in one pair of
 /// devices alone; what several pairs or several legs contend for is left out, and times there are
 /// too short. The relays' way inside the datacenters counts as if nobody else went it.
-struct CellModel {
+struct TurnProblem {
   struct OfBlock {
     Block block;
     int row = 0;  ///< replica in the cell * devices + device
@@ -50,7 +50,7 @@ struct CellModel {
   };
 
   /// Cell 0 of `schedule`, which must be valid, with a row for each (replica, device) and turns.
-  CellModel(const Schedule& schedule, const Scenario& scenario);
+  TurnProblem(const Schedule& schedule, const Scenario& scenario);
 
   /// Must `a` stay in front of `b` in their row?
   [[nodiscard]] bool must_precede(CellBlockId a, CellBlockId b) const;
@@ -67,17 +67,17 @@ struct CellModel {
   std::vector<std::int64_t> memory_limit;          ///< index: device
 };
 
-/// The order of every cell of a schedule: rows of cell 0's model, turns of its queues.
-struct CellOrders {
+/// The order of every cell of a schedule: rows of cell 0's problem, turns of its queues.
+struct TurnOrders {
   std::vector<std::vector<CellBlockId>> rows;
   std::vector<std::vector<CellMessageId>> turns;  ///< index: queue; empty where it has no turns
 
-  explicit CellOrders(const CellModel& model);
+  explicit TurnOrders(const TurnProblem& problem);
 };
 
-/// `like`, whose cell 0 the model has, with these orders in every cell: a smaller last cell takes
+/// `like`, whose cell 0 the problem has, with these orders in every cell: a smaller last cell takes
 /// those of its LocalDPRanks.
-[[nodiscard]] Schedule to_schedule(const CellModel& model, const CellOrders& orders,
+[[nodiscard]] Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders,
                                    const Schedule& like);
 
 }  // namespace longhaul

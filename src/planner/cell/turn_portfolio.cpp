@@ -1,4 +1,4 @@
-#include "planner/cell/cell_portfolio.hpp"
+#include "planner/cell/turn_portfolio.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-CellPortfolio::CellPortfolio(const Scenario& scenario, const SearchOptions& options,
+TurnPortfolio::TurnPortfolio(const Scenario& scenario, const SearchOptions& options,
                              Clock::time_point begin, std::vector<Candidate> starts)
     : scenario_{scenario},
       options_{options},
@@ -35,14 +35,14 @@ CellPortfolio::CellPortfolio(const Scenario& scenario, const SearchOptions& opti
   });
   if (starts.size() > kSearches) starts.resize(kSearches);
   for (const Candidate& start : starts) {
-    auto model = std::make_shared<const CellModel>(start.schedule, scenario_);
-    CellOrders orders{*model};
-    searches_.push_back({std::move(model), start, std::move(orders), 0, 0});
+    auto problem = std::make_shared<const TurnProblem>(start.schedule, scenario_);
+    TurnOrders orders{*problem};
+    searches_.push_back({std::move(problem), start, std::move(orders), 0, 0});
   }
   for (std::size_t i = 0; searches_.size() < kSearches; ++i) searches_.push_back(searches_[i]);
 }
 
-CellPortfolio::Result CellPortfolio::run() {
+TurnPortfolio::Result TurnPortfolio::run() {
   Result result;
   result.best = searches_.front().at;
   for (int round = 0; round < kRounds; ++round) {
@@ -59,7 +59,7 @@ CellPortfolio::Result CellPortfolio::run() {
   return result;
 }
 
-void CellPortfolio::run_round(int round) {
+void TurnPortfolio::run_round(int round) {
   const std::size_t threads = std::min(threads_, searches_.size());
   const auto round_time = (begin_ + options_.time - Clock::now()) / (kRounds - round);
   const auto slice =
@@ -86,18 +86,18 @@ void CellPortfolio::run_round(int round) {
   work();
 }
 
-/// The model leaves out what several legs contend for: what it likes better must be simulated.
-void CellPortfolio::run_search(Search& search, int round, std::size_t index,
+/// The evaluator leaves out what several legs contend for: what it likes better must be simulated.
+void TurnPortfolio::run_search(Search& search, int round, std::size_t index,
                                const Progress& progress) const {
   const auto unit = static_cast<double>(scenario_.largest_forward().count());
   const double hot = (index % 2 == 0 ? 0.03 : 0.1) / (1 << round);
   const std::uint64_t seed =
       derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 101, index);
-  CellAnnealed found =
-      anneal_cell(*search.model, search.orders, {unit * hot, unit * 0.005}, seed, progress);
+  TurnAnnealed found =
+      anneal_turns(*search.problem, search.orders, {unit * hot, unit * 0.005}, seed, progress);
   search.moves += found.moves;
   search.accepted += found.accepted;
-  Schedule schedule = to_schedule(*search.model, found.best, search.at.schedule);
+  Schedule schedule = to_schedule(*search.problem, found.best, search.at.schedule);
   if (first_violation(schedule, scenario_)) return;
   const Duration makespan = makespan_of(schedule, scenario_);
   if (makespan >= search.at.makespan) return;

@@ -1,4 +1,4 @@
-#include "planner/cell/cell_times.hpp"
+#include "planner/cell/turn_evaluator.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,26 +6,26 @@
 
 namespace longhaul {
 
-CellTimes::CellTimes(const CellModel& model)
-    : model_{model},
-      end_(model.blocks.size()),
-      ready_(model.messages.size()),
-      begin_(model.messages.size()),
-      arrival_(model.messages.size()),
-      row_free_(model.rows.size()),
-      queue_free_(model.queues.size()),
-      row_next_(model.rows.size()),
-      queue_next_(model.queues.size()),
-      waiting_(model.queues.size()),
-      is_open_(model.rows.size()) {
+TurnEvaluator::TurnEvaluator(const TurnProblem& problem)
+    : problem_{problem},
+      end_(problem.blocks.size()),
+      ready_(problem.messages.size()),
+      begin_(problem.messages.size()),
+      arrival_(problem.messages.size()),
+      row_free_(problem.rows.size()),
+      queue_free_(problem.queues.size()),
+      row_next_(problem.rows.size()),
+      queue_next_(problem.queues.size()),
+      waiting_(problem.queues.size()),
+      is_open_(problem.rows.size()) {
   std::int32_t chunks = 0;
-  for (const CellModel::OfBlock& block : model.blocks)
+  for (const TurnProblem::OfBlock& block : problem.blocks)
     chunks = std::max(chunks, block.block.chunk + 1);
   last_gradient_.resize(index_of(chunks));
-  sequence_.reserve(model.blocks.size());
+  sequence_.reserve(problem.blocks.size());
 }
 
-void CellTimes::reset() {
+void TurnEvaluator::reset() {
   std::ranges::fill(end_, kNever);
   std::ranges::fill(ready_, kNever);
   std::ranges::fill(arrival_, kNever);
@@ -36,18 +36,18 @@ void CellTimes::reset() {
   for (auto& waiting : waiting_) waiting.clear();
   sequence_.clear();
   open_rows_.clear();
-  for (std::size_t row = model_.rows.size(); row-- > 0;)
+  for (std::size_t row = problem_.rows.size(); row-- > 0;)
     open_rows_.push_back(static_cast<std::int32_t>(row));
   std::ranges::fill(is_open_, std::uint8_t{1});
 }
 
-bool CellTimes::evaluate(const CellOrders& orders) {
+bool TurnEvaluator::evaluate(const TurnOrders& orders) {
   reset();
   drain(orders, Turns::stated);
   return finish();
 }
 
-bool CellTimes::take_turns(CellOrders& orders, const Urgency& urgency) {
+bool TurnEvaluator::take_turns(TurnOrders& orders, const Urgency& urgency) {
   reset();
   for (std::size_t q = 0; q < orders.turns.size(); ++q) orders.turns[q].clear();
   do {
@@ -56,7 +56,7 @@ bool CellTimes::take_turns(CellOrders& orders, const Urgency& urgency) {
   return finish();
 }
 
-void CellTimes::drain(const CellOrders& orders, Turns turns) {
+void TurnEvaluator::drain(const TurnOrders& orders, Turns turns) {
   while (!open_rows_.empty()) {
     const std::int32_t row = open_rows_.back();
     open_rows_.pop_back();
@@ -65,13 +65,13 @@ void CellTimes::drain(const CellOrders& orders, Turns turns) {
   }
 }
 
-void CellTimes::advance_row(const CellOrders& orders, std::int32_t row, Turns turns) {
+void TurnEvaluator::advance_row(const TurnOrders& orders, std::int32_t row, Turns turns) {
   const auto& blocks = orders.rows[index_of(row)];
   std::size_t& next = row_next_[index_of(row)];
   std::int64_t& now = row_free_[index_of(row)];
   for (; next < blocks.size(); ++next) {
     const CellBlockId id = blocks[next];
-    const CellModel::OfBlock& block = model_.blocks[index_of(id)];
+    const TurnProblem::OfBlock& block = problem_.blocks[index_of(id)];
     std::int64_t start = std::max(now, block.release);
     if (block.input >= 0) {
       const std::int64_t arrival = arrival_[index_of(block.input)];
@@ -81,9 +81,9 @@ void CellTimes::advance_row(const CellOrders& orders, std::int32_t row, Turns tu
     now = end_[index_of(id)] = start + block.time;
     sequence_.push_back(id);
     if (block.output < 0) continue;
-    const CellModel::OfMessage& message = model_.messages[index_of(block.output)];
+    const TurnProblem::OfMessage& message = problem_.messages[index_of(block.output)];
     ready_[index_of(block.output)] = now + message.scatter;
-    if (!model_.queues[index_of(message.queue)].turns) {
+    if (!problem_.queues[index_of(message.queue)].turns) {
       serve(block.output);
     } else if (turns == Turns::stated) {
       advance_turns(orders, message.queue);
@@ -93,26 +93,26 @@ void CellTimes::advance_row(const CellOrders& orders, std::int32_t row, Turns tu
   }
 }
 
-void CellTimes::advance_turns(const CellOrders& orders, CellQueueId queue) {
+void TurnEvaluator::advance_turns(const TurnOrders& orders, CellQueueId queue) {
   const auto& turns = orders.turns[index_of(queue)];
   std::size_t& next = queue_next_[index_of(queue)];
   while (next < turns.size() && ready_[index_of(turns[next])] != kNever) serve(turns[next++]);
 }
 
-void CellTimes::serve(CellMessageId id) {
-  const CellModel::OfMessage& message = model_.messages[index_of(id)];
+void TurnEvaluator::serve(CellMessageId id) {
+  const TurnProblem::OfMessage& message = problem_.messages[index_of(id)];
   std::int64_t& link = queue_free_[index_of(message.queue)];
   begin_[index_of(id)] = std::max(link, ready_[index_of(id)]);
   link = begin_[index_of(id)] + message.transfer;
   arrival_[index_of(id)] = link + message.latency;
-  const std::int32_t row = model_.blocks[index_of(message.consumer)].row;
+  const std::int32_t row = problem_.blocks[index_of(message.consumer)].row;
   if (is_open_[index_of(row)] != 0) return;
   is_open_[index_of(row)] = 1;
   open_rows_.push_back(row);
 }
 
 /// All rows wait. The queue that can serve first does: what it sets free is not ready before.
-bool CellTimes::serve_most_urgent(CellOrders& orders, const Urgency& urgency) {
+bool TurnEvaluator::serve_most_urgent(TurnOrders& orders, const Urgency& urgency) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   std::size_t chosen = waiting_.size();
   for (std::size_t q = 0; q < waiting_.size(); ++q) {
@@ -136,12 +136,12 @@ bool CellTimes::serve_most_urgent(CellOrders& orders, const Urgency& urgency) {
   return true;
 }
 
-bool CellTimes::finish() {
-  if (sequence_.size() != model_.blocks.size()) return false;
+bool TurnEvaluator::finish() {
+  if (sequence_.size() != problem_.blocks.size()) return false;
   makespan_ = -1;
   std::ranges::fill(last_gradient_, -1);
   for (const CellBlockId id : sequence_) {
-    const Block& block = model_.blocks[index_of(id)].block;
+    const Block& block = problem_.blocks[index_of(id)].block;
     if (block.kind == BlockKind::B || block.kind == BlockKind::W) {
       CellBlockId& last = last_gradient_[index_of(block.chunk)];
       if (last < 0 || end(id) > end(last)) last = id;
@@ -150,15 +150,15 @@ bool CellTimes::finish() {
     makespan_ = end(id);
     last_ = id;
   }
-  for (const auto& reductions : model_.reductions) reduce(reductions);
+  for (const auto& reductions : problem_.reductions) reduce(reductions);
   return true;
 }
 
 /// A device's reductions go one behind the other, each when the last pipeline has its gradients.
-void CellTimes::reduce(const std::vector<CellModel::Reduction>& reductions) {
+void TurnEvaluator::reduce(const std::vector<TurnProblem::Reduction>& reductions) {
   std::int64_t now = 0;
   CellBlockId waited_for = -1;
-  for (const CellModel::Reduction& reduction : reductions) {
+  for (const TurnProblem::Reduction& reduction : reductions) {
     const CellBlockId last = last_gradient_[index_of(reduction.chunk)];
     if (last >= 0 && end(last) > now) {
       now = end(last);
@@ -171,10 +171,11 @@ void CellTimes::reduce(const std::vector<CellModel::Reduction>& reductions) {
   last_ = waited_for;
 }
 
-CellMessageId CellTimes::message_in_front(const CellOrders& orders, CellMessageId message) const {
-  const auto queue = index_of(model_.messages[index_of(message)].queue);
+CellMessageId TurnEvaluator::message_in_front(const TurnOrders& orders,
+                                              CellMessageId message) const {
+  const auto queue = index_of(problem_.messages[index_of(message)].queue);
   CellMessageId front = -1;
-  if (model_.queues[queue].turns) {
+  if (problem_.queues[queue].turns) {
     for (const CellMessageId other : orders.turns[queue]) {
       if (other == message) return front;
       front = other;
@@ -182,20 +183,20 @@ CellMessageId CellTimes::message_in_front(const CellOrders& orders, CellMessageI
     return -1;
   }
   for (const CellBlockId id : orders.rows[index_of(
-           model_.blocks[index_of(model_.messages[index_of(message)].producer)].row)]) {
-    const CellMessageId other = model_.blocks[index_of(id)].output;
+           problem_.blocks[index_of(problem_.messages[index_of(message)].producer)].row)]) {
+    const CellMessageId other = problem_.blocks[index_of(id)].output;
     if (other == message) return front;
-    if (other >= 0 && index_of(model_.messages[index_of(other)].queue) == queue) front = other;
+    if (other >= 0 && index_of(problem_.messages[index_of(other)].queue) == queue) front = other;
   }
   return -1;
 }
 
-void CellTimes::critical_path(const CellOrders& orders, Critical& path) const {
+void TurnEvaluator::critical_path(const TurnOrders& orders, Critical& path) const {
   path.blocks.clear();
   path.messages.clear();
   for (CellBlockId id = last_; id >= 0;) {
     path.blocks.push_back(id);
-    const CellModel::OfBlock& block = model_.blocks[index_of(id)];
+    const TurnProblem::OfBlock& block = problem_.blocks[index_of(id)];
     CellMessageId message = block.input;
     if (message >= 0 && arrival_[index_of(message)] == start(id)) {
       path.messages.push_back(message);
@@ -203,7 +204,7 @@ void CellTimes::critical_path(const CellOrders& orders, Critical& path) const {
         message = message_in_front(orders, message);
         if (message >= 0) path.messages.push_back(message);
       }
-      id = message >= 0 ? model_.messages[index_of(message)].producer : -1;
+      id = message >= 0 ? problem_.messages[index_of(message)].producer : -1;
       continue;
     }
     const auto& row = orders.rows[index_of(block.row)];

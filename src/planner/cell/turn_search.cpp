@@ -1,11 +1,11 @@
-#include "planner/cell/cell_search.hpp"
+#include "planner/cell/turn_search.hpp"
 
 #include <algorithm>
 
 #include "base/error.hpp"
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
-#include "planner/cell/cell_times.hpp"
+#include "planner/cell/turn_evaluator.hpp"
 
 namespace longhaul {
 namespace {
@@ -37,18 +37,18 @@ private:
   }
 };
 
-class CellAnnealing {
+class TurnAnnealing {
 public:
-  CellAnnealing(const CellModel& model, const CellOrders& start, std::uint64_t seed)
-      : model_{model}, random_{seed}, orders_{start}, times_{model} {
+  TurnAnnealing(const TurnProblem& problem, const TurnOrders& start, std::uint64_t seed)
+      : problem_{problem}, random_{seed}, orders_{start}, times_{problem} {
     const bool runs = times_.evaluate(orders_);
-    LONGHAUL_ASSERT(runs, "a start of {} blocks waits for itself", model.blocks.size());
+    LONGHAUL_ASSERT(runs, "a start of {} blocks waits for itself", problem.blocks.size());
     makespan_ = times_.makespan();
     times_.critical_path(orders_, path_);
   }
 
-  CellAnnealed run(Cooling cooling, const Progress& progress) {
-    CellAnnealed result{orders_, makespan_, 0, 0};
+  TurnAnnealed run(Cooling cooling, const Progress& progress) {
+    TurnAnnealed result{orders_, makespan_, 0, 0};
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
       const double heat = cooling.hot * exponential(cooled * done);
@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  void step(double heat, CellAnnealed& result) {
+  void step(double heat, TurnAnnealed& result) {
     ++result.moves;
     shifts_.clear();
     if (!propose()) return;
@@ -84,13 +84,13 @@ private:
     int steps = 1;
     while (steps < kFarthest && random_.next() % 2 == 0) steps += 1 + steps / 3;
     if (random_.next() % 2 == 0) steps = -steps;
-    if (what < 4 && !model_.messages.empty()) {
+    if (what < 4 && !problem_.messages.empty()) {
       const CellMessageId message = choose_message(on_path);
       return message >= 0 && shift_turn(message, steps);
     }
     const CellBlockId block = choose_block(on_path);
     const bool moved = shift_block(block, steps);
-    const CellMessageId output = model_.blocks[at(block)].output;
+    const CellMessageId output = problem_.blocks[at(block)].output;
     if (!moved || what > 4 || output < 0) return moved;
     shift_turn(output, steps);
     return true;
@@ -98,25 +98,25 @@ private:
 
   CellBlockId choose_block(bool on_path) {
     if (on_path && !path_.blocks.empty()) return path_.blocks[random_.next() % path_.blocks.size()];
-    return static_cast<CellBlockId>(random_.next() % model_.blocks.size());
+    return static_cast<CellBlockId>(random_.next() % problem_.blocks.size());
   }
   CellMessageId choose_message(bool on_path) {
     if (on_path && !path_.messages.empty())
       return path_.messages[random_.next() % path_.messages.size()];
-    return static_cast<CellMessageId>(random_.next() % model_.messages.size());
+    return static_cast<CellMessageId>(random_.next() % problem_.messages.size());
   }
 
   bool shift_block(CellBlockId block, int steps) {
-    const int row = model_.blocks[at(block)].row;
+    const int row = problem_.blocks[at(block)].row;
     return shift(orders_.rows[at(row)], row, block, steps,
-                 [this](CellBlockId a, CellBlockId b) { return model_.must_precede(a, b); });
+                 [this](CellBlockId a, CellBlockId b) { return problem_.must_precede(a, b); });
   }
   bool shift_turn(CellMessageId message, int steps) {
-    const CellQueueId queue = model_.messages[at(message)].queue;
-    if (!model_.queues[at(queue)].turns) return false;
+    const CellQueueId queue = problem_.messages[at(message)].queue;
+    if (!problem_.queues[at(queue)].turns) return false;
     return shift(
         orders_.turns[at(queue)], -1, message, steps,
-        [this](CellMessageId a, CellMessageId b) { return model_.must_precede_in_turn(a, b); });
+        [this](CellMessageId a, CellMessageId b) { return problem_.must_precede_in_turn(a, b); });
   }
 
   template <typename MustPrecede>
@@ -138,31 +138,31 @@ private:
   [[nodiscard]] bool fits() const {
     for (const Shift& shift : shifts_) {
       if (shift.row < 0) continue;
-      const std::int64_t limit = model_.memory_limit[at(shift.row % model_.devices)];
+      const std::int64_t limit = problem_.memory_limit[at(shift.row % problem_.devices)];
       std::int64_t held = 0;
       for (const CellBlockId id : *shift.list) {
-        held += model_.blocks[at(id)].taken;
+        held += problem_.blocks[at(id)].taken;
         if (held > limit) return false;
-        held -= model_.blocks[at(id)].freed;
+        held -= problem_.blocks[at(id)].freed;
       }
     }
     return true;
   }
 
-  const CellModel& model_;
+  const TurnProblem& problem_;
   Random random_;
-  CellOrders orders_;
-  CellTimes times_;
-  CellTimes::Critical path_;
+  TurnOrders orders_;
+  TurnEvaluator times_;
+  TurnEvaluator::Critical path_;
   std::vector<Shift> shifts_;
   std::int64_t makespan_ = 0;
 };
 
 }  // namespace
 
-CellAnnealed anneal_cell(const CellModel& model, const CellOrders& start, Cooling cooling,
-                         std::uint64_t seed, const Progress& progress) {
-  return CellAnnealing{model, start, seed}.run(cooling, progress);
+TurnAnnealed anneal_turns(const TurnProblem& problem, const TurnOrders& start, Cooling cooling,
+                          std::uint64_t seed, const Progress& progress) {
+  return TurnAnnealing{problem, start, seed}.run(cooling, progress);
 }
 
 }  // namespace longhaul

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "planner/best.hpp"
-#include "planner/cell/cell_search.hpp"
+#include "planner/cell/turn_search.hpp"
 
 namespace longhaul {
 
 /// Searches over rows and turns that start from several schedules, and which of them live on.
-class CellPortfolio {
+class TurnPortfolio {
 public:
   /// `starts`, not empty: with cells and turns, within the budget, with the simulator's makespans.
   /// The search ends when `options` says, counted from `begin`.
-  CellPortfolio(const Scenario& scenario, const SearchOptions& options,
+  TurnPortfolio(const Scenario& scenario, const SearchOptions& options,
                 std::chrono::steady_clock::time_point begin, std::vector<Candidate> starts);
 
   /// The best that was met, by the simulator. With a number of moves the result does not depend on
@@ -28,9 +28,9 @@ public:
 
 private:
   struct Search {
-    std::shared_ptr<const CellModel> model;
+    std::shared_ptr<const TurnProblem> problem;
     Candidate at;  ///< where it is
-    CellOrders orders;
+    TurnOrders orders;
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "planner/cell/shared_best.hpp"
+#include "planner/cell_scenarios.hpp"
+#include "planner/makespan.hpp"
+#include "schedule/generate.hpp"
+#include "schedule/share_wan.hpp"
+#include "schedule/validity.hpp"
+
+namespace longhaul {
+namespace {
+
+SearchOptions moves(std::int64_t count, std::uint64_t seed = 1) {
+  SearchOptions options;
+  options.moves = count;
+  options.threads = 2;
+  options.seed = seed;
+  return options;
+}
+
+/// The paper's own schedule of a cell ends at slot 36 (figure 6 b), Varuna's at 38.
+TEST(SharedBest, EndsNoLaterThanTheCellOfFigure6) {
+  const Scenario scenario = test::figure_6();
+  const Found found = find_shared_best(scenario, moves(40'000));
+  EXPECT_LE(found.makespan, Duration{3600});
+  EXPECT_GE(found.makespan, found.bound.lower_bound);
+  EXPECT_EQ(found.schedule.name, "atlas+best");
+}
+
+TEST(SharedBest, IsValidAndNoWorseThanWhatItChoseFrom) {
+  Random random{11};
+  for (int i = 0; i < 25; ++i) {
+    const Scenario scenario = test::random_cells(random);
+    Found found;
+    try {
+      found = find_shared_best(scenario, moves(4'000));
+    } catch (const Error&) {
+      continue;  // nothing fits
+    }
+    const auto violation = first_violation(found.schedule, scenario);
+    EXPECT_FALSE(violation) << i << ": " << violation->text;
+    EXPECT_EQ(found.makespan, makespan_of(found.schedule, scenario)) << i;
+    EXPECT_GE(found.makespan, found.bound.lower_bound) << i;
+    for (const Candidate& candidate : found.candidates.fitting)
+      EXPECT_LE(found.makespan, candidate.makespan) << i << ' ' << candidate.schedule.name;
+  }
+}
+
+TEST(SharedBest, RepeatsItselfWithOneSeed) {
+  Random random{3};
+  const Scenario scenario = test::random_cells(random);
+  const Found first = find_shared_best(scenario, moves(6'000, 9));
+  const Found again = find_shared_best(scenario, moves(6'000, 9));
+  EXPECT_EQ(first.schedule, again.schedule);
+  EXPECT_EQ(first.makespan, again.makespan);
+}
+
+TEST(SharedBest, IsBestWhereThereIsNothingToShare) {
+  const Scenario scenario = spread(uniform_scenario(4, 4), 2, Duration{100}, Duration{100});
+  const Found shared = find_shared_best(scenario, moves(3'000));
+  Found plain = find_best(scenario, moves(3'000));
+  plain.schedule.name = "atlas+best";
+  EXPECT_EQ(shared.schedule, plain.schedule);
+}
+
+TEST(SharedBest, RefusesGroupedCommunication) {
+  SearchOptions options = moves(100);
+  options.arrangement = Arrangement::grouped;
+  EXPECT_THROW(static_cast<void>(find_shared_best(test::figure_6(), options)), Error);
+}
+
+}  // namespace
+}  // namespace longhaul
