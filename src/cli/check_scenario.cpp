@@ -4,6 +4,7 @@
 #include "base/unit_text.hpp"
 #include "cli/check.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/link_table.hpp"
 #include "cli/record.hpp"
 #include "cli/words.hpp"
 #include "scenario/load.hpp"
@@ -74,24 +75,6 @@ std::string stage_table(const Scenario& scenario) {
   return '\n' + table.text();
 }
 
-std::string link_table(const Scenario& scenario) {
-  if (scenario.links.empty()) return {};
-  const auto& messages = scenario.costs.message;
-  const Bytes largest = *std::max_element(messages.begin(), messages.end());
-  Table table{{{"from", Align::left},
-               {"to", Align::left},
-               {"latency"},
-               {"bandwidth"},
-               {fmt::format("{} take", to_text(largest))},
-               {"shared by", Align::left}}};
-  for (const Link& link : scenario.links) {
-    table.add_row({name_of(scenario, link.from), name_of(scenario, link.to), to_text(link.latency),
-                   to_text(link.bandwidth), to_text(largest / link.bandwidth),
-                   link.sharing == Sharing::pair ? "each pair of devices alone" : "all messages"});
-  }
-  return '\n' + table.text();
-}
-
 std::string fit_table(const std::vector<DeviceMemory>& devices, const Scenario& scenario) {
   Table table{{{"device"},
                {"in", Align::left},
@@ -152,20 +135,6 @@ ordered_json stages_json(const Scenario& scenario) {
   return json;
 }
 
-ordered_json links_json(const Scenario& scenario) {
-  ordered_json json = ordered_json::array();
-  for (const Link& link : scenario.links) {
-    json.push_back({{"from", name_of(scenario, link.from)},
-                    {"to", name_of(scenario, link.to)},
-                    {"latency_ns", link.latency.count()},
-                    {"rate_bits_per_second", link.bandwidth.is_unlimited()
-                                                 ? ordered_json(nullptr)
-                                                 : ordered_json(link.bandwidth.bits_per_second())},
-                    {"sharing", link.sharing == Sharing::pair ? "pair" : "datacenter"}});
-  }
-  return json;
-}
-
 ordered_json placement_json(const Scenario& scenario) {
   ordered_json json = ordered_json::array();
   for (const DatacenterId datacenter : scenario.placement)
@@ -193,10 +162,12 @@ Finding check_scenario(const std::string& file, const Options& options) {
                     device.device, to_text(device.total()), to_text(*device.capacity),
                     to_text(device.total() - *device.capacity)));
   }
-  finding.details = placement_table(scenario) + stage_table(scenario) + link_table(scenario) +
+  finding.details = placement_table(scenario) + site_table(scenario) + stage_table(scenario) +
+                    link_table(scenario) +
                     fmt::format("\nMemory of each device under {}:", schedule.name) +
                     fit_table(devices, scenario);
   finding.json["scenario"] = scenario.name;
+  finding.json["datacenters"] = sites_json(scenario);
   finding.json["placement"] = placement_json(scenario);
   finding.json["stages"] = stages_json(scenario);
   finding.json["links"] = links_json(scenario);

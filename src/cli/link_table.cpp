@@ -1,0 +1,145 @@
+#include "cli/link_table.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+const Datacenter& at(const Scenario& scenario, DatacenterId id) {
+  return scenario.datacenters[index(id)];
+}
+
+template <typename Value>
+std::string text_or_dash(const std::optional<Value>& value) {
+  return value ? fmt::format("{}", *value) : "-";
+}
+
+template <typename Value>
+ordered_json value_or_null(const std::optional<Value>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json rate_or_null(Bandwidth rate) {
+  return rate.is_unlimited() ? ordered_json(nullptr) : ordered_json(rate.bits_per_second());
+}
+
+bool has_details(const Datacenter& one) {
+  return !one.region.empty() || one.gpus_per_node || one.price || one.egress_price;
+}
+
+/// What some links have and most have not.
+struct Extras {
+  bool connections = false;
+  bool aggregate = false;
+  bool regions = false;
+};
+
+Extras extras_of(const Scenario& scenario) {
+  Extras extras;
+  for (const Link& link : scenario.links) {
+    extras.connections |= link.connections.has_value();
+    extras.aggregate |= !link.aggregate.is_unlimited();
+    extras.regions |=
+        !at(scenario, link.from).region.empty() && !at(scenario, link.to).region.empty();
+  }
+  return extras;
+}
+
+std::string connections_text(const Link& link) {
+  if (!link.connections) return "-";
+  return fmt::format("{} x {}, cap {}", link.connections->count, to_text(link.connections->each),
+                     to_text(link.connections->cap));
+}
+
+std::string regions_text(const Scenario& scenario, const Link& link) {
+  const std::string& from = at(scenario, link.from).region;
+  const std::string& to = at(scenario, link.to).region;
+  return from.empty() || to.empty() ? "-" : fmt::format("{} > {}", from, to);
+}
+
+}  // namespace
+
+std::string site_table(const Scenario& scenario) {
+  if (std::ranges::none_of(scenario.datacenters, has_details)) return {};
+  Table table{{{"datacenter", Align::left},
+               {"region", Align::left},
+               {"GPUs a node"},
+               {"$ a GPU and hour"},
+               {"$ a GB out"}}};
+  for (const Datacenter& one : scenario.datacenters)
+    table.add_row({one.name, one.region.empty() ? "-" : one.region, text_or_dash(one.gpus_per_node),
+                   text_or_dash(one.price), text_or_dash(one.egress_price)});
+  return '\n' + table.text();
+}
+
+std::string link_table(const Scenario& scenario) {
+  if (scenario.links.empty()) return {};
+  const Extras extras = extras_of(scenario);
+  const Bytes largest = *std::ranges::max_element(scenario.costs.message);
+  std::vector<Table::Column> columns{{"from", Align::left},
+                                     {"to", Align::left},
+                                     {"latency"},
+                                     {"bandwidth"},
+                                     {fmt::format("{} take", to_text(largest))},
+                                     {"shared by", Align::left}};
+  if (extras.connections) columns.push_back({"connections", Align::left});
+  if (extras.aggregate) columns.push_back({"aggregate"});
+  if (extras.regions) columns.push_back({"regions", Align::left});
+  Table table{columns};
+  for (const Link& link : scenario.links) {
+    std::vector<std::string> row{
+        at(scenario, link.from).name,
+        at(scenario, link.to).name,
+        to_text(link.latency),
+        to_text(link.bandwidth),
+        to_text(largest / link.bandwidth),
+        link.sharing == Sharing::pair ? "each pair of devices alone" : "all messages"};
+    if (extras.connections) row.push_back(connections_text(link));
+    if (extras.aggregate) row.push_back(to_text(link.aggregate));
+    if (extras.regions) row.push_back(regions_text(scenario, link));
+    table.add_row(std::move(row));
+  }
+  return '\n' + table.text();
+}
+
+ordered_json sites_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const Datacenter& one : scenario.datacenters)
+    json.push_back(
+        {{"name", one.name},
+         {"region", one.region.empty() ? ordered_json(nullptr) : ordered_json(one.region)},
+         {"gpus", value_or_null(one.gpus)},
+         {"speed", one.speed},
+         {"gpus_per_node", value_or_null(one.gpus_per_node)},
+         {"price_per_gpu_hour", value_or_null(one.price)},
+         {"egress_price_per_gb", value_or_null(one.egress_price)}});
+  return json;
+}
+
+ordered_json links_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const Link& link : scenario.links) {
+    ordered_json connections = nullptr;
+    if (link.connections)
+      connections = {{"count", link.connections->count},
+                     {"each_bits_per_second", rate_or_null(link.connections->each)},
+                     {"cap_bits_per_second", rate_or_null(link.connections->cap)}};
+    json.push_back({{"from", at(scenario, link.from).name},
+                    {"to", at(scenario, link.to).name},
+                    {"latency_ns", link.latency.count()},
+                    {"rate_bits_per_second", rate_or_null(link.bandwidth)},
+                    {"sharing", link.sharing == Sharing::pair ? "pair" : "datacenter"},
+                    {"connections", connections},
+                    {"aggregate_bits_per_second", rate_or_null(link.aggregate)}});
+  }
+  return json;
+}
+
+}  // namespace longhaul
