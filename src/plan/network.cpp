@@ -1,24 +1,63 @@
 #include "plan/network.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.hpp"
 
 namespace longhaul {
+namespace {
 
-Network::Network(const Scenario& scenario, Plan& plan) : scenario_{scenario}, plan_{plan} {
-  plan_.set_begin.assign(1, 0);
-  std::vector<int> seen(scenario.datacenters.size(), 0);
-  for (const DatacenterId datacenter : scenario.placement)
-    place_in_datacenter_.push_back(seen[index(datacenter)]++);
+ResourceKind kind_of(HeldKind kind) {
+  switch (kind) {
+    case HeldKind::pair:
+    case HeldKind::datacenters: return ResourceKind::link;
+    case HeldKind::aggregate: return ResourceKind::aggregate;
+    case HeldKind::egress: return ResourceKind::egress;
+    case HeldKind::ingress: return ResourceKind::ingress;
+    case HeldKind::internal_out: return ResourceKind::internal_out;
+    case HeldKind::internal_in: return ResourceKind::internal_in;
+  }
+  return ResourceKind::link;
 }
 
-ResourceId Network::named(const std::string& name, ResourceKind kind) {
-  const auto [at, is_new] = by_name_.try_emplace(name, ResourceId{});
-  if (is_new) {
-    at->second = ResourceId{static_cast<std::uint32_t>(plan_.resources.size())};
-    plan_.resources.push_back({name, kind, 1, {}, 0});
+}  // namespace
+
+Network::Network(const Scenario& scenario, Plan& plan)
+    : scenario_{scenario}, plan_{plan}, ways_{scenario} {
+  plan_.set_begin.assign(1, 0);
+}
+
+ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
+  plan_.resources.push_back({std::move(name), kind, static_cast<std::uint32_t>(capacity), {}, 0});
+  return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};
+}
+
+std::string Network::name_of(const Held& held) const {
+  const auto datacenter = [&](int id) -> const std::string& {
+    return scenario_.datacenters[static_cast<std::size_t>(id)].name;
+  };
+  const auto of_node = [&](const char* what) {
+    return fmt::format("{} {}/{}", what, datacenter(held.first), held.second);
+  };
+  const auto of_pair = [&](const char* what) {
+    return fmt::format("{} {}>{}", what, datacenter(held.first), datacenter(held.second));
+  };
+  switch (held.kind) {
+    case HeldKind::pair: return fmt::format("link {}>{}", held.first, held.second);
+    case HeldKind::datacenters: return of_pair("link");
+    case HeldKind::aggregate: return of_pair("aggregate");
+    case HeldKind::egress: return of_node("egress");
+    case HeldKind::ingress: return of_node("ingress");
+    case HeldKind::internal_out: return of_node("internal-out");
+    case HeldKind::internal_in: return of_node("internal-in");
   }
+  return "?";
+}
+
+ResourceId Network::held(const Way::Hold& hold) {
+  const auto [at, is_new] = by_held_.try_emplace(hold.what, ResourceId{});
+  if (is_new) at->second = add(name_of(hold.what), kind_of(hold.what.kind), hold.capacity);
   return at->second;
 }
 
@@ -30,89 +69,74 @@ ResourceSetId Network::set(const std::vector<ResourceId>& items) {
 }
 
 ResourceSetId Network::device(Rank rank) {
-  return set({named(fmt::format("device {}", index(rank)), ResourceKind::device)});
+  return set({add(fmt::format("device {}", index(rank)), ResourceKind::device)});
 }
 
 ResourceSetId Network::collective(Rank rank) {
   const auto known = collective_of_.find(rank);
   if (known != collective_of_.end()) return known->second;
   const ResourceSetId made =
-      set({named(fmt::format("collective {}", index(rank)), ResourceKind::collective)});
+      set({add(fmt::format("collective {}", index(rank)), ResourceKind::collective)});
   collective_of_.emplace(rank, made);
   return made;
 }
 
-const Link* Network::link(Rank from, Rank to) const {
-  const DatacenterId a = scenario_.datacenter_of(from);
-  const DatacenterId b = scenario_.datacenter_of(to);
-  const Link* found = scenario_.link(a, b);
-  if (found == nullptr && a != b) {
-    const std::string& x = scenario_.datacenters[index(a)].name;
-    const std::string& y = scenario_.datacenters[index(b)].name;
+Way Network::way(Rank from, Rank to) const {
+  Way way = ways_.between(from, to);
+  if (!way.linked) {
+    const auto name = [&](Rank rank) -> const std::string& {
+      return scenario_.datacenters[index(scenario_.datacenter_of(rank))].name;
+    };
     fail(
         "no link from {} to {} (rank {} sends to rank {}). Add [[link]] between = [\"{}\", "
         "\"{}\"].",
-        x, y, index(from), index(to), x, y);
+        name(from), name(to), index(from), index(to), name(from), name(to));
   }
-  return found;
+  return way;
 }
 
 Route Network::route(Rank from, Rank to) {
+  const Way way = this->way(from, to);
+  std::vector<ResourceId> items;
+  Bandwidth narrowest;
+  for (const Way::Hold& hold : way.holds) {
+    const bool narrower = hold.rate < narrowest;
+    items.insert(narrower ? items.begin() : items.end(), held(hold));  // the narrowest first
+    narrowest = std::min(narrowest, hold.rate);
+  }
+  return {set(items), way.rate, way.latency};
+}
+
+Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs) {
+  const auto [pooled, is_new] = pools_.try_emplace(name, ResourceId{});
+  if (is_new) pooled->second = add(name, ResourceKind::link);
+  std::vector<ResourceId> items{pooled->second};
+  std::map<HeldKind, double> sums;  // bits per second
+  std::set<Held> seen;
   Route route;
-  const Link* const found = link(from, to);
-  if (found != nullptr) {
-    route.rate = found->bandwidth;
-    route.latency = found->latency;
+  for (const auto& [from, to] : pairs) {
+    const Way way = this->way(from, to);
+    route.latency = std::max(route.latency, way.latency);
+    for (Way::Hold hold : way.holds) {
+      if (!seen.insert(hold.what).second) continue;
+      const double pieces = hold.capacity * way.rate.bits_per_second();
+      sums[hold.what.kind] += std::min(hold.rate.bits_per_second(), pieces);
+      if (hold.what.kind == HeldKind::pair) continue;
+      hold.capacity = std::max(1, hold.capacity / static_cast<int>(pairs.size()));
+      items.push_back(held(hold));
+    }
   }
-  const bool shared = found != nullptr && found->sharing == Sharing::datacenter;
-  const auto name_of = [&](DatacenterId id) { return scenario_.datacenters[index(id)].name; };
-  std::vector<ResourceId> items{
-      named(shared ? fmt::format("link {}>{}", name_of(found->from), name_of(found->to))
-                   : fmt::format("link {}>{}", index(from), index(to)),
-            ResourceKind::link)};
-  if (scenario_.datacenter_of(from) != scenario_.datacenter_of(to)) {
-    const auto add = [&](Rank rank, ResourceKind kind) {
-      const auto item = interface(rank, kind);
-      if (!item) return;
-      const bool narrower = interface_rate(rank, kind) < route.rate;
-      items.insert(narrower ? items.begin() : items.end(), *item);  // the narrowest first
-      route.rate = std::min(route.rate, interface_rate(rank, kind));
-    };
-    add(from, ResourceKind::egress);
-    add(to, ResourceKind::ingress);
-  }
+  for (const auto& [kind, sum] : sums) route.rate = std::min(route.rate, Bandwidth{sum});
   route.resources = set(items);
   return route;
-}
-
-Bandwidth Network::interface_rate(Rank rank, ResourceKind kind) const {
-  const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(rank));
-  if (nodes == nullptr) return Bandwidth::unlimited();
-  return kind == ResourceKind::egress ? nodes->egress : nodes->ingress;
-}
-
-std::optional<ResourceId> Network::interface(Rank rank, ResourceKind kind) {
-  const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(rank));
-  if (nodes == nullptr) return std::nullopt;
-  return named(fmt::format("{} {}/{}", kind == ResourceKind::egress ? "egress" : "ingress",
-                           scenario_.datacenters[index(nodes->datacenter)].name,
-                           place_in_datacenter_[index(rank)] / nodes->gpus),
-               kind);
 }
 
 RingHop Network::ring(const std::vector<Rank>& ranks) const {
   RingHop ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const Rank from = ranks[i];
-    const Rank to = ranks[(i + 1) % ranks.size()];
-    const Link* const hop = link(from, to);
-    if (hop != nullptr) {
-      ring.rate = std::min(ring.rate, hop->bandwidth);
-      ring.latency = std::max(ring.latency, hop->latency);
-    }
-    if (scenario_.datacenter_of(from) == scenario_.datacenter_of(to)) continue;
-    ring.rate = std::min({ring.rate, interface_rate(from, ResourceKind::egress),
-                          interface_rate(to, ResourceKind::ingress)});
+    const Way hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
+    ring.rate = std::min(ring.rate, hop.rate);
+    ring.latency = std::max(ring.latency, hop.latency);
   }
   return ring;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -8,6 +8,7 @@
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/ring_time.hpp"
+#include "schedule/ways.hpp"
 
 namespace longhaul {
 
@@ -16,6 +17,10 @@ struct Route {
   ResourceSetId resources{};
   Bandwidth rate;  ///< the smallest of link and interfaces
   Duration latency{};
+};
+
+struct RankPair {
+  Rank from{}, to{};
 };
 
 /// Builds the resources of a plan: one per rank's device, and links and interfaces as messages
@@ -27,27 +32,32 @@ public:
   /// Of one lane of messages: call once for each. Throws Error where the two lie in different
   /// datacenters with no link between them.
   [[nodiscard]] Route route(Rank from, Rank to);
+  /// Of one lane of messages that all of these take together, a piece each: call once for each. As
+  /// one exclusion `name`, beside the interfaces and shared links that they hold, at the sum of
+  /// their rates; what several of them share counts once.
+  [[nodiscard]] Route pool(const std::string& name, const std::vector<RankPair>& pairs);
   /// Of the rank's compute lane: call once for each.
   [[nodiscard]] ResourceSetId device(Rank rank);
   /// The rank's turn in data-parallel communication; the same set each time.
   [[nodiscard]] ResourceSetId collective(Rank rank);
-  /// Slowest rate (of links, and of interfaces where a hop crosses datacenters) and largest latency
-  /// of a ring over the ranks, in their order.
+  /// Slowest rate of links and interfaces and largest latency of a ring over the ranks, in their
+  /// order.
   [[nodiscard]] RingHop ring(const std::vector<Rank>& ranks) const;
 
 private:
-  [[nodiscard]] ResourceId named(const std::string& name, ResourceKind kind);
+  [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
+  [[nodiscard]] ResourceId held(const Way::Hold& hold);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
-  /// Rate of the node's WAN interface for messages out of (or into) the rank; unlimited without.
-  [[nodiscard]] Bandwidth interface_rate(Rank rank, ResourceKind kind) const;
-  [[nodiscard]] std::optional<ResourceId> interface(Rank rank, ResourceKind kind);
-  [[nodiscard]] const Link* link(Rank from, Rank to) const;
+  [[nodiscard]] std::string name_of(const Held& held) const;
+  /// Throws Error where there is none.
+  [[nodiscard]] Way way(Rank from, Rank to) const;
 
   const Scenario& scenario_;
   Plan& plan_;
-  std::unordered_map<std::string, ResourceId> by_name_;
+  Ways ways_;
+  std::map<Held, ResourceId> by_held_;
+  std::map<std::string, ResourceId> pools_;
   std::unordered_map<Rank, ResourceSetId> collective_of_;
-  std::vector<int> place_in_datacenter_;  ///< how many lower ranks share the rank's datacenter
 };
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 
 #include "scenario/scenario.hpp"
 #include "schedule/ring_time.hpp"
+#include "schedule/ways.hpp"
 
 namespace longhaul {
 
@@ -12,7 +13,7 @@ struct LinkDelay {
   /// One message alone, times the replicas that use the resource at the same moment.
   Duration transfer{};
   Duration latency{};
-  /// Indices of what it holds meanwhile, below LinkDelays::resources(): the link, then interfaces.
+  /// Indices of what it holds meanwhile, below LinkDelays::resources(): as Way::holds.
   std::vector<int> resources;
   bool shared = false;  ///< by more than one ordered pair of devices
 };
@@ -20,7 +21,7 @@ struct LinkDelay {
 /// The delays of every ordered pair of devices that a schedule uses. Replicas follow one order, so
 /// that a pair counts as slow as it is in the replica where it is slowest; replicas that share a
 /// link or an interface send at the same moments, and the last one is waited for. The rules are
-/// those of plan/network.hpp (DESIGN.md section 2); the number that counts is the simulator's.
+/// those of Ways; the number that counts is the simulator's.
 class LinkDelays {
 public:
   explicit LinkDelays(const Scenario& scenario);
@@ -36,28 +37,15 @@ public:
   /// The same by Atlas' estimate (footnote 1).
   [[nodiscard]] Duration all_reduce_at_rate(int device, Bytes weights) const;
   /// How many resources the answers named so far.
-  [[nodiscard]] int resources() const { return static_cast<int>(keys_.size()); }
+  [[nodiscard]] int resources() const { return static_cast<int>(held_.size()); }
 
 private:
-  enum class Kind { pair, datacenters, egress, ingress };
-  struct Key {
-    Kind kind;
-    int first;
-    int second;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct Way {
-    Bandwidth rate;
-    Duration latency{};
-    std::vector<Key> keys;
-  };
-  [[nodiscard]] Way way(Rank from, Rank to) const;
   [[nodiscard]] RingHop slowest_hop(int device) const;
-  [[nodiscard]] int resource(const Key& key);
+  [[nodiscard]] int resource(const Held& held);
 
   const Scenario& scenario_;
-  std::vector<int> place_in_datacenter_;  ///< how many lower ranks share the rank's datacenter
-  std::vector<Key> keys_;                 ///< index: resource
+  Ways ways_;
+  std::vector<Held> held_;  ///< index: resource
 };
 
 }  // namespace longhaul

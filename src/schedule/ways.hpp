@@ -1,0 +1,59 @@
+#pragma once
+
+#include <compare>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+
+namespace longhaul {
+
+/// What a message may hold while it is transferred (DESIGN.md section 2).
+enum class HeldKind : std::uint8_t {
+  pair,         ///< the link of an ordered pair of ranks: (from, to)
+  datacenters,  ///< one that all messages of an ordered pair of datacenters share: (from, to)
+  aggregate,    ///< all that an ordered pair of datacenters has (Link::aggregate): (from, to)
+  egress,       ///< a node's interface to the WAN, outwards: (datacenter, node)
+  ingress,
+  internal_out,  ///< a node's interface inside its datacenter, outwards: (datacenter, node)
+  internal_in,
+};
+
+/// One of these; what the two numbers are, HeldKind says.
+struct Held {
+  HeldKind kind = HeldKind::pair;
+  int first = 0, second = 0;
+  friend auto operator<=>(const Held&, const Held&) = default;
+};
+
+/// How messages of one ordered pair of ranks travel.
+struct Way {
+  struct Hold {
+    Held what;
+    Bandwidth rate;    ///< of what is held alone
+    int capacity = 1;  ///< so many messages hold it at a time
+  };
+  Bandwidth rate;  ///< the smallest of all
+  Duration latency{};
+  std::vector<Hold> holds;  ///< the link, then its aggregate, then interfaces: outwards, inwards
+  bool linked = true;       ///< false: the two lie in different datacenters without a link
+};
+
+/// The one place that knows which links and interfaces lie between two ranks. The simulator's
+/// resources (plan/network.hpp) and the generators' estimates (LinkDelays) are made of it.
+class Ways {
+public:
+  explicit Ways(const Scenario& scenario);
+
+  [[nodiscard]] Way between(Rank from, Rank to) const;
+  /// Which node of its datacenter the rank lies in, if there are `gpus` ranks in each.
+  [[nodiscard]] int node(Rank rank, int gpus) const { return place_[index(rank)] / gpus; }
+
+private:
+  void cross(Rank from, Rank to, Way& way) const;
+  void stay(Rank from, Rank to, Way& way) const;
+
+  const Scenario& scenario_;
+  std::vector<int> place_;  ///< how many lower ranks share the rank's datacenter
+};
+
+}  // namespace longhaul
