@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include "plan/lanes.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -61,8 +63,9 @@ Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members, const
 
 /// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
 /// microbatch.
-std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, Rank rank,
+std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, LaneId compute,
                                   int stage) {
+  const Rank rank = plan.lanes[index(compute)].rank;
   const RankInfo& info = plan.ranks[index(rank)];
   const auto row = schedule.row(info.replica, info.device);
   const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
@@ -70,15 +73,11 @@ std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, Ra
            (block.kind == BlockKind::W || block.kind == BlockKind::B);
   });
   if (last == row.rend()) return std::nullopt;
-  const auto compute = std::ranges::find_if(plan.lanes, [&](const Lane& lane) {
-    return lane.rank == rank && lane.kind == LaneKind::compute;
-  });
-  return OpId{static_cast<std::uint32_t>(index(compute->first)) +
-              static_cast<std::uint32_t>(row.rend() - last - 1)};
+  return op_at(plan, compute, static_cast<std::size_t>(row.rend() - last - 1));
 }
 
-void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective, Rank rank,
-              OpId id, std::uint32_t group, Network& network) {
+void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,
+              LaneId compute, OpId id, std::uint32_t group, Network& network) {
   plan.collectives[group].push_back(id);
   Op& op = plan.ops[index(id)];
   op.kind = OpKind::collective;
@@ -86,11 +85,11 @@ void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& colle
   op.chunk = collective.chunk;
   op.peer = collective.members.front();
   op.match = group;
-  op.resources = network.collective(rank);
+  op.resources = network.collective(plan.lanes[index(compute)].rank);
   op.duration = collective.duration;
   op.size = collective.size;
   if (collective.kind == CollectiveKind::all_gather) return;
-  if (const auto last = last_gradient(plan, schedule, rank, collective.stage))
+  if (const auto last = last_gradient(plan, schedule, compute, collective.stage))
     plan.add_after(op, *last);
 }
 
@@ -131,7 +130,8 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
 
 void fill_collectives(Plan& plan, const Schedule& schedule,
                       const std::vector<std::vector<ChunkCollective>>& of_device,
-                      const std::vector<LaneId>& lane_of_rank, Network& network) {
+                      const std::vector<LaneId>& lane_of_rank,
+                      const std::vector<LaneId>& compute_lane_of_rank, Network& network) {
   std::map<std::pair<CollectiveKind, int>, std::uint32_t> groups;  // by kind and stage
   for (std::size_t device = 0; device < of_device.size(); ++device) {
     for (std::size_t k = 0; k < of_device[device].size(); ++k) {
@@ -143,7 +143,8 @@ void fill_collectives(Plan& plan, const Schedule& schedule,
         if (plan.ranks[index(rank)].device != static_cast<int>(device)) continue;
         const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
         const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
-        fill_one(plan, schedule, collective, rank, id, group->second, network);
+        fill_one(plan, schedule, collective, compute_lane_of_rank[index(rank)], id, group->second,
+                 network);
       }
     }
   }

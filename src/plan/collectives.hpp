@@ -29,9 +29,10 @@ struct ChunkCollective {
                                                                          const Network& network);
 
 /// Fills in the ops of the collective lanes (index: rank; kNone where a rank has none), which
-/// `of_device` was counted for. The compute lanes must be laid out.
+/// `of_device` was counted for. The compute lanes (index: rank) must be laid out.
 void fill_collectives(Plan& plan, const Schedule& schedule,
                       const std::vector<std::vector<ChunkCollective>>& of_device,
-                      const std::vector<LaneId>& lane_of_rank, Network& network);
+                      const std::vector<LaneId>& lane_of_rank,
+                      const std::vector<LaneId>& compute_lane_of_rank, Network& network);
 
 }  // namespace longhaul

@@ -5,21 +5,29 @@
 
 #include "base/error.hpp"
 #include "plan/collectives.hpp"
+#include "plan/lanes.hpp"
 #include "plan/link_orders.hpp"
 #include "plan/messages.hpp"
 #include "plan/network.hpp"
+#include "plan/pooled.hpp"
+#include "plan/relays.hpp"
 #include "schedule/block_costs.hpp"
 
 namespace longhaul {
 namespace {
 
+/// What becomes of the messages of a DP-cell that leave their datacenter.
+enum class Crossing { alone, relayed, pooled };
+
 /// Lays out lanes, then fills in ops. Ids: rank by rank, and within a rank lane by lane (compute,
 /// sends by peer, receives by peer, collectives), so that a lane is a range of ids.
 class Lowering {
 public:
-  Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement)
+  Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+           Crossing crossing)
       : schedule_{schedule},
         scenario_{scenario},
+        crossing_{crossing},
         costs_{schedule, scenario},
         network_{scenario, plan_} {
     plan_.schedule = schedule.name;
@@ -27,129 +35,153 @@ public:
     plan_.stages = schedule.devices;
     plan_.replicas = schedule.replicas;
     plan_.microbatches = schedule.microbatches;
+    plan_.cell = schedule.cell;
     for (const Datacenter& datacenter : scenario.datacenters)
       plan_.datacenters.push_back(datacenter.name);
     collectives_ = find_collectives(schedule, scenario, network_);
+    if (crossing == Crossing::relayed)
+      relays_.emplace(schedule, scenario, costs_, plan_, network_, compute_lane_);
   }
 
   Plan run() {
+    arrange_messages();
     reserve();
-    for (int replica = 0; replica < schedule_.replicas; ++replica) {
-      if (replica == 0 || !schedule_.replicas_alike()) messages_ = arranged_messages(replica);
-      lay_out_lanes(replica);
-      for (int device = 0; device < schedule_.devices; ++device) fill_compute(replica, device);
-      for (std::size_t c = 0; c < messages_.channels.size(); ++c) fill_channel(replica, c);
-    }
-    fill_collectives(plan_, schedule_, collectives_, collective_lane_, network_);
-    apply_link_orders(plan_, schedule_);
+    for (int cell = 0; cell * schedule_.cell < schedule_.replicas; ++cell) lower_cell(cell);
+    if (relays_) relays_->finish();
+    fill_collectives(plan_, schedule_, collectives_, collective_lane_, compute_lane_, network_);
+    apply_link_orders(plan_, schedule_, relays_ ? Turns::taken : Turns::ordered);
     return std::move(plan_);
   }
 
 private:
+  /// A cell's ranks relay for each other: all their lanes come first.
+  void lower_cell(int cell) {
+    const CellReplicas replicas = cell_replicas(schedule_, cell);
+    if (relays_) relays_->begin(messages_of(cell));
+    send_lane_.assign(static_cast<std::size_t>(replicas.count), {});
+    recv_lane_.assign(static_cast<std::size_t>(replicas.count), {});
+    for (int local = 0; local < replicas.count; ++local)
+      lay_out_lanes(replicas.first + local, local);
+    if (relays_) relays_->fill();
+    for (int local = 0; local < replicas.count; ++local) {
+      const int replica = replicas.first + local;
+      for (int device = 0; device < schedule_.devices; ++device)
+        fill_compute(replica, local, device);
+      for (std::size_t c = 0; c < messages(replica).channels.size(); ++c)
+        fill_channel(replica, local, c);
+    }
+  }
+
+  void arrange_messages() {
+    // In pooled plans a lane has the order of its cell's turns.
+    const bool alike = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
+    for (int replica = 0; replica < (alike ? 1 : schedule_.replicas); ++replica) {
+      messages_.push_back(replica > 0 && schedule_.replicas_alike()
+                              ? messages_.front()
+                              : find_messages(schedule_, replica));
+      if (grouped()) arrange_groups(messages_.back());
+    }
+    if (crossing_ == Crossing::pooled) order_by_turns(schedule_, messages_);
+  }
+
+  [[nodiscard]] const Messages& messages(int replica) const {
+    return messages_[messages_.size() == 1 ? 0 : static_cast<std::size_t>(replica)];
+  }
+  [[nodiscard]] CellMessages messages_of(int cell) const {
+    const CellReplicas replicas = cell_replicas(schedule_, cell);
+    const std::span all{messages_};
+    if (all.size() == 1) return {cell, replicas, all};
+    return {cell, replicas,
+            all.subspan(static_cast<std::size_t>(replicas.first),
+                        static_cast<std::size_t>(replicas.count))};
+  }
+  [[nodiscard]] bool relayed(const Messages::Channel& channel) const {
+    return relays_ && relays_->carries(channel);
+  }
+  [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
+
   /// One allocation each, for a large plan must not hold twice what it needs.
   void reserve() {
     std::size_t blocks = 0;
-    std::size_t messages = 0;
+    std::size_t plain = 0;   // messages
+    std::size_t pieces = 0;  // of relayed messages
     for (int replica = 0; replica < schedule_.replicas; ++replica) {
-      if (replica == 0 || !schedule_.replicas_alike()) messages_ = arranged_messages(replica);
       for (int device = 0; device < schedule_.devices; ++device)
         blocks += schedule_.row(replica, device).size();
-      messages += messages_.all.size();
+      const CellReplicas cell = cell_replicas(schedule_, replica / schedule_.cell);
+      for (const auto& channel : messages(replica).channels) {
+        const bool carried =
+            relays_ && scenario_.datacenter_of(scenario_.rank(replica, channel.from)) !=
+                           scenario_.datacenter_of(scenario_.rank(replica, channel.to));
+        (carried ? pieces : plain) +=
+            channel.count * static_cast<std::size_t>(carried ? cell.count : 1);
+      }
     }
     std::size_t collectives = 0;
     for (const auto& mine : collectives_)
       collectives += mine.size() * static_cast<std::size_t>(schedule_.replicas);
-    plan_.ops.reserve(blocks + 2 * messages + collectives);
+    // A piece has at most three legs.
+    plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
     // A block waits for its input, a send for its producer, a grouped receive for the block before.
-    plan_.after.reserve((grouped() ? 3 : 2) * messages + 2 * collectives);
+    plan_.after.reserve((grouped() ? 3 : 2) * plain + 4 * pieces + 2 * collectives);
   }
 
-  [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
-
-  Messages arranged_messages(int replica) const {
-    Messages messages = find_messages(schedule_, replica);
-    if (grouped()) arrange_groups(messages);
-    return messages;
-  }
-
-  LaneId add_lane(std::string name, LaneKind kind, Rank rank, Rank peer, std::size_t count) {
-    const auto first = static_cast<std::uint32_t>(plan_.ops.size());
-    const LaneId id{static_cast<std::uint32_t>(plan_.lanes.size())};
-    plan_.lanes.push_back(
-        {std::move(name), kind, rank, peer, OpId{first}, static_cast<std::uint32_t>(count)});
-    Op op;
-    op.lane = id;
-    op.peer = peer;
-    plan_.ops.resize(plan_.ops.size() + count, op);
-    return id;
-  }
-
-  void lay_out_lanes(int replica) {
+  void lay_out_lanes(int replica, int local) {
     const auto rank_of = [&](int device) { return scenario_.rank(replica, device); };
-    send_lane_.resize(messages_.channels.size());
-    recv_lane_.resize(messages_.channels.size());
-    compute_lane_.clear();
+    const auto& channels = messages(replica).channels;
+    auto& send_lane = send_lane_[static_cast<std::size_t>(local)];
+    auto& recv_lane = recv_lane_[static_cast<std::size_t>(local)];
+    send_lane.assign(channels.size(), kNone<LaneId>);
+    recv_lane.assign(channels.size(), kNone<LaneId>);
     for (int device = 0; device < schedule_.devices; ++device) {
       const Rank rank = rank_of(device);
       plan_.ranks.push_back({replica, device, scenario_.datacenter_of(rank)});
-      compute_lane_.push_back(add_lane("compute", LaneKind::compute, rank, kNone<Rank>,
+      compute_lane_.push_back(add_lane(plan_, "compute", LaneKind::compute, rank, kNone<Rank>,
                                        schedule_.row(replica, device).size()));
-      for (std::size_t c = 0; c < messages_.channels.size(); ++c) {
-        const auto& channel = messages_.channels[c];
-        if (channel.from != device) continue;
-        const Rank peer = rank_of(channel.to);
-        send_lane_[c] = add_lane(fmt::format("send>{}", index(peer)), LaneKind::send, rank, peer,
-                                 channel.count);
+      for (std::size_t c = 0; c < channels.size(); ++c) {
+        if (channels[c].from != device || relayed(channels[c])) continue;
+        const Rank peer = rank_of(channels[c].to);
+        send_lane[c] = add_lane(plan_, fmt::format("send>{}", index(peer)), LaneKind::send, rank,
+                                peer, channels[c].count);
       }
-      for (std::size_t c = 0; c < messages_.channels.size(); ++c) {
-        const auto& channel = messages_.channels[c];
-        if (channel.to != device) continue;
-        const Rank peer = rank_of(channel.from);
-        recv_lane_[c] = add_lane(fmt::format("recv<{}", index(peer)), LaneKind::recv, rank, peer,
-                                 channel.count);
+      if (relays_) relays_->add_send_lanes(local, device);
+      for (std::size_t c = 0; c < channels.size(); ++c) {
+        if (channels[c].to != device || relayed(channels[c])) continue;
+        const Rank peer = rank_of(channels[c].from);
+        recv_lane[c] = add_lane(plan_, fmt::format("recv<{}", index(peer)), LaneKind::recv, rank,
+                                peer, channels[c].count);
       }
+      if (relays_) relays_->add_recv_lanes(local, device);
       const auto& mine = collectives_[static_cast<std::size_t>(device)];
       collective_lane_.push_back(mine.empty() ? kNone<LaneId>
-                                              : add_lane("collective", LaneKind::collective, rank,
-                                                         kNone<Rank>, mine.size()));
+                                              : add_lane(plan_, "collective", LaneKind::collective,
+                                                         rank, kNone<Rank>, mine.size()));
     }
   }
 
-  /// Id of the op at `position` of a lane.
-  [[nodiscard]] OpId at(LaneId lane, std::int64_t position) const {
-    return OpId{static_cast<std::uint32_t>(
-        static_cast<std::int64_t>(index(plan_.lanes[index(lane)].first)) + position)};
-  }
-  [[nodiscard]] OpId compute_at(int device, std::int32_t position) const {
-    return at(compute_lane_[static_cast<std::size_t>(device)], position);
-  }
-  /// The two sides of message `i` of this replica.
-  [[nodiscard]] OpId side(const std::vector<LaneId>& lanes, std::size_t channel,
-                          std::size_t i) const {
-    return at(lanes[channel], static_cast<std::int64_t>(i) - messages_.channels[channel].first);
+  [[nodiscard]] OpId compute_at(int replica, int device, std::int32_t position) const {
+    return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))],
+                 static_cast<std::size_t>(position));
   }
 
-  /// (row position, op): what the block at that position waits for, ordered by position.
-  using Waits = std::vector<std::pair<std::int32_t, OpId>>;
-
-  Waits waits_of(int device) const {
+  Waits waits_of(int replica, int local, int device) const {
     Waits waits;
-    for (std::size_t c = 0; c < messages_.channels.size(); ++c) {
-      const auto& channel = messages_.channels[c];
-      if (channel.to != device) continue;
-      for (std::size_t i = channel.first; i < channel.first + channel.count; ++i) {
-        const Message& m = messages_.all[i];
-        waits.emplace_back(m.needed_before, side(recv_lane_, c, i));
-      }
+    const Messages& mine = messages(replica);
+    for (std::size_t c = 0; c < mine.channels.size(); ++c) {
+      const auto& channel = mine.channels[c];
+      if (channel.to != device || relayed(channel)) continue;
+      const LaneId lane = recv_lane_[static_cast<std::size_t>(local)][c];
+      for (std::size_t i = 0; i < channel.count; ++i)
+        waits.emplace_back(mine.all[channel.first + i].needed_before, op_at(plan_, lane, i));
     }
-    add_gathers(device, waits);
+    if (relays_) relays_->append_waits(local, device, waits);
+    add_gathers(replica, device, waits);
     std::ranges::sort(waits);
     return waits;
   }
 
-  void add_gathers(int device, Waits& waits) const {
+  void add_gathers(int replica, int device, Waits& waits) const {
     const auto& mine = collectives_[static_cast<std::size_t>(device)];
-    const int replica = plan_.ranks.back().replica;  // the one being filled
     const auto row = schedule_.row(replica, device);
     for (std::size_t k = 0; k < mine.size(); ++k) {
       if (mine[k].kind != CollectiveKind::all_gather) continue;
@@ -158,18 +190,17 @@ private:
       });
       if (first == row.end()) continue;  // fewer microbatches than copies
       waits.emplace_back(static_cast<std::int32_t>(first - row.begin()),
-                         at(collective_lane_[index(scenario_.rank(replica, device))],
-                            static_cast<std::int64_t>(k)));
+                         op_at(plan_, collective_lane_[index(scenario_.rank(replica, device))], k));
     }
   }
 
-  void fill_compute(int replica, int device) {
+  void fill_compute(int replica, int local, int device) {
     const auto row = schedule_.row(replica, device);
-    const Waits waits = waits_of(device);
+    const Waits waits = waits_of(replica, local, device);
     const ResourceSetId resources = network_.device(scenario_.rank(replica, device));
     auto wait = waits.begin();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      Op& op = plan_.ops[index(compute_at(device, static_cast<std::int32_t>(i)))];
+      Op& op = plan_.ops[index(compute_at(replica, device, static_cast<std::int32_t>(i)))];
       set_block(op, row[i]);
       op.resources = resources;
       op.duration = costs_.duration(row[i]);
@@ -179,50 +210,40 @@ private:
     }
   }
 
-  static void set_block(Op& op, const Block& block) {
-    op.block_kind = block.kind;
-    op.part = block.part;
-    op.parts = block.parts;
-    op.chunk = block.chunk;
-    op.microbatch = block.microbatch;
+  Route route_of(int replica, const Messages::Channel& channel) {
+    if (crossing_ == Crossing::pooled)
+      return pooled_route(schedule_, scenario_, replica, channel, network_);
+    return network_.route(scenario_.rank(replica, channel.from),
+                          scenario_.rank(replica, channel.to));
   }
 
-  void fill_channel(int replica, std::size_t c) {
-    const auto& channel = messages_.channels[c];
-    const Route route =
-        network_.route(scenario_.rank(replica, channel.from), scenario_.rank(replica, channel.to));
-    for (std::size_t i = channel.first; i < channel.first + channel.count; ++i) {
-      const Message& m = messages_.all[i];
-      const OpId send_id = side(send_lane_, c, i);
-      const OpId recv_id = side(recv_lane_, c, i);
-      Op& send = plan_.ops[index(send_id)];
-      Op& recv = plan_.ops[index(recv_id)];
-      send.kind = OpKind::send;
-      recv.kind = OpKind::recv;
-      set_block(send, m.producer);
-      set_block(recv, m.producer);
-      send.match = static_cast<std::uint32_t>(recv_id);
-      recv.match = static_cast<std::uint32_t>(send_id);
-      send.resources = recv.resources = route.resources;
-      send.size = recv.size = costs_.message(m.producer);
-      send.duration = send.size / route.rate;
-      recv.duration = route.latency;
-      plan_.add_after(send, compute_at(m.from, m.sent_after));
+  void fill_channel(int replica, int local, std::size_t c) {
+    const auto& channel = messages(replica).channels[c];
+    if (relayed(channel)) return;
+    const Route route = route_of(replica, channel);
+    for (std::size_t i = 0; i < channel.count; ++i) {
+      const Message& m = messages(replica).all[channel.first + i];
+      const OpId send = op_at(plan_, send_lane_[static_cast<std::size_t>(local)][c], i);
+      const OpId recv = op_at(plan_, recv_lane_[static_cast<std::size_t>(local)][c], i);
+      join_sides(plan_, send, recv, m.producer, costs_.message(m.producer), route);
+      plan_.add_after(plan_.ops[index(send)], compute_at(replica, m.from, m.sent_after));
       if (grouped() && m.posted_before > 0)
-        plan_.add_after(recv, compute_at(m.to, m.posted_before - 1));
+        plan_.add_after(plan_.ops[index(recv)], compute_at(replica, m.to, m.posted_before - 1));
     }
   }
 
   const Schedule& schedule_;
   const Scenario& scenario_;
+  Crossing crossing_;
   BlockCosts costs_;
   Plan plan_;
   Network network_;
   std::vector<std::vector<ChunkCollective>> collectives_;  ///< of each device
-  Messages messages_;                                      ///< of the replica being filled
-  std::vector<LaneId> compute_lane_;                       ///< of each device of that replica
-  std::vector<LaneId> send_lane_, recv_lane_;              ///< of each channel of that replica
+  std::vector<Messages> messages_;    ///< of each replica, or one that all of them have
+  std::vector<LaneId> compute_lane_;  ///< of each rank
+  std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by LocalDPRank, channel
   std::vector<LaneId> collective_lane_;  ///< of each rank; kNone where it has none
+  std::optional<Relays> relays_;         ///< where they carry messages
 };
 
 void check_shape(const Schedule& schedule, const Scenario& scenario) {
@@ -241,7 +262,22 @@ void check_shape(const Schedule& schedule, const Scenario& scenario) {
 
 Plan lower(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement) {
   check_shape(schedule, scenario);
-  return Lowering{schedule, scenario, arrangement}.run();
+  if (schedule.cell == 1) return Lowering{schedule, scenario, arrangement, Crossing::alone}.run();
+  if (arrangement == Arrangement::grouped)
+    fail(
+        "schedule {} shares the WAN in cells of {} pipelines, which grouped communication cannot "
+        "(a rank relays what others send while it computes, not between two of its own blocks). "
+        "Use --comm decoupled.",
+        schedule.name, schedule.cell);
+  check_cells(schedule, scenario);
+  return Lowering{schedule, scenario, arrangement, Crossing::relayed}.run();
+}
+
+Plan lower_pooled(const Schedule& schedule, const Scenario& scenario) {
+  check_shape(schedule, scenario);
+  check_cells(schedule, scenario);
+  const Crossing crossing = schedule.cell == 1 ? Crossing::alone : Crossing::pooled;
+  return Lowering{schedule, scenario, Arrangement::decoupled, crossing}.run();
 }
 
 }  // namespace longhaul
