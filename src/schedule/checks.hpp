@@ -83,4 +83,12 @@ private:
 /// `first_row` runs into one.
 [[nodiscard]] std::optional<Violation> deadlock(const Schedule& schedule, std::size_t first_row);
 
+/// Turns on the WAN (turns_name()) of a cell that there is not, or with messages that do not take
+/// them. Needs counts alone.
+[[nodiscard]] std::optional<Violation> turns_violation(const Schedule& schedule);
+
+/// A cycle of blocks that wait for each other across the pipelines of a cell, because of the turns
+/// that their messages take; after turns_violation().
+[[nodiscard]] std::optional<Violation> turns_deadlock(const Schedule& schedule);
+
 }  // namespace longhaul::checks

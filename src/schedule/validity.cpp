@@ -101,7 +101,8 @@ std::optional<Violation> first_violation(const Schedule& schedule) {
   for (std::size_t row = 0; row < rows; row += static_cast<std::size_t>(schedule.devices)) {
     if (auto wrong = checks::deadlock(schedule, row)) return wrong;
   }
-  return std::nullopt;
+  if (auto wrong = checks::turns_violation(schedule)) return wrong;
+  return checks::turns_deadlock(schedule);
 }
 
 std::optional<Violation> first_violation(const Schedule& schedule, const Scenario& scenario) {

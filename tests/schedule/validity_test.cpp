@@ -58,6 +58,67 @@ TEST(FirstViolation, NamesCellsThatCannotBe) {
   }
 }
 
+/// Two pipelines of two stages in a cell, one microbatch each; both ways take turns.
+Schedule cell_of_two() {
+  Schedule schedule = one_f_one_b(2, 1);
+  schedule.replicas = 2;
+  schedule.cell = 2;
+  schedule.link_orders = {
+      {turns_name(0, 0, 1), {{0, {F, 0, 1, 0, 0}}, {1, {F, 0, 1, 0, 0}}}},
+      {turns_name(0, 1, 0), {{0, {B, 0, 1, 1, 0}}, {1, {B, 0, 1, 1, 0}}}},
+  };
+  return schedule;
+}
+
+TEST(FirstViolation, NamesTurnsThatAreNone) {
+  EXPECT_FALSE(first_violation(cell_of_two()));
+  const auto expect = [](const Schedule& schedule, const char* text) {
+    expect_violation(first_violation(schedule), ViolationKind::shape, HasSubstr(text));
+  };
+  for (const char* name : {"turns 1/0>1", "turns 0/0-1", "turns 0/0>1 ", "turns "}) {
+    Schedule schedule = cell_of_two();
+    schedule.link_orders[0].resource = name;
+    expect(schedule, "names no turns (\"turns CELL/FROM>TO\" is expected, with cells 0 to 0)");
+  }
+  Schedule schedule = cell_of_two();
+  schedule.link_orders[0].messages[1].replica = 2;
+  expect(schedule, "F(chunk 0, microbatch 0) of replica 2 (the replica is in another cell)");
+  schedule = cell_of_two();
+  schedule.link_orders[0].messages[1].producer.chunk = 1;
+  expect(schedule, "F(chunk 1, microbatch 0) of replica 1 (it sends nothing on)");
+  schedule = cell_of_two();
+  schedule.link_orders[0].messages[1].producer = {B, 0, 1, 1, 0};
+  expect(schedule, "B(chunk 1, microbatch 0) of replica 1 (its message goes another way)");
+  schedule = cell_of_two();
+  schedule.link_orders[0].messages[1].producer.microbatch = 7;
+  expect(schedule, "(there is no such microbatch)");
+}
+
+TEST(FirstViolation, FindsADeadlockOverTurns) {
+  // Replica 0 sends microbatch 1 after its gradient of 0, which comes behind replica 1's gradient,
+  // for which replica 1 needs microbatch 0, whose turn is behind replica 0's microbatch 1.
+  Schedule schedule = one_f_one_b(2, 2);
+  schedule.replicas = 2;
+  schedule.cell = 2;
+  const auto f = [](int microbatch) { return Block{F, 0, 1, 0, microbatch}; };
+  const auto b = [](int microbatch) { return Block{B, 0, 1, 1, microbatch}; };
+  schedule.rows[0] = {f(0), {B, 0, 1, 0, 0}, f(1), {B, 0, 1, 0, 1}};
+  schedule.link_orders = {
+      {turns_name(0, 0, 1), {{0, f(0)}, {0, f(1)}, {1, f(0)}, {1, f(1)}}},
+      {turns_name(0, 1, 0), {{1, b(0)}, {0, b(0)}, {0, b(1)}, {1, b(1)}}},
+  };
+  expect_violation(
+      first_violation(schedule), ViolationKind::deadlock,
+      AllOf(HasSubstr("device 0 of replica 0 waits at position 1, B(chunk 0, microbatch 0), for "
+                      "B(chunk 1, microbatch 0) of replica 0, whose turn comes behind that of "
+                      "B(chunk 1, microbatch 0) of replica 1 (\"turns 0/1>0\")"),
+            HasSubstr("device 1 of replica 1 waits at position 0, F(chunk 1, microbatch 0), for "
+                      "F(chunk 0, microbatch 0) of replica 1, whose turn comes behind that of "
+                      "F(chunk 0, microbatch 1) of replica 0 (\"turns 0/0>1\")")));
+  std::swap(schedule.link_orders[1].messages[0], schedule.link_orders[1].messages[1]);
+  EXPECT_FALSE(first_violation(schedule));
+}
+
 TEST(FirstViolation, NamesBlocksOutOfRange) {
   Schedule schedule = one_f_one_b(2, 2);
   schedule.rows[0][0].microbatch = 2;
