@@ -7,8 +7,8 @@
 namespace longhaul::test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 /// iperf3 -J with so many streams of 600 Mbps and a least round trip of 40.2 ms.
 nlohmann::json iperf3(int streams) {
@@ -69,7 +69,7 @@ const std::string kNccl =
 # Avg bus bandwidth    : 0.18
 )";
 
-class LinkImport : public testing::Test {
+class LinkImport : public ::testing::Test {
 protected:
   [[nodiscard]] Outcome import(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"link", "import"});
@@ -151,7 +151,7 @@ struct Bad {
 
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.reason; }
 
-class BadResult : public testing::TestWithParam<Bad> {};
+class BadResult : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadResult, IsRefusedInOneLine) {
   const TempDir directory;
@@ -164,7 +164,7 @@ TEST_P(BadResult, IsRefusedInOneLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Results, BadResult,
-    testing::Values(
+    ::testing::Values(
         Bad{"", "the file is empty"}, Bad{" \n", "the file is empty"},
         Bad{"<!DOCTYPE html>\n<html>", "it looks like a web page"},
         Bad{"hello\n1 2\n", "no result of a benchmark"},

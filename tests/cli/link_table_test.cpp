@@ -6,9 +6,9 @@
 namespace longhaul::test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kRegions = scenario_text("regions", R"([[datacenter]]
 name = "west"
