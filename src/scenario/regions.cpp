@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <fstream>
-#include <span>
 #include <system_error>
 #include <vector>
 
@@ -87,6 +86,26 @@ double read_positive(const Line& line, std::string_view name, std::string_view w
   return value;
 }
 
+/// Calls `take` with every line that says something.
+template <typename Take>
+void each_line(std::string_view csv, const std::string& source, Take take) {
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < csv.size();) {
+    const std::size_t end = std::min(csv.find('\n', begin), csv.size());
+    std::string_view text = csv.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (!text.empty() && !text.starts_with('#')) take(Line{source, number, words_of(text)});
+  }
+}
+
+RegionPair read_pair(const Line& line, std::string_view round_trip, std::string_view rate) {
+  const double time = read_positive(line, kNames[kRoundTrip], round_trip, kLongestRoundTrip);
+  return {scaled(Duration{1'000'000}, time),
+          Bandwidth{read_positive(line, kNames[kThroughput], rate, kMostThroughput)}};
+}
+
 }  // namespace
 
 RegionTable RegionTable::parse(std::string_view csv, const std::string& source) {
@@ -97,36 +116,25 @@ RegionTable RegionTable::parse(std::string_view csv, const std::string& source) 
   table.source_ = source;
   std::array<std::size_t, kColumns> at{};
   std::size_t columns = 0;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < csv.size();) {
-    const std::size_t end = std::min(csv.find('\n', begin), csv.size());
-    std::string_view text = csv.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    if (text.empty() || text.starts_with('#')) continue;
-    const Line line{source, number, words_of(text)};
+  each_line(csv, source, [&](const Line& line) {
     if (columns == 0) {
       at = columns_of(line);
       columns = line.words.size();
-      continue;
+      return;
     }
     if (line.words.size() != columns)
       line.refuse("{} values ({} columns are named in the first line). Correct the line.",
                   line.words.size(), columns);
     const std::string from = read_region(line, line.words[at[kFrom]]);
     const std::string to = read_region(line, line.words[at[kTo]]);
-    const double round_trip =
-        read_positive(line, kNames[kRoundTrip], line.words[at[kRoundTrip]], kLongestRoundTrip);
-    const double rate =
-        read_positive(line, kNames[kThroughput], line.words[at[kThroughput]], kMostThroughput);
-    const RegionPair pair{scaled(Duration{1'000'000}, round_trip), Bandwidth{rate}};
+    const RegionPair pair =
+        read_pair(line, line.words[at[kRoundTrip]], line.words[at[kThroughput]]);
     if (!table.pairs_.try_emplace({from, to}, pair).second)
       line.refuse("{} to {} is there already (a pair has one line). Keep one.", from, to);
     table.regions_.insert({from, to});
     if (table.regions_.size() > kMostRegions)
       line.refuse("there are more than {} regions (no cloud has). Check the file.", kMostRegions);
-  }
+  });
   if (table.pairs_.empty())
     fail(
         "{}: there is no pair of regions in it (it is empty, or has a first line alone). Name a "
