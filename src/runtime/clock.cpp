@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -34,6 +35,7 @@ static_assert(sizeof(SchedulingAttributes) == 48);
 
 void make_timers_precise() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+  if (sched_getscheduler(0) != SCHED_OTHER) return;  // the user chose another (chrt): it stays
   SchedulingAttributes attributes;
   attributes.nice = getpriority(PRIO_PROCESS, 0);
   attributes.runtime = 100'000;

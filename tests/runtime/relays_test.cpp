@@ -137,6 +137,28 @@ TEST_F(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
     EXPECT_STREQ(held_up().why, "ready, and not started");
     events.note(id(way.gather.send), OpEvent::started);
     EXPECT_EQ(held_up().op, id(way.gather.recv));
+    EXPECT_STREQ(held_up().why, "sent, and never received");
+  }
+  ranks().world().barrier();
+}
+
+TEST_F(RelayedRun, AHangIsTracedToWhoHoldsTheLink) {
+  NEEDS_RANKS(4);
+  bench::PlanBuilder builder{"two senders", ranks().count()};
+  const auto stuck = builder.message(0, 2, 1us, 1us, Bytes{1}, {"ingress 2"});
+  const auto waiting = builder.message(1, 2, 1us, 1us, Bytes{1}, {"ingress 2"});
+  const auto first = builder.block(2, 1us);
+  const auto second = builder.block(2, 1us);
+  builder.after(first, waiting.recv);
+  const Plan plan = builder.build();
+  const OpEvents events{plan, ranks().board()};
+  if (self() == 0) {
+    events.note(builder.id(waiting.recv), OpEvent::posted);
+    events.note(builder.id(stuck.send), OpEvent::started);
+    const HeldUp found = find_held_up(plan, events, ranks().board(), builder.id(second));
+    EXPECT_EQ(found.op, builder.id(stuck.recv))
+        << "the block in front waits for a message behind it";
+    EXPECT_STREQ(found.why, "not posted");
   }
   ranks().world().barrier();
 }

@@ -1,5 +1,6 @@
 #include "runtime/host/op_events.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace longhaul {
@@ -15,9 +16,7 @@ public:
     switch (plan_.op(id).kind) {
       case OpKind::recv: return before_recv(id, why);
       case OpKind::send: return before_send(id, why);
-      case OpKind::compute:
-        why = has(id, OpEvent::started) ? "still runs" : "has not started";
-        break;
+      case OpKind::compute: return before_block(id, why);
       case OpKind::collective: why = "not all members have come"; break;
     }
     return std::nullopt;
@@ -50,11 +49,36 @@ private:
     return std::nullopt;
   }
   [[nodiscard]] std::optional<OpId> before_send(OpId id, const char*& why) const {
-    if (const auto front = open_in_front(id, OpEvent::started)) return front;
     const OpId recv{plan_.op(id).match};
+    if (has(id, OpEvent::started)) {
+      if (!has(recv, OpEvent::started)) return recv;
+      why = "on its way";
+      return std::nullopt;
+    }
+    if (const auto front = open_in_front(id, OpEvent::started)) return front;
     if (plan_.op(recv).after_count > 0 && !has(recv, OpEvent::posted)) return recv;
-    why = has(id, OpEvent::started) ? "on its way" : "ready, and not started";
+    if (const auto other = holder(id)) return other;
+    why = "ready, and not started";
     return std::nullopt;
+  }
+  /// A send under way that holds something of what `id` needs.
+  [[nodiscard]] std::optional<OpId> holder(OpId id) const {
+    const auto needed = plan_.resources_of(id);
+    for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
+      const OpId other{static_cast<std::uint32_t>(i)};
+      if (plan_.op(other).kind != OpKind::send || events_.of(other) != OpEvent::started) continue;
+      const auto held = plan_.resources_of(other);
+      if (std::ranges::find_first_of(held, needed) != held.end()) return other;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<OpId> before_block(OpId id, const char*& why) const {
+    if (has(id, OpEvent::started)) {
+      why = "still runs";
+      return std::nullopt;
+    }
+    why = "has not started";
+    return open_in_front(id, OpEvent::ended);
   }
 
   const Plan& plan_;
