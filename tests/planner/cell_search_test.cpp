@@ -30,7 +30,7 @@ TEST(SharedBest, EndsNoLaterThanTheCellOfFigure6) {
 
 TEST(SharedBest, IsValidAndNoWorseThanWhatItChoseFrom) {
   Random random{11};
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0; i < 12; ++i) {
     const Scenario scenario = test::random_cells(random);
     Found found;
     try {

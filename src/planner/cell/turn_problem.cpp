@@ -30,10 +30,11 @@ public:
     bool turns = false;
   };
 
-  Legs(const Plan& plan, int replicas) : plan_{plan} {
+  Legs(const Plan& plan, const TurnProblem& problem) : plan_{plan} {
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const OpId id{static_cast<std::uint32_t>(i)};
-      if (plan.op(id).kind == OpKind::send && plan.owner_of(id) < replicas) add(id);
+      if (plan.op(id).kind != OpKind::send) continue;
+      if (problem.pipeline_of(plan.owner_of(id)) >= 0) add(id);
     }
   }
   [[nodiscard]] const Way& of(const MessageKey& key) const { return ways_.at(key); }
@@ -68,12 +69,13 @@ public:
       : schedule_{schedule},
         problem_{problem},
         plan_{lower(schedule, scenario)},
-        legs_{plan_, problem.pipelines},
+        legs_{plan_, problem},
         memory_{schedule, scenario} {}
 
   void read() {
     read_compute();
-    for (int replica = 0; replica < problem_.pipelines; ++replica) read_messages(replica);
+    for (std::size_t pipeline = 0; pipeline < problem_.replicas.size(); ++pipeline)
+      read_messages(static_cast<int>(pipeline));
     read_collectives();
     read_turns();
   }
@@ -82,8 +84,9 @@ private:
   void read_compute() {
     for (const Lane& lane : plan_.lanes) {
       const RankInfo& rank = plan_.ranks[index(lane.rank)];
-      if (lane.kind != LaneKind::compute || rank.replica >= problem_.pipelines) continue;
-      const int row = rank.replica * problem_.devices + rank.device;
+      const int pipeline = problem_.pipeline_of(rank.replica);
+      if (lane.kind != LaneKind::compute || pipeline < 0) continue;
+      const int row = pipeline * problem_.devices + rank.device;
       for (std::uint32_t i = 0; i < lane.count; ++i) {
         const Op& op = plan_.ops[index(lane.first) + i];
         const MemoryEffect effect = memory_.effect(op.block());
@@ -99,12 +102,13 @@ private:
     }
   }
 
-  void read_messages(int replica) {
+  void read_messages(int pipeline) {
+    const int replica = problem_.replicas[at(pipeline)];
     for (const Message& message : find_messages(schedule_, replica).all) {
       const auto id = static_cast<CellMessageId>(problem_.messages.size());
       const Legs::Way& way = legs_.of(key_of(replica, message.producer));
       const auto row = [&](int device) -> const std::vector<CellBlockId>& {
-        return problem_.rows[at(replica * problem_.devices + device)];
+        return problem_.rows[at(pipeline * problem_.devices + device)];
       };
       TurnProblem::OfMessage made;
       made.producer = row(message.from)[at(message.sent_after)];
@@ -121,16 +125,17 @@ private:
   }
 
   CellQueueId queue_of(bool turns, int replica, int from, int to) {
+    const int cell = replica / problem_.cell;
     const auto [known, is_new] =
-        queues_.try_emplace({turns ? -1 : replica, from, to}, problem_.queues.size());
-    if (is_new) problem_.queues.push_back({turns, from, to, {}});
+        queues_.try_emplace({turns ? -1 - cell : replica, from, to}, problem_.queues.size());
+    if (is_new) problem_.queues.push_back({turns, cell, from, to, {}});
     return static_cast<CellQueueId>(known->second);
   }
 
   void read_turns() {
     for (const LinkOrder& order : schedule_.link_orders) {
       for (const OrderedMessage& message : order.messages) {
-        if (message.replica >= problem_.pipelines) break;
+        if (problem_.pipeline_of(message.replica) < 0) break;
         const CellMessageId id = message_of_.at(key_of(message.replica, message.producer));
         problem_.queues[at(problem_.messages[at(id)].queue)].messages.push_back(id);
       }
@@ -170,10 +175,14 @@ private:
 }  // namespace
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
-    : devices{schedule.devices}, pipelines{cell_replicas(schedule, 0).count} {
+    : devices{schedule.devices}, cell{schedule.cell} {
   LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
-  rows.resize(at(pipelines * devices));
+  const int last = schedule.replicas / cell * cell;  // of a smaller cell
+  for (int replica = 0; replica < schedule.replicas; ++replica) {
+    if (replica < cell || replica >= last) replicas.push_back(replica);
+  }
+  rows.resize(replicas.size() * at(devices));
   Reader{schedule, scenario, *this}.read();
   const std::int64_t allowed = allowed_activation(schedule, scenario).count();
   for (const DeviceMemory& memory : device_memory(schedule, scenario)) {
@@ -182,6 +191,12 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
     const Bytes others = memory.total() - memory.activations;
     memory_limit.back() = std::min(allowed, (*memory.capacity - others).count());
   }
+}
+
+int TurnProblem::pipeline_of(int replica) const {
+  const auto found = std::ranges::lower_bound(replicas, replica);
+  if (found == replicas.end() || *found != replica) return -1;
+  return static_cast<int>(found - replicas.begin());
 }
 
 bool TurnProblem::must_precede(CellBlockId a, CellBlockId b) const {
@@ -209,27 +224,29 @@ TurnOrders::TurnOrders(const TurnProblem& problem) : rows{problem.rows} {
 Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders, const Schedule& like) {
   Schedule made = like;
   for (int replica = 0; replica < like.replicas; ++replica) {
+    const int own = problem.pipeline_of(replica);
+    const int pipeline = own >= 0 ? own : replica % like.cell;
     for (int device = 0; device < like.devices; ++device) {
       auto& row = made.rows[at(replica * like.devices + device)];
       row.clear();
-      for (const CellBlockId id : orders.rows[at(replica % like.cell * like.devices + device)])
+      for (const CellBlockId id : orders.rows[at(pipeline * like.devices + device)])
         row.push_back(problem.blocks[at(id)].block);
     }
   }
   made.link_orders.clear();
   for (int cell = 0; cell * like.cell < like.replicas; ++cell) {
-    const CellReplicas replicas = cell_replicas(like, cell);
+    const int first = cell * like.cell;
+    const int model = problem.pipeline_of(first) >= 0 ? cell : 0;
     for (std::size_t q = 0; q < problem.queues.size(); ++q) {
       const TurnProblem::Queue& queue = problem.queues[q];
-      if (!queue.turns) continue;
+      if (!queue.turns || queue.cell != model) continue;
       LinkOrder& turns = made.link_orders.emplace_back();
       turns.resource = turns_name(cell, queue.from, queue.to);
       for (const CellMessageId id : orders.turns[q]) {
         const TurnProblem::OfBlock& producer =
             problem.blocks[at(problem.messages[at(id)].producer)];
-        const int rank = producer.row / problem.devices;
-        if (rank < replicas.count)
-          turns.messages.push_back({replicas.first + rank, producer.block});
+        const int replica = problem.replicas[at(producer.row / problem.devices)];
+        turns.messages.push_back({first + replica % like.cell, producer.block});
       }
     }
   }

@@ -13,15 +13,17 @@ using CellBlockId = std::int32_t;
 using CellMessageId = std::int32_t;
 using CellQueueId = std::int32_t;
 
-/// What the orders of one DP-cell consist of, as flat numbers (times in ns, sizes in bytes): the
-/// blocks of its pipelines and their messages. Orders change, these do not. It is read from the
-/// plan with all relays, so that times are the simulator's where nodes take part in one pair of
-/// devices alone; what several pairs or several legs contend for is left out, and times there are
-/// too short. The relays' way inside the datacenters counts as if nobody else went it.
+/// What the orders of a DP-cell consist of, as flat numbers (times in ns, sizes in bytes): the
+/// blocks of its pipelines and their messages. Cells of one size take one order, so that the first
+/// one stands for all; a smaller last one, whose messages take longer, is there beside it. Orders
+/// change, these do not. It is read from the plan with all relays, so that times are the
+/// simulator's where nodes take part in one pair of devices alone; what several pairs or several
+/// legs contend for is left out, and times there are too short. The relays' way inside the
+/// datacenters counts as if nobody else went it.
 struct TurnProblem {
   struct OfBlock {
     Block block;
-    int row = 0;  ///< replica in the cell * devices + device
+    int row = 0;  ///< pipeline * devices + device
     std::int64_t time = 0;
     std::int64_t taken = 0;    ///< activation memory, at its start
     std::int64_t freed = 0;    ///< at its end
@@ -40,6 +42,7 @@ struct TurnProblem {
   /// order of their producer's row.
   struct Queue {
     bool turns = false;
+    int cell = 0;
     int from = 0, to = 0;
     std::vector<CellMessageId> messages;  ///< of turns: in the order that the schedule states
   };
@@ -49,16 +52,19 @@ struct TurnProblem {
     std::int64_t time = 0;
   };
 
-  /// Cell 0 of `schedule`, which must be valid, with a row for each (replica, device) and turns.
+  /// `schedule` must be valid, with a row for each (replica, device) and turns.
   TurnProblem(const Schedule& schedule, const Scenario& scenario);
 
+  /// -1: another cell's stands for it.
+  [[nodiscard]] int pipeline_of(int replica) const;
   /// Must `a` stay in front of `b` in their row?
   [[nodiscard]] bool must_precede(CellBlockId a, CellBlockId b) const;
   /// Must `a` stay in front of `b` in their turns?
   [[nodiscard]] bool must_precede_in_turn(CellMessageId a, CellMessageId b) const;
 
   int devices = 0;
-  int pipelines = 0;  ///< of cell 0
+  int cell = 1;               ///< of the schedule: pipelines of a cell
+  std::vector<int> replicas;  ///< index: pipeline
   std::vector<OfBlock> blocks;
   std::vector<OfMessage> messages;
   std::vector<Queue> queues;
@@ -67,7 +73,7 @@ struct TurnProblem {
   std::vector<std::int64_t> memory_limit;          ///< index: device
 };
 
-/// The order of every cell of a schedule: rows of cell 0's problem, turns of its queues.
+/// An order of the rows and of the turns.
 struct TurnOrders {
   std::vector<std::vector<CellBlockId>> rows;
   std::vector<std::vector<CellMessageId>> turns;  ///< index: queue; empty where it has no turns
@@ -75,8 +81,7 @@ struct TurnOrders {
   explicit TurnOrders(const TurnProblem& problem);
 };
 
-/// `like`, whose cell 0 the problem has, with these orders in every cell: a smaller last cell takes
-/// those of its LocalDPRanks.
+/// `like`, which the problem was made of, with these orders in every cell.
 [[nodiscard]] Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders,
                                    const Schedule& like);
 
