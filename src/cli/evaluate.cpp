@@ -12,6 +12,7 @@
 #include "cli/words.hpp"
 #include "plan/lower.hpp"
 #include "plan/rows.hpp"
+#include "planner/cell/share_wan.hpp"
 #include "scenario/load.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/validity.hpp"
@@ -20,13 +21,21 @@
 namespace longhaul {
 namespace {
 
+constexpr std::string_view kShares = "atlas+";
 constexpr std::array kArrangements{Arrangement::decoupled, Arrangement::grouped};
 
 bool is_schedule_file(std::string_view name) { return name.ends_with(".csv"); }
 
+/// "atlas+mine.csv": mine.csv under temporal sharing. Not where there is a file of this name.
+bool shares_file(const std::string& name) {
+  return name.starts_with(kShares) && !std::filesystem::exists(name);
+}
+
 /// A file's schedule that can run on the scenario, over its budget or not.
-Schedule runnable_schedule(const std::string& file, const Scenario& scenario,
+Schedule runnable_schedule(const std::string& name, const Scenario& scenario,
                            Arrangement arrangement) {
+  const bool shares = shares_file(name);
+  const std::string file = shares ? name.substr(kShares.size()) : name;
   Schedule schedule = read_schedule_file(file);
   if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
   const auto refuse = [&](const std::string& why) {
@@ -34,6 +43,7 @@ Schedule runnable_schedule(const std::string& file, const Scenario& scenario,
   };
   const auto violation = first_violation(schedule, scenario);
   if (violation && violation->kind != ViolationKind::memory) refuse(violation->text);
+  if (shares) schedule = share_wan(schedule, scenario);
   if (const auto why = why_not_runnable(schedule, scenario, arrangement)) refuse(*why);
   return schedule;
 }
