@@ -9,26 +9,27 @@ import pandas as pd
 
 from longhaul.errors import Failure, suggestion
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-# The order of RowKind and BoundKind in src/trace/timeline.hpp: the file holds positions in it.
+# The order of RowKind, RowLeg and BoundKind in src/trace/timeline.hpp: the file holds positions in it.
 KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce")
 BLOCK_KINDS = KINDS[:5]
 COLLECTIVE_KINDS = KINDS[7:]
+LEGS = ("whole", "scatter", "wan", "gather")
 BOUND_KINDS = ("start", "dependency", "lane", "resource", "rendezvous")
 
 # column of a position -> table of names beside the columns
 TABLES = {"schedule": "schedules", "datacenter": "datacenters", "lane": "lanes",
           "resource": "resources"}
 COLUMNS = ("schedule", "iteration", "op", "rank", "replica", "device", "datacenter", "lane",
-           "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "size_bytes",
-           "planned_ns", "ready_ns", "start_ns", "end_ns", "bound_by", "bound_kind")
+           "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "leg", "owner",
+           "piece", "pieces", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns", "bound_by", "bound_kind")
 
 
 @dataclass
 class Trace:
     """`predicted` and `measured` have the columns of TimelineRow; `schedule`, `datacenter`,
-    `lane`, `resource`, `kind` and `bound_kind` are categories named as in the file, in its order;
+    `lane`, `resource`, `kind`, `leg` and `bound_kind` are categories named as in the file, in its order;
     a resource that an op did not hold is NaN. Times are nanoseconds as played."""
 
     file: Path
@@ -124,7 +125,7 @@ def _read_group(file, name):
 
 
 def _frame(columns, names):
-    tables = {"kind": KINDS, "bound_kind": BOUND_KINDS,
+    tables = {"kind": KINDS, "leg": LEGS, "bound_kind": BOUND_KINDS,
               **{column: names.get(column, ()) for column in TABLES}}
     frame = pd.DataFrame(columns)
     for column, categories in tables.items():

@@ -23,6 +23,7 @@ static_assert(static_cast<int>(BlockKind::R) == static_cast<int>(RowKind::R));
 static_assert(static_cast<int>(RowKind::all_gather) +
                   static_cast<int>(CollectiveKind::all_reduce) ==
               static_cast<int>(RowKind::all_reduce));
+static_assert(static_cast<int>(MessageLeg::gather) == static_cast<int>(RowLeg::gather));
 
 /// The plan's own ids translated to the timeline's tables.
 struct Translation {
@@ -63,6 +64,10 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.part = op.part;
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
+  row.leg = static_cast<RowLeg>(op.leg);
+  row.owner = plan.owner_of(id);
+  row.piece = op.piece;
+  row.pieces = op.pieces;
   row.size_bytes = op.size.count();
   row.planned_ns = op.duration.count();
   row.ready_ns = times[index(id)].ready.count();

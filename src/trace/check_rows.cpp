@@ -8,11 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "trace/check_pieces.hpp"
 #include "trace/columns.hpp"
 #include "trace/row_index.hpp"
 
 namespace longhaul {
 namespace {
+
+constexpr std::int32_t kMostPieces = 255;  // what a plan can have
 
 bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
@@ -74,6 +77,13 @@ private:
         row.part >= row.parts)
       return wrong("id that cannot be", row, "has chunk {}, microbatch {}, part {} of {}.",
                    row.chunk, row.microbatch, row.part, row.parts);
+    const bool message = row.kind == RowKind::send || row.kind == RowKind::recv;
+    if (static_cast<int>(row.leg) >= kRowLegs || (row.leg != RowLeg::whole && !message))
+      return wrong("unknown leg", row, "has leg {} (of a {}).", static_cast<int>(row.leg),
+                   name_of(row.kind));
+    if (row.owner < 0 || row.piece < 0 || row.piece >= row.pieces || row.pieces > kMostPieces)
+      return wrong("piece that cannot be", row, "has owner {}, piece {} of {}.", row.owner,
+                   row.piece, row.pieces);
     if (row.bound_by < -1)
       return wrong("id that cannot be", row, "is bound by op {}.", row.bound_by);
     return true;
@@ -114,6 +124,10 @@ private:
     check_lanes(rows);
     check_resources(rows);
     check_messages(rows);
+    check_pieces(rows, slack_ns_,
+                 [&](const char* sort, const TimelineRow& row, const std::string& what) {
+                   wrong(sort, row, "{}", what);
+                 });
     check_places(rows);
   }
 

@@ -21,7 +21,9 @@ constexpr std::array kColumns{
     LONGHAUL_COLUMN(resource, int32),   LONGHAUL_COLUMN(kind, row_kind),
     LONGHAUL_COLUMN(chunk, int32),      LONGHAUL_COLUMN(microbatch, int32),
     LONGHAUL_COLUMN(part, int32),       LONGHAUL_COLUMN(parts, int32),
-    LONGHAUL_COLUMN(peer, int32),       LONGHAUL_COLUMN(size_bytes, int64),
+    LONGHAUL_COLUMN(peer, int32),       LONGHAUL_COLUMN(leg, row_leg),
+    LONGHAUL_COLUMN(owner, int32),      LONGHAUL_COLUMN(piece, int32),
+    LONGHAUL_COLUMN(pieces, int32),     LONGHAUL_COLUMN(size_bytes, int64),
     LONGHAUL_COLUMN(planned_ns, int64), LONGHAUL_COLUMN(ready_ns, int64),
     LONGHAUL_COLUMN(start_ns, int64),   LONGHAUL_COLUMN(end_ns, int64),
     LONGHAUL_COLUMN(bound_by, int64),   LONGHAUL_COLUMN(bound_kind, bound_kind)};
@@ -51,6 +53,7 @@ std::size_t size_of(ColumnType type) {
     case ColumnType::int32: return 4;
     case ColumnType::int64: return 8;
     case ColumnType::row_kind:
+    case ColumnType::row_leg:
     case ColumnType::bound_kind: return 1;
   }
   return 0;

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-enum class ColumnType : std::uint8_t { int32, int64, row_kind, bound_kind };
+enum class ColumnType : std::uint8_t { int32, int64, row_kind, row_leg, bound_kind };
 [[nodiscard]] std::size_t size_of(ColumnType type);
 
 /// One member of TimelineRow: a dataset of a trace, a column of its CSV.

@@ -23,6 +23,9 @@ std::string json_string(const std::string& text) {
 
 std::string slice_name(const TimelineRow& row) {
   if (is_collective(row.kind)) return fmt::format("{} {}", name_of(row.kind), row.chunk);
+  if (row.leg != RowLeg::whole)
+    return fmt::format("{} {}/{} of chunk {} microbatch {} (replica {})", name_of(row.leg),
+                       row.piece + 1, row.pieces, row.chunk, row.microbatch, row.owner);
   if (!is_compute(row.kind)) return fmt::format("{} {}", name_of(row.kind), row.microbatch);
   if (row.parts == 1) return fmt::format("{}{}", name_of(row.kind), row.microbatch);
   return fmt::format("{}{}.{}/{}", name_of(row.kind), row.microbatch, row.part, row.parts);

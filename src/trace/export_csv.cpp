@@ -33,6 +33,7 @@ void print_cell(TextWriter& out, const CsvColumn& csv, const TimelineRow& row) {
   };
   switch (csv.column.type) {
     case ColumnType::row_kind: return out.print(",{}", name_of(row.kind));
+    case ColumnType::row_leg: return out.print(",{}", name_of(row.leg));
     case ColumnType::bound_kind: return out.print(",{}", name_of(row.bound_kind));
     case ColumnType::int64: return out.print(",{}", member<std::int64_t>(row, csv.column));
     case ColumnType::int32: return print_int32(member<std::int32_t>(row, csv.column));

@@ -54,6 +54,7 @@ Handle column_type(ColumnType type) {
     case ColumnType::int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
     case ColumnType::int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
     case ColumnType::row_kind: return kind_type<RowKind>(kRowKinds);
+    case ColumnType::row_leg: return kind_type<RowLeg>(kRowLegs);
     case ColumnType::bound_kind: return kind_type<BoundKind>(kBoundKinds);
   }
   fail("column type {} is unknown", static_cast<int>(type));

@@ -25,7 +25,10 @@ struct Gap {
 class Attribution {
 public:
   explicit Attribution(const IterationView& view)
-      : view_{view}, index_{view.rows}, blocks_{view.rows, RowLookup::Of::blocks} {}
+      : view_{view},
+        index_{view.rows},
+        blocks_{view.rows, RowLookup::Of::blocks},
+        receives_{view.rows, RowLookup::Of::receives} {}
 
   IdleTime run(std::int64_t activation_budget_bytes) {
     const auto since = blocked_forwards_since(view_, activation_budget_bytes);
@@ -67,7 +70,25 @@ private:
   void before_transfer(const TimelineRow& send, Gap gap) {
     const bool paired = send.bound_kind == BoundKind::rendezvous;
     take(gap, send.ready_ns, paired ? &IdleTime::rendezvous : &IdleTime::link_busy);
-    before_producer(producer_of(send), gap);
+    const std::size_t brought = brought_to_relay(send);
+    if (brought == kNoRow) return before_producer(producer_of(send), gap);
+    take(gap, view_.rows[brought].start_ns, &IdleTime::link_wait);
+    const std::size_t before = view_.other_side[brought];
+    if (before == kNoRow) return before_producer(nullptr, gap);
+    before_transfer(view_.rows[before], gap);  // one leg nearer to the producer
+  }
+
+  /// The receive of the piece that a relay sends on; kNoRow where its rank produced it.
+  [[nodiscard]] std::size_t brought_to_relay(const TimelineRow& send) const {
+    if (send.replica == send.owner) return kNoRow;
+    const RowLeg before = send.leg == RowLeg::gather ? RowLeg::wan : RowLeg::scatter;
+    std::size_t latest = kNoRow;
+    for (const std::size_t i : receives_.find(send.rank, send.chunk, send.microbatch)) {
+      const TimelineRow& row = view_.rows[i];
+      const bool same = row.leg == before && row.owner == send.owner && row.piece == send.piece;
+      if (same && row.end_ns <= send.start_ns) latest = i;
+    }
+    return latest;
   }
 
   /// The rest of a gap: the block whose result it waits for was not computed yet.
@@ -102,7 +123,7 @@ private:
 
   const IterationView& view_;
   RowIndex index_;
-  RowLookup blocks_;
+  RowLookup blocks_, receives_;
   std::vector<std::int64_t> last_collective_ = last_collectives();  ///< end, of each rank
   IdleTime idle_;
 

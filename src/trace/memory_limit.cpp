@@ -27,14 +27,23 @@ private:
   std::map<std::int64_t, std::int64_t> by_size_;
 };
 
-/// When the input of a forward was there: received, or computed by the rank itself.
+/// Does the receive bring its rank something of its own, not what it relays for another?
+bool is_own(const TimelineRow& receive) {
+  return receive.owner == receive.replica && receive.leg != RowLeg::scatter;
+}
+
+/// When the input of a forward was there: received with all its pieces, or computed by the rank
+/// itself.
 std::int64_t arrival_of_input(const IterationView& view, const RowLookup& blocks,
                               const RowLookup& receives, const TimelineRow& forward) {
   if (forward.chunk <= 0) return view.begin_ns;
   const std::int32_t producer = forward.chunk - 1;
   // A gradient may share the name; it comes later than the activation.
-  const auto received = receives.find(forward.rank, producer, forward.microbatch);
-  if (!received.empty()) return view.rows[received.front()].end_ns;
+  std::int32_t pieces = 0;
+  for (const std::size_t i : receives.find(forward.rank, producer, forward.microbatch)) {
+    const TimelineRow& receive = view.rows[i];
+    if (is_own(receive) && ++pieces == receive.pieces) return receive.end_ns;
+  }
   std::int64_t computed = kNever;
   for (const std::size_t i : blocks.find(forward.rank, producer, forward.microbatch)) {
     if (view.rows[i].kind == RowKind::F) computed = view.rows[i].end_ns;

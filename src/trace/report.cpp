@@ -63,12 +63,17 @@ std::optional<double> dp_overlap(const IterationView& view) {
   return static_cast<double>(hidden) / static_cast<double>(total);
 }
 
-/// Does this receive take a message from another datacenter?
-bool crosses(const TimelineRow& row, const std::vector<std::int32_t>& datacenter_of_rank) {
-  if (row.kind != RowKind::recv || row.peer < 0) return false;
+/// Is the other rank of this message in another datacenter?
+bool leaves(const TimelineRow& row, const std::vector<std::int32_t>& datacenter_of_rank) {
+  if (row.peer < 0) return false;
   const auto peer = static_cast<std::size_t>(row.peer);
   return peer < datacenter_of_rank.size() && datacenter_of_rank[peer] >= 0 &&
          datacenter_of_rank[peer] != row.datacenter;
+}
+
+/// Does this receive take a message from another datacenter?
+bool crosses(const TimelineRow& row, const std::vector<std::int32_t>& datacenter_of_rank) {
+  return row.kind == RowKind::recv && leaves(row, datacenter_of_rank);
 }
 
 /// -1 for ranks without rows.
@@ -80,6 +85,19 @@ std::vector<std::int32_t> datacenters_of_ranks(std::span<const TimelineRow> rows
     datacenters[rank] = row.datacenter;
   }
   return datacenters;
+}
+
+void add_messages(const IterationView& view, IterationReport& report) {
+  const std::vector<std::int32_t> datacenters = datacenters_of_ranks(view.rows);
+  for (const TimelineRow& row : view.rows) {
+    if (row.kind != RowKind::send) continue;
+    LegUse& use = report.legs[static_cast<std::size_t>(row.leg)];
+    const std::int64_t busy = row.end_ns - row.start_ns;
+    ++use.messages;
+    use.bytes += row.size_bytes;
+    use.busy_ns += busy;
+    if (leaves(row, datacenters)) report.wan_busy_ns += busy;
+  }
 }
 
 /// The block or collective that ends last; the lowest op of several.
@@ -149,6 +167,7 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
   }
   report.idle = attribute_idle(view, activation_budget_bytes);
   report.dp_overlap = dp_overlap(view);
+  add_messages(view, report);
   const std::vector<PathStep> path = critical_path(rows);
   report.wan_crossings_on_critical_path =
       static_cast<int>(std::ranges::count_if(path, &PathStep::crosses_datacenters));

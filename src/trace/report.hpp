@@ -31,6 +31,13 @@ struct IdlePart {
 };
 [[nodiscard]] std::span<const IdlePart> idle_parts();
 
+/// What the messages of one leg came to in an iteration; each counts once, at its sender.
+struct LegUse {
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
+  std::int64_t busy_ns = 0;  ///< sum of their transfers
+};
+
 /// What one iteration of one schedule came to. Formulas: docs/metrics.md.
 struct IterationReport {
   std::string schedule;
@@ -40,6 +47,8 @@ struct IterationReport {
   std::vector<double> bubble_ratio;  ///< per rank: 1 - busy / makespan
   std::vector<std::int64_t> peak_activation_bytes;  ///< per rank
   IdleTime idle;
+  std::array<LegUse, kRowLegs> legs{};  ///< index: RowLeg; those but `whole` are relayed
+  std::int64_t wan_busy_ns = 0;         ///< transfers between datacenters, whole or in pieces
   int wan_crossings_on_critical_path = 0;
   /// Share of the time of data-parallel communication during which its device computes; nullopt
   /// where no collective takes time.

@@ -8,9 +8,13 @@ namespace {
 
 struct MessageSide {
   std::int32_t from, to, chunk, microbatch, part;
+  RowLeg leg;
+  std::int32_t owner, piece;
   std::size_t row;
 
-  [[nodiscard]] auto name() const { return std::tie(from, to, chunk, microbatch, part); }
+  [[nodiscard]] auto name() const {
+    return std::tie(from, to, chunk, microbatch, part, leg, owner, piece);
+  }
 };
 
 /// One side of all messages, ordered by name, then op id.
@@ -21,7 +25,7 @@ std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) 
     if (row.kind != kind) continue;
     const bool sends = kind == RowKind::send;
     all.push_back({sends ? row.rank : row.peer, sends ? row.peer : row.rank, row.chunk,
-                   row.microbatch, row.part, i});
+                   row.microbatch, row.part, row.leg, row.owner, row.piece, i});
   }
   std::ranges::stable_sort(all, {}, &MessageSide::name);
   return all;

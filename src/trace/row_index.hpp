@@ -23,9 +23,9 @@ private:
 };
 
 /// For every send the position of its receive and the other way round; kNoRow for other rows and
-/// for messages that lack a side. A message is named by its ranks, chunk, microbatch and part;
-/// where two share the name (an activation and a gradient between the same two ranks) the order of
-/// op ids decides, since both lanes keep the order of sending.
+/// for messages that lack a side. A message is named by its ranks, chunk, microbatch, part, leg,
+/// owner and piece; where two share the name (an activation and a gradient between the same two
+/// ranks) the order of op ids decides, since both lanes keep the order of sending.
 [[nodiscard]] std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows);
 
 }  // namespace longhaul

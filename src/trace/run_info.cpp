@@ -41,8 +41,14 @@ RunInfo read_run_info(Id file, std::uint64_t file_bytes, Findings& findings) {
   RunInfo info;
   guarded(findings, [&] {
     const std::int64_t version = read_int_attribute(file, "schema_version");
-    if (version != kTraceSchemaVersion)
-      fail("schema_version is {}, this program knows {}", version, kTraceSchemaVersion);
+    if (version < kTraceSchemaVersion)
+      fail(
+          "schema_version is {}: the file is older than this program, which knows {} and needs "
+          "its columns; record it again, or use the program of the git_commit that it names",
+          version, kTraceSchemaVersion);
+    if (version > kTraceSchemaVersion)
+      fail("schema_version is {}: the file is newer than this program, which knows {}", version,
+           kTraceSchemaVersion);
   });
   for (const TextAttribute& text : kTexts) {
     guarded(findings,

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-inline constexpr int kTraceSchemaVersion = 1;
+inline constexpr int kTraceSchemaVersion = 2;
 
 /// Root attributes of a trace: where it comes from and how to read its times.
 struct RunInfo {

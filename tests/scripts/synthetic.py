@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 
-from longhaul.trace import BOUND_KINDS, COLUMNS, KINDS, TABLES
+from longhaul.trace import BOUND_KINDS, COLUMNS, KINDS, SCHEMA_VERSION, TABLES
 
 
 # Bytes of a block's activations; messages have 1024.
@@ -157,13 +157,13 @@ class _Player:
         self.timeline.rows.append((
             self.schedule, self.iteration, op, rank, 0, rank, self.datacenter(rank),
             position("lanes", lane), position("resources", resource), KINDS.index(kind), chunk, m,
-            0, 1, peer, SIZES.get(kind, 1024), planned, *times, bound, BOUND_KINDS.index(why)))
+            0, 1, peer, 0, 0, 0, 1, SIZES.get(kind, 1024), planned, *times, bound, BOUND_KINDS.index(why)))
         return op
 
 
 def write(path, predicted, measured=None, time_scale=1.0, budget_bytes=0):
     with h5py.File(path, "w") as file:
-        file.attrs.update({"schema_version": 1, "creator": "synthetic", "git_commit": "0" * 40,
+        file.attrs.update({"schema_version": SCHEMA_VERSION, "creator": "synthetic", "git_commit": "0" * 40,
                            "command_line": "synthetic", "scenario": 'name = "synthetic"',
                            "environment": "{}", "time_scale": time_scale,
                            "activation_budget_bytes": budget_bytes})

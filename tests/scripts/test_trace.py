@@ -26,9 +26,9 @@ class ReadTrace(unittest.TestCase):
                                resources=["link 0>1"])
         #        schedule iter op rank replica device dc lane resource kind chunk mb part parts peer
         timeline.rows = [
-            (0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 3, 0, 1, -1, 64, 10, 0, 0, 10, -1, 0),
-            (0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 0, 3, 0, 1, 1, 32, 7, 10, 10, 17, 0, 1),
-            (0, 0, 2, 1, 0, 1, 1, 2, 0, 6, 0, 3, 0, 1, 0, 32, 5, 10, 10, 22, 1, 4)]
+            (0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 3, 0, 1, -1, 0, 0, 0, 1, 64, 10, 0, 0, 10, -1, 0),
+            (0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 0, 3, 0, 1, 1, 2, 0, 1, 3, 32, 7, 10, 10, 17, 0, 1),
+            (0, 0, 2, 1, 0, 1, 1, 2, 0, 6, 0, 3, 0, 1, 0, 2, 0, 1, 3, 32, 5, 10, 10, 22, 1, 4)]
         return synthetic.write(self.file, timeline, time_scale=0.5)
 
     def test_values_and_names(self):
@@ -37,6 +37,8 @@ class ReadTrace(unittest.TestCase):
         self.assertEqual(list(rows.columns), list(COLUMNS))
         self.assertEqual(list(rows["kind"]), ["F", "send", "recv"])
         self.assertEqual(list(rows["bound_kind"]), ["start", "dependency", "rendezvous"])
+        self.assertEqual(list(rows["leg"]), ["whole", "wan", "wan"])
+        self.assertEqual(list(rows["pieces"]), [1, 3, 3])
         self.assertEqual(list(rows["datacenter"]), ["west", "west", "east"])
         self.assertEqual(list(rows["lane"]), ["compute", "send>1", "recv<0"])
         self.assertTrue(np.isnan(rows["resource"].astype(object)[0]))

@@ -182,9 +182,11 @@ TEST(CsvExport, WritesEveryRowWithNamesSpelledOut) {
   export_csv(trace, {}, out);
   EXPECT_EQ(out.str(),
             "source,schedule,iteration,op,rank,replica,device,datacenter,lane,resource,kind,chunk,"
-            "microbatch,part,parts,peer,size_bytes,planned_ns,ready_ns,start_ns,end_ns,bound_by,"
+            "microbatch,part,parts,peer,leg,owner,piece,pieces,size_bytes,planned_ns,ready_ns,"
+            "start_ns,end_ns,bound_by,"
             "bound_kind\n"
-            "measured,\"1f1b, \"\"mine\"\"\",4,0,1,0,1,east,compute,,D,2,3,0,1,-1,-7,10,10,10,20,"
+            "measured,\"1f1b, "
+            "\"\"mine\"\"\",4,0,1,0,1,east,compute,,D,2,3,0,1,-1,whole,0,0,1,-7,10,10,10,20,"
             "-1,start\n");
 }
 

@@ -80,8 +80,11 @@ TEST_F(Validate, FindsMissingMembersAndAttributes) {
 
 TEST_F(Validate, FindsAttributesOfAnotherTypeOrValue) {
   EXPECT_THAT(
-      after_breaking([](BrokenFile& f) { f.replace_attribute("schema_version", std::int64_t{2}); }),
-      Contains(HasSubstr("schema_version is 2")));
+      after_breaking([](BrokenFile& f) { f.replace_attribute("schema_version", std::int64_t{1}); }),
+      Contains(HasSubstr("schema_version is 1: the file is older than this program")));
+  EXPECT_THAT(
+      after_breaking([](BrokenFile& f) { f.replace_attribute("schema_version", std::int64_t{3}); }),
+      Contains(HasSubstr("schema_version is 3: the file is newer")));
   EXPECT_THAT(
       after_breaking([](BrokenFile& f) { f.replace_attribute("time_scale", std::int64_t{1}); }),
       Contains(HasSubstr("time_scale has another type")));
