@@ -1,5 +1,6 @@
 // How fast is the simulator: 1F1B, P = 64, M = 1024 (LogGOPSim's and vTrain's published rates are
-// in docs/performance.md), and how it grows to 10^7 ops. One rank, one core.
+// in docs/performance.md), how it grows to 10^7 ops, and one iteration of 3,000 GPUs whose cells
+// share the WAN. One rank, one core.
 #include <benchmark/benchmark.h>
 
 #include "plan/lower.hpp"
@@ -46,6 +47,61 @@ void lower_1f1b(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(ops), benchmark::Counter::kIsIterationInvariantRate);
 }
 
+/// Atlas section 6.2 at scale: 60 stages, 50 pipelines, 60 microbatches, 5 datacenters of 600 GPUs;
+/// 5 Gbps to the WAN and 100 Gbps inside for each GPU, 40 ms.
+Scenario atlas_at_scale() {
+  Scenario scenario = uniform_scenario(60, 60, 10ms);
+  scenario.parallel.replicas = 50;
+  scenario.parallel.gradient_sync = GradientSync::all_reduce;
+  scenario.costs.message.assign(60, 25_MiB);
+  scenario = spread(scenario, 5, 40ms, 0ms);
+  for (int datacenter = 0; datacenter < 5; ++datacenter)
+    scenario.nodes.push_back({DatacenterId{datacenter}, 1, 5_Gbps, 5_Gbps, 100_Gbps});
+  return scenario;
+}
+
+/// 1F1B whose cells send in the order of microbatches, ties by replica.
+Schedule in_cells(const Scenario& scenario, int cell) {
+  Schedule schedule = generate("1f1b", scenario);
+  schedule.cell = cell;
+  const auto add = [&](int c, BlockKind kind, int from, int to) {
+    if (scenario.datacenter_of(Rank{from}) == scenario.datacenter_of(Rank{to})) return;
+    const CellReplicas members = cell_replicas(schedule, c);
+    LinkOrder turns{turns_name(c, from, to), {}};
+    for (int m = 0; m < schedule.microbatches; ++m) {
+      for (int replica = members.first; replica < members.first + members.count; ++replica)
+        turns.messages.push_back({replica, {kind, 0, 1, from, m}});
+    }
+    schedule.link_orders.push_back(std::move(turns));
+  };
+  for (int c = 0; c * cell < schedule.replicas; ++c) {
+    for (int device = 0; device + 1 < schedule.devices; ++device) {
+      add(c, BlockKind::F, device, device + 1);
+      add(c, BlockKind::B, device + 1, device);
+    }
+  }
+  return schedule;
+}
+
+enum class Step { lower, simulate, both, pooled };
+
+void cells(benchmark::State& state, Step step) {
+  const Scenario scenario = atlas_at_scale();
+  const Schedule schedule = in_cells(scenario, static_cast<int>(state.range(0)));
+  const Plan plan =
+      step == Step::pooled ? lower_pooled(schedule, scenario) : lower(schedule, scenario);
+  for (auto _ : state) {
+    switch (step) {
+      case Step::lower: benchmark::DoNotOptimize(lower(schedule, scenario)); break;
+      case Step::simulate: benchmark::DoNotOptimize(simulate(plan)); break;
+      case Step::both: benchmark::DoNotOptimize(simulate(lower(schedule, scenario))); break;
+      case Step::pooled: benchmark::DoNotOptimize(simulate(lower_pooled(schedule, scenario)));
+    }
+  }
+  state.counters["ranks"] = static_cast<double>(plan.ranks.size());
+  state.counters["ops"] = static_cast<double>(plan.ops.size());
+}
+
 BENCHMARK_CAPTURE(simulate_1f1b, pair, Sharing::pair, Arrangement::decoupled)
     ->Args({8, 16})
     ->Args({64, 1024})
@@ -58,6 +114,10 @@ BENCHMARK_CAPTURE(simulate_1f1b, shared_link, Sharing::datacenter, Arrangement::
 BENCHMARK_CAPTURE(simulate_1f1b, grouped, Sharing::pair, Arrangement::grouped)
     ->Args({64, 1024})
     ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(cells, lower, Step::lower)->Arg(2)->Arg(4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(cells, simulate, Step::simulate)->Arg(2)->Arg(4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(cells, both, Step::both)->Arg(2)->Arg(4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(cells, pooled, Step::pooled)->Arg(2)->Arg(4)->Unit(benchmark::kMillisecond);
 BENCHMARK(lower_1f1b)->Args({64, 1024})->Unit(benchmark::kMillisecond);
 
 }  // namespace
