@@ -114,7 +114,7 @@ struct Link {
   Duration latency{};
   Bandwidth bandwidth;  ///< between two nodes (or devices); of `connections` where they are given
   Sharing sharing = Sharing::pair;
-  /// Of the ordered pair of datacenters, all nodes together: floor(aggregate / bandwidth) messages,
+  /// Of the ordered pair of datacenters, all nodes together: floor(aggregate / rate of a way) messages,
   /// at least 1, travel at a time, each at min(aggregate, bandwidth).
   Bandwidth aggregate{};
   std::optional<Connections> connections{};  ///< what `bandwidth` was made of
