@@ -114,8 +114,8 @@ struct Link {
   Duration latency{};
   Bandwidth bandwidth;  ///< between two nodes (or devices); of `connections` where they are given
   Sharing sharing = Sharing::pair;
-  /// Of the ordered pair of datacenters, all nodes together: floor(aggregate / rate of a way) messages,
-  /// at least 1, travel at a time, each at min(aggregate, bandwidth).
+  /// Of the ordered pair of datacenters, all nodes together: floor(aggregate / rate of a message)
+  /// messages, at least 1, travel at a time, each at min(aggregate, bandwidth, interfaces).
   Bandwidth aggregate{};
   std::optional<Connections> connections{};  ///< what `bandwidth` was made of
   Jitter jitter{};
