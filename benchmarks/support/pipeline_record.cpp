@@ -8,32 +8,17 @@
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "cli/bound_table.hpp"
+#include "support/check_report.hpp"
 
 namespace longhaul::bench {
 namespace {
 
 using nlohmann::ordered_json;
 
-struct CheckPart {
-  const char* name;
-  std::int64_t Checks::*member;
-};
-constexpr CheckPart kWrong[] = {{"lost", &Checks::lost},
-                                {"mixed_up", &Checks::mixed_up},
-                                {"corrupted", &Checks::corrupted},
-                                {"out_of_order", &Checks::out_of_order},
-                                {"unclaimed", &Checks::unclaimed}};
-
 std::int64_t whole_ns(double ns) { return static_cast<std::int64_t>(ns + 0.5); }
 
 Duration mean_of(Duration total, std::int64_t count) {
   return count > 0 ? total / count : Duration::zero();
-}
-
-ordered_json checks_json(const Checks& checks) {
-  ordered_json json = {{"blocks", checks.blocks}, {"messages", checks.messages}};
-  for (const CheckPart& part : kWrong) json[part.name] = checks.*part.member;
-  return json;
 }
 
 ordered_json memory_json(const std::vector<DeviceMemory>& devices) {
@@ -63,8 +48,13 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["measured_median_low_ns"] = whole_ns(m.summary.median_low);
   json["measured_median_high_ns"] = whole_ns(m.summary.median_high);
   json["difference_percent"] = m.difference_percent();
+  if (m.straggling) {
+    json["predicted_straggling_ns"] = m.straggling->count();
+    json["straggling_difference_percent"] = m.straggling_difference_percent();
+  }
   json["check"] = check_text(m.checks);
   json["checks"] = checks_json(m.checks);
+  json["wrong_messages"] = m.wrong_messages;
   json["over_budget"] = m.predicted.over_budget;
   json["fits"] = fits(m);
   json["memory"] = memory_json(m.memory);
@@ -101,11 +91,18 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
     if (!m.predicted.over_budget.empty())
       text += fmt::format("! {} is over its memory budget on device {}\n", m.predicted.schedule,
                           fmt::join(m.predicted.over_budget, ", "));
+  for (const PipelineMeasurement& m : measurements)
+    if (m.straggling)
+      text += fmt::format("{}: with run.stragglers {} are predicted; measured {:+.2f}%\n",
+                          m.predicted.schedule, to_text(*m.straggling),
+                          m.straggling_difference_percent());
   LeaseCost lease;
   for (const PipelineMeasurement& m : measurements) lease += m.lease;
   if (lease.leases > 0)
     text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
                         to_text(mean_of(lease.total, lease.leases)), to_text(lease.longest));
+  for (const PipelineMeasurement& m : measurements)
+    text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
   for (const PipelineMeasurement& m : measurements)
     for (const DeviceMemory& device : m.memory)
       if (!device.fits())
@@ -160,14 +157,6 @@ std::string network_note(const PipelineOptions& options) {
 }
 
 }  // namespace
-
-std::string check_text(const Checks& checks) {
-  std::string text;
-  for (const CheckPart& part : kWrong)
-    if (checks.*part.member != 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", checks.*part.member, part.name);
-  return text.empty() ? "ok" : text;
-}
 
 ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurements,
                              const PipelineInput& input, const PipelineOptions& options,

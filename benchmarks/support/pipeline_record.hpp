@@ -3,14 +3,11 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "support/pipeline_run.hpp"
 
 namespace longhaul::bench {
-
-/// "ok", or what is wrong: "2 lost, 1 mixed up".
-[[nodiscard]] std::string check_text(const Checks& checks);
 
 /// The record that feeds table and JSON (docs/runtime.md).
 [[nodiscard]] nlohmann::ordered_json pipeline_record(

@@ -6,7 +6,9 @@
 
 #include "plan/occupancy.hpp"
 #include "plan/rows.hpp"
+#include "plan/stragglers.hpp"
 #include "runtime/rank_ops.hpp"
+#include "support/wrong_messages.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -38,6 +40,10 @@ OpTimes gather_times(const Ranks& ranks, const Plan& plan, const OpTimes& mine) 
 Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
   Checks sum;
   sum.messages = world.sum(mine.messages);
+  for (std::size_t leg = 0; leg < sum.of_leg.size(); ++leg)
+    sum.of_leg[leg] = world.sum(mine.of_leg[leg]);
+  sum.relayed = world.sum(mine.relayed);
+  sum.relayed_bytes = world.sum(mine.relayed_bytes);
   sum.blocks = world.sum(mine.blocks);
   sum.lost = world.sum(mine.lost);
   sum.mixed_up = world.sum(mine.mixed_up);
@@ -74,6 +80,19 @@ ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
   return record;
 }
 
+double percent_above(double measured_ns, Duration expected) {
+  return expected > Duration::zero()
+             ? 100.0 * (measured_ns / static_cast<double>(expected.count()) - 1.0)
+             : 0.0;
+}
+
+/// What slow devices make of the plan; nothing where none is slow.
+std::optional<Duration> straggling_makespan(const Plan& plan, const Run& run) {
+  if (std::ranges::all_of(run.stragglers, [](double factor) { return factor == 1.0; }))
+    return std::nullopt;
+  return std::ranges::max(simulate(with_stragglers(plan, run)), {}, &OpTime::end).end;
+}
+
 /// By how much a rank may be slower than its prediction: that knows neither noise nor stragglers.
 int slowness(const Run& run) {
   double factor = 1.0;
@@ -107,6 +126,9 @@ OpTimes ScheduleRun::iterate(int iteration) {
 
 void ScheduleRun::add(const IterationResult& result) {
   measurement_.checks += result.checks;
+  static constexpr std::size_t kNamed = 8;
+  for (const WrongMessage& wrong : result.wrong)
+    if (wrong_.size() < kNamed) wrong_.push_back(wrong);
   measurement_.lease += result.lease;
   measurement_.transfers += result.transfers;
   measurement_.transfer_total += result.transfer_total;
@@ -134,6 +156,7 @@ PipelineMeasurement ScheduleRun::conclude() {
   measurement_.checks.unclaimed += ranks_.transport().unclaimed();
   world.barrier();
   measurement_.checks = sum_of(world, measurement_.checks);
+  measurement_.wrong_messages = gather_wrong_messages(ranks_, planned_.plan, wrong_);
   measurement_.lease = {world.sum(measurement_.lease.leases),
                         Duration{world.sum(measurement_.lease.total.count())},
                         Duration{world.maximum(measurement_.lease.longest.count())}};
@@ -152,12 +175,16 @@ void ScheduleRun::summarize_outcomes() {
       record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);
   measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),
                                      planned_.schedule, scenario_);
+  measurement_.straggling = straggling_makespan(planned_.plan, scenario_.run);
   measurement_.memory = device_memory(planned_.schedule, scenario_);
 }
 
 double PipelineMeasurement::difference_percent() const {
-  const auto expected = static_cast<double>(predicted.makespan_ns);
-  return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
+  return percent_above(summary.median, Duration{predicted.makespan_ns});
+}
+
+double PipelineMeasurement::straggling_difference_percent() const {
+  return percent_above(summary.median, *straggling);
 }
 
 }  // namespace longhaul::bench

@@ -17,16 +17,22 @@ namespace longhaul::bench {
 struct PipelineMeasurement {
   int first_iteration = 0;
   ScheduleRecord predicted;
+  /// What the same orders are predicted to take with the slow devices of run.stragglers, which
+  /// `predicted` knows nothing of; absent: there are none.
+  std::optional<Duration> straggling{};
   ScheduleRecord measured;  ///< of the iteration whose makespan is the median
   std::vector<DeviceMemory> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
-  Checks checks;  ///< of all ranks and iterations, warm-up included
+  Checks checks;                            ///< of all ranks and iterations, warm-up included
+  std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
   LeaseCost lease;
   std::int64_t transfers = 0;
   Duration transfer_total{}, transfer_longest{};
 
   [[nodiscard]] double difference_percent() const;
+  /// To `straggling`, which must be there.
+  [[nodiscard]] double straggling_difference_percent() const;
 };
 
 /// Where the rows of finished iterations go, and who hears of progress.
@@ -71,6 +77,7 @@ private:
   Engine engine_;
   Duration longest_wait_;
   PipelineMeasurement measurement_;
+  std::vector<WrongMessage> wrong_;         ///< of this rank, the first few
   std::vector<IterationOutcome> outcomes_;  ///< on rank 0
 };
 

@@ -1,0 +1,56 @@
+#include "support/check_report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/unit_text.hpp"
+#include "trace/timeline.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+struct CheckPart {
+  const char* name;
+  std::int64_t Checks::*member;
+};
+constexpr CheckPart kWrong[] = {{"lost", &Checks::lost},
+                                {"mixed_up", &Checks::mixed_up},
+                                {"corrupted", &Checks::corrupted},
+                                {"out_of_order", &Checks::out_of_order},
+                                {"unclaimed", &Checks::unclaimed}};
+
+}  // namespace
+
+std::string check_text(const Checks& checks) {
+  std::string text;
+  for (const CheckPart& part : kWrong)
+    if (checks.*part.member != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", checks.*part.member, part.name);
+  return text.empty() ? "ok" : text;
+}
+
+nlohmann::ordered_json checks_json(const Checks& checks) {
+  nlohmann::ordered_json json = {{"blocks", checks.blocks}, {"messages", checks.messages}};
+  for (std::size_t leg = 0; leg < checks.of_leg.size(); ++leg)
+    json["messages_of_leg"][name_of(static_cast<RowLeg>(leg))] = checks.of_leg[leg];
+  json["relayed"] = checks.relayed;
+  json["relayed_bytes"] = checks.relayed_bytes;
+  for (const CheckPart& part : kWrong) json[part.name] = checks.*part.member;
+  return json;
+}
+
+std::string message_notes(const std::string& schedule, const Checks& checks,
+                          const std::vector<std::string>& wrong_messages) {
+  const auto of = [&](RowLeg leg) { return checks.of_leg[static_cast<std::size_t>(leg)]; };
+  std::string text;
+  if (checks.relayed > 0)
+    text += fmt::format(
+        "{}: {} payloads relayed ({}); right on arrival: {} scatter, {} wan, {} gather, {} whole\n",
+        schedule, checks.relayed, to_text(Bytes{checks.relayed_bytes}), of(RowLeg::scatter),
+        of(RowLeg::wan), of(RowLeg::gather), of(RowLeg::whole));
+  for (const std::string& wrong : wrong_messages)
+    text += fmt::format("! {}: {}\n", schedule, wrong);
+  return text;
+}
+
+}  // namespace longhaul::bench
