@@ -90,7 +90,7 @@ void TurnPortfolio::run_round(int round) {
 void TurnPortfolio::run_search(Search& search, int round, std::size_t index,
                                const Progress& progress) const {
   const auto unit = static_cast<double>(scenario_.largest_forward().count());
-  const double hot = (index % 2 == 0 ? 0.03 : 0.1) / (1 << round);
+  const double hot = (index % 2 == 0 ? 0.1 : 0.4) / (1 << round);
   const std::uint64_t seed =
       derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 101, index);
   TurnAnnealed found =
