@@ -76,6 +76,7 @@ void search(benchmark::State& state) {
   SiteSearchOptions options;
   options.objective = state.range(1) == 0 ? SiteObjective::throughput : SiteObjective::cost;
   state.SetLabel(state.range(1) == 0 ? "throughput" : "cost");
+  options.limit = 2000;
   SiteSearch found;
   for (auto _ : state) {
     const Supply supply{scenario};
@@ -85,15 +86,18 @@ void search(benchmark::State& state) {
   state.counters["candidates"] = static_cast<double>(found.candidates);
   state.counters["evaluated"] = static_cast<double>(found.evaluated);
   state.counters["cells"] = static_cast<double>(found.simulated);
+  state.counters["gap"] = found.gap;
 }
 
 BENCHMARK(algorithm_1)
     ->ArgsProduct({{2, 4}, {0, 1, 2}})
     ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK(search)
     ->ArgsProduct({{4, 8}, {0, 1}})
     ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime()
     ->Iterations(1);
 

@@ -17,6 +17,7 @@ struct PlanArguments {
   std::string most_cells;
   std::string pipelines;
   std::string threads;
+  std::string limit;
   bool relays = false;
   std::vector<std::string> sweeps;
   std::string break_even;

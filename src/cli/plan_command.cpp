@@ -101,7 +101,8 @@ Algorithm1Options algorithm1_options_of(const PlanOptions& options) {
 }
 
 SiteSearchOptions search_options_of(const PlanOptions& options) {
-  return {options.schedules, options.pipelines, options.most_cells, options.objective, true};
+  return {options.schedules, options.pipelines, options.most_cells, options.objective, true,
+          options.limit};
 }
 
 SitePlan best_of(const Supply& supply, const PlanOptions& options, CellTimes& cells) {

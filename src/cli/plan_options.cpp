@@ -96,6 +96,8 @@ void add_plan_options(CLI::App& command, PlanArguments& arguments) {
                      "subset of datacenters, D, C and schedule, by branch and bound");
   command.add_option("--objective", arguments.objective,
                      "of --search exact: throughput (default), cost or time");
+  command.add_option("--limit", arguments.limit,
+                     "of --search exact: candidates to evaluate at most (default: no limit)");
   command.add_option("--max-cells", arguments.most_cells, "largest D (default: what GPUs allow)");
   command.add_option("--cell", arguments.pipelines,
                      "C, pipelines of a DP-cell; a comma list for --search exact (default: "
@@ -153,6 +155,8 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
     for (const std::string& word : words_of("--cell", arguments.pipelines))
       options.pipelines.push_back(whole_number("--cell", word, 1, kMostPipelines));
   }
+  if (!arguments.limit.empty())
+    options.limit = whole_number("--limit", arguments.limit, 1, 1 << 30);
   if (!arguments.threads.empty())
     options.threads = whole_number("--threads", arguments.threads, 1, kMostThreads);
   if (!options.exact && (options.schedules.size() > 1 || options.pipelines.size() > 1))

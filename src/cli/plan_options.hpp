@@ -16,6 +16,7 @@ struct PlanOptions {
   bool exact = false;  ///< --search exact
   SiteObjective objective = SiteObjective::throughput;
   std::optional<int> most_cells;
+  std::optional<int> limit;
   std::vector<int> pipelines;  ///< values of C; empty: the scenario's
   std::vector<std::string> schedules;
   CellModel model = CellModel::pooled;

@@ -85,10 +85,9 @@ ordered_json best_json(const Supply& supply, const std::vector<SitePlan>& plans)
 }
 
 ordered_json to_json(const SiteSearch& search) {
-  ordered_json json{{"candidates", search.candidates},
-                    {"evaluated", search.evaluated},
-                    {"simulated_cells", search.simulated},
-                    {"unsupplied", search.unsupplied}};
+  ordered_json json{{"candidates", search.candidates},     {"evaluated", search.evaluated},
+                    {"simulated_cells", search.simulated}, {"unsupplied", search.unsupplied},
+                    {"unexplored", search.unexplored},     {"gap", search.gap}};
   for (int i = 0; i < kSitePrunes; ++i)
     json["pruned"][name_of(static_cast<SitePrune>(i))] = search.pruned[i];
   return json;

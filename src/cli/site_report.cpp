@@ -168,6 +168,9 @@ std::string search_text(const SiteSearch& search) {
   std::string text =
       fmt::format("{} candidates: {} evaluated ({} cells simulated), {} pruned\n",
                   search.candidates, search.evaluated, search.simulated, search.pruned_in_all());
+  if (search.unexplored > 0)
+    text += fmt::format("{} not looked at (--limit): the best may be up to {:.1f}% off\n",
+                        search.unexplored, 100 * search.gap);
   Table table{{{"pruned by", Align::left}, {"candidates"}}};
   for (int i = 0; i < kSitePrunes; ++i)
     table.add_row({name_of(static_cast<SitePrune>(i)), std::to_string(search.pruned[i])});

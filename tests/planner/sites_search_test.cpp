@@ -71,7 +71,8 @@ TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
     const Supply supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
-      SiteSearchOptions options{{"1f1b", "zb-h1"}, {1, 2}, std::nullopt, objective, true};
+      SiteSearchOptions options{{"1f1b", "zb-h1"}, {1, 2}, std::nullopt,
+                                objective,         true,   std::nullopt};
       const SiteSearch found = search(supply, options);
       options.prune = false;
       const SiteSearch all = search(supply, options);
@@ -89,7 +90,8 @@ TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
     const Supply supply{scenario};
-    SiteSearchOptions options{{"atlas"}, {2}, std::nullopt, SiteObjective::throughput, true};
+    SiteSearchOptions options{{"atlas"}, {2},         std::nullopt, SiteObjective::throughput,
+                              true,      std::nullopt};
     const SiteSearch found = search(supply, options);
     options.prune = false;
     const SiteSearch all = search(supply, options);
@@ -118,6 +120,21 @@ TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
             << "seed " << seed;
       }
     }
+  }
+}
+
+TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Scenario scenario = random_sites(seed, 4);
+    const Supply supply{scenario};
+    SiteSearchOptions options{{"1f1b"}, {1}, std::nullopt, SiteObjective::throughput, true, 1};
+    const SiteSearch some = search(supply, options);
+    options.limit.reset();
+    const SiteSearch all = search(supply, options);
+    EXPECT_EQ(some.evaluated + some.pruned_in_all() + some.unexplored, some.candidates);
+    EXPECT_GE(score(*all.best, options.objective),
+              score(*some.best, options.objective) * (1 - some.gap) * (1 - 1e-12));
+    EXPECT_EQ(all.gap, 0);
   }
 }
 

@@ -30,6 +30,7 @@ public:
     std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return trees_[i].bound(); });
     for (const std::size_t i : by_bound) look_through(trees_[i]);
     found_.simulated = cells_.simulated() - before;
+    if (least_unexplored_ < score_) found_.gap = 1 - least_unexplored_ / score_;
     return std::move(found_);
   }
 
@@ -71,6 +72,8 @@ private:
     std::ranges::stable_sort(leaves, {}, &WayTree::Leaf::bound);
     std::size_t done = 0;
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
+      if (found_.evaluated >= options_.limit.value_or(std::numeric_limits<std::int64_t>::max()))
+        return leave(leaves, done);
       const std::size_t end = std::min(done + kBatch, leaves.size());
       std::vector<CellQuery> queries;
       for (std::size_t i = done; i < end; ++i)
@@ -85,10 +88,23 @@ private:
     for (; done < leaves.size(); ++done) ++found_.pruned[static_cast<int>(leaves[done].reason)];
   }
 
+  /// The limit is reached: what could still be better is not looked at.
+  void leave(const std::vector<WayTree::Leaf>& leaves, std::size_t done) {
+    for (; done < leaves.size(); ++done) {
+      if (leaves[done].bound < score_) {
+        ++found_.unexplored;
+        least_unexplored_ = std::min(least_unexplored_, leaves[done].bound);
+      } else {
+        ++found_.pruned[static_cast<int>(leaves[done].reason)];
+      }
+    }
+  }
+
   const Supply& supply_;
   const SiteSearchOptions& options_;
   CellTimes& cells_;
   std::vector<WayTree> trees_;
+  double least_unexplored_ = std::numeric_limits<double>::infinity();
   double score_ = std::numeric_limits<double>::infinity();
   SiteSearch found_;
 };

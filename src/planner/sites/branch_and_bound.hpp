@@ -15,6 +15,8 @@ struct SiteSearchOptions {
   std::optional<int> most_cells;
   SiteObjective objective = SiteObjective::throughput;
   bool prune = true;  ///< false: simulates every candidate
+  /// Candidates to evaluate at most; with what is left then, SiteSearch::gap is above 0.
+  std::optional<std::int64_t> limit;
 };
 
 /// Why candidates were not simulated. In the order of reports.
@@ -37,14 +39,17 @@ struct SiteSearch {
   std::int64_t simulated = 0;   ///< cells; candidates with equal cells share one
   std::int64_t unsupplied = 0;  ///< (schedule, C, D) for which there are too few GPUs
   std::int64_t pruned[kSitePrunes] = {};
+  std::int64_t unexplored = 0;  ///< where the limit ended the search
+  double gap = 0;  ///< no candidate is better by more than this share of the best one's score
   [[nodiscard]] std::int64_t pruned_in_all() const;
 };
 
 /// The best of all schedules, C, D and ways, where a way is any sequence of different datacenters,
 /// each but the last with all the stages that it holds (algorithm 1 for every order of every
 /// subset). Depth first over the sequences, with the bounds of WayBounds; never worse than
-/// algorithm 1, which it starts from. Deterministic, whatever the number of threads. Throws Error
-/// as algorithm1() does (but for links, which it does without), and for more than 12 datacenters.
+/// algorithm 1, which it starts from. The best of all unless the limit ends it. Deterministic,
+/// whatever the number of threads. Throws Error as algorithm1() does (but for links, which it does
+/// without), and for more than 12 datacenters.
 [[nodiscard]] SiteSearch search_sites(const Supply& supply, const SiteSearchOptions& options,
                                       CellTimes& cells);
 
