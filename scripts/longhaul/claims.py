@@ -1,6 +1,7 @@
 """Verdicts on what a paper claims, from the numbers of a run.
 
-python -m longhaul.claims DIR gathers the *-verdicts.csv of DIR into one table for a document."""
+python -m longhaul.claims DIR [PAPER] gathers the *-verdicts.csv of DIR, or those of one paper
+(atlas, crosspipe), into one table for a document."""
 
 import csv
 import sys
@@ -32,15 +33,22 @@ class Verdict:
 
 
 def published():
-    """{id: row} of results/papers/crosspipe-claims.csv."""
-    path = tools.ROOT / "results" / "papers" / "crosspipe-claims.csv"
-    with path.open(encoding="utf-8") as file:
-        return {row["id"]: row for row in csv.DictReader(file)}
+    """{id: row} of results/papers/*-claims.csv."""
+    found = {}
+    for path in sorted((tools.ROOT / "results" / "papers").glob("*-claims.csv")):
+        with path.open(encoding="utf-8") as file:
+            found |= {row["id"]: row for row in csv.DictReader(file)}
+    return found
 
 
 def value(claim):
     """The number of a claim."""
     return float(published()[claim]["value"])
+
+
+def values(claim):
+    """The numbers of a claim that has several."""
+    return [float(part) for part in published()[claim]["value"].split(";")]
 
 
 def judge(claim, verdict, ours, why=""):
@@ -73,6 +81,19 @@ def at_least(ours, theirs, near=0.05, far=0.5):
     return HOLDS if ours >= theirs * (1 - near) else PARTLY if ours >= theirs * far else FAILS
 
 
+def over_inputs(found, judge_one):
+    """For inputs that the paper leaves open: `judge_one` of each value. All hold: holds; one that
+    holds at least partly: partly."""
+    said = {judge_one(value) for value in found}
+    return HOLDS if said == {HOLDS} else FAILS if said == {FAILS} else PARTLY
+
+
+def spread(found, form=".2f", unit=""):
+    """"1.20 to 1.31", or one number where all print alike."""
+    ends = [f"{end:{form}}" for end in (min(found), max(found))]
+    return " to ".join(dict.fromkeys(ends)) + unit
+
+
 def table(verdicts):
     return pd.DataFrame([asdict(verdict) for verdict in verdicts], columns=FIELDS)
 
@@ -88,11 +109,12 @@ def text(verdicts):
     return "\n".join(lines)
 
 
-def gathered(directory):
+def gathered(directory, paper=""):
     """Markdown: one line a verdict, in the order of the paper."""
-    files = sorted(Path(directory).glob("*-verdicts.csv"))
+    files = sorted(Path(directory).glob(f"{paper}*-verdicts.csv"))
     if not files:
-        raise Failure(f"no *-verdicts.csv in {directory}. Draw figures with --out {directory}.")
+        raise Failure(f"no {paper}*-verdicts.csv in {directory}. Draw figures with --out "
+                      f"{directory}.")
     rows = pd.concat([pd.read_csv(file, dtype=str, keep_default_na=False).assign(
         figure=file.name.removesuffix("-verdicts.csv")) for file in files])
     order = {claim: place for place, claim in enumerate(published())}
@@ -107,7 +129,7 @@ def gathered(directory):
 
 if __name__ == "__main__":
     try:
-        print(gathered(*sys.argv[1:2] or ["figures"]))
+        print(gathered(*sys.argv[1:3] or ["figures"]))
     except Failure as failure:
         tools.say(f"claims: {failure}")
         sys.exit(failure.code)
