@@ -28,8 +28,8 @@ class Point:
 
     scenario: Path
     comm: str
-    latency_ratio: float
-    transfer_ratio: float
+    latency_ratio: float = None   # both None: as the scenario and the overrides say
+    transfer_ratio: float = None
     label: str = ""         # of the overrides, in the name of its directory
     overrides: tuple = ()   # before the delays
     schedules: tuple = ()
@@ -39,8 +39,9 @@ class Point:
     @property
     def name(self):
         inner = f"{self.label}/{self.comm}" if self.label else self.comm
-        return (f"{self.scenario.stem}/{inner}/"
-                f"latency{self.latency_ratio:g}-transfer{self.transfer_ratio:g}")
+        cell = ("" if self.latency_ratio is None else
+                f"/latency{self.latency_ratio:g}-transfer{self.transfer_ratio:g}")
+        return f"{self.scenario.stem}/{inner}{cell}"
 
 
 def parse_cells(text):
@@ -59,8 +60,10 @@ def parse_cells(text):
 
 def command_for(point, directory, options):
     """As a person would type it in the root of the checkout, which is where it runs."""
-    overrides = [*point.overrides, *options.set, f"link.latency_ratio={point.latency_ratio:g}",
-                 f"link.transfer_ratio={point.transfer_ratio:g}"]
+    overrides = [*point.overrides, *options.set]
+    if point.latency_ratio is not None:
+        overrides += [f"link.latency_ratio={point.latency_ratio:g}",
+                      f"link.transfer_ratio={point.transfer_ratio:g}"]
     if options.time_scale is not None:
         overrides.append(f"run.time_scale={options.time_scale:g}")
     command = ["scripts/mpi", "-n", tools.ranks_of(point.scenario, overrides),
