@@ -160,7 +160,8 @@ ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario
 
 MadeSchedule choose_schedule(std::string_view name, const Scenario& scenario,
                              const PlannerOptions& options) {
-  if (name == "static" || name == "dynamic" || name.find(',') != std::string_view::npos)
+  if (name == "static" || name == "dynamic" || name == "shared" ||
+      name.find(',') != std::string_view::npos)
     fail("--schedule: \"{}\" names several (this command takes one). Name one of them.", name);
   return std::move(choose_schedules(name, scenario, options).schedules.front());
 }
