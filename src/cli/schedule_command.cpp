@@ -2,6 +2,8 @@
 #include <array>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
@@ -9,6 +11,7 @@
 #include "cli/resource_table.hpp"
 #include "cli/schedule_output.hpp"
 #include "cli/words.hpp"
+#include "schedule/generators/atlas.hpp"
 
 namespace longhaul {
 namespace {
@@ -48,6 +51,29 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
   return table.text();
 }
 
+constexpr std::array kTimetabled{"varuna", "varuna-fill", "atlas", "atlas-timed", "atlas-even"};
+
+/// The times by which the generator of `name` decided (Atlas' figure 6), a row for each
+/// (replica, device), or for each device where replicas are alike.
+nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& schedule,
+                                      const Scenario& scenario) {
+  const Timetable timetable = timetable_of(name, scenario);
+  nlohmann::ordered_json json{{"end_ns", timetable.end.count()}};
+  for (std::size_t i = 0; i < schedule.rows.size(); ++i) {
+    nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
+    for (std::size_t b = 0; b < schedule.rows[i].size(); ++b) {
+      const Block& block = schedule.rows[i][b];
+      blocks.push_back({{"kind", name_of(block.kind)},
+                        {"microbatch", block.microbatch},
+                        {"start_ns", timetable.starts[i][b].count()}});
+    }
+    const auto devices = static_cast<std::size_t>(schedule.devices);
+    json["rows"].push_back(
+        {{"replica", i / devices}, {"device", i % devices}, {"blocks", std::move(blocks)}});
+  }
+  return json;
+}
+
 std::string text_of(const MadeSchedule& made, const Scenario& scenario,
                     const ScheduleRecord& record, const Options& options) {
   const Schedule& schedule = made.schedule;
@@ -76,6 +102,8 @@ Answer schedule_command(const Options& options) {
     nlohmann::ordered_json json = record_header(options, scenario);
     json["schedules"] = nlohmann::ordered_json::array({to_json(record)});
     if (made.found) json["schedules"][0]["planning"] = planning_json(made);
+    if (std::ranges::find(kTimetabled, options.schedule) != kTimetabled.end())
+      json["schedules"][0]["timetable"] = timetable_json(options.schedule, schedule, scenario);
     if (output) json["out"] = options.out;
     if (output && format == OutputFormat::chakra) json["files"] = output->files();
     answer.text = json_text(json);

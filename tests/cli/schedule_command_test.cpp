@@ -21,6 +21,21 @@ TEST(ScheduleCommand, PrintsTheRecordOfSimulateAndWritesTheFile) {
   EXPECT_THAT(file_text(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));
 }
 
+TEST(ScheduleCommand, TellsTheTimesThatVarunaAndAtlasDecideBy) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const auto varuna =
+      longhaul_run({"schedule", scenario, "--schedule", "varuna", "--json"}).json()["schedules"][0];
+  ASSERT_EQ(varuna["timetable"]["rows"].size(), 4U);
+  EXPECT_GE(varuna["timetable"]["end_ns"], varuna["makespan_ns"]);
+  const auto first = varuna["timetable"]["rows"][0]["blocks"][0];
+  EXPECT_EQ(first["kind"], "F");
+  EXPECT_EQ(first["microbatch"], 0);
+  EXPECT_EQ(first["start_ns"], 0);
+  const auto other = longhaul_run({"schedule", scenario, "--schedule", "1f1b", "--json"}).json();
+  EXPECT_FALSE(other["schedules"][0].contains("timetable"));
+}
+
 TEST(ScheduleCommand, PrintsStatisticsForPeople) {
   const TempDir dir;
   const Outcome run =
