@@ -46,7 +46,7 @@ def _draw_one(trace, schedule, options):
         shown.append(panels.Panel(predicted, f"predicted: {panels.milliseconds(span)}",
                                   options.path))
         tables.append(table_of(predicted, "predicted", options.memory))
-    measured, note = _measured(trace, schedule, options.iteration)
+    measured, note = measured_of(trace, schedule, options.iteration)
     if measured is not None:
         span = panels.makespan(measured)
         if shown:
@@ -64,8 +64,8 @@ def _draw_one(trace, schedule, options):
     return Drawn(f"timeline-{schedule}", figure, pd.concat(tables, ignore_index=True))
 
 
-def _measured(trace, schedule, iteration):
-    """Rows of the wanted iteration and how it was chosen."""
+def measured_of(trace, schedule, iteration=None):
+    """Rows of the wanted iteration, else of the median, and how it was chosen."""
     rows = select(trace.measured, schedule)
     iterations = sorted(rows["iteration"].unique())
     if iteration is not None:
