@@ -5,6 +5,7 @@
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/leg_table.hpp"
 #include "cli/record.hpp"
 #include "cli/trace_source.hpp"
 
@@ -19,6 +20,7 @@ struct Summary {
   std::optional<double> predicted_ns;
   std::optional<double> bubble;            ///< measured, mean over iterations and ranks
   std::optional<double> predicted_bubble;  ///< mean over ranks
+  IterationReport legs;                    ///< an iteration: predicted, otherwise measured
 
   /// How much longer the measured median is than the prediction, as a ratio.
   [[nodiscard]] std::optional<double> difference() const {
@@ -39,11 +41,13 @@ Summary summary_of(const Trace& trace, const std::string& schedule) {
   if (!measured.empty()) {
     summary.measured = summarize(makespans);
     summary.bubble = mean(bubbles);
+    summary.legs = measured.front();
   }
   const auto predicted = reports_of(trace.predicted, schedule, 0);
   if (!predicted.empty()) {
     summary.predicted_ns = static_cast<double>(predicted.front().makespan_ns);
     summary.predicted_bubble = mean(predicted.front().bubble_ratio);
+    summary.legs = predicted.front();
   }
   return summary;
 }
@@ -71,6 +75,8 @@ ordered_json json_of(const Summary& summary) {
   json["difference_percent"] = difference ? ordered_json(100.0 * *difference) : nullptr;
   json["measured_bubble_ratio"] = or_null(summary.bubble);
   json["predicted_bubble_ratio"] = or_null(summary.predicted_bubble);
+  json["legs"] = legs_json(summary.legs);
+  json["wan_busy_ns"] = summary.legs.wan_busy_ns;
   return json;
 }
 
@@ -102,7 +108,9 @@ std::string text_of(const std::vector<Summary>& summaries) {
                    ratio(summary.difference(), "{:+.2f}"), ratio(summary.bubble, "{:.1f}"),
                    ratio(summary.predicted_bubble, "{:.1f}")});
   }
-  return table.text();
+  std::vector<LegsOfSchedule> legs;
+  for (const Summary& summary : summaries) legs.push_back({summary.schedule, summary.legs});
+  return table.text() + leg_table_text(legs);
 }
 
 }  // namespace

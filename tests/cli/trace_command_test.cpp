@@ -8,6 +8,7 @@ namespace longhaul::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 /// A trace that `simulate` wrote, of 1F1B and ZB-H1 in two datacenters.
@@ -52,6 +53,36 @@ TEST_F(SimulatedTrace, SummaryRepeatsTheSimulatedTimes) {
     EXPECT_TRUE(schedules[i]["difference_percent"].is_null());
   }
   EXPECT_THAT(longhaul_run({"trace", "summary", trace_}).out, HasSubstr("zb-h1"));
+}
+
+TEST(RelayedTrace, SummaryCountsTheMessagesOfEveryLeg) {
+  const TempDir dir;
+  const std::string trace = dir.path("t.h5");
+  const Outcome run =
+      longhaul_run({"simulate", dir.write("s.toml", kTwoSites), "--set", "parallel.replicas=2",
+                    "--set", "parallel.cell=2", "--set", "parallel.gradient_sync=none",
+                    "--schedule", "1f1b,atlas", "--out", trace});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Outcome summary = longhaul_run({"trace", "summary", trace, "--json"});
+  ASSERT_EQ(summary.code, 0) << summary.err;
+  const auto schedules = summary.json()["schedules"];
+  ASSERT_EQ(schedules.size(), 2U);
+  const auto& alone = schedules[0]["legs"];
+  const auto& shared = schedules[1]["legs"];
+  EXPECT_EQ(alone["wan"]["messages"], 0);
+  // Both pipelines' messages over the WAN in two pieces, one of them by way of the other's rank.
+  const std::int64_t messages = shared["wan"]["messages"].get<std::int64_t>() / 2;
+  EXPECT_GT(messages, 0);
+  EXPECT_EQ(shared["scatter"]["messages"], messages);
+  EXPECT_EQ(shared["gather"]["messages"], messages);
+  EXPECT_EQ(alone["whole"]["messages"].get<std::int64_t>(),
+            shared["whole"]["messages"].get<std::int64_t>() + messages);
+  EXPECT_EQ(
+      alone["whole"]["bytes"].get<std::int64_t>(),
+      shared["whole"]["bytes"].get<std::int64_t>() + shared["wan"]["bytes"].get<std::int64_t>());
+  const std::string text = longhaul_run({"trace", "summary", trace}).out;
+  EXPECT_THAT(text, HasSubstr("scatter"));
+  EXPECT_THAT(text, Not(HasSubstr("1f1b      whole")));
 }
 
 TEST_F(SimulatedTrace, AttributionRepeatsIdleTimeAndCrossings) {
