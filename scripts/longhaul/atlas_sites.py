@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -62,6 +63,13 @@ def answers(asks):
     wanted = list(dict.fromkeys(asks))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         return dict(zip(wanted, pool.map(answer, wanted)))
+
+
+def timed(ask):
+    """Seconds of one call, the start of the program included."""
+    began = time.monotonic()
+    answer(ask)
+    return time.monotonic() - began
 
 
 def best(record):

@@ -31,5 +31,5 @@ def verdicts(table):
         even = testbed.gains(table, name, testbed.EVEN)
         found.append(up_to(claim, gains,
                            f"At worst {gains.min():.2f}. Turns to the pipeline furthest behind: "
-                           f"{even.min():.2f} to {even.max():.2f}."))
+                           f"{even.min():.2f} to {even.max():.2f}. " + testbed.source(table)))
     return found

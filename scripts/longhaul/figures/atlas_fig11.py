@@ -98,6 +98,11 @@ def verdicts(table):
                             f"{row.gpus_used} of {row.gpus}" for row in short.itertuples())
         + ". A cell needs C x 60 GPUs, and a stage all its replicas in one datacenter."
         if len(short) else ""))
+    seconds = atlas_sites.timed(Ask(ATLAS, 2, SETS["DC-set 1"]))
+    found.append(claims.judge(
+        "atlas-plan-time", claims.HOLDS if seconds <= claims.value("atlas-plan-time")
+        else claims.FAILS, f"{seconds:.1f} s", "longhaul plan, C = 2, each candidate simulated, on "
+        "this machine as busy as it was; benchmarks/bench_plan measures it."))
     return found
 
 

@@ -25,7 +25,7 @@ def draw(options):
 
 def verdicts(table):
     gains = {name: testbed.gains(table, name) for name in CLAIMS}
-    found = [up_to(claim, gains[name]) for name, claim in CLAIMS.items()]
+    found = [up_to(claim, gains[name], testbed.source(table)) for name, claim in CLAIMS.items()]
     if 10 in set(table["latency_ms"]):
         near = {name: own.xs(10, level="latency_ms", drop_level=False)
                 for name, own in gains.items()}
@@ -33,13 +33,14 @@ def verdicts(table):
         lowest = min(near, key=lambda name: near[name].max())
         found.append(up_to("atlas-at-10ms", near[most],
                            f"Against {testbed.NAMES[most]}; against {testbed.NAMES[lowest]} "
-                           f"{claims.spread(testbed.most(near[lowest]))}."))
+                           f"{claims.spread(testbed.most(near[lowest]))}. "
+                           + testbed.source(table)))
     for claim, level, words in (("atlas-gain-latency", "latency_ms", 1),
                                 ("atlas-gain-microbatches", "microbatches", -1),
                                 ("atlas-gain-model", "model", -1)):
         if table[level].nunique() > 1:
             found.append(order(claim, gains, level, words))
-    return found + utilization(table)
+    return found + (utilization(table) if table["microbatches"].nunique() > 1 else [])
 
 
 def up_to(claim, gains, why=""):
