@@ -29,8 +29,12 @@ std::string option_of(const std::string& word) {
 }
 
 /// Options that take no value.
-constexpr std::string_view kFlags[] = {"--json", "--robust", "--any-microbatch-order",
-                                       "--solver-without-dp", "--solver-without-fusion", "--relays"};
+constexpr std::string_view kFlags[] = {"--json",
+                                       "--robust",
+                                       "--any-microbatch-order",
+                                       "--solver-without-dp",
+                                       "--solver-without-fusion",
+                                       "--relays"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
 void refuse_misused_options(std::span<const std::string> arguments) {

@@ -155,9 +155,9 @@ void Parser::add_link() {
   CLI::App* link = app_.add_subcommand("link", "links of your own sites: import");
   link->require_subcommand(0, 1);
   link->allow_extras();
-  CLI::App* import = add_command(*link, "import",
-                                 "a [[link]] from what iperf3 -J, OSU or nccl-tests measured",
-                                 link_import_command, {1, kMostFiles}, "result of a benchmark");
+  CLI::App* import =
+      add_command(*link, "import", "a [[link]] from what iperf3 -J, OSU or nccl-tests measured",
+                  link_import_command, {1, kMostFiles}, "result of a benchmark");
   import->add_option("--between", options_.link.between, "A,B: both directions between them");
   import->add_option("--from", options_.link.from, "one direction, with --to");
   import->add_option("--to", options_.link.to, "one direction, with --from");

@@ -41,8 +41,8 @@ TEST(Binary, ExitCodesReachTheShell) {
 TEST(Binary, EndsQuietlyWhenItsReaderLeaves) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
-  const std::string ops = "$longhaul ops " + scenario + " --schedule 1f1b --json --set " +
-                           "parallel.microbatches=2000";
+  const std::string ops =
+      "$longhaul ops " + scenario + " --schedule 1f1b --json --set " + "parallel.microbatches=2000";
   EXPECT_EQ(shell(ops + " | head -1").out, "{\n");
   // The same with the signal ignored, as some parents leave it.
   EXPECT_EQ(shell("trap \"\" PIPE; " + ops + " | head -1").out, "{\n");
