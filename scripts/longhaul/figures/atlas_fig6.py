@@ -115,7 +115,9 @@ def verdicts(tables):
     others = {table["source"].iloc[0]: table for table in tables[1:]}
 
     def beside(name):
-        return ", ".join(f"{source} {last_slot(table, name)}" for source, table in others.items())
+        ends = {source: table.loc[table["schedule"] == name, "end_slot"].max()
+                for source, table in others.items()}
+        return ", ".join(f"{source} after {end:.4g}" for source, end in ends.items())
     ends = {name: last_slot(made, name) for name in (*POLICIES, EXTRA)}
     starts = slots(made, "atlas")
     wanted = [int(slot) for slot in claims.values("atlas-slots-starts")]
