@@ -6,7 +6,7 @@ from longhaul.figures import Drawn
 
 NAME = "atlas-fig9"
 SUMMARY = "12 GPUs: Atlas against GPipe, Megatron, Varuna with one TCP connection (Atlas figure 9)"
-MINUTES = 6
+MINUTES = 10
 CLAIMS = {"gpipe": "atlas-vs-gpipe", "1f1b": "atlas-vs-megatron", "varuna": "atlas-vs-varuna"}
 
 
