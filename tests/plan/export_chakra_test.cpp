@@ -14,6 +14,7 @@
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "testing/bidirectional.hpp"
+#include "testing/cells.hpp"
 #include "testing/chakra.hpp"
 
 namespace longhaul {
@@ -172,6 +173,31 @@ TEST(ExportChakra, EveryPlanRunsToItsEnd) {
       EXPECT_EQ(dry_run(traces), nodes);
     }
   }
+}
+
+// Ranks 0, 1 and 2, 3. Rank 2 gets a piece of rank 0's activation and sends it on to rank 3, which
+// hands it to rank 1: a receive, and a send that waits for it alone.
+TEST(ExportChakra, HasTheRelaysOfACell) {
+  const Scenario scenario = testing::cell_of(2, Bytes{61});
+  const Plan plan = lower(testing::in_cells(generate("gpipe", scenario), scenario, 2), scenario);
+  const std::vector<ChakraTrace> traces = traces_of(plan);
+  const auto node = [&](std::size_t rank, std::uint64_t type, std::uint64_t from,
+                        std::uint64_t to) {
+    const auto found = std::ranges::find_if(traces[rank].nodes, [&](const ChakraNode& each) {
+      return each.type == type && each.number.at("comm_src") == from &&
+             each.number.at("comm_dst") == to && each.name.find("F0") != std::string::npos &&
+             each.number.at("comm_size") == 30;  // piece 1 of 61 bytes
+    });
+    EXPECT_NE(found, traces[rank].nodes.end()) << rank << ": " << from << " to " << to;
+    return found == traces[rank].nodes.end() ? ChakraNode{} : *found;
+  };
+  EXPECT_THAT(node(2, kSend, 2, 3).data, ElementsAre(node(2, kReceive, 0, 2).id));
+  EXPECT_THAT(node(3, kSend, 3, 1).data, ElementsAre(node(3, kReceive, 2, 3).id));
+  EXPECT_THAT(traces[1].nodes.front().data, Contains(node(1, kReceive, 3, 1).id));
+  std::size_t nodes = 0;
+  for (const ChakraTrace& trace : traces) nodes += trace.nodes.size();
+  EXPECT_EQ(nodes, plan.ops.size());
+  EXPECT_EQ(dry_run(traces), nodes);
 }
 
 TEST(ExportChakra, KeepsEveryDependencyAndTheOrderOfLanes) {

@@ -113,6 +113,49 @@ TEST(Relays, TheLastCellMayBeSmaller) {
   EXPECT_EQ(run.start(5, BlockKind::F), Duration{210});
 }
 
+/// 16 Gbps from datacenter to datacenter, where each node sends at 8: two messages at a time.
+Scenario two_at_a_time() {
+  Scenario scenario = cell_of(3, 60_B);
+  for (Link& link : scenario.links) link.aggregate = 16_Gbps;
+  return scenario;
+}
+
+// Each for itself: the third waits for a place. Gradients come back at 510, 510 and 570, when the
+// first two have left.
+TEST(Relays, TheAggregateLetsTwoOfThreeMessagesTravel) {
+  const Scenario scenario = two_at_a_time();
+  const Played run{lower(generate("gpipe", scenario), scenario)};
+  run.expect_leg(MessageLeg::whole, 0, 0, 100, 160, 210);
+  run.expect_leg(MessageLeg::whole, 1, 0, 100, 160, 210);
+  run.expect_leg(MessageLeg::whole, 2, 0, 160, 220, 270);
+  run.expect_leg(MessageLeg::whole, 0, 0, 510, 570, 620, true);
+  run.expect_leg(MessageLeg::whole, 1, 0, 510, 570, 620, true);
+  run.expect_leg(MessageLeg::whole, 2, 0, 570, 630, 680, true);
+}
+
+// Pieces of 20 bytes, 20 on the WAN. Scattered (10 each, as in CellOfThreeWithUnevenPieces): m0's
+// at 100, 110, 120; m1's at 110, 100, 130; m2's at 120, 130, 100. The two places of the aggregate
+// go to who is scattered first and at the head of its lane (ties: rank), and nobody overtakes: m1/0
+// has its place from 110 on and starts when m0/0 has left its node.
+//   A 100 m0/0, 120 m0/1, 140 m1/1, 160 m0/2, 180 m1/2
+//   B 120 m1/0, 140 m2/0, 160 m2/1, 200 m2/2 (node 2 is busy until then)
+TEST(Relays, TheAggregateLetsTwoPiecesOfACellTravel) {
+  const Scenario scenario = two_at_a_time();
+  const Played run{lower(in_cells(generate("gpipe", scenario), scenario, 3), scenario)};
+  run.expect_leg(MessageLeg::wan, 0, 0, 100, 120, 170);
+  run.expect_leg(MessageLeg::wan, 1, 0, 120, 140, 190);
+  run.expect_leg(MessageLeg::wan, 0, 1, 120, 140, 190);
+  run.expect_leg(MessageLeg::wan, 1, 1, 140, 160, 210);
+  run.expect_leg(MessageLeg::wan, 2, 0, 140, 160, 210);
+  run.expect_leg(MessageLeg::wan, 0, 2, 160, 180, 230);
+  run.expect_leg(MessageLeg::wan, 2, 1, 160, 180, 230);
+  run.expect_leg(MessageLeg::wan, 1, 2, 180, 200, 250);
+  run.expect_leg(MessageLeg::wan, 2, 2, 200, 220, 270);
+  EXPECT_EQ(run.start(1, BlockKind::F), Duration{240});  // gathered from node 2 at 230
+  EXPECT_EQ(run.start(3, BlockKind::F), Duration{260});
+  EXPECT_EQ(run.start(5, BlockKind::F), Duration{270});
+}
+
 // Whole over both nodes: 60 bytes at 2 bytes/ns, m1 behind m0. No scatter, no gather.
 TEST(Relays, PooledCellOfTwo) {
   const Scenario scenario = cell_of(2, 60_B);
