@@ -4,15 +4,13 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "planner/class_of_bound.hpp"
 #include "planner/one_machine.hpp"
 #include "planner/relaxation.hpp"
 #include "planner/stage_times.hpp"
-#include "schedule/placement.hpp"
 
 // Every part of the bound relaxes the problem of relaxation.hpp, and the largest is taken:
 //  - a device, a link, an interface, a rank's collective lane as one machine that may interrupt its
@@ -185,39 +183,6 @@ void raise_memory_time(const Relaxation& relaxation, Part& part) {
   }
 }
 
-Placement placement_of(const Schedule& like) {
-  if (like.copies > 1) return Placement::bidirectional;
-  if (like.chunks == like.devices) return Placement::unidirectional;
-  // A V comes back to the device that it turned at.
-  const auto& devices = like.device_of_chunk;
-  return devices.back() == devices.front() && like.devices > 1 ? Placement::wave : Placement::loop;
-}
-
-/// "not recomputed", "every block recomputed", "chunks 0, 2 recomputed".
-std::string recompute_text(const std::vector<RelaxedChunk>& chunks) {
-  std::vector<std::size_t> recomputed;
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    if (chunks[c].recomputed) recomputed.push_back(c);
-  }
-  if (recomputed.empty()) return "not recomputed";
-  if (recomputed.size() == chunks.size()) return "every block recomputed";
-  return fmt::format("{} {} recomputed", recomputed.size() == 1 ? "chunk" : "chunks",
-                     fmt::join(recomputed, ", "));
-}
-
-/// ", cells of 3 that share the WAN", where there are any.
-std::string cell_text(const Schedule& layout) {
-  if (layout.cell == 1) return {};
-  return fmt::format(", cells of {} that share the WAN", layout.cell);
-}
-
-/// "any of ud, wave placement".
-std::string placement_text(const std::set<Placement>& placements) {
-  std::vector<const char*> names;
-  for (const Placement placement : placements) names.push_back(name_of(placement));
-  return fmt::format("{}{} placement", names.size() > 1 ? "any of " : "", fmt::join(names, ", "));
-}
-
 Part largest_part(const Relaxation& relaxation) {
   Part part;
   Machines{relaxation, MemoryLimit::ignored}.raise(part);
@@ -237,19 +202,15 @@ Bound lower_bound(const Schedule& like, const Scenario& scenario) {
 
 Bound lower_bound_of_any(std::span<const Schedule> layouts, const Scenario& scenario) {
   Bound smallest;
-  std::map<std::string, std::set<Placement>> placements;  // by what else the class says
+  ClassOfBound holds_for;
   for (const Schedule& layout : layouts) {
     const Relaxation relaxation = relax(layout, scenario);
-    placements[recompute_text(relaxation.replicas.front().chunks) + cell_text(layout)].insert(
-        placement_of(layout));
+    holds_for.add(layout, relaxation);
     const Part part = largest_part(relaxation);
     if (&layout == &layouts.front() || part.bound < smallest.lower_bound)
       smallest = {part.bound, {}, part.reason};
   }
-  for (const auto& [recompute, of_it] : placements)
-    smallest.holds_for += fmt::format("{}{}, whole blocks or parts, budget {}, {}",
-                                      smallest.holds_for.empty() ? "" : "; ", placement_text(of_it),
-                                      scenario.memory.budget, recompute);
+  smallest.holds_for = holds_for.text(scenario.memory.budget);
   return smallest;
 }
 

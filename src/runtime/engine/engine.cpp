@@ -1,7 +1,6 @@
 #include "runtime/engine/engine.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 
 #include "base/error.hpp"
