@@ -143,8 +143,8 @@ class GreyPicture(unittest.TestCase):
                 timeline.rows.append((
                     0, 0, len(timeline.rows), rank, 0, rank, rank, place("lanes", kind),
                     place("resources", "any"), KINDS.index(kind), 0, 0, 0, 1,
-                    1 - rank if kind in ("send", "recv") else -1, 0, 0, begin, begin,
-                    begin + 1_000_000, -1, 0))
+                    1 - rank if kind in ("send", "recv") else -1, 0, 0, 0, 1, 0, 0, begin,
+                    begin, begin + 1_000_000, -1, 0))
         with tempfile.TemporaryDirectory() as directory:
             trace = read_trace(synthetic.write(Path(directory) / "t.h5", timeline))
         self.rows = select(trace.predicted, "all")
