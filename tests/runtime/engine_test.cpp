@@ -189,6 +189,25 @@ TEST_F(EngineTest, RanksThatShareALinkTakeTurns) {
   EXPECT_EQ(wrong_, 0);
 }
 
+/// By when its inputs were there, as the simulator serves: not by when the message before it in its
+/// lane began. a, b and c queue for the interface; d, ready last, has a lane to itself.
+TEST_F(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
+  NEEDS_RANKS(3);
+  PlanBuilder b = builder();
+  std::vector<PlanBuilder::Message> messages;
+  for (int i = 0; i < 4; ++i) {
+    const auto block = b.block(0, 2ms, i);
+    messages.push_back(b.message(0, i < 3 ? 1 : 2, 20ms, 1ms, Bytes{1000}, {"egress 0"}));
+    b.after(messages.back().send, block);
+  }
+  const Plan plan = b.build();
+  const OpTimes times = play(plan);
+  for (std::size_t i = 1; i < messages.size(); ++i)
+    EXPECT_GE(times[index(b.id(messages[i].send))].start,
+              times[index(b.id(messages[i - 1].send))].end)
+        << i;
+}
+
 TEST_F(EngineTest, CollectivesMeetExchangeAndHold) {
   std::vector<int> members;
   for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(rank);

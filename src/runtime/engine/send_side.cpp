@@ -1,5 +1,7 @@
 #include "runtime/engine/send_side.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace longhaul {
@@ -57,16 +59,18 @@ bool SendSide::advance_lane(LaneState& lane, TimePoint at) {
     case Wait::inputs:
       if (!core_.ops.is_ready(send)) return false;
       lane.cause = core_.ops.ready_cause(send);
+      lane.ready = lane.cause.until;
       if (lane.last != kNone<OpId> && lane.last_start > lane.cause.until)
         lane.cause.raise(lane.last_start, lane.last, BoundKind::lane);
       lane.wait = core_.needs_go_ahead(send) ? Wait::go_ahead : Wait::link;
-      if (lane.wait == Wait::link && core_.emulates()) core_.links->request(send, lane.cause.until);
+      if (lane.wait == Wait::link && core_.emulates()) core_.links->request(send, lane.ready);
       return true;
     case Wait::go_ahead:
       if (!lane.has_go_ahead) return false;
       lane.cause.raise(lane.go_ahead_at, OpId{core_.plan.op(send).match}, BoundKind::rendezvous);
+      lane.ready = std::max(lane.ready, lane.go_ahead_at);
       lane.wait = Wait::link;
-      if (core_.emulates()) core_.links->request(send, lane.cause.until);
+      if (core_.emulates()) core_.links->request(send, lane.ready);
       return true;
     case Wait::link: return wait_for_link(lane, at);
   }

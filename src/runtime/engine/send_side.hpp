@@ -29,6 +29,7 @@ private:
     std::uint32_t next = 0, end = 0;  ///< op ids
     Wait wait = Wait::inputs;
     Cause cause;              ///< of the op at the head, so far
+    TimePoint ready{};        ///< its inputs are there: what links serve by, whatever its lane did
     OpId last = kNone<OpId>;  ///< the op before it, and when that started
     TimePoint last_start{};
     bool has_go_ahead = false;  ///< of the op at the head
