@@ -48,7 +48,7 @@ TypedChange split(const std::string& option, int iterations) {
 }  // namespace
 
 std::vector<LinkChange> parse_changes(std::span<const std::string> options,
-                                      const Scenario& scenario,
+                                      const Scenario& scenario, const std::string& file,
                                       std::span<const std::string> overrides, int iterations) {
   std::vector<TypedChange> typed;
   for (const std::string& option : options) typed.push_back(split(option, iterations));
@@ -61,7 +61,7 @@ std::vector<LinkChange> parse_changes(std::span<const std::string> options,
       changes.push_back({change.iteration, {}, {}});
     changes.back().set.push_back(change.set);
     try {
-      changes.back().scenario = parse_scenario(scenario.text, scenario.name, all).as_played();
+      changes.back().scenario = parse_scenario(scenario.text, file, all).as_played();
     } catch (const Error& error) {
       refuse(change, error.what());
     }

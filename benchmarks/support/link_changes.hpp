@@ -16,11 +16,12 @@ struct LinkChange {
 };
 
 /// The changes of --change ITERATION:PATH=VALUE (repeatable; those of one iteration are one
-/// change), in order of iteration. `overrides` are those of --set, `iterations` how many the run
-/// has. Throws Error that names the option: no iteration of the run, no path of links or node
-/// interfaces, or what the scenario's own overrides would refuse.
+/// change), in order of iteration. `scenario` was read from `file`; `overrides` are those of --set,
+/// `iterations` how many the run has. Throws Error that names the option: no iteration of the run,
+/// no path of links or node interfaces, or what the scenario's own overrides would refuse.
 [[nodiscard]] std::vector<LinkChange> parse_changes(std::span<const std::string> options,
                                                     const Scenario& scenario,
+                                                    const std::string& file,
                                                     std::span<const std::string> overrides,
                                                     int iterations);
 

@@ -85,7 +85,8 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
     input.scenario = read.as_played();
     input.iterations = options.iterations.value_or(read.run.iterations);
     input.warmup = options.warmup.value_or(read.run.warmup);
-    input.changes = parse_changes(options.changes, read, options.overrides, input.iterations);
+    input.changes =
+        parse_changes(options.changes, read, options.scenario, options.overrides, input.iterations);
     for (const std::string& change : options.changes)
       input.scenario.text += fmt::format("# --change {}\n", change);
     for (const json& text : handed["schedules"]) {

@@ -173,6 +173,26 @@ TEST_F(AdaptiveTest, ChangesComeInTheOrderOfTheirIterations) {
   EXPECT_GT(stretches[2]["predicted_ns"], stretches[0]["predicted_ns"]) << "transfers stay long";
 }
 
+/// The table of regions is looked up beside the scenario, by changes as by the scenario itself.
+TEST_F(AdaptiveTest, ChangesReadTheTableOfRegionsBesideTheScenario) {
+  std::string text = kFarStages;
+  text.erase(text.find("[[link]]"));
+  for (const auto& [name, region] : {std::pair{"west", "c:w"}, std::pair{"east", "c:e"}}) {
+    const std::string line = fmt::format("name = \"{}\"\n", name);
+    text.insert(text.find(line) + line.size(), fmt::format("region = \"{}\"\n", region));
+  }
+  write_scenario(text + "[wan]\nregions = \"pairs.csv\"\n");
+  std::ofstream{scratch_.path() / "pairs.csv"}
+      << "src_region,dst_region,rtt_avg_ms,throughput_received_bps\nc:w,c:e,4,8e9\n";
+  ASSERT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--warmup", "0", "--change",
+                    "1:link.latency=20ms", "--out", out()}),
+            0)
+      << output();
+  const json stretches = record()["schedules"];
+  ASSERT_EQ(stretches.size(), 2u);
+  EXPECT_GT(stretches[1]["predicted_ns"], stretches[0]["predicted_ns"]);
+}
+
 /// On the network as it is nobody knows the truth; the ranks measure all the same.
 TEST_F(AdaptiveTest, AdaptsToTheNetworkAsItIs) {
   ASSERT_EQ(
