@@ -66,6 +66,7 @@ inline Scenario random_scenario(Random& random) {
 }
 
 /// Draws valid orders within the budget: blocks in an order in which they could run one by one.
+/// Replicas follow one order and do not share the WAN, whatever those of `like` do.
 class RandomOrder {
 public:
   RandomOrder(const Schedule& like, const Scenario& scenario, Random& random)
@@ -77,6 +78,7 @@ public:
     schedule_.name = "random";
     schedule_.rows.assign(static_cast<std::size_t>(like.devices), {});
     schedule_.link_orders.clear();
+    schedule_.cell = 1;
     schedule_.recompute_timing = static_cast<RecomputeTiming>(random.between(0, 1));
   }
 
