@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "planner/cell/share_wan.hpp"
 #include "planner/cell/shared_best.hpp"
 #include "planner/cell_scenarios.hpp"
 #include "planner/makespan.hpp"
@@ -54,6 +57,23 @@ TEST(SharedBest, RepeatsItselfWithOneSeed) {
   const Found again = find_shared_best(scenario, moves(6'000, 9));
   EXPECT_EQ(first.schedule, again.schedule);
   EXPECT_EQ(first.makespan, again.makespan);
+}
+
+// Where memory holds all microbatches Varuna's rows with D and W apart are hard to beat, and no
+// move of the search parts a B.
+TEST(SharedBest, StartsFromSchedulesWithBackwardsParted) {
+  Scenario scenario = test::figure_6();
+  scenario.costs.dgrad.assign(6, Duration{100});
+  scenario.costs.wgrad.assign(6, Duration{100});
+  const Found found = find_shared_best(scenario, moves(100));
+  const auto is_parted = [](const Candidate& candidate) {
+    return candidate.schedule.name == "atlas+varuna, D/W";
+  };
+  const auto parted = std::ranges::find_if(found.candidates.fitting, is_parted);
+  ASSERT_NE(parted, found.candidates.fitting.end());
+  EXPECT_LT(parted->makespan,
+            makespan_of(share_wan(generate("varuna", scenario), scenario), scenario));
+  EXPECT_LE(found.makespan, parted->makespan);
 }
 
 TEST(SharedBest, IsBestWhereThereIsNothingToShare) {
