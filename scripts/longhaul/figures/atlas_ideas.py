@@ -11,19 +11,19 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul import measuring, sweep, textgrid, tools
-from longhaul.figures import Drawn
+from longhaul.figures import Drawn, atlas_ideas_table
 from longhaul.records import is_finished, overrides_of, pipeline_table
 
 NAME = "atlas-ideas"
 SUMMARY = "what sharing in time, delay-aware orders, D/W split bring alone and together (12 GPUs)"
 SCENARIO = "atlas-measured"
 MOVES = 200_000
+STAGES = 4
 TRANSFER_NS = 53_687_091  # 32 MiB at 5 Gbps
 ROWS = ("1f1b", "varuna", "cross-ud", "best")
 SHARES = "atlas+"
-GROUP = ["ratio", "microbatches", "latency_ms", "kind"]
-FASTER, SLOWER = (0.42, 0.65, 0.90), (0.93, 0.55, 0.45)
-FULL_COLOUR = 0.4  # of the own share of 1F1B
+CELLS = ("atlas", "atlas-even")  # share by themselves, and know whole backward passes alone
+GROUP = ["ratio", "microbatches", "latency_ms", "budget", "kind"]
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,20 @@ class Place:
     ratio: float      # transfer of an activation at one node's rate, in F
     microbatches: int
     latency_ms: int
+    budget: float     # activations of a device, in min(P, M)
 
     @property
     def text(self):
-        return f"{self.ratio:g} F, M={self.microbatches}\n{self.latency_ms} ms"
+        return f"M={self.microbatches}\n{self.latency_ms} ms\n{self.budget:g}x"
 
     @property
     def overrides(self):
-        return (f"parallel.microbatches={self.microbatches}", f"link.latency={self.latency_ms}ms")
+        return (f"parallel.microbatches={self.microbatches}", f"link.latency={self.latency_ms}ms",
+                f"memory.budget={self.budget:g}")
+
+    @property
+    def key(self):
+        return self.ratio, self.microbatches, self.latency_ms, self.budget
 
 
 @dataclass(frozen=True)
@@ -79,9 +85,10 @@ def add_arguments(parser):
 
 
 def draw(options):
-    places = [Place(float(ratio), int(microbatches), int(latency))
+    places = [Place(float(ratio), int(microbatches), int(latency), budget)
               for ratio in options.ratios.split(",")
               for microbatches in options.microbatches.split(",")
+              for budget in budgets(int(microbatches))
               for latency in options.latencies.split(",")]
     files = Path(tempfile.gettempdir()) / "longhaul-atlas-ideas"
     if options.measure or options.results or measuring.is_dry(options):
@@ -96,19 +103,38 @@ def draw(options):
     if measuring.is_dry(options):
         return []
     table = with_measured(table, results)
-    return [Drawn(NAME, figure_of(table, places), table)]
+    gains = atlas_ideas_table.gains_of(table)
+    return [Drawn(NAME, atlas_ideas_table.times(table, places, headings()), table),
+            Drawn(f"{NAME}-gains", atlas_ideas_table.gains(gains, places), gains)]
+
+
+def budgets(microbatches):
+    """That of the others, and one at which Varuna fits, which runs every F as early as it can."""
+    return sorted({1.0, max(1.0, microbatches / STAGES)})
 
 
 def names_of(kind):
     """(row of the table, name that the tool is asked for). 1F1B with D and W apart is ZB-H1."""
-    return [(row, "zb-h1" if row == "1f1b" and kind.split else row) for row in ROWS
-            if row != "varuna" or kind.recompute]
+    return [(row, "zb-h1" if row == "1f1b" and kind.split else row) for row in ROWS]
+
+
+def headings():
+    """(text of a row, kind, row, share)"""
+    found = []
+    for kind in KINDS:
+        found += [(f"{SHARES if share == 'shared' else ''}{name}, {kind.text}", kind.text, row,
+                   share)
+                  for row, name in names_of(kind) for share in ("own", "shared")]
+        if not kind.split:
+            found += [(f"{name}, {kind.text}", kind.text, name, "shared") for name in CELLS]
+    return found
 
 
 def compare(place, kind, options, files):
     """A row for each schedule, all written to files, so that ranks run the same ones."""
     overrides = (*place.overrides, *kind.overrides(place.ratio))
-    directory = files / re.sub(r"[^0-9a-zA-Z.]+", "-", f"{place.text} {kind.text}")
+    directory = files / re.sub(r"[^0-9a-zA-Z.]+", "-",
+                               f"{place.ratio:g} F {place.text} {kind.text}")
     directory.mkdir(parents=True, exist_ok=True)
     wanted = {}
     for row, name in names_of(kind):
@@ -117,13 +143,15 @@ def compare(place, kind, options, files):
             split_backward(wanted[row, "own"])
             name = wanted[row, "own"]
         wanted[row, "shared"] = made(f"{SHARES}{name}", directory, overrides, options)
-    if kind.recompute and not kind.split:
-        wanted["atlas", "shared"] = made("atlas", directory, overrides, options)
+    if not kind.split:
+        for name in CELLS:
+            wanted[name, "shared"] = made(name, directory, overrides, options)
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(SCENARIO), "--schedule",
                ",".join(map(str, wanted.values())), "--json", *set_words(overrides)]
     entries = json.loads(tools.run(command))["schedules"]
     return [{"ratio": place.ratio, "microbatches": place.microbatches,
-             "latency_ms": place.latency_ms, "kind": kind.text, "row": row, "share": share,
+             "latency_ms": place.latency_ms, "budget": place.budget, "kind": kind.text,
+             "row": row, "share": share,
              "schedule": entry["schedule"], "makespan_ns": entry["makespan_ns"],
              "gap": entry["gap"], "over_budget": bool(entry["over_budget"]), "file": str(file),
              "overrides": " ".join(overrides)}
@@ -135,9 +163,10 @@ def set_words(overrides):
 
 
 def made(name, directory, overrides, options):
-    """The file of a schedule, which it is written to first."""
+    """The file of a schedule, which it is written to first, over an earlier one."""
     stem = Path(str(name).removeprefix(SHARES)).stem
     file = directory / f"{'shared' if str(name).startswith(SHARES) else 'own'}-{stem}.csv"
+    file.unlink(missing_ok=True)
     command = [tools.binary("longhaul"), "schedule", tools.scenario_file(SCENARIO), "--schedule",
                name, "--out", file, *set_words(overrides)]
     if "best" in str(name):
@@ -162,7 +191,8 @@ def measure(table, results, options):
     tools.say(f"{NAME}: {len(left)} of {len(groups)} points left, time_scale {scale:.2g}: about "
               f"{(played * scale + sweep.START_S * len(left)) / 60:.1f} minutes")
     for rows in left:
-        overrides = (*rows["overrides"].iloc[0].split(), *options.set, f"run.time_scale={scale:.2g}")
+        overrides = (*rows["overrides"].iloc[0].split(), *options.set,
+                     f"run.time_scale={scale:.2g}")
         command = ["scripts/mpi", "-n", 12, tools.from_root(tools.binary("bench_pipeline")),
                    tools.from_root(tools.scenario_file(SCENARIO)), "--schedule",
                    ",".join(str(tools.from_root(file)) for file in rows["file"]), "--iterations",
@@ -182,59 +212,15 @@ def label_of(rows):
 
 def with_measured(table, results):
     """Beside each prediction the median on ranks, at the speed of the scenario."""
-    table = table.drop(columns=["file"])
+    shown = table.columns.drop(["file", "schedule"])
     if results is None:
-        return table
+        return table[shown]
     measured = pipeline_table(results)
     measured["overrides"] = [" ".join(f"{path}={value}" for path, value
                                       in overrides_of(command).items()
                                       if path != "run.time_scale")
                              for command in measured["command"]]
     measured["measured_ns"] = measured["measured_median_ns"] / measured["time_scale"]
-    columns = ["overrides", "schedule", "measured_ns", "difference_percent", "check"]
-    return table.merge(measured[columns], on=["overrides", "schedule"], how="left")
-
-
-def figure_of(table, places):
-    """Rows: what runs; columns: the inputs. A cell: seconds, over the own share of 1F1B with B."""
-    key = ["ratio", "microbatches", "latency_ms"]
-    base = table[(table["row"] == "1f1b") & (table["share"] == "own")].set_index([*key, "kind"])
-    rows, cells, colours, bold = [], [], [], set()
-    found = table.set_index([*key, "kind", "row", "share"])
-    least = table.groupby(key)["makespan_ns"].min()
-    for kind in KINDS:
-        for row, share in headings(kind):
-            rows.append(f"{SHARES if share == 'shared' and row != 'atlas' else ''}{row}, "
-                        f"{kind.text}")
-            cells.append([])
-            colours.append([])
-            for column, place in enumerate(places):
-                at = (place.ratio, place.microbatches, place.latency_ms)
-                entry = found.loc[(*at, kind.text, row, share)]
-                reference = base.loc[(*at, Kind(False, kind.recompute).text), "makespan_ns"]
-                gain = 1 - entry["makespan_ns"] / reference
-                text = f"{entry['makespan_ns'] * 1e-9:.3f}"
-                if "measured_ns" in entry and pd.notna(entry["measured_ns"]):
-                    text += f"\n{entry['measured_ns'] * 1e-9:.3f}"
-                cells[-1].append(text + ("*" if entry["over_budget"] else ""))
-                colours[-1].append(colour_of(gain))
-                if entry["makespan_ns"] == least[at]:
-                    bold.add((len(rows) - 1, column))
-    return textgrid.draw(textgrid.Grid(
-        "What each idea brings: seconds of an iteration, 12 GPUs in 3 datacenters",
-        [place.text for place in places], rows, cells, colours, bold, corner="schedule, backward",
-        row_heading_inches=1.9, column_inches=0.82,
-        note="Blue: less than 1F1B with its own share and whole B. atlas+: pipelines take turns on "
-             "the WAN. R: blocks are recomputed. *: over the memory budget.\n"
-             "Above: simulated; below, where it is there: the median on ranks."))
-
-
-def headings(kind):
-    names = [(row, share) for row, _ in names_of(kind) for share in ("own", "shared")]
-    return names + ([("atlas", "shared")] if kind.recompute and not kind.split else [])
-
-
-def colour_of(gain):
-    full = FASTER if gain > 0 else SLOWER
-    part = min(1.0, abs(gain) / FULL_COLOUR)
-    return tuple(1 - part * (1 - channel) for channel in full)
+    numbers = ["measured_ns", "n", "difference_percent", "check"]
+    return table.merge(measured[["overrides", "schedule", *numbers]], how="left",
+                       on=["overrides", "schedule"])[[*shown, *numbers]]
