@@ -27,12 +27,26 @@ std::string heading(const Supply& supply, const std::string& what) {
                      counted(parallel.microbatches, "microbatch"), gpus);
 }
 
+const SitePlan& best_of(const SitePlans& plans, SiteObjective objective) {
+  const SitePlan* const best = best_plan(plans.plans, objective);
+  if (best == nullptr)
+    fail("no plan can be made (D = 1: {}). Change the scenario or --schedule.",
+         plans.plans.front().infeasible);
+  return *best;
+}
+
+void require_best(const SiteSearch& search) {
+  if (search.best) return;
+  fail(
+      "no plan can be made of {} candidates (links, or what the schedule needs, are missing). See "
+      "`longhaul plan` without --search exact for the reason.",
+      search.candidates);
+}
+
 Answer algorithm1_answer(const Options& options, const PlanOptions& plan, const Supply& supply) {
   CellTimes cells{supply, plan.model, plan.threads};
   const SitePlans plans = algorithm1(supply, algorithm1_options_of(plan), cells);
-  if (best_plan(plans.plans, SiteObjective::throughput) == nullptr)
-    fail("no plan can be made (D = 1: {}). Change the scenario or --schedule.",
-         plans.plans.front().infeasible);
+  (void)best_of(plans, SiteObjective::throughput);
   if (!options.json)
     return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front(),
                                         plans.pipelines)) +
@@ -51,11 +65,7 @@ Answer algorithm1_answer(const Options& options, const PlanOptions& plan, const 
 Answer search_answer(const Options& options, const PlanOptions& plan, const Supply& supply) {
   CellTimes cells{supply, plan.model, plan.threads};
   const SiteSearch search = search_sites(supply, search_options_of(plan), cells);
-  if (!search.best)
-    fail(
-        "no plan can be made of {} candidates (links, or what the schedule needs, are missing). "
-        "See `longhaul plan` without --search exact for the reason.",
-        search.candidates);
+  require_best(search);
   if (!options.json)
     return {heading(supply, fmt::format("the best by {}", name_of(plan.objective))) +
             plan_text(supply, *search.best) + "\n\n" + search_text(search)};
@@ -108,13 +118,11 @@ SiteSearchOptions search_options_of(const PlanOptions& options) {
 SitePlan best_of(const Supply& supply, const PlanOptions& options, CellTimes& cells) {
   if (options.exact) {
     SiteSearch search = search_sites(supply, search_options_of(options), cells);
-    if (!search.best) fail("none of {} candidates can be made.", search.candidates);
+    require_best(search);
     return *std::move(search.best);
   }
   const SitePlans plans = algorithm1(supply, algorithm1_options_of(options), cells);
-  const SitePlan* const best = best_plan(plans.plans, options.objective);
-  if (best == nullptr) fail("no plan can be made (D = 1: {}).", plans.plans.front().infeasible);
-  return *best;
+  return best_of(plans, options.objective);
 }
 
 ordered_json plan_header(const Options& options, const PlanOptions& plan,

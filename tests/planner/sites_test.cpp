@@ -83,9 +83,6 @@ TEST(Algorithm1, CountsAnIterationByHand) {
   // P = M = 2, F = 1 ms, B = 2 ms: 1F1B in one datacenter takes (M + P - 1) (F + B) = 9 ms.
   Scenario scenario = sites_scenario(2, 2, {8}, 10ms, Bandwidth{5e9}, 2);
   scenario.nodes[0].internal = Bandwidth::unlimited();
-  Link inside;
-  inside.bandwidth = Bandwidth::unlimited();
-  inside.latency = 0ms;
   const Supply supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
