@@ -1,12 +1,12 @@
 #include "planner/portfolio.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include "base/error.hpp"
 #include "planner/list_schedule.hpp"
 #include "planner/makespan.hpp"
+#include "planner/search_round.hpp"
 #include "planner/whole_blocks.hpp"
 #include "schedule/validity.hpp"
 
@@ -141,31 +141,10 @@ Portfolio::Result Portfolio::run() {
 }
 
 void Portfolio::run_round(std::vector<Search>& searches, int round) {
-  const std::size_t threads = std::min(threads_, searches.size());
-  const auto left = begin_ + options_.time - Clock::now();
-  const auto round_time = left / (kRounds - round);
-  const auto slice =
-      round_time * static_cast<std::int64_t>(threads) / static_cast<std::int64_t>(searches.size());
-  const std::int64_t moves =
-      options_.moves.value_or(0) / kRounds / static_cast<std::int64_t>(searches.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < searches.size(); i = next++) {
-      if (!options_.moves && slice <= Clock::duration::zero()) continue;
-      const auto started = Clock::now();
-      const auto by_time = [&](std::int64_t) {
-        return std::chrono::duration<double>(Clock::now() - started) /
-               std::chrono::duration<double>(slice);
-      };
-      const auto by_moves = [&](std::int64_t done) {
-        return moves > 0 ? static_cast<double>(done) / static_cast<double>(moves) : 1.0;
-      };
-      run_search(searches[i], round, i, options_.moves ? Progress{by_moves} : Progress{by_time});
-    }
-  };
-  std::vector<std::jthread> others;
-  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work);
-  work();
+  longhaul::run_round({round, kRounds, searches.size(), threads_, begin_}, options_,
+                      [&](std::size_t i, const Progress& progress) {
+                        run_search(searches[i], round, i, progress);
+                      });
 }
 
 void Portfolio::run_search(Search& search, int round, std::size_t index,

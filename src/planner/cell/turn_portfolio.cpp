@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <thread>
 #include <utility>
 
 #include "base/random.hpp"
 #include "planner/makespan.hpp"
+#include "planner/search_round.hpp"
 #include "schedule/validity.hpp"
 
 namespace longhaul {
@@ -63,30 +63,10 @@ TurnPortfolio::Result TurnPortfolio::run() {
 }
 
 void TurnPortfolio::run_round(int round) {
-  const std::size_t threads = std::min(threads_, searches_.size());
-  const auto round_time = (begin_ + options_.time - Clock::now()) / (kRounds - round);
-  const auto slice =
-      round_time * static_cast<std::int64_t>(threads) / static_cast<std::int64_t>(searches_.size());
-  const std::int64_t moves =
-      options_.moves.value_or(0) / kRounds / static_cast<std::int64_t>(searches_.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < searches_.size(); i = next++) {
-      if (!options_.moves && slice <= Clock::duration::zero()) continue;
-      const auto started = Clock::now();
-      const auto by_time = [&](std::int64_t) {
-        return std::chrono::duration<double>(Clock::now() - started) /
-               std::chrono::duration<double>(slice);
-      };
-      const auto by_moves = [&](std::int64_t done) {
-        return moves > 0 ? static_cast<double>(done) / static_cast<double>(moves) : 1.0;
-      };
-      run_search(searches_[i], round, i, options_.moves ? Progress{by_moves} : Progress{by_time});
-    }
-  };
-  std::vector<std::jthread> others;
-  for (std::size_t t = 1; t < threads; ++t) others.emplace_back(work);
-  work();
+  longhaul::run_round({round, kRounds, searches_.size(), threads_, begin_}, options_,
+                      [&](std::size_t i, const Progress& progress) {
+                        run_search(searches_[i], round, i, progress);
+                      });
 }
 
 /// The evaluator leaves out what several legs contend for: what it likes better must be simulated.
