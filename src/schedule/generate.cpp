@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "schedule/empty_schedule.hpp"
 #include "schedule/generators/registry.hpp"
 
 namespace longhaul {
@@ -53,7 +54,8 @@ int device_of(int chunk, int devices, Placement placement) {
   return std::min(chunk, 2 * devices - 1 - chunk);
 }
 
-/// Everything but the blocks.
+}  // namespace
+
 Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
   const int chunks = chunks_per_device(generator.placement, parallel);
@@ -85,8 +87,6 @@ Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
   }
   return schedule;
 }
-
-}  // namespace
 
 std::span<const std::string> static_schedule_names() {
   static const std::vector<std::string> kNames = [] {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "base/error.hpp"
+#include "planner/sites/in_parallel.hpp"
 #include "planner/sites/way_tree.hpp"
 
 namespace longhaul {
@@ -14,6 +16,8 @@ constexpr int kMostDatacenters = 12;
 /// Leaves that are simulated before bounds are compared again: fixed, so that a result does not
 /// depend on the number of threads.
 constexpr std::size_t kBatch = 16;
+/// Leaves whose orders are made before: fixed as well.
+constexpr std::size_t kOrders = 256;
 
 class Search {
 public:
@@ -67,23 +71,47 @@ private:
     found_.best = plan;
   }
 
+  /// What the orders that their schedule makes show to be no better is not simulated; the others
+  /// are, those first that promise most.
+  void evaluate(const WayTree& tree, std::span<WayTree::Leaf> leaves) {
+    found_.evaluated += std::ssize(leaves);
+    if (options_.prune && has_timetable(tree.group().schedule)) {
+      const double score = score_;
+      in_parallel(leaves.size(), cells_.threads(), [&](std::size_t i) {
+        const CellQuery query = query_of(tree, leaves[i]);
+        const Duration least = cells_.least_time(query, tree.hops(query.layout.way),
+                                                 tree.time_of(leaves[i].way, score));
+        leaves[i].bound = std::max(leaves[i].bound, tree.score_of(leaves[i].way, least));
+      });
+      std::ranges::stable_sort(leaves, {}, &WayTree::Leaf::bound);
+    }
+    for (std::size_t i = 0; i < leaves.size(); i += kBatch) {
+      std::vector<CellQuery> queries;
+      for (const WayTree::Leaf& leaf : leaves.subspan(i, std::min(kBatch, leaves.size() - i)))
+        if (!options_.prune || leaf.bound < score_) queries.push_back(query_of(tree, leaf));
+      const std::vector<CellTime> times = cells_.times(queries);
+      for (std::size_t q = 0; q < queries.size(); ++q)
+        consider(make_plan(supply_, queries[q], times[q]));
+    }
+  }
+
+  static CellQuery query_of(const WayTree& tree, const WayTree::Leaf& leaf) {
+    return {tree.group().schedule, {leaf.way, tree.group().cells, tree.group().pipelines}};
+  }
+
   void look_through(WayTree& tree) {
     std::vector<WayTree::Leaf> leaves = tree.leaves(score_, options_.prune, found_.pruned);
     std::ranges::stable_sort(leaves, {}, &WayTree::Leaf::bound);
+    const std::size_t batch = has_timetable(tree.group().schedule) ? kOrders : kBatch;
     std::size_t done = 0;
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
-      if (found_.evaluated >= options_.limit.value_or(std::numeric_limits<std::int64_t>::max()))
-        return leave(leaves, done);
-      const std::size_t end = std::min(done + kBatch, leaves.size());
-      std::vector<CellQuery> queries;
-      for (std::size_t i = done; i < end; ++i)
-        queries.push_back({tree.group().schedule,
-                           {std::move(leaves[i].way), tree.group().cells, tree.group().pipelines}});
-      const std::vector<CellTime> times = cells_.times(queries);
-      for (std::size_t i = 0; i < queries.size(); ++i)
-        consider(make_plan(supply_, queries[i], times[i]));
-      found_.evaluated += std::ssize(queries);
-      done = end;
+      std::size_t count = std::min(batch, leaves.size() - done);
+      if (options_.limit)
+        count = std::min(count, static_cast<std::size_t>(
+                                    std::max<std::int64_t>(0, *options_.limit - found_.evaluated)));
+      if (count == 0) return leave(leaves, done);
+      evaluate(tree, std::span{leaves}.subspan(done, count));
+      done += count;
     }
     for (; done < leaves.size(); ++done) ++found_.pruned[static_cast<int>(leaves[done].reason)];
   }

@@ -35,7 +35,9 @@ inline constexpr int kSitePrunes = 6;
 struct SiteSearch {
   std::optional<SitePlan> best;
   std::int64_t candidates = 0;  ///< (schedule, C, D, way) that the datacenters can hold
-  std::int64_t evaluated = 0;   ///< of them; the others were pruned
+  /// Of them; the others were pruned. Their orders were made, and simulated unless these are
+  /// known to be no better (CellTimes::least_time()).
+  std::int64_t evaluated = 0;
   std::int64_t simulated = 0;   ///< cells; candidates with equal cells share one
   std::int64_t unsupplied = 0;  ///< (schedule, C, D) for which there are too few GPUs
   std::int64_t pruned[kSitePrunes] = {};

@@ -104,12 +104,27 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
   return key;
 }
 
-CellTime CellTimes::simulate_cell(const CellQuery& query) const {
+/// Of one pipeline where the others are like it and apart.
+Scenario CellTimes::scenario_of(const CellQuery& query) const {
   const Layout& layout = query.layout;
   const bool crosses = layout.way.size() > 1;
   const bool together = crosses && (shares_wan_in_time(query.schedule) ||
                                     share_something(supply_.scenario(), layout.way));
-  const Scenario scenario = cell_scenario(supply_, layout, together ? layout.pipelines : 1);
+  return cell_scenario(supply_, layout, together ? layout.pipelines : 1);
+}
+
+Duration CellTimes::least_time(const CellQuery& query, std::span<const LeastHop> hops,
+                               Duration enough) const {
+  try {
+    return longhaul::least_time(query.schedule, scenario_of(query), hops, enough)
+        .value_or(Duration::zero());
+  } catch (const Error&) {
+    return Duration::zero();  // the simulation says why
+  }
+}
+
+CellTime CellTimes::simulate_cell(const CellQuery& query) const {
+  const Scenario scenario = scenario_of(query);
   CellTime result;
   try {
     const Schedule schedule = make_schedule(query.schedule, scenario).schedule;

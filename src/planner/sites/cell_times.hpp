@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/sites/sites.hpp"
+#include "schedule/generators/atlas.hpp"
 
 namespace longhaul {
 
@@ -42,6 +43,13 @@ public:
   /// where neighbours on a way have no link.
   [[nodiscard]] std::vector<CellTime> times(std::span<const CellQuery> queries);
 
+  /// A time before which the cell of the query does not end, from the orders that its schedule
+  /// makes (least_time()); stops when it is `enough`. 0 where there is none. Safe to call from many
+  /// threads.
+  [[nodiscard]] Duration least_time(const CellQuery& query, std::span<const LeastHop> hops,
+                                    Duration enough) const;
+
+  [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] std::int64_t simulated() const { return std::ssize(known_); }
   /// How many of the queries would have to be simulated.
   [[nodiscard]] std::size_t unknown(std::span<const CellQuery> queries) const;
@@ -50,6 +58,7 @@ private:
   using Key = std::vector<std::int64_t>;
 
   [[nodiscard]] Key key_of(const CellQuery& query) const;
+  [[nodiscard]] Scenario scenario_of(const CellQuery& query) const;
   [[nodiscard]] CellTime simulate_cell(const CellQuery& query) const;
 
   const Supply& supply_;

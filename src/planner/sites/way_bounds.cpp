@@ -110,6 +110,22 @@ WayBounds::Hop WayBounds::hop(DatacenterId from, DatacenterId to, int stage) con
   return hop;
 }
 
+std::vector<LeastHop> WayBounds::hops(const Way& way) const {
+  std::vector<LeastHop> hops;
+  const auto cross = [&](DatacenterId from, DatacenterId to) {
+    const int stage = static_cast<int>(hops.size());
+    const Hop out = hop(from, to, stage);
+    const Hop home = hop(to, from, stage);
+    hops.push_back({Duration{out.transfer}, Duration{out.latency}, Duration{home.transfer},
+                    Duration{home.latency}});
+  };
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    if (i > 0) cross(way[i - 1].datacenter, way[i].datacenter);
+    for (int s = 1; s < way[i].stages; ++s) cross(way[i].datacenter, way[i].datacenter);
+  }
+  return hops;
+}
+
 std::int64_t WayBounds::cheapest_exit(std::size_t from, int stage) const {
   std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
   const DatacenterId here{static_cast<int>(from)};

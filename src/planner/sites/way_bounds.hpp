@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/sites/sites.hpp"
+#include "schedule/generators/atlas.hpp"
 
 namespace longhaul {
 
@@ -37,6 +38,8 @@ public:
   };
   [[nodiscard]] State extended(const State& state, SiteShare share) const;
   [[nodiscard]] CellBound bound(const State& state) const;
+  /// Of the boundaries between the stages of a complete way.
+  [[nodiscard]] std::vector<LeastHop> hops(const Way& way) const;
 
 private:
   struct Hop {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/sites/cell_scenario.hpp"
 #include "planner/sites/cost.hpp"
 
 namespace longhaul {
@@ -105,6 +106,20 @@ double WayTree::score_of(std::int64_t time, const Way& way, bool with_egress) co
   double cost = an_hour * supply_.gpus_of_stage() * nanoseconds / 3.6e12;
   if (with_egress && priced) cost += egress_dollars_of_pipeline(supply_, way);
   return cost / samples_of_pipeline(supply_);
+}
+
+double WayTree::score_of(const Way& way, Duration time) const {
+  const Layout layout{way, group_.cells, group_.pipelines};
+  return score_of((time + all_reduce_time(supply_, layout)).count(), way, true);
+}
+
+/// Every objective grows with the time in proportion, from where no time is taken.
+Duration WayTree::time_of(const Way& way, double score) const {
+  constexpr Duration kSecond = 1s;
+  const double least = score_of(way, Duration::zero());
+  const double seconds = (score - least) / (score_of(way, kSecond) - least);
+  if (!(seconds < 1e9)) return Duration::max();
+  return Duration{static_cast<std::int64_t>(std::max(0.0, seconds * 1e9))};
 }
 
 WayTree::Judged WayTree::judged(const Node& node, const Way& way) const {

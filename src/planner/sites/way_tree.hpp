@@ -31,6 +31,11 @@ public:
   [[nodiscard]] std::int64_t count() { return completions(0, supply_.stages()); }
   /// Of the score of each of them.
   [[nodiscard]] double bound() const { return judged(Node{}, {}).bound; }
+  /// Of the score of a complete way whose cell takes `time`.
+  [[nodiscard]] double score_of(const Way& way, Duration time) const;
+  /// How long a cell on the way takes where its score is `score`.
+  [[nodiscard]] Duration time_of(const Way& way, double score) const;
+  [[nodiscard]] std::vector<LeastHop> hops(const Way& way) const { return bounds_.hops(way); }
   /// Those whose bound is below `score`, in the order of their sequences. Counts the others in
   /// `pruned`. `prune` false: all, with neither bounds nor symmetry.
   [[nodiscard]] std::vector<Leaf> leaves(double score, bool prune,

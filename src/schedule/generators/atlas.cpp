@@ -1,9 +1,11 @@
 #include "schedule/generators/atlas.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.hpp"
 #include "schedule/cell_size.hpp"
+#include "schedule/empty_schedule.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/cell.hpp"
 #include "schedule/generators/families.hpp"
@@ -124,15 +126,50 @@ void fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
 
 namespace longhaul {
 
+namespace {
+
+/// A schedule of this family.
+struct Kind {
+  std::string_view name;
+  bool shares = false;  ///< the WAN in time
+  families::CellRules rules;
+};
+constexpr std::array kKinds{
+    Kind{"varuna", false, families::kVaruna}, Kind{"varuna-fill", false, families::kVarunaFill},
+    Kind{"atlas", true, families::kAtlas}, Kind{"atlas-timed", true, families::kAtlasTimed},
+    Kind{"atlas-even", true, families::kAtlasEven}};
+
+const Kind* find_kind(std::string_view name) {
+  const auto* const found = std::ranges::find(kKinds, name, &Kind::name);
+  return found == kKinds.end() ? nullptr : found;
+}
+
+}  // namespace
+
+bool has_timetable(std::string_view name) { return find_kind(name) != nullptr; }
+
 Timetable timetable_of(std::string_view name, const Scenario& scenario) {
   using namespace families;
   const Schedule schedule = generate(name, scenario);
-  if (name == "varuna") return varuna_timetable(scenario, schedule, kVaruna);
-  if (name == "varuna-fill") return varuna_timetable(scenario, schedule, kVarunaFill);
-  if (name == "atlas") return atlas_timetable(scenario, schedule, kAtlas);
-  if (name == "atlas-timed") return atlas_timetable(scenario, schedule, kAtlasTimed);
-  if (name == "atlas-even") return atlas_timetable(scenario, schedule, kAtlasEven);
-  fail("There is no timetable of \"{}\" (varuna and atlas have one). Name one of them.", name);
+  const Kind* const kind = find_kind(name);
+  if (kind == nullptr)
+    fail("There is no timetable of \"{}\" (varuna and atlas have one). Name one of them.", name);
+  return kind->shares ? atlas_timetable(scenario, schedule, kind->rules)
+                      : varuna_timetable(scenario, schedule, kind->rules);
+}
+
+std::optional<Duration> least_time(std::string_view name, const Scenario& scenario,
+                                   std::span<const LeastHop> hops, Duration enough) {
+  using namespace families;
+  const Kind* const kind = find_kind(name);
+  if (kind == nullptr) return std::nullopt;
+  Schedule schedule = empty_schedule(*find_generator(name), scenario);
+  if (!kind->shares)
+    return earliest_end(varuna_problem(scenario, schedule), kind->rules, hops, enough);
+  schedule.recompute_timing = RecomputeTiming::ahead;
+  schedule.cell = cell_size(scenario);
+  const int pipelines = std::min(schedule.cell, schedule.replicas);
+  return earliest_end(atlas_problem(scenario, schedule, 0, pipelines), kind->rules, hops, enough);
 }
 
 }  // namespace longhaul

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,5 +31,21 @@ struct Timetable {
 /// atlas-even.
 /// Throws as generate() does.
 [[nodiscard]] Timetable timetable_of(std::string_view name, const Scenario& scenario);
+/// Is it one of these?
+[[nodiscard]] bool has_timetable(std::string_view name);
+
+/// What a message takes at least over one boundary of a pipeline, to the next stage and home. On
+/// the WAN the transfer is that over all nodes of the cell.
+struct LeastHop {
+  Duration transfer{}, latency{};
+  Duration home_transfer{}, home_latency{};
+};
+
+/// A time before which no plan of generate(`name`, `scenario`) ends; above it at most by what
+/// `hops` (index: stage in front) and contention other than for turns leave out. Stops when it is
+/// `enough`. The scenario holds one cell without gradient synchronisation. nullopt where it
+/// has no timetable. Throws as generate() does.
+[[nodiscard]] std::optional<Duration> least_time(std::string_view name, const Scenario& scenario,
+                                                 std::span<const LeastHop> hops, Duration enough);
 
 }  // namespace longhaul

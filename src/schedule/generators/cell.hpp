@@ -1,8 +1,10 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <vector>
 
+#include "schedule/generators/atlas.hpp"
 #include "schedule/generators/greedy.hpp"
 
 /// Greedy generation of whole pipelines with recomputation ahead of the gradient: Varuna's, and
@@ -96,5 +98,9 @@ struct CellTimes {
 void start_late(const CellProblem& problem, CellTimes& times);
 
 [[nodiscard]] CellTimes run_cell(const CellProblem& problem, const CellRules& rules);
+
+/// EarliestTimes::bound() of the orders of run_cell(), which stops as soon as it is `enough`.
+[[nodiscard]] Duration earliest_end(const CellProblem& problem, const CellRules& rules,
+                                    std::span<const LeastHop> hops, Duration enough);
 
 }  // namespace longhaul::families

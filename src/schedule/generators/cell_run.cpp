@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "schedule/generators/cell.hpp"
+#include "schedule/generators/cell_earliest.hpp"
 #include "schedule/generators/greedy_clock.hpp"
 #include "schedule/generators/greedy_links.hpp"
 
@@ -15,9 +16,11 @@ constexpr Duration kNever = GreedyClock::kNever;
 /// counters take the place of queues.
 class CellRun {
 public:
-  CellRun(const CellProblem& problem, const CellRules& rules)
+  /// `earliest`: told of every block; may be nullptr.
+  CellRun(const CellProblem& problem, const CellRules& rules, EarliestTimes* earliest = nullptr)
       : problem_{problem},
         rules_{rules},
+        earliest_{earliest},
         stages_{problem.stages.size()},
         nodes_(static_cast<std::size_t>(problem.pipelines) * stages_),
         inputs_(nodes_.size() * at(problem.microbatches), kNever),
@@ -38,8 +41,10 @@ public:
     }
   }
 
-  CellTimes run() {
+  /// Stops, with rows that are not complete, where the earliest end is `enough`.
+  CellTimes run(Duration enough = kNever) {
     for (;;) {
+      if (earliest_ != nullptr && earliest_->bound() >= enough) return std::move(times_);
       const std::size_t node = clock_.earliest();
       const Duration now = clock_.time(node);
       if (links_.any_ready(now)) {
@@ -142,6 +147,7 @@ private:
     times_.rows[n].push_back(
         {.kind = kind, .chunk = static_cast<int>(n % stages_), .microbatch = microbatch});
     times_.starts[n].push_back(start);
+    if (earliest_ != nullptr) earliest_->add(n, kind, microbatch);
     nodes_[n].free_at = start + length;
     clock_.set(n, start + length);
     return start + length;
@@ -222,6 +228,7 @@ private:
 
   const CellProblem& problem_;
   const CellRules& rules_;
+  EarliestTimes* earliest_;
   std::size_t stages_;
   std::vector<Node> nodes_;
   std::vector<Duration> inputs_;  ///< index: slot(); when it is there
@@ -236,6 +243,13 @@ private:
 
 CellTimes run_cell(const CellProblem& problem, const CellRules& rules) {
   return CellRun{problem, rules}.run();
+}
+
+Duration earliest_end(const CellProblem& problem, const CellRules& rules,
+                      std::span<const LeastHop> hops, Duration enough) {
+  EarliestTimes earliest{problem, hops};
+  static_cast<void>(CellRun{problem, rules, &earliest}.run(enough));
+  return earliest.bound();
 }
 
 }  // namespace longhaul::families

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "scenario/scenario.hpp"
+#include "schedule/generators/registry.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// What generate() hands to a generator: everything but the blocks. Throws Error where there would
+/// be too many to hold.
+[[nodiscard]] Schedule empty_schedule(const Generator& generator, const Scenario& scenario);
+
+}  // namespace longhaul
