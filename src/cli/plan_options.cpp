@@ -56,6 +56,26 @@ bool is_exact(const std::string& word) {
   return word == "exact";
 }
 
+/// Options that would have no effect.
+void check_use(const PlanArguments& arguments, const PlanOptions& options) {
+  const bool breaks_even = !arguments.break_even.empty();
+  const auto need = [](const char* option, const std::string& given, bool used, const char* with) {
+    if (!given.empty() && !used)
+      fail("{}: it has no effect here (it goes with {}). Leave it out, or add that.", option, with);
+  };
+  need("--limit", arguments.limit, options.exact, "--search exact");
+  need("--objective", arguments.objective, options.exact || !arguments.sweeps.empty(),
+       "--search exact or --sweep");
+  need("--latencies", arguments.latencies, breaks_even, "--break-even");
+  need("--tolerance", arguments.tolerance, breaks_even, "--break-even");
+  if (breaks_even && options.exact)
+    fail("--break-even: it goes by algorithm 1 alone. Leave --search exact out.");
+  if (options.exact && !arguments.order.empty())
+    fail(
+        "--order: --search exact looks through all orders (no first one is asked for). Leave it "
+        "out.");
+}
+
 /// The schedules of the list; none that takes a search or a file of its own.
 std::vector<std::string> schedules_of(const std::string& list) {
   std::vector<std::string> names;
@@ -174,6 +194,7 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
           word);
   }
   if (!arguments.tolerance.empty()) options.tolerance = tolerance_of(arguments.tolerance);
+  check_use(arguments, options);
   return options;
 }
 

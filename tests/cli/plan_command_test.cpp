@@ -145,6 +145,16 @@ TEST_F(PlanCommand, RefusesBadInput) {
   expect_refused(good, {"--break-even", "a,x"}, "no datacenter \"x\"");
 }
 
+TEST_F(PlanCommand, RefusesOptionsThatHaveNoEffect) {
+  const std::string good = sites("12");
+  expect_refused(good, {"--limit", "5"}, "--search exact");
+  expect_refused(good, {"--objective", "cost"}, "--search exact or --sweep");
+  expect_refused(good, {"--latencies", "5ms"}, "--break-even");
+  expect_refused(good, {"--tolerance", "0.01"}, "--break-even");
+  expect_refused(good, {"--search", "exact", "--order", "price"}, "looks through all orders");
+  expect_refused(good, {"--search", "exact", "--break-even", "a,b"}, "algorithm 1");
+}
+
 TEST_F(PlanCommand, NeedsTheNumberOfGpus) {
   std::string text = sites("12");
   text.erase(text.find("gpus = 12"), 9);
