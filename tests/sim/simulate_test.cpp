@@ -164,6 +164,18 @@ TEST(Simulate, TwoDatacenterEstimateOfAppendixE) {
   EXPECT_EQ(last_end(times), Duration{300 + 2'000'000 + 67'108'864});
 }
 
+// Atlas footnote 1: 4 P (N - 1) / (N BW) with 2 P bytes of weights, and no latency. Of 8 MiB at 1
+// Gbps: N = 2 sends 8 MiB, N = 3 4/3 of them, 11,184,810 bytes.
+TEST(Simulate, AllReduceAtTheRateAloneOfFootnoteOne) {
+  Scenario scenario = replicas_apart();
+  scenario.parallel.gradient_sync = GradientSync::ring_rate;
+  const auto last = [&] { return last_end(simulate(lower(generate("1f1b", scenario), scenario))); };
+  EXPECT_EQ(last(), Duration{300 + 67'108'864});
+  scenario.parallel.replicas = 3;
+  scenario.placement.push_back(DatacenterId{1});
+  EXPECT_EQ(last(), Duration{300 + 89'478'480});
+}
+
 TEST(Occupancy, CountsHoldsOfEveryResource) {
   const Scenario scenario = spread(uniform_scenario(2, 3), 2, Duration{50}, Duration{30});
   const Plan plan = lower(generate("gpipe", scenario), scenario);
