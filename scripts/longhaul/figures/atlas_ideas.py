@@ -153,7 +153,8 @@ def compare(place, kind, options, files):
              "latency_ms": place.latency_ms, "budget": place.budget, "kind": kind.text,
              "row": row, "share": share,
              "schedule": entry["schedule"], "makespan_ns": entry["makespan_ns"],
-             "gap": entry["gap"], "over_budget": bool(entry["over_budget"]), "file": str(file),
+             "gap": round(entry["gap"], 4), "over_budget": bool(entry["over_budget"]),
+             "file": str(file),
              "overrides": " ".join(overrides)}
             for ((row, share), file), entry in zip(wanted.items(), entries)]
 
@@ -212,7 +213,7 @@ def label_of(rows):
 
 def with_measured(table, results):
     """Beside each prediction the median on ranks, at the speed of the scenario."""
-    shown = table.columns.drop(["file", "schedule"])
+    shown = table.columns.drop(["file", "schedule", "overrides"])
     if results is None:
         return table[shown]
     measured = pipeline_table(results)

@@ -54,7 +54,7 @@ def gains_of(table):
                 if "measured_ns" in table:
                     line["measured_gain_percent"] = gain(entry, reference, "measured_ns")
                 lines.append(line)
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines).round({"gain_percent": 2, "measured_gain_percent": 2})
 
 
 def gain(entry, reference, column):
