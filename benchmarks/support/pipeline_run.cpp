@@ -62,6 +62,12 @@ const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
   });
 }
 
+/// On a network as it is no message holds what the plan names: two may be on their way at once.
+void leave_resources_out(Timeline& timeline) {
+  for (TimelineRow& row : timeline.rows)
+    if (row.kind == RowKind::send || row.kind == RowKind::recv) row.resource = -1;
+}
+
 Outcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
                    const Scenario& scenario) {
   Timeline timeline;
@@ -109,6 +115,7 @@ ScheduleRun::ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Sce
       scenario_{scenario},
       position_{position},
       sinks_{sinks},
+      emulates_{options.emulation == Emulation::on},
       engine_{planned.plan, ranks, device_, options},
       longest_wait_{slowness(options.run) *
                     longest_wait(planned.plan, planned.predicted, ranks.self())} {}
@@ -140,6 +147,7 @@ OpTimes ScheduleRun::keep(int iteration, OpTimes& times) {
   if (!sinks_.directory.empty()) {
     Timeline rows;
     append_rows(rows, planned_.plan, times, iteration, ranks_.self());
+    if (!emulates_) leave_resources_out(rows);
     write_segment(sinks_.directory, {position_, iteration, static_cast<int>(ranks_.self())}, rows);
   }
   OpTimes all = gather_times(ranks_, planned_.plan, times);

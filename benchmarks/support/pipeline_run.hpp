@@ -73,6 +73,7 @@ private:
   const Scenario& scenario_;
   int position_;
   const PipelineSinks& sinks_;
+  bool emulates_;
   TimedDevice device_;
   Engine engine_;
   Duration longest_wait_;
