@@ -76,7 +76,6 @@ void search(benchmark::State& state) {
   SiteSearchOptions options;
   options.objective = state.range(1) == 0 ? SiteObjective::throughput : SiteObjective::cost;
   state.SetLabel(state.range(1) == 0 ? "throughput" : "cost");
-  options.limit = 2000;
   SiteSearch found;
   for (auto _ : state) {
     const Supply supply{scenario};

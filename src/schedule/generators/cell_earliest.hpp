@@ -27,6 +27,7 @@ private:
     return node * static_cast<std::size_t>(problem_.microbatches) +
            static_cast<std::size_t>(microbatch);
   }
+  void fill_behind();
   Duration arrival(const CellHop& hop, Duration ready, Duration transfer, Duration latency);
 
   const CellProblem& problem_;
@@ -35,6 +36,9 @@ private:
   std::vector<Duration> free_;                ///< index: node
   std::vector<Duration> left_;                ///< index: node; blocks that are not added yet
   std::vector<Duration> back_;  ///< index: stage; from its last B to the end of the first stage's
+  /// Index: slot() of a stage and a microbatch; from the end of its F to that of the iteration, by
+  /// the way to each later stage and the work that is left there then.
+  std::vector<Duration> behind_;
   std::vector<Duration> turns_free_;
   Duration bound_{};
 };
