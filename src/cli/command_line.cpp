@@ -34,7 +34,7 @@ constexpr std::string_view kFlags[] = {"--json",
                                        "--any-microbatch-order",
                                        "--solver-without-dp",
                                        "--solver-without-fusion",
-                                       "--relays"};
+                                       "--pooled"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
 void refuse_misused_options(std::span<const std::string> arguments) {

@@ -18,7 +18,7 @@ struct PlanArguments {
   std::string pipelines;
   std::string threads;
   std::string limit;
-  bool relays = false;
+  bool pooled = false;
   std::vector<std::string> sweeps;
   std::string break_even;
   std::string latencies;

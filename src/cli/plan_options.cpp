@@ -124,8 +124,8 @@ void add_plan_options(CLI::App& command, PlanArguments& arguments) {
                      "parallel.cell, or by the links)");
   command.add_option("--threads", arguments.threads, "default: all cores");
   command
-      .add_flag("--relays", arguments.relays,
-                "simulate scatter, WAN and gather as ranks do them, not the WAN as one link")
+      .add_flag("--pooled", arguments.pooled,
+                "simulate the WAN of a cell as one link, not scatter, WAN and gather as ranks do")
       ->disable_flag_override();
   command
       .add_option("--sweep", arguments.sweeps,
@@ -182,7 +182,7 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
   if (!options.exact && (options.schedules.size() > 1 || options.pipelines.size() > 1))
     fail("--{}: a list is for --search exact (algorithm 1 takes one). Name one, or add it.",
          options.schedules.size() > 1 ? "schedule" : "cell");
-  if (arguments.relays) options.model = CellModel::relays;
+  if (arguments.pooled) options.model = CellModel::pooled;
   const std::string latencies =
       arguments.latencies.empty() ? "5ms,10ms,20ms,40ms,80ms" : arguments.latencies;
   for (const std::string& word : words_of("--latencies", latencies)) {

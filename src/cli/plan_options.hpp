@@ -19,7 +19,7 @@ struct PlanOptions {
   std::optional<int> limit;
   std::vector<int> pipelines;  ///< values of C; empty: the scenario's
   std::vector<std::string> schedules;
-  CellModel model = CellModel::pooled;
+  CellModel model = CellModel::relays;
   int threads = 0;
   std::vector<Duration> latencies;
   double tolerance = 0.001;

@@ -29,7 +29,7 @@ struct BreakEvenOptions {
   Algorithm1Options plan;
   double tolerance = 0.001;  ///< of the bandwidth: upper end over lower end, less 1
   Bandwidth lowest{1e6}, highest{1e13};
-  CellModel model = CellModel::pooled;
+  CellModel model = CellModel::relays;
   int threads = 0;
 };
 

@@ -36,7 +36,7 @@ enum class CellModel {
 class CellTimes {
 public:
   /// `supply` must outlive it. `threads`: 0 for all cores.
-  explicit CellTimes(const Supply& supply, CellModel model = CellModel::pooled, int threads = 0)
+  explicit CellTimes(const Supply& supply, CellModel model = CellModel::relays, int threads = 0)
       : supply_{supply}, model_{model}, threads_{threads} {}
 
   /// In the order of the queries; what is not known is simulated, on all threads. Throws Error
