@@ -21,6 +21,10 @@ TurnEvaluator::TurnEvaluator(const TurnProblem& problem)
   std::int32_t chunks = 0;
   for (const TurnProblem::OfBlock& block : problem.blocks)
     chunks = std::max(chunks, block.block.chunk + 1);
+  // A copy of the model without a microbatch has no blocks, but its gradients are reduced.
+  for (const auto& reductions : problem.reductions)
+    for (const TurnProblem::Reduction& reduction : reductions)
+      chunks = std::max(chunks, reduction.chunk + 1);
   last_gradient_.resize(index_of(chunks));
   sequence_.reserve(problem.blocks.size());
 }
