@@ -167,6 +167,27 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
               nullptr);
 }
 
+// Two pipelines in one datacenter whose devices have one network together.
+TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
+  Scenario scenario = sites_scenario(2, 1, {4}, 7ms, Bandwidth{1e9}, 2);
+  Link inside;
+  inside.bandwidth = Bandwidth{8388608e3};
+  inside.sharing = Sharing::datacenter;
+  scenario.links.push_back(inside);
+  const Supply supply{scenario};
+  CellTimes cells{supply};
+  const auto time = [&](int count, int pipelines) {
+    return cells.times({{CellQuery{"1f1b", {{{DatacenterId{0}, 2}}, count, pipelines}}}})
+        .front()
+        .time;
+  };
+  // F, message of 1 ms, F, B, message, B; the second pipeline's messages come behind the first's.
+  EXPECT_EQ(time(1, 1), 1ms + 1ms + 1ms + 2ms + 1ms + 2ms);
+  EXPECT_EQ(time(1, 2), 9ms);
+  // Each of two cells has half of the network.
+  EXPECT_EQ(time(2, 1), 1ms + 2ms + 1ms + 2ms + 2ms + 2ms);
+}
+
 TEST(CellTimes, PooledAndRelaysAgreeNearly) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Scenario scenario = random_sites(seed, 3);

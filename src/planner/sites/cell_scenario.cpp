@@ -69,8 +69,7 @@ Scenario cell_scenario(const Supply& supply, const Layout& layout, int pipelines
   scenario.parallel.gradient_sync = GradientSync::none;
   for (Link& link : scenario.links) {
     link.aggregate = divided(link.aggregate, layout.cells);
-    if (link.sharing == Sharing::datacenter && link.from != link.to)
-      link.bandwidth = divided(link.bandwidth, layout.cells);
+    if (link.sharing == Sharing::datacenter) link.bandwidth = divided(link.bandwidth, layout.cells);
   }
   return scenario;
 }

@@ -26,7 +26,9 @@ bool share_something(const Scenario& scenario, const Way& way) {
   for (std::size_t i = 0; i < way.size(); ++i) {
     const DatacenterId here = way[i].datacenter;
     const NodeInterfaces* const nodes = scenario.interfaces(here);
-    if (nodes != nullptr && nodes->gpus > 1) return true;
+    const bool several = nodes != nullptr && nodes->gpus > 1;
+    if (several && (way.size() > 1 || !nodes->internal.is_unlimited())) return true;
+    if (shared(here, here)) return true;
     if (i > 0 && (shared(way[i - 1].datacenter, here) || shared(here, way[i - 1].datacenter)))
       return true;
   }
@@ -91,7 +93,7 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
       append_link(scenario.link(here, before), layout.cells, key);
     }
     key.insert(key.end(), {share.stages, bits(scenario.datacenters[index(here)].speed)});
-    append_link(scenario.link(here, here), 1, key);
+    append_link(scenario.link(here, here), layout.cells, key);
     const NodeInterfaces* const nodes = scenario.interfaces(here);
     if (nodes == nullptr) {
       key.push_back(-1);
@@ -107,9 +109,8 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
 /// Of one pipeline where the others are like it and apart.
 Scenario CellTimes::scenario_of(const CellQuery& query) const {
   const Layout& layout = query.layout;
-  const bool crosses = layout.way.size() > 1;
-  const bool together = crosses && (shares_wan_in_time(query.schedule) ||
-                                    share_something(supply_.scenario(), layout.way));
+  const bool together = (layout.way.size() > 1 && shares_wan_in_time(query.schedule)) ||
+                        share_something(supply_.scenario(), layout.way);
   return cell_scenario(supply_, layout, together ? layout.pipelines : 1);
 }
 
