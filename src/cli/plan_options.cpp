@@ -10,6 +10,7 @@
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
 #include "planner/make_schedule.hpp"
+#include "schedule/cells.hpp"
 
 namespace longhaul {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 constexpr std::array kOrders{SiteOrder::availability, SiteOrder::price, SiteOrder::distance};
 constexpr std::array kObjectives{SiteObjective::throughput, SiteObjective::cost,
                                  SiteObjective::time};
-constexpr int kMostPipelines = 255;
 constexpr int kMostCells = 1'000'000;
 constexpr int kMostThreads = 4096;
 
@@ -173,7 +173,7 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
     options.most_cells = whole_number("--max-cells", arguments.most_cells, 1, kMostCells);
   if (!arguments.pipelines.empty()) {
     for (const std::string& word : words_of("--cell", arguments.pipelines))
-      options.pipelines.push_back(whole_number("--cell", word, 1, kMostPipelines));
+      options.pipelines.push_back(whole_number("--cell", word, 1, kMostPipelinesOfACell));
   }
   if (!arguments.limit.empty())
     options.limit = whole_number("--limit", arguments.limit, 1, 1 << 30);

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "plan/lowering.hpp"
+#include "schedule/cells.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "plan/lanes.hpp"
 
 namespace longhaul {
@@ -198,29 +197,6 @@ void Relays::append_waits(int local, int device, Waits& waits) const {
         const LaneId lane = own ? wan_recv_[wan(p, local)] : gather_recv_[at(device, piece, local)];
         waits.emplace_back(row, op_at(plan_, lane, own ? t : pair.gather_at[t]));
       }
-    }
-  }
-}
-
-void check_cells(const Schedule& schedule, const Scenario& scenario) {
-  constexpr int kMostPieces = std::numeric_limits<std::uint8_t>::max();
-  if (schedule.cell > kMostPieces)
-    fail(
-        "schedule {} has cells of {} pipelines (a message is cut into at most {} pieces). Set a "
-        "smaller [parallel] cell.",
-        schedule.name, schedule.cell, kMostPieces);
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    const int first = replica / schedule.cell * schedule.cell;
-    for (int device = 0; device < schedule.devices; ++device) {
-      const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
-      const DatacenterId there = scenario.datacenter_of(scenario.rank(first, device));
-      if (here == there) continue;
-      fail(
-          "device {} of cell {} lies in {} and in {} (replicas {} and {}; a cell's pipelines relay "
-          "for each other inside one datacenter). Place the replicas of a cell alike, or set "
-          "another [parallel] cell.",
-          device, first / schedule.cell, scenario.datacenters[index(there)].name,
-          scenario.datacenters[index(here)].name, first, replica);
     }
   }
 }

@@ -112,8 +112,4 @@ private:
   std::vector<LaneId> scatter_recv_, gather_recv_;      ///< by (device, from, to)
 };
 
-/// Throws Error where a cell's ranks of one device lie in several datacenters, so that nobody could
-/// relay, and where a cell has more pipelines than a message can have pieces (255).
-void check_cells(const Schedule& schedule, const Scenario& scenario);
-
 }  // namespace longhaul

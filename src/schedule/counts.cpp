@@ -1,14 +1,9 @@
 #include <algorithm>
 
+#include "schedule/cells.hpp"
 #include "schedule/checks.hpp"
 
 namespace longhaul::checks {
-namespace {
-
-constexpr int kMostPipelinesOfACell = 255;  // Op::pieces
-
-}  // namespace
-
 std::optional<Violation> counts_violation(const Schedule& schedule) {
   using enum ViolationKind;
   const Schedule& s = schedule;

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "schedule/cell_size.hpp"
+#include "schedule/cells.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "schedule/cell_size.hpp"
+#include "schedule/cells.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/figure6.hpp"
 #include "schedule/generate.hpp"

@@ -157,7 +157,7 @@ TEST(Atlas, RefusesACellThatIsNotNearItself) {
     (void)generate("atlas", scenario);
     FAIL() << "it is accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("replicas 0 and 1 into one cell (stage 2 lies in"));
+    EXPECT_THAT(error.what(), HasSubstr("device 2 of cell 0 lies in"));
   }
 }
 

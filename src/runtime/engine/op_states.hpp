@@ -53,7 +53,6 @@ public:
   /// Tells them that we are alive and getting on.
   void publish_progress(TimePoint at) const;
 
-  [[nodiscard]] OpId first_id() const { return OpId{range_.first}; }
   [[nodiscard]] std::uint32_t count() const { return range_.count; }
   [[nodiscard]] OpTimes& times() { return times_; }
   /// Of all ranks of this host.

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "schedule/cell_size.hpp"
+#include "schedule/cells.hpp"
 #include "schedule/empty_schedule.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/cell.hpp"
@@ -55,6 +55,7 @@ std::vector<CellTimes> run_cells(const Cells& cells, const CellRules& rules) {
 void fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
+  check_cells(schedule, scenario);
   const Cells cells = find_cells(scenario, schedule);
   const std::vector<CellTimes> times = run_cells(cells, rules);
   schedule.rows.clear();
@@ -168,6 +169,7 @@ std::optional<Duration> least_time(std::string_view name, const Scenario& scenar
     return earliest_end(varuna_problem(scenario, schedule), kind->rules, hops, enough);
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
+  check_cells(schedule, scenario);
   const int pipelines = std::min(schedule.cell, schedule.replicas);
   return earliest_end(atlas_problem(scenario, schedule, 0, pipelines), kind->rules, hops, enough);
 }

@@ -182,23 +182,6 @@ private:
   int resources_ = 0;
 };
 
-/// Pieces pass between the ranks of one stage, which must be near each other.
-void require_nearness(const Scenario& scenario, const Schedule& schedule, int first, int count) {
-  for (int pipeline = first + 1; pipeline < first + count; ++pipeline) {
-    for (int s = 0; s < schedule.devices; ++s) {
-      const DatacenterId here = scenario.datacenter_of(scenario.rank(pipeline, s));
-      const DatacenterId there = scenario.datacenter_of(scenario.rank(first, s));
-      if (here == there) continue;
-      fail(
-          "{} cannot put replicas {} and {} into one cell (stage {} lies in {} and in {}, and the "
-          "pipelines of a cell pass on each other's messages inside a datacenter). Place them "
-          "alike, or set parallel.cell to a number that keeps them apart.",
-          schedule.name, first, pipeline, s, scenario.datacenters[index(there)].name,
-          scenario.datacenters[index(here)].name);
-    }
-  }
-}
-
 void require_budget(const CellProblem& problem, const Scenario& scenario,
                     const Schedule& schedule) {
   const auto needed = [](const CellStage& stage) { return stage.kept + stage.rest; };
@@ -231,7 +214,6 @@ CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule) {
 
 CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule, int first,
                           int count) {
-  require_nearness(scenario, schedule, first, count);
   CellProblem problem = bare_problem(scenario, schedule, count);
   problem.limit = allowed_activation(schedule, scenario);
   require_budget(problem, scenario, schedule);

@@ -1,11 +1,11 @@
-#include "schedule/cell_size.hpp"
+#include "schedule/cells.hpp"
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace longhaul {
 namespace {
-
-constexpr int kMostPipelines = 255;  // Op::pieces
 
 /// Of one message of device `from` to its neighbour, at the rate of one node.
 Duration transfer(const Scenario& scenario, int from, int to, Bytes message) {
@@ -22,7 +22,7 @@ Duration transfer(const Scenario& scenario, int from, int to, Bytes message) {
 }  // namespace
 
 int cell_size(const Scenario& scenario) {
-  const int most = std::min(scenario.parallel.replicas, kMostPipelines);
+  const int most = std::min(scenario.parallel.replicas, kMostPipelinesOfACell);
   if (scenario.parallel.cell) return std::min(*scenario.parallel.cell, most);
   std::int64_t pipelines = 1;
   for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
@@ -36,6 +36,28 @@ int cell_size(const Scenario& scenario) {
     pipelines = std::max(pipelines, (slower + forward - 1) / forward);
   }
   return static_cast<int>(std::min<std::int64_t>(pipelines, most));
+}
+
+void check_cells(const Schedule& schedule, const Scenario& scenario) {
+  if (schedule.cell > kMostPipelinesOfACell)
+    fail(
+        "schedule {} has cells of {} pipelines (a message is cut into at most {} pieces). Set a "
+        "smaller [parallel] cell.",
+        schedule.name, schedule.cell, kMostPipelinesOfACell);
+  for (int replica = 0; replica < schedule.replicas; ++replica) {
+    const int first = replica / schedule.cell * schedule.cell;
+    for (int device = 0; device < schedule.devices; ++device) {
+      const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
+      const DatacenterId there = scenario.datacenter_of(scenario.rank(first, device));
+      if (here == there) continue;
+      fail(
+          "device {} of cell {} lies in {} and in {} (replicas {} and {}; a cell's pipelines relay "
+          "for each other inside one datacenter). Place the replicas of a cell alike, or set "
+          "another [parallel] cell.",
+          device, first / schedule.cell, scenario.datacenters[index(there)].name,
+          scenario.datacenters[index(here)].name, first, replica);
+    }
+  }
 }
 
 }  // namespace longhaul

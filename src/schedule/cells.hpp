@@ -1,8 +1,12 @@
 #pragma once
 
 #include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
 
 namespace longhaul {
+
+/// Of one DP-cell: a message is cut into a piece for each (Op::pieces).
+inline constexpr int kMostPipelinesOfACell = 255;
 
 /// C, pipelines of a DP-cell: parallel.cell where it is given; otherwise the transfer of one
 /// message at the rate of one node over the forward time of its sender, rounded up, the largest of
@@ -10,5 +14,9 @@ namespace longhaul {
 /// transfer takes no longer than the computation. At most parallel.replicas, at most 255; 1 where
 /// no boundary crosses datacenters.
 [[nodiscard]] int cell_size(const Scenario& scenario);
+
+/// Throws Error where the ranks of one device of a cell lie in several datacenters, so that none
+/// could relay for another, and where a cell has more pipelines than there may be.
+void check_cells(const Schedule& schedule, const Scenario& scenario);
 
 }  // namespace longhaul
