@@ -47,12 +47,10 @@ SegmentFiles complete_segments(const std::filesystem::path& directory, std::int6
 /// same name has the same index in both groups.
 class Merger {
 public:
-  explicit Merger(const Timeline& predicted)
-      : merged_{predicted.schedules,
-                predicted.datacenters,
-                predicted.lanes,
-                predicted.resources,
-                {}},
+  Merger(const Timeline& predicted, std::span<const RankClock> clocks)
+      : clocks_{clocks},
+        merged_{
+            predicted.schedules, predicted.datacenters, predicted.lanes, predicted.resources, {}},
         planned_schedules_{predicted.schedules.size()} {
     for (const NameColumn& table : name_columns()) tables_.emplace_back(merged_.*table.names);
   }
@@ -64,6 +62,7 @@ public:
     for (const auto& [rank, file] : files | std::views::take(ranks)) {
       auto segment = read_segment(file, {key.schedule, key.iteration, rank});
       if (!segment) return;
+      if (!clocks_.empty()) move(*segment, clocks_[static_cast<std::size_t>(rank)]);
       segments.push_back(std::move(*segment));
     }
     const std::size_t first = merged_.rows.size();
@@ -121,6 +120,12 @@ private:
     return static_cast<std::int32_t>(names.size() - 1);
   }
 
+  static void move(Timeline& segment, const RankClock& clock) {
+    for (TimelineRow& row : segment.rows)
+      for (std::int64_t* stamp : {&row.ready_ns, &row.start_ns, &row.end_ns})
+        *stamp = clock.moved(*stamp);
+  }
+
   /// Moves an iteration so that its first op starts at 0. An op was ready no earlier than that.
   static void start_at_zero(std::span<TimelineRow> rows) {
     if (rows.empty()) return;
@@ -132,6 +137,7 @@ private:
     }
   }
 
+  std::span<const RankClock> clocks_;  ///< index: rank; empty: nobody's drifts
   Timeline merged_;
   std::size_t planned_schedules_;
   std::vector<NameTable> tables_;  ///< in the order of name_columns()
@@ -168,12 +174,14 @@ std::vector<IterationKey> finished_iterations(const std::filesystem::path& direc
   return keys;
 }
 
-Trace merge_run(const std::filesystem::path& directory) {
+Trace merge_run(const std::filesystem::path& directory, std::span<const RankClock> clocks) {
   const std::filesystem::path run_file = directory / kRunFile;
   const std::int64_t ranks = read_ranks(run_file);
+  LONGHAUL_ASSERT(clocks.empty() || std::cmp_equal(clocks.size(), ranks), "{} clocks of {} ranks",
+                  clocks.size(), ranks);
   Trace trace = read_trace(run_file);
   const hdf5::Silence silence;
-  Merger merger{trace.predicted};
+  Merger merger{trace.predicted, clocks};
   for (const auto& [key, files] : complete_segments(directory, ranks))
     merger.add(key, files, ranks);
   trace.measured = merger.take();

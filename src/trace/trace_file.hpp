@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "trace/rank_clock.hpp"
 #include "trace/timeline.hpp"
 
 namespace longhaul {
@@ -57,6 +59,8 @@ void write_segment(const std::filesystem::path& directory, const SegmentKey& key
 [[nodiscard]] std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory);
 /// Everything that is finished: iterations of which every rank's segment is there. Times within an
 /// iteration are moved so that its first op on any rank starts at 0. Ignores half-written files.
-[[nodiscard]] Trace merge_run(const std::filesystem::path& directory);
+/// `clocks` has an entry for each rank, where they were compared at both ends of the run.
+[[nodiscard]] Trace merge_run(const std::filesystem::path& directory,
+                              std::span<const RankClock> clocks = {});
 
 }  // namespace longhaul

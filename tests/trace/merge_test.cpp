@@ -96,6 +96,41 @@ TEST(Merge, GathersEveryFinishedIterationInOrder) {
   EXPECT_THAT(validate_trace(scratch.path() / "trace.h5"), IsEmpty());
 }
 
+TEST(RankClock, AddsWhatHasDriftedSince) {
+  const RankClock clock{1'000'000'000, 20e-6};  // a second in, 20 us more each second
+  EXPECT_EQ(clock.moved(1'000'000'000), 1'000'000'000);
+  EXPECT_EQ(clock.moved(3'000'000'000), 3'000'040'000);
+  EXPECT_EQ(clock.moved(0), -20'000);
+  EXPECT_EQ(RankClock{}.moved(7), 7);
+}
+
+/// Two ranks' clocks run 100 and 50 us a second too slow and too fast, an hour into the run.
+TEST(Merge, MovesStampsByTheDriftOfTheirRank) {
+  constexpr std::int64_t kBegin = 5'000'000'000'000;
+  constexpr std::int64_t kHour = 3'600'000'000'000;
+  const std::vector<RankClock> clocks{{}, {kBegin, 1e-4}, {kBegin, -5e-5}, {}};
+  const ScratchDirectory scratch;
+  const Timeline all = sample(1);
+  begin_run(scratch.path(), {}, all, kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const RankClock& clock = clocks[static_cast<std::size_t>(rank)];
+    Timeline mine = shifted(rows_of_rank(all, 0, rank), kBegin + kHour);
+    for (TimelineRow& row : mine.rows)
+      for (std::int64_t* stamp : {&row.ready_ns, &row.start_ns, &row.end_ns})
+        *stamp = kBegin + std::llround(static_cast<double>(*stamp - kBegin) / (1 + clock.drift));
+    write_segment(scratch.path(), {0, 0, rank}, mine);
+  }
+  const auto largest_error = [&](const Timeline& measured) {
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i < all.rows.size(); ++i)
+      largest = std::max({largest, std::abs(measured.rows[i].start_ns - all.rows[i].start_ns),
+                          std::abs(measured.rows[i].end_ns - all.rows[i].end_ns)});
+    return largest;
+  };
+  EXPECT_LE(largest_error(merge_run(scratch.path(), clocks).measured), 2);  // rounded twice
+  EXPECT_GT(largest_error(merge_run(scratch.path()).measured), 500'000'000);
+}
+
 TEST(Merge, LeavesOutIterationsThatLackARank) {
   const ScratchDirectory scratch;
   const Timeline all = sample(2);
