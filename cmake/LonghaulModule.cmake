@@ -4,15 +4,32 @@
 
 add_library(longhaul_flags INTERFACE)
 target_compile_options(longhaul_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(LONGHAUL_WITH_API)
+  # The modules go into a shared library too. All of our code alike, so that precompiled headers
+  # fit; nobody replaces our functions from outside, so that calls inside it stay direct.
+  target_compile_options(longhaul_flags INTERFACE -fPIC)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(longhaul_flags INTERFACE -fno-semantic-interposition)
+  endif()
+endif()
 if(LONGHAUL_WERROR)
   target_compile_options(longhaul_flags INTERFACE -Werror)
 endif()
 if(LONGHAUL_SANITIZE)
-  # -Wmaybe-uninitialized reports false positives inside the standard library under the sanitizers.
-  target_compile_options(longhaul_flags INTERFACE -fsanitize=address,undefined
-                         -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-                         -Wno-maybe-uninitialized)
-  target_link_options(longhaul_flags INTERFACE -fsanitize=address,undefined)
+  if(LONGHAUL_SANITIZE STREQUAL "thread")
+    set(sanitizers -fsanitize=thread)
+  elseif(LONGHAUL_SANITIZE STREQUAL "fuzz")
+    set(sanitizers -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)
+  else()
+    set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  endif()
+  target_compile_options(longhaul_flags INTERFACE ${sanitizers} -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # False positives inside the standard library under the sanitizers; and gcc's thread sanitizer
+    # does not know fences, which nlohmann and the standard library name.
+    target_compile_options(longhaul_flags INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
+  endif()
+  target_link_options(longhaul_flags INTERFACE ${sanitizers})
 endif()
 
 # longhaul_module(name USES module... [PUBLIC lib...] [PRIVATE lib...])

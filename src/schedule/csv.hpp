@@ -17,6 +17,9 @@ enum class CsvFormat { longhaul, pytorch };
 [[nodiscard]] std::string write_csv(const Schedule& schedule,
                                     CsvFormat format = CsvFormat::longhaul);
 
+/// One cell of the longhaul format: "3I12", "0W1.1/4". Throws Error where no file may name it.
+[[nodiscard]] std::string csv_cell(const Block& block);
+
 /// Reads both formats back: read_csv(write_csv(s)) == s for the longhaul format. Throws Error
 /// "source:line:column: ...". `name` is used where the file holds none.
 [[nodiscard]] Schedule read_csv(std::string_view text, const std::string& source,

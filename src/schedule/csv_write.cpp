@@ -83,6 +83,12 @@ void check_pytorch(const Schedule& schedule) {
 
 }  // namespace
 
+std::string csv_cell(const Block& block) {
+  std::string text;
+  append_cell(text, block);
+  return text;
+}
+
 std::string write_csv(const Schedule& schedule, CsvFormat format) {
   if (const auto wrong = checks::counts_violation(schedule)) {
     fail("The schedule cannot be written. {}", wrong->text);

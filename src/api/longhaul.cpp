@@ -1,0 +1,201 @@
+#include "api/longhaul.hpp"
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "plan/lower.hpp"
+#include "plan/rows.hpp"
+#include "planner/bounds.hpp"
+#include "planner/make_schedule.hpp"
+#include "scenario/load.hpp"
+#include "schedule/csv.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/validity.hpp"
+#include "sim/simulate.hpp"
+#include "trace/report.hpp"
+
+namespace longhaul::api {
+
+struct Scenario::Data {
+  longhaul::Scenario scenario;
+};
+struct Schedule::Data {
+  longhaul::Schedule schedule;
+};
+struct Maker {
+  static Schedule wrap(longhaul::Schedule schedule) {
+    return Schedule{std::make_shared<const Schedule::Data>(std::move(schedule))};
+  }
+};
+
+namespace {
+
+/// Our own exceptions never leave the library: their type is not part of the interface.
+template <typename Work>
+auto guarded(Work&& work) {
+  try {
+    return work();
+  } catch (const longhaul::Error& error) {
+    throw Error{error.what()};
+  }
+}
+
+Arrangement arrangement_of(Comm comm) {
+  return comm == Comm::grouped ? Arrangement::grouped : Arrangement::decoupled;
+}
+
+/// Rows that are given once hold for every replica of the scenario.
+longhaul::Schedule fitted(longhaul::Schedule schedule, const longhaul::Scenario& scenario) {
+  if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
+  return schedule;
+}
+
+/// A broken rule other than memory: a schedule over its budget can be simulated all the same.
+std::optional<std::string> why_not_runnable(const longhaul::Schedule& schedule,
+                                            const longhaul::Scenario& scenario) {
+  const auto violation = first_violation(schedule, scenario);
+  if (!violation || violation->kind == ViolationKind::memory) return std::nullopt;
+  return violation->text;
+}
+
+std::vector<Row> rows_of(const Timeline& timeline) {
+  std::vector<Row> rows;
+  rows.reserve(timeline.rows.size());
+  for (const TimelineRow& row : timeline.rows)
+    rows.push_back({row.rank, timeline.lanes[static_cast<std::size_t>(row.lane)], name_of(row.kind),
+                    row.chunk, row.microbatch, row.peer, row.size_bytes, row.start_ns, row.end_ns});
+  return rows;
+}
+
+Prediction prediction_of(const longhaul::Schedule& schedule, const longhaul::Scenario& scenario,
+                         Comm comm) {
+  if (const auto why = why_not_runnable(schedule, scenario)) fail("{}", *why);
+  const Plan plan = lower(schedule, scenario, arrangement_of(comm));
+  Timeline timeline;
+  append_rows(timeline, plan, longhaul::simulate(plan), 0);
+  const IterationReport report =
+      report_iteration(timeline, 0, 0, scenario.activation_budget().count());
+  Prediction prediction;
+  prediction.makespan_ns = report.makespan_ns;
+  prediction.device_span_ns = report.device_span_ns;
+  prediction.lower_bound_ns = lower_bound(schedule, scenario).lower_bound.count();
+  prediction.bubble_ratio = report.bubble_ratio;
+  prediction.peak_activation_bytes = report.peak_activation_bytes;
+  prediction.over_budget = over_budget(schedule, scenario);
+  prediction.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
+  prediction.rows = rows_of(timeline);
+  return prediction;
+}
+
+}  // namespace
+
+std::string version() { return longhaul::version(); }
+
+Scenario Scenario::load(const std::string& file, const std::vector<std::string>& overrides) {
+  return guarded(
+      [&] { return Scenario{std::make_shared<const Data>(Data{load_scenario(file, overrides)})}; });
+}
+
+Scenario Scenario::parse(const std::string& toml, const std::vector<std::string>& overrides) {
+  return guarded([&] {
+    return Scenario{
+        std::make_shared<const Data>(Data{parse_scenario(toml, "scenario", overrides)})};
+  });
+}
+
+std::string Scenario::name() const { return data().scenario.name; }
+int Scenario::stages() const { return data().scenario.parallel.stages; }
+int Scenario::replicas() const { return data().scenario.parallel.replicas; }
+int Scenario::microbatches() const { return data().scenario.parallel.microbatches; }
+
+std::vector<std::string> Scenario::datacenters() const {
+  std::vector<std::string> names;
+  for (const Datacenter& datacenter : data().scenario.datacenters) names.push_back(datacenter.name);
+  return names;
+}
+
+std::vector<int> Scenario::placement() const {
+  std::vector<int> places;
+  for (const DatacenterId place : data().scenario.placement)
+    places.push_back(static_cast<int>(index(place)));
+  return places;
+}
+
+Schedule Schedule::from_csv(const std::string& csv, const std::string& name) {
+  return guarded([&] { return Maker::wrap(read_csv(csv, name, name)); });
+}
+
+std::string Schedule::name() const { return data().schedule.name; }
+int Schedule::devices() const { return data().schedule.devices; }
+int Schedule::chunks() const { return data().schedule.chunks; }
+int Schedule::microbatches() const { return data().schedule.microbatches; }
+int Schedule::replicas() const { return data().schedule.replicas; }
+std::vector<int> Schedule::device_of_chunk() const { return data().schedule.device_of_chunk; }
+
+std::vector<std::string> Schedule::row(int device, int replica) const {
+  const longhaul::Schedule& schedule = data().schedule;
+  if (device < 0 || device >= schedule.devices || replica < 0 || replica >= schedule.replicas)
+    throw Error{
+        fmt::format("schedule {} has no row of device {} in replica {} (it has {} devices, "
+                    "{} replicas). Name another one.",
+                    schedule.name, device, replica, schedule.devices, schedule.replicas)};
+  std::vector<std::string> cells;
+  for (const Block& block : schedule.row(replica, device)) cells.push_back(csv_cell(block));
+  return cells;
+}
+
+std::string Schedule::csv() const {
+  return guarded([&] { return write_csv(data().schedule); });
+}
+
+std::string Schedule::pytorch_csv() const {
+  return guarded([&] { return write_csv(data().schedule, CsvFormat::pytorch); });
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleName& known : longhaul::schedule_names()) names.push_back(known.name);
+  return names;
+}
+
+Schedule make_schedule(const std::string& name, const Scenario& scenario, Comm comm,
+                       const Search& search) {
+  return guarded([&] {
+    if (!(search.seconds >= 0 && search.seconds <= 1e9))
+      fail("a search of {} seconds (not between 0 and 1e9). Give 1.", search.seconds);
+    PlannerOptions options;
+    options.search.time = std::chrono::nanoseconds{static_cast<std::int64_t>(search.seconds * 1e9)};
+    options.search.moves = search.moves;
+    options.search.seed = search.seed;
+    options.search.threads = search.threads;
+    options.search.arrangement = arrangement_of(comm);
+    options.solver.arrangement = arrangement_of(comm);
+    return Maker::wrap(longhaul::make_schedule(name, scenario.data().scenario, options).schedule);
+  });
+}
+
+std::optional<std::string> why_invalid(const Schedule& schedule) {
+  const auto violation = first_violation(schedule.data().schedule);
+  return violation ? std::optional{violation->text} : std::nullopt;
+}
+
+std::optional<std::string> why_invalid(const Schedule& schedule, const Scenario& scenario,
+                                       Comm comm) {
+  const longhaul::Scenario& on = scenario.data().scenario;
+  try {
+    const longhaul::Schedule fits = fitted(schedule.data().schedule, on);
+    if (const auto violation = first_violation(fits, on)) return violation->text;
+    static_cast<void>(longhaul::simulate(lower(fits, on, arrangement_of(comm))));
+    return std::nullopt;
+  } catch (const longhaul::Error& error) {
+    return error.what();
+  }
+}
+
+Prediction simulate(const Schedule& schedule, const Scenario& scenario, Comm comm) {
+  return guarded([&] {
+    const longhaul::Scenario& on = scenario.data().scenario;
+    return prediction_of(fitted(schedule.data().schedule, on), on, comm);
+  });
+}
+
+}  // namespace longhaul::api
