@@ -9,6 +9,7 @@
 #include "base/version.hpp"
 #include "cli/bound_table.hpp"
 #include "support/check_report.hpp"
+#include "support/sample_report.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -45,8 +46,7 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["measured_median_ns"] = whole_ns(m.summary.median);
   json["measured_min_ns"] = whole_ns(m.summary.min);
   json["measured_p95_ns"] = whole_ns(m.summary.p95);
-  json["measured_median_low_ns"] = whole_ns(m.summary.median_low);
-  json["measured_median_high_ns"] = whole_ns(m.summary.median_high);
+  add_sample(json, m.summary);
   json["difference_percent"] = m.difference_percent();
   if (m.straggling) {
     json["predicted_straggling_ns"] = m.straggling->count();
@@ -96,6 +96,8 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
       text += fmt::format("{}: with run.stragglers {} are predicted; measured {:+.2f}%\n",
                           m.predicted.schedule, to_text(*m.straggling),
                           m.straggling_difference_percent());
+  for (const PipelineMeasurement& m : measurements)
+    text += outlier_note(m.predicted.schedule, m.makespans_ns, m.summary);
   LeaseCost lease;
   for (const PipelineMeasurement& m : measurements) lease += m.lease;
   if (lease.leases > 0)
@@ -220,7 +222,7 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
         scale.text(static_cast<double>(m.predicted.makespan_ns)),
         percent_text(m.predicted.gap()),
         scale.text(s.median),
-        fmt::format("{} - {}", scale.text(s.median_low), scale.text(s.median_high)),
+        interval_text(s, scale),
         scale.text(s.min),
         scale.text(s.p95),
         std::to_string(s.n),

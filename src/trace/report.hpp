@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sample.hpp"
 #include "trace/timeline.hpp"
 
 namespace longhaul {
@@ -74,14 +75,5 @@ struct PathStep {
                                       std::int64_t activation_budget_bytes);
 [[nodiscard]] IterationReport report_iteration(const Timeline& timeline, int schedule,
                                                int iteration, std::int64_t activation_budget_bytes);
-
-/// Summary of a sample: for tables and JSON of benchmarks.
-struct SampleSummary {
-  std::size_t n = 0;
-  double min = 0, median = 0, p95 = 0;
-  double median_low = 0,
-         median_high = 0;  ///< 95% confidence interval of the median (order statistics)
-};
-[[nodiscard]] SampleSummary summarize(std::vector<double> sample);
 
 }  // namespace longhaul

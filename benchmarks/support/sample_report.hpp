@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/sample.hpp"
+#include "cli/record.hpp"
+
+namespace longhaul::bench {
+
+/// Adds what a record says of a sample of times in ns beyond median, min and p95: the interval of
+/// the median (null: too few values for one), the largest, the mean, and the outliers by their
+/// position in the sample, which all other numbers contain.
+void add_sample(nlohmann::ordered_json& json, const SampleSummary& summary);
+
+/// "1.52 - 1.60", or "- (n < 6)" where there is no interval.
+[[nodiscard]] std::string interval_text(const SampleSummary& summary, const TimeScale& scale);
+
+/// A line for people that names the outliers of a sample; nothing where there are none.
+[[nodiscard]] std::string outlier_note(const std::string& name, const std::vector<double>& sample,
+                                       const SampleSummary& summary);
+
+}  // namespace longhaul::bench

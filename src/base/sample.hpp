@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace longhaul {
+
+/// Both ends belong to it.
+struct Interval {
+  double low = 0, high = 0;
+};
+
+/// Which order statistics (from 1, smallest first) bound an interval, and how often it covers the
+/// median of what the sample was drawn from.
+struct RankInterval {
+  std::size_t low = 0, high = 0;
+  double coverage = 0;
+};
+
+/// The narrowest symmetric interval of order statistics that covers the median of any continuous
+/// distribution with at least `confidence`: from the k-th smallest to the k-th largest of n, for
+/// the largest k with P(X < k) <= (1 - confidence) / 2, X ~ Binomial(n, 1/2). Exact for every n;
+/// ties only widen the coverage. nullopt where even the whole range covers less: n < 6 for 95%.
+/// Source: sign test; Hoefler and Belli, "Scientific Benchmarking of Parallel Computing Systems"
+/// (SC 2015), section 3.1.3, whose formula approximates these ranks.
+[[nodiscard]] std::optional<RankInterval> median_ranks(std::size_t n, double confidence = 0.95);
+
+/// Values beyond Tukey's inner fences: 1.5 interquartile ranges below the first or above the third
+/// quartile (Tukey 1977). They are shown, and stay in every other number.
+struct Outliers {
+  Interval fences;
+  std::vector<std::size_t> positions;  ///< in the sample, ascending
+};
+inline constexpr const char* kOutlierRule = "Tukey, 1.5 interquartile ranges";
+
+/// Summary of a sample: for tables and JSON of benchmarks. Formulas: docs/metrics.md.
+struct SampleSummary {
+  std::size_t n = 0;
+  double min = 0, median = 0, p95 = 0, max = 0;
+  double mean = 0;                          ///< arithmetic: for costs, never for rates
+  std::optional<Interval> median_interval;  ///< 95%; nullopt: too few values for one
+  Outliers outliers;
+
+  /// Width of the interval over the median; nullopt where either is missing or the median is 0.
+  [[nodiscard]] std::optional<double> relative_width() const;
+};
+[[nodiscard]] SampleSummary summarize(std::span<const double> sample);
+[[nodiscard]] inline SampleSummary summarize(const std::vector<double>& sample) {
+  return summarize(std::span<const double>{sample});
+}
+
+/// The value below which `share` of the sorted sample lies, interpolated between its neighbours
+/// (Hyndman and Fan 1996, type 7). `sorted` must not be empty.
+[[nodiscard]] double quantile(std::span<const double> sorted, double share);
+
+/// Mean of costs that add up (time, bytes, energy): their sum over their number. 0 of nothing.
+[[nodiscard]] double arithmetic_mean(std::span<const double> costs);
+/// Mean of rates of the same amount of work (tokens/s, bit/s): all the work over all the time.
+/// Throws Error unless every rate is positive. 0 of nothing. There is no geometric mean here:
+/// it is neither the cost nor the rate of anything that was run.
+[[nodiscard]] double harmonic_mean(std::span<const double> rates);
+
+}  // namespace longhaul
