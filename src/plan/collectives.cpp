@@ -52,15 +52,6 @@ std::vector<int> stages_by(const std::vector<Stage>& stages, std::int64_t Stage:
   return order;
 }
 
-Duration duration_of(CollectiveKind kind, Bytes size, std::size_t members, const RingHop& ring,
-                     GradientSync sync) {
-  if (sync == GradientSync::two_datacenter) return exchange_time(ring, size);
-  if (sync == GradientSync::ring_rate)
-    return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
-  const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
-  return kind == CollectiveKind::all_reduce ? 2 * once : once;
-}
-
 /// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
 /// microbatch.
 std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, LaneId compute,
@@ -95,6 +86,15 @@ void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& colle
 
 }  // namespace
 
+Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, const RingHop& ring,
+                         GradientSync sync) {
+  if (sync == GradientSync::two_datacenter) return exchange_time(ring, size);
+  if (sync == GradientSync::ring_rate)
+    return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
+  const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
+  return kind == CollectiveKind::all_reduce ? 2 * once : once;
+}
+
 std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
                                                            const Scenario& scenario,
                                                            const Network& network) {
@@ -113,7 +113,8 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
     // Copy 0's holder says how large the stage is: its copies are of one size.
     const Bytes size = share(scenario.costs.weights[at(schedule.device_of_chunk[at(s)])],
                              shares[at(s)].of, shares[at(s)].place);
-    const Duration duration = duration_of(kind, size, members.size(), network.ring(members), sync);
+    const Duration duration =
+        collective_time(kind, size, members.size(), network.ring(members), sync);
     for (std::size_t i = 0; i < stage.devices.size(); ++i)
       of_device[at(stage.devices[i])].push_back(
           {kind, s, stage.chunks[i], size, duration, members});

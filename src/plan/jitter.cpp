@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/portable_math.hpp"
-#include "base/random.hpp"
 
 namespace longhaul {
 namespace {
@@ -18,12 +17,28 @@ double mean_of_exponential(double sigma) {
   return mean;
 }
 
+/// Of mean 0 and, before the cut of a normal one, standard deviation 1.
+double draw(JitterKind kind, double spread, Random& random) {
+  switch (kind) {
+    case JitterKind::uniform: return std::sqrt(3.0) * (2 * random.uniform() - 1);
+    case JitterKind::exponential: return -logarithm(1 - random.uniform()) - 1;
+    case JitterKind::normal:
+    case JitterKind::lognormal: break;
+  }
+  for (;;) {
+    const double z = random.normal();
+    if (std::abs(z) * spread <= 1) return z;
+  }
+}
+
 constexpr std::uint64_t kStream = 0x6a697474;  // apart from other uses of run.seed
 
 }  // namespace
 
 LinkJitter::LinkJitter(const Link& link, std::uint64_t seed)
-    : seed_{derived_seed(derived_seed(seed, kStream), index(link.from), index(link.to))},
+    : seed_{derived_seed(derived_seed(link.jitter.seed.value_or(seed), kStream), index(link.from),
+                         index(link.to))},
+      jitter_{link.jitter},
       latency_{spread_of(link.jitter.latency, link.jitter.correlation)},
       transfer_{spread_of(link.jitter.transfer, link.jitter.correlation)} {}
 
@@ -37,6 +52,12 @@ LinkJitter::Spread LinkJitter::spread_of(double spread, double correlation) {
   return result;
 }
 
+double LinkJitter::factor(double spread, Random& all, Random& one) const {
+  const double shared = draw(jitter_.kind, spread, all);
+  const double own = draw(jitter_.kind, spread, one);
+  return 1 + spread * (one.uniform() < std::sqrt(jitter_.correlation) ? shared : own);
+}
+
 JitterFactors LinkJitter::of(std::uint64_t iteration, Rank from, Rank to,
                              const Block& producer) const {
   const std::uint64_t of_iteration = derived_seed(seed_, iteration + 1);
@@ -45,14 +66,20 @@ JitterFactors LinkJitter::of(std::uint64_t iteration, Rank from, Rank to,
   Random all{derived_seed(of_iteration, 0, 1)};
   Random one{derived_seed(derived_seed(of_iteration, index(from) + 1, index(to)), what + 1,
                           static_cast<std::uint64_t>(producer.microbatch))};
-  const auto factor = [&](const Spread& spread) {
+  if (jitter_.kind != JitterKind::lognormal) {
+    JitterFactors factors;
+    factors.latency = factor(jitter_.latency, all, one);
+    factors.transfer = factor(jitter_.transfer, all, one);
+    return factors;
+  }
+  const auto lognormal = [&](const Spread& spread) {
     const double shared = spread.shared * all.normal();
     const double own = spread.own * one.normal();
     return spread.mean == 1 ? 1 : exponential(shared + own) / spread.mean;
   };
   JitterFactors factors;
-  factors.latency = factor(latency_);
-  factors.transfer = factor(transfer_);
+  factors.latency = lognormal(latency_);
+  factors.transfer = lognormal(transfer_);
   return factors;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/random.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 
@@ -14,13 +15,16 @@ struct JitterFactors {
   double transfer = 1;
 };
 
-/// The jitter of one link. A factor is exp(sigma z) over its mean, with z close to standard normal
-/// (Random::normal) and sigma^2 = log(1 + spread^2), as for a log-normal variable of that spread;
-/// z = sqrt(c) x (draw of the iteration and link) + sqrt(1 - c) x (draw of the message), with c the
-/// correlation. All follow from the arguments alone, by operations that give equal bits everywhere:
-/// simulator, ranks and schedules meet the same iteration.
+/// The jitter of one link. A log-normal factor is exp(sigma z) over its mean, with z close to
+/// standard normal (Random::normal) and sigma^2 = log(1 + spread^2), as for a log-normal variable
+/// of that spread; z = sqrt(c) x (draw of the iteration and link) + sqrt(1 - c) x (draw of the
+/// message), with c the correlation. One of another kind is 1 + spread x, with x drawn for the
+/// message, or with probability sqrt(c) the iteration's and link's, so that two messages have
+/// correlation c. All follow from the arguments alone, by operations that give equal bits
+/// everywhere: simulator, ranks and schedules meet the same iteration.
 class LinkJitter {
 public:
+  /// `seed` where the link has none of its own.
   LinkJitter(const Link& link, std::uint64_t seed);
 
   /// Of the message that `producer` on rank `from` sends to rank `to` in this iteration.
@@ -36,7 +40,11 @@ private:
   };
   [[nodiscard]] static Spread spread_of(double spread, double correlation);
 
+  /// Of another kind than log-normal.
+  [[nodiscard]] double factor(double spread, Random& all, Random& one) const;
+
   std::uint64_t seed_;  ///< of the link
+  Jitter jitter_;
   Spread latency_, transfer_;
 };
 

@@ -136,9 +136,10 @@ void refuse_rate_without_size(const Field& field, const Scenario& scenario, bool
 
 const std::vector<std::string>& link_keys() {
   static const std::vector<std::string> keys{
-      "between",   "from",           "to",          "latency", "rtt",      "latency_ratio",
-      "bandwidth", "transfer_ratio", "connections", "window",  "node_cap", "aggregate",
-      "sharing",   "preset",         "jitter"};
+      "between",   "from",           "to",          "latency", "rtt",          "latency_ratio",
+      "bandwidth", "transfer_ratio", "connections", "window",  "node_cap",     "aggregate",
+      "sharing",   "preset",         "jitter",      "trace",   "trace_repeat", "loss",
+      "outage"};
   return keys;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "scenario/link_values.hpp"
+#include "scenario/read_weather.hpp"
 #include "scenario/sections.hpp"
 
 namespace longhaul {
@@ -38,9 +39,10 @@ std::vector<Pair> read_pairs(const Section& section, const Scenario& scenario) {
 
 class LinkReader {
 public:
-  LinkReader(Scenario& scenario, const SiteRegions& regions, bool message_known)
+  LinkReader(Scenario& scenario, const SiteRegions& regions, TraceStore& traces, bool message_known)
       : scenario_{scenario},
         regions_{regions},
+        traces_{traces},
         message_known_{message_known},
         count_{scenario.datacenters.size()},
         linked_(count_ * count_) {}
@@ -79,7 +81,7 @@ private:
               "a second link is between \"all\" (one serves every pair that no "
               "other names). Keep one.");
     of_all_ = section;
-    if (!regions_.any()) (void)read_link(section, {}, scenario_, message_known_);
+    if (!regions_.any()) (void)read_whole(section, {});
   }
 
   /// What the entry says, on top of what was measured between the pair's regions.
@@ -91,7 +93,13 @@ private:
       if (!measured) regions_.refuse_pair(section.place(), pair.first, pair.second);
       link = measured_link(*measured);
     }
-    keep(pair, read_link(section, link, scenario_, message_known_));
+    keep(pair, read_whole(section, link));
+  }
+
+  Link read_whole(const Section& section, const Link& before) {
+    Link link = read_link(section, before, scenario_, message_known_);
+    read_weather(section, traces_, scenario_, message_known_, link);
+    return link;
   }
 
   Link measured_link(const RegionPair& pair) const {
@@ -118,6 +126,7 @@ private:
 
   Scenario& scenario_;
   const SiteRegions& regions_;
+  TraceStore& traces_;
   bool message_known_;
   std::size_t count_;
   std::vector<bool> linked_;
@@ -128,9 +137,11 @@ private:
 
 void read_network(const ConfigNode& root, Scenario& scenario, bool message_known) {
   const SiteRegions regions{root, scenario};
-  LinkReader links{scenario, regions, message_known};
+  TraceStore traces{root};
+  LinkReader links{scenario, regions, traces, message_known};
   for (const ConfigNode* table : tables_of(root, "link")) links.read(*table);
   links.finish();
+  scenario.text += traces.held_text();
   for (const ConfigNode* table : tables_of(root, "node"))
     read_node(*table, scenario, message_known);
 }

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "scenario/link_trace.hpp"
+#include "scenario/read_weather.hpp"
 #include "scenario/sections.hpp"
 #include "scenario/toml_text.hpp"
 
@@ -30,7 +32,7 @@ std::string text_with(std::string_view toml, std::span<const std::string> overri
   return text;
 }
 
-/// At most one byte more than parse_toml accepts, whatever the file is.
+/// At most one byte more than is accepted, whatever the file is.
 std::string read_file(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
@@ -42,6 +44,10 @@ std::string read_file(const std::filesystem::path& file) {
   std::string text(kLargestText + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() <= kLargestText || text.find("\n#: trace ") == std::string::npos) return text;
+  text.resize(kLargestText + kLargestTraces + 1);  // a text that holds traces, out of a record
+  stream.read(text.data() + kLargestText + 1, static_cast<std::streamsize>(kLargestTraces));
+  text.resize(kLargestText + 1 + static_cast<std::size_t>(stream.gcount()));
   return text;
 }
 
@@ -49,12 +55,15 @@ std::string read_file(const std::filesystem::path& file) {
 
 Scenario parse_scenario(std::string_view toml, const std::string& source,
                         std::span<const std::string> overrides, Placing placing) {
-  ConfigNode root = parse_toml(toml, std::make_shared<const std::string>(source));
+  std::string plain{toml};
+  const auto held = take_held_traces(plain, source);
+  ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
+  add_held_traces(root, held);
   for (const std::string& option : overrides) apply_override(root, option);
   const Section known{root,
                       "",
                       {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
-                       "link", "node", "run"}};
+                       "link", "node", "run", "traces"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = text_with(toml, overrides);

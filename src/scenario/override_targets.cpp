@@ -117,7 +117,7 @@ void make_regions_addressable(ConfigNode& root, const OverridePath& path, const 
 }  // namespace
 
 bool means_all(const OverridePath& path) {
-  return path.size() == 2 || (path[0] == "link" && path[1] == "jitter");
+  return path.size() == 2 || (path[0] == "link" && (path[1] == "jitter" || path[1] == "loss"));
 }
 
 std::vector<ConfigNode*> addressed(ConfigNode& root, const OverridePath& path, const Place& place) {

@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <system_error>
 #include <vector>
 
 #include "base/error.hpp"
 #include "scenario/built_in_regions.hpp"
 #include "scenario/config_node.hpp"
+#include "scenario/csv_lines.hpp"
 
 namespace longhaul {
 namespace {
 
 constexpr std::size_t kLargestTable = std::size_t{4} << 20;
 constexpr std::size_t kMostRegions = 1000;
-constexpr std::size_t kMostColumns = 64;
 constexpr double kLongestRoundTrip = 1e6;  // ms
 constexpr double kMostThroughput = 1e15;   // bits per second
 
@@ -24,32 +22,8 @@ enum Column : std::size_t { kFrom, kTo, kRoundTrip, kThroughput, kColumns };
 constexpr std::array<std::string_view, kColumns> kNames{"src_region", "dst_region", "rtt_avg_ms",
                                                         "throughput_received_bps"};
 
-/// Words of one line, between commas.
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at <= line.size() && words.size() <= kMostColumns;) {
-    const std::size_t comma = std::min(line.find(',', at), line.size());
-    words.push_back(line.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
-}
-
-/// One line of the text; its errors name it.
-struct Line {
-  const std::string& source;
-  std::size_t number;
-  std::vector<std::string_view> words;
-
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Error{fmt::format("{}:{}: ", source, number) +
-                fmt::format(format, std::forward<Args>(args)...)};
-  }
-};
-
 /// Where the needed columns stand.
-std::array<std::size_t, kColumns> columns_of(const Line& header) {
+std::array<std::size_t, kColumns> columns_of(const CsvLine& header) {
   std::array<std::size_t, kColumns> places{};
   for (std::size_t i = 0; i < kColumns; ++i) {
     const auto found = std::ranges::find(header.words, kNames[i]);
@@ -63,7 +37,7 @@ std::array<std::size_t, kColumns> columns_of(const Line& header) {
   return places;
 }
 
-std::string read_region(const Line& line, std::string_view word) {
+std::string read_region(const CsvLine& line, std::string_view word) {
   const auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view{"-_:."}.find(c) != std::string_view::npos;
@@ -76,7 +50,8 @@ std::string read_region(const Line& line, std::string_view word) {
 }
 
 /// A number in (0, most].
-double read_positive(const Line& line, std::string_view name, std::string_view word, double most) {
+double read_positive(const CsvLine& line, std::string_view name, std::string_view word,
+                     double most) {
   double value = 0;
   const char* const end = word.data() + word.size();
   const auto [rest, status] = std::from_chars(word.data(), end, value);
@@ -86,21 +61,7 @@ double read_positive(const Line& line, std::string_view name, std::string_view w
   return value;
 }
 
-/// Calls `take` with every line that says something.
-template <typename Take>
-void each_line(std::string_view csv, const std::string& source, Take take) {
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < csv.size();) {
-    const std::size_t end = std::min(csv.find('\n', begin), csv.size());
-    std::string_view text = csv.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    if (!text.empty() && !text.starts_with('#')) take(Line{source, number, words_of(text)});
-  }
-}
-
-RegionPair read_pair(const Line& line, std::string_view round_trip, std::string_view rate) {
+RegionPair read_pair(const CsvLine& line, std::string_view round_trip, std::string_view rate) {
   const double time = read_positive(line, kNames[kRoundTrip], round_trip, kLongestRoundTrip);
   return {scaled(Duration{1'000'000}, time),
           Bandwidth{read_positive(line, kNames[kThroughput], rate, kMostThroughput)}};
@@ -116,7 +77,7 @@ RegionTable RegionTable::parse(std::string_view csv, const std::string& source) 
   table.source_ = source;
   std::array<std::size_t, kColumns> at{};
   std::size_t columns = 0;
-  each_line(csv, source, [&](const Line& line) {
+  each_csv_line(csv, source, [&](const CsvLine& line) {
     if (columns == 0) {
       at = columns_of(line);
       columns = line.words.size();
@@ -144,22 +105,8 @@ RegionTable RegionTable::parse(std::string_view csv, const std::string& source) 
 }
 
 RegionTable RegionTable::load(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::exists(file, error))
-    fail(
-        "{}: the table of regions cannot be read (there is no such file). Correct wan.regions; it "
-        "is relative to the scenario's file.",
-        file.string());
-  if (!std::filesystem::is_regular_file(file, error))
-    fail("{}: the table of regions cannot be read (this is no file). Name a CSV.", file.string());
-  std::ifstream stream{file, std::ios::binary};
-  if (!stream)
-    fail("{}: the table of regions cannot be read ({}). Check its permissions.", file.string(),
-         std::generic_category().message(errno));
-  std::string text(kLargestTable + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  return parse(text, file.string());
+  return parse(read_csv_file(file, kLargestTable, "the table of regions", "wan.regions"),
+               file.string());
 }
 
 const RegionTable& RegionTable::built_in() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.hpp"
 
@@ -23,6 +24,29 @@ std::int64_t part(std::int64_t whole, int parts, int which) {
 /// A rate that makes every transfer `factor` times as long; an unlimited one stays unlimited.
 Bandwidth slowed(Bandwidth rate, double factor) {
   return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / factor};
+}
+
+/// Traces that links share stay shared.
+using PlayedTraces = std::map<const LinkTrace*, std::shared_ptr<const LinkTrace>>;
+
+std::shared_ptr<const LinkTrace> slowed(const std::shared_ptr<const LinkTrace>& trace,
+                                        double factor, PlayedTraces& known) {
+  if (trace == nullptr) return nullptr;
+  const auto [at, is_new] = known.try_emplace(trace.get());
+  if (!is_new) return at->second;
+  LinkTrace played = *trace;
+  for (LinkState& state : played.states)
+    state = {scaled(state.at, factor), scaled(state.latency, factor),
+             slowed(state.bandwidth, factor)};
+  return at->second = std::make_shared<const LinkTrace>(std::move(played));
+}
+
+void slow_down(LinkWeather& weather, double factor, PlayedTraces& known) {
+  weather.trace = slowed(weather.trace, factor, known);
+  if (weather.repeat) weather.repeat = std::max(scaled(*weather.repeat, factor), Duration{1});
+  if (weather.loss.delay) weather.loss.delay = scaled(*weather.loss.delay, factor);
+  for (Outage& outage : weather.outages)
+    outage = {scaled(outage.begin, factor), scaled(outage.length, factor)};
 }
 
 }  // namespace
@@ -63,7 +87,9 @@ Scenario Scenario::as_played() const {
        {&times.forward, &times.backward, &times.dgrad, &times.wgrad, &times.recompute}) {
     for (Duration& time : *kind) time = scaled(time, factor);
   }
+  PlayedTraces traces;
   for (Link& link : played.links) {
+    slow_down(link.weather, factor, traces);
     link.latency = scaled(link.latency, factor);
     link.bandwidth = slowed(link.bandwidth, factor);
     link.aggregate = slowed(link.aggregate, factor);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,13 +91,62 @@ enum class Sharing : std::uint8_t {
   datacenter,  ///< all messages of an ordered pair of datacenters share it, all replicas together
 };
 
-/// How the messages of a link vary around its latency and its rate, for evaluations under jitter
-/// (plan/jitter.hpp): standard deviation over mean, the mean being what the link gives.
+/// How a factor of mean 1 spreads; s is its standard deviation. Draws: plan/jitter.hpp.
+enum class JitterKind : std::uint8_t {
+  lognormal,
+  normal,       ///< drawn again where it leaves 0 to 2
+  uniform,      ///< 1 - sqrt(3) s to 1 + sqrt(3) s
+  exponential,  ///< 1 - s, and a tail of mean s
+};
+
+/// How the messages of a link vary around its latency and its rate (plan/jitter.hpp): standard
+/// deviation over mean, the mean being what the link gives.
 struct Jitter {
   double latency = 0;
   double transfer = 0;     ///< of the time that a message holds the link
   double correlation = 0;  ///< 0: each message by itself; 1: all of an iteration and way alike
+  JitterKind kind = JitterKind::lognormal;
+  std::optional<std::uint64_t> seed{};  ///< instead of run.seed
   [[nodiscard]] bool any() const { return latency > 0 || transfer > 0; }
+};
+
+/// A message whose packets are lost arrives later, once, by the time it takes to send them again
+/// (CrossPipe 8.2: losses show as spikes of delay).
+struct Loss {
+  double probability = 0;           ///< of each message
+  std::optional<Duration> delay{};  ///< nullopt: a round trip, twice the link's latency then
+};
+
+/// Nothing moves on the link from `begin` on; what is under way already arrives.
+struct Outage {
+  Duration begin{};  ///< since the start of the weather (docs/scenario.md, Weather)
+  Duration length{};
+};
+
+/// What a link gives from `at` on, until the next.
+struct LinkState {
+  Duration at{};
+  Duration latency{};
+  Bandwidth bandwidth;
+};
+
+/// A link over time, piecewise constant. The first state is at 0, times ascend, the last holds on.
+struct LinkTrace {
+  std::string name;  ///< of the file
+  std::vector<LinkState> states;
+  bool gives_latency = false;    ///< otherwise the link's own
+  bool gives_bandwidth = false;  ///< otherwise the link's own
+};
+
+/// How a link departs from what its `latency` and `bandwidth` say, which schedules are made for.
+struct LinkWeather {
+  std::shared_ptr<const LinkTrace> trace{};  ///< nullptr: none
+  std::optional<Duration> repeat{};          ///< the trace begins anew so often
+  Loss loss{};
+  std::vector<Outage> outages{};  ///< by begin; none overlaps another
+  [[nodiscard]] bool any() const {
+    return trace != nullptr || loss.probability > 0 || !outages.empty();
+  }
 };
 
 /// TCP connections between two nodes: together they reach count * each, but at most the cap (Atlas
@@ -119,6 +169,7 @@ struct Link {
   Bandwidth aggregate{};
   std::optional<Connections> connections{};  ///< what `bandwidth` was made of
   Jitter jitter{};
+  LinkWeather weather{};
 };
 
 /// Interfaces of the nodes of one datacenter: to the WAN (Atlas: 5 Gbps each way) and to the other
