@@ -68,6 +68,16 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
+/// "link west>east", by its datacenters; a collective has several.
+std::string link_name(const Plan& plan, OpId id) {
+  const Op& op = plan.op(id);
+  if (op.kind == OpKind::collective) return "a link of its ring";
+  const auto name = [&](Rank rank) {
+    return plan.datacenters[index(plan.ranks[index(rank)].datacenter)];
+  };
+  return fmt::format("link {}>{}", name(plan.rank_of(id)), name(op.peer));
+}
+
 }  // namespace
 
 Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
@@ -124,6 +134,16 @@ void Watchdog::check(TimePoint at, TimePoint next_timer) {
                   "wait of {})",
                   index(board_.self()), to_text(at - last_progress_), to_text(options_.deadline),
                   to_text(longest_wait_)),
+      false);
+}
+
+void Watchdog::check_outage(OpId op, Duration held, Duration left) {
+  if (held <= options_.deadline) return;
+  end(fmt::format("an outage of {} has held {} for {} and goes on for {} (longer than the deadline "
+                  "of {})",
+                  plan_ == nullptr ? "a link" : link_name(*plan_, op),
+                  text_of(static_cast<std::uint32_t>(op)), to_text(held), to_text(left),
+                  to_text(options_.deadline)),
       false);
 }
 

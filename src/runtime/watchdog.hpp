@@ -39,6 +39,9 @@ public:
   /// Call whenever this rank looks around. Ends the run if a signal came, or if neither progress
   /// nor a timer of ours (`next_timer`; kNever: none) is within the deadline.
   void check(TimePoint at, TimePoint next_timer);
+  /// Ends the run if an outage of the weather has held this op of ours for longer than the
+  /// deadline; it goes on for `left`.
+  void check_outage(OpId op, Duration held, Duration left);
   /// The same in an operation outside an iteration, that this rank has waited in for so long.
   void check_wait(Duration waited);
   /// When check() would end the run, should nothing happen until then.

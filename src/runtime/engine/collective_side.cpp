@@ -92,11 +92,14 @@ void CollectiveSide::fill(Meeting& meeting) const {
 
 void CollectiveSide::exchanged(OpId id, TimePoint at) {
   Meeting& meeting = meeting_of(id);
-  const Op& op = core_.plan.op(id);
   if (!is_right(meeting)) ++core_.checks.corrupted;
-  const TimePoint due = core_.emulates() ? std::max(at, meeting.start + op.duration) : at;
+  const TimePoint due =
+      core_.emulates()
+          ? std::max(at, meeting.start + core_.conditions.collective(id, meeting.start))
+          : at;
   if (due <= at) return over(id, due, at);
   core_.timers.add(due, id);
+  core_.conditions.going_on(id, meeting.start);
 }
 
 bool CollectiveSide::is_right(const Meeting& meeting) const {
@@ -129,6 +132,7 @@ void CollectiveSide::over(OpId op, TimePoint due, TimePoint at) {
     ++lane.next;
     lane.busy = false;
   }
+  core_.conditions.over(op);
   core_.ops.ended(op, at, due);
 }
 

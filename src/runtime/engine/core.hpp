@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "runtime/engine/conditions.hpp"
 #include "runtime/engine/links.hpp"
 #include "runtime/engine/op_states.hpp"
 #include "runtime/engine/options.hpp"
@@ -50,7 +51,8 @@ struct Core {
         tags{the_plan, the_board.ranks(), the_transport.tags()},
         payloads{the_options.run.seed, the_options.payload},
         relays{the_plan, the_board.self()},
-        ops{the_plan, the_board} {
+        ops{the_plan, the_board},
+        conditions{the_plan} {
     if (emulates()) links.emplace(the_plan, the_board);
   }
 
@@ -79,6 +81,7 @@ struct Core {
   Payloads payloads;
   Relays relays;
   OpStates ops;
+  Conditions conditions;
   Timers timers;
   std::optional<Links> links;  ///< none without emulation: nobody holds anything
   Checks checks;

@@ -14,12 +14,6 @@
 namespace longhaul {
 namespace {
 
-std::vector<Rank> all_ranks(int count) {
-  std::vector<Rank> ranks(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = Rank{static_cast<std::int32_t>(i)};
-  return ranks;
-}
-
 bool has_core_for_each(const Board& board) {
   return std::thread::hardware_concurrency() >= static_cast<unsigned>(board.local_ranks());
 }
@@ -80,7 +74,7 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions opt
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
 
-IterationResult Engine::run(int iteration) {
+IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   Core& core = parts_->core;
   RankSlot& slot = ranks_.board().mine();
   core.iteration = iteration;
@@ -88,6 +82,7 @@ IterationResult Engine::run(int iteration) {
   core.wrong.clear();
   core.transfers = {};
   core.relays.begin_iteration();
+  core.conditions.begin_iteration(iteration, weather);
   core.struck = struck_op(options_.fault, plan_, ranks_.self(), iteration);
   slot.schedule = static_cast<std::int32_t>(core.run);
   slot.iteration = iteration;
@@ -209,6 +204,9 @@ void Engine::wait(std::uint32_t bell) {
   const TimePoint at = now();
   const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
   ranks_.watchdog().check(at, timer);
+  // An op that an outage holds has a timer of its own, for which the watchdog would wait.
+  if (const auto held = parts_->core.conditions.look_for_outage(at))
+    ranks_.watchdog().check_outage(held->op, at - held->since, held->left);
   if (parts_->spins && keeps_awake(at, timer)) return;
   parts_->core.ops.publish_wait(parts_->compute.next());
   const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "runtime/device/device.hpp"
+#include "runtime/engine/conditions.hpp"
 #include "runtime/engine/options.hpp"
 #include "runtime/ranks.hpp"
 #include "trace/timeline.hpp"
@@ -31,8 +32,9 @@ public:
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Collective: all ranks meet, run the plan once, and meet again.
-  IterationResult run(int iteration);
+  /// Collective: all ranks meet, run the plan once, and meet again. The weather, where there is
+  /// one, is the same on all ranks; warm-up iterations are below 0.
+  IterationResult run(int iteration, const PlayedWeather& weather = {});
 
 private:
   struct Parts;

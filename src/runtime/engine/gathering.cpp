@@ -43,4 +43,10 @@ void Gathering::received(TimePoint at) {
   if (++round_ < rounds_) send_round(at);
 }
 
+std::vector<Rank> all_ranks(int count) {
+  std::vector<Rank> ranks(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = Rank{static_cast<std::int32_t>(i)};
+  return ranks;
+}
+
 }  // namespace longhaul

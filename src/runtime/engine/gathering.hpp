@@ -45,4 +45,7 @@ private:
   std::vector<Word> out_, in_;  ///< of each round
 };
 
+/// Ranks 0 to count - 1.
+[[nodiscard]] std::vector<Rank> all_ranks(int count);
+
 }  // namespace longhaul

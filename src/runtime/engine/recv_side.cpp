@@ -134,7 +134,6 @@ void RecvSide::pass_on(Flight& flight) {
 /// Header and payload are here: what the real transfer has used counts against the nominal time.
 void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
   const OpId recv = flight.op;
-  const Op& op = core_.plan.op(recv);
   const Duration used = at - flight.start;
   count(flight);
   pass_on(flight);
@@ -144,8 +143,9 @@ void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
   core_.transfers.total += used;
   core_.transfers.longest = std::max(core_.transfers.longest, used);
   if (!core_.emulates()) return core_.ops.ended(recv, at, at);
-  const Duration nominal = core_.plan.op(OpId{op.match}).duration;
-  const TimePoint due = std::max(at, flight.start + nominal) + op.duration;
+  const OpId send{core_.plan.op(recv).match};
+  const TimePoint over = std::max(at, flight.start + core_.conditions.hold(send, flight.start));
+  const TimePoint due = over + core_.conditions.latency(recv, over);
   if (due <= at) return core_.ops.ended(recv, at, due);
   core_.timers.add(due, recv);
 }

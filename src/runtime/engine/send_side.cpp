@@ -114,10 +114,18 @@ void SendSide::start(LaneState& lane, TimePoint at) {
   }
   core_.transport.ring(op.peer);
 
-  flight.holding = core_.emulates() && op.duration > Duration::zero();
-  flight.hold_due = core_.begin_at(lane.cause, at) + op.duration;
-  if (flight.holding) core_.timers.add(flight.hold_due, send);
+  hold(flight, core_.begin_at(lane.cause, at));
   if (times == 0) finish_if_over(flight, at, at);
+}
+
+void SendSide::hold(Flight& flight, TimePoint begin) {
+  flight.holding = false;
+  if (!core_.emulates()) return;
+  const Duration nominal = core_.conditions.hold(flight.op, begin);
+  flight.holding = nominal > Duration::zero();
+  if (!flight.holding) return;
+  core_.timers.add(begin + nominal, flight.op);
+  core_.conditions.going_on(flight.op, begin);
 }
 
 /// Makes the payload, or takes on the one that a relay received.
@@ -166,6 +174,7 @@ void SendSide::sent(OpId send, TimePoint at) {
 void SendSide::hold_over(OpId send, TimePoint due, TimePoint at) {
   Flight& flight = flight_of(send);
   flight.holding = false;
+  core_.conditions.over(send);
   finish_if_over(flight, due, at);
 }
 

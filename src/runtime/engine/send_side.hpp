@@ -40,7 +40,6 @@ private:
     OpId op = kNone<OpId>;
     int unsent = 0;  ///< header and payload
     bool holding = false;
-    TimePoint hold_due{};
     MessageHeader header;
     std::vector<std::byte> payload;
   };
@@ -49,6 +48,7 @@ private:
   void expect_go_ahead(LaneState& lane);
   bool wait_for_link(LaneState& lane, TimePoint at);
   void start(LaneState& lane, TimePoint at);
+  void hold(Flight& flight, TimePoint begin);
   void load(Flight& flight);
   int hurt(Flight& flight) const;
   void finish_if_over(Flight& flight, TimePoint due, TimePoint at);
