@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include "environment/kernel_main.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/generate.hpp"
 #include "schedule/generators/registry.hpp"
@@ -205,8 +206,5 @@ int main(int argc, char** argv) {
   longhaul::register_all();
   longhaul::register_greedy();
   longhaul::register_cells();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return longhaul::bench::run_kernels(argc, argv);
 }

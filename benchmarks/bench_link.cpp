@@ -116,7 +116,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
     if (!options.out.empty()) require_free(options.out);
     return std::string{};
   });
-  Environment environment{ranks};
+  Environment environment{ranks, command_line(argc, argv)};
   std::vector<LinkMeasurement> measurements;
   Checks checks;
   const LinkSettings settings{options.samples, parse_bytes(options.size),

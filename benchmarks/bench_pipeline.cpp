@@ -64,8 +64,9 @@ RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
 
 /// One trace of all segments, which then are not needed any more.
 void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment,
-                    const std::vector<ChangingOutcome>& outcomes) {
-  Trace trace = merge_run(directory);
+                    const std::vector<ChangingOutcome>& outcomes,
+                    const std::vector<RankClock>& clocks) {
+  Trace trace = merge_run(directory, clocks);
   add_predictions(trace, outcomes);
   trace.info.environment = environment.dump();
   write_trace(directory / "trace.h5", trace);
@@ -107,7 +108,8 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
 }
 
 void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
-              const PipelineOptions& options, nlohmann::json environment) {
+              const PipelineOptions& options, nlohmann::json environment,
+              const std::vector<RankClock>& clocks) {
   const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
   auto record = pipeline_record(measurements, input, options, environment);
   add_changes(record, outcomes, options);
@@ -119,7 +121,7 @@ void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput&
   std::fflush(stdout);
   if (options.out.empty()) return;
   if (!record["switches"].empty()) environment["switches"] = record["switches"];
-  merge_segments(options.out, environment, outcomes);
+  merge_segments(options.out, environment, outcomes, clocks);
   write_new_file(options.out / "record.json", record.dump(2) + "\n");
 }
 
@@ -136,7 +138,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   Ranks ranks{{settings.deadline}};
   PipelineInput input = prepare_input(ranks, options, settings.planner);
   if (options.adaptive) keep_best(input);
-  Environment environment{ranks};
+  Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;
   const nlohmann::json before = described(environment.before(), options);
@@ -150,7 +152,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
                                 environment.clock());
   const nlohmann::json after = described(environment.after(), options);
   const std::string wrong = on_first(ranks.world(), [&] {
-    conclude(outcomes, input, options, after);
+    conclude(outcomes, input, options, after, environment.rank_clocks());
     std::int64_t sum = 0;
     for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);

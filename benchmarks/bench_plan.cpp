@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.hpp"
+#include "environment/kernel_main.hpp"
 #include "planner/sites/algorithm1.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 
@@ -103,4 +104,4 @@ BENCHMARK(search)
 }  // namespace
 }  // namespace longhaul
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return longhaul::bench::run_kernels(argc, argv); }

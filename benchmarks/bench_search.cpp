@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.hpp"
+#include "environment/kernel_main.hpp"
 #include "plan/lower.hpp"
 #include "planner/annealing.hpp"
 #include "planner/cell/share_wan.hpp"
@@ -142,4 +143,4 @@ BENCHMARK(list_schedules)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMi
 }  // namespace
 }  // namespace longhaul
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return longhaul::bench::run_kernels(argc, argv); }

@@ -3,6 +3,7 @@
 // share the WAN. One rank, one core.
 #include <benchmark/benchmark.h>
 
+#include "environment/kernel_main.hpp"
 #include "plan/lower.hpp"
 #include "schedule/generate.hpp"
 #include "sim/simulate.hpp"
@@ -123,4 +124,4 @@ BENCHMARK(lower_1f1b)->Args({64, 1024})->Unit(benchmark::kMillisecond);
 }  // namespace
 }  // namespace longhaul
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return longhaul::bench::run_kernels(argc, argv); }

@@ -8,6 +8,7 @@
 #include "runtime/clock_sync.hpp"
 #include "runtime/host/machine.hpp"
 #include "runtime/ranks.hpp"
+#include "trace/rank_clock.hpp"
 
 namespace longhaul::bench {
 
@@ -15,25 +16,31 @@ namespace longhaul::bench {
 class Environment {
 public:
   /// Collective. Binds this rank to a core where there are enough.
-  explicit Environment(Ranks& ranks);
+  Environment(Ranks& ranks, std::string command_line);
 
   /// What is known before the run. Collective; rank 0 gets it, the others null.
   [[nodiscard]] nlohmann::json before();
   /// The same with what happened since. Collective likewise.
   [[nodiscard]] nlohmann::json after();
-  /// Moves this rank's stamps to rank 0's clock.
-  [[nodiscard]] const ClockOffset& clock() const { return clock_; }
+  /// Moves this rank's stamps to rank 0's clock, as it stood when the run began.
+  [[nodiscard]] const ClockOffset& clock() const { return clock_.start; }
+  /// What the ranks' clocks did since, for stamps that were moved so. On rank 0, behind after();
+  /// empty where one host has all ranks.
+  [[nodiscard]] const std::vector<RankClock>& rank_clocks() const { return rank_clocks_; }
 
 private:
   [[nodiscard]] nlohmann::json of_this_rank() const;
+  [[nodiscard]] nlohmann::json of_this_host() const;
   [[nodiscard]] nlohmann::json gathered();
+  void keep_clocks(const std::vector<nlohmann::json>& ranks);
 
   Ranks& ranks_;
+  std::string command_line_;
   Machine machine_;
   int core_ = -1;
   Load load_before_;
-  ClockOffset clock_;
-  ClockOffset clock_after_;
+  ClockAlignment clock_;
+  std::vector<RankClock> rank_clocks_;
   bool finished_ = false;
 };
 

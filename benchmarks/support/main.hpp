@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "environment/command_line.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
 
 namespace CLI {
@@ -32,8 +33,5 @@ void agreed(const std::function<void()>& work);
 /// Reads the command line; an exit code where there is nothing more to do (--help, --version). A
 /// slip becomes an AgreedError.
 [[nodiscard]] std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv);
-
-/// The command line as typed, words with special characters in quotes.
-[[nodiscard]] std::string command_line(int argc, char** argv);
 
 }  // namespace longhaul::bench

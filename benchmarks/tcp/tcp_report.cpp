@@ -10,6 +10,8 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
+#include "environment/host_facts.hpp"
+#include "environment/run_facts.hpp"
 #include "trace/report.hpp"
 
 namespace longhaul::wan {
@@ -169,7 +171,11 @@ ordered_json record_of(const TcpRun& run, const TcpOptions& options,
   record["command_line"] = options.command_line;
   record["check"] = shape.holds ? "ok" : "wrong";
   record["remarks"] = shape.remarks;
-  record["environment"] = {{"before", machine_before}, {"after", machine_now()}};
+  record["environment"] = {{"before", machine_before},
+                           {"after", machine_now()},
+                           {"hosts", {bench::whole_host_facts()}},
+                           {"program", bench::program_facts(options.command_line)},
+                           {"slurm", bench::job_facts(bench::environment_variables())}};
   record["wan"] = {{"with", "tun"},
                    {"realtime", run.realtime},
                    {"mtu_bytes", options.mtu},

@@ -6,7 +6,7 @@
 namespace longhaul {
 namespace {
 
-constexpr int kRounds = 100;
+constexpr int kRounds = 400;
 constexpr int kTag = 1;
 
 /// Rank 0's side: answers with its own stamp.
@@ -30,19 +30,30 @@ ClockOffset ask(MPI_Comm comm) {
     const Duration round_trip = now() - before;
     if (round_trip >= shortest) continue;
     shortest = round_trip;
-    best = {TimePoint{theirs} - (before + round_trip / 2), round_trip / 2};
+    const TimePoint middle = before + round_trip / 2;
+    // Halves of an odd round trip differ by a nanosecond.
+    best = {middle, TimePoint{theirs} - middle, (round_trip + Duration{1}) / 2};
   }
   return best;
+}
+
+/// What the lowest rank of this host has found.
+ClockOffset share_on_host(const Board& board, const ClockOffset& mine) {
+  const auto of_lowest = [&](Duration value) {
+    return Duration{board.host().all_gather(value.count()).front()};
+  };
+  return {of_lowest(mine.at), of_lowest(mine.offset), of_lowest(mine.error)};
 }
 
 }  // namespace
 
 ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& board,
                                  Measure which) {
-  ClockOffset mine;
+  ClockOffset mine{now(), {}, {}};
   for (int rank = 1; rank < world.size(); ++rank) {
-    if (which == Measure::across_hosts && board.host_of(Rank{rank}) == board.host_of(Rank{0}))
-      continue;
+    const bool has_own_clock =
+        board.host_of(Rank{rank}) == Rank{rank};  // named for its lowest rank
+    if (which == Measure::across_hosts && !has_own_clock) continue;
     // One pair at a time: the others sleep, so that they do not disturb it.
     world.barrier();
     if (world.rank() != 0 && world.rank() != rank) continue;
@@ -54,7 +65,7 @@ ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& bo
       mine = ask(world.get());
     }
   }
-  return mine;
+  return which == Measure::always ? mine : share_on_host(board, mine);
 }
 
 }  // namespace longhaul

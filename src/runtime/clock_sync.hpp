@@ -1,21 +1,18 @@
 #pragma once
 
+#include "runtime/clock_alignment.hpp"
 #include "runtime/host/board.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
 
 namespace longhaul {
 
-/// How this host's clock stands to rank 0's: local stamp + offset = stamp on rank 0's clock, give
-/// or take `error`. For traces alone: nothing in the emulation compares clocks.
-struct ClockOffset {
-  Duration offset{};
-  Duration error{};
-};
-
 enum class Measure { across_hosts, always };
 
-/// Collective over `world`: ping-pongs of rank 0 with each rank; the shortest round trip counts and
-/// half of it is the error. Ranks on rank 0's host share its clock: 0, unless measured `always`.
+/// Collective over `world`: the lowest rank of each host exchanges 400 stamps with rank 0, and
+/// hands what it finds to the others of its host, whose clock it is too. The shortest round trip
+/// counts. Rank 0 answered somewhere within it, so that half of it bounds the error, however unlike
+/// the two ways. Ranks on rank 0's host share its clock: 0, unless each rank is measured
+/// (`always`).
 [[nodiscard]] ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& board,
                                                Measure which = Measure::across_hosts);
 

@@ -97,10 +97,12 @@ TEST(Merge, GathersEveryFinishedIterationInOrder) {
 }
 
 TEST(RankClock, AddsWhatHasDriftedSince) {
-  const RankClock clock{1'000'000'000, 20e-6};  // a second in, 20 us more each second
+  const RankClock clock{1'000'000'000, 9'000'000'000,
+                        20e-6};  // a second in, 20 us more each second
   EXPECT_EQ(clock.moved(1'000'000'000), 1'000'000'000);
   EXPECT_EQ(clock.moved(3'000'000'000), 3'000'040'000);
-  EXPECT_EQ(clock.moved(0), -20'000);
+  EXPECT_EQ(clock.moved(999'999'999), 999'999'999) << "of an earlier part of the run";
+  EXPECT_EQ(clock.moved(9'000'000'001), 9'000'000'001);
   EXPECT_EQ(RankClock{}.moved(7), 7);
 }
 
@@ -108,7 +110,8 @@ TEST(RankClock, AddsWhatHasDriftedSince) {
 TEST(Merge, MovesStampsByTheDriftOfTheirRank) {
   constexpr std::int64_t kBegin = 5'000'000'000'000;
   constexpr std::int64_t kHour = 3'600'000'000'000;
-  const std::vector<RankClock> clocks{{}, {kBegin, 1e-4}, {kBegin, -5e-5}, {}};
+  const std::vector<RankClock> clocks{
+      {}, {kBegin, 2 * kBegin, 1e-4}, {kBegin, 2 * kBegin, -5e-5}, {}};
   const ScratchDirectory scratch;
   const Timeline all = sample(1);
   begin_run(scratch.path(), {}, all, kRanks);
