@@ -43,14 +43,15 @@ public:
   /// noticed by the second.
   [[nodiscard]] std::optional<Held> look_for_outage(TimePoint at);
 
+  /// Of the weather: since it began; kBeforeWeather where it has not.
+  [[nodiscard]] Duration age(TimePoint at) const;
+
 private:
   struct GoingOn {
     OpId op{};
     TimePoint since{};
     TimePoint held_since = kNever;
   };
-  /// Since the weather began.
-  [[nodiscard]] Duration age(TimePoint at) const;
 
   const Plan& plan_;
   PlayedWeather played_;

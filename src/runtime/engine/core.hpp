@@ -75,6 +75,7 @@ struct Core {
   const EngineOptions& options;
   std::uint32_t run = 0;
   int iteration = 0;
+  TimePoint began{};           ///< the iteration, on this rank
   std::optional<OpId> struck;  ///< by the fault, in this iteration
 
   Tags tags;

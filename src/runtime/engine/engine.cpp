@@ -102,7 +102,8 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
           core.transfers.transfers,
           core.transfers.total,
           core.transfers.longest,
-          core.wrong};
+          core.wrong,
+          core.conditions.age(core.began)};
 }
 
 void Engine::meet(int which) {
@@ -117,7 +118,8 @@ void Engine::meet(int which) {
 
 void Engine::execute() {
   Core& core = parts_->core;
-  core.ops.begin_iteration(now());
+  core.began = now();
+  core.ops.begin_iteration(core.began);
   parts_->compute.begin_iteration();
   parts_->sends.begin_iteration();
   parts_->receives.begin_iteration();

@@ -19,7 +19,8 @@ struct IterationResult {
   std::int64_t transfers = 0;  ///< messages received
   Duration transfer_total{};   ///< real time of their transfers, by this rank's clock
   Duration transfer_longest{};
-  std::vector<WrongMessage> wrong;  ///< the first few that `checks` counts
+  std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
+  Duration weather_age{};             ///< see Conditions::age: when this rank began
 };
 
 /// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and
