@@ -9,6 +9,8 @@ debian_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-venv clang-format
 )
+# For tests/slurm, in CI alone: who builds Longhaul need not have Slurm's daemons.
+debian_slurm_packages=(slurmctld slurmd slurm-client munge iproute2)
 debian_python_packages=(python3-numpy python3-h5py python3-matplotlib python3-pandas)
 
 # header | what it belongs to | Debian package | Spack package

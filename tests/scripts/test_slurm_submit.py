@@ -1,0 +1,186 @@
+"""slurm/submit and the jobs of slurm/, as far as they need no Slurm: what they hand to sbatch, what
+they say they would do, and what they refuse. A program in place of sbatch writes down its words."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SBATCH = """#!/bin/bash
+printf '%s\\n' "$@" >"$SBATCH_WORDS"
+[[ $* != *--partition=nowhere* ]] || { echo 'sbatch: error: invalid partition' >&2; exit 1; }
+echo 42
+"""
+
+
+class SlurmTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+        self.words = self.directory / "words"
+        (self.directory / "bin").mkdir()
+        for name, text in (("sbatch", SBATCH), ("bench_pipeline", "#!/bin/bash\nexit 3\n")):
+            (self.directory / "bin" / name).write_text(text)
+            (self.directory / "bin" / name).chmod(0o755)
+
+    def call(self, *command, site="", **environment):
+        (self.directory / "site.env").write_text(site)
+        done = subprocess.run(
+            [str(word) for word in command], cwd=self.directory, capture_output=True, text=True,
+            check=False, stdin=subprocess.DEVNULL,
+            env={"PATH": f"{self.directory}/bin:{os.environ['PATH']}", "SBATCH_WORDS":
+                 str(self.words), "LONGHAUL_SITE": str(self.directory / "site.env"),
+                 "LONGHAUL_BIN": str(self.directory / "bin"), **environment})
+        return done.returncode, done.stdout, done.stderr
+
+
+class Submit(SlurmTest):
+    def submit(self, *words, **named):
+        return self.call(ROOT / "slurm" / "submit", *words, **named)
+
+    def handed(self):
+        return self.words.read_text().splitlines()
+
+    def test_a_site_becomes_options(self):
+        code, said, _ = self.submit(
+            "--nodes", "4", "pipeline", "m70-2dc", "--schedule", "zbv,best", "--out", "a b",
+            site="LONGHAUL_PARTITION='big one'\nLONGHAUL_ACCOUNT=me\nLONGHAUL_QOS=low\n"
+                 "LONGHAUL_CONSTRAINT='ib&gpu'\nLONGHAUL_TIME=1-02:30\nLONGHAUL_GPUS_PER_NODE=4\n"
+                 "LONGHAUL_CPUS_PER_RANK=3\nLONGHAUL_SBATCH=(--exclusive '--comment=a b')\n")
+        self.assertEqual(code, 0)
+        self.assertEqual(said.splitlines(),
+                         ["job 42", "log longhaul-pipeline-42*.log", "results a b"])
+        self.assertEqual(self.handed(), [
+            "--parsable", "--nodes=4", "--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=3",
+            "--partition=big one", "--account=me", "--qos=low", "--constraint=ib&gpu",
+            "--time=1-02:30", "--gpus-per-node=4", "--exclusive", "--comment=a b",
+            str(ROOT / "slurm" / "pipeline.sbatch"),
+            str(ROOT / "benchmarks" / "scenarios" / "m70-2dc.toml"), "--schedule", "zbv,best",
+            "--out", "a b"])
+
+    def test_as_many_nodes_as_the_scenario_needs(self):
+        self.submit("--ranks-per-node", "3", "pipeline", "m70-2dc")
+        self.assertEqual(self.handed()[1:4], ["--nodes=3", "--ntasks=8", "--ntasks-per-node=3"])
+        code, _, said = self.submit("--ranks-per-node", "3", "--nodes", "2", "pipeline", "m70-2dc",
+                                    "--set", "parallel.replicas=2")
+        self.assertEqual(code, 2)
+        self.assertIn("needs 16 ranks: 6 nodes of 3, not 2. Give --nodes 6", said)
+
+    def test_gpus_as_a_generic_resource(self):
+        self.submit("pipeline", "m70-2dc",
+                    site="LONGHAUL_GPUS_PER_NODE=2\nLONGHAUL_GPU_OPTION=gres\n")
+        self.assertIn("--gres=gpu:2", self.handed())
+        self.assertIn("--nodes=4", self.handed())
+
+    def test_an_array_over_the_lines_of_a_file(self):
+        (self.directory / "sweep.txt").write_text("# none\n--scenario a\n\n  --scenario b\n")
+        self.submit("--nodes", "2", "--ranks-per-node", "2", "--at-once", "1", "sweep", "sweep.txt")
+        self.assertIn("--array=1-2%1", self.handed())
+        self.assertEqual(self.handed()[-1], str((self.directory / "sweep.txt").resolve()))
+
+    def test_dry_run_submits_nothing(self):
+        code, said, _ = self.submit("--ranks-per-node", "2", "pipeline", "m70-2dc", "--set", "a=b c",
+                                    "--out", "new", DRY_RUN="1")
+        self.assertEqual(code, 0)
+        self.assertFalse(self.words.exists())
+        self.assertTrue(said.startswith("sbatch --parsable --nodes=4 --ntasks=8 "))
+        self.assertIn("scripts/mpi -n 8 ", said)
+        self.assertIn(r"--set a=b\ c --out ", said)
+        self.assertFalse((self.directory / "new").exists())
+
+    def test_every_figure_of_a_paper(self):
+        code, said, _ = self.submit("--nodes", "2", "--ranks-per-node", "4", "--dry-run", "figures",
+                                    "atlas", "--measure", "--minutes", "5")
+        self.assertEqual(code, 0)
+        commands = {line.split("scripts/figure ")[1].split()[0]: line
+                    for line in said.splitlines() if "scripts/figure " in line}
+        self.assertTrue({"atlas-table1", "atlas-fig9", "atlas-fig12"} <= set(commands))
+        self.assertFalse([name for name in commands if not name.startswith("atlas-")])
+        self.assertIn("--measure --minutes 5", commands["atlas-fig9"])
+        self.assertNotIn("--measure", commands["atlas-fig12"])  # is simulated always
+        self.assertNotIn("--measure", commands["atlas-tcp"])    # needs root
+
+    def test_wrong_sites(self):
+        for site, text in (
+                ("LONGHAUL_PARTITON=x", "site.env:1: unknown name LONGHAUL_PARTITON"),
+                ("a=1\n export LONGHAUL_MODULE=x", "site.env:2: unknown name LONGHAUL_MODULE"),
+                ("LONGHAUL_LAUNCHER=aprun", "LONGHAUL_LAUNCHER=aprun (neither mpirun nor srun)"),
+                ("LONGHAUL_LAUNCHER=", "LONGHAUL_LAUNCHER= (neither"),
+                ("LONGHAUL_RANKS_PER_NODE=two", "LONGHAUL_RANKS_PER_NODE=two (not a whole number"),
+                ("LONGHAUL_RANKS_PER_NODE=0", "not a whole number of at least 1"),
+                ("LONGHAUL_TIME='1 day'", "LONGHAUL_TIME=1 day (not a time"),
+                ("LONGHAUL_GPU_OPTION=gpus", "LONGHAUL_GPU_OPTION=gpus (neither"),
+                ("LONGHAUL_ACCOUNT='", "site.env is not bash ("),
+                ("", "how many ranks does a node take?")):
+            code, _, said = self.submit("pipeline", "m70-2dc", site=site)
+            self.assertEqual(code, 2, site)
+            self.assertIn(text, said)
+            self.assertFalse(self.words.exists())
+        code, _, said = self.submit("--site", "nowhere.env", "pipeline", "m70-2dc")
+        self.assertEqual(code, 2)
+        self.assertIn("no site file nowhere.env", said)
+
+    def test_bad_input(self):
+        rank = ("--ranks-per-node", "2")
+        for words, text in (
+                ((), "no job given"), (("pipelines", "x"), "no job 'pipelines'"),
+                (("pipeline",), "nothing to run given"),
+                ((*rank, "pipeline", "nowhere"), "no scenario nowhere"),
+                ((*rank, "--nodes", "2", "sweep", "nowhere.txt"), "no sweep file nowhere.txt"),
+                ((*rank, "figures", "atlas"), "how many nodes?"),
+                ((*rank, "--nodes", "x", "figures", "atlas"), "--nodes x: not a whole number"),
+                ((*rank, "--time", "soon", "pipeline", "m70-2dc"), "--time soon: not a time"),
+                (("--no-such", "pipeline"), "unknown option '--no-such'"),
+                (("--dry-run", *rank, "--nodes", "1", "figures", "pipedream"),
+                 "no figures of 'pipedream'")):
+            code, _, said = self.submit(*words)
+            self.assertEqual((code, self.words.exists()), (2, False), words)
+            self.assertIn(text, said)
+
+    def test_sbatch_refuses(self):
+        code, _, said = self.submit("--ranks-per-node", "2", "pipeline", "m70-2dc",
+                                    site="LONGHAUL_PARTITION=nowhere")
+        self.assertEqual(code, 3)
+        self.assertIn("invalid partition", said)
+        self.assertIn("site.env with sinfo", said)
+
+
+class Jobs(SlurmTest):
+    """The sbatch files, started as Slurm would start them."""
+
+    def job(self, kind, *words, **environment):
+        copy = self.directory / "slurm_script"
+        shutil.copy(ROOT / "slurm" / f"{kind}.sbatch", copy)
+        return self.call(copy, *words, **{"SLURM_SUBMIT_DIR": str(ROOT), "SLURM_JOB_ID": "7",
+                                          **environment})
+
+    def test_submitted_from_elsewhere(self):
+        code, _, said = self.job("pipeline", "m70-2dc", SLURM_SUBMIT_DIR=str(self.directory))
+        self.assertEqual(code, 2)
+        self.assertIn("is not Longhaul's directory", said)
+
+    def test_too_small_a_job(self):
+        code, _, said = self.job("pipeline", "m70-2dc", SLURM_NTASKS="6", SLURM_JOB_NUM_NODES="3")
+        self.assertEqual(code, 2)
+        self.assertIn("needs 8 ranks, and this job has room for 6 (3 nodes)", said)
+
+    def test_no_line_for_a_task(self):
+        (self.directory / "sweep.txt").write_text("--scenario m8-2dc\n--scenario 'm8\n")
+        code, _, said = self.job("sweep", "sweep.txt", SLURM_ARRAY_TASK_ID="3")
+        self.assertEqual((code, "no line for task 3 (it has 2)" in said), (2, True), said)
+        code, _, said = self.job("sweep", "sweep.txt", SLURM_ARRAY_TASK_ID="2")
+        self.assertEqual((code, "No closing quotation" in said), (2, True), said)
+
+    def test_no_modules_here(self):
+        code, _, said = self.call(ROOT / "slurm" / "pipeline.sbatch", "m70-2dc", DRY_RUN="1",
+                                  MODULESHOME="", site="LONGHAUL_MODULES=(gcc)\nmodule() { false; }")
+        self.assertEqual(code, 2)
+        self.assertIn("module load gcc failed", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
