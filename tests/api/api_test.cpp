@@ -124,10 +124,11 @@ TEST(Api, SearchesRepeatWithASeedAndMoves) {
   const Schedule first = make_schedule("best", two_sites(), Comm::decoupled, search);
   EXPECT_EQ(make_schedule("best", two_sites(), Comm::decoupled, search).csv(), first.csv());
   EXPECT_LE(simulate(first, two_sites()).makespan_ns, 192'000'000);
-  EXPECT_THAT(error_of([] {
-                static_cast<void>(make_schedule("best", two_sites(), Comm::decoupled, {-1}));
-              }),
-              HasSubstr("-1 seconds"));
+  EXPECT_THAT(
+      error_of([] {
+        static_cast<void>(make_schedule("best", two_sites(), Comm::decoupled, {-1, {}, 1, 1}));
+      }),
+      HasSubstr("-1 seconds"));
 }
 
 // Every name makes a valid schedule on a scenario that ships, or says why it cannot.
