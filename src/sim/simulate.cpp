@@ -6,4 +6,6 @@ namespace longhaul {
 
 OpTimes simulate(const Plan& plan) { return Sweep{plan}.run(); }
 
+OpTimes simulate(const Plan& plan, const WeatherOfIteration& at) { return Sweep{plan, at}.run(); }
+
 }  // namespace longhaul

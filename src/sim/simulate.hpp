@@ -1,6 +1,7 @@
 #pragma once
 
 #include "plan/plan.hpp"
+#include "plan/weather.hpp"
 #include "trace/timeline.hpp"
 
 namespace longhaul {
@@ -8,5 +9,8 @@ namespace longhaul {
 /// Runs a plan in virtual time, exact to the nanosecond. Throws Error (run_failed) that names the
 /// cycle of waiting ops if the plan deadlocks.
 [[nodiscard]] OpTimes simulate(const Plan& plan);
+/// The same under the weather of one iteration, made for this plan; times count from the
+/// iteration's begin.
+[[nodiscard]] OpTimes simulate(const Plan& plan, const WeatherOfIteration& at);
 
 }  // namespace longhaul

@@ -21,8 +21,9 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 
 }  // namespace
 
-Sweep::Sweep(const Plan& plan)
+Sweep::Sweep(const Plan& plan, const WeatherOfIteration& at)
     : plan_{plan},
+      at_{at},
       times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
       posted_(plan.collectives.size(), 0),
       pool_{plan} {
@@ -105,7 +106,8 @@ bool Sweep::try_start(std::uint32_t id) {
 /// Both sides are posted. `other` is the side whose lane is not being advanced.
 bool Sweep::start_message(std::uint32_t send, std::uint32_t other) {
   if (shared(plan_.ops[send])) return ask(send), false;
-  run_transfer(send, bound_of(send));
+  const Bound bound = bound_of(send);
+  run_transfer(send, hold_of(send, bound.until), bound);
   work_.push_back(lane_of(other));
   return true;
 }
@@ -121,10 +123,15 @@ bool Sweep::start_collective(const Op& op) {
     const Bound own = bound_of(id);
     if (own.until >= latest.until) latest = {own.until, id, BoundKind::rendezvous};
   }
+  // All members' ops say the same, and so does the weather.
+  const Duration takes =
+      at_.weather == nullptr
+          ? op.duration
+          : at_.weather->collective(members.front(), at_.iteration, at_.begin + latest.until);
   for (const OpId member : members) {
     const auto id = static_cast<std::uint32_t>(index(member));
     const Bound own = bound_of(id);
-    const Duration end = latest.until + plan_.ops[id].duration;
+    const Duration end = latest.until + takes;
     finish(id, end, end, own.until == latest.until ? own : latest);
     if (lane_of(id) != index(op.lane)) work_.push_back(lane_of(id));
   }
@@ -147,9 +154,10 @@ void Sweep::serve(const Request& request) {
   Bound bound = bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
-  pool_.hold(OpId{id}, bound.until + op.duration);
+  const Duration hold = hold_of(id, bound.until);
+  pool_.hold(OpId{id}, bound.until + hold);
   if (op.kind == OpKind::send) {
-    run_transfer(id, bound);
+    run_transfer(id, hold, bound);
     work_.push_back(lane_of(op.match));
   } else {
     run_compute(id, bound);
@@ -196,9 +204,9 @@ void Sweep::run_compute(std::uint32_t id, const Bound& bound) {
   finish(id, end, end, bound);
 }
 
-void Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
+void Sweep::run_transfer(std::uint32_t send, Duration hold, const Bound& bound) {
   const std::uint32_t recv = plan_.ops[send].match;
-  const Duration hold_end = bound.until + plan_.ops[send].duration;
+  const Duration hold_end = bound.until + hold;
   // A receive that was posted last keeps its own cause; otherwise it waited for the send.
   Bound arrival{bound.until, send, BoundKind::dependency};
   if (bound.kind == BoundKind::rendezvous) {
@@ -206,7 +214,7 @@ void Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
     arrival.kind = times_[recv].bound_kind;
   }
   finish(send, hold_end, hold_end, bound);
-  finish(recv, hold_end, hold_end + plan_.ops[recv].duration, arrival);
+  finish(recv, hold_end, hold_end + latency_of(recv, hold_end), arrival);
 }
 
 /// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.

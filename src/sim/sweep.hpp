@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "plan/weather.hpp"
 #include "sim/resource_pool.hpp"
 #include "trace/timeline.hpp"
 
@@ -18,7 +19,8 @@ namespace longhaul {
 /// is served when the worklist is empty, for then nothing earlier can still become ready.
 class Sweep {
 public:
-  explicit Sweep(const Plan& plan);
+  /// Under the weather of one iteration; times count from its begin.
+  explicit Sweep(const Plan& plan, const WeatherOfIteration& at = {});
   /// Call once. Throws Error if the plan deadlocks.
   OpTimes run();
 
@@ -59,8 +61,18 @@ private:
   void serve(const Request& request);
 
   void run_compute(std::uint32_t id, const Bound& bound);
-  void run_transfer(std::uint32_t send, const Bound& bound);
+  void run_transfer(std::uint32_t send, Duration hold, const Bound& bound);
   [[nodiscard]] Bound bound_of(std::uint32_t id) const;
+  /// How long an op holds its resources that starts at `begin`.
+  [[nodiscard]] Duration hold_of(std::uint32_t id, Duration begin) const {
+    const Op& op = plan_.ops[id];
+    if (at_.weather == nullptr || op.kind != OpKind::send) return op.duration;
+    return at_.weather->hold(OpId{id}, at_.iteration, at_.begin + begin);
+  }
+  [[nodiscard]] Duration latency_of(std::uint32_t recv, Duration end) const {
+    if (at_.weather == nullptr) return plan_.ops[recv].duration;
+    return at_.weather->latency(OpId{recv}, at_.iteration, at_.begin + end);
+  }
   void finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound);
   [[nodiscard]] std::uint32_t exchange_waiter(std::uint32_t id, std::uint32_t lane);
   void prefetch(std::uint32_t id) const;
@@ -78,6 +90,7 @@ private:
   [[nodiscard]] Blocker blocker_of(std::uint32_t id) const;
 
   const Plan& plan_;
+  WeatherOfIteration at_;
   /// ready < 0: not posted; end < 0: not done, and `start` holds the first of the chain of lanes
   /// that wait for it (kNoLane: none).
   OpTimes times_;
