@@ -38,7 +38,7 @@ class Sweeps(JobTest):
     def test_goes_on_after_the_last_finished_point(self):
         """A warning ahead of the time limit is a SIGTERM to the job's script, as here."""
         number = self.sweep("--scenario m8-2dc --cells 0:0,1:1,2:2 --schedules 1f1b "
-                            "--iterations 40 --time-scale 0.1")
+                            "--iterations 20 --time-scale 0.1")
         points = self.out / "task-1" / "m8-2dc" / "decoupled"
         first = points / "latency0-transfer0" / "record.json"
         second = points / "latency1-transfer1"
@@ -51,7 +51,7 @@ class Sweeps(JobTest):
         self.assertEqual((first.read_bytes(), first.stat().st_mtime_ns), before)
         self.assertEqual([(row["latency_ratio"], row["n"]) for row in
                           self.rows(self.out / "sweep.csv")],
-                         [("0.0", "40"), ("1.0", "40"), ("2.0", "40")])
+                         [("0.0", "20"), ("1.0", "20"), ("2.0", "20")])
 
 
 class Figures(JobTest):
