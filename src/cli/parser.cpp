@@ -1,6 +1,7 @@
 #include "cli/parser.hpp"
 
 #include "base/version.hpp"
+#include "cli/examples.hpp"
 
 namespace longhaul {
 namespace {
@@ -21,12 +22,26 @@ Parser::Parser(Options& options) : options_{options} {
   add_ops();
   add_layers();
   add_trace();
+  add_compare();
   add_link();
   add_command(app_, "presets", "models and links that a scenario may name, and schedules",
               presets_command, {});
   app_.footer(
+      "Example: longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule static,dynamic\n"
       "Exit codes: 0 fine, 1 the answer is no, 2 bad input, 3 the run failed.\n"
       "`longhaul COMMAND --help` tells more.");
+  add_examples();
+}
+
+void Parser::add_examples() {
+  std::map<CLI::App*, std::string> lines;
+  for (const Example& example : examples()) {
+    CLI::App* command = &app_;
+    for (const std::string& word : CLI::detail::split(std::string{example.command}, ' '))
+      command = command->get_subcommand(word);
+    lines[command] += fmt::format("\n  {}", example.line);
+  }
+  for (const auto& [command, text] : lines) command->footer("For example:" + text);
 }
 
 CLI::App* Parser::add_command(CLI::App& parent, const std::string& name,
@@ -81,6 +96,9 @@ void Parser::add_simulate() {
                       "comma list of names and .csv files; static, dynamic: all of these");
   command->add_option("--out", options_.out,
                       "write the predicted timeline (HDF5); an existing file is refused");
+  command->add_option("--iterations", options_.iterations,
+                      "also play so many iterations back to back under the links' weather (trace, "
+                      "jitter, loss, outage)");
   add_planning(command);
 }
 
@@ -149,6 +167,17 @@ void Parser::add_trace() {
       add_command(*trace, "merge", "one trace of a run's finished iterations, killed or not",
                   trace_merge_command, {1, 1}, "run directory");
   merge->add_option("--out", options_.out, "trace to write; an existing file is refused");
+}
+
+void Parser::add_compare() {
+  CLI::App* command = add_command(
+      app_, "compare", "is B faster, slower, or not distinguishable from A?", compare_command,
+      {2, 2}, "run directory, record (.json) or trace (.h5): A, then B");
+  command->add_option("--schedule", options_.schedule,
+                      "only this one; S,T: S of A against T of B (default: all that both have)");
+  command->add_option("--expect", options_.expect,
+                      "exit 1 unless B is faster, slower, not-faster, not-slower or "
+                      "not-distinguishable, in every comparison");
 }
 
 void Parser::add_link() {

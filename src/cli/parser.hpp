@@ -16,7 +16,7 @@ using Command = Answer (*)(const Options&);
 /// How many files a command takes.
 struct FileCount {
   int least = 0;
-  int most = 0;
+  int most = 0;  ///< 0, 1, 2 or no limit that anybody meets
 };
 
 /// The commands and what they take. Every word that is not known stays behind in its command, so
@@ -49,7 +49,10 @@ private:
   void add_plan();
   void add_layers();
   void add_trace();
+  void add_compare();
   void add_link();
+  /// Puts the lines of examples.hpp below the help of their commands.
+  void add_examples();
 
   const CLI::App& chosen() const;
   void refuse_leftovers(const CLI::App& command) const;
