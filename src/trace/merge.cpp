@@ -1,16 +1,14 @@
-#include <algorithm>
-#include <map>
-#include <ranges>
-#include <span>
+#include <utility>
 
 #include "base/error.hpp"
-#include "trace/columns.hpp"
 #include "trace/hdf5_file.hpp"
 #include "trace/hdf5_timeline.hpp"
 #include "trace/hdf5_types.hpp"
-#include "trace/name_table.hpp"
+#include "trace/merge_rows.hpp"
+#include "trace/row_source.hpp"
 #include "trace/run_info.hpp"
 #include "trace/segment.hpp"
+#include "trace/trace_reader.hpp"
 
 namespace longhaul {
 namespace {
@@ -34,115 +32,81 @@ std::int64_t read_ranks(const std::filesystem::path& file) {
 SegmentFiles complete_segments(const std::filesystem::path& directory, std::int64_t ranks) {
   SegmentFiles files = find_segments(directory);
   std::erase_if(files, [&](const auto& iteration) {
-    // Ranks are unique and not negative: the lowest `ranks` are there if the last of them is in
-    // its place.
-    const auto& by_rank = iteration.second;
-    return std::cmp_less(by_rank.size(), ranks) ||
-           std::next(by_rank.begin(), static_cast<std::ptrdiff_t>(ranks - 1))->first != ranks - 1;
+    std::int64_t covered = 0;
+    for (const auto& [lowest_rank, file] : iteration.second)
+      if (lowest_rank < ranks) covered += file.name.ranks;
+    return covered < ranks;
   });
   return files;
 }
 
-/// Gathers segments into one timeline whose tables begin with those of the prediction, so that the
-/// same name has the same index in both groups.
-class Merger {
+class MemoryTarget : public MergeTarget {
 public:
-  Merger(const Timeline& predicted, std::span<const RankClock> clocks)
-      : clocks_{clocks},
-        merged_{
-            predicted.schedules, predicted.datacenters, predicted.lanes, predicted.resources, {}},
-        planned_schedules_{predicted.schedules.size()} {
-    for (const NameColumn& table : name_columns()) tables_.emplace_back(merged_.*table.names);
+  void append(std::span<const TimelineRow> rows) override {
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
   }
-
-  /// Adds an iteration; skips it if a segment of it is damaged.
-  void add(const IterationKey& key, const std::map<int, std::filesystem::path>& files,
-           std::int64_t ranks) {
-    std::vector<Timeline> segments;
-    for (const auto& [rank, file] : files | std::views::take(ranks)) {
-      auto segment = read_segment(file, {key.schedule, key.iteration, rank});
-      if (!segment) return;
-      if (!clocks_.empty()) move(*segment, clocks_[static_cast<std::size_t>(rank)]);
-      segments.push_back(std::move(*segment));
-    }
-    const std::size_t first = merged_.rows.size();
-    for (const Timeline& segment : segments) append(segment, key);
-    const auto rows = std::span{merged_.rows}.subspan(first);
-    start_at_zero(rows);
-    std::ranges::stable_sort(rows, {}, &TimelineRow::op);
-  }
-
-  Timeline take() { return std::move(merged_); }
+  void keep_rows() override { kept_ = rows_.size(); }
+  void drop_rows() override { rows_.resize(kept_); }
+  [[nodiscard]] std::vector<TimelineRow> take() { return std::move(rows_); }
 
 private:
-  void append(const Timeline& segment, const IterationKey& key) {
-    if (segment.rows.empty()) return;
-    std::vector<std::vector<std::int32_t>> translations;
-    for (std::size_t t = 0; t < name_columns().size(); ++t) {
-      const NameColumn& table = name_columns()[t];
-      auto& translation = translations.emplace_back();
-      if (table.names == &Timeline::schedules) continue;
-      for (const std::string& name : segment.*table.names)
-        translation.push_back(tables_[t].index_of(name));
-    }
-    const std::int32_t schedule = schedule_of(
-        key.schedule, segment.schedules[static_cast<std::size_t>(segment.rows.front().schedule)]);
-    for (TimelineRow row : segment.rows) {
-      for (std::size_t t = 0; t < name_columns().size(); ++t) {
-        std::int32_t& index = row.*name_columns()[t].index;
-        if (!translations[t].empty() && index >= 0)
-          index = translations[t][static_cast<std::size_t>(index)];
-      }
-      row.schedule = schedule;
-      merged_.rows.push_back(row);
-    }
-  }
-
-  /// A schedule's place in the merged table is its position in the run's list, where the
-  /// prediction holds that list; two of one name stay apart.
-  std::int32_t schedule_of(int position, const std::string& name) {
-    const auto [at, is_new] = schedule_of_position_.try_emplace(position, 0);
-    if (is_new) at->second = place(position, name);
-    return at->second;
-  }
-  std::int32_t place(int position, const std::string& name) {
-    auto& names = merged_.schedules;
-    const auto here = static_cast<std::size_t>(position);
-    if (here < planned_schedules_ && names[here] == name) return position;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto index = static_cast<std::int32_t>(i);
-      const bool taken = std::ranges::any_of(schedule_of_position_, [&](const auto& used) {
-        return used.first != position && used.second == index;
-      });
-      if (names[i] == name && !taken) return index;
-    }
-    names.push_back(name);
-    return static_cast<std::int32_t>(names.size() - 1);
-  }
-
-  static void move(Timeline& segment, const RankClock& clock) {
-    for (TimelineRow& row : segment.rows)
-      for (std::int64_t* stamp : {&row.ready_ns, &row.start_ns, &row.end_ns})
-        *stamp = clock.moved(*stamp);
-  }
-
-  /// Moves an iteration so that its first op starts at 0. An op was ready no earlier than that.
-  static void start_at_zero(std::span<TimelineRow> rows) {
-    if (rows.empty()) return;
-    const std::int64_t origin = std::ranges::min(rows, {}, &TimelineRow::start_ns).start_ns;
-    for (TimelineRow& row : rows) {
-      row.ready_ns = std::max<std::int64_t>(row.ready_ns - origin, 0);
-      row.start_ns -= origin;
-      row.end_ns -= origin;
-    }
-  }
-
-  std::span<const RankClock> clocks_;  ///< index: rank; empty: nobody's drifts
-  Timeline merged_;
-  std::size_t planned_schedules_;
-  std::vector<NameTable> tables_;  ///< in the order of name_columns()
-  std::map<int, std::int32_t> schedule_of_position_;
+  std::vector<TimelineRow> rows_;
+  std::size_t kept_ = 0;
 };
+
+class FileTarget : public MergeTarget {
+public:
+  explicit FileTarget(hdf5::TimelineWriter& writer) : writer_{writer} {}
+  void append(std::span<const TimelineRow> rows) override { writer_.append(rows); }
+  void keep_rows() override { writer_.keep_rows(); }
+  void drop_rows() override { writer_.drop_rows(); }
+
+private:
+  hdf5::TimelineWriter& writer_;
+};
+
+/// What begins a run: attributes, prediction, number of ranks.
+struct Begun {
+  explicit Begun(const std::filesystem::path& directory)
+      : file{directory / kRunFile}, ranks{read_ranks(file)}, reader{file, findings} {
+    hdf5::require_none(file, findings);
+    hdf5::check_groups(reader, findings);
+    hdf5::require_none(file, findings);
+  }
+  std::filesystem::path file;
+  std::int64_t ranks;
+  Findings findings;
+  hdf5::TraceReader reader;
+};
+
+/// All finished iterations; the names that their rows use.
+Timeline merge_segments(const std::filesystem::path& directory, const Begun& begun,
+                        std::span<const RankClock> clocks, MergeTarget& target) {
+  LONGHAUL_ASSERT(clocks.empty() || std::cmp_equal(clocks.size(), begun.ranks),
+                  "{} clocks of {} ranks", clocks.size(), begun.ranks);
+  Merger merger{begun.reader.predicted().names(), clocks, target};
+  for (const auto& [key, files] : complete_segments(directory, begun.ranks))
+    merger.add(key, files, begun.ranks);
+  return merger.names();
+}
+
+/// The prediction with which the run began, and what was added meanwhile.
+std::uint64_t write_predictions(hdf5::Id root, const Begun& begun, const Timeline& names,
+                                const MergeOptions& options) {
+  hdf5::TimelineWriter writer{root, "predicted"};
+  RowsInFile rows{begun.reader.predicted()};
+  for (std::uint64_t at = 0; at < rows.rows();) {
+    const auto some = rows.from(at);
+    writer.append(some);
+    at += some.size();
+  }
+  Timeline added = options.add_predictions ? names : begun.reader.predicted().names();
+  if (options.add_predictions) options.add_predictions(added);
+  writer.append(added.rows);
+  const std::uint64_t count = writer.rows();
+  writer.finish(added);
+  return count;
+}
 
 }  // namespace
 
@@ -175,17 +139,34 @@ std::vector<IterationKey> finished_iterations(const std::filesystem::path& direc
 }
 
 Trace merge_run(const std::filesystem::path& directory, std::span<const RankClock> clocks) {
-  const std::filesystem::path run_file = directory / kRunFile;
-  const std::int64_t ranks = read_ranks(run_file);
-  LONGHAUL_ASSERT(clocks.empty() || std::cmp_equal(clocks.size(), ranks), "{} clocks of {} ranks",
-                  clocks.size(), ranks);
-  Trace trace = read_trace(run_file);
   const hdf5::Silence silence;
-  Merger merger{trace.predicted, clocks};
-  for (const auto& [key, files] : complete_segments(directory, ranks))
-    merger.add(key, files, ranks);
-  trace.measured = merger.take();
+  Begun begun{directory};
+  Trace trace{begun.reader.info(), {}, {}};
+  hdf5::read_all(begun.reader.predicted(), trace.predicted, begun.findings);
+  hdf5::require_none(begun.file, begun.findings);
+  MemoryTarget target;
+  trace.measured = merge_segments(directory, begun, clocks, target);
+  trace.measured.rows = target.take();
   return trace;
+}
+
+MergedRows merge_run_into(const std::filesystem::path& directory, const std::filesystem::path& file,
+                          const MergeOptions& options) {
+  const hdf5::Silence silence;
+  const Begun begun{directory};
+  RunInfo info = begun.reader.info();
+  if (options.environment) info.environment = *options.environment;
+  MergedRows rows;
+  hdf5::write_new_file(file, hdf5::Writing::piecewise, [&](hdf5::Id root) {
+    hdf5::write_run_info(root, info);
+    hdf5::TimelineWriter writer{root, "measured"};
+    FileTarget target{writer};
+    const Timeline names = merge_segments(directory, begun, options.clocks, target);
+    rows.measured = writer.rows();
+    writer.finish(names);
+    rows.predicted = write_predictions(root, begun, names, options);
+  });
+  return rows;
 }
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace longhaul {
@@ -20,6 +21,13 @@ public:
     const auto [at, is_new] = index_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
     if (is_new) names_.push_back(name);
     return at->second;
+  }
+  /// Takes names back that were appended last.
+  void shrink_to(std::size_t count) {
+    for (; names_.size() > count; names_.pop_back()) {
+      const auto at = index_.find(names_.back());
+      if (at != index_.end() && std::cmp_equal(at->second, names_.size() - 1)) index_.erase(at);
+    }
   }
 
 private:

@@ -12,7 +12,4 @@ namespace longhaul::hdf5 {
 void write_run_info(Id file, const RunInfo& info);
 [[nodiscard]] RunInfo read_run_info(Id file, std::uint64_t file_bytes, Findings& findings);
 
-/// Reads what it can of a trace; what is wrong goes to `findings`.
-[[nodiscard]] Trace load_trace(const std::filesystem::path& file, Findings& findings);
-
 }  // namespace longhaul::hdf5

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,12 +57,33 @@ void begin_run(const std::filesystem::path& directory, const RunInfo& info,
                const Timeline& predicted, int ranks);
 void write_segment(const std::filesystem::path& directory, const SegmentKey& key,
                    const Timeline& rows);
-/// The iterations of which every rank's segment is there, in order. Goes by the files' names alone.
+/// The same for several ranks at once, each of which may have no rows: those of a host, so that
+/// there is one file a host, not one a rank.
+void write_segment(const std::filesystem::path& directory, const IterationKey& key,
+                   const std::vector<int>& ranks, const Timeline& rows);
+/// The iterations of which every rank's rows are there, in order. Goes by the files' names alone.
 [[nodiscard]] std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory);
 /// Everything that is finished: iterations of which every rank's segment is there. Times within an
 /// iteration are moved so that its first op on any rank starts at 0. Ignores half-written files.
 /// `clocks` has an entry for each rank, where they were compared at both ends of the run.
 [[nodiscard]] Trace merge_run(const std::filesystem::path& directory,
                               std::span<const RankClock> clocks = {});
+
+struct MergeOptions {
+  std::span<const RankClock> clocks{};
+  /// What the trace says of the environment; absent: what was known when the run began.
+  std::optional<std::string> environment{};
+  /// Adds rows to the prediction: of what was planned during the run. The timeline that it gets has
+  /// the tables of names of the measured rows, which begin with those of the prediction, and no
+  /// rows.
+  std::function<void(Timeline& predicted)> add_predictions{};
+};
+struct MergedRows {
+  std::uint64_t measured = 0, predicted = 0;
+};
+/// Writes what merge_run() gives to `file`, as write_trace() does, chunk by chunk: memory grows
+/// with the number of segments of an iteration, not with their rows.
+MergedRows merge_run_into(const std::filesystem::path& directory, const std::filesystem::path& file,
+                          const MergeOptions& options = {});
 
 }  // namespace longhaul
