@@ -4,13 +4,15 @@
 step_lines=()
 failed_steps=0
 
-# step NAME COMMAND...: runs COMMAND with its output as it comes.
+# step NAME COMMAND...: runs COMMAND with its output as it comes. Exit code 77: it was skipped.
 step() {
   local name=$1 began=$SECONDS verdict=ok code=0
   shift
   printf '\n== %s\n' "$name"
   ("$@") </dev/null || code=$?
-  if ((code)); then
+  if ((code == 77)); then
+    verdict='skipped (it says why)'
+  elif ((code)); then
     verdict="FAILED (exit $code)"
     failed_steps=$((failed_steps + 1))
   fi

@@ -1,0 +1,10 @@
+// What libFuzzer calls; CMake names the target.
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/targets.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  longhaul::fuzz::LONGHAUL_FUZZ_TARGET({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

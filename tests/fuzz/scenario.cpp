@@ -1,0 +1,70 @@
+#include "scenario/scenario.hpp"
+
+#include <string>
+#include <vector>
+
+#include "fuzz/refusal.hpp"
+#include "fuzz/targets.hpp"
+#include "plan/lower.hpp"
+#include "scenario/load.hpp"
+#include "schedule/generate.hpp"
+#include "schedule/memory.hpp"
+#include "schedule/validity.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul::fuzz {
+namespace {
+
+constexpr const char* kSource = "input.toml";
+
+std::vector<std::string> overrides_in(std::string_view text) {
+  constexpr std::string_view kMark = "#set ";
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> overrides;
+  while (!text.empty() && overrides.size() < kMost) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.starts_with(kMark)) overrides.emplace_back(line.substr(kMark.size()));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return overrides;
+}
+
+bool is_small(const Scenario& scenario) {
+  return scenario.parallel.stages <= 8 && scenario.parallel.microbatches <= 8 &&
+         scenario.parallel.replicas <= 3;
+}
+
+/// What an accepted scenario is for: a schedule, its memory, its plan, its times.
+void use(const Scenario& scenario) {
+  for (const char* name : {"1f1b", "zbv"}) {
+    const Schedule schedule = generate(name, scenario);
+    const auto violation = first_violation(schedule);
+    LONGHAUL_ASSERT(!violation, "{}: {}", name, violation->text);
+    static_cast<void>(device_memory(schedule, scenario));
+    static_cast<void>(simulate(lower(schedule, scenario)));
+  }
+}
+
+}  // namespace
+
+void scenario(std::string_view bytes) {
+  for (const Placing placing : {Placing::required, Placing::optional}) {
+    Scenario read;
+    try {
+      read = parse_scenario(bytes, kSource, overrides_in(bytes), placing);
+    } catch (const Error& error) {
+      const bool names_override = std::string_view{error.what()}.find("--set") != std::string::npos;
+      expect_refusal(error, names_override ? "--set" : kSource);
+      continue;
+    }
+    if (!is_small(read) || !read.is_placed()) continue;
+    try {
+      use(read);
+    } catch (const Error& error) {
+      LONGHAUL_ASSERT(error.code() == ExitCode::bad_input, "exit code {} for: {}",
+                      static_cast<int>(error.code()), error.what());
+    }
+  }
+}
+
+}  // namespace longhaul::fuzz

@@ -1,0 +1,43 @@
+#include <string>
+
+#include "fuzz/refusal.hpp"
+#include "fuzz/targets.hpp"
+#include "schedule/csv.hpp"
+#include "schedule/validity.hpp"
+
+namespace longhaul::fuzz {
+namespace {
+
+constexpr const char* kSource = "input.csv";
+
+/// What was read can be written and read again, and is then the same.
+void expect_round_trip(const Schedule& schedule) {
+  std::string text;
+  try {
+    text = write_csv(schedule);
+  } catch (const Error&) {
+    return;  // a broken shape, which only first_violation describes
+  }
+  LONGHAUL_ASSERT(read_csv(text, kSource, "other") == schedule, "not the same again:\n{}", text);
+}
+
+}  // namespace
+
+void schedule_csv(std::string_view bytes) {
+  Schedule schedule;
+  try {
+    schedule = read_csv(bytes, kSource, "input");
+  } catch (const Error& error) {
+    expect_refusal(error, kSource);
+    return;
+  }
+  static_cast<void>(first_violation(schedule));
+  expect_round_trip(schedule);
+  try {
+    static_cast<void>(write_csv(schedule, CsvFormat::pytorch));
+  } catch (const Error& error) {
+    LONGHAUL_ASSERT(error.code() == ExitCode::bad_input, "{}", error.what());
+  }
+}
+
+}  // namespace longhaul::fuzz

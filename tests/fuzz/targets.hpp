@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+/// What the fuzzers run. Each takes any bytes, returns, and aborts (LONGHAUL_ASSERT) where a
+/// promise is broken: what is refused is refused with an Error of exit code 2 in one line that
+/// names the place, and what is accepted can be worked with. Crashes, hangs and memory without
+/// bound are for the sanitizers and for libFuzzer's limits to find.
+namespace longhaul::fuzz {
+
+/// A scenario file. Lines "#set PATH=VALUE" are overrides of --set.
+void scenario(std::string_view bytes);
+/// A schedule's CSV.
+void schedule_csv(std::string_view bytes);
+/// Not a file but decisions: what well-formed HDF5 to write, and what it lies about.
+void trace(std::string_view bytes);
+
+}  // namespace longhaul::fuzz

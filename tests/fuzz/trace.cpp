@@ -1,0 +1,113 @@
+#include <filesystem>
+#include <ostream>
+#include <streambuf>
+
+#include "fuzz/input.hpp"
+#include "fuzz/refusal.hpp"
+#include "fuzz/row_lies.hpp"
+#include "fuzz/structure_lies.hpp"
+#include "fuzz/targets.hpp"
+#include "trace/export.hpp"
+#include "trace/hdf5_file.hpp"
+#include "trace/hdf5_timeline.hpp"
+#include "trace/hdf5_types.hpp"
+#include "trace/report.hpp"
+#include "trace/run_info.hpp"
+#include "trace/sample_timeline.hpp"
+#include "trace/scratch_directory.hpp"
+#include "trace/trace_file.hpp"
+
+namespace longhaul::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// HDF5 packs whole chunks: those of real traces take 100 ms.
+constexpr std::size_t kChunkRows = 16;
+
+/// Takes what is written and forgets it.
+class Nowhere : public std::streambuf {
+protected:
+  int overflow(int letter) override { return letter == EOF ? 0 : letter; }
+  std::streamsize xsputn(const char*, std::streamsize count) override { return count; }
+};
+
+/// A file that begins as a right one and is then lied in, as the input decides: in its rows before
+/// they are written, in its structure behind that.
+void write_lies(const fs::path& file, Input& input, bool is_run) {
+  Trace trace;
+  trace.info = {"longhaul", "0123456789ab", "bench_pipeline m.toml", "[run]", "{}", 1.0, 0};
+  const testing::Shape shape{static_cast<int>(input.below(4)) + 1,
+                             static_cast<int>(input.below(3)) + 1};
+  trace.measured = testing::random_timeline(1, shape, static_cast<int>(input.below(3)));
+  trace.predicted = testing::random_timeline(2, shape);
+  const auto storage = input.below(2) == 0 ? hdf5::Storage::compressed : hdf5::Storage::plain;
+  for (std::size_t lies = input.below(8); lies > 0; --lies)
+    lie_in_rows(input.below(2) == 0 ? trace.measured : trace.predicted, input);
+  hdf5::write_new_file(file, hdf5::Writing::at_once, [&](hdf5::Id root) {
+    hdf5::write_run_info(root, trace.info);
+    if (is_run) hdf5::write_attribute(root, "ranks", std::int64_t{shape.ranks});
+    hdf5::write_timeline(root, "measured", trace.measured, storage, kChunkRows);
+    hdf5::write_timeline(root, "predicted", trace.predicted, storage, kChunkRows);
+    for (int lies = 0; !input.at_end() && lies < 16; ++lies) lie_in_structure(root, input);
+  });
+}
+
+/// All that the tool does with a trace that it takes for valid.
+void use(const Trace& trace) {
+  Nowhere nowhere;
+  std::ostream out{&nowhere};
+  for (const Timeline* timeline : {&trace.measured, &trace.predicted}) {
+    for (const IterationKey& key : iterations_of(*timeline)) {
+      static_cast<void>(report_iteration(*timeline, key.schedule, key.iteration,
+                                         trace.info.activation_budget_bytes));
+      const auto rows = rows_of(*timeline, key.schedule, key.iteration);
+      static_cast<void>(critical_path(rows));
+      static_cast<void>(attribute_idle(rows, trace.info.activation_budget_bytes));
+    }
+  }
+  for (const auto export_to : {export_chrome, export_csv, export_memory}) {
+    try {
+      export_to(trace, {}, out);
+    } catch (const Error& error) {
+      LONGHAUL_ASSERT(error.code() == ExitCode::bad_input, "{}", error.what());
+    }
+  }
+}
+
+void read(const fs::path& file) {
+  const std::vector<std::string> problems = validate_trace(file);
+  try {
+    const Trace trace = read_trace(file);
+    LONGHAUL_ASSERT(problems.empty(), "read, but not valid: {}", problems.front());
+    use(trace);
+  } catch (const Error& error) {
+    LONGHAUL_ASSERT(!problems.empty(), "valid, but not read: {}", error.what());
+    expect_refusal(error, file.string());
+  }
+}
+
+/// A run that was killed: what begins it and one segment, both with lies.
+void merge(const fs::path& directory, Input& input) {
+  Input half{input.text(255)};
+  write_lies(directory / "segment.0.0.0.h5", half, false);
+  write_lies(directory / "run.h5", input, true);
+  try {
+    use(merge_run(directory));
+  } catch (const Error& error) {
+    expect_refusal(error, directory.string());
+  }
+}
+
+}  // namespace
+
+void trace(std::string_view bytes) {
+  const testing::ScratchDirectory scratch;
+  Input input{bytes};
+  if (input.below(4) == 0) return merge(scratch.path(), input);
+  const fs::path file = scratch.path() / "a.h5";
+  write_lies(file, input, false);
+  read(file);
+}
+
+}  // namespace longhaul::fuzz
