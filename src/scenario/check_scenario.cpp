@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/unit_text.hpp"
 #include "scenario/sections.hpp"
 
 namespace longhaul {
@@ -69,6 +70,38 @@ double largest(const std::vector<Bytes>& sizes) {
   return static_cast<double>(std::ranges::max_element(sizes)->count());
 }
 
+/// What of all weather makes an iteration long.
+struct WorstWeather {
+  double rate = Bandwidth::unlimited().bits_per_second();
+  double latency = 0;  ///< ns
+  double delay = 0;    ///< ns, of a lost message
+  double out = 0;      ///< ns of outages of all links
+};
+
+WorstWeather worst_weather(const Scenario& scenario) {
+  WorstWeather worst;
+  const auto raise = [](double& value, Duration to) {
+    value = std::max(value, static_cast<double>(to.count()));
+  };
+  std::set<const LinkTrace*> seen;
+  bool by_round_trip = false;
+  for (const Link& link : scenario.links) {
+    raise(worst.latency, link.latency);
+    raise(worst.delay, link.weather.loss.delay.value_or(Duration::zero()));
+    by_round_trip = by_round_trip || !link.weather.loss.delay;
+    for (const Outage& outage : link.weather.outages)
+      worst.out += static_cast<double>(outage.length.count());
+    const LinkTrace* const trace = link.weather.trace.get();
+    if (trace == nullptr || !seen.insert(trace).second) continue;
+    for (const LinkState& state : trace->states) {
+      raise(worst.latency, state.latency);
+      worst.rate = std::min(worst.rate, state.bandwidth.bits_per_second());
+    }
+  }
+  if (by_round_trip) worst.delay = std::max(worst.delay, 2 * worst.latency);
+  return worst;
+}
+
 double slowest_rate(const Scenario& scenario) {
   double rate = Bandwidth::unlimited().bits_per_second();
   for (const Link& link : scenario.links)
@@ -79,32 +112,65 @@ double slowest_rate(const Scenario& scenario) {
   return rate;
 }
 
-/// The largest factor that jitter puts on a time: six standard deviations of its logarithm.
+/// The largest factor that jitter puts on a time: six standard deviations of its logarithm; of an
+/// exponential one, the longest tail of 53 random bits.
 double largest_jitter(const Scenario& scenario) {
-  double spread = 0;
-  for (const Link& link : scenario.links)
-    spread = std::max({spread, link.jitter.latency, link.jitter.transfer});
-  return std::exp(6 * std::sqrt(std::log1p(spread * spread)));
+  double largest = 1;
+  for (const Link& link : scenario.links) {
+    const double spread = std::max(link.jitter.latency, link.jitter.transfer);
+    const bool has_tail = link.jitter.kind == JitterKind::exponential;
+    largest = std::max(
+        largest, has_tail ? 1 + 37 * spread : std::exp(6 * std::sqrt(std::log1p(spread * spread))));
+  }
+  return largest;
+}
+
+bool loses(const Scenario& scenario) {
+  return std::ranges::any_of(scenario.links,
+                             [](const Link& link) { return link.weather.loss.probability > 0; });
 }
 
 /// Nanoseconds of an iteration in which nothing overlaps.
 double longest_iteration(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
   const Parallel& parallel = scenario.parallel;
-  double latency = 0;
-  for (const Link& link : scenario.links)
-    latency = std::max(latency, static_cast<double>(link.latency.count()));
-  const double rate = slowest_rate(scenario) / 8e9;
+  const WorstWeather worst = worst_weather(scenario);
+  const double latency = worst.latency;
+  const double rate = std::min(slowest_rate(scenario), worst.rate) / 8e9;
   const double blocks =
       largest(costs.forward) + largest(costs.recompute) +
       std::max(largest(costs.backward), largest(costs.dgrad) + largest(costs.wgrad));
-  const double message = largest_jitter(scenario) * (latency + largest(costs.message) / rate);
+  const double late = loses(scenario) ? worst.delay : 0;
+  const double message =
+      largest_jitter(scenario) * (latency + largest(costs.message) / rate) + late;
   const double ring = 4.0 * parallel.replicas * (latency + largest(costs.weights) / rate);
   double slow = scenario.run.time_scale * (1 + 6 * scenario.run.noise);
   if (!scenario.run.stragglers.empty())
     slow *= std::max(1.0, *std::ranges::max_element(scenario.run.stragglers));
   return slow * parallel.stages * parallel.chunks *
-         (static_cast<double>(parallel.microbatches) * (blocks + 2 * message) + ring);
+             (static_cast<double>(parallel.microbatches) * (blocks + 2 * message) + ring) +
+         scenario.run.time_scale * worst.out;
+}
+
+/// A transfer is followed through every state of a trace that it meets: one that meets the same
+/// ones millions of times says that the unit of something is wrong.
+void check_repeats(const Place& place, const Scenario& scenario) {
+  constexpr double kMostStates = 1e7;
+  const WorstWeather worst = worst_weather(scenario);
+  const double bytes =
+      std::max(largest(scenario.costs.message), 2 * largest(scenario.costs.weights));
+  const double longest = bytes * 8e9 / std::min(slowest_rate(scenario), worst.rate) +
+                         4.0 * scenario.parallel.replicas * worst.latency;
+  for (const Link& link : scenario.links) {
+    if (!link.weather.repeat) continue;
+    const LinkTrace& trace = *link.weather.trace;
+    const double rounds = longest / static_cast<double>(link.weather.repeat->count());
+    if (rounds * static_cast<double>(trace.states.size()) > kMostStates)
+      fail_at(place,
+              "link.trace_repeat = \"{}\" is too short (one transfer could meet the trace of {} "
+              "{:.0f} times). Use more.",
+              to_text(*link.weather.repeat), shown(trace.name), rounds);
+  }
 }
 
 void check_numbers(const Place& place, const Scenario& scenario) {
@@ -132,6 +198,7 @@ void check_numbers(const Place& place, const Scenario& scenario) {
 void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known) {
   const Place& place = root.find("parallel")->place;
   check_numbers(place, scenario);
+  check_repeats(place, scenario);
   const Parallel& parallel = scenario.parallel;
   if (!scenario.is_placed() && parallel.gradient_sync != GradientSync::none && !weights_known)
     fail_at(place,

@@ -1,5 +1,6 @@
 #include "plan/jitter.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -103,6 +104,75 @@ TEST(LinkJitter, CorrelatedMessagesShareTheirIteration) {
   const Moments within =
       moments([&](int i) { return partly.of(0, Rank{0}, Rank{1}, forward(i)).latency; });
   EXPECT_NEAR(within.spread, std::sqrt(std::exp(std::log(1.25) / 4) - 1), 0.012);
+}
+
+/// Of one message over many iterations.
+Moments latencies(const Jitter& jitter) {
+  const LinkJitter link{link_with(jitter), 1};
+  return moments([&](int i) {
+    return link.of(static_cast<std::uint64_t>(i), Rank{0}, Rank{1}, forward(0)).latency;
+  });
+}
+
+TEST(LinkJitter, OfEveryKindKeepsTheMeanAndHasTheSpread) {
+  for (const JitterKind kind : {JitterKind::uniform, JitterKind::exponential, JitterKind::normal}) {
+    for (const double correlation : {0.0, 0.5, 1.0}) {
+      const Moments found = latencies({0.3, 0, correlation, kind, {}});
+      EXPECT_NEAR(found.mean, 1, 3 * 0.3 / std::sqrt(kDraws));
+      EXPECT_NEAR(found.spread, 0.3, 0.012) << static_cast<int>(kind);
+    }
+  }
+}
+
+TEST(LinkJitter, OfEachKindStaysInItsRange) {
+  const auto range = [](JitterKind kind, double spread) {
+    const LinkJitter link{link_with({0, spread, 0.5, kind, {}}), 1};
+    std::pair<double, double> ends{1, 1};
+    for (int i = 0; i < kDraws; ++i) {
+      const double factor = link.of(3, Rank{0}, Rank{1}, forward(i)).transfer;
+      ends = {std::min(ends.first, factor), std::max(ends.second, factor)};
+    }
+    return ends;
+  };
+  const auto [low, high] = range(JitterKind::uniform, 0.5);
+  EXPECT_GE(low, 1 - std::sqrt(3) / 2);
+  EXPECT_LT(low, 0.15);
+  EXPECT_LE(high, 1 + std::sqrt(3) / 2);
+  const auto [floor, tail] = range(JitterKind::exponential, 0.25);
+  EXPECT_GE(floor, 0.75);
+  EXPECT_LT(floor, 0.751);
+  EXPECT_GT(tail, 2.5);
+  const auto [cut_low, cut_high] = range(JitterKind::normal, 0.5);
+  EXPECT_GE(cut_low, 0);
+  EXPECT_LT(cut_low, 0.02);
+  EXPECT_LE(cut_high, 2);
+}
+
+TEST(LinkJitter, OfEveryKindIsCorrelatedAsStated) {
+  for (const JitterKind kind : {JitterKind::uniform, JitterKind::exponential, JitterKind::normal}) {
+    const LinkJitter link{link_with({0.3, 0, 0.5, kind, {}}), 1};
+    double product = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      const auto at = [&](int microbatch) {
+        return link.of(static_cast<std::uint64_t>(i), Rank{0}, Rank{1}, forward(microbatch))
+                   .latency -
+               1;
+      };
+      product += at(0) * at(1);
+    }
+    EXPECT_NEAR(product / kDraws / 0.09, 0.5, 0.05) << static_cast<int>(kind);
+  }
+}
+
+TEST(LinkJitter, TakesItsOwnSeedBeforeTheRuns) {
+  const auto factor = [](std::optional<std::uint64_t> own, std::uint64_t of_run) {
+    return LinkJitter{link_with({0.3, 0, 0, JitterKind::lognormal, own}), of_run}
+        .of(0, Rank{0}, Rank{1}, forward(0))
+        .latency;
+  };
+  EXPECT_EQ(factor(7, 1), factor(7, 2));
+  EXPECT_EQ(factor(7, 1), factor({}, 7));
+  EXPECT_NE(factor({}, 1), factor({}, 2));
 }
 
 TEST(JitteredPlan, ChangesMessagesOfLinksWithJitterAlone) {
