@@ -8,6 +8,7 @@
 #include "support/environment.hpp"
 #include "support/main.hpp"
 #include "support/pipeline_record.hpp"
+#include "support/rank_map.hpp"
 #include "support/record_files.hpp"
 
 namespace longhaul::bench {
@@ -45,6 +46,8 @@ void declare(CLI::App& app, PipelineOptions& options) {
   app.add_option("--credit", options.credit,
                  "how much lateness of this host's timers is made up for; 0s: none")
       ->capture_default_str();
+  app.add_flag("--print-map", options.print_map,
+               "print which rank is where (host, stage, device, cores), and run nothing");
   app.add_flag("--json", options.json, "print the record instead of tables");
   app.add_option("--fault", options.fault)->group("");  // for tests
 }
@@ -135,8 +138,15 @@ nlohmann::json described(nlohmann::json environment, const PipelineOptions& opti
 }
 
 ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
-  Ranks ranks{{settings.deadline}};
-  PipelineInput input = prepare_input(ranks, options, settings.planner);
+  std::optional<Ranks> made{std::in_place, WatchdogOptions{settings.deadline}};
+  PipelineInput input = prepare_input(*made, options, settings.planner);
+  take_places(made, input, settings);
+  Ranks& ranks = *made;
+  if (options.print_map) {
+    print_map(ranks, input.scenario, options.json);
+    ranks.board().mine().phase = Phase::finished;
+    return ExitCode::fine;
+  }
   if (options.adaptive) keep_best(input);
   Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;

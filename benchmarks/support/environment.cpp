@@ -9,6 +9,7 @@
 #include "environment/host_facts.hpp"
 #include "environment/run_facts.hpp"
 #include "runtime/transport/mpi/session.hpp"
+#include "support/gather_texts.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -75,7 +76,7 @@ Environment::Environment(Ranks& ranks, std::string command_line)
     : ranks_{ranks},
       command_line_{std::move(command_line)},
       machine_{describe_machine()},
-      core_{bind_to_core(ranks.board())},
+      seat_{take_seat(ranks.board())},
       load_before_{load_now()},
       clock_{measure_clock_offset(ranks.world(), ranks.board()), {}} {}
 
@@ -88,7 +89,7 @@ json Environment::of_this_host() const {
                {"topology", machine_.topology},
                {"cores", machine_.cores},
                {"memory_bytes", machine_.memory.count()},
-               {"bound_to_cores", core_ >= 0},
+               {"bound_to_cores", seat_.has_cores},
                {"clock", to_json(clock_.start)}});
   host["load_average"]["before"] = load_before_.average;
   if (!finished_) return host;
@@ -116,16 +117,10 @@ json Environment::of_this_rank() const {
 }
 
 json Environment::gathered() {
-  const std::string mine = of_this_rank().dump();
-  std::vector<int> counts;
-  const auto all = ranks_.world().gather(std::as_bytes(std::span{mine}), counts);
+  const auto texts = gather_texts(ranks_.world(), of_this_rank().dump());
   if (!ranks_.is_first()) return nullptr;
   std::vector<json> ranks;
-  const char* at = reinterpret_cast<const char*>(all.data());
-  for (const int count : counts) {
-    ranks.push_back(json::parse(at, at + count));
-    at += count;
-  }
+  for (const std::string& text : texts) ranks.push_back(json::parse(text));
   json result = {{"ranks", ranks_.count()}, {"hosts", group_by_host(ranks)}};
   result["load_average"] = result["hosts"][0]["load_average"];
   result["libraries"] = library_versions(machine_);

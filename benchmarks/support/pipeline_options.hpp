@@ -29,6 +29,7 @@ struct PipelineOptions {
   std::string deadline = "10s";
   std::string credit = "1ms";
   std::string fault;
+  bool print_map = false;
   bool json = false;
   std::string command_line;
 };

@@ -9,11 +9,16 @@ namespace {
 /// How long making communicators may take beyond the deadline: on many hosts, seconds.
 constexpr Duration kSetUp = std::chrono::seconds{30};
 
+mpi::Communicator world_of(std::optional<Rank> as) {
+  auto world = mpi::Communicator::duplicate(MPI_COMM_WORLD);
+  return as ? world.split(0, static_cast<int>(*as)) : std::move(world);
+}
+
 }  // namespace
 
-Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host)
+Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<Rank> as)
     : guard_{std::in_place, "the ranks to meet", options.deadline + kSetUp},
-      world_{mpi::Communicator::duplicate(MPI_COMM_WORLD)},
+      world_{world_of(as)},
       board_{world_, ranks_per_host},
       transport_{world_, board_},
       watchdog_{board_, options} {

@@ -13,8 +13,10 @@ namespace longhaul {
 /// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
 class Ranks {
 public:
-  /// Collective over MPI_COMM_WORLD. `ranks_per_host` as for Board.
-  explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0);
+  /// Collective over MPI_COMM_WORLD. `ranks_per_host` as for Board. `as`: the rank that this
+  /// process plays; otherwise MPI's number.
+  explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0,
+                 std::optional<Rank> as = std::nullopt);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

@@ -3,38 +3,18 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <sstream>
 
-#include <hwloc.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include "base/error.hpp"
+#include "runtime/host/topology.hpp"
 
 namespace longhaul {
 namespace {
-
-/// Owns hwloc's view of this host.
-class Topology {
-public:
-  Topology() {
-    if (hwloc_topology_init(&handle_) != 0 || hwloc_topology_load(handle_) != 0)
-      throw Error{"hwloc cannot read this machine's topology. Set HWLOC_COMPONENTS=no_os,x86.",
-                  ExitCode::run_failed};
-  }
-  ~Topology() { hwloc_topology_destroy(handle_); }
-  Topology(const Topology&) = delete;
-  Topology& operator=(const Topology&) = delete;
-
-  [[nodiscard]] hwloc_topology_t get() const { return handle_; }
-  [[nodiscard]] int count(hwloc_obj_type_t type) const {
-    return std::max(0, hwloc_get_nbobjs_by_type(handle_, type));
-  }
-
-private:
-  hwloc_topology_t handle_ = nullptr;
-};
 
 std::string plural(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -52,12 +32,18 @@ std::string value_of(const char* file, const std::string& key) {
 
 }  // namespace
 
+std::string host_name() {
+  utsname names{};
+  uname(&names);
+  return names.nodename;
+}
+
 Machine describe_machine() {
   const Topology topology;
   utsname names{};
   uname(&names);
   Machine machine;
-  machine.host = names.nodename;
+  machine.host = host_name();
   machine.kernel = fmt::format("{} {}", names.sysname, names.release);
   machine.processor = value_of("/proc/cpuinfo", "model name");
   machine.cores = topology.count(HWLOC_OBJ_CORE);
@@ -73,14 +59,30 @@ Machine describe_machine() {
   return machine;
 }
 
-int bind_to_core(const Board& board) {
+Seat take_seat(const Board& board) {
   const Topology topology;
-  if (topology.count(HWLOC_OBJ_CORE) < board.local_ranks()) return -1;
-  const int number = board.host().rank();
-  const hwloc_obj_t core =
-      hwloc_get_obj_by_type(topology.get(), HWLOC_OBJ_CORE, static_cast<unsigned>(number));
-  if (core == nullptr) return -1;
-  return hwloc_set_cpubind(topology.get(), core->cpuset, HWLOC_CPUBIND_THREAD) == 0 ? number : -1;
+  const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> mine{hwloc_bitmap_alloc(),
+                                                                           &hwloc_bitmap_free};
+  if (hwloc_get_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_PROCESS) != 0)
+    hwloc_bitmap_fill(mine.get());
+  const std::string usable = text_of(mine.get());
+  const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
+  const auto all = board.host().all_gather(hash);
+  const bool alike = std::ranges::count(all, hash) == std::ssize(all);
+  const auto self = static_cast<std::size_t>(board.host().rank());
+  if (!board.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
+    Seat seat = seats_of(topology, board.local_ranks())[self];
+    const Seat bound = seats_of(topology, 1, usable).front();
+    seat.cores = bound.cores;
+    seat.threads = bound.threads;
+    seat.has_cores = true;
+    return seat;
+  }
+  Seat seat = seats_of(topology, board.local_ranks(), usable)[self];
+  if (!seat.has_cores) return seat;
+  hwloc_bitmap_list_sscanf(mine.get(), seat.threads.c_str());
+  seat.has_cores = hwloc_set_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) == 0;
+  return seat;
 }
 
 Load load_now() {

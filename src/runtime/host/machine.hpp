@@ -6,6 +6,7 @@
 
 #include "base/units.hpp"
 #include "runtime/host/board.hpp"
+#include "runtime/host/seat.hpp"
 
 namespace longhaul {
 
@@ -20,10 +21,11 @@ struct Machine {
   std::string hwloc_version;
 };
 [[nodiscard]] Machine describe_machine();
+[[nodiscard]] std::string host_name();
 
-/// Binds this rank to a core of its own, where the host has one for each of its ranks; otherwise
-/// leaves it to the system. Returns the core's number, or -1.
-int bind_to_core(const Board& board);
+/// Collective over the ranks of this host: seats them (seats_of), and binds each to its cores where
+/// there are enough. Ranks that a launcher has bound apart stay where they are.
+[[nodiscard]] Seat take_seat(const Board& board);
 
 /// How busy the machine is, and what that did to this process, up to now.
 struct Load {
