@@ -29,7 +29,9 @@ struct Options {
   std::string out;
   std::string scenario;  ///< of `check` for a schedule
   LinkArguments link;
+  std::string expect;  ///< of `compare`
   std::optional<int> iteration;
+  std::optional<int> iterations;  ///< of `simulate`: played under weather
   std::optional<int> rank;
   bool json = false;
   std::string command_line;  ///< as typed, for records
@@ -53,6 +55,7 @@ struct Answer {
 [[nodiscard]] Answer trace_attribution_command(const Options& options);
 [[nodiscard]] Answer trace_export_command(const Options& options);
 [[nodiscard]] Answer trace_merge_command(const Options& options);
+[[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 
 }  // namespace longhaul

@@ -197,6 +197,13 @@ std::vector<std::string> ignored_settings(const Scenario& scenario) {
   const auto& stragglers = scenario.run.stragglers;
   if (std::ranges::any_of(stragglers, [](double factor) { return factor != 1; }))
     ignored.emplace_back("run.stragglers");
+  const auto any_link = [&](auto has) { return std::ranges::any_of(scenario.links, has); };
+  if (any_link([](const Link& link) { return link.weather.trace != nullptr; }))
+    ignored.emplace_back("link.trace");
+  if (any_link([](const Link& link) { return link.weather.loss.probability > 0; }))
+    ignored.emplace_back("link.loss");
+  if (any_link([](const Link& link) { return !link.weather.outages.empty(); }))
+    ignored.emplace_back("link.outage");
   return ignored;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/files.hpp"
 #include "cli/planning.hpp"
 #include "cli/resource_table.hpp"
+#include "cli/under_weather.hpp"
 #include "trace/trace_file.hpp"
 
 namespace longhaul {
@@ -17,6 +18,7 @@ struct Simulation {
   std::vector<ScheduleRecord> records;
   std::vector<MadeSchedule> made;             ///< likewise
   std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
+  std::vector<UnderWeather> under_weather;    ///< likewise, with --iterations
   std::vector<SkippedSchedule> skipped;
   Timeline timeline;  ///< of all schedules where a trace is wanted
 };
@@ -39,6 +41,7 @@ std::vector<RobustCandidate> all_under_jitter(const std::vector<MadeSchedule>& s
 Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
   const PlannerOptions planner = planner_options_of(options);
   if (planner.robust) require_jitter(scenario);
+  if (options.iterations) require_iteration_count(*options.iterations);
   ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
   Simulation simulation;
   simulation.skipped = std::move(chosen.skipped);
@@ -50,6 +53,9 @@ Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRo
   }
   if (planner.robust)
     simulation.under_jitter = all_under_jitter(simulation.made, scenario, planner);
+  if (options.iterations)
+    simulation.under_weather = all_under_weather(simulation.made, scenario,
+                                                 planner.search.arrangement, *options.iterations);
   return simulation;
 }
 
@@ -65,6 +71,8 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
     text += fmt::format("\nIn {} iterations under jitter (run.seed = {}):\n",
                         RobustOptions{}.samples, scenario.run.seed) +
             under_jitter_text(simulation.under_jitter);
+  if (!simulation.under_weather.empty())
+    text += under_weather_text(simulation.under_weather, scenario);
   text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
   text += resource_table_text(simulation.records) + ignored_text(scenario);
   for (const SkippedSchedule& skipped : simulation.skipped)
@@ -83,6 +91,8 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
   }
   if (!simulation.under_jitter.empty())
     json["under_jitter"] = under_jitter_json(simulation.under_jitter);
+  if (!simulation.under_weather.empty())
+    json["under_weather"] = under_weather_json(simulation.under_weather);
   json["skipped"] = ordered_json::array();
   for (const SkippedSchedule& skipped : simulation.skipped)
     json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});

@@ -1,0 +1,109 @@
+#include "cli/under_weather.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/table.hpp"
+#include "cli/record.hpp"
+#include "plan/lower.hpp"
+#include "planner/makespan.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr int kMostIterations = 1'000'000;
+
+UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
+                           Arrangement arrangement, int iterations) {
+  const Plan plan = lower(schedule, scenario, arrangement);
+  const Weather weather{plan, scenario};
+  UnderWeather result;
+  result.schedule = schedule.name;
+  result.calm = makespan_of(schedule, scenario, arrangement);
+  result.varies = !weather.calm();
+  result.iterations = play_iterations(plan, weather, iterations);
+  for (const PlayedIteration& played : result.iterations) result.sorted.push_back(played.makespan);
+  std::ranges::sort(result.sorted);
+  return result;
+}
+
+}  // namespace
+
+Duration UnderWeather::median() const {
+  const std::size_t middle = sorted.size() / 2;
+  if (sorted.size() % 2 == 1) return sorted[middle];
+  return sorted[middle - 1] + (sorted[middle] - sorted[middle - 1]) / 2;
+}
+
+Duration UnderWeather::whole() const {
+  return iterations.back().begin + iterations.back().makespan;
+}
+
+void require_iteration_count(int iterations) {
+  if (iterations < 1 || iterations > kMostIterations)
+    fail("--iterations {} is out of range (1 to {}). Choose a value in it.", iterations,
+         kMostIterations);
+}
+
+std::vector<UnderWeather> all_under_weather(std::span<const MadeSchedule> schedules,
+                                            const Scenario& scenario, Arrangement arrangement,
+                                            int iterations) {
+  std::vector<UnderWeather> result;
+  for (const MadeSchedule& made : schedules)
+    result.push_back(under_weather(made.schedule, scenario, arrangement, iterations));
+  return result;
+}
+
+std::string under_weather_text(std::span<const UnderWeather> schedules, const Scenario& scenario) {
+  double longest = 0;
+  double whole = 0;
+  bool varies = false;
+  for (const UnderWeather& each : schedules) {
+    longest = std::max({longest, static_cast<double>(each.sorted.back().count()),
+                        static_cast<double>(each.calm.count())});
+    whole = std::max(whole, static_cast<double>(each.whole().count()));
+    varies = varies || each.varies;
+  }
+  const TimeScale scale{longest};
+  const TimeScale of_run{whole};
+  Table table{{{"under weather", Align::left},
+               {fmt::format("median [{}]", scale.unit())},
+               {"min"},
+               {"max"},
+               {"calm"},
+               {fmt::format("all [{}]", of_run.unit())}}};
+  const auto cell = [](const TimeScale& of, Duration time) {
+    return of.text(static_cast<double>(time.count()));
+  };
+  for (const UnderWeather& each : schedules)
+    table.add_row({each.schedule, cell(scale, each.median()), cell(scale, each.sorted.front()),
+                   cell(scale, each.sorted.back()), cell(scale, each.calm),
+                   cell(of_run, each.whole())});
+  const std::string title =
+      varies ? fmt::format("weather (run.seed = {})", scenario.run.seed)
+             : std::string{"weather, which is calm (no link that they use has any)"};
+  return fmt::format("\n{} iterations back to back under {}:\n",
+                     schedules.empty() ? 0 : schedules.front().iterations.size(), title) +
+         table.text();
+}
+
+nlohmann::ordered_json under_weather_json(std::span<const UnderWeather> schedules) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const UnderWeather& each : schedules) {
+    json.push_back({{"schedule", each.schedule},
+                    {"median_ns", each.median().count()},
+                    {"min_ns", each.sorted.front().count()},
+                    {"max_ns", each.sorted.back().count()},
+                    {"calm_ns", each.calm.count()},
+                    {"all_ns", each.whole().count()},
+                    {"iterations", nlohmann::ordered_json::array()}});
+    for (const PlayedIteration& played : each.iterations)
+      json.back()["iterations"].push_back(
+          {{"begin_ns", played.begin.count()}, {"makespan_ns", played.makespan.count()}});
+  }
+  return json;
+}
+
+}  // namespace longhaul

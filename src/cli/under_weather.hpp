@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "plan/plan.hpp"
+#include "planner/make_schedule.hpp"
+#include "scenario/scenario.hpp"
+#include "sim/iterations.hpp"
+
+namespace longhaul {
+
+/// One schedule over the iterations of a run under the scenario's weather.
+struct UnderWeather {
+  std::string schedule;
+  Duration calm{};  ///< makespan without weather
+  bool varies = false;
+  std::vector<PlayedIteration> iterations;  ///< in order of time; not empty
+  std::vector<Duration> sorted;             ///< their makespans
+
+  [[nodiscard]] Duration median() const;  ///< of an even number the mean of the middle two
+  /// From the first begin to the last end.
+  [[nodiscard]] Duration whole() const;
+};
+
+/// Throws Error where --iterations is out of range.
+void require_iteration_count(int iterations);
+
+/// Plays the schedules one by one; each meets the weather from its start.
+[[nodiscard]] std::vector<UnderWeather> all_under_weather(std::span<const MadeSchedule> schedules,
+                                                          const Scenario& scenario,
+                                                          Arrangement arrangement, int iterations);
+
+[[nodiscard]] std::string under_weather_text(std::span<const UnderWeather> schedules,
+                                             const Scenario& scenario);
+[[nodiscard]] nlohmann::ordered_json under_weather_json(std::span<const UnderWeather> schedules);
+
+}  // namespace longhaul
