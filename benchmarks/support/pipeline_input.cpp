@@ -8,6 +8,7 @@
 #include "cli/planning.hpp"
 #include "plan/lower.hpp"
 #include "plan/rows.hpp"
+#include "runtime/host/placement.hpp"
 #include "scenario/load.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/memory.hpp"
@@ -28,9 +29,10 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
   if (scenario.ranks() == ranks.count()) return;
   fail(
       "scenario {} needs {} ranks ({}), but {} are running. Start it with scripts/mpi -n {} "
-      "build/bin/bench_pipeline {} ...",
+      "build/bin/bench_pipeline {} ...{}",
       scenario.name, scenario.ranks(), size_text(scenario), ranks.count(), scenario.ranks(),
-      options.scenario);
+      options.scenario,
+      scenario.is_placed() ? "; on a cluster allocate " + fitting_allocation(scenario, {}) : "");
 }
 
 /// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
