@@ -96,9 +96,10 @@ void Parser::require_file_count(const CLI::App& command, const Entry& entry) con
     fail("{}a file is missing. Name a {}.", place(command), entry.needs);
   if (count > entry.files.most)
     fail(
-        "{}unexpected argument \"{}\" (it takes one FILE). Leave it out, or put an option's name "
+        "{}unexpected argument \"{}\" (it takes {} FILE). Leave it out, or put an option's name "
         "in front of it.",
-        place(command), options_.files[static_cast<std::size_t>(entry.files.most)]);
+        place(command), options_.files[static_cast<std::size_t>(entry.files.most)],
+        entry.files.most == 1 ? "one" : "two");
 }
 
 Request Parser::parse(std::span<const std::string> arguments) {

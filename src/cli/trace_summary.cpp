@@ -67,8 +67,9 @@ ordered_json json_of(const Summary& summary) {
   json["n"] = sample.n;
   json["measured_min_ns"] = measured(sample.min);
   json["measured_median_ns"] = measured(sample.median);
-  json["measured_median_low_ns"] = measured(sample.median_low);
-  json["measured_median_high_ns"] = measured(sample.median_high);
+  const auto& interval = sample.median_interval;
+  json["measured_median_low_ns"] = interval ? ordered_json(interval->low) : nullptr;
+  json["measured_median_high_ns"] = interval ? ordered_json(interval->high) : nullptr;
   json["measured_p95_ns"] = measured(sample.p95);
   json["predicted_ns"] = or_null(summary.predicted_ns);
   const auto difference = summary.difference();
