@@ -34,7 +34,7 @@ Sweep::Sweep(const Plan& plan, const WeatherOfIteration& at)
     lanes_.push_back(state);
   }
   for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
-    shared_set_.push_back(needs_queue(plan, set));
+    shared_set_.push_back(needs_queue(plan, set) ? 1 : 0);
 }
 
 OpTimes Sweep::run() {
@@ -106,8 +106,7 @@ bool Sweep::try_start(std::uint32_t id) {
 /// Both sides are posted. `other` is the side whose lane is not being advanced.
 bool Sweep::start_message(std::uint32_t send, std::uint32_t other) {
   if (shared(plan_.ops[send])) return ask(send), false;
-  const Bound bound = bound_of(send);
-  run_transfer(send, hold_of(send, bound.until), bound);
+  run_transfer(send, bound_of(send));
   work_.push_back(lane_of(other));
   return true;
 }
@@ -154,14 +153,9 @@ void Sweep::serve(const Request& request) {
   Bound bound = bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
-  const Duration hold = hold_of(id, bound.until);
-  pool_.hold(OpId{id}, bound.until + hold);
-  if (op.kind == OpKind::send) {
-    run_transfer(id, hold, bound);
-    work_.push_back(lane_of(op.match));
-  } else {
-    run_compute(id, bound);
-  }
+  const bool is_send = op.kind == OpKind::send;
+  pool_.hold(OpId{id}, is_send ? run_transfer(id, bound) : run_compute(id, bound));
+  if (is_send) work_.push_back(lane_of(op.match));
   work_.push_back(lane_of(id));
   std::vector<OpId> successors;
   pool_.append_successors(OpId{id}, successors);
@@ -199,14 +193,22 @@ Sweep::Bound Sweep::bound_of(std::uint32_t id) const {
   return bound;
 }
 
-void Sweep::run_compute(std::uint32_t id, const Bound& bound) {
+/// Gives back until when it holds its resources.
+Duration Sweep::run_compute(std::uint32_t id, const Bound& bound) {
   const Duration end = bound.until + plan_.ops[id].duration;
   finish(id, end, end, bound);
+  return end;
 }
 
-void Sweep::run_transfer(std::uint32_t send, Duration hold, const Bound& bound) {
+/// Gives back until when it holds its resources.
+Duration Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
   const std::uint32_t recv = plan_.ops[send].match;
-  const Duration hold_end = bound.until + hold;
+  Duration hold_end = bound.until + plan_.ops[send].duration;
+  Duration arrives = hold_end + plan_.ops[recv].duration;
+  if (at_.weather != nullptr) [[unlikely]] {
+    hold_end = bound.until + at_.weather->hold(OpId{send}, at_.iteration, at_.begin + bound.until);
+    arrives = hold_end + at_.weather->latency(OpId{recv}, at_.iteration, at_.begin + hold_end);
+  }
   // A receive that was posted last keeps its own cause; otherwise it waited for the send.
   Bound arrival{bound.until, send, BoundKind::dependency};
   if (bound.kind == BoundKind::rendezvous) {
@@ -214,7 +216,8 @@ void Sweep::run_transfer(std::uint32_t send, Duration hold, const Bound& bound) 
     arrival.kind = times_[recv].bound_kind;
   }
   finish(send, hold_end, hold_end, bound);
-  finish(recv, hold_end, hold_end + latency_of(recv, hold_end), arrival);
+  finish(recv, hold_end, arrives, arrival);
+  return hold_end;
 }
 
 /// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.

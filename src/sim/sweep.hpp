@@ -60,24 +60,14 @@ private:
   void ask(std::uint32_t id);
   void serve(const Request& request);
 
-  void run_compute(std::uint32_t id, const Bound& bound);
-  void run_transfer(std::uint32_t send, Duration hold, const Bound& bound);
+  Duration run_compute(std::uint32_t id, const Bound& bound);
+  Duration run_transfer(std::uint32_t send, const Bound& bound);
   [[nodiscard]] Bound bound_of(std::uint32_t id) const;
-  /// How long an op holds its resources that starts at `begin`.
-  [[nodiscard]] Duration hold_of(std::uint32_t id, Duration begin) const {
-    const Op& op = plan_.ops[id];
-    if (at_.weather == nullptr || op.kind != OpKind::send) return op.duration;
-    return at_.weather->hold(OpId{id}, at_.iteration, at_.begin + begin);
-  }
-  [[nodiscard]] Duration latency_of(std::uint32_t recv, Duration end) const {
-    if (at_.weather == nullptr) return plan_.ops[recv].duration;
-    return at_.weather->latency(OpId{recv}, at_.iteration, at_.begin + end);
-  }
   void finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound);
   [[nodiscard]] std::uint32_t exchange_waiter(std::uint32_t id, std::uint32_t lane);
   void prefetch(std::uint32_t id) const;
 
-  [[nodiscard]] bool shared(const Op& op) const { return shared_set_[index(op.resources)]; }
+  [[nodiscard]] bool shared(const Op& op) const { return shared_set_[index(op.resources)] != 0; }
   [[nodiscard]] std::uint32_t lane_of(std::uint32_t id) const {
     return static_cast<std::uint32_t>(index(plan_.ops[id].lane));
   }
@@ -95,10 +85,10 @@ private:
   /// that wait for it (kNoLane: none).
   OpTimes times_;
   std::vector<LaneState> lanes_;
-  std::vector<std::uint32_t> work_;    ///< lanes to advance
-  std::vector<std::uint32_t> posted_;  ///< by collective: members that are ready
-  std::vector<bool> shared_set_;       ///< by resource set: does another lane hold part of it?
-  ResourcePool pool_;                  ///< of shared resources
+  std::vector<std::uint32_t> work_;       ///< lanes to advance
+  std::vector<std::uint32_t> posted_;     ///< by collective: members that are ready
+  std::vector<std::uint8_t> shared_set_;  ///< by resource set, 0 or 1: does another lane hold some?
+  ResourcePool pool_;                     ///< of shared resources
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
 };
 
