@@ -80,9 +80,10 @@ std::shared_ptr<const LinkTrace> TraceStore::find(const Field& field) {
 }
 
 LinkTrace TraceStore::read(const Field& field, const std::string& name) {
-  const bool printable =
-      std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
-  if (name.empty() || !printable)
+  constexpr std::size_t kLongestName = 1024;
+  const bool printable = std::ranges::none_of(
+      name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  if (name.empty() || name.size() > kLongestName || !printable)
     fail_at(field.node->place, "{} = \"{}\" names no file. Name a CSV.", field.path, shown(name));
   const ConfigNode* const section = root_.find("traces");
   if (section != nullptr && section->kind != ConfigNode::Kind::table)
@@ -93,10 +94,14 @@ LinkTrace TraceStore::read(const Field& field, const std::string& name) {
                             to_text(own->place) + ": traces." + shown(name));
   const std::filesystem::path beside{*root_.place.origin};
   const std::filesystem::path file = beside.parent_path() / name;
-  const std::string csv = read_csv_file(file, kLargestTrace, "the trace of a link", field.path);
-  LinkTrace trace = parse_link_trace(csv, file.string());
-  of_files_.push_back(name);
-  return trace;
+  try {
+    const std::string csv = read_csv_file(file, kLargestTrace, "the trace of a link", field.path);
+    LinkTrace trace = parse_link_trace(csv, file.string());
+    of_files_.push_back(name);
+    return trace;
+  } catch (const Error& error) {
+    fail_at(field.node->place, "{}", error.what());
+  }
 }
 
 std::string TraceStore::held_text() const {
