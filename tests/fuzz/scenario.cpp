@@ -41,7 +41,10 @@ void use(const Scenario& scenario) {
     const auto violation = first_violation(schedule);
     LONGHAUL_ASSERT(!violation, "{}: {}", name, violation->text);
     static_cast<void>(device_memory(schedule, scenario));
-    static_cast<void>(simulate(lower(schedule, scenario)));
+    const Plan plan = lower(schedule, scenario);
+    static_cast<void>(simulate(plan));
+    const Weather weather{plan, scenario};
+    static_cast<void>(simulate(plan, {&weather, 1, Duration{-1}}));
   }
 }
 
