@@ -164,16 +164,13 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def judge_repeat(figure, directory, reference, leave_out=""):
+def judge_repeat(figure, directory, reference):
     """Every simulated number of a figure against the one that results/ keeps: simulation is
-    deterministic, so the range of each is that number. `leave_out` selects rows whose time
-    depends on the machine."""
+    deterministic, so the range of each is that number."""
     path, kept = directory / f"{figure}.csv", reference / f"{figure}.csv"
     if not kept.is_file():
         return []
     ours, theirs = (pd.read_csv(file, dtype=str, keep_default_na=False) for file in (path, kept))
-    if leave_out:
-        ours, theirs = (table.drop(selected(table, leave_out).index) for table in (ours, theirs))
     columns = [name for name in theirs.columns
                if name in ours.columns and name not in ("command", "commit")]
     if len(ours) != len(theirs):
@@ -186,14 +183,17 @@ def judge_repeat(figure, directory, reference, leave_out=""):
                     MISSED if differ else MATCHED, why)]
 
 
-def same_cell(a, b):
-    """As text, or as the same number written otherwise."""
-    if a == b:
+def same_cell(ours, kept):
+    """As text, or as a number to the last decimal that the kept file has."""
+    if ours == kept:
         return True
     try:
-        return math.isclose(float(a), float(b), rel_tol=1e-9)
+        off = abs(float(ours) - float(kept))
     except ValueError:
         return False
+    decimals = re.fullmatch(r"-?\d+\.(\d+)", kept)
+    half_of_last = 0.5 * 10.0 ** -len(decimals[1]) if decimals else 0.0
+    return off <= half_of_last * (1 + 1e-6) + 1e-12 * abs(float(kept))
 
 
 def text(outcomes):
@@ -205,6 +205,6 @@ def text(outcomes):
     widths = [max(len(row[i]) for row in (heads, *table)) for i in range(len(heads))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
              for row in (heads, ["-" * width for width in widths], *table)]
-    counts = ", ".join(f"{sum(one.outcome == name for one in outcomes)} {name}"
+    counts = "; ".join(f"{sum(one.outcome == name for one in outcomes)} {name}"
                        for name in (MATCHED, AS_KNOWN, MISSED, SURPRISE))
     return "\n".join([*lines, "", f"{len(outcomes)} numbers and claims: {counts}."])

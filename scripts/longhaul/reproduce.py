@@ -33,7 +33,6 @@ class Item:
     minutes: float = 0     # of the measured part
     needs: str = ""        # beyond programs, ranks and .venv
     deterministic: bool = True   # the simulated part is the same on every machine
-    leave_out: str = ""    # rows that are not, nevertheless
 
     def parts(self):
         """(kind, options) in the order in which they run."""
@@ -191,7 +190,7 @@ class Reproduction:
                 continue
             found += expected.judge_verdicts(figure, self.figures(kind), kept)
             if item.deterministic:
-                found += expected.judge_repeat(figure, self.figures(kind), kept, item.leave_out)
+                found += expected.judge_repeat(figure, self.figures(kind), kept)
         return found
 
 
