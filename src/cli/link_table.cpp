@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "cli/words.hpp"
 
 namespace longhaul {
 namespace {
@@ -39,6 +41,7 @@ struct Extras {
   bool connections = false;
   bool aggregate = false;
   bool regions = false;
+  bool weather = false;
 };
 
 Extras extras_of(const Scenario& scenario) {
@@ -48,6 +51,7 @@ Extras extras_of(const Scenario& scenario) {
     extras.aggregate |= !link.aggregate.is_unlimited();
     extras.regions |=
         !at(scenario, link.from).region.empty() && !at(scenario, link.to).region.empty();
+    extras.weather |= link.weather.any() || link.jitter.any();
   }
   return extras;
 }
@@ -62,6 +66,23 @@ std::string regions_text(const Scenario& scenario, const Link& link) {
   const std::string& from = at(scenario, link.from).region;
   const std::string& to = at(scenario, link.to).region;
   return from.empty() || to.empty() ? "-" : fmt::format("{} > {}", from, to);
+}
+
+/// "7 states over 132 s (wan.csv), jitter, loss 0.1%, 1 outage"; empty where nothing varies.
+std::string weather_text(const Link& link) {
+  std::vector<std::string> parts;
+  const LinkWeather& weather = link.weather;
+  if (weather.trace) {
+    parts.push_back(fmt::format("{} over {} ({})",
+                                counted(std::ssize(weather.trace->states), "state"),
+                                to_text(weather.trace->states.back().at), weather.trace->name));
+    if (weather.repeat) parts.push_back("every " + to_text(*weather.repeat));
+  }
+  if (link.jitter.any()) parts.emplace_back("jitter");
+  if (weather.loss.probability > 0)
+    parts.push_back(fmt::format("loss {:.4g}%", 100 * weather.loss.probability));
+  if (!weather.outages.empty()) parts.push_back(counted(std::ssize(weather.outages), "outage"));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -92,6 +113,7 @@ std::string link_table(const Scenario& scenario) {
   if (extras.connections) columns.push_back({"connections", Align::left});
   if (extras.aggregate) columns.push_back({"aggregate"});
   if (extras.regions) columns.push_back({"regions", Align::left});
+  if (extras.weather) columns.push_back({"weather", Align::left});
   Table table{columns};
   for (const Link& link : scenario.links) {
     std::vector<std::string> row{
@@ -104,6 +126,7 @@ std::string link_table(const Scenario& scenario) {
     if (extras.connections) row.push_back(connections_text(link));
     if (extras.aggregate) row.push_back(to_text(link.aggregate));
     if (extras.regions) row.push_back(regions_text(scenario, link));
+    if (extras.weather) row.push_back(weather_text(link).empty() ? "-" : weather_text(link));
     table.add_row(std::move(row));
   }
   return '\n' + table.text();
@@ -137,7 +160,8 @@ ordered_json links_json(const Scenario& scenario) {
                     {"rate_bits_per_second", rate_or_null(link.bandwidth)},
                     {"sharing", link.sharing == Sharing::pair ? "pair" : "datacenter"},
                     {"connections", connections},
-                    {"aggregate_bits_per_second", rate_or_null(link.aggregate)}});
+                    {"aggregate_bits_per_second", rate_or_null(link.aggregate)},
+                    {"weather", weather_text(link)}});
   }
   return json;
 }

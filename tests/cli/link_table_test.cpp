@@ -47,12 +47,29 @@ TEST(LinkTable, ShowsWhatLinksAndSitesAreMadeOf) {
   EXPECT_TRUE(json["links"][1]["connections"].is_null());
 }
 
+TEST(LinkTable, TellsTheWeatherInAFewWords) {
+  const TempDir directory;
+  directory.write("wan.csv", "time_s,latency_ms\n0,10\n60,20\n");
+  const std::string file = directory.write(
+      "s.toml", kRegions + "trace = \"wan.csv\"\ntrace_repeat = \"2min\"\njitter = 0.1\n" +
+                    "loss = 0.001\noutage = [\"1s\", \"1s\"]\n");
+  const Outcome text = longhaul_run({"check", file});
+  ASSERT_EQ(text.code, 0) << text.err;
+  const std::string weather =
+      "2 states over 60 s (wan.csv), every 120 s, jitter, loss 0.1%, 1 outage";
+  EXPECT_THAT(text.out, HasSubstr(weather));
+  const auto links = longhaul_run({"check", file, "--json"}).json()["files"][0]["links"];
+  EXPECT_EQ(links[0]["weather"], weather);
+  EXPECT_EQ(links[1]["weather"], "");
+}
+
 TEST(LinkTable, LeavesOutWhatNobodyGives) {
   const TempDir directory;
   const Outcome run = longhaul_run({"check", directory.write("s.toml", kTwoSites)});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(Not(HasSubstr("connections")), Not(HasSubstr("aggregate")),
-                             Not(HasSubstr("region")), Not(HasSubstr("GPUs a node"))));
+                             Not(HasSubstr("region")), Not(HasSubstr("GPUs a node")),
+                             Not(HasSubstr("weather"))));
 }
 
 TEST(LinkTable, ScenariosWithoutAPlaceAreSentToThePlanner) {
