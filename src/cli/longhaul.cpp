@@ -7,13 +7,20 @@
 #include <ostream>
 
 #include "cli/command_line.hpp"
+#include "cli/foreign_files.hpp"
+#include "cli/in_child.hpp"
 
 namespace longhaul {
 namespace {
 
+/// Whatever reads HDF5 files does so in a child process, for they may come from anyone.
 Answer answer_of(std::span<const std::string> arguments) {
   const Request request = read_command_line(arguments);
-  return request.command ? request.command(request.options) : Answer{request.text, ExitCode::fine};
+  if (!request.command) return {request.text, ExitCode::fine};
+  const ForeignFiles foreign = foreign_files(request.options.files);
+  if (foreign.names.empty()) return request.command(request.options);
+  return in_child(fmt::format("{}", fmt::join(foreign.names, ", ")), limits_for(foreign.bytes),
+                  [&] { return request.command(request.options); });
 }
 
 /// A pipe whose reader has seen enough ends the program quietly; a full disk does not.
