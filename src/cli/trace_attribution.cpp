@@ -126,7 +126,7 @@ ordered_json json_of(const Attribution& side) {
 }  // namespace
 
 Answer trace_attribution_command(const Options& options) {
-  const Trace trace = load_trace(options.files.front());
+  const Trace trace = load_trace(options.files.front(), options);
   const std::int64_t budget = trace.info.activation_budget_bytes;
   ordered_json json{{"schema_version", kRecordSchemaVersion},
                     {"trace", options.files.front()},

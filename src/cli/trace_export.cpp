@@ -39,18 +39,15 @@ void require_out(const Options& options, const char* what) {
   require_new_file(options.out);
 }
 
-Answer written(const Options& options, const Trace& trace, const Selection& selection) {
-  const auto [predicted, measured] = sources_of(trace);
-  const std::size_t measured_rows = count_rows(measured, selection);
-  const std::size_t predicted_rows = count_rows(predicted, selection);
+Answer written(const Options& options, const MergedRows& rows) {
   if (!options.json)
-    return {fmt::format("wrote {}: {} measured and {} predicted ops\n", options.out, measured_rows,
-                        predicted_rows)};
+    return {fmt::format("wrote {}: {} measured and {} predicted ops\n", options.out, rows.measured,
+                        rows.predicted)};
   return {json_text({{"schema_version", kRecordSchemaVersion},
                      {"trace", options.files.front()},
                      {"out", options.out},
-                     {"measured_rows", measured_rows},
-                     {"predicted_rows", predicted_rows}})};
+                     {"measured_rows", rows.measured},
+                     {"predicted_rows", rows.predicted}})};
 }
 
 }  // namespace
@@ -58,14 +55,15 @@ Answer written(const Options& options, const Trace& trace, const Selection& sele
 Answer trace_export_command(const Options& options) {
   const ExportFormat& format = export_format_of(options.format);
   require_out(options, "a .json for chrome, a .csv for csv and memory");
-  const Trace trace = load_trace(options.files.front());
+  const Trace trace = load_trace(options.files.front(), options);
   const std::vector<std::string> schedules = traced_schedules(trace, options);
   require_iteration(trace, schedules, options);
   Selection selection;
   if (!options.schedule.empty()) selection.schedule = schedules.front();
   selection.iteration = options.iteration;
   write_new_file(options.out, [&](std::ostream& out) { format.write(trace, selection, out); });
-  return written(options, trace, selection);
+  const auto [predicted, measured] = sources_of(trace);
+  return written(options, {count_rows(measured, selection), count_rows(predicted, selection)});
 }
 
 Answer trace_merge_command(const Options& options) {
@@ -73,9 +71,7 @@ Answer trace_merge_command(const Options& options) {
   const std::filesystem::path run{options.files.front()};
   if (!std::filesystem::is_directory(run))
     fail("{}: cannot be merged (it is no directory). Name the directory of a run.", run.string());
-  const Trace trace = merge_run(run);
-  write_trace(options.out, trace);
-  return written(options, trace, {});
+  return written(options, merge_run_into(run, options.out));
 }
 
 }  // namespace longhaul

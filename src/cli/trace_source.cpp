@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/suggest.hpp"
+#include "trace/trace_part.hpp"
 
 namespace longhaul {
 namespace {
@@ -14,13 +15,41 @@ void require_source(const std::filesystem::path& source) {
          source.string());
 }
 
+/// About 2 GiB in memory.
+constexpr std::uint64_t kMostRows = std::uint64_t{1} << 24;
+/// A row takes some 10 bytes in large segments, which are compressed, and 130 in small ones.
+constexpr std::uintmax_t kMostSegmentBytes = std::uintmax_t{1} << 29;
+
+Trace load_file(const std::filesystem::path& file, const Options& options) {
+  const TraceOverview overview = overview_of(file);
+  if (overview.measured_rows + overview.predicted_rows <= kMostRows) return read_trace(file);
+  TracePart part;
+  if (!options.schedule.empty()) part.schedule = options.schedule;
+  part.iteration = options.iteration;
+  return read_trace_part(file, part, kMostRows);
+}
+
+void require_few_segments(const std::filesystem::path& directory) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{directory})
+    if (entry.path().filename().string().starts_with("segment.") && entry.is_regular_file())
+      bytes += entry.file_size();
+  if (bytes > kMostSegmentBytes)
+    fail(
+        "{}: the rows of this run do not fit into memory ({} bytes of segments). Merge it with "
+        "`longhaul trace merge`, then select with --schedule and --iteration.",
+        directory.string(), bytes);
+}
+
 }  // namespace
 
-Trace load_trace(const std::filesystem::path& source) {
+Trace load_trace(const std::filesystem::path& source, const Options& options) {
   require_source(source);
-  if (!std::filesystem::is_directory(source)) return read_trace(source);
+  if (!std::filesystem::is_directory(source)) return load_file(source, options);
   const std::filesystem::path merged = source / "trace.h5";
-  return std::filesystem::exists(merged) ? read_trace(merged) : merge_run(source);
+  if (std::filesystem::exists(merged)) return load_file(merged, options);
+  require_few_segments(source);
+  return merge_run(source);
 }
 
 std::vector<std::string> traced_schedules(const Trace& trace, const Options& options) {

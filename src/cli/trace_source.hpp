@@ -11,8 +11,9 @@
 
 namespace longhaul {
 
-/// Reads a trace, or what is finished of a run's directory. Throws Error.
-[[nodiscard]] Trace load_trace(const std::filesystem::path& source);
+/// Reads a trace, or what is finished of a run's directory. Throws Error. Of a trace of more than
+/// 16 million rows only what --schedule and --iteration select, and nothing if that is more still.
+[[nodiscard]] Trace load_trace(const std::filesystem::path& source, const Options& options = {});
 
 /// Names of the schedules of either timeline, or the one that --schedule names (throws Error where
 /// the trace does not have it).

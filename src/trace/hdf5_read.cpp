@@ -102,6 +102,11 @@ void TimelineReader::read(std::uint64_t first, std::span<TimelineRow> rows) cons
   for (std::size_t column = 0; column < columns_.size(); ++column) read_column(column, first, rows);
 }
 
+void TimelineReader::read_keys(std::uint64_t first, std::span<TimelineRow> rows) const {
+  constexpr std::size_t kKeys = 2;  // the first columns
+  for (std::size_t column = 0; column < kKeys; ++column) read_column(column, first, rows);
+}
+
 void TimelineReader::find_damage(Findings& findings) const {
   std::vector<TimelineRow> rows(std::min<std::uint64_t>(rows_, kTraceChunkRows));
   for (std::size_t column = 0; column < columns_.size(); ++column) {

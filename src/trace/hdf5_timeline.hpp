@@ -61,6 +61,8 @@ public:
   [[nodiscard]] std::uint64_t rows() const { return rows_; }
   /// Throws Error where the file is damaged: see find_damage().
   void read(std::uint64_t first, std::span<TimelineRow> rows) const;
+  /// The same for what tells iterations apart, `schedule` and `iteration`; other members stay.
+  void read_keys(std::uint64_t first, std::span<TimelineRow> rows) const;
   /// Reads every column to its end; says which cannot be read, and why.
   void find_damage(Findings& findings) const;
 
