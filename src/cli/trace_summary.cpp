@@ -117,7 +117,7 @@ std::string text_of(const std::vector<Summary>& summaries) {
 }  // namespace
 
 Answer trace_summary_command(const Options& options) {
-  const Trace trace = load_trace(options.files.front());
+  const Trace trace = load_trace(options.files.front(), options);
   std::vector<Summary> summaries;
   for (const std::string& schedule : traced_schedules(trace, options))
     summaries.push_back(summary_of(trace, schedule));
