@@ -14,8 +14,8 @@ namespace {
 OpTimes gather_on_host(const Board& board, const Plan& plan, const OpTimes& mine) {
   const OpRange range = ops_of_rank(plan, board.self());
   std::vector<int> counts;
-  const auto bytes = board.host().gather(
-      std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
+  const auto bytes =
+      board.host().gather(std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
   if (board.self() != board.local().front()) return {};
   OpTimes all(plan.ops.size());
   const std::byte* at = bytes.data();
