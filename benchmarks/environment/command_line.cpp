@@ -10,13 +10,19 @@ std::string command_line(int argc, char** argv) {
         !word.empty() && word.find_first_not_of(
                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                              "@%+=:,./_-") == std::string::npos;
-    std::string quoted = word;
-    if (!plain) {
-      quoted = "'";
-      for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-      quoted += "'";
+    if (i > 0) text += ' ';
+    if (plain) {
+      text += word;
+      continue;
     }
-    text += (i == 0 ? "" : " ") + quoted;
+    text += '\'';
+    for (const char c : word) {
+      if (c == '\'')
+        text += "'\\''";
+      else
+        text += c;
+    }
+    text += '\'';
   }
   return text;
 }
