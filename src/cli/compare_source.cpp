@@ -24,8 +24,9 @@ std::string hosts_of(const json& environment) {
   for (const json& host : hosts) {
     if (!host.is_object()) return hosts.is_array() ? fmt::format("{} hosts", hosts.size()) : "";
     std::string kind;
-    for (const char* key : {"processor", "cpu", "model", "cores", "kernel"})
-      if (host.contains(key)) kind += (kind.empty() ? "" : ", ") + text_of(host[key]);
+    for (const char* key : {"processor", "cores", "kernel", "governor"})
+      if (host.contains(key) && !host[key].is_null())
+        kind += (kind.empty() ? "" : ", ") + text_of(host[key]);
     kinds.push_back(kind);
   }
   return fmt::format("{}", fmt::join(kinds, "; "));
@@ -41,6 +42,8 @@ void add_conditions(ComparedRun& run, const json& record, const json& environmen
   for (const char* key : {"comm", "emulate", "payload_bytes", "lateness_credit_ns"})
     add_condition(run, key, record.is_object() && record.contains(key) ? record : environment, key);
   add_condition(run, "commit", record, "git_commit");
+  if (environment.is_object() && environment.contains("mpi"))
+    add_condition(run, "MPI", environment["mpi"], "library");
   const std::string hosts = hosts_of(environment);
   if (!hosts.empty()) run.conditions.emplace_back("hosts", hosts);
 }

@@ -56,7 +56,11 @@ const char* name_of(Verdict verdict) {
 }
 
 Comparison compare(const NamedSample& a, const NamedSample& b, bool is_measured) {
-  Comparison result{a.name, b.name, summarize(a.times_ns), summarize(b.times_ns), {}, {}, {}};
+  Comparison result;
+  result.a_name = a.name;
+  result.b_name = b.name;
+  result.a = summarize(a.times_ns);
+  result.b = summarize(b.times_ns);
   result.ratio = ratio_of(a.times_ns, b.times_ns);
   if (!is_measured) {
     result.verdict = verdict_of(result.ratio.estimate, result.ratio.estimate);
