@@ -199,6 +199,22 @@ void register_all() {
   }
 }
 
+/// Every static schedule and every one that knows the links is valid, and its CSV reads back.
+void check() {
+  const Scenario scenario = across_datacenters(4, 8, Sharing::pair);
+  const auto all = static_schedule_names();
+  std::vector<std::string> names{all.begin(), all.end()};
+  names.insert(names.end(), {"cross-ud", "cross-ud-sub", "cross-wave"});
+  for (const std::string& name : names) {
+    Scenario roomy = scenario;
+    roomy.memory.budget = 2;  // ZB-H2 and interleaved schedules take more than 1F1B
+    const Schedule schedule = generate(name, roomy);
+    bench::expect(!first_violation(schedule, roomy), name + " is valid");
+    bench::expect(read_csv(write_csv(schedule), "schedule.csv", name) == schedule,
+                  name + " reads back");
+  }
+}
+
 }  // namespace
 }  // namespace longhaul
 
@@ -206,5 +222,5 @@ int main(int argc, char** argv) {
   longhaul::register_all();
   longhaul::register_greedy();
   longhaul::register_cells();
-  return longhaul::bench::run_kernels(argc, argv);
+  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
 }

@@ -101,7 +101,23 @@ BENCHMARK(search)
     ->UseRealTime()
     ->Iterations(1);
 
+/// The search over two datacenters proves its answer, and algorithm 1 finds none that is better.
+void check() {
+  const Scenario scenario = sites(2, 2);
+  const Supply supply{scenario};
+  CellTimes cells{supply};
+  const SitePlans plans = algorithm1(supply, {}, cells);
+  const SitePlan* best = best_plan(plans.plans, SiteObjective::throughput);
+  const SiteSearch found = search_sites(supply, {}, cells);
+  bench::expect(best != nullptr && found.best && found.gap == 0, "a plan is found and proven");
+  bench::expect(
+      score(*found.best, SiteObjective::throughput) <= score(*best, SiteObjective::throughput),
+      "the search is no worse than algorithm 1");
+}
+
 }  // namespace
 }  // namespace longhaul
 
-int main(int argc, char** argv) { return longhaul::bench::run_kernels(argc, argv); }
+int main(int argc, char** argv) {
+  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+}

@@ -140,7 +140,23 @@ BENCHMARK(anneal_rows_and_turns)->RangeMultiplier(2)->Range(4, 16)->Unit(benchma
 BENCHMARK(evaluate_cell)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
 BENCHMARK(list_schedules)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMicrosecond);
 
+/// The evaluator of a search says what the simulator says, and annealing ends no later.
+void check() {
+  Scenario scenario = spread(uniform_scenario(4, 8, 10ms), 2, 20ms, 1ms);
+  scenario.memory.budget = 2;
+  const Schedule start = whole_blocks(generate("zb-h2", scenario));
+  const OrderProblem problem{start, scenario};
+  Evaluator evaluator{Orders{problem, start}, problem.links().front()};
+  bench::expect(evaluator.makespan() == makespan_of(start, scenario).count(),
+                "makespan of the evaluator is that of the simulator");
+  const Annealed found = anneal(problem, start, nullptr, {2.6e5, 5e4}, 1,
+                                [](std::int64_t done) { return static_cast<double>(done) / 2000; });
+  bench::expect(found.moves >= 2000, "annealing makes its moves");
+}
+
 }  // namespace
 }  // namespace longhaul
 
-int main(int argc, char** argv) { return longhaul::bench::run_kernels(argc, argv); }
+int main(int argc, char** argv) {
+  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+}

@@ -1,6 +1,8 @@
 // How fast is the simulator: 1F1B, P = 64, M = 1024 (LogGOPSim's and vTrain's published rates are
 // in docs/performance.md), how it grows to 10^7 ops, and one iteration of 3,000 GPUs whose cells
 // share the WAN. One rank, one core.
+#include <algorithm>
+
 #include <benchmark/benchmark.h>
 
 #include "environment/kernel_main.hpp"
@@ -121,7 +123,25 @@ BENCHMARK_CAPTURE(cells, both, Step::both)->Arg(2)->Arg(4)->Unit(benchmark::kMil
 BENCHMARK_CAPTURE(cells, pooled, Step::pooled)->Arg(2)->Arg(4)->Unit(benchmark::kMillisecond);
 BENCHMARK(lower_1f1b)->Args({64, 1024})->Unit(benchmark::kMillisecond);
 
+Duration end_of(const OpTimes& times) { return std::ranges::max(times, {}, &OpTime::end).end; }
+
+/// Without links 1F1B takes (M + P - 1) (F + B), and pooled collectives change no time.
+void check() {
+  const Scenario scenario = uniform_scenario(8, 16, 10ms);
+  bench::expect(end_of(simulate(lower(generate("1f1b", scenario), scenario))) == 23 * 30ms,
+                "makespan of 1F1B with 8 stages and 16 microbatches");
+  Scenario replicated = spread(uniform_scenario(4, 8, 10ms), 2, 20ms, 1ms);
+  replicated.parallel.replicas = 4;
+  replicated.parallel.gradient_sync = GradientSync::all_reduce;
+  const Schedule schedule = generate("zb-h1", replicated);
+  bench::expect(end_of(simulate(lower(schedule, replicated))) ==
+                    end_of(simulate(lower_pooled(schedule, replicated))),
+                "pooled lowering ends when the other does");
+}
+
 }  // namespace
 }  // namespace longhaul
 
-int main(int argc, char** argv) { return longhaul::bench::run_kernels(argc, argv); }
+int main(int argc, char** argv) {
+  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+}
