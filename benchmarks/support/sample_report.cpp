@@ -30,6 +30,15 @@ void add_sample(ordered_json& json, const SampleSummary& summary) {
                       {"samples", outliers.positions}};
 }
 
+void add_mean_rate(ordered_json& json, const std::vector<double>& times_ns,
+                   const ScheduleRecord& typical) {
+  if (!typical.tokens_per_second) return;
+  const double tokens_by_ns = *typical.tokens_per_second * static_cast<double>(typical.makespan_ns);
+  std::vector<double> rates;
+  for (const double ns : times_ns) rates.push_back(tokens_by_ns / ns);
+  json["measured_mean_tokens_per_second"] = harmonic_mean(rates);
+}
+
 std::string interval_text(const SampleSummary& summary, const TimeScale& scale) {
   if (!summary.median_interval) return "- (n < 6)";
   return fmt::format("{} - {}", scale.text(summary.median_interval->low),

@@ -14,6 +14,11 @@ namespace longhaul::bench {
 /// position in the sample, which all other numbers contain.
 void add_sample(nlohmann::ordered_json& json, const SampleSummary& summary);
 
+/// Adds the mean rate of a sample of times in ns: the work of all over the time of all, where
+/// `typical`, one of the sample's, says how much work an iteration is.
+void add_mean_rate(nlohmann::ordered_json& json, const std::vector<double>& times_ns,
+                   const ScheduleRecord& typical);
+
 /// "1.52 - 1.60", or "- (n < 6)" where there is no interval.
 [[nodiscard]] std::string interval_text(const SampleSummary& summary, const TimeScale& scale);
 
