@@ -1,11 +1,13 @@
 // What do TCP connections get out of a long way? Real sockets between two network namespaces; one
 // connection falls as 1 / latency, several reach the node's cap (Atlas, table 1 and figure 5).
-#include <fstream>
+#include <filesystem>
+#include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/progress.hpp"
+#include "cli/files.hpp"
 #include "cli/shell_text.hpp"
 #include "tcp/program.hpp"
 #include "tcp/tcp_report.hpp"
@@ -23,12 +25,7 @@ void require_free(const std::filesystem::path& directory) {
 
 void write_file(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::create_directories(file.parent_path());
-  std::ofstream out{file};
-  out << text << std::flush;
-  if (!out)
-    throw Error{fmt::format("{} cannot be written (disk full?). Give --out another directory.",
-                            file.string()),
-                ExitCode::run_failed};
+  write_new_file(file, [&](std::ostream& out) { out << text; });
 }
 
 /// Small enough for a ceiling far below that of two busy cores.

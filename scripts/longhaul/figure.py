@@ -14,6 +14,7 @@ from longhaul.figures import (atlas_fig2, atlas_fig3, atlas_fig4, atlas_fig5, at
                               crosspipe_hot_switch, crosspipe_static, crosspipe_table2,
                               crosspipe_table3, crosspipe_table5, crosspipe_table6, timeline,
                               weather)
+from longhaul.replacing import replacing
 from longhaul.sweep import guarded
 
 FIGURES = {module.NAME: module for module in (
@@ -57,11 +58,14 @@ def save(drawn, directory):
     files = [directory / f"{drawn.stem}.png", directory / f"{drawn.stem}.csv"]
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        drawn.figure.savefig(files[0], metadata={"Software": "longhaul"})
-        drawn.numbers.to_csv(files[1], index=False)
+        with replacing(files[0], "xb") as file:
+            drawn.figure.savefig(file, format="png", metadata={"Software": "longhaul"})
+        with replacing(files[1]) as file:
+            drawn.numbers.to_csv(file, index=False)
         if drawn.verdicts:
             files.append(directory / f"{drawn.stem}-verdicts.csv")
-            claims.table(drawn.verdicts).to_csv(files[2], index=False)
+            with replacing(files[2]) as file:
+                claims.table(drawn.verdicts).to_csv(file, index=False)
     except OSError as error:
         raise Failure(f"cannot write to {directory} ({error.strerror}). "
                       "Choose another --out.") from error

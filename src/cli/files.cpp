@@ -1,9 +1,9 @@
 #include "cli/files.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -11,6 +11,9 @@
 
 namespace longhaul {
 namespace {
+
+/// A schedule of 3,000 devices and 3,000 microbatches takes some 220 MB.
+constexpr std::size_t kLargestTextFile = std::size_t{1} << 28U;
 
 std::string reason() { return std::strerror(errno); }
 
@@ -22,10 +25,16 @@ std::string read_text_file(const std::filesystem::path& file) {
   errno = 0;
   std::ifstream in{file, std::ios::binary};
   if (!in) fail("{}: cannot be read ({}). Check the path.", file.string(), reason());
-  std::ostringstream text;
-  text << in.rdbuf();
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (in.read(buffer.data(), buffer.size()), in.gcount() > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kLargestTextFile)
+      fail("{}: is longer than {} MiB (no schedule is, and it may have no end). Name another file.",
+           file.string(), kLargestTextFile >> 20U);
+  }
   if (in.bad()) fail("{}: cannot be read ({}). Check the disk.", file.string(), reason());
-  return std::move(text).str();
+  return text;
 }
 
 void require_new_file(const std::filesystem::path& file) {

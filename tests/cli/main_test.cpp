@@ -48,6 +48,14 @@ TEST(Binary, EndsQuietlyWhenItsReaderLeaves) {
   EXPECT_EQ(shell("trap \"\" PIPE; " + ops + " | head -1").out, "{\n");
 }
 
+TEST(Binary, AFileWithoutEndIsBadInput) {
+  const TempDir dir;
+  std::filesystem::create_symlink("/dev/zero", dir.path("zero.csv"));
+  const Outcome outcome = shell("$longhaul check " + dir.path("zero.csv"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("is longer than 256 MiB"));
+}
+
 TEST(Binary, AFullDiskIsAFailedRun) {
   const TempDir dir;
   const Outcome full = shell("$longhaul --help > /dev/full");
