@@ -27,7 +27,7 @@ struct TraceOptions {
 
 void declare(CLI::App& app, TraceOptions& options) {
   app.add_option("--ranks", options.shape.ranks)->check(CLI::Range(1, 1 << 20));
-  app.add_option("--events", options.shape.events, "rows of a rank, in all iterations")
+  app.add_option("--events", options.shape.events, "rows of a rank on average, in all iterations")
       ->check(CLI::Range(6LL, 1'000'000'000LL));
   app.add_option("--iterations", options.shape.iterations)->check(CLI::Range(1, 1'000'000));
   app.add_option("--stages", options.shape.stages, "of a pipeline (default: at most 32)");

@@ -17,7 +17,6 @@ constexpr std::int64_t kActivationBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kMessageBytes = std::int64_t{8} << 20;
 constexpr std::int64_t kStamp = 1'700'000'000'000'000'000;
 constexpr int kDatacenters = 4;
-constexpr std::int64_t kRowsOfMicrobatch = 6;  // two blocks, two sends, two receives
 
 /// From the end of a block's slot to the slot of the next stage's: transfer, latency, lateness.
 constexpr std::int64_t hop(std::int64_t slot) { return 2 * slot + kLatency + kLateness; }
@@ -154,15 +153,16 @@ private:
   TimelineRow base_;
 };
 
-SyntheticRun::SyntheticRun(const SyntheticShape& shape)
-    : shape_{shape},
-      microbatches_{std::max<std::int64_t>(
-          1, (shape.events / shape.iterations + kRowsOfMicrobatch - 1) / kRowsOfMicrobatch)} {
+SyntheticRun::SyntheticRun(const SyntheticShape& shape) : shape_{shape} {
   LONGHAUL_ASSERT(shape.ranks % shape.stages == 0, "{} ranks in pipelines of {} stages",
                   shape.ranks, shape.stages);
+  std::int64_t lanes = 0;
+  for (int stage = 0; stage < shape.stages; ++stage) lanes += lanes_of_stage(stage);
+  const std::int64_t rows = (shape.events / shape.iterations) * shape.stages;  // of a pipeline
+  microbatches_ = std::max<std::int64_t>(1, (rows + lanes - 1) / lanes);
   first_op_.push_back(0);
   for (int stage = 0; stage < shape.stages; ++stage)
-    first_op_.push_back(first_op_.back() + ops_of_stage(stage));
+    first_op_.push_back(first_op_.back() + lanes_of_stage(stage) * microbatches_ + 1);
 }
 
 std::int64_t SyntheticRun::rows_of_iteration() const {
@@ -182,11 +182,11 @@ bool SyntheticRun::has(int stage, Lane lane) const {
   return true;
 }
 
-std::int64_t SyntheticRun::ops_of_stage(int stage) const {
+std::int64_t SyntheticRun::lanes_of_stage(int stage) const {
   std::int64_t lanes = 2;
   for (const Lane lane : {send_on, send_back, recv_on, recv_back})
     lanes += has(stage, lane) ? 1 : 0;
-  return lanes * microbatches_ + 1;
+  return lanes;
 }
 
 std::int64_t SyntheticRun::op(int rank, Lane lane, std::int64_t position) const {

@@ -14,7 +14,7 @@ struct SyntheticShape {
   int ranks = 8;
   int stages = 4;  ///< of one pipeline; divides the ranks
   int iterations = 1;
-  std::int64_t events = 600;  ///< of a rank in the middle of a pipeline, in all iterations
+  std::int64_t events = 600;  ///< of a rank in all iterations; more in the middle of a pipeline
   std::uint64_t seed = 1;
 };
 
@@ -39,7 +39,8 @@ private:
 
   [[nodiscard]] int stage_of(int rank) const { return rank % shape_.stages; }
   [[nodiscard]] std::int64_t microbatches() const { return microbatches_; }
-  [[nodiscard]] std::int64_t ops_of_stage(int stage) const;
+  /// Lanes with an op for each microbatch; blocks, of which there are two, count twice.
+  [[nodiscard]] std::int64_t lanes_of_stage(int stage) const;
   /// Id of an op: ranks ascend, a rank's lanes lie one behind the other.
   [[nodiscard]] std::int64_t op(int rank, Lane lane, std::int64_t position) const;
   [[nodiscard]] bool has(int stage, Lane lane) const;
@@ -49,7 +50,7 @@ private:
   [[nodiscard]] std::int64_t collective_ns() const;
 
   SyntheticShape shape_;
-  std::int64_t microbatches_;
+  std::int64_t microbatches_ = 0;
   std::vector<std::int64_t>
       first_op_;  ///< of each stage in its pipeline; behind the last: how many
 };
