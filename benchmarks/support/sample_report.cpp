@@ -16,7 +16,9 @@ ordered_json whole(double ns) { return std::llround(ns); }
 
 }  // namespace
 
-void add_sample(ordered_json& json, const SampleSummary& summary) {
+void add_sample(ordered_json& json, const std::vector<double>& times_ns,
+                const SampleSummary& summary, std::optional<double> tokens_per_second,
+                std::int64_t typical_ns) {
   const auto& interval = summary.median_interval;
   json["measured_median_low_ns"] = interval ? whole(interval->low) : ordered_json(nullptr);
   json["measured_median_high_ns"] = interval ? whole(interval->high) : ordered_json(nullptr);
@@ -28,14 +30,10 @@ void add_sample(ordered_json& json, const SampleSummary& summary) {
                       {"fence_low_ns", whole(outliers.fences.low)},
                       {"fence_high_ns", whole(outliers.fences.high)},
                       {"samples", outliers.positions}};
-}
-
-void add_mean_rate(ordered_json& json, const std::vector<double>& times_ns,
-                   const ScheduleRecord& typical) {
-  if (!typical.tokens_per_second) return;
-  const double tokens_by_ns = *typical.tokens_per_second * static_cast<double>(typical.makespan_ns);
+  if (!tokens_per_second) return;
   std::vector<double> rates;
-  for (const double ns : times_ns) rates.push_back(tokens_by_ns / ns);
+  for (const double ns : times_ns)
+    rates.push_back(*tokens_per_second * static_cast<double>(typical_ns) / ns);
   json["measured_mean_tokens_per_second"] = harmonic_mean(rates);
 }
 

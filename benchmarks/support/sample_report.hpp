@@ -11,13 +11,11 @@ namespace longhaul::bench {
 
 /// Adds what a record says of a sample of times in ns beyond median, min and p95: the interval of
 /// the median (null: too few values for one), the largest, the mean, and the outliers by their
-/// position in the sample, which all other numbers contain.
-void add_sample(nlohmann::ordered_json& json, const SampleSummary& summary);
-
-/// Adds the mean rate of a sample of times in ns: the work of all over the time of all, where
-/// `typical`, one of the sample's, says how much work an iteration is.
-void add_mean_rate(nlohmann::ordered_json& json, const std::vector<double>& times_ns,
-                   const ScheduleRecord& typical);
+/// position in the sample, which all other numbers contain. Where the rate of an iteration of
+/// `typical_ns` is known, the mean rate too: the work of all over the time of all.
+void add_sample(nlohmann::ordered_json& json, const std::vector<double>& times_ns,
+                const SampleSummary& summary, std::optional<double> tokens_per_second,
+                std::int64_t typical_ns);
 
 /// "1.52 - 1.60", or "- (n < 6)" where there is no interval.
 [[nodiscard]] std::string interval_text(const SampleSummary& summary, const TimeScale& scale);
