@@ -4,12 +4,15 @@
 
 #include "base/progress.hpp"
 #include "base/version.hpp"
+#include "runtime/clock.hpp"
 #include "support/changing_record.hpp"
 #include "support/environment.hpp"
 #include "support/main.hpp"
 #include "support/pipeline_record.hpp"
 #include "support/rank_map.hpp"
 #include "support/record_files.hpp"
+#include "support/resume.hpp"
+#include "support/weather_report.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -24,6 +27,12 @@ void declare(CLI::App& app, PipelineOptions& options) {
       ->capture_default_str();
   app.add_option("--iterations", options.iterations, "measured iterations of each schedule")
       ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--confidence", options.confidence,
+                 "go on until the 95% interval of a schedule's median is narrower than this: 5%; "
+                 "--iterations are then the least");
+  app.add_option("--max-iterations", options.max_iterations,
+                 "the most iterations with --confidence (default: 100)")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--warmup", options.warmup, "iterations before them")
       ->check(CLI::Range(0, 1'000'000));
   app.add_option("--set", options.overrides, "PATH=VALUE: overrides the scenario")
@@ -37,6 +46,10 @@ void declare(CLI::App& app, PipelineOptions& options) {
                  "deviation of a link or block, in percent, that calls for another selection")
       ->capture_default_str();
   app.add_option("--out", options.out, "directory for trace.h5 and record.json");
+  app.add_option("--trace", options.trace, "on, or off: --out gets record.json alone")
+      ->capture_default_str();
+  app.add_flag("--resume", options.resume,
+               "go on in --out behind the last finished iteration of each schedule");
   app.add_option("--payload", options.payload, "cap on the bytes really sent for a message")
       ->capture_default_str();
   app.add_option("--emulate", options.emulate, "on, or off: the network as it is")
@@ -65,20 +78,12 @@ RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
   return info;
 }
 
-/// One trace of all segments, which then are not needed any more.
+/// One trace of all segments.
 void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment,
                     const std::vector<ChangingOutcome>& outcomes,
                     const std::vector<RankClock>& clocks) {
-  Trace trace = merge_run(directory, clocks);
-  add_predictions(trace, outcomes);
-  trace.info.environment = environment.dump();
-  write_trace(directory / "trace.h5", trace);
-  std::vector<std::filesystem::path> merged;
-  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("segment.") || name == "run.h5") merged.push_back(entry.path());
-  }
-  for (const auto& file : merged) std::filesystem::remove(file);
+  const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };
+  merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
 }
 
 /// The others wait while rank 0 merges: a second for 100'000 rows is many times what it takes.
@@ -89,16 +94,32 @@ Duration merge_time(const PipelineInput& input) {
   return std::chrono::microseconds{10} * rows;
 }
 
+/// Where rows go; empty: nowhere.
+std::filesystem::path traced_directory(const PipelineOptions& options) {
+  return options.trace == "on" ? options.out : std::filesystem::path{};
+}
+
 std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
                                      const PipelineOptions& options, const EngineOptions& engine,
-                                     const AdaptOptions& adapt, const ClockOffset& clock) {
-  const int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
+                                     const AdaptOptions& adapt, const ClockOffset& clock,
+                                     RunDirectory& directory) {
+  int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
+  for (const EarlierIterations& earlier : directory.earlier()) total -= earlier.count;
   std::optional<Progress> progress;
   if (ranks.is_first()) progress.emplace("bench_pipeline", total);
   int done = 0;
-  const PipelineSinks sinks{options.out, clock, [&](const std::string& schedule) {
+  const PipelineSinks sinks{traced_directory(options),
+                            clock,
+                            [&](const std::string& schedule) {
                               ++done;
                               if (progress) progress->update(done, schedule);
+                            },
+                            directory.earlier(),
+                            [&](int position, int iteration, const IterationResult& result) {
+                              directory.note(position, iteration, result);
+                            },
+                            [&](int position, const PipelineMeasurement& measurement) {
+                              directory.note_end(position, measurement);
                             }};
   std::vector<ChangingOutcome> outcomes;
   const Duration patience = std::chrono::seconds{5};  // for a segment to be written
@@ -111,21 +132,30 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
 }
 
 void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
-              const PipelineOptions& options, nlohmann::json environment,
+              const PipelineOptions& options, nlohmann::json environment, RunDirectory& directory,
               const std::vector<RankClock>& clocks) {
+  const nlohmann::json parts = directory.parts();
+  if (!parts.is_null()) environment["parts"] = parts;
   const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
   auto record = pipeline_record(measurements, input, options, environment);
   add_changes(record, outcomes, options);
   if (options.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}{}", pipeline_table(measurements, input, options), changes_text(outcomes));
+    fmt::print("{}{}{}", pipeline_table(measurements, input, options), changes_text(outcomes),
+               parts_text(parts));
   }
   std::fflush(stdout);
   if (options.out.empty()) return;
+  if (const auto weather = weather_environment(measurements); !weather.is_null())
+    environment["weather"] = weather;
   if (!record["switches"].empty()) environment["switches"] = record["switches"];
-  merge_segments(options.out, environment, outcomes, clocks);
+  // How clocks drifted is known of this part of the run alone.
+  if (options.trace == "on")
+    merge_segments(options.out, environment, outcomes,
+                   parts.is_null() ? clocks : std::vector<RankClock>{});
   write_new_file(options.out / "record.json", record.dump(2) + "\n");
+  directory.finish();
 }
 
 /// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
@@ -133,6 +163,7 @@ nlohmann::json described(nlohmann::json environment, const PipelineOptions& opti
   if (!environment.is_null()) {
     environment["comm"] = options.comm;
     environment["emulate"] = options.emulate;
+    environment["trace"] = options.trace;
   }
   return environment;
 }
@@ -147,22 +178,31 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
     ranks.board().mine().phase = Phase::finished;
     return ExitCode::fine;
   }
+  if (input.is_complete) {
+    const std::string code = on_first(
+        ranks.world(), [&] { return std::to_string(static_cast<int>(report_complete(options))); });
+    ranks.board().mine().phase = Phase::finished;
+    return static_cast<ExitCode>(std::stoi(code));
+  }
   if (options.adaptive) keep_best(input);
   Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;
   const nlohmann::json before = described(environment.before(), options);
-  on_first(ranks.world(), [&] {
-    if (!options.out.empty())
-      begin_run(options.out, info_of(input, options, before), predicted_timeline(input),
-                ranks.count());
-    return std::string{};
+  PipelineOptions kept = options;
+  kept.out = traced_directory(options);
+  RunDirectory directory{ranks, input, kept, info_of(input, options, before)};
+  prepare_write_fault(engine.fault, ranks.self());
+  const TimePoint began = now();
+  const auto outcomes = reported(ranks, [&] {
+    return run_all(ranks, input, options, engine, adapt_options_of(options, settings),
+                   environment.clock(), directory);
   });
-  const auto outcomes = run_all(ranks, input, options, engine, adapt_options_of(options, settings),
-                                environment.clock());
-  const nlohmann::json after = described(environment.after(), options);
+  const Duration took = now() - began;
+  nlohmann::json after = described(environment.after(), options);
+  if (!after.is_null()) after["iterations_ns"] = took.count();
   const std::string wrong = on_first(ranks.world(), [&] {
-    conclude(outcomes, input, options, after, environment.rank_clocks());
+    conclude(outcomes, input, options, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
     for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);

@@ -52,13 +52,33 @@ public:
     planned_ = {std::shared_ptr<const PlannedSchedule>{}, &first};
     begin_stretch(static_cast<int>(position));
     if (adapt_.on && ranks_.is_first()) adapter_.emplace(first.schedule, input_.scenario, adapt_);
-    for (int i = -input_.warmup; i < input_.iterations; ++i) iterate(i);
+    const int finished = take_earlier(position);
+    if (is_wanted(finished))
+      for (int i = -input_.warmup; i < 0; ++i) iterate(i);
+    for (int i = finished; is_wanted(i); ++i) iterate(i);
     end_stretch();
     if (adapter_) collect_events();
     return std::move(outcome_);
   }
 
 private:
+  /// Another iteration, behind so many?
+  bool is_wanted(int done) const {
+    if (input_.stopping.is_fixed()) return done < input_.iterations;
+    return goes_on(input_.stopping, done, run_->makespans_ns(), ranks_.world());
+  }
+
+  /// How many iterations an earlier part of the run finished.
+  int take_earlier(std::size_t position) {
+    if (position >= sinks_.earlier.size()) return 0;
+    const EarlierIterations& earlier = sinks_.earlier[position];
+    run_->take(earlier);
+    // The weather went on until the last of them ended, and then waited for us.
+    if (!earlier.weather_ages.empty())
+      age_ = earlier.weather_ages.back() + Duration{earlier.outcomes.back().report.makespan_ns};
+    return earlier.count;
+  }
+
   void iterate(int iteration) {
     const bool links = change_links(iteration);
     const bool order = adapt_.on && iteration > 0 && change_order(iteration);
@@ -68,10 +88,12 @@ private:
       plan(name);
       begin_stretch(next_position_++);
     }
-    const OpTimes times = run_->iterate(iteration);
+    if (iteration >= 0 && weather_began_ == kNever)
+      weather_began_ = begin_weather(ranks_, sinks_.clock, age_);
+    const IterationTimes times = run_->iterate(iteration, weather_began_);
     const bool others_follow = iteration + 1 < input_.iterations;
     if (adapter_ && iteration >= 0 && others_follow) {
-      adapter_->observe(iteration, planned_->plan, times, planned_->predicted);
+      adapter_->observe(iteration, planned_->plan, times.measured, times.predicted);
       collect_events();
     }
   }
@@ -136,6 +158,8 @@ private:
   const PipelineSinks& sinks_;
   int& next_position_;
   Scenario world_;                    ///< what is played now
+  TimePoint weather_began_ = kNever;  ///< by this host's clock
+  Duration age_{};  ///< of the weather when the first iteration begins here; on rank 0
   std::optional<Schedule> schedule_;  ///< none: the input's
   std::string order_;                 ///< what the order of blocks is called
   std::shared_ptr<const PlannedSchedule> planned_;
@@ -179,13 +203,7 @@ void keep_best(PipelineInput& input) {
   input.schedules.push_back(std::move(kept));
 }
 
-void add_predictions(Trace& trace, const std::vector<ChangingOutcome>& outcomes) {
-  Timeline& predicted = trace.predicted;
-  // Those of the measured rows begin with those of the prediction.
-  predicted.schedules = trace.measured.schedules;
-  predicted.datacenters = trace.measured.datacenters;
-  predicted.lanes = trace.measured.lanes;
-  predicted.resources = trace.measured.resources;
+void add_predictions(Timeline& predicted, const std::vector<ChangingOutcome>& outcomes) {
   for (const ChangingOutcome& outcome : outcomes)
     for (const auto& planned : outcome.plans)
       append_rows(predicted, planned->plan, planned->predicted, 0);

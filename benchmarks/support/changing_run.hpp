@@ -38,7 +38,8 @@ struct ChangingOutcome {
 /// budget (among all, if none is): what an adaptive run begins with.
 void keep_best(PipelineInput& input);
 
-/// Adds what was planned during the run to a merged trace, under the indices of its names.
-void add_predictions(Trace& trace, const std::vector<ChangingOutcome>& outcomes);
+/// Adds what was planned during the run to a prediction whose tables of names are those of the
+/// measured rows.
+void add_predictions(Timeline& predicted, const std::vector<ChangingOutcome>& outcomes);
 
 }  // namespace longhaul::bench

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "environment/command_line.hpp"
+#include "runtime/ranks.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
 
 namespace CLI {
@@ -29,6 +30,19 @@ std::string on_first(const mpi::Communicator& world, const std::function<std::st
 
 /// Runs what every rank does alike, so that every rank fails alike: Error becomes AgreedError.
 void agreed(const std::function<void()>& work);
+
+/// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says what
+/// all ranks of the host did last.
+template <typename Work>
+auto reported(Ranks& ranks, Work&& work) {
+  try {
+    return work();
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const Error& error) {
+    ranks.watchdog().fail(error.what());
+  }
+}
 
 /// Reads the command line; an exit code where there is nothing more to do (--help, --version). A
 /// slip becomes an AgreedError.

@@ -14,6 +14,7 @@
 #include "schedule/memory.hpp"
 #include "support/main.hpp"
 #include "support/record_files.hpp"
+#include "support/resume_input.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -50,12 +51,9 @@ void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scena
   }
 }
 
-/// Rank 0's part: what the others need, as one text.
-std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
-                            const PlannerOptions& planner) {
-  const Scenario scenario = load_scenario(options.scenario, options.overrides);
-  check_rank_count(scenario, ranks, options);
-  if (!options.out.empty()) require_free(options.out);
+/// What the others need.
+json choose(const Scenario& scenario, const PipelineOptions& options,
+            const PlannerOptions& planner) {
   const ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
   if (chosen.schedules.empty())
     fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
@@ -69,7 +67,22 @@ std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
   input["skipped"] = json::array();
   for (const SkippedSchedule& skipped : chosen.skipped)
     input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
-  return input.dump();
+  return input;
+}
+
+/// Rank 0's part, as one text: what it chooses, or chose when the run was begun.
+std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
+                            const PlannerOptions& planner) {
+  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  check_rank_count(scenario, ranks, options);
+  json text;
+  text["asked"] = asked_of(options, scenario, ranks.count());
+  const auto kept = options.resume ? kept_input(options.out, text["asked"]) : std::optional<json>{};
+  if (!kept && !options.out.empty()) require_free(options.out);
+  text["goes_on"] = kept.has_value();
+  text["is_complete"] = kept && is_complete(options.out);
+  text["handed"] = kept ? *kept : choose(scenario, options, planner);
+  return text.dump();
 }
 
 }  // namespace
@@ -77,27 +90,34 @@ std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
 PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
                             const PlannerOptions& planner) {
   ranks.watchdog().set_patience(kPlanningPatience);
-  const json handed = json::parse(
+  const json text = json::parse(
       on_first(ranks.world(), [&] { return read_and_choose(ranks, options, planner); }));
   PipelineInput input;
+  input.goes_on = text["goes_on"].get<bool>();
+  input.is_complete = text["is_complete"].get<bool>();
+  input.asked = text["asked"];
+  input.handed = text["handed"];
+  const json& handed = input.handed;
   agreed([&] {
     const Scenario read =
         parse_scenario(handed["scenario"].get<std::string>(), options.scenario, options.overrides);
     input.time_scale = read.run.time_scale;
     input.scenario = read.as_played();
-    input.iterations = options.iterations.value_or(read.run.iterations);
+    input.stopping = stopping_rule(options.confidence, options.max_iterations,
+                                   options.iterations.value_or(read.run.iterations));
+    input.iterations = input.stopping.most;
     input.warmup = options.warmup.value_or(read.run.warmup);
     input.changes =
         parse_changes(options.changes, read, options.scenario, options.overrides, input.iterations);
     for (const std::string& change : options.changes)
       input.scenario.text += fmt::format("# --change {}\n", change);
-    for (const json& text : handed["schedules"]) {
-      const auto name = text["name"].get<std::string>();
+    for (const json& made : handed["schedules"]) {
+      const auto name = made["name"].get<std::string>();
       PlannedSchedule planned;
-      planned.schedule = read_csv(text["csv"].get<std::string>(), name, name);
+      planned.schedule = read_csv(made["csv"].get<std::string>(), name, name);
       planned.plan = lower(planned.schedule, input.scenario, planner.search.arrangement);
       planned.predicted = simulate(planned.plan);
-      planned.planning = text["planning"];
+      planned.planning = made["planning"];
       input.schedules.push_back(std::move(planned));
     }
     for (const json& skipped : handed["skipped"])

@@ -11,6 +11,7 @@
 #include "sim/simulate.hpp"
 #include "support/link_changes.hpp"
 #include "support/pipeline_options.hpp"
+#include "support/stopping.hpp"
 #include "trace/trace_file.hpp"
 
 namespace longhaul::bench {
@@ -29,9 +30,14 @@ struct PipelineInput {
   double time_scale = 1.0;
   int iterations = 0;
   int warmup = 0;
+  StoppingRule stopping;  ///< `iterations` are the most that it allows
   std::vector<PlannedSchedule> schedules;
   std::vector<LinkChange> changes;       ///< of links while the run goes on, by iteration
   std::vector<SkippedSchedule> skipped;  ///< why some of `static` are not run
+  bool goes_on = false;                  ///< --resume, and --out holds a run of the same input
+  bool is_complete = false;              ///< and nothing is left to run of it
+  nlohmann::json asked;                  ///< what the run's results depend on
+  nlohmann::json handed;                 ///< what rank 0 made of it for all ranks
 };
 
 /// Collective. Rank 0 reads the scenario, makes the schedules and hands both on as texts; every

@@ -35,6 +35,22 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   if (!(options.switch_threshold_percent > 0))
     fail("--switch-threshold {} is not positive (every iteration deviates by something). Give 10.",
          options.switch_threshold_percent);
+  if (options.trace != "on" && options.trace != "off")
+    fail("--trace {} is neither on nor off. Write --trace on.", options.trace);
+  if (options.resume && options.trace == "off")
+    fail("--resume needs --trace on (it goes on behind the last iteration that was traced).");
+  if (options.resume && options.out.empty())
+    fail("--resume needs --out (it goes on with the run of a directory). Name it.");
+  if (options.resume && (options.adaptive || !options.changes.empty()))
+    fail(
+        "--resume cannot go on with {} (what was believed of the links is not kept). Begin anew in "
+        "another directory.",
+        options.adaptive ? "--adaptive" : "--change");
+  if (!options.confidence.empty() && (options.adaptive || !options.changes.empty()))
+    fail(
+        "--confidence does not go with {} (iterations on other links or in another order are no "
+        "sample of one time). Give --iterations.",
+        options.adaptive ? "--adaptive" : "--change");
   if (!options.fault.empty()) settings.engine.fault = parse_fault(options.fault);
   return settings;
 }

@@ -19,11 +19,15 @@ struct PipelineOptions {
   std::string comm = "decoupled";
   std::optional<int> iterations;  ///< absent: as the scenario says
   std::optional<int> warmup;
+  std::string confidence;             ///< "5%"; empty: --iterations is a fixed number
+  std::optional<int> max_iterations;  ///< with `confidence` alone
   std::vector<std::string> overrides;
   std::vector<std::string> changes;  ///< ITERATION:PATH=VALUE
   bool adaptive = false;
   double switch_threshold_percent = 10;
   std::filesystem::path out;
+  std::string trace = "on";
+  bool resume = false;
   std::string payload = "64KiB";
   std::string emulate = "on";
   std::string deadline = "10s";

@@ -10,6 +10,7 @@
 #include "cli/bound_table.hpp"
 #include "support/check_report.hpp"
 #include "support/sample_report.hpp"
+#include "support/weather_report.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -46,12 +47,13 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["measured_median_ns"] = whole_ns(m.summary.median);
   json["measured_min_ns"] = whole_ns(m.summary.min);
   json["measured_p95_ns"] = whole_ns(m.summary.p95);
-  add_sample(json, m.summary);
+  add_sample(json, m.makespans_ns, m.summary, m.measured.tokens_per_second, m.measured.makespan_ns);
   json["difference_percent"] = m.difference_percent();
   if (m.straggling) {
     json["predicted_straggling_ns"] = m.straggling->count();
     json["straggling_difference_percent"] = m.straggling_difference_percent();
   }
+  if (m.weather) json["weather"] = weather_json(m);
   json["check"] = check_text(m.checks);
   json["checks"] = checks_json(m.checks);
   json["wrong_messages"] = m.wrong_messages;
@@ -97,7 +99,8 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
                           m.predicted.schedule, to_text(*m.straggling),
                           m.straggling_difference_percent());
   for (const PipelineMeasurement& m : measurements)
-    text += outlier_note(m.predicted.schedule, m.makespans_ns, m.summary);
+    text += stopping_note(m.predicted.schedule, input.stopping, m.makespans_ns) +
+            outlier_note(m.predicted.schedule, m.makespans_ns, m.summary);
   LeaseCost lease;
   for (const PipelineMeasurement& m : measurements) lease += m.lease;
   if (lease.leases > 0)
@@ -174,9 +177,11 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["emulate"] = options.emulate;
   record["network"] = options.emulate == "on" ? "emulated" : "as it is";
   record["predicted_for"] = "the links of the scenario";
+  add_weather(record, measurements, input, options);
   record["lateness_credit_ns"] = parse_duration(options.credit).count();
   record["payload_bytes"] = parse_bytes(options.payload).count();
   record["iterations"] = input.iterations;
+  record["stopping"] = rule_json(input.stopping);
   record["warmup"] = input.warmup;
   record["time_scale"] = input.time_scale;
   record["scenario"] = input.scenario.text;
@@ -184,6 +189,7 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["schedules"] = ordered_json::array();
   for (const PipelineMeasurement& m : measurements) {
     record["schedules"].push_back(schedule_json(m));
+    record["schedules"].back()["stopped"] = stopped_json(input.stopping, m.makespans_ns);
     const auto planning = planning_of(m.predicted.schedule, input);
     if (!planning.is_null()) record["schedules"].back()["planning"] = planning;
   }
@@ -217,18 +223,17 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
   std::vector<ScheduleRecord> measured, predicted;
   for (const PipelineMeasurement& m : measurements) {
     const SampleSummary& s = m.summary;
-    std::vector<std::string> cells{
-        m.predicted.schedule,
-        scale.text(static_cast<double>(m.predicted.makespan_ns)),
-        percent_text(m.predicted.gap()),
-        scale.text(s.median),
-        interval_text(s, scale),
-        scale.text(s.min),
-        scale.text(s.p95),
-        std::to_string(s.n),
-        fmt::format("{:+.2f}", m.difference_percent()),
-        percent_text(mean(m.measured.bubble_ratio)),
-        peak_text(m)};
+    std::vector<std::string> cells{m.predicted.schedule,
+                                   scale.text(static_cast<double>(m.predicted.makespan_ns)),
+                                   percent_text(m.predicted.gap()),
+                                   scale.text(s.median),
+                                   interval_text(s, scale),
+                                   scale.text(s.min),
+                                   scale.text(s.p95),
+                                   std::to_string(s.n),
+                                   fmt::format("{:+.2f}", m.difference_percent()),
+                                   percent_text(mean(m.measured.bubble_ratio)),
+                                   peak_text(m)};
     if (data_parallel)
       cells.push_back(m.measured.dp_overlap ? percent_text(*m.measured.dp_overlap) : "-");
     cells.push_back(check_text(m.checks));
@@ -236,9 +241,10 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
     measured.push_back(m.measured);
     predicted.push_back(m.predicted);
   }
-  return table.text() + network_note(options) + notes(measurements, input) +
-         bound_table_text(predicted) + "\nwhere the idle time went, measured, % of device time\n" +
-         idle_table_text(measured) + busy_table(measurements);
+  return table.text() + network_note(options) + weather_table(measurements, input, options) +
+         notes(measurements, input) + bound_table_text(predicted) +
+         "\nwhere the idle time went, measured, % of device time\n" + idle_table_text(measured) +
+         busy_table(measurements);
 }
 
 }  // namespace longhaul::bench

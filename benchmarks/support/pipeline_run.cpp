@@ -7,7 +7,10 @@
 #include "plan/occupancy.hpp"
 #include "plan/rows.hpp"
 #include "plan/stragglers.hpp"
+#include "runtime/device/cpu/timed_device.hpp"
+#include "runtime/device/failing_device.hpp"
 #include "runtime/rank_ops.hpp"
+#include "support/host_segment.hpp"
 #include "support/wrong_messages.hpp"
 
 namespace longhaul::bench {
@@ -32,8 +35,7 @@ OpTimes gather_times(const Ranks& ranks, const Plan& plan, const OpTimes& mine) 
   if (!ranks.is_first()) return {};
   OpTimes all(bytes.size() / sizeof(OpTime));
   std::memcpy(all.data(), bytes.data(), bytes.size());
-  const Duration begin = std::ranges::min_element(all, {}, &OpTime::start)->start;
-  align(all, {0, static_cast<std::uint32_t>(all.size())}, -begin);
+  start_at_zero(all);
   return all;
 }
 
@@ -53,6 +55,13 @@ Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
   return sum;
 }
 
+std::unique_ptr<Device> make_device(const Plan& plan, Rank self,
+                                    const std::optional<Fault>& fault) {
+  auto device = std::make_unique<TimedDevice>();
+  if (!fault || fault->kind != FaultKind::device) return device;
+  return std::make_unique<FailingDevice>(std::move(device), plan, self, *fault);
+}
+
 using Outcome = IterationOutcome;
 
 /// The iteration whose makespan is nearest to the median.
@@ -60,23 +69,6 @@ const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
   return *std::ranges::min_element(outcomes, {}, [&](const Outcome& outcome) {
     return std::abs(static_cast<double>(outcome.report.makespan_ns) - median);
   });
-}
-
-/// On a network as it is no message holds what the plan names: two may be on their way at once.
-void leave_resources_out(Timeline& timeline) {
-  for (TimelineRow& row : timeline.rows)
-    if (row.kind == RowKind::send || row.kind == RowKind::recv) row.resource = -1;
-}
-
-Outcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
-                   const Scenario& scenario) {
-  Timeline timeline;
-  append_rows(timeline, plan, times, iteration);
-  Outcome outcome{report_iteration(timeline, 0, iteration, scenario.activation_budget().count()),
-                  occupancy(plan, times)};
-  std::erase_if(outcome.resources,
-                [](const ResourceUse& use) { return use.kind == ResourceKind::device; });
-  return outcome;
 }
 
 ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
@@ -108,6 +100,31 @@ int slowness(const Run& run) {
 
 }  // namespace
 
+void start_at_zero(OpTimes& times) {
+  if (times.empty()) return;
+  const Duration begin = std::ranges::min_element(times, {}, &OpTime::start)->start;
+  align(times, {0, static_cast<std::uint32_t>(times.size())}, -begin);
+}
+
+IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
+                            const Scenario& scenario) {
+  Timeline timeline;
+  append_rows(timeline, plan, times, iteration);
+  Outcome outcome{report_iteration(timeline, 0, iteration, scenario.activation_budget().count()),
+                  occupancy(plan, times)};
+  std::erase_if(outcome.resources,
+                [](const ResourceUse& use) { return use.kind == ResourceKind::device; });
+  return outcome;
+}
+
+void add(IterationResult& sums, const IterationResult& result) {
+  sums.checks += result.checks;
+  sums.lease += result.lease;
+  sums.transfers += result.transfers;
+  sums.transfer_total += result.transfer_total;
+  sums.transfer_longest = std::max(sums.transfer_longest, result.transfer_longest);
+}
+
 ScheduleRun::ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
                          int position, const EngineOptions& options, const PipelineSinks& sinks)
     : ranks_{ranks},
@@ -116,68 +133,103 @@ ScheduleRun::ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Sce
       position_{position},
       sinks_{sinks},
       emulates_{options.emulation == Emulation::on},
-      engine_{planned.plan, ranks, device_, options},
+      device_{make_device(planned.plan, ranks.self(), options.fault)},
+      engine_{planned.plan, ranks, *device_, options},
+      weather_{planned.plan, scenario, options.emulation},
       longest_wait_{slowness(options.run) *
-                    longest_wait(planned.plan, planned.predicted, ranks.self())} {}
+                    longest_wait(planned.plan, planned.predicted, ranks.self())} {
+  if (weather_.played() != nullptr) measurement_.weather.emplace();
+}
 
-OpTimes ScheduleRun::iterate(int iteration) {
-  ranks_.watchdog().watch(&planned_.plan, longest_wait_);
-  IterationResult result = engine_.run(iteration);
+void ScheduleRun::take(const EarlierIterations& earlier) {
+  if (!ranks_.is_first()) return;
+  add(sums_, earlier.sums);
+  measurement_.wrong_messages = earlier.wrong_messages;
+  outcomes_ = earlier.outcomes;
+  if (!measurement_.weather) return;
+  for (std::size_t i = 0; i < earlier.weather_ages.size(); ++i)
+    (void)predict(static_cast<int>(i), earlier.weather_ages[i]);
+}
+
+IterationTimes ScheduleRun::iterate(int iteration, TimePoint weather_began) {
+  ranks_.watchdog().watch(&planned_.plan, longest_wait_in(iteration, weather_began));
+  IterationResult result = engine_.run(iteration, {weather_.played(), weather_began});
   ranks_.watchdog().watch(&planned_.plan, {});
-  add(result);
-  OpTimes all;
-  if (iteration >= 0) all = keep(iteration, result.times);
+  count(result);
+  if (sinks_.note) sinks_.note(position_, iteration, result);
+  IterationTimes all;
+  if (iteration >= 0) all = keep(iteration, result);
   if (sinks_.iteration_done) sinks_.iteration_done(planned_.plan.schedule);
   return all;
 }
 
-void ScheduleRun::add(const IterationResult& result) {
-  measurement_.checks += result.checks;
+void ScheduleRun::count(const IterationResult& result) {
+  add(sums_, result);
   static constexpr std::size_t kNamed = 8;
   for (const WrongMessage& wrong : result.wrong)
     if (wrong_.size() < kNamed) wrong_.push_back(wrong);
-  measurement_.lease += result.lease;
-  measurement_.transfers += result.transfers;
-  measurement_.transfer_total += result.transfer_total;
-  measurement_.transfer_longest = std::max(measurement_.transfer_longest, result.transfer_longest);
 }
 
-OpTimes ScheduleRun::keep(int iteration, OpTimes& times) {
+/// The watchdog waits as long as the weather makes this rank wait.
+Duration ScheduleRun::longest_wait_in(int iteration, TimePoint weather_began) const {
+  if (weather_.played() == nullptr) return longest_wait_;
+  const Duration age = weather_began == kNever ? kBeforeWeather : now() - weather_began;
+  return slowness(scenario_.run) *
+         longest_wait(planned_.plan, weather_.predict(iteration, age), ranks_.self());
+}
+
+/// On rank 0.
+OpTimes ScheduleRun::predict(int iteration, Duration age) {
+  if (!measurement_.weather) return planned_.predicted;
+  OpTimes times = weather_.predict(iteration, age);
+  measurement_.weather->begins.push_back(age);
+  measurement_.weather->predicted.push_back(std::ranges::max_element(times, {}, &OpTime::end)->end);
+  return times;
+}
+
+IterationTimes ScheduleRun::keep(int iteration, IterationResult& result) {
+  OpTimes& times = result.times;
   align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
-  if (!sinks_.directory.empty()) {
-    Timeline rows;
-    append_rows(rows, planned_.plan, times, iteration, ranks_.self());
-    if (!emulates_) leave_resources_out(rows);
-    write_segment(sinks_.directory, {position_, iteration, static_cast<int>(ranks_.self())}, rows);
-  }
-  OpTimes all = gather_times(ranks_, planned_.plan, times);
+  if (!sinks_.directory.empty())
+    write_host_segment(ranks_, planned_.plan, times, sinks_.directory, {position_, iteration},
+                       emulates_);
+  IterationTimes all{gather_times(ranks_, planned_.plan, times), {}};
   if (!ranks_.is_first()) return all;
+  all.predicted = predict(iteration, result.weather_age);
   if (outcomes_.empty()) measurement_.first_iteration = iteration;
-  outcomes_.push_back(outcome_of(planned_.plan, all, iteration, scenario_));
+  outcomes_.push_back(outcome_of(planned_.plan, all.measured, iteration, scenario_));
   return all;
+}
+
+std::vector<double> ScheduleRun::makespans_ns() const {
+  std::vector<double> makespans;
+  for (const Outcome& outcome : outcomes_)
+    makespans.push_back(static_cast<double>(outcome.report.makespan_ns));
+  return makespans;
 }
 
 PipelineMeasurement ScheduleRun::conclude() {
   const auto& world = ranks_.world();
   // Nobody sends between these two: what is on its way now is nobody's.
   world.barrier();
-  measurement_.checks.unclaimed += ranks_.transport().unclaimed();
+  sums_.checks.unclaimed += ranks_.transport().unclaimed();
   world.barrier();
-  measurement_.checks = sum_of(world, measurement_.checks);
-  measurement_.wrong_messages = gather_wrong_messages(ranks_, planned_.plan, wrong_);
-  measurement_.lease = {world.sum(measurement_.lease.leases),
-                        Duration{world.sum(measurement_.lease.total.count())},
-                        Duration{world.maximum(measurement_.lease.longest.count())}};
-  measurement_.transfers = world.sum(measurement_.transfers);
-  measurement_.transfer_total = Duration{world.sum(measurement_.transfer_total.count())};
-  measurement_.transfer_longest = Duration{world.maximum(measurement_.transfer_longest.count())};
+  measurement_.checks = sum_of(world, sums_.checks);
+  for (std::string& wrong : gather_wrong_messages(ranks_, planned_.plan, wrong_))
+    measurement_.wrong_messages.push_back(std::move(wrong));
+  measurement_.lease = {world.sum(sums_.lease.leases),
+                        Duration{world.sum(sums_.lease.total.count())},
+                        Duration{world.maximum(sums_.lease.longest.count())}};
+  measurement_.transfers = world.sum(sums_.transfers);
+  measurement_.transfer_total = Duration{world.sum(sums_.transfer_total.count())};
+  measurement_.transfer_longest = Duration{world.maximum(sums_.transfer_longest.count())};
   if (ranks_.is_first()) summarize_outcomes();
+  if (ranks_.is_first() && sinks_.note_end) sinks_.note_end(position_, measurement_);
   return std::move(measurement_);
 }
 
 void ScheduleRun::summarize_outcomes() {
-  for (const Outcome& outcome : outcomes_)
-    measurement_.makespans_ns.push_back(static_cast<double>(outcome.report.makespan_ns));
+  measurement_.makespans_ns = makespans_ns();
   measurement_.summary = summarize(measurement_.makespans_ns);
   measurement_.measured =
       record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);

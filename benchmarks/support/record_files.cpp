@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "trace/new_file.hpp"
 
 namespace longhaul::bench {
 
@@ -19,18 +20,16 @@ void require_free(const std::filesystem::path& directory) {
 void write_new_file(const std::filesystem::path& file, const std::string& text) {
   std::error_code problem;
   std::filesystem::create_directories(file.parent_path(), problem);
-  if (std::filesystem::exists(file, problem))
-    fail("{} exists (results are never overwritten). Give another directory.", file.string());
-  const std::filesystem::path part = file.string() + ".part";
-  std::ofstream out{part, std::ios::binary};
+  NewFile target{file};
+  std::ofstream out{target.temporary(), std::ios::binary};
   out << text;
   out.close();
-  if (!out) {
-    std::filesystem::remove(part, problem);
-    fail("{} cannot be written (disk full, or no permission). Make room or give another directory.",
-         file.string());
-  }
-  std::filesystem::rename(part, file);
+  if (!out)
+    throw Error{fmt::format("{} cannot be written (disk full, or no permission). Make room or give "
+                            "another directory.",
+                            file.string()),
+                ExitCode::run_failed};
+  target.publish();
 }
 
 }  // namespace longhaul::bench

@@ -22,18 +22,22 @@ struct Name {
 constexpr Name kNames[] = {{"kill", FaultKind::kill},         {"freeze", FaultKind::freeze},
                            {"norecv", FaultKind::no_receive}, {"lose", FaultKind::lose},
                            {"corrupt", FaultKind::corrupt},   {"mixup", FaultKind::mix_up},
-                           {"twice", FaultKind::send_twice}};
+                           {"twice", FaultKind::send_twice},  {"device", FaultKind::device}};
 
 constexpr std::pair<std::string_view, MessageLeg> kLegs[] = {
     {"scatter", MessageLeg::scatter}, {"wan", MessageLeg::wan}, {"gather", MessageLeg::gather}};
+constexpr std::pair<std::string_view, FaultAim> kAims[] = {{"send", FaultAim::send},
+                                                           {"write", FaultAim::write}};
 constexpr std::string_view kRelay = "relay";
 
 /// The kind of op that it strikes.
 OpKind op_kind_of(const Fault& fault) {
-  const bool message = fault.relayed || fault.leg != MessageLeg::whole;
+  const bool message =
+      fault.relayed || fault.leg != MessageLeg::whole || fault.aim == FaultAim::send;
   switch (fault.kind) {
     case FaultKind::kill:
     case FaultKind::freeze: return message ? OpKind::send : OpKind::compute;
+    case FaultKind::device: return OpKind::compute;
     case FaultKind::no_receive: return OpKind::recv;
     default: return OpKind::send;
   }
@@ -48,12 +52,20 @@ bool is_aimed_at(const Fault& fault, const Plan& plan, const Forwards& forwards,
 [[noreturn]] void refuse(std::string_view text) {
   fail(
       "fault \"{}\" is not one. Write KIND@RANK:OPINDEX[:ITERATION] with kill, freeze, norecv, "
-      "lose, corrupt, mixup or twice; for OPINDEX also scatterN, wanN, gatherN or relayN.",
+      "lose, corrupt, mixup, twice or device; for OPINDEX also scatterN, wanN, gatherN or relayN, "
+      "for kill and freeze sendN or write0.",
       text);
 }
 
 /// Takes "wan" off "wan3:1".
 void aim(Fault& fault, std::string_view& text) {
+  const bool strikes_rank = fault.kind == FaultKind::kill || fault.kind == FaultKind::freeze;
+  for (const auto& [name, target] : kAims) {
+    if (!strikes_rank || !text.starts_with(name)) continue;
+    fault.aim = target;
+    text.remove_prefix(name.size());
+    return;
+  }
   if (text.starts_with(kRelay)) {
     fault.relayed = true;
     text.remove_prefix(kRelay.size());
@@ -107,7 +119,9 @@ Fault parse_fault(std::string_view text) {
 std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& plan, Rank self,
                               int iteration) {
   if (!fault || fault->rank != self || fault->iteration != iteration) return std::nullopt;
-  const bool of_leg = fault->relayed || fault->leg != MessageLeg::whole;
+  if (fault->aim == FaultAim::write) return std::nullopt;
+  const bool of_leg =
+      fault->relayed || fault->leg != MessageLeg::whole || fault->aim == FaultAim::send;
   const Forwards forwards{plan, self};
   const OpRange mine = ops_of_rank(plan, self);
   int place = 0;
@@ -120,6 +134,11 @@ std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& pla
     ++place;
   }
   return std::nullopt;
+}
+
+bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration) {
+  return fault && fault->aim == FaultAim::write && fault->rank == self &&
+         fault->iteration == iteration;
 }
 
 void strike(const Fault& fault) {

@@ -8,13 +8,16 @@
 
 namespace longhaul {
 
-/// The first three strike a rank; the others one message that it sends or takes on.
-enum class FaultKind { kill, freeze, no_receive, lose, corrupt, mix_up, send_twice };
+/// The first three and the last strike a rank; the others one message that it sends or takes on.
+enum class FaultKind { kill, freeze, no_receive, lose, corrupt, mix_up, send_twice, device };
+/// What of a rank it strikes: a block or message, as its kind says; a send; the writing of rows.
+enum class FaultAim { op, send, write };
 
 /// A fault on purpose, for tests of the watchdog: what happens to one rank at one of its ops.
 struct Fault {
   FaultKind kind = FaultKind::kill;
   Rank rank{};
+  FaultAim aim = FaultAim::op;
   int op_index = 0;  ///< among the rank's ops, in order of id; or of those of `leg`
   /// Aims at messages of that leg: at sends, for no_receive at receives. `whole`: at any op.
   MessageLeg leg = MessageLeg::whole;
@@ -25,7 +28,9 @@ struct Fault {
 /// "kill@RANK:OPINDEX[:ITERATION]", likewise freeze@, norecv@, lose@, corrupt@, mixup@ and twice@.
 /// Each takes the first op of its kind (block, receive or send) at or behind OPINDEX. For OPINDEX
 /// may stand scatterN, wanN or gatherN: the rank's send (norecv: receive) N of that leg; or relayN:
-/// number N of those that it takes on for others (norecv: that it receives to do so).
+/// number N of those that it takes on for others (norecv: that it receives to do so). kill@ and
+/// freeze@ also take sendN, the rank's send N, and write0: the file of its rows is half-written.
+/// device@ makes the rank's device fail with a block, as a CUDA error would.
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
 /// The op that the fault strikes when `self` runs `iteration`; nullopt: none.
@@ -33,5 +38,7 @@ struct Fault {
                                             Rank self, int iteration);
 /// Kills or stops this process; nothing for the others.
 void strike(const Fault& fault);
+/// Does it strike while `self` writes the rows of `iteration`?
+[[nodiscard]] bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration);
 
 }  // namespace longhaul

@@ -147,6 +147,10 @@ void Watchdog::check_outage(OpId op, Duration held, Duration left) {
       false);
 }
 
+void Watchdog::fail(const std::string& cause) {
+  end(fmt::format("rank {}: {}", index(board_.self()), cause), false);
+}
+
 void Watchdog::end(const std::string& cause, bool by_signal) {
   using namespace std::chrono_literals;
   constexpr int kFailed = 3;

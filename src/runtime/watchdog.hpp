@@ -42,6 +42,12 @@ public:
   /// Ends the run if an outage of the weather has held this op of ours for longer than the
   /// deadline; it goes on for `left`.
   void check_outage(OpId op, Duration held, Duration left);
+  /// Ends the run with the report: this rank cannot go on, for a reason of its own.
+  [[noreturn]] void fail(const std::string& cause);
+  /// Of the plan that is watched, for messages.
+  [[nodiscard]] std::string text_of(OpId op) const {
+    return text_of(static_cast<std::uint32_t>(op));
+  }
   /// The same in an operation outside an iteration, that this rank has waited in for so long.
   void check_wait(Duration waited);
   /// When check() would end the run, should nothing happen until then.

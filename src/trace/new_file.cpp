@@ -22,9 +22,18 @@ constexpr const char* kSuffix = ".tmp";
        file.string());
 }
 
+/// A directory that takes no files was chosen wrongly; one that is full failed us.
 [[noreturn]] void fail_writing(const std::filesystem::path& file, int error) {
-  fail("cannot write {} ({}). Check that its directory exists, is writable and has space.",
-       file.string(), std::strerror(error));
+  const bool failed_us = error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO;
+  throw Error{fmt::format("cannot write {} ({}). Check that its directory exists, is writable and "
+                          "has space.",
+                          file.string(), std::strerror(error)),
+              failed_us ? ExitCode::run_failed : ExitCode::bad_input};
+}
+
+PublishProbe& probe() {
+  static PublishProbe the_probe;
+  return the_probe;
 }
 
 /// Creates an empty file under a name that no other process, on any host, is using.
@@ -55,6 +64,8 @@ int rename_exclusively(const std::filesystem::path& from, const std::filesystem:
 
 }  // namespace
 
+void set_publish_probe(PublishProbe to_call) { probe() = std::move(to_call); }
+
 NewFile::NewFile(std::filesystem::path file) : file_{std::move(file)} {
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(file_, ignored)))
@@ -67,6 +78,7 @@ NewFile::~NewFile() {
 }
 
 void NewFile::publish() {
+  if (probe()) probe()(file_, temporary_);
   const int error = rename_exclusively(temporary_, file_);
   if (error == EEXIST) fail_existing(file_);
   if (error != 0) fail_writing(file_, error);

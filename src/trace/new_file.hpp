@@ -1,8 +1,15 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 
 namespace longhaul {
+
+/// For tests of what a process leaves that is hurt while it writes: called with the final and the
+/// temporary name before a file gets the former.
+using PublishProbe =
+    std::function<void(const std::filesystem::path& file, const std::filesystem::path& temporary)>;
+void set_publish_probe(PublishProbe probe);
 
 /// A file in the making: it lies under a temporary name in the same directory until publish(), and
 /// is removed if that never happens (a killed process leaves ".<name>.<id>.tmp" behind).

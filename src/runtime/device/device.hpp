@@ -1,7 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 
+#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "runtime/clock.hpp"
 
@@ -13,7 +16,18 @@ struct FinishedBlock {
   TimePoint due{};
 };
 
-/// Computes the blocks of one rank, one at a time, behind the engine's back: neither call blocks.
+/// The device cannot go on: `op` is the block with which it failed.
+class DeviceError : public Error {
+public:
+  DeviceError(OpId op, const std::string& what) : Error{what, ExitCode::run_failed}, op_{op} {}
+  [[nodiscard]] OpId op() const { return op_; }
+
+private:
+  OpId op_;
+};
+
+/// Computes the blocks of one rank, one at a time, behind the engine's back: no call blocks. What
+/// the device reports as an error is thrown as DeviceError, and ends the run.
 class Device {
 public:
   Device() = default;
@@ -21,6 +35,7 @@ public:
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  virtual void begin_iteration(int /*iteration*/) {}
   /// Starts a block of `duration` that could have begun at `begin` (not later than now: as far as
   /// the engine was late to notice).
   virtual void start(OpId op, TimePoint begin, Duration duration) = 0;

@@ -91,7 +91,12 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   slot.phase = Phase::barrier;
   meet(0);
   slot.phase = Phase::running;
-  execute();
+  try {
+    execute();
+  } catch (const DeviceError& error) {
+    ranks_.watchdog().fail(fmt::format("its device failed in {}: {}",
+                                       ranks_.watchdog().text_of(error.op()), error.what()));
+  }
   slot.phase = Phase::between;
   meet(1);
   core.checks += verify_order(plan_, ranks_.self(), core.ops.times());

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+
+#include "plan/plan.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/fault.hpp"
+
+namespace longhaul {
+
+/// A device on which one block fails, and everything behind it: as a CUDA error sticks to its
+/// context. For tests; what a real device reports takes the same way.
+class FailingDevice final : public Device {
+public:
+  /// `fault` is of kind device; `plan` outlives this.
+  FailingDevice(std::unique_ptr<Device> device, const Plan& plan, Rank self, const Fault& fault);
+
+  void begin_iteration(int iteration) override;
+  void start(OpId op, TimePoint begin, Duration duration) override;
+  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
+  [[nodiscard]] TimePoint next_event() const override { return device_->next_event(); }
+
+private:
+  std::unique_ptr<Device> device_;
+  const Plan& plan_;
+  Rank self_;
+  std::optional<Fault> fault_;
+  std::optional<OpId> struck_;  ///< in this iteration
+  OpId running_ = kNone<OpId>;
+  bool broken_ = false;
+};
+
+}  // namespace longhaul
