@@ -31,8 +31,8 @@ std::string on_first(const mpi::Communicator& world, const std::function<std::st
 /// Runs what every rank does alike, so that every rank fails alike: Error becomes AgreedError.
 void agreed(const std::function<void()>& work);
 
-/// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says what
-/// all ranks of the host did last.
+/// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says
+/// what all ranks of the host did last.
 template <typename Work>
 auto reported(Ranks& ranks, Work&& work) {
   try {
