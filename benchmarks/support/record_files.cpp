@@ -20,6 +20,9 @@ void require_free(const std::filesystem::path& directory) {
 void write_new_file(const std::filesystem::path& file, const std::string& text) {
   std::error_code problem;
   std::filesystem::create_directories(file.parent_path(), problem);
+  if (problem)
+    fail("cannot make {} ({}). Choose a directory that can be written.",
+         file.parent_path().string(), problem.message());
   NewFile target{file};
   std::ofstream out{target.temporary(), std::ios::binary};
   out << text;

@@ -191,7 +191,8 @@ void prepare_write_fault(const std::optional<Fault>& fault, Rank self) {
     const std::string name = file.filename().string();
     if (std::sscanf(name.c_str(), "segment.%d.%d.", &schedule, &iteration) != 2) return;
     if (!strikes_write(fault, self, iteration)) return;
-    std::filesystem::resize_file(temporary, std::filesystem::file_size(temporary) / 2);
+    if (fault.kind == FaultKind::kill)  // a frozen one may wake and go on
+      std::filesystem::resize_file(temporary, std::filesystem::file_size(temporary) / 2);
     strike(fault);
   });
 }

@@ -47,6 +47,7 @@ bandwidth = "8Gbps"
 class BenchPipeline : public ::testing::Test {
 protected:
   BenchPipeline() { write_scenario(kFourStages); }
+  void TearDown() override { EXPECT_TRUE(wait_for_no_process()) << "a rank is left"; }
 
   void write_scenario(const std::string& text) const {
     std::ofstream{scenario(), std::ios::trunc} << text;
@@ -85,7 +86,7 @@ protected:
   [[nodiscard]] nlohmann::json record() const {
     return nlohmann::json::parse(std::ifstream{out() + "/record.json"});
   }
-  [[nodiscard]] std::string out() const { return (scratch_.path() / "out").string(); }
+  [[nodiscard]] std::string out() const { return (scratch_.path() / out_).string(); }
 
   /// Waits until `count` iterations are finished, or the run has ended.
   [[nodiscard]] std::size_t wait_for_iterations(std::size_t count) const {
@@ -115,6 +116,22 @@ protected:
     }
     return pids;
   }
+  /// Waits until no process works on the scenario; false: some do not end.
+  [[nodiscard]] bool wait_for_no_process() const {
+    for (int i = 0; i < 500; ++i) {
+      bool any = false;
+      for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
+        const std::string name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::ifstream words{entry.path() / "cmdline"};
+        for (std::string word; std::getline(words, word, '\0');)
+          any = any || word == scenario().string();
+      }
+      if (!any) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    return false;
+  }
   /// What a killed run left can be read, and holds every iteration that was finished.
   void expect_readable(std::size_t at_least) const {
     const auto finished = finished_iterations(out());
@@ -132,6 +149,7 @@ protected:
   }
 
   ScratchDirectory scratch_;
+  std::filesystem::path out_ = "out";  ///< in the scratch directory
   std::filesystem::path output_;
   int child_ = 0;
   int runs_ = 0;
