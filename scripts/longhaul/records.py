@@ -47,6 +47,8 @@ def pipeline_table(directory):
     """All records of bench_pipeline below `directory`: one row a schedule and point."""
     rows = []
     for file in sorted(Path(directory).rglob(RECORD)):
+        if any(".outdated-" in part for part in file.relative_to(directory).parts):
+            continue  # a sweep has set it aside
         record = read_record(file)
         if record.get("schedules"):
             rows += pipeline_rows(record)

@@ -1,5 +1,6 @@
 """Runs bench_pipeline over delay cells, communication arrangements and scenarios, each point in a
-directory of its own; points that are finished are not run again. Gathers DIR/sweep.csv."""
+directory of its own; points that are finished are not run again, and those that were cut short go
+on. Gathers DIR/sweep.csv."""
 
 import argparse
 import os
@@ -10,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from longhaul import tools
+from longhaul import sweep_state, tools
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_table
 
@@ -75,32 +76,29 @@ def command_for(point, directory, options):
     for override in overrides:
         command += ["--set", override]
     command += ["--out", tools.from_root(directory), *shlex.split(options.extra)]
-    return [str(word) for word in command]
+    command = [str(word) for word in command]
+    if sweep_state.resumable(command):
+        command.append("--resume")  # a result says so whether or not it was cut short
+    return command
 
 
-def set_aside(directory):
-    """What a killed run left stays for whoever wants to look at it."""
-    if not directory.exists():
-        return
-    for number in range(1, 1000):
-        target = directory.with_name(f"{directory.name}.unfinished-{number}")
-        if not target.exists():
-            directory.rename(target)
-            return
-    raise Failure(f"{directory}: too many unfinished runs beside it. Remove some.")
-
-
-def run_point(point, directory, options):
+def run_point(point, directory, options, commit):
     """True where the point is finished afterwards."""
-    set_aside(directory)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    log = directory.with_name(directory.name + ".log")
     command = command_for(point, directory, options)
-    with open(log, "w", encoding="utf-8") as output:
+    wanted = sweep_state.input_of(command, point.scenario, commit)
+    if is_finished(directory):
+        sweep_state.set_aside(directory, "outdated")
+    elif not (sweep_state.resumable(command) and sweep_state.can_go_on(directory, wanted)):
+        sweep_state.set_aside(directory)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    sweep_state.write_whole(sweep_state.input_file(directory), wanted)
+    log = directory.with_name(directory.name + ".log")
+    with open(log, "a", encoding="utf-8") as output:
         output.write(shlex.join(command) + "\n")
         output.flush()
         done = subprocess.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL, check=False)
+                              stdin=subprocess.DEVNULL, check=False,
+                              preexec_fn=sweep_state.end_with_parent)
     if done.returncode == 0 and is_finished(directory):
         return True
     tools.say(f"  failed with {done.returncode}; what it said is in {log}")
@@ -117,21 +115,32 @@ def run_sweep(scenarios, cells, comms, out, options):
 def run_points(points, out, options):
     """Returns the names of points that failed."""
     out = Path(out).resolve()
+    commit = sweep_state.commit_of(tools.binary("bench_pipeline"))
     failed = []
     for number, point in enumerate(points, 1):
         directory = out / point.name
-        if is_finished(directory):
+        if is_current(point, directory, options, commit):
             continue
         tools.say(f"[{number}/{len(points)}] {point.name} (load {os.getloadavg()[0]:.2f})")
         if options.dry_run:
             print(shlex.join(command_for(point, directory, options)))
             continue
         began = time.monotonic()
-        if not run_point(point, directory, options):
+        if not run_point(point, directory, options, commit):
             failed.append(point.name)
         tools.say(f"  {time.monotonic() - began:.1f} s")
         gather(out)
     return failed
+
+
+def is_current(point, directory, options, commit):
+    """Nothing is to be run. A sweep that is resumed takes no result of another input for its own;
+    otherwise what is finished stays."""
+    if not getattr(options, "resume", None):
+        return is_finished(directory)
+    command = command_for(point, directory, options)
+    return sweep_state.is_done(directory,
+                               sweep_state.input_of(command, point.scenario, commit))
 
 
 START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
@@ -191,9 +200,15 @@ def add_run_arguments(parser):
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="scripts/sweep", description=__doc__,
-        epilog="Points lie in DIR/SCENARIO/COMM/latencyA-transferB; what an interrupted point left "
-               "is kept as *.unfinished-N. Exit codes: 0 all finished, 2 bad input, 3 some failed.")
-    parser.add_argument("--out", required=True, metavar="DIR", help="results, and sweep.csv")
+        epilog="Points lie in DIR/SCENARIO/COMM/latencyA-transferB; what is set aside there is kept "
+               "as *.unfinished-N (half a run that cannot go on) and *.outdated-N (a result of "
+               "another input). Exit codes: 0 all finished, 2 bad input, 3 some failed.")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", metavar="DIR", help="results, and sweep.csv")
+    where.add_argument("--resume", metavar="DIR",
+                       help="finish the sweeps that were begun in DIR as they were asked for; a "
+                            "point is done if its command, the scenario's content and the "
+                            "program's commit are the same")
     parser.add_argument("--scenario", action="append", default=[], metavar="FILE",
                         help="a .toml file, or a name in benchmarks/scenarios; may be given again")
     parser.add_argument("--cells", default="table5", metavar="CELLS",
@@ -206,18 +221,44 @@ def parse(arguments):
     return parser.parse_args(arguments)
 
 
+def begin(options):
+    """Keeps what was asked for, for --resume; returns the names of points that failed."""
+    scenarios = [tools.scenario_file(name) for name in options.scenario]
+    cells = parse_cells(options.cells)
+    if not options.dry_run:
+        kept = {**vars(options), "scenario": [str(tools.from_root(file)) for file in scenarios]}
+        for name in ("out", "resume", "gather", "dry_run"):
+            del kept[name]
+        sweep_state.remember(Path(options.out), kept)
+    return run_sweep(scenarios, cells, options.comm.split(","), options.out, options)
+
+
+def finish(options):
+    """Finishes the sweeps that were begun in a directory."""
+    failed = []
+    for sweep in sweep_state.remembered(options.resume):
+        sweep.resume, sweep.out, sweep.dry_run = True, options.out, options.dry_run
+        scenarios = [tools.scenario_file(tools.ROOT / name) for name in sweep.scenario]
+        failed += run_sweep(scenarios, parse_cells(sweep.cells), sweep.comm.split(","), sweep.out,
+                            sweep)
+    return failed
+
+
 def main(arguments=None):
     options = parse(arguments)
+    if options.resume:
+        options.out = options.resume
     comms = options.comm.split(",")
     if unknown := [comm for comm in comms if comm not in COMMS]:
         raise Failure(f'no arrangement "{unknown[0]}" (known: {", ".join(COMMS)}). '
                       "Choose among them.")
     failed = []
-    if not options.gather:
+    if options.resume:
+        failed = finish(options)
+    elif not options.gather:
         if not options.scenario:
             raise Failure("no scenario given (nothing to run). Give --scenario FILE, or --gather.")
-        scenarios = [tools.scenario_file(name) for name in options.scenario]
-        failed = run_sweep(scenarios, parse_cells(options.cells), comms, options.out, options)
+        failed = begin(options)
     if options.dry_run:
         return 0
     if gather(options.out).empty:

@@ -70,17 +70,25 @@ for name in names:
 synthetic.write(words[words.index('--out') + 1], timeline)
 """
 
-# Fails once for each output directory that ends in the value of FAIL_ONCE.
+# Fails once for each output directory that ends in the value of FAIL_ONCE; of DIE_ONCE: it leaves a
+# run that can be gone on with. COMMIT is what it was built from.
 BENCH_PIPELINE = """
 import json, os, pathlib
 words = sys.argv
+if '--version' in words:
+    print('0.1.0 (' + os.environ.get('COMMIT', 'c0ffee') + ')')
+    sys.exit()
 out = pathlib.Path(words[words.index('--out') + 1])
-out.mkdir()  # never overwrites a result
+goes_on = '--resume' in words and (out / 'input.json').is_file()
+out.mkdir(exist_ok=goes_on)  # never overwrites a result
 with open(os.environ['CALLS'], 'a') as calls:
     calls.write(out.name + '\\n')
 fail = os.environ.get('FAIL_ONCE')
 if fail and out.name == fail and not list(out.parent.glob('*.unfinished-*')):
     sys.exit('rank 3 is stuck')
+(out / 'input.json').write_text('{}')
+if os.environ.get('DIE_ONCE') == out.name and not goes_on:
+    sys.exit(137)
 sets = dict(w.split('=') for w in words if w.startswith(('link.', 'run.', 'parallel.')))
 slow = 1 + float(sets['link.latency_ratio']) + float(sets['link.transfer_ratio'])
 comm = words[words.index('--comm') + 1]
@@ -92,7 +100,7 @@ for index, name in enumerate(words[words.index('--schedule') + 1].split(',')):
                       'measured_median_ns': int(predicted * 1.01),
                       'measured_min_ns': int(predicted * 1.005),
                       'measured_p95_ns': int(predicted * 1.02)})
-record = {'schema_version': 1, 'git_commit': 'c0ffee', 'command_line': ' '.join(words),
+record = {'schema_version': 1, 'git_commit': os.environ.get('COMMIT', 'c0ffee'), 'command_line': ' '.join(words),
           'scenario': {'name': pathlib.Path(words[1]).stem}, 'comm': comm, 'time_scale': scale,
           'environment': {'load_average': {'after': [0.7, 0.4, 0.3],
                                              'before': [0.5, 0.4, 0.3]}}, 'schedules': schedules}

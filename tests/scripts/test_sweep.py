@@ -77,6 +77,42 @@ class Sweep(unittest.TestCase):
         left = self.out / "tiny/grouped/latency0.25-transfer2.unfinished-1"
         self.assertTrue(left.is_dir())
 
+    def resume(self, *more):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            code = sweep.guarded(lambda: sweep.main(["--resume", str(self.out), *more]), "sweep")
+        return code, said.getvalue()
+
+    def test_a_point_that_was_cut_short_goes_on(self):
+        with unittest.mock.patch.dict("os.environ", {"DIE_ONCE": "latency0.25-transfer2"}):
+            self.assertEqual(self.run_sweep("--time-scale", "0.5")[0], 3)
+            self.assertEqual(self.resume()[0], 0)
+        self.assertEqual(len(fakes.calls(self.bin)), 6, "two of four points again")
+        self.assertEqual(list(self.out.rglob("*.unfinished-*")), [])
+        table = pd.read_csv(self.out / "sweep.csv")
+        self.assertEqual(len(table), 8)
+        self.assertEqual(set(table["time_scale"]), {0.5}, "as it was asked for")
+
+    def test_done_points_are_recognised_by_their_full_input(self):
+        self.run_sweep()
+        self.assertEqual(self.resume()[0], 0)
+        self.assertEqual(len(fakes.calls(self.bin)), 4, "nothing is left to do")
+        with unittest.mock.patch.dict("os.environ", {"COMMIT": "beef"}):
+            self.assertEqual(self.resume()[0], 0)
+        self.assertEqual(len(fakes.calls(self.bin)), 8, "another program")
+        self.assertEqual(set(pd.read_csv(self.out / "sweep.csv")["commit"]), {"beef"})
+        self.assertEqual(len(list(self.out.rglob("*.outdated-1"))), 4)
+        with unittest.mock.patch.dict("os.environ", {"COMMIT": "beef"}):
+            self.scenario.write_text(SCENARIO + "# other content\n")
+            self.assertEqual(self.resume()[0], 0)
+        self.assertEqual(len(fakes.calls(self.bin)), 12, "another scenario of the same name")
+
+    def test_what_cannot_be_resumed(self):
+        self.out.mkdir()
+        code, said = self.resume()
+        self.assertEqual(code, 2)
+        self.assertIn("no sweep to resume", said)
+
     def test_dry_run_runs_nothing(self):
         self.assertEqual(self.run_sweep("--dry-run")[0], 0)
         self.assertEqual(fakes.calls(self.bin), [])
