@@ -15,6 +15,7 @@
 #include "support/main.hpp"
 #include "support/pipeline_options.hpp"
 #include "support/record_files.hpp"
+#include "support/stopping.hpp"
 #include "trace/report.hpp"
 
 namespace longhaul::bench {
@@ -23,6 +24,8 @@ namespace {
 struct Options {
   std::string targets = "0.5ms,1ms,2ms,5ms,10ms,20ms,50ms,100ms";
   int samples = 20;
+  std::string confidence;          ///< "1%"; empty: one round of `samples`
+  std::optional<int> max_samples;  ///< with `confidence` alone
   std::string payload = "4KiB";
   std::string size = "64MiB";
   std::string deadline = "10s";
@@ -62,9 +65,14 @@ std::string table_of(const std::vector<LinkMeasurement>& measurements) {
   return table.text();
 }
 
+nlohmann::ordered_json stopped_of(const LinkMeasurement& m, const StoppingRule& rule) {
+  return stopped_json(rule, std::vector<double>{m.samples_ns.begin(), m.samples_ns.end()});
+}
+
 nlohmann::ordered_json record_of(const std::vector<LinkMeasurement>& measurements,
-                                 const Options& options, const std::string& command,
-                                 const nlohmann::json& environment, const Checks& checks) {
+                                 const StoppingRule& rule, const Options& options,
+                                 const std::string& command, const nlohmann::json& environment,
+                                 const Checks& checks) {
   nlohmann::ordered_json record;
   record["schema_version"] = 1;
   record["benchmark"] = "bench_link";
@@ -72,12 +80,14 @@ nlohmann::ordered_json record_of(const std::vector<LinkMeasurement>& measurement
   record["git_commit"] = git_commit();
   record["command_line"] = command;
   record["payload_bytes"] = parse_bytes(options.payload).count();
+  record["stopping"] = rule_json(rule);
   record["check"] = checks.wrong() == 0 ? "ok" : "wrong";
   record["environment"] = environment;
   for (const LinkMeasurement& m : measurements) {
     record["measurements"].push_back({{"test", name_of(m.test)},
                                       {"target_ns", m.target.count()},
                                       {"n", m.samples_ns.size()},
+                                      {"stopped", stopped_of(m, rule)},
                                       {"error_median_percent", m.error_percent.median},
                                       {"error_p95_percent", m.error_percent.p95},
                                       {"samples_ns", m.samples_ns}});
@@ -107,6 +117,28 @@ ExitCode verdict(const std::vector<LinkMeasurement>& measurements, const Checks&
   return ExitCode::fine;
 }
 
+/// Samples are those of all pairs of ranks together.
+StoppingRule rule_of(const Options& options, int pairs) {
+  return stopping_rule(options.confidence, options.max_samples, options.samples * pairs, "samples");
+}
+
+/// Round by round, until the median of the samples is known as well as asked.
+LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration target,
+                              Ranks& ranks, const LinkSettings& settings, Checks& checks) {
+  LinkMeasurement all = measure_link(test, target, ranks, settings, checks);
+  const auto times = [&] {
+    return std::vector<double>{all.samples_ns.begin(), all.samples_ns.end()};
+  };
+  int done = settings.samples * (ranks.count() / 2);
+  for (; goes_on(rule, done, times(), ranks.world());
+       done += settings.samples * ranks.count() / 2) {
+    const LinkMeasurement round = measure_link(test, target, ranks, settings, checks);
+    all.samples_ns.insert(all.samples_ns.end(), round.samples_ns.begin(), round.samples_ns.end());
+  }
+  if (!all.samples_ns.empty()) all.error_percent = summarize(errors_percent(all));
+  return all;
+}
+
 ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets) {
   Ranks ranks{{parse_duration(options.deadline)}};
   on_first(ranks.world(), [&] {
@@ -121,17 +153,20 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   Checks checks;
   const LinkSettings settings{options.samples, parse_bytes(options.size),
                               parse_bytes(options.payload)};
+  StoppingRule rule;
+  agreed([&] { rule = rule_of(options, ranks.count() / 2); });
   Progress progress{"bench_link", static_cast<std::int64_t>(2 * targets.size())};
   for (const LinkTest test : {LinkTest::latency, LinkTest::bandwidth}) {
     for (const Duration target : targets) {
-      measurements.push_back(measure_link(test, target, ranks, settings, checks));
+      measurements.push_back(measure_until(rule, test, target, ranks, settings, checks));
       if (ranks.is_first()) progress.update(std::ssize(measurements), to_text(target));
     }
   }
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
   const std::string code = on_first(ranks.world(), [&] {
-    const auto record = record_of(measurements, options, command_line(argc, argv), after, checks);
+    const auto record =
+        record_of(measurements, rule, options, command_line(argc, argv), after, checks);
     if (options.json) {
       fmt::print("{}\n", record.dump(2));
     } else {
@@ -154,6 +189,11 @@ ExitCode main_of(int argc, char** argv) {
   app.add_option("--samples", options.samples, "samples of each target and pair of ranks")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--confidence", options.confidence,
+                 "go on until the 95% interval of each median is narrower than this: 1%");
+  app.add_option("--max-samples", options.max_samples,
+                 "the most samples of a target with --confidence, of all pairs together")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--size", options.size, "nominal size of a message")->capture_default_str();
   app.add_option("--payload", options.payload, "cap on the bytes really sent")
       ->capture_default_str();
@@ -173,6 +213,7 @@ ExitCode main_of(int argc, char** argv) {
     (void)parse_bytes(options.size);
     (void)payload_of(options.payload);
     (void)deadline_of(options.deadline);
+    (void)rule_of(options, 1);
   });
   return run(argc, argv, options, targets);
 }

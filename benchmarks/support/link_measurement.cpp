@@ -65,6 +65,13 @@ double error_percent(std::int64_t sample_ns, Duration target) {
   return 100.0 * (static_cast<double>(sample_ns) / static_cast<double>(target.count()) - 1.0);
 }
 
+std::vector<double> errors_percent(const LinkMeasurement& measurement) {
+  std::vector<double> errors;
+  for (const std::int64_t sample : measurement.samples_ns)
+    errors.push_back(error_percent(sample, measurement.target));
+  return errors;
+}
+
 LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
                              const LinkSettings& settings, Checks& checks) {
   const Plan plan = make_plan(test, target, ranks.count(), settings.samples, settings.size);
@@ -82,10 +89,8 @@ LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
   const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
   LinkMeasurement measurement{test, target, std::vector<std::int64_t>(bytes.size() / 8), {}};
   std::memcpy(measurement.samples_ns.data(), bytes.data(), bytes.size());
-  std::vector<double> errors;
-  for (const std::int64_t sample : measurement.samples_ns)
-    errors.push_back(bench::error_percent(sample, target));
-  if (!errors.empty()) measurement.error_percent = summarize(errors);
+  if (!measurement.samples_ns.empty())
+    measurement.error_percent = summarize(errors_percent(measurement));
   return measurement;
 }
 

@@ -33,5 +33,7 @@ struct LinkMeasurement {
 
 /// Of one sample against its target.
 [[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);
+/// Of all samples.
+[[nodiscard]] std::vector<double> errors_percent(const LinkMeasurement& measurement);
 
 }  // namespace longhaul::bench
