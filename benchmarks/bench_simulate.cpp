@@ -130,9 +130,10 @@ void check() {
   const Scenario scenario = uniform_scenario(8, 16, 10ms);
   bench::expect(end_of(simulate(lower(generate("1f1b", scenario), scenario))) == 23 * 30ms,
                 "makespan of 1F1B with 8 stages and 16 microbatches");
-  Scenario replicated = spread(uniform_scenario(4, 8, 10ms), 2, 20ms, 1ms);
+  Scenario replicated = uniform_scenario(4, 8, 10ms);
   replicated.parallel.replicas = 4;
   replicated.parallel.gradient_sync = GradientSync::all_reduce;
+  replicated = spread(replicated, 2, 20ms, 1ms);
   const Schedule schedule = generate("zb-h1", replicated);
   bench::expect(end_of(simulate(lower(schedule, replicated))) ==
                     end_of(simulate(lower_pooled(schedule, replicated))),
