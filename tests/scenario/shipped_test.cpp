@@ -47,6 +47,20 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
                                             "dp-2dc", "m70-2dc-hetero"}));
 }
 
+TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {
+  const Scenario scenario = shipped("weather-2dc");
+  for (const Link& link : scenario.links) {
+    ASSERT_NE(link.weather.trace, nullptr);
+    // What schedules are made for is what the trace begins with.
+    EXPECT_EQ(link.weather.trace->states.front().latency, link.latency);
+    EXPECT_EQ(link.weather.trace->states.front().bandwidth, link.bandwidth);
+    EXPECT_GE(link.weather.trace->states.size(), 2U);
+    EXPECT_EQ(link.weather.outages.size(), 1U);
+    EXPECT_GT(link.weather.loss.probability, 0);
+    EXPECT_TRUE(link.jitter.any());
+  }
+}
+
 TEST(Shipped, RegionsSetTheLinksOfLinkRegions) {
   const Scenario scenario = shipped("link-regions");
   ASSERT_EQ(scenario.links.size(), 6U);
