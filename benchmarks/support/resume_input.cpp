@@ -89,8 +89,6 @@ json asked_of(const PipelineOptions& options, const Scenario& scenario, int rank
                 {"--confidence", options.confidence},
                 {"--max-iterations", number_or_null(options.max_iterations)},
                 {"--warmup", number_or_null(options.warmup)},
-                {"--confidence", options.confidence},
-                {"--max-iterations", number_or_null(options.max_iterations)},
                 {"--set", options.overrides},
                 {"--change", options.changes},
                 {"--adaptive", options.adaptive},
