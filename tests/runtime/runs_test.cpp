@@ -27,6 +27,18 @@ TEST_F(RunsTest, AGoodRunLeavesARecordAndATraceThatValidates) {
   }
 }
 
+TEST_F(RunsTest, WithoutATraceItMeasuresAllTheSame) {
+  ASSERT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--trace", "off", "--out", out()}),
+            0)
+      << output();
+  EXPECT_EQ(record()["schedules"][0]["samples_ns"].size(), 2U);
+  EXPECT_EQ(record()["environment"]["trace"], "off");
+  EXPECT_GT(record()["environment"]["iterations_ns"], record()["schedules"][0]["samples_ns"][0]);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator{out()}, {}), 1) << "record.json";
+  EXPECT_EQ(run(4, {"--trace", "off", "--resume", "--out", out()}), 2);
+  EXPECT_THAT(output(), HasSubstr("--resume needs --trace on"));
+}
+
 TEST_F(RunsTest, RankZeroLooksForBestAndAllRunIt) {
   const auto run_best = [&](const std::string& time_scale) {
     std::filesystem::remove_all(out());
