@@ -58,6 +58,7 @@ def draw(options):
             tools.say(shlex.join(command))
         return []
     if options.measure:
+        make_directory(directory)
         for made, command in commands(directory, options):
             if not made():
                 tools.run(command)
@@ -68,6 +69,14 @@ def draw(options):
     table = pd.concat([iterations_of(fixed, CHOICES[:2]), iterations_of(adaptive, CHOICES[2:])],
                       ignore_index=True)
     return [Drawn(NAME, draw_weather(table, fixed, adaptive), table)]
+
+
+def make_directory(directory):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"cannot make {directory} ({error.strerror}). Choose another "
+                      "--results.") from error
 
 
 def commands(directory, options):
