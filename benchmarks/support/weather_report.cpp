@@ -130,24 +130,22 @@ std::string weather_table(const std::vector<PipelineMeasurement>& measurements,
   for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.max);
   const TimeScale scale{largest};
   Table table{{{"schedule", Align::left},
-               {fmt::format("predicted, median [{}]", scale.unit())},
-               {"min"},
-               {"max"},
-               {"measured, median"},
-               {"diff, median [%]"},
-               {"min"},
-               {"max"}}};
+               {fmt::format("predicted [{}]", scale.unit())},
+               {"lowest - highest"},
+               {"measured"},
+               {"diff [%]"},
+               {"lowest - highest"}}};
   for (const PipelineMeasurement& m : measurements) {
     if (!m.weather) continue;
     const SampleSummary predicted = summarize(nanoseconds(m.weather->predicted));
     const SampleSummary difference = summarize(differences(m));
-    table.add_row({m.predicted.schedule, scale.text(predicted.median), scale.text(predicted.min),
-                   scale.text(predicted.max), scale.text(m.summary.median),
-                   fmt::format("{:+.2f}", difference.median),
-                   fmt::format("{:+.2f}", difference.min), fmt::format("{:+.2f}", difference.max)});
+    table.add_row({m.predicted.schedule, scale.text(predicted.median),
+                   fmt::format("{} - {}", scale.text(predicted.min), scale.text(predicted.max)),
+                   scale.text(m.summary.median), fmt::format("{:+.2f}", difference.median),
+                   fmt::format("{:+.2f} - {:+.2f}", difference.min, difference.max)});
   }
-  return "\nin the weather: each iteration predicted for the weather that it met (predicted above: "
-         "links without weather)\n" +
+  return "\nin the weather: medians over the iterations, each predicted for the weather that it "
+         "met\n" +
          table.text();
 }
 
