@@ -1,5 +1,6 @@
 // Is the emulated link true? CrossPipe appendix F.2 (figure 17): ping-pong for latency, messages
 // back to back for bandwidth, against targets of 0.5 to 100 ms.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -129,11 +130,15 @@ LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration 
   const auto times = [&] {
     return std::vector<double>{all.samples_ns.begin(), all.samples_ns.end()};
   };
-  int done = settings.samples * (ranks.count() / 2);
-  for (; goes_on(rule, done, times(), ranks.world());
-       done += settings.samples * ranks.count() / 2) {
-    const LinkMeasurement round = measure_link(test, target, ranks, settings, checks);
+  const int pairs = ranks.count() / 2;
+  int done = settings.samples * pairs;
+  while (goes_on(rule, done, times(), ranks.world())) {
+    LinkSettings round_of = settings;
+    round_of.samples = std::min(settings.samples, (rule.most - done) / pairs);
+    if (round_of.samples < 1) break;  // less than a sample of every pair is left
+    const LinkMeasurement round = measure_link(test, target, ranks, round_of, checks);
     all.samples_ns.insert(all.samples_ns.end(), round.samples_ns.begin(), round.samples_ns.end());
+    done += round_of.samples * pairs;
   }
   if (!all.samples_ns.empty()) all.error_percent = summarize(errors_percent(all));
   return all;
