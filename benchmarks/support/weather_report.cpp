@@ -131,18 +131,18 @@ std::string weather_table(const std::vector<PipelineMeasurement>& measurements,
   const TimeScale scale{largest};
   Table table{{{"schedule", Align::left},
                {fmt::format("predicted [{}]", scale.unit())},
-               {"lowest - highest"},
+               {"lowest to highest"},
                {"measured"},
                {"diff [%]"},
-               {"lowest - highest"}}};
+               {"lowest to highest"}}};
   for (const PipelineMeasurement& m : measurements) {
     if (!m.weather) continue;
     const SampleSummary predicted = summarize(nanoseconds(m.weather->predicted));
     const SampleSummary difference = summarize(differences(m));
     table.add_row({m.predicted.schedule, scale.text(predicted.median),
-                   fmt::format("{} - {}", scale.text(predicted.min), scale.text(predicted.max)),
+                   fmt::format("{} to {}", scale.text(predicted.min), scale.text(predicted.max)),
                    scale.text(m.summary.median), fmt::format("{:+.2f}", difference.median),
-                   fmt::format("{:+.2f} - {:+.2f}", difference.min, difference.max)});
+                   fmt::format("{:+.2f} to {:+.2f}", difference.min, difference.max)});
   }
   return "\nin the weather: medians over the iterations, each predicted for the weather that it "
          "met\n" +
