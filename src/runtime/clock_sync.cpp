@@ -7,14 +7,17 @@ namespace longhaul {
 namespace {
 
 constexpr int kRounds = 400;
+/// On a machine with more ranks than cores a round may take a turn of the scheduler: then fewer do.
+constexpr int kFewest = 20;
+constexpr Duration kLongest = std::chrono::milliseconds{500};
 constexpr int kTag = 1;
+constexpr std::int64_t kLast = 1;  ///< what the other side asks with, the last time
 
 /// Rank 0's side: answers with its own stamp.
 void serve(MPI_Comm comm, int rank) {
-  for (int i = 0; i < kRounds; ++i) {
-    std::int64_t stamp = 0;
-    mpi::check(MPI_Recv(&stamp, 1, MPI_INT64_T, rank, kTag, comm, MPI_STATUS_IGNORE));
-    stamp = now().count();
+  for (std::int64_t asked = 0; asked != kLast;) {
+    mpi::check(MPI_Recv(&asked, 1, MPI_INT64_T, rank, kTag, comm, MPI_STATUS_IGNORE));
+    const std::int64_t stamp = now().count();
     mpi::check(MPI_Send(&stamp, 1, MPI_INT64_T, rank, kTag, comm));
   }
 }
@@ -22,17 +25,22 @@ void serve(MPI_Comm comm, int rank) {
 ClockOffset ask(MPI_Comm comm) {
   Duration shortest = kNever;
   ClockOffset best;
-  for (int i = 0; i < kRounds; ++i) {
+  const TimePoint begin = now();
+  for (int round = 1; round <= kRounds; ++round) {
+    const bool last = round == kRounds || (round >= kFewest && now() - begin > kLongest);
+    const std::int64_t question = last ? kLast : 0;
     std::int64_t theirs = 0;
     const TimePoint before = now();
-    mpi::check(MPI_Send(&theirs, 1, MPI_INT64_T, 0, kTag, comm));
+    mpi::check(MPI_Send(&question, 1, MPI_INT64_T, 0, kTag, comm));
     mpi::check(MPI_Recv(&theirs, 1, MPI_INT64_T, 0, kTag, comm, MPI_STATUS_IGNORE));
     const Duration round_trip = now() - before;
-    if (round_trip >= shortest) continue;
-    shortest = round_trip;
-    const TimePoint middle = before + round_trip / 2;
-    // Halves of an odd round trip differ by a nanosecond.
-    best = {middle, TimePoint{theirs} - middle, (round_trip + Duration{1}) / 2};
+    if (round_trip < shortest) {
+      shortest = round_trip;
+      const TimePoint middle = before + round_trip / 2;
+      // Halves of an odd round trip differ by a nanosecond.
+      best = {middle, TimePoint{theirs} - middle, (round_trip + Duration{1}) / 2};
+    }
+    if (last) break;
   }
   return best;
 }
