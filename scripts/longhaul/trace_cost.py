@@ -49,12 +49,15 @@ def cost_percent(samples, which):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="scripts/trace-cost", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/trace-cost", description=__doc__,
+                                     epilog="Behind -- stand options of bench_pipeline.")
     parser.add_argument("scenario")
     parser.add_argument("-n", "--ranks", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("options", nargs="*", help="further options of bench_pipeline, behind --")
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    at = given.index("--") if "--" in given else len(given)
+    options = parser.parse_args(given[:at])
+    options.options = given[at + 1:]
     if options.rounds < 1:
         raise Failure(f"--rounds {options.rounds} is none (a cost needs a pair). Give 7.")
     samples = measure(options)
