@@ -86,6 +86,10 @@ bool is_gone_on_from(const std::string& name, const std::vector<EarlierIteration
          iteration < kept[static_cast<std::size_t>(schedule)].count;
 }
 
+bool is_report(const std::string& name) {
+  return name.starts_with("report.") && name.ends_with(".txt");
+}
+
 void remove_segments(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> merged;
   for (const auto& entry : std::filesystem::directory_iterator{directory}) {
@@ -114,6 +118,7 @@ RunDirectory::RunDirectory(Ranks& ranks, const PipelineInput& input, const Pipel
     return std::string{};
   });
   tell_counts();
+  ranks_.watchdog().report_also_to(directory_ / fmt::format("report.{}.txt", index(ranks_.self())));
 }
 
 void RunDirectory::open(const PipelineInput& input, const RunInfo& info) {
@@ -150,7 +155,8 @@ void RunDirectory::sweep_aside(const std::vector<EarlierIterations>& kept) {
   for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
     const std::string name = entry.path().filename().string();
     const bool lost = is_segment(name) && !is_gone_on_from(name, kept);
-    if (is_temporary(name) || name == "trace.h5" || lost) half.push_back(entry.path());
+    if (is_temporary(name) || name == "trace.h5" || is_report(name) || lost)
+      half.push_back(entry.path());
   }
   if (half.empty()) return;
   const std::filesystem::path aside = make_aside(directory_);

@@ -5,10 +5,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,6 +28,14 @@ std::atomic<std::uint32_t>* bell_of_this_process = nullptr;
 void on_signal(int signal) {
   caught_signal = signal;
   if (bell_of_this_process != nullptr) bell_of_this_process->fetch_add(1);
+}
+
+/// Whoever started the ranks; nullopt: this one was started by hand, and whose child it is means
+/// nothing.
+std::optional<int> launcher_of_this_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (std::getenv(name) != nullptr) return getppid();
+  return std::nullopt;
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -81,7 +91,10 @@ std::string link_name(const Plan& plan, OpId id) {
 }  // namespace
 
 Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
-    : board_{board}, options_{options}, last_progress_{now()} {
+    : board_{board},
+      options_{options},
+      launcher_{launcher_of_this_process()},
+      last_progress_{now()} {
   bell_of_this_process = &board_.mine().bell;
   handle(SIGTERM, on_signal);
   handle(SIGINT, on_signal);
@@ -105,6 +118,10 @@ TimePoint Watchdog::expires(TimePoint next_timer) const {
 }
 
 void Watchdog::check_signal() {
+  if (launcher_ && getppid() != *launcher_)
+    end(fmt::format("rank {} has lost its launcher (mpirun or its like was killed)",
+                    index(board_.self())),
+        true);
   if (caught_signal != 0)
     end(fmt::format("rank {} was told to end (signal {}, {})", index(board_.self()),
                     static_cast<int>(caught_signal),
@@ -159,12 +176,23 @@ void Watchdog::end(const std::string& cause, bool by_signal) {
     std::_Exit(kFailed);
   }
   const std::string text = report(cause);
+  keep_report(text);
+  std::signal(SIGPIPE, SIG_IGN);  // nobody may be left who listens
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
   if (by_signal) std::_Exit(kFailed);  // whoever sent the signal ends the others
   handle(SIGALRM, SIG_DFL);
   alarm(5);  // should the launcher not answer
   mpi::abort_run(kFailed);
+}
+
+/// Best effort: the run ends either way.
+void Watchdog::keep_report(const std::string& text) const {
+  if (report_file_.empty()) return;
+  const int file = open(report_file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  if (write(file, text.data(), text.size()) < 0) unlink(report_file_.c_str());
+  close(file);
 }
 
 std::string Watchdog::report(const std::string& cause) const {

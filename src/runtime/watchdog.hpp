@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "plan/plan.hpp"
@@ -27,6 +29,9 @@ public:
   /// The plan that runs now (nullptr: none), for the report and for how long a rank may wait:
   /// `longest_wait` is the longest that the plan leaves this rank without an event of its own.
   void watch(const Plan* plan, Duration longest_wait);
+
+  /// A file for the report beside stderr, which leads through the launcher and ends with it.
+  void report_also_to(std::filesystem::path file) { report_file_ = std::move(file); }
 
   /// What becomes of the plan's ops, for the report (nullptr: nobody says).
   void follow(const OpEvents* events) { events_ = events; }
@@ -67,8 +72,12 @@ private:
   /// ", held up by ..." where what it waits for waits in turn.
   [[nodiscard]] std::string cause_of(std::uint32_t waits_for) const;
 
+  void keep_report(const std::string& text) const;
+
   const Board& board_;
   WatchdogOptions options_;
+  std::optional<int> launcher_;  ///< the process that started the ranks
+  std::filesystem::path report_file_;
   const Plan* plan_ = nullptr;
   const OpEvents* events_ = nullptr;
   Duration longest_wait_{};

@@ -123,6 +123,10 @@ TEST_F(BrokenRuns, MpirunKilled) {
   kill(child_, SIGKILL);
   EXPECT_EQ(finish(), kKilled);
   EXPECT_TRUE(wait_for_no_process());
+  std::string report;  // stderr led through mpirun
+  for (const auto& entry : std::filesystem::directory_iterator{out()})
+    if (entry.path().filename().string().starts_with("report.")) report += file_text(entry.path());
+  EXPECT_THAT(report, AllOf(HasSubstr("has lost its launcher"), HasSubstr("rank 3 ")));
   expect_readable(finished);
   expect_resumable(command, 40);
 }
