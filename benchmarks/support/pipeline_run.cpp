@@ -173,9 +173,7 @@ void ScheduleRun::count(const IterationResult& result) {
 /// The watchdog waits as long as the weather makes this rank wait.
 Duration ScheduleRun::longest_wait_in(int iteration, TimePoint weather_began) const {
   if (weather_.played() == nullptr) return longest_wait_;
-  const Duration age = weather_began == kNever ? kBeforeWeather : now() - weather_began;
-  return slowness(scenario_.run) *
-         longest_wait(planned_.plan, weather_.predict(iteration, age), ranks_.self());
+  return slowness(scenario_.run) * weather_.longest_wait(iteration, weather_began, ranks_.self());
 }
 
 /// On rank 0.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runtime/engine/conditions.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::bench {
@@ -16,6 +17,14 @@ WeatherRun::WeatherRun(const Plan& plan, const Scenario& scenario, Emulation emu
 
 OpTimes WeatherRun::predict(int iteration, Duration age) const {
   return simulate(plan_, {weather_.get(), static_cast<std::uint64_t>(iteration), age});
+}
+
+Duration WeatherRun::longest_wait(int iteration, TimePoint began, Rank rank) const {
+  // An iteration that comes late may meet an outage that was not foreseen: of that the rank whose
+  // op it holds is to speak, not one that waits for it.
+  constexpr Duration kAfterYou = std::chrono::milliseconds{250};
+  const Duration age = began == kNever ? kBeforeWeather : now() - began;
+  return kAfterYou + longhaul::longest_wait(plan_, predict(iteration, age), rank);
 }
 
 TimePoint begin_weather(const Ranks& ranks, const ClockOffset& clock, Duration age) {

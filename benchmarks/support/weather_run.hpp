@@ -27,6 +27,8 @@ public:
   [[nodiscard]] const Weather* played() const { return weather_.get(); }
   /// Times of all ops in an iteration that begins at that age of the weather; there is one.
   [[nodiscard]] OpTimes predict(int iteration, Duration age) const;
+  /// Of the rank, in an iteration that begins now: for the watchdog.
+  [[nodiscard]] Duration longest_wait(int iteration, TimePoint began, Rank rank) const;
 
 private:
   const Plan& plan_;
