@@ -10,6 +10,8 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
+#include "environment/command_line.hpp"
+#include "environment/run_facts.hpp"
 #include "trace/phase.hpp"
 #include "trace/synthetic_run.hpp"
 #include "trace/trace_file.hpp"
@@ -23,6 +25,7 @@ struct TraceOptions {
   std::string memory_limit;
   std::filesystem::path directory;
   bool in_memory = false, keep = false, check = false, json = false;
+  std::string command_line;
 };
 
 void declare(CLI::App& app, TraceOptions& options) {
@@ -70,6 +73,8 @@ std::int64_t write_segments(const TraceOptions& options, const SyntheticRun& run
   RunInfo info;
   info.creator = fmt::format("bench_trace {}", version());
   info.git_commit = git_commit();
+  info.command_line = options.command_line;
+  info.environment = local_environment(options.command_line).dump();
   begin_run(options.directory, info, {}, options.shape.ranks);
   std::int64_t rows = 0;
   for (int iteration = 0; iteration < options.shape.iterations; ++iteration) {
@@ -130,6 +135,8 @@ nlohmann::json record_of(const std::vector<PhaseCost>& phases, const TraceOption
                          const Disk& disk) {
   nlohmann::json record = {{"schema_version", 1},
                            {"git_commit", git_commit()},
+                           {"command_line", options.command_line},
+                           {"environment", local_environment(options.command_line)},
                            {"kind", "measured"},
                            {"ranks", options.shape.ranks},
                            {"iterations", options.shape.iterations},
@@ -180,6 +187,7 @@ ExitCode main_of(int argc, char** argv) {
   CLI::App app{"Writes, merges and validates the trace of a synthetic run."};
   declare(app, options);
   try {
+    options.command_line = command_line(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     return app.exit(problem) == 0 ? ExitCode::fine : ExitCode::bad_input;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "base/version.hpp"
+#include "environment/host_facts.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -86,6 +88,12 @@ json mpi_parameters(const Variables& variables) {
     facts[variable.substr(0, end)] = variable.substr(end + 1);
   }
   return facts;
+}
+
+json local_environment(const std::string& command_line) {
+  return {{"hosts", json::array({whole_host_facts()})},
+          {"program", program_facts(command_line)},
+          {"slurm", job_facts(environment_variables())}};
 }
 
 }  // namespace longhaul::bench

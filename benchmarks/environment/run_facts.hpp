@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +22,8 @@ using Variables = std::vector<std::string>;
 /// Parameters of MPI and of what it runs on that the environment sets (OMPI_MCA_*, UCX_*, FI_*,
 /// ...); what a launcher hands its ranks for its own use is left out.
 [[nodiscard]] nlohmann::json mpi_parameters(const Variables& variables);
+
+/// `environment` of the record of a program that is one process: hosts, program, slurm.
+[[nodiscard]] nlohmann::json local_environment(const std::string& command_line);
 
 }  // namespace longhaul::bench

@@ -10,7 +10,6 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
-#include "environment/host_facts.hpp"
 #include "environment/run_facts.hpp"
 #include "trace/report.hpp"
 
@@ -171,11 +170,9 @@ ordered_json record_of(const TcpRun& run, const TcpOptions& options,
   record["command_line"] = options.command_line;
   record["check"] = shape.holds ? "ok" : "wrong";
   record["remarks"] = shape.remarks;
-  record["environment"] = {{"before", machine_before},
-                           {"after", machine_now()},
-                           {"hosts", {bench::whole_host_facts()}},
-                           {"program", bench::program_facts(options.command_line)},
-                           {"slurm", bench::job_facts(bench::environment_variables())}};
+  record["environment"] = bench::local_environment(options.command_line);
+  record["environment"]["before"] = machine_before;
+  record["environment"]["after"] = machine_now();
   record["wan"] = {{"with", "tun"},
                    {"realtime", run.realtime},
                    {"mtu_bytes", options.mtu},

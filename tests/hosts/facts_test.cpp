@@ -117,6 +117,14 @@ TEST(ProgramFacts, SayWhetherFilesDifferedFromTheCommit) {
   EXPECT_EQ(facts["command_line"], "bench --out 'a b'");
 }
 
+TEST(LocalEnvironment, HasHostProgramAndJob) {
+  const json facts = local_environment("bench_trace --ranks 4");
+  EXPECT_EQ(facts["hosts"].size(), 1U);
+  EXPECT_TRUE(facts["hosts"][0].contains("governor"));
+  EXPECT_EQ(facts["program"]["command_line"], "bench_trace --ranks 4");
+  EXPECT_TRUE(facts.contains("slurm"));
+}
+
 TEST(CommandLine, QuotesWhatAShellWouldTakeApart) {
   std::string words[] = {"bench", "a b", "it's", "--set=x:1"};
   char* argv[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data()};
