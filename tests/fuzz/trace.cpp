@@ -1,6 +1,13 @@
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <ostream>
 #include <streambuf>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fuzz/input.hpp"
 #include "fuzz/refusal.hpp"
@@ -15,6 +22,7 @@
 #include "trace/run_info.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
+#include "trace/segment.hpp"
 #include "trace/trace_file.hpp"
 
 namespace longhaul::fuzz {
@@ -53,6 +61,24 @@ void write_lies(const fs::path& file, Input& input, bool is_run) {
   });
 }
 
+/// The same in a process of its own: HDF5 may crash on what it is told to write, or fail to close
+/// it and be of no more use. There is no file then.
+void write_apart(const fs::path& file, Input input, bool is_run) {
+  const pid_t child = fork();
+  LONGHAUL_ASSERT(child >= 0, "cannot fork: {}", std::strerror(errno));
+  if (child == 0) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
+    close(STDERR_FILENO);
+    try {
+      write_lies(file, input, is_run);
+    } catch (const std::exception&) {
+      _exit(EXIT_FAILURE);
+    }
+    _exit(EXIT_SUCCESS);
+  }
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
 /// All that the tool does with a trace that it takes for valid.
 void use(const Trace& trace) {
   Nowhere nowhere;
@@ -76,22 +102,21 @@ void use(const Trace& trace) {
 }
 
 void read(const fs::path& file) {
-  const std::vector<std::string> problems = validate_trace(file);
   try {
-    const Trace trace = read_trace(file);
-    LONGHAUL_ASSERT(problems.empty(), "read, but not valid: {}", problems.front());
-    use(trace);
+    use(read_trace(file));
   } catch (const Error& error) {
-    LONGHAUL_ASSERT(!problems.empty(), "valid, but not read: {}", error.what());
+    LONGHAUL_ASSERT(!validate_trace(file).empty(), "valid, but not read: {}", error.what());
     expect_refusal(error, file.string());
   }
 }
 
 /// A run that was killed: what begins it and one segment, both with lies.
 void merge(const fs::path& directory, Input& input) {
+  const int ranks = static_cast<int>(input.below(4)) + 1;
   Input half{input.text(255)};
-  write_lies(directory / "segment.0.0.0.h5", half, false);
-  write_lies(directory / "run.h5", input, true);
+  write_apart(directory / text_of(SegmentName{{0, 0}, 0, ranks}), half, false);
+  write_apart(directory / "run.h5", input, true);
+  if (!fs::exists(directory / "run.h5")) return;
   try {
     use(merge_run(directory));
   } catch (const Error& error) {
@@ -106,8 +131,8 @@ void trace(std::string_view bytes) {
   Input input{bytes};
   if (input.below(4) == 0) return merge(scratch.path(), input);
   const fs::path file = scratch.path() / "a.h5";
-  write_lies(file, input, false);
-  read(file);
+  write_apart(file, input, false);
+  if (fs::exists(file)) read(file);
 }
 
 }  // namespace longhaul::fuzz
