@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from longhaul import sweep, tools
+from longhaul import sweep, sweep_time, tools
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import command_of, is_finished, overrides_of, read_record, time_scale_of
 
@@ -56,10 +56,10 @@ def run(points, results, options, name):
     """Prints the estimate first. The points carry their own schedules. What goes on where it was
     interrupted keeps its time_scale."""
     if options.time_scale is None:
-        options.time_scale = earlier_time_scale(points, results) or sweep.time_scale_within(
+        options.time_scale = earlier_time_scale(points, results) or sweep_time.time_scale_within(
             points, results, options.iterations, 60 * options.minutes)
     tools.say(f"{name}: "
-              + sweep.estimate(points, results, options.iterations, options.time_scale))
+              + sweep_time.estimate(points, results, options.iterations, options.time_scale))
     if failed := sweep.run_points(points, results, options):
         raise Failure(f"{len(failed)} points failed: {', '.join(failed)}. "
                       "Run the same command again to repeat them alone.", RUN_FAILED)

@@ -104,9 +104,12 @@ def remembered(out):
                       "--out of a sweep.") from error
 
 
-def end_with_parent():
-    """In a child: it is told to end when the sweep dies, however that dies."""
-    set_death_signal = 1  # PR_SET_PDEATHSIG
-    ctypes.CDLL(None, use_errno=True).prctl(set_death_signal, signal.SIGTERM)
-    if os.getppid() == 1:
-        os._exit(143)
+def ending_with(parent):
+    """For a child before it becomes another program: it is told to end when the process `parent`
+    dies, however that dies."""
+    def prepare():
+        set_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None, use_errno=True).prctl(set_death_signal, signal.SIGTERM)
+        if os.getppid() != parent:  # it died in between
+            os._exit(128 + signal.SIGTERM)
+    return prepare

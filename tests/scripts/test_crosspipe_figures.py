@@ -10,7 +10,7 @@ import matplotlib.image
 import pandas as pd
 
 import fakes
-from longhaul import crosspipe_cells, figure, records, sweep
+from longhaul import crosspipe_cells, figure, records, sweep, sweep_time
 from longhaul.figures import crosspipe_fig8, crosspipe_fig9, crosspipe_fig12
 from longhaul.sweep import guarded
 
@@ -171,17 +171,17 @@ class Estimates(unittest.TestCase):
     def test_time_scale_fits_the_time(self):
         with tempfile.TemporaryDirectory() as directory:
             points = self.points(4)
-            scale = sweep.time_scale_within(points, directory, 8, 100)
+            scale = sweep_time.time_scale_within(points, directory, 8, 100)
             self.assertEqual(scale, 0.24)  # (100 - 4 x 3) / (4 x 10 x 9), two digits
-            said = sweep.estimate(points, directory, 8, scale)
+            said = sweep_time.estimate(points, directory, 8, scale)
             self.assertIn("4 of 4 points left", said)
             self.assertIn("about 1.6 minutes", said)
-            self.assertEqual(sweep.time_scale_within(points, directory, 8, 1e6), 1.0)
-            self.assertEqual(sweep.time_scale_within(points, directory, 8, 1), 0.01)
+            self.assertEqual(sweep_time.time_scale_within(points, directory, 8, 1e6), 1.0)
+            self.assertEqual(sweep_time.time_scale_within(points, directory, 8, 1), 0.01)
             finished = Path(directory) / points[0].name
             finished.mkdir(parents=True)
             (finished / "record.json").write_text("{}")
-            self.assertIn("3 of 4", sweep.estimate(points, directory, 8, scale))
+            self.assertIn("3 of 4", sweep_time.estimate(points, directory, 8, scale))
 
     def test_cases(self):
         for text, case in (("parallel.microbatches=16", 1), ("parallel.microbatches=24", None)):
