@@ -38,12 +38,20 @@ void add_condition(ComparedRun& run, const std::string& name, const json& holder
     run.conditions.emplace_back(name, text_of(holder[key]));
 }
 
+std::optional<double> load_of(const json& environment) {
+  const json::json_pointer last_minute{"/load_average/after/0"};
+  if (!environment.is_object() || !environment.contains(last_minute)) return std::nullopt;
+  const json& load = environment[last_minute];
+  return load.is_number() ? std::optional{load.get<double>()} : std::nullopt;
+}
+
 void add_conditions(ComparedRun& run, const json& record, const json& environment) {
   for (const char* key : {"comm", "emulate", "payload_bytes", "lateness_credit_ns"})
     add_condition(run, key, record.is_object() && record.contains(key) ? record : environment, key);
   add_condition(run, "commit", record, "git_commit");
   if (environment.is_object() && environment.contains("mpi"))
     add_condition(run, "MPI", environment["mpi"], "library");
+  run.load_average = load_of(environment);
   const std::string hosts = hosts_of(environment);
   if (!hosts.empty()) run.conditions.emplace_back("hosts", hosts);
 }

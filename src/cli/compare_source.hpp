@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ComparedRun {
   /// What else the times depend on, by name: comm, emulate, payload, hosts, commit ...; those that
   /// the source knows.
   std::vector<std::pair<std::string, std::string>> conditions;
+  /// Of the last minute, when the run ended; its own ranks count.
+  std::optional<double> load_average;
   std::vector<NamedSample> samples;
 };
 

@@ -29,6 +29,13 @@ Difference first_difference(const std::string& a, const std::string& b) {
   }
 }
 
+/// More than one process and half as many again: another program was at work.
+bool differ_in_load(const ComparedRun& a, const ComparedRun& b) {
+  if (!a.load_average || !b.load_average) return false;
+  const auto [low, high] = std::minmax(*a.load_average, *b.load_average);
+  return high > low + 1 && high > 1.5 * low;
+}
+
 struct Expectation {
   const char* word;
   std::vector<Verdict> verdicts;
@@ -101,6 +108,9 @@ std::vector<Difference> differences_of(const ComparedRun& a, const ComparedRun& 
     if (other != b.conditions.end() && other->second != value)
       found.push_back({name, value, other->second});
   }
+  if (differ_in_load(a, b))
+    found.push_back({"load average", fmt::format("{:.1f}", *a.load_average),
+                     fmt::format("{:.1f}", *b.load_average)});
   return found;
 }
 

@@ -124,15 +124,18 @@ TEST_F(Compare, PairsSchedulesByNameOrAsAsked) {
 
 TEST_F(Compare, WarnsOfOtherConditions) {
   json other = record({entry("1f1b", sample(1e9, 9, 1))});
+  other["environment"]["load_average"]["after"] = {4.0, 1.0, 1.0};
   const std::string a = write("a.json", other);
   other["comm"] = "grouped";
   other["scenario"] = "[scenario]\nname = \"three\"\n";
   other["schedules"][0]["check"] = "2 lost";
+  other["environment"]["load_average"]["after"] = {9.0, 1.0, 1.0};
   const Outcome run = longhaul_run({"compare", a, write("b.json", other)});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("! differs: comm: A decoupled | B grouped"));
   EXPECT_THAT(run.out, HasSubstr("! differs: scenario, from line 2 on: A name = \"two\" | B name = "
                                  "\"three\""));
+  EXPECT_THAT(run.out, HasSubstr("! differs: load average: A 4.0 | B 9.0"));
   EXPECT_THAT(run.out, HasSubstr("! 1f1b of "));
   EXPECT_THAT(longhaul_run({"compare", a, a}).out, Not(HasSubstr("!")));
 }
