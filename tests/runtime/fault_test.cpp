@@ -5,6 +5,8 @@
 
 #include "base/error.hpp"
 #include "relayed_message.hpp"
+#include "runtime/device/cpu/timed_device.hpp"
+#include "runtime/device/failing_device.hpp"
 
 namespace longhaul {
 namespace {
@@ -53,6 +55,32 @@ TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
   EXPECT_FALSE(strikes_write(write, Rank{0}, 2));
   EXPECT_FALSE(strikes_write(write, Rank{1}, 1));
   EXPECT_EQ(struck_op(parse_fault("kill@1:9"), plan, Rank{1}, 0), std::nullopt);
+}
+
+TEST(Fault, ADeviceFailsFromTheStruckBlockOn) {
+  bench::PlanBuilder builder{"two blocks", 1};
+  builder.block(0, Duration{1});
+  const auto second = builder.block(0, Duration{1});
+  const Plan plan = builder.build();
+  FailingDevice device{std::make_unique<TimedDevice>(), plan, Rank{0}, parse_fault("device@0:1:2")};
+  const auto play = [&](OpId op) {
+    const TimePoint at = now();
+    device.start(op, at, Duration{1});
+    return device.finished(at + Duration{1});
+  };
+  device.begin_iteration(1);
+  EXPECT_EQ(play(builder.id(second))->op, builder.id(second)) << "another iteration";
+  device.begin_iteration(2);
+  EXPECT_EQ(play(OpId{0})->op, OpId{0});
+  try {
+    (void)play(builder.id(second));
+    ADD_FAILURE() << "nothing failed";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.op(), builder.id(second));
+    EXPECT_EQ(error.code(), ExitCode::run_failed);
+  }
+  device.begin_iteration(3);
+  EXPECT_THROW((void)play(OpId{0}), DeviceError) << "it sticks";
 }
 
 TEST(Fault, AimsAtALegOrAtWhatIsRelayed) {
