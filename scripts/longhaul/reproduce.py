@@ -99,8 +99,9 @@ def directory_for(options, commit):
     if options.out:
         return Path(options.out)
     results = tools.ROOT / "results"
-    earlier = sorted(path for path in results.glob(f"20??-??-??-{commit[:9]}*") if path.is_dir())
-    return earlier[-1] if earlier else results / f"{date.today().isoformat()}-{commit[:9]}"
+    short = commit[:9] + ("-dirty" if commit.endswith("-dirty") else "")
+    earlier = sorted(path for path in results.glob(f"20??-??-??-{short}") if path.is_dir())
+    return earlier[-1] if earlier else results / f"{date.today().isoformat()}-{short}"
 
 
 class Reproduction:
@@ -119,7 +120,7 @@ class Reproduction:
     def command(self, item, kind, options):
         words = ["scripts/figure", item.figure, *options, "--out",
                  tools.from_root(self.figures(kind))]
-        if "--measure" in options and item.needs != "root":
+        if {"--measure", "--run"} & set(options) and item.needs != "root":
             words += ["--results", tools.from_root(self.directory / "runs" / item.figure)]
         return [str(word) for word in words]
 
