@@ -89,6 +89,22 @@ TEST_F(BrokenRuns, ARankFrozenWhileItWritesItsRows) {
   expect_readable(1);
 }
 
+/// Half of the ranks stop at once, as those of a node do.
+TEST_F(BrokenRuns, ANodeFrozenForLongerThanTheDeadline) {
+  start(4, words({"--iterations", "100000"}));
+  const std::size_t finished = wait_for_iterations(2);
+  const std::vector<int> pids = rank_pids();
+  ASSERT_EQ(pids.size(), 4u) << output();
+  kill(pids[2], SIGSTOP);
+  kill(pids[3], SIGSTOP);
+  EXPECT_THAT(finish(), AnyOf(kKilled, kFailed));
+  const std::string text = output();
+  const std::size_t first = text.find(" is stopped (frozen, SIGSTOP)");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find(" is stopped (frozen, SIGSTOP)", first + 1), std::string::npos) << text;
+  expect_readable(finished);
+}
+
 TEST_F(BrokenRuns, ARankFrozenForLessThanTheDeadlineGoesOn) {
   start(4, words({"--iterations", "30"}, "20s"));
   for (int i = 0; i < 2; ++i) {
