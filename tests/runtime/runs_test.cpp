@@ -100,7 +100,23 @@ TEST_F(RunsTest, AMissingScenarioIsOneMessage) {
 
 TEST_F(RunsTest, TheNumberOfRanksIsNamed) {
   EXPECT_EQ(run(2, {"--schedule", "1f1b"}), 2);
-  EXPECT_THAT(output(), AllOf(HasSubstr("needs 4 ranks"), HasSubstr("scripts/mpi -n 4")));
+  EXPECT_THAT(output(), AllOf(HasSubstr("needs 4 ranks"), HasSubstr("scripts/mpi -n 4"),
+                              HasSubstr("--nodes=2 --ntasks-per-node=2")));
+}
+
+TEST_F(RunsTest, AMapIsPrintedAndNothingRuns) {
+  ASSERT_EQ(run(4, {"--schedule", "1f1b", "--print-map", "--json", "--out", out()}), 0) << output();
+  const std::string text = output();
+  const auto map = nlohmann::json::parse(text.substr(text.find('[')));
+  ASSERT_EQ(map.size(), 4U);
+  for (std::size_t rank = 0; rank < map.size(); ++rank) {
+    EXPECT_EQ(map[rank]["rank"], rank);
+    EXPECT_EQ(map[rank]["stage"], rank);
+    EXPECT_EQ(map[rank]["datacenter"], rank < 2 ? "west" : "east");
+    EXPECT_EQ(map[rank]["host"], map[0]["host"]);
+    EXPECT_FALSE(map[rank]["cores"].get<std::string>().empty());
+  }
+  EXPECT_FALSE(std::filesystem::exists(out()));
 }
 
 TEST_F(RunsTest, WhatStaticBringsButCannotRunIsListedAsSkipped) {
