@@ -17,7 +17,7 @@ from longhaul.errors import Failure
 # What a range may rest on; never on the run that is judged.
 BASES = {
     "exact": "follows from the model by hand: a count, or a closed form",
-    "published": "the paper's number, as near as docs/figures.md calls holding, or as it is printed",
+    "published": "the paper's number, as it is printed or as near as docs/figures.md wants",
     "bound": "what the model guarantees, whatever the numbers are",
     "goal": "how accurate the emulation is meant to be; stated before it was measured",
 }
