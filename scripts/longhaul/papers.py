@@ -38,8 +38,11 @@ PAPERS = {
         Item("crosspipe-fig11", 25, SIMULATE, ("--measure", "--minutes", "12"), 12,
              deterministic=False),
         Item("crosspipe-fig12", 25, SIMULATE, ("--measure", "--minutes", "12"), 12),
+        # Times to solution, hence measured.
+        Item("crosspipe-fig14", 0, measure=SIMULATE, minutes=5, needs="OR-tools"),
         Item("crosspipe-fig15", 4, SIMULATE),
         Item("crosspipe-fig17", 0, measure=("--extra", "--samples 50"), minutes=0.6),
+        Item("crosspipe-static", 10),
         Item("hot-switch", 0, measure=("--run",), minutes=2),
     ),
     "atlas": (

@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import asdict
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 
 from longhaul import expected, tools
@@ -31,6 +32,8 @@ def why_not(item, kind):
     """Why a part cannot run here; empty: it can."""
     if kind == "measured" and item.needs == "root" and not is_root():
         return "needs root (network namespaces)"
+    if kind == "measured" and item.needs == "OR-tools" and not find_spec("ortools"):
+        return "needs scripts/requirements-solver.txt"
     return ""
 
 
