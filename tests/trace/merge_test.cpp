@@ -253,9 +253,15 @@ pid_t fork_writer(const std::filesystem::path& directory, const Timeline& rows, 
   return child;
 }
 
-/// The last iteration that the writer reported before it died; -1: none.
-int last_report(int pipe_end) {
-  int last = -1;
+/// Waits until the writer has reported `count` iterations.
+void await_reports(int pipe_end, int count) {
+  for (int iteration = -1; iteration + 1 < count;)
+    ASSERT_EQ(read(pipe_end, &iteration, sizeof iteration), ssize_t{sizeof iteration});
+}
+
+/// The last iteration that the writer reported before it died, behind `count` that were awaited.
+int last_report(int pipe_end, int count) {
+  int last = count - 1;
   while (read(pipe_end, &last, sizeof last) == sizeof last) {
   }
   close(pipe_end);
@@ -273,11 +279,13 @@ TEST(Segment, OfAnIterationThatReturnedSurvivesAKillAtAnyTime) {
     int reports[kRanks];
     for (int rank = 0; rank < kRanks; ++rank)
       children[rank] = fork_writer(scratch.path(), rows, rank, reports[rank]);
-    usleep(static_cast<useconds_t>(random.between(500, 60'000)));  // any moment is a good one
+    const auto awaited = static_cast<int>(random.between(0, 4));
+    for (const int report : reports) await_reports(report, awaited);
+    usleep(static_cast<useconds_t>(random.between(0, 5'000)));  // any moment is a good one
     for (const pid_t child : children) ASSERT_EQ(kill(child, SIGKILL), 0);
     int finished = 1 << 30;
     for (int rank = 0; rank < kRanks; ++rank) {
-      finished = std::min(finished, last_report(reports[rank]) + 1);
+      finished = std::min(finished, last_report(reports[rank], awaited) + 1);
       int status = 0;
       waitpid(children[rank], &status, 0);
       EXPECT_TRUE(WIFSIGNALED(status));
