@@ -39,11 +39,13 @@ describe_job() {
 
 is_dry_run() { [[ ${DRY_RUN:-0} != 0 ]]; }
 
-stopping=no worker=''
+stopping=${stopping:-no} worker=''
 stop_worker() {
   stopping=yes
   if [[ -n $worker ]]; then kill -TERM -- "-$worker" 2>/dev/null || true; fi
 }
+
+trap stop_worker TERM INT
 
 # A worker that was told to stop gets 20 s to do so, and so does all that it started.
 await_worker() {
@@ -61,12 +63,12 @@ await_worker() {
 # limit) and the work is not done, the job goes back to the queue.
 run_and_finish() {
   local code=0
-  trap stop_worker TERM INT
+  if [[ $stopping == yes ]]; then go_back_to_queue; fi
   set -m
   "$@" </dev/null &
   worker=$!
   set +m
-  if [[ $stopping == yes ]]; then stop_worker; fi  # the signal came before there was a worker
+  if [[ $stopping == yes ]]; then stop_worker; fi  # the signal came just before
   await_worker
   wait "$worker" || code=$?
   if [[ $stopping == yes && $code != 0 ]]; then go_back_to_queue; fi

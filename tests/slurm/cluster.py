@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NODES = 4
 CPUS = 4  # of each node, as configured: the machine may have fewer
-DEADLINE_S = 100
+DEADLINE_S = 240
 
 CONFIGURATION = """\
 ClusterName=test

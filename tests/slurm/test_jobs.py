@@ -65,3 +65,25 @@ class Jobs(JobTest):
     def test_cancelled_with_srun(self):
         self.skip_without_pmix()
         self.cancel("srun --mpi=pmix")
+
+    def finished_iterations(self):
+        try:
+            return (self.out / "journal.jsonl").read_text().count('"iteration"')
+        except OSError:
+            return 0
+
+    def test_goes_on_after_the_last_finished_iteration(self):
+        """The SIGTERM is what --signal=B:TERM@60 sends. A complete run is not run again."""
+        number = self.pipeline("--iterations", 80)
+        self.cluster.until(lambda: self.finished_iterations() >= 10, "ten iterations")
+        self.cluster.call("scancel", "--signal=TERM", "--batch", number)
+        job = self.assert_ended(number, "COMPLETED", "0:0")
+        self.assertEqual(job["Restarts"], "1")
+        self.assertIn("back to the queue", self.cluster.log(number, "pipeline"))
+        parts = self.assert_valid(80)["environment"]["parts"]
+        self.assertEqual(parts[0]["finished_before"], [])
+        self.assertGreaterEqual(parts[1]["finished_before"][0], 8)
+        self.assertLess(parts[1]["finished_before"][0], 80)
+        before = (self.out / "trace.h5").stat().st_mtime_ns
+        self.assert_ended(self.pipeline("--iterations", 80), "COMPLETED", "0:0")
+        self.assertEqual((self.out / "trace.h5").stat().st_mtime_ns, before)
