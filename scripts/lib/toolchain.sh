@@ -7,7 +7,7 @@ debian_packages=(
   libopenmpi-dev openmpi-bin libhwloc-dev hwloc libhdf5-dev hdf5-tools
   libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-venv clang-format
+  python3 python3-venv python3-dev pybind11-dev clang-format
 )
 # For tests/slurm, in CI alone: who builds Longhaul need not have Slurm's daemons.
 debian_slurm_packages=(slurmctld slurmd slurm-client munge iproute2)
