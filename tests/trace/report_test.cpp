@@ -251,44 +251,5 @@ TEST(Rows, AreFoundInAnyOrderOfIterations) {
                                      IterationKey{0, 5}));
 }
 
-TEST(Summary, OfASmallSample) {
-  const SampleSummary one = summarize({5});
-  EXPECT_EQ(one.n, 1U);
-  EXPECT_EQ(one.median_low, 5);
-  EXPECT_EQ(one.median_high, 5);
-  const SampleSummary four = summarize({4, 1, 3, 2});
-  EXPECT_EQ(four.min, 1);
-  EXPECT_EQ(four.median, 2.5);
-  EXPECT_EQ(four.p95, 4);
-  EXPECT_EQ(summarize({}).n, 0U);
-}
-
-/// Limits of the 95% interval as tables of the sign test give them.
-TEST(Summary, TakesTheIntervalOfTheMedianFromTheBinomial) {
-  const auto limits = [](std::size_t n) {
-    std::vector<double> sample;
-    for (std::size_t i = 1; i <= n; ++i) sample.push_back(static_cast<double>(i));
-    const SampleSummary s = summarize(sample);
-    return std::pair{s.median_low, s.median_high};
-  };
-  EXPECT_EQ(limits(5), (std::pair{1.0, 5.0}));  // no interval reaches 95%: the whole range
-  EXPECT_EQ(limits(6), (std::pair{1.0, 6.0}));
-  EXPECT_EQ(limits(10), (std::pair{2.0, 9.0}));
-  EXPECT_EQ(limits(20), (std::pair{6.0, 15.0}));
-  EXPECT_EQ(limits(64), (std::pair{24.0, 41.0}));
-  EXPECT_EQ(limits(100), (std::pair{40.0, 61.0}));
-  const auto [low, high] = limits(10'000);  // normal approximation: 5000 -+ 98
-  EXPECT_NEAR(low, 4902, 1);
-  EXPECT_NEAR(high, 5099, 1);
-}
-
-TEST(Summary, P95IsTheNearestRank) {
-  std::vector<double> sample;
-  for (int i = 1; i <= 100; ++i) sample.push_back(i);
-  EXPECT_EQ(summarize(sample).p95, 95);
-  sample.push_back(101);
-  EXPECT_EQ(summarize(sample).p95, 96);
-}
-
 }  // namespace
 }  // namespace longhaul
