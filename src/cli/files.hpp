@@ -7,7 +7,8 @@
 
 namespace longhaul {
 
-/// Throws Error where the file is missing, a directory, unreadable or without end (more than 256 MiB).
+/// Throws Error where the file is missing, a directory, unreadable or without end (more than 256
+/// MiB).
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& file);
 
 /// Throws Error unless `file` does not exist yet and its directory does: to be asked before the
