@@ -32,6 +32,17 @@ settings += [word[len("--set="):] for word in words if word.startswith("--set=")
 print(tools.ranks_of(sys.argv[1], settings))' "$@"
 }
 
+# can_resume OPTIONS...: does bench_pipeline take --resume beside these (docs/faults.md)?
+can_resume() {
+  local before='' word
+  for word in "$@"; do
+    case $before:$word in
+      *:--adaptive | *:--change | *:--change=* | --trace:off | *:--trace=off) return 1 ;;
+    esac
+    before=$word
+  done
+}
+
 # The lines of a sweep file that say something.
 sweep_lines() {
   [[ -f $1 && -r $1 ]] || usage_error "no sweep file $1 (a line of options of scripts/sweep for each task). Give one."

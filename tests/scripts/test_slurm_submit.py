@@ -168,6 +168,18 @@ class Jobs(SlurmTest):
         self.assertEqual(code, 2)
         self.assertIn("needs 8 ranks, and this job has room for 6 (3 nodes)", said)
 
+    def test_what_cannot_be_resumed_begins_anew(self):
+        out = self.directory / "out"
+        for options, resumed in (((), True), (("--trace", "on"), True), (("--trace", "off"), False),
+                                 (("--adaptive",), False), (("--change=2:a=b",), False)):
+            for start in (1, 2):
+                code, said, _ = self.job("pipeline", "m70-2dc", *options, "--out", out, DRY_RUN="1",
+                                         SLURM_RESTART_COUNT=str(start - 1))
+                command = next(line for line in said.splitlines() if ": command " in line)
+                self.assertEqual((code, "--resume" in command), (0, resumed), options)
+                again = start == 2 and not resumed
+                self.assertIn(f"--out {out}-start2 " if again else f"--out {out} ", command)
+
     def test_no_line_for_a_task(self):
         (self.directory / "sweep.txt").write_text("--scenario m8-2dc\n--scenario 'm8\n")
         code, _, said = self.job("sweep", "sweep.txt", SLURM_ARRAY_TASK_ID="3")
