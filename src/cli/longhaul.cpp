@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <ostream>
+#include <utility>
 
 #include "cli/command_line.hpp"
 #include "cli/foreign_files.hpp"
@@ -23,6 +24,13 @@ Answer answer_of(std::span<const std::string> arguments) {
                   [&] { return request.command(request.options); });
 }
 
+/// Names in files of strangers may hold what a terminal obeys: it is shown as '?'.
+std::string harmless(std::string text) {
+  for (char& c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F) c = '?';
+  return text;
+}
+
 /// A pipe whose reader has seen enough ends the program quietly; a full disk does not.
 void print(const std::string& text, std::ostream& out) {
   errno = 0;
@@ -37,12 +45,12 @@ void print(const std::string& text, std::ostream& out) {
 
 int run_longhaul(std::span<const std::string> arguments, std::ostream& out, std::ostream& err) {
   const auto report = [&](const char* text, ExitCode code) {
-    err << "longhaul: " << text << std::endl;
+    err << "longhaul: " << harmless(text) << std::endl;
     return static_cast<int>(code);
   };
   try {
-    const Answer answer = answer_of(arguments);
-    print(answer.text, out);
+    Answer answer = answer_of(arguments);
+    print(harmless(std::move(answer.text)), out);
     return static_cast<int>(answer.code);
   } catch (const Error& error) {
     return report(error.what(), error.code());
