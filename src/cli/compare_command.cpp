@@ -42,7 +42,21 @@ const NamedSample& named(const ComparedRun& run, const std::string& name) {
   return *sample;
 }
 
+/// Ratios of anything else mean nothing; no run takes 292 years.
+void require_times(const ComparedRun& run, const NamedSample& sample) {
+  constexpr double kMost = 9.2e18;
+  if (sample.times_ns.empty())
+    fail("{} of {} has no values to compare (did no iteration end?). Name another --schedule.",
+         sample.name, run.source);
+  for (const double time : sample.times_ns)
+    if (!(time > 0 && time <= kMost))
+      fail("{} of {} has a time of {} ns (not positive, or above 292 years). Measure it again.",
+           sample.name, run.source, time);
+}
+
 void add(Compared& compared, const NamedSample& a, const NamedSample& b) {
+  require_times(compared.a, a);
+  require_times(compared.b, b);
   compared.comparisons.push_back(compare(a, b, compared.a.is_measured));
   for (const auto& [run, sample] : {std::pair{&compared.a, &a}, {&compared.b, &b}})
     if (!sample->trouble.empty())

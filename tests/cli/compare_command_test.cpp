@@ -191,6 +191,15 @@ TEST_F(Compare, ReadsDirectoriesTracesAndSimulations) {
   EXPECT_EQ(longhaul_run({"compare", dir_.path("run"), dir_.path("run")}).code, 0);
 }
 
+TEST_F(Compare, NamesOfStrangersDoNotReachTheTerminal) {
+  const std::string file = write("a.json", record({entry("\x1b[31mred\x7f", {1, 2, 3})}));
+  const Outcome run = longhaul_run({"compare", file, file});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("?[31mred?"));
+  EXPECT_EQ(run.out.find_first_of("\x1b\x7f"), std::string::npos);
+  EXPECT_EQ(longhaul_run({"compare", file, "\x1b[31m.json"}).err.find('\x1b'), std::string::npos);
+}
+
 TEST_F(Compare, BadInputIsOneLine) {
   const std::string a = write("a.json", record({entry("1f1b", {1, 2})}));
   for (const auto& [bad, why] :
@@ -199,6 +208,7 @@ TEST_F(Compare, BadInputIsOneLine) {
          "not a record to compare"},
         {write("z.json", record({entry("1f1b", {})})), "no values"},
         {write("w.json", record({entry("1f1b", {1, -2})})), "not positive"},
+        {write("v.json", record({entry("1f1b", {1, 1e300})})), "1f1b of "},
         {dir_.path("nothing.h5"), "no such file"}}) {
     const Outcome run = longhaul_run({"compare", a, bad});
     EXPECT_EQ(run.code, 2) << why;
