@@ -150,8 +150,14 @@ private:
 
 ChildLimits limits_for(std::uint64_t bytes) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kLeast = 2048 * kMiB;
+  // A file with holes may claim any size: what the machine has is a bound for it, too.
+  const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
   // What is read takes up to some 40 times the compressed columns.
-  ChildLimits limits{2048 * kMiB + 64 * bytes, std::chrono::seconds{120 + bytes / kMiB},
+  const std::uint64_t wanted = bytes < machine / 64 ? kLeast + 64 * bytes : machine;
+  ChildLimits limits{std::max(kLeast, std::min(wanted, machine)),
+                     std::chrono::seconds{120 + bytes / kMiB},
                      std::chrono::seconds{1200 + 10 * (bytes / kMiB)}};
   if (const char* memory = std::getenv("LONGHAUL_READ_MEMORY"); memory != nullptr)
     limits.memory_bytes = static_cast<std::uint64_t>(parse_bytes(memory).count());

@@ -17,8 +17,8 @@ struct ChildLimits {
 };
 
 /// Limits for reading files of `bytes` in all: generous for a trace that was recorded, bounded for
-/// a file that was made to hurt (docs/testing.md). `LONGHAUL_READ_MEMORY` (a size: "64GiB")
-/// replaces the memory.
+/// a file that was made to hurt, and by the memory of this machine (docs/testing.md).
+/// `LONGHAUL_READ_MEMORY` (a size: "64GiB") replaces the memory.
 [[nodiscard]] ChildLimits limits_for(std::uint64_t bytes);
 
 /// Runs `command` in a forked child and hands over what it returned or threw. Where the child

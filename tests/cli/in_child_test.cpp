@@ -84,6 +84,15 @@ TEST(InChild, EndsWhatDoesNotEnd) {
   EXPECT_THAT(busy.err, HasSubstr("1 s of processor time"));
 }
 
+TEST(InChild, FilesThatClaimAnySizeGetNoMoreThanTheMachineHas) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+  const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  EXPECT_GE(limits_for(0).memory_bytes, 2 * kGiB);
+  for (const std::uint64_t claimed : {1024 * kGiB, std::uint64_t{1} << 62U})
+    EXPECT_EQ(limits_for(claimed).memory_bytes, std::max(2 * kGiB, machine));
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
 
 TEST(InChild, MemoryIsBounded) {
