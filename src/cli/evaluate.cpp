@@ -207,11 +207,11 @@ std::vector<std::string> ignored_settings(const Scenario& scenario) {
   return ignored;
 }
 
-std::string ignored_text(const Scenario& scenario) {
+std::string ignored_text(const Scenario& scenario, std::string_view but) {
   const std::vector<std::string> ignored = ignored_settings(scenario);
   if (ignored.empty()) return {};
-  return fmt::format("\npredictions leave out {} (for ranks that play the scenario)\n",
-                     fmt::join(ignored, " and "));
+  return fmt::format("\npredictions leave out {} (for ranks that play the scenario{})\n",
+                     fmt::join(ignored, " and "), but);
 }
 
 nlohmann::ordered_json record_header(const Options& options, const Scenario& scenario) {

@@ -62,8 +62,9 @@ struct ChosenSchedules {
 [[nodiscard]] std::string size_text(const Scenario& scenario);
 /// Settings of the scenario that predictions leave out: "run.noise", "run.stragglers".
 [[nodiscard]] std::vector<std::string> ignored_settings(const Scenario& scenario);
-/// A line for people that names them, with an empty one in front; nothing where none is set.
-[[nodiscard]] std::string ignored_text(const Scenario& scenario);
+/// A line for people that names them, with an empty one in front; nothing where none is set. `but`
+/// follows what they are for: "; weather counts in its own table".
+[[nodiscard]] std::string ignored_text(const Scenario& scenario, std::string_view but = "");
 
 /// What every record says first: schema version, creator, command line, scenario.
 [[nodiscard]] nlohmann::ordered_json record_header(const Options& options,

@@ -74,7 +74,8 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
   if (!simulation.under_weather.empty())
     text += under_weather_text(simulation.under_weather, scenario);
   text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
-  text += resource_table_text(simulation.records) + ignored_text(scenario);
+  text += resource_table_text(simulation.records) +
+          ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
   for (const SkippedSchedule& skipped : simulation.skipped)
     text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
   return text;

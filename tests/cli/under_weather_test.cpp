@@ -83,6 +83,8 @@ TEST(UnderWeather, HasATableWithMedianAndRange) {
   EXPECT_THAT(run.out, HasSubstr("2 iterations back to back under weather (run.seed = 1):"));
   EXPECT_THAT(run.out, HasSubstr("80"));  // the mean of the middle two
   EXPECT_THAT(run.out, HasSubstr("predictions leave out link.trace and link.outage"));
+  EXPECT_THAT(run.out, HasSubstr("; weather counts in its own table)"));
+  EXPECT_THAT(simulate(scenario, {}).out, Not(HasSubstr("its own table")));
   EXPECT_THAT(simulate(scenario, {}).out, Not(HasSubstr("under weather")));
 }
 
