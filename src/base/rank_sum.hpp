@@ -9,8 +9,9 @@
 namespace longhaul {
 
 /// The largest k with P(U < k) <= (1 - confidence) / 2 for Mann and Whitney's U of two samples of
-/// one continuous distribution; nullopt where even k = 1 is too likely (fewer than 4 and 4 values
-/// for 95%). Exact up to 20,000 pairs; beyond that a normal U, whose tails are heavier.
+/// one continuous distribution; nullopt where even k = 1 is too likely (for
+/// 95%: fewer than 4 and 4 values, 3 and 5, or 2 and 8). Exact up to 20,000 pairs; beyond that a
+/// normal U, whose tails are heavier.
 [[nodiscard]] std::optional<std::size_t> rank_sum_limit(std::size_t n, std::size_t m,
                                                         double confidence = 0.95);
 
