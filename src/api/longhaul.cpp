@@ -162,6 +162,9 @@ Schedule make_schedule(const std::string& name, const Scenario& scenario, Comm c
   return guarded([&] {
     if (!(search.seconds >= 0 && search.seconds <= 1e9))
       fail("a search of {} seconds (not between 0 and 1e9). Give 1.", search.seconds);
+    if (search.moves.value_or(0) < 0 || search.threads < 0)
+      fail("a search of {} moves on {} threads (neither is negative). Give 0 or more.",
+           search.moves.value_or(0), search.threads);
     PlannerOptions options;
     options.search.time = std::chrono::nanoseconds{static_cast<std::int64_t>(search.seconds * 1e9)};
     options.search.moves = search.moves;

@@ -129,6 +129,11 @@ TEST(Api, SearchesRepeatWithASeedAndMoves) {
         static_cast<void>(make_schedule("best", two_sites(), Comm::decoupled, {-1, {}, 1, 1}));
       }),
       HasSubstr("-1 seconds"));
+  for (const Search& wrong : {Search{0, -1, 1, 1}, Search{0, 1, 1, -2}})
+    EXPECT_THAT(error_of([&] {
+                  static_cast<void>(make_schedule("best", two_sites(), Comm::decoupled, wrong));
+                }),
+                HasSubstr("neither is negative"));
 }
 
 // Every name makes a valid schedule on a scenario that ships, or says why it cannot.
