@@ -5,8 +5,9 @@ import csv
 import json
 from dataclasses import dataclass
 
-from longhaul import predict, sweep, tools
+from longhaul import predict, tools
 from longhaul.records import overrides_of, pipeline_table
+from longhaul.sweep_points import Point
 
 LATENCIES_MS = (10, 20, 30, 40)
 NODE_BITS_PER_SECOND = 5e9
@@ -64,9 +65,9 @@ def utilization(entry):
 
 def point(scenario, label, overrides, schedules, entries):
     """One start of bench_pipeline. `entries`: what the simulator said."""
-    return sweep.Point(scenario, "decoupled", label=label, overrides=overrides,
-                       schedules=schedules,
-                       expected_s=sum(predict.seconds(entries[name]) for name in schedules))
+    return Point(scenario, "decoupled", label=label, overrides=overrides,
+                 schedules=schedules,
+                 expected_s=sum(predict.seconds(entries[name]) for name in schedules))
 
 
 def measured(results, ignored=("run.time_scale",)):

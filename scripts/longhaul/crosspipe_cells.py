@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from longhaul import crosspipe_tables, predict, style, sweep, tools
+from longhaul import crosspipe_tables, predict, style, sweep_points, tools
 from longhaul.records import overrides_of, pipeline_table
 
 STATIC = {"1F1B": "1f1b", "ZBH1": "zb-h1", "ZBV": "zbv"}
@@ -16,7 +16,7 @@ CASES = {
     2: ("parallel.microbatches=32", "memory.recompute=true"),
     3: ("parallel.microbatches=32", "memory.budget=2"),
 }
-CELLS = sweep.CELL_SETS["table5"]
+CELLS = sweep_points.CELL_SETS["table5"]
 # Repeatable on any machine. About a second on one core.
 SEARCH = ("--search-moves", "1000000")
 FIELDS = ["table", "case", "latency_ratio", "transfer_ratio", "schedule", "comm", "published_s",
@@ -68,7 +68,7 @@ def predicted(table, cases=tuple(CASES), search=SEARCH):
     places = {}
     for case in cases:
         for latency, transfer in CELLS:
-            for comm in sweep.COMMS:
+            for comm in sweep_points.COMMS:
                 if names := schedules_of(case, comm):
                     overrides = (*CASES[case], *predict.ratios(latency, transfer))
                     extra = tuple(search) if BEST in names else ()

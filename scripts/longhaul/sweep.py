@@ -8,55 +8,12 @@ import shlex
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from longhaul import sweep_state, tools
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_table
-
-CELL_SETS = {
-    "table5": ((0, 0), (.25, .25), (.25, 2), (2, .25), (2, 2)),
-    "axes": ((0, 0), (.5, 0), (1, 0), (2, 0), (0, .5), (0, 1), (0, 2)),
-    "grid": tuple((a, b) for b in (0, .5, 1, 2) for a in (0, .5, 1, 2)),
-}
-COMMS = ("decoupled", "grouped")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One start of bench_pipeline. What a point does not say, the options of the sweep do."""
-
-    scenario: Path
-    comm: str
-    latency_ratio: float = None   # both None: as the scenario and the overrides say
-    transfer_ratio: float = None
-    label: str = ""         # of the overrides, in the name of its directory
-    overrides: tuple = ()   # before the delays
-    schedules: tuple = ()
-    extra: tuple = ()       # further options of bench_pipeline
-    expected_s: float = 0.0  # of one iteration of every schedule, at time_scale 1; 0: unknown
-
-    @property
-    def name(self):
-        inner = f"{self.label}/{self.comm}" if self.label else self.comm
-        cell = ("" if self.latency_ratio is None else
-                f"/latency{self.latency_ratio:g}-transfer{self.transfer_ratio:g}")
-        return f"{self.scenario.stem}/{inner}{cell}"
-
-
-def parse_cells(text):
-    """'axes', 'grid', 'table5', or LATENCY:TRANSFER pairs: '0:0,0.25:2'."""
-    if text in CELL_SETS:
-        return CELL_SETS[text]
-    try:
-        cells = tuple(tuple(float(part) for part in cell.split(":")) for cell in text.split(","))
-        if all(len(cell) == 2 and min(cell) >= 0 for cell in cells):
-            return cells
-    except ValueError:
-        pass
-    raise Failure(f'no cells "{text}" (neither {", ".join(CELL_SETS)} nor LATENCY:TRANSFER '
-                  "pairs). Write 0:0,0.25:2, for instance.")
+from longhaul.sweep_points import COMMS, parse_cells, points_of
 
 
 def command_for(point, directory, options):
@@ -84,6 +41,9 @@ def command_for(point, directory, options):
 
 def run_point(point, directory, options, commit):
     """True where the point is finished afterwards."""
+    if sweep_state.is_running(directory):
+        tools.say(f"  another run is going on in {directory}; it is left alone")
+        return False
     command = command_for(point, directory, options)
     wanted = sweep_state.input_of(command, point.scenario, commit)
     if is_finished(directory):
@@ -107,9 +67,7 @@ def run_point(point, directory, options, commit):
 
 def run_sweep(scenarios, cells, comms, out, options):
     """Returns the names of points that failed."""
-    return run_points([Point(scenario, comm, *cell)
-                       for scenario in scenarios for cell in cells for comm in comms],
-                      out, options)
+    return run_points(points_of(scenarios, cells, comms), out, options)
 
 
 def run_points(points, out, options):
@@ -149,7 +107,7 @@ def gather(out):
     if table.empty:
         return table
     target = Path(out) / "sweep.csv"
-    part = target.with_suffix(".csv.part")
+    part = sweep_state.part_of(target)
     table.to_csv(part, index=False)
     part.replace(target)
     return table
@@ -174,8 +132,8 @@ def add_run_arguments(parser):
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="scripts/sweep", description=__doc__,
-        epilog="Points lie in DIR/SCENARIO/COMM/latencyA-transferB; what is set aside there is kept "
-               "as *.unfinished-N (half a run that cannot go on) and *.outdated-N (a result of "
+        epilog="Points lie in DIR/SCENARIO/COMM/latencyA-transferB; what is set aside there is "
+               "kept as *.unfinished-N (half a run that cannot go on) and *.outdated-N (a result of "
                "another input). Exit codes: 0 all finished, 2 bad input, 3 some failed.")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--out", metavar="DIR", help="results, and sweep.csv")
@@ -208,13 +166,19 @@ def begin(options):
 
 
 def finish(options):
-    """Finishes the sweeps that were begun in a directory."""
-    failed = []
-    for sweep in sweep_state.remembered(options.resume):
+    """Finishes the sweeps that were begun in a directory. Of several that name a point, the last
+    one says what it is: none sets aside what another has just done."""
+    work, owner = [], {}
+    for number, sweep in enumerate(sweep_state.remembered(options.resume)):
         sweep.resume, sweep.out, sweep.dry_run = True, options.out, options.dry_run
         scenarios = [tools.scenario_file(tools.ROOT / name) for name in sweep.scenario]
-        failed += run_sweep(scenarios, parse_cells(sweep.cells), sweep.comm.split(","), sweep.out,
-                            sweep)
+        points = points_of(scenarios, parse_cells(sweep.cells), sweep.comm.split(","))
+        work.append((points, sweep))
+        owner.update((point.name, number) for point in points)
+    failed = []
+    for number, (points, sweep) in enumerate(work):
+        own = [point for point in points if owner[point.name] == number]
+        failed += run_points(own, sweep.out, sweep)
     return failed
 
 

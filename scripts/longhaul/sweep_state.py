@@ -3,6 +3,9 @@ for each point the full input that its result stands for."""
 
 import argparse
 import ctypes
+import errno
+import fcntl
+import hashlib
 import json
 import os
 import re
@@ -19,9 +22,14 @@ INPUT_SUFFIX = ".input.json"
 BEGUN_ANEW = ("--adaptive", "--change", "--trace")
 
 
+def part_of(path):
+    """Where a file is written before it gets its name: no other process writes there."""
+    return path.with_name(f"{path.name}.{os.getpid()}.part")
+
+
 def write_whole(path, content):
     """Under its name there is never half a file."""
-    part = path.with_name(path.name + ".part")
+    part = part_of(path)
     part.write_text(json.dumps(content, indent=1) + "\n")
     part.replace(path)
 
@@ -40,7 +48,22 @@ def input_of(command, scenario, commit):
         at = words.index("--out")
         del words[at:at + 2]
     words = [Path(word).name if word.endswith("/bench_pipeline") else word for word in words]
-    return {"command": words, "scenario": Path(scenario).read_text(), "commit": commit}
+    text = Path(scenario).read_text()
+    wanted = {"command": words, "scenario": text, "commit": commit}
+    if files := files_of(words, text, Path(scenario).parent):
+        wanted["files"] = files
+    return wanted
+
+
+def files_of(words, text, beside):
+    """Digests of the files that a scenario and a command name (weather of links, regions,
+    schedules), which may change while their names stay."""
+    names = {(beside, name) for name in re.findall(r"""["']([^"'\n]+\.csv)["']""", text)}
+    for name in (part for word in words for part in re.split("[=,]", word)):
+        if name.strip("\"'").endswith(".csv"):  # a scenario's lies beside it, schedules at the root
+            names |= {(folder, name.strip("\"'")) for folder in (beside, tools.ROOT)}
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            for folder, name in sorted(names) if (folder / name).is_file()}
 
 
 def input_file(directory):
@@ -66,6 +89,16 @@ def can_go_on(directory, wanted):
     """Has a run of the same input begun that bench_pipeline can finish?"""
     return (directory / "input.json").is_file() and not is_finished(directory) \
         and kept_input(directory) == wanted
+
+
+def is_running(directory):
+    """Does bench_pipeline hold the lock on its journal there?"""
+    try:
+        with open(directory / "journal.jsonl", "r+b") as journal:
+            fcntl.lockf(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EACCES, errno.EAGAIN)
+    return False
 
 
 def resumable(words):

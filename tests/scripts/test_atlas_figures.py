@@ -16,6 +16,7 @@ from longhaul import (atlas_inputs, atlas_sites, atlas_slowdown, atlas_testbed, 
 from longhaul.errors import Failure
 from longhaul.figures import atlas_fig4, atlas_fig6, atlas_fig9, atlas_fig11
 from longhaul.sweep import guarded
+from longhaul.sweep_points import Point
 
 SECONDS = {"gpipe": 18.0, "1f1b": 14.0, "varuna": 12.0, "varuna-fill": 11.0, "atlas": 10.0,
            "atlas-even": 9.0}
@@ -194,8 +195,8 @@ class Inputs(unittest.TestCase):
         self.assertEqual(found["s", frozenset(("a=1", "b=2")), "atlas"]["measured_median_s"], 4.0)
 
     def test_points_without_ratios(self):
-        point = sweep.Point(Path("atlas-fig9.toml"), "decoupled", label="gpt-a/x",
-                            overrides=("a=1",), schedules=("atlas",))
+        point = Point(Path("atlas-fig9.toml"), "decoupled", label="gpt-a/x",
+                      overrides=("a=1",), schedules=("atlas",))
         self.assertEqual(point.name, "atlas-fig9/gpt-a/x/decoupled")
         options = argparse.Namespace(set=[], time_scale=.5, iterations=3, extra="",
                                      schedules="static")
@@ -203,7 +204,7 @@ class Inputs(unittest.TestCase):
                 mock.patch.object(sweep.tools, "ranks_of", lambda *_: 12):
             command = sweep.command_for(point, Path("out"), options)
         self.assertFalse([word for word in command if word.startswith("link.")])
-        self.assertEqual(sweep.Point(Path("s.toml"), "grouped", 1, .5).name,
+        self.assertEqual(Point(Path("s.toml"), "grouped", 1, .5).name,
                          "s/grouped/latency1-transfer0.5")
 
     def test_unlimited_and_one_datacenter_differ(self):

@@ -10,9 +10,10 @@ import matplotlib.image
 import pandas as pd
 
 import fakes
-from longhaul import crosspipe_cells, figure, records, sweep, sweep_time
+from longhaul import crosspipe_cells, figure, records, sweep_time
 from longhaul.figures import crosspipe_fig8, crosspipe_fig9, crosspipe_fig12
 from longhaul.sweep import guarded
+from longhaul.sweep_points import Point
 
 
 class Figures(unittest.TestCase):
@@ -165,7 +166,7 @@ class Figures(unittest.TestCase):
 
 class Estimates(unittest.TestCase):
     def points(self, count):
-        return [sweep.Point(Path("s.toml"), "decoupled", number, 0, expected_s=10.0)
+        return [Point(Path("s.toml"), "decoupled", number, 0, expected_s=10.0)
                 for number in range(count)]
 
     def test_time_scale_fits_the_time(self):

@@ -1,7 +1,9 @@
 """Sweeps and the tables gathered from records."""
 
 import contextlib
+import fcntl
 import io
+import struct
 import tempfile
 import unittest
 import unittest.mock
@@ -10,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 import fakes
-from longhaul import records, sweep, tools
+from longhaul import records, sweep, sweep_points, tools
 from longhaul.errors import Failure
 
 SCENARIO = """[scenario]
@@ -107,6 +109,44 @@ class Sweep(unittest.TestCase):
             self.assertEqual(self.resume()[0], 0)
         self.assertEqual(len(fakes.calls(self.bin)), 12, "another scenario of the same name")
 
+    def test_files_that_a_point_reads_are_input(self):
+        """The weather of a link and a schedule, named by scenario and options."""
+        weather, schedule = self.directory / "weather.csv", self.directory / "own.csv"
+        weather.write_text("time_s,latency_ms\n0,1\n")
+        schedule.write_text("0F0,0B0\n")
+        self.scenario.write_text(SCENARIO + '[[link]]\ntrace = "weather.csv"\n')
+        self.run_sweep("--schedules", f"1f1b,{schedule}")
+        self.assertEqual(self.resume()[0], 0)
+        self.assertEqual(len(fakes.calls(self.bin)), 4, "nothing is left to do")
+        for number, file in enumerate((weather, schedule), 2):
+            file.write_text(file.read_text() + "# other content\n")
+            self.assertEqual(self.resume()[0], 0)
+            self.assertEqual(len(fakes.calls(self.bin)), 4 * number, file.name)
+
+    def test_the_last_of_several_sweeps_says_what_a_point_is(self):
+        self.run_sweep("--iterations", "2")
+        self.run_sweep("--iterations", "20")
+        self.assertEqual(len(fakes.calls(self.bin)), 4, "what is finished stays")
+        for _ in range(2):
+            self.assertEqual(self.resume()[0], 0)
+            self.assertEqual(len(fakes.calls(self.bin)), 8, "and is done anew once")
+        self.assertEqual(len(list(self.out.rglob("*.outdated-*"))), 4)
+
+    def test_a_run_that_goes_on_is_left_alone(self):
+        with unittest.mock.patch.dict("os.environ", {"DIE_ONCE": "latency0.25-transfer2"}):
+            self.run_sweep()
+        point = self.out / "tiny/grouped/latency0.25-transfer2"
+        self.scenario.write_text(SCENARIO + "# of other input, which would set it aside\n")
+        with open(point / "journal.jsonl", "wb") as journal:
+            held = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0)
+            fcntl.fcntl(journal, fcntl.F_OFD_SETLK, held)
+            code, said = self.run_sweep()
+            self.assertEqual(code, 3)
+            self.assertIn("another run is going on", said)
+            self.assertTrue((point / "input.json").is_file())
+        self.assertEqual(self.run_sweep()[0], 0)
+        self.assertTrue(point.with_name(f"{point.name}.unfinished-1").is_dir())
+
     def test_what_cannot_be_resumed(self):
         self.out.mkdir()
         code, said = self.resume()
@@ -133,8 +173,8 @@ class Sweep(unittest.TestCase):
         self.assertEqual(tools.ranks_of(self.scenario, ["parallel.replicas=1"]), 4)
 
     def test_named_cells(self):
-        self.assertEqual(len(sweep.parse_cells("grid")), 16)
-        self.assertEqual(sweep.parse_cells("0.5:0,1:2"), ((.5, 0), (1, 2)))
+        self.assertEqual(len(sweep_points.parse_cells("grid")), 16)
+        self.assertEqual(sweep_points.parse_cells("0.5:0,1:2"), ((.5, 0), (1, 2)))
 
 
 class Records(unittest.TestCase):

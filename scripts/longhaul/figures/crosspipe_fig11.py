@@ -8,10 +8,11 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from longhaul import claims, measuring, predict, style, sweep, tools
+from longhaul import claims, measuring, predict, style, tools
 from longhaul.errors import Failure
 from longhaul.figures import Drawn
 from longhaul.records import COLUMNS, pipeline_table
+from longhaul.sweep_points import COMMS, Point, parse_cells
 
 NAME = "crosspipe-fig11"
 SUMMARY = "static and delay-aware schedules at delay cells, measured against predicted"
@@ -50,8 +51,8 @@ def questions(options):
     """{the question to the simulator: its cell}."""
     asked = {}
     for name in options.scenario or SCENARIOS:
-        for cell in sweep.parse_cells(options.cells):
-            for comm in sweep.COMMS:
+        for cell in parse_cells(options.cells):
+            for comm in COMMS:
                 names = schedules_of(options, comm)
                 extra = ("--search-moves", str(options.search_moves)) if "best" in names else ()
                 asked[predict.Question(tools.scenario_file(name), names,
@@ -69,9 +70,9 @@ def points(options):
     """One start of bench_pipeline a cell and arrangement."""
     asked = questions(options)
     said = predict.ask_all(asked)
-    return [sweep.Point(question.scenario, question.comm, *cell, schedules=question.schedules,
-                        extra=question.extra,
-                        expected_s=sum(map(predict.seconds, said[question].values())))
+    return [Point(question.scenario, question.comm, *cell, schedules=question.schedules,
+                  extra=question.extra,
+                  expected_s=sum(map(predict.seconds, said[question].values())))
             for question, cell in asked.items()]
 
 

@@ -7,9 +7,10 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from longhaul import claims, measuring, predict, series, style, sweep, tools
+from longhaul import claims, measuring, predict, series, style, tools
 from longhaul.figures import Drawn
 from longhaul.records import overrides_of, pipeline_table
+from longhaul.sweep_points import Point
 
 NAME = "crosspipe-fig12"
 SUMMARY = "iteration time over pipeline stages with stages x replicas fixed (section 7.4)"
@@ -87,9 +88,9 @@ def predicted(extra):
 
 
 def points(said, extra):
-    return [sweep.Point(tools.scenario_file(STAGES[setup.stages]), "decoupled", *setup.ratios,
-                        f"static{100 * setup.static:g}", setup.overrides, SCHEDULES, extra,
-                        sum(said[setup, name] for name in SCHEDULES)) for setup in SETUPS]
+    return [Point(tools.scenario_file(STAGES[setup.stages]), "decoupled", *setup.ratios,
+                  f"static{100 * setup.static:g}", setup.overrides, SCHEDULES, extra,
+                  sum(said[setup, name] for name in SCHEDULES)) for setup in SETUPS]
 
 
 def measured(results):

@@ -2,10 +2,11 @@
 
 import math
 
-from longhaul import (claims, crosspipe_cells, crosspipe_tables, measuring, sweep, textgrid,
+from longhaul import (claims, crosspipe_cells, crosspipe_tables, measuring, textgrid,
                       tools)
 from longhaul.errors import Failure
 from longhaul.figures import Drawn
+from longhaul.sweep_points import COMMS, Point
 
 PLACES = {5: "2 datacenters", 6: "4 datacenters"}
 MINUTES = 14
@@ -59,15 +60,15 @@ def points_of(number, cases, search):
         overrides = crosspipe_cells.CASES[case]
         microbatches = int(overrides[0].split("=")[1])
         for latency, transfer in crosspipe_cells.CELLS:
-            for comm in sweep.COMMS:
+            for comm in COMMS:
                 names = crosspipe_cells.schedules_of(case, comm)
                 if not names:
                     continue
                 seconds = sum(expected[crosspipe_cells.Cell(number, case, latency, transfer, name,
                                                             comm)] for name in names)
                 extra = search if crosspipe_cells.BEST in names else ()
-                points.append(sweep.Point(scenario, comm, latency, transfer, f"case{case}",
-                                          overrides, names, extra, seconds * microbatches))
+                points.append(Point(scenario, comm, latency, transfer, f"case{case}",
+                                    overrides, names, extra, seconds * microbatches))
     return points
 
 
