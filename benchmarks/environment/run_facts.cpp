@@ -38,6 +38,11 @@ std::optional<std::string> find(const Variables& variables, const std::string& n
   return std::nullopt;
 }
 
+/// JSON holds nothing else: other bytes (an old encoding) become U+FFFD.
+json as_utf8(const std::string& text) {
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
 std::string lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) {
     return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -74,7 +79,7 @@ json job_facts(const Variables& variables) {
   json facts = json::object();
   for (const char* const name : kOfTheJob)
     if (const auto value = find(variables, std::string{"SLURM_"} + name))
-      facts[lower_case(name)] = *value;
+      facts[lower_case(name)] = as_utf8(*value);
   return facts;
 }
 
@@ -85,7 +90,7 @@ json mpi_parameters(const Variables& variables) {
     if (end == std::string::npos || !begins_with_one_of(variable, kParameters) ||
         begins_with_one_of(variable, kOfTheLauncher))
       continue;
-    facts[variable.substr(0, end)] = variable.substr(end + 1);
+    facts[variable.substr(0, end)] = as_utf8(variable.substr(end + 1));
   }
   return facts;
 }

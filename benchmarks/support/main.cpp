@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
 #include "runtime/transport/mpi/session.hpp"
@@ -13,6 +14,18 @@ namespace {
 void say(const std::string& text) {
   fmt::print(stderr, "longhaul: {}\n", text);
   std::fflush(stderr);
+}
+
+/// Names stand in records and traces.
+void require_utf8(int argc, char** argv) {
+  using nlohmann::json;
+  for (int i = 0; i < argc; ++i) {
+    const json word(argv[i]);
+    const std::string shown = word.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (json::parse(shown) != word)
+      throw AgreedError{fmt::format(
+          "{} is no UTF-8 (records and traces hold the command line). Rename it.", shown)};
+  }
 }
 
 }  // namespace
@@ -58,6 +71,7 @@ void agreed(const std::function<void()>& work) {
 
 std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("{} ({})", version(), git_commit()));
+  require_utf8(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {

@@ -45,7 +45,7 @@ auto reported(Ranks& ranks, Work&& work) {
 }
 
 /// Reads the command line; an exit code where there is nothing more to do (--help, --version). A
-/// slip becomes an AgreedError.
+/// slip, or a word that is no UTF-8, becomes an AgreedError.
 [[nodiscard]] std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv);
 
 }  // namespace longhaul::bench

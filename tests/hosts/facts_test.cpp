@@ -98,6 +98,13 @@ TEST(JobFacts, HoldWhatMatters) {
                                    "restart_count":"1"})"));
 }
 
+/// A job's name may be in any old encoding, and JSON holds UTF-8 alone.
+TEST(JobFacts, BytesThatAreNoUtf8AreReplaced) {
+  const std::string name = "SLURM_JOB_NAME=r\xe9sum\xe9";
+  EXPECT_EQ(job_facts({"SLURM_JOB_ID=42", name})["job_name"], "r\uFFFDsum\uFFFD");
+  EXPECT_NO_THROW(static_cast<void>(mpi_parameters({"UCX_TLS=\xff"}).dump()));
+}
+
 TEST(MpiParameters, LeaveOutWhatTheLauncherHandsItsRanks) {
   const json facts = mpi_parameters({"OMPI_MCA_btl=tcp,self", "OMPI_MCA_orte_hnp_uri=1.2.3.4",
                                      "OMPI_COMM_WORLD_RANK=0", "OMPI_MCA_ess=env", "UCX_TLS=rc",

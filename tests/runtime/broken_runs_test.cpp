@@ -159,6 +159,19 @@ TEST_F(BrokenRuns, DiskFull) {
   expect_resumable(command, 40);
 }
 
+/// Nothing is thrown away with it: the run says so, and goes on from what is left.
+TEST_F(BrokenRuns, ASegmentThatIsDamagedMeanwhile) {
+  const auto command = words({"--iterations", "40"});
+  start(4, command);
+  (void)wait_for_iterations(2);
+  std::filesystem::resize_file(out() + "/segment.0.0.0+4.h5", 100);
+  EXPECT_EQ(finish(), kFailed) << output();
+  EXPECT_THAT(output(), HasSubstr("lacks 1 of the iterations"));
+  EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
+  EXPECT_EQ(merge_run(out()).measured.rows.front().iteration, 1) << "the others are readable";
+  expect_resumable(command, 40);
+}
+
 TEST_F(BrokenRuns, ReadOnlyOut) {
   out_ = "disk/out";
   const SmallDisk disk{scratch_.path() / "disk"};
@@ -167,6 +180,11 @@ TEST_F(BrokenRuns, ReadOnlyOut) {
   EXPECT_EQ(run(4, words({"--iterations", "2"})), 2);
   EXPECT_THAT(output(), HasSubstr("Read-only file system"));
   EXPECT_FALSE(std::filesystem::exists(out()));
+}
+
+TEST_F(BrokenRuns, NamesThatAreNoUtf8) {
+  EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--out", out() + "\xff"}), 2);
+  EXPECT_THAT(output(), HasSubstr("is no UTF-8"));
 }
 
 /// Nobody, not even root, can make a directory there.
