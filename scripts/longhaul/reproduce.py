@@ -129,10 +129,14 @@ class Reproduction:
                 failed.append(f"{item.figure} ({kind})")
         return failed
 
+    def done(self, simulated_only):
+        """{(figure, kind): item} of the parts that are done."""
+        return {(item.figure, kind): item for item, kind, options in self.parts(simulated_only)
+                if self.is_done(item, kind, options)}
+
     def outcomes(self, simulated_only):
         """Of every number and claim of the parts that are done."""
-        done = {(item.figure, kind): item for item, kind, options in self.parts(simulated_only)
-                if self.is_done(item, kind, options)}
+        done = self.done(simulated_only)
         found = [expected.judge(number, self.figures(number.kind))
                  for number in expected.read(self.paper) if (number.figure, number.kind) in done]
         kept = tools.ROOT / "results" / "reference"
@@ -217,6 +221,9 @@ def main(arguments=None):
     reproduction = Reproduction(options.paper, items, directory, commit)
     tools.say(f"into {reproduction.directory}")
     failed = reproduction.run_all(options.simulated_only)
+    if not failed and not reproduction.done(options.simulated_only):
+        raise Failure("nothing could be run here. Name other figures, or leave out "
+                      "--simulated-only.", RUN_FAILED)
     outcomes = reproduction.outcomes(options.simulated_only)
     text = expected.text(outcomes)
     reproduction.directory.mkdir(parents=True, exist_ok=True)

@@ -157,7 +157,8 @@ class Runs(unittest.TestCase):
             code = reproduce.guarded(lambda: reproduce.main(
                 ["crosspipe", "--simulated-only", "--only", "table2,table3", *more]), "reproduce")
         calls = self.root / "calls"
-        return code, printed.getvalue(), len(calls.read_text().split("\n")) - 1
+        started = len(calls.read_text().split("\n")) - 1 if calls.exists() else 0
+        return code, printed.getvalue(), started
 
     def directory(self):
         return next((self.root / "results").glob("20??-??-??-012345678")) / "crosspipe"
@@ -190,6 +191,11 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.run_it()[::2], (3, 2))
         (self.root / "broken").unlink()
         self.assertEqual(self.run_it()[::2], (0, 4))
+
+    def test_what_cannot_be_run_here_is_exit_3(self):
+        self.assertEqual(self.run_it("--only", "fig17")[0], 3)  # measured alone
+        with mock.patch.object(reproduce, "why_not", return_value="needs root"):
+            self.assertEqual(self.run_it()[0], 3)
 
     def test_slips(self):
         with self.assertRaisesRegex(Failure, 'no figure "table9"'):
