@@ -78,12 +78,18 @@ RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
   return info;
 }
 
-/// One trace of all segments.
+/// One trace of all segments. They stay where one is damaged, for whoever goes on.
 void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment,
                     const std::vector<ChangingOutcome>& outcomes,
                     const std::vector<RankClock>& clocks) {
   const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };
-  merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
+  const MergedRows rows =
+      merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
+  if (rows.iterations_left_out == 0) return;
+  throw Error{fmt::format("{} lacks {} of the iterations (segments of them are damaged on disk). "
+                          "Run again with --resume: they are played anew.",
+                          (directory / "trace.h5").string(), rows.iterations_left_out),
+              ExitCode::run_failed};
 }
 
 /// The others wait while rank 0 merges: a second for 100'000 rows is many times what it takes.

@@ -51,6 +51,7 @@ void check_run(const std::filesystem::path& directory, Finding& finding) {
   try {
     check_file(MergedForCheck{directory}.file(), finding);
   } catch (const Error& error) {
+    if (error.code() == ExitCode::run_failed) throw;  // no room to look: that says nothing of it
     finding.problems = {error.what()};
   }
 }

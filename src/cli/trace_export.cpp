@@ -39,14 +39,21 @@ void require_out(const Options& options, const char* what) {
   require_new_file(options.out);
 }
 
+std::string left_out_text(const MergedRows& rows) {
+  if (rows.iterations_left_out == 0) return "";
+  return fmt::format("{} finished iterations are left out (a segment of each is damaged)\n",
+                     rows.iterations_left_out);
+}
+
 Answer written(const Options& options, const MergedRows& rows) {
   if (!options.json)
-    return {fmt::format("wrote {}: {} measured and {} predicted ops\n", options.out, rows.measured,
-                        rows.predicted)};
+    return {fmt::format("wrote {}: {} measured and {} predicted ops\n{}", options.out,
+                        rows.measured, rows.predicted, left_out_text(rows))};
   return {json_text({{"schema_version", kRecordSchemaVersion},
                      {"trace", options.files.front()},
                      {"out", options.out},
                      {"measured_rows", rows.measured},
+                     {"iterations_left_out", rows.iterations_left_out},
                      {"predicted_rows", rows.predicted}})};
 }
 

@@ -79,15 +79,20 @@ struct Begun {
   hdf5::TraceReader reader;
 };
 
-/// All finished iterations; the names that their rows use.
-Timeline merge_segments(const std::filesystem::path& directory, const Begun& begun,
-                        std::span<const RankClock> clocks, MergeTarget& target) {
+struct Merged {
+  Timeline names;  ///< that the rows use
+  std::uint64_t left_out;
+};
+
+/// All finished iterations.
+Merged merge_segments(const std::filesystem::path& directory, const Begun& begun,
+                      std::span<const RankClock> clocks, MergeTarget& target) {
   LONGHAUL_ASSERT(clocks.empty() || std::cmp_equal(clocks.size(), begun.ranks),
                   "{} clocks of {} ranks", clocks.size(), begun.ranks);
   Merger merger{begun.reader.predicted().names(), clocks, target};
   for (const auto& [key, files] : complete_segments(directory, begun.ranks))
     merger.add(key, files, begun.ranks);
-  return merger.names();
+  return {merger.names(), merger.left_out()};
 }
 
 /// The prediction with which the run began, and what was added meanwhile.
@@ -145,7 +150,7 @@ Trace merge_run(const std::filesystem::path& directory, std::span<const RankCloc
   hdf5::read_all(begun.reader.predicted(), trace.predicted, begun.findings);
   hdf5::require_none(begun.file, begun.findings);
   MemoryTarget target;
-  trace.measured = merge_segments(directory, begun, clocks, target);
+  trace.measured = merge_segments(directory, begun, clocks, target).names;
   trace.measured.rows = target.take();
   return trace;
 }
@@ -161,8 +166,9 @@ MergedRows merge_run_into(const std::filesystem::path& directory, const std::fil
     hdf5::write_run_info(root, info);
     hdf5::TimelineWriter writer{root, "measured"};
     FileTarget target{writer};
-    const Timeline names = merge_segments(directory, begun, options.clocks, target);
+    const auto [names, left_out] = merge_segments(directory, begun, options.clocks, target);
     rows.measured = writer.rows();
+    rows.iterations_left_out = left_out;
     writer.finish(names);
     rows.predicted = write_predictions(root, begun, names, options);
   });

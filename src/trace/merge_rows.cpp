@@ -57,6 +57,7 @@ void Merger::add(const IterationKey& key, const std::map<int, SegmentFile>& file
   try {
     merge(key, files, ranks);
   } catch (const DamagedSegment&) {
+    ++left_out_;
     target_.drop_rows();
     for (std::size_t t = 0; t < tables_.size(); ++t) tables_[t].shrink_to(sizes[t]);
     schedule_of_position_ = places;

@@ -37,6 +37,8 @@ public:
   void add(const IterationKey& key, const std::map<int, SegmentFile>& files, std::int64_t ranks);
   /// The tables so far; no rows.
   [[nodiscard]] const Timeline& names() const { return names_; }
+  /// Iterations so far of which a segment is damaged.
+  [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
 private:
   /// A segment, and what its rows' names are in the merged tables.
@@ -58,6 +60,7 @@ private:
   MergeTarget& target_;
   Timeline names_;
   std::size_t planned_schedules_;
+  std::uint64_t left_out_ = 0;
   std::vector<NameTable> tables_;  ///< in the order of name_columns()
   std::map<int, std::int32_t> schedule_of_position_;
 };

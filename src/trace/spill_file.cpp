@@ -15,8 +15,10 @@ namespace longhaul {
 namespace {
 
 [[noreturn]] void fail_spilling(int error) {
-  fail("a temporary file in {} fails ({}). Set TMPDIR to a directory with more space.",
-       std::filesystem::temp_directory_path().string(), std::strerror(error));
+  throw Error{fmt::format("a temporary file in {} fails ({}). Set TMPDIR to a directory with more "
+                          "space.",
+                          std::filesystem::temp_directory_path().string(), std::strerror(error)),
+              ExitCode::run_failed};
 }
 
 }  // namespace

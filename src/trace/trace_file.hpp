@@ -80,6 +80,7 @@ struct MergeOptions {
 };
 struct MergedRows {
   std::uint64_t measured = 0, predicted = 0;
+  std::uint64_t iterations_left_out = 0;  ///< of which all segments are there, and one is damaged
 };
 /// Writes what merge_run() gives to `file`, as write_trace() does, chunk by chunk: memory grows
 /// with the number of segments of an iteration, not with their rows.

@@ -161,7 +161,7 @@ TEST_F(BrokenRuns, DiskFull) {
 
 /// Nothing is thrown away with it: the run says so, and goes on from what is left.
 TEST_F(BrokenRuns, ASegmentThatIsDamagedMeanwhile) {
-  const auto command = words({"--iterations", "40"});
+  const auto command = words({"--iterations", "20"});
   start(4, command);
   (void)wait_for_iterations(2);
   std::filesystem::resize_file(out() + "/segment.0.0.0+4.h5", 100);
@@ -169,7 +169,7 @@ TEST_F(BrokenRuns, ASegmentThatIsDamagedMeanwhile) {
   EXPECT_THAT(output(), HasSubstr("lacks 1 of the iterations"));
   EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
   EXPECT_EQ(merge_run(out()).measured.rows.front().iteration, 1) << "the others are readable";
-  expect_resumable(command, 40);
+  expect_resumable(command, 20);
 }
 
 TEST_F(BrokenRuns, ReadOnlyOut) {

@@ -120,6 +120,7 @@ TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
   write_hosts(scratch.path(), all, 0, {{0, 1, 2, 3}});
   write_hosts(scratch.path(), all, 1, {{0, 1}, {1, 2}});  // rank 1 twice, rank 3 not at all
   EXPECT_EQ(merged(scratch.path()).measured.rows.size(), all.rows.size() / 2);
+  EXPECT_EQ(merge_run_into(scratch.path(), scratch.path() / "again.h5").iterations_left_out, 1U);
   std::filesystem::remove(scratch.path() / "segment.0.1.1+2.h5");
   EXPECT_THAT(finished_iterations(scratch.path()), ElementsAre(IterationKey{0, 0}));
 }
