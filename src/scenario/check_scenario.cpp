@@ -155,10 +155,10 @@ double longest_iteration(const Scenario& scenario) {
 /// A transfer is followed through every state of a trace that it meets: one that meets the same
 /// ones millions of times says that the unit of something is wrong.
 void check_repeats(const Place& place, const Scenario& scenario) {
-  constexpr double kMostStates = 1e7;
+  constexpr double kMostStates = 1e6;
   const WorstWeather worst = worst_weather(scenario);
-  const double bytes =
-      std::max(largest(scenario.costs.message), 2 * largest(scenario.costs.weights));
+  const double weights = scenario.parallel.replicas > 1 ? largest(scenario.costs.weights) : 0;
+  const double bytes = std::max(largest(scenario.costs.message), 2 * weights);
   const double longest = bytes * 8e9 / std::min(slowest_rate(scenario), worst.rate) +
                          4.0 * scenario.parallel.replicas * worst.latency;
   for (const Link& link : scenario.links) {

@@ -140,6 +140,18 @@ TEST(LinkWeather, ARepetitionMustNotBeAbsurdlyShort) {
   EXPECT_THAT(said, HasSubstr("is too short"));
 }
 
+/// 1 MB takes 1 s, in which 2 us come half a million times; gradients that nobody sends count not.
+TEST(LinkWeather, ARepetitionMayBeShortWhereTransfersAreToo) {
+  const auto repeated = [](const std::string& period, const std::string& weights) {
+    return parse_scenario(
+        with_line(0, "trace = \"t\"\ntrace_repeat = \"" + period +
+                         "\"\n[traces]\nt = \"time_s,bandwidth_mbps\\n0,8\\n\""),
+        "s.toml", std::vector<std::string>{"costs.message=1MB", "costs.weights=" + weights});
+  };
+  EXPECT_NO_THROW(static_cast<void>(repeated("2us", "1GB")));
+  EXPECT_THROW(static_cast<void>(repeated("0.9us", "1GB")), Error);
+}
+
 TEST(LinkWeather, ATraceOfARateNeedsTheSizeOfAMessage) {
   std::vector<std::string> lines = kLines;
   lines[2] = "";
