@@ -84,6 +84,12 @@ class Weather(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("knows nothing of weather", said)
 
+    def test_a_run_of_other_schedules_is_refused(self):
+        self.write(record(FIXED["schedules"] + [stretch("third", 0, (0,), (100,))]), ADAPTIVE)
+        code, said = self.figure("weather", "--results", self.directory)
+        self.assertEqual(code, 2)
+        self.assertIn("none of static and conservative", said)
+
     def test_directions_alike_are_one_line(self):
         links = link_weather.distinct(FIXED["weather_of_links"])
         self.assertEqual([link["names"] for link in links], [["west to east and back"]])

@@ -140,6 +140,9 @@ def iterations_of(record, choices):
             raise Failure("the record knows nothing of weather (its scenario had none, or it is "
                           "none of bench_pipeline). Give what --measure wrote.")
         choice += stretch["first_iteration"] == 0
+        if choice not in range(len(choices)):
+            raise Failure(f"the record is none of {' and '.join(choices)} (a run of other "
+                          "schedules). Give the directory that --measure wrote.")
         rows += [{"choice": choices[choice], "schedule": stretch["schedule"],
                   "iteration": stretch["first_iteration"] + index, "begin_s": begin / scale,
                   "measured_s": sample / scale, "predicted_s": predicted / scale,
