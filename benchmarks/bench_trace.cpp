@@ -52,6 +52,16 @@ int stages_of(const SyntheticShape& shape) {
   return stages;
 }
 
+/// False: it was there.
+bool make_directory(const std::filesystem::path& directory) {
+  std::error_code problem;
+  const bool made = std::filesystem::create_directory(directory, problem);
+  if (problem)
+    fail("cannot make {} ({}). Give --directory another name.", directory.string(),
+         problem.message());
+  return made;
+}
+
 void complete(TraceOptions& options) {
   SyntheticShape& shape = options.shape;
   if (options.check) shape = {8, 4, 2, 600, shape.seed};
@@ -63,7 +73,7 @@ void complete(TraceOptions& options) {
     std::string name = (std::filesystem::temp_directory_path() / "bench_trace-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) fail("no directory {} can be made.", name);
     options.directory = name;
-  } else if (!std::filesystem::create_directory(options.directory)) {
+  } else if (!make_directory(options.directory)) {
     fail("{} exists (a result is never overwritten). Give --directory another name.",
          options.directory.string());
   }
@@ -215,5 +225,8 @@ int main(int argc, char** argv) {
   } catch (const longhaul::Error& error) {
     fmt::print(stderr, "longhaul: {}\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::exception& error) {  // the system's: no TMPDIR, no memory
+    fmt::print(stderr, "longhaul: {}\n", error.what());
+    return static_cast<int>(longhaul::ExitCode::run_failed);
   }
 }
