@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import tempfile
 import unittest
 from pathlib import Path
@@ -109,8 +110,12 @@ class Weather(unittest.TestCase):
                          ["link.a-b.latency=38ms", "link.a-b.bandwidth=14.125Gbps",
                           "link.a-c.latency_ratio=1"])
         file.write_text('[[link]]\nbetween = ["a", "b"]\ntrace = "wan.csv"\n')
-        with self.assertRaises(Failure):
-            weather.slower(file, 4)
+        for text, factor in ((file.read_text(), 4), ("[[link", 4), ("link = 5", 4),
+                             ("link = [5]", 4), ('[[link]]\nlatency = "1ms"\n', 0),
+                             ('[[link]]\nlatency = "1ms"\n', math.nan)):
+            file.write_text(text)
+            with self.assertRaises(Failure):
+                weather.slower(file, factor)
 
     def test_nothing_to_draw(self):
         code, said = self.figure("weather")

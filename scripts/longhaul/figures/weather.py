@@ -2,6 +2,7 @@
 links as profiled, one made for slower links (CrossPipe 8.2), and one that is made anew from what
 the ranks measure (6.2)."""
 
+import math
 import re
 import shlex
 import tomllib
@@ -107,18 +108,28 @@ def sets(overrides):
 
 def slower(scenario, factor):
     """Overrides that multiply what schedules are made for: latency, and time of a transfer."""
-    found = []
-    for link in tomllib.loads(Path(scenario).read_text()).get("link", []):
+    if not 0 < factor < math.inf:
+        raise Failure(f"--conservative {factor:g} is no slowdown (it is not positive and finite). "
+                      "Choose 4.")
+    try:
+        found = list(slower_links(tomllib.loads(Path(scenario).read_text()), factor))
+    except (ValueError, TypeError, AttributeError) as error:  # of whatever stands there instead
+        raise Failure(f"{scenario}: is no scenario ({error}). Correct it: `longhaul check` says "
+                      "where.") from error
+    if not found:
+        raise Failure(f"{scenario}: no link gives a latency or a rate to make a conservative "
+                      "schedule for. Give its links latency and bandwidth.")
+    return found
+
+
+def slower_links(scenario, factor):
+    for link in scenario.get("link", []):
         ends = link.get("between", [link.get("from"), link.get("to")])
         path = "link.all" if ends == "all" else f"link.{'-'.join(map(str, ends))}"
         for key, by in (("latency", factor), ("rtt", factor), ("latency_ratio", factor),
                         ("transfer_ratio", factor), ("bandwidth", 1 / factor)):
             if key in link:
-                found.append(f"{path}.{key}={times(link[key], by)}")
-    if not found:
-        raise Failure(f"{scenario}: no link gives a latency or a rate to make a conservative "
-                      "schedule for. Give its links latency and bandwidth.")
-    return found
+                yield f"{path}.{key}={times(link[key], by)}"
 
 
 def times(value, factor):
