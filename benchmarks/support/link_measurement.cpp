@@ -88,9 +88,9 @@ LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
   std::vector<int> counts;
   const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
   LinkMeasurement measurement{test, target, std::vector<std::int64_t>(bytes.size() / 8), {}};
+  if (bytes.empty()) return measurement;
   std::memcpy(measurement.samples_ns.data(), bytes.data(), bytes.size());
-  if (!measurement.samples_ns.empty())
-    measurement.error_percent = summarize(errors_percent(measurement));
+  measurement.error_percent = summarize(errors_percent(measurement));
   return measurement;
 }
 

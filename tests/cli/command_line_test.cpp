@@ -70,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{}, "longhaul: no command given. `longhaul --help` lists them."},
         Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
         Slip{{"frobnicate"},
-             "Known: schedule, simulate, check, plan, ops, layers, trace, link, presets."},
+             "Known: schedule, simulate, check, plan, ops, layers, trace, compare, link, "
+             "presets."},
         Slip{{"trace", "sumary", "t.h5"}, "Did you mean \"summary\"?"},
         Slip{{"trace"}, "longhaul: trace: no command given. `longhaul trace --help`"},
         Slip{{"presets", "m8"}, "presets: unexpected argument \"m8\""},

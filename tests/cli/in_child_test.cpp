@@ -77,7 +77,7 @@ TEST(InChild, EndsWhatDoesNotEnd) {
   EXPECT_THAT(sleeping.err, HasSubstr("gave up reading after 1 s"));
   const Outcome busy = refused(
       []() -> Answer {
-        for (volatile int spins = 0;;) spins = spins + 1;
+        for (volatile unsigned spins = 0;;) spins = spins + 1;
       },
       {kGenerous.memory_bytes, 1s, 60s});
   EXPECT_EQ(busy.code, 2);
