@@ -54,3 +54,12 @@ function(longhaul_module name)
     longhaul_precompiled(longhaul_${name} plain)
   endif()
 endfunction()
+
+# longhaul_keep_loaded(target): a program of several ranks under the address sanitizer unloads
+# nothing, so that leaks of MPI's components have names (tests/sanitizers/leaks.txt).
+function(longhaul_keep_loaded target)
+  if(LONGHAUL_SANITIZE STREQUAL "address")
+    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/sanitizers/keep_loaded.cpp)
+    target_link_options(${target} PRIVATE LINKER:--export-dynamic-symbol=dlclose)
+  endif()
+endfunction()
