@@ -12,7 +12,8 @@ enum class Measure { across_hosts, always };
 /// where that takes longer than half a second), and hands what it finds to the others of its host,
 /// whose clock it is too. The shortest round trip counts. Rank 0 answered somewhere within it, so
 /// that half of it bounds the error, however unlike the two ways. Ranks on rank 0's host share its
-/// clock: 0, unless each rank is measured (`always`).
+/// clock, and so do hosts of one kernel and time namespace: 0, unless each rank is measured
+/// (`always`).
 [[nodiscard]] ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& board,
                                                Measure which = Measure::across_hosts);
 
