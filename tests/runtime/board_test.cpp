@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 
 TEST_F(RanksTest, LeavesNoNameInSharedMemory) {
   const SharedMemory memory{ranks().board().host(), 4096};
+  ranks().world().barrier();  // rank 0 takes the name away once all have opened it
   const std::string ours =
       "longhaul-" + std::to_string(ranks().board().slot(Rank{0}).pid.load()) + "-";
   for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm"})
