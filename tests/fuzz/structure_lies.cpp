@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <hdf5.h>
+#include <hdf5.h>  // the one place outside src/trace: only HDF5 itself writes files that lie well
 
 #include "base/error.hpp"
 #include "trace/columns.hpp"
