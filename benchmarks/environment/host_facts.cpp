@@ -9,23 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
 
+#include "base/value_in_file.hpp"
 #include "environment/gpu_facts.hpp"
 
 namespace longhaul::bench {
 namespace {
 
 using nlohmann::json;
-
-/// What stands behind the colon of the first line that begins so.
-std::string value_of(const std::filesystem::path& file, const std::string& key) {
-  std::ifstream in{file};
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "";
-}
 
 /// A machine without frequency scaling, and most virtual ones, have none.
 json governor(const std::filesystem::path& root) {
@@ -53,9 +43,9 @@ json whole_host_facts(const FactSources& sources) {
   json facts = host_facts(sources);
   facts["name"] = names.nodename;
   facts["kernel"] = fmt::format("{} {}", names.sysname, names.release);
-  facts["processor"] = value_of(sources.root / "proc/cpuinfo", "model name");
+  facts["processor"] = value_in_file(sources.root / "proc/cpuinfo", "model name");
   facts["threads"] = std::thread::hardware_concurrency();
-  const std::string memory = value_of(sources.root / "proc/meminfo", "MemTotal");
+  const std::string memory = value_in_file(sources.root / "proc/meminfo", "MemTotal");
   facts["memory_bytes"] = std::strtoll(memory.c_str(), nullptr, 10) * 1024;
   return facts;
 }

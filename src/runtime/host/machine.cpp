@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "base/error.hpp"
+#include "base/value_in_file.hpp"
 #include "runtime/host/topology.hpp"
 
 namespace longhaul {
@@ -18,16 +19,6 @@ namespace {
 
 std::string plural(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-std::string value_of(const char* file, const std::string& key) {
-  std::ifstream in{file};
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "";
 }
 
 }  // namespace
@@ -45,14 +36,14 @@ Machine describe_machine() {
   Machine machine;
   machine.host = host_name();
   machine.kernel = fmt::format("{} {}", names.sysname, names.release);
-  machine.processor = value_of("/proc/cpuinfo", "model name");
+  machine.processor = value_in_file("/proc/cpuinfo", "model name");
   machine.cores = topology.count(HWLOC_OBJ_CORE);
   machine.topology =
       fmt::format("{}, {}, {}, {}", plural(topology.count(HWLOC_OBJ_PACKAGE), "package"),
                   plural(topology.count(HWLOC_OBJ_NUMANODE), "NUMA node"),
                   plural(machine.cores, "core"), plural(topology.count(HWLOC_OBJ_PU), "thread"));
   machine.memory =
-      Bytes{std::strtoll(value_of("/proc/meminfo", "MemTotal").c_str(), nullptr, 10) * 1024};
+      Bytes{std::strtoll(value_in_file("/proc/meminfo", "MemTotal").c_str(), nullptr, 10) * 1024};
   const unsigned version = hwloc_get_api_version();
   machine.hwloc_version =
       fmt::format("{}.{}.{}", version >> 16U, version >> 8U & 0xffU, version & 0xffU);
