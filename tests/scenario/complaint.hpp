@@ -54,4 +54,13 @@ inline std::string with_line(std::size_t number, const std::string& by) {
   return joined(lines);
 }
 
+/// The datacenters of kLines.
+inline constexpr DatacenterId kWest{0};
+inline constexpr DatacenterId kEast{1};
+
+/// From west to east in kLines, with these lines below [[link]].
+inline Link link_with(const std::string& lines, const std::vector<std::string>& set = {}) {
+  return *parse_scenario(with_line(0, lines), "s.toml", set).link(kWest, kEast);
+}
+
 }  // namespace longhaul

@@ -6,9 +6,6 @@
 namespace longhaul {
 namespace {
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
 Scenario parse(const std::string& text) { return parse_scenario(text, "s.toml"); }
 
 TEST(LoadLink, RatiosAreOfTheLargestForwardAndTheLargestMessage) {

@@ -11,9 +11,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
 Scenario parse(const std::string& text, const std::vector<std::string>& set = {}) {
   return parse_scenario(text, "dir/s.toml", set);
 }

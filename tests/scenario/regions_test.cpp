@@ -15,9 +15,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
 const std::string kHeader =
     "src_region,dst_region,rtt_min_ms,rtt_avg_ms,rtt_mdev_ms,throughput_received_bps,"
     "tcp_connections\n";

@@ -9,9 +9,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
 Scenario parse(const std::string& text, const std::vector<std::string>& set = {}) {
   return parse_scenario(text, "s.toml", set);
 }

@@ -12,14 +12,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
-/// kLines, 10 ms apart, with these lines in [[link]].
-Link link_with(const std::string& lines, const std::vector<std::string>& set = {}) {
-  return *parse_scenario(with_line(0, lines), "s.toml", set).link(kWest, kEast);
-}
-
 std::string complaint_about(const std::string& lines, const std::vector<std::string>& set = {}) {
   return complaint(with_line(0, lines), set);
 }

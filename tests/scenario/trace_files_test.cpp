@@ -13,9 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
 class TraceFiles : public testing::Test {
 protected:
   void SetUp() override {

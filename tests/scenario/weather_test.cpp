@@ -10,51 +10,43 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr DatacenterId kWest{0};
-constexpr DatacenterId kEast{1};
-
-/// Of the link of kLines with more lines below it.
-Link link(const std::string& lines, const std::vector<std::string>& set = {}) {
-  return *parse_scenario(with_line(0, lines), "s.toml", set).link(kWest, kEast);
-}
-
 TEST(LinkWeather, NoneUnlessGiven) {
-  const Link plain = link("");
+  const Link plain = link_with("");
   EXPECT_FALSE(plain.weather.any());
   EXPECT_FALSE(plain.jitter.any());
 }
 
 TEST(LinkWeather, LossIsANumberOrATable) {
-  EXPECT_EQ(link("loss = 0.25").weather.loss.probability, 0.25);
-  EXPECT_FALSE(link("loss = 0.25").weather.loss.delay.has_value());
-  const Loss loss = link("loss = {probability = 0.001, delay = \"200ms\"}").weather.loss;
+  EXPECT_EQ(link_with("loss = 0.25").weather.loss.probability, 0.25);
+  EXPECT_FALSE(link_with("loss = 0.25").weather.loss.delay.has_value());
+  const Loss loss = link_with("loss = {probability = 0.001, delay = \"200ms\"}").weather.loss;
   EXPECT_EQ(loss.probability, 0.001);
   EXPECT_EQ(loss.delay, 200ms);
-  EXPECT_FALSE(link("loss = 0").weather.any());
-  EXPECT_EQ(link("", {"link.loss.probability=0.5"}).weather.loss.probability, 0.5);
+  EXPECT_FALSE(link_with("loss = 0").weather.any());
+  EXPECT_EQ(link_with("", {"link.loss.probability=0.5"}).weather.loss.probability, 0.5);
 }
 
 TEST(LinkWeather, OutagesAreOneOrSeveral) {
-  const auto one = link("outage = [\"30s\", \"5s\"]").weather.outages;
+  const auto one = link_with("outage = [\"30s\", \"5s\"]").weather.outages;
   ASSERT_EQ(one.size(), 1U);
   EXPECT_EQ(one[0].begin, 30s);
   EXPECT_EQ(one[0].length, 5s);
-  const auto two = link("outage = [[\"0s\", \"5s\"], [\"5s\", \"1ms\"]]").weather.outages;
+  const auto two = link_with("outage = [[\"0s\", \"5s\"], [\"5s\", \"1ms\"]]").weather.outages;
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[1].begin, 5s);
   EXPECT_EQ(two[1].length, 1ms);
-  EXPECT_TRUE(link("outage = []").weather.outages.empty());
+  EXPECT_TRUE(link_with("outage = []").weather.outages.empty());
 }
 
 TEST(LinkWeather, JitterHasADistributionAndASeed) {
   const Jitter jitter =
-      link("jitter = {latency = 0.3, distribution = \"exponential\", seed = 7}").jitter;
+      link_with("jitter = {latency = 0.3, distribution = \"exponential\", seed = 7}").jitter;
   EXPECT_EQ(jitter.kind, JitterKind::exponential);
   EXPECT_EQ(jitter.seed, 7U);
   EXPECT_EQ(jitter.latency, 0.3);
-  EXPECT_EQ(link("jitter = 0.2").jitter.kind, JitterKind::lognormal);
-  EXPECT_FALSE(link("jitter = 0.2").jitter.seed.has_value());
-  EXPECT_EQ(link("jitter = {distribution = \"uniform\", transfer = 0.5}").jitter.kind,
+  EXPECT_EQ(link_with("jitter = 0.2").jitter.kind, JitterKind::lognormal);
+  EXPECT_FALSE(link_with("jitter = 0.2").jitter.seed.has_value());
+  EXPECT_EQ(link_with("jitter = {distribution = \"uniform\", transfer = 0.5}").jitter.kind,
             JitterKind::uniform);
 }
 
@@ -68,13 +60,13 @@ time_s,latency_ms,bandwidth_gbps
 )";
 
 TEST(LinkWeather, ATraceMayStandInTheText) {
-  const Link traced = link("trace = \"t.csv\"\ntrace_repeat = \"2min\"" + kSection);
+  const Link traced = link_with("trace = \"t.csv\"\ntrace_repeat = \"2min\"" + kSection);
   ASSERT_NE(traced.weather.trace, nullptr);
   EXPECT_EQ(traced.weather.trace->states.size(), 2U);
   EXPECT_EQ(traced.weather.repeat, 2min);
   EXPECT_EQ(traced.latency, 10ms);      // given: what schedules are made for
   EXPECT_EQ(traced.bandwidth, 2_Gbps);  // not given: of time 0
-  const Link preset = link("preset = \"atlas-40ms\"\ntrace = \"t.csv\"" + kSection);
+  const Link preset = link_with("preset = \"atlas-40ms\"\ntrace = \"t.csv\"" + kSection);
   EXPECT_EQ(preset.bandwidth, 293_Mbps);
 }
 
