@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+
+namespace longhaul {
+
+/// What a chunk's tensors look like: the model of a scenario (a Llama-style decoder) and the
+/// microbatch that runs through it.
+struct ModelShape {
+  int batch = 1;     ///< sequences of a microbatch
+  int sequence = 0;  ///< tokens of a sequence
+  int hidden = 0;
+  int intermediate = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int vocabulary = 0;
+  int layers = 0;  ///< of the whole model; layer 0 is the embedding, the last one the output head
+  float rotary_theta = 500'000;
+
+  [[nodiscard]] std::size_t tokens() const {
+    return static_cast<std::size_t>(batch) * static_cast<std::size_t>(sequence);
+  }
+  [[nodiscard]] int head_size() const { return hidden / heads; }
+  /// Numbers of what passes from layer to layer, and back: [tokens, hidden].
+  [[nodiscard]] std::size_t boundary() const { return tokens() * static_cast<std::size_t>(hidden); }
+};
+
+/// Layers [first, first + count) of the model, in the order in which a microbatch meets them.
+struct LayerRange {
+  int first = 0, count = 0;
+};
+
+}  // namespace longhaul
