@@ -33,9 +33,11 @@ TEST(Relays, HandWhatWasKeptOverOnce) {
   RelayedMessage way{0};
   const Plan plan = way.builder.build();
   Relays relays{plan, Rank{2}};
-  relays.keep(way.builder.id(way.scatter.recv), {std::vector<std::byte>(3, std::byte{9}), true});
+  std::vector<std::byte> bytes(3, std::byte{9});
+  relays.keep(way.builder.id(way.scatter.recv), {Payload{bytes, nullptr}, true});
   const Relays::Kept kept = relays.take(way.builder.id(way.wan.send));
-  EXPECT_EQ(kept.payload, std::vector<std::byte>(3, std::byte{9}));
+  EXPECT_EQ(kept.payload.bytes.data(), bytes.data());
+  EXPECT_EQ(kept.payload.bytes.size(), bytes.size());
   EXPECT_TRUE(kept.came_wrong);
 }
 

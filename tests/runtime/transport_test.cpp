@@ -11,6 +11,11 @@
 namespace longhaul::testing {
 namespace {
 
+Exchange exchange_of(const std::vector<std::int64_t>& mine, std::vector<std::int64_t>& result) {
+  return {ExchangeType::i64, std::as_bytes(std::span{mine}),
+          std::as_writable_bytes(std::span{result})};
+}
+
 using ::testing::ElementsAre;
 
 template <typename Kind>
@@ -89,19 +94,22 @@ TYPED_TEST(TransportTest, GathersAndReducesWithinGroups) {
   const std::int64_t me = this->self();
   const std::vector<std::int64_t> one{100 + me};
   std::vector<std::int64_t> all(n, 0);
-  this->finish({this->transport_.collective(CollectiveKind::all_gather, members, one, all)});
+  this->finish(
+      {this->transport_.collective(CollectiveKind::all_gather, members, exchange_of(one, all))});
   for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(all[i], 100 + static_cast<std::int64_t>(i));
 
   std::vector<std::int64_t> mine(n);
   for (std::size_t i = 0; i < n; ++i) mine[i] = 10 * static_cast<std::int64_t>(i) + me;
   std::vector<std::int64_t> part(1, 0);
   const auto sum_of_ranks = static_cast<std::int64_t>(n * (n - 1) / 2);
-  this->finish({this->transport_.collective(CollectiveKind::reduce_scatter, members, mine, part)});
+  this->finish({this->transport_.collective(CollectiveKind::reduce_scatter, members,
+                                            exchange_of(mine, part))});
   EXPECT_THAT(part, ElementsAre(10 * me * static_cast<std::int64_t>(n) + sum_of_ranks));
 
   std::vector<std::int64_t> total(1, 0);
   const std::vector<std::int64_t> rank{me};
-  this->finish({this->transport_.collective(CollectiveKind::all_reduce, members, rank, total)});
+  this->finish(
+      {this->transport_.collective(CollectiveKind::all_reduce, members, exchange_of(rank, total))});
   EXPECT_THAT(total, ElementsAre(sum_of_ranks));
 }
 

@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-/// This rank's collectives. The members find each other, exchange a capped payload by the
-/// transport's own collective (values checked), and hold what that leaves of the nominal time.
+/// This rank's collectives. The members find each other, exchange what the cargo says by the
+/// transport's own collective (the cargo checks it), and hold what that leaves of the nominal time.
 class CollectiveSide {
 public:
   explicit CollectiveSide(Core& core);
@@ -27,7 +27,6 @@ private:
     std::vector<Rank> members;
     Gathering gathering;
     TimePoint start{};
-    std::vector<std::int64_t> mine, result;
   };
   struct LaneState {
     LaneId lane{};
@@ -35,8 +34,6 @@ private:
     bool busy = false;
   };
   void begin(Meeting& meeting, TimePoint at);
-  void fill(Meeting& meeting) const;
-  [[nodiscard]] bool is_right(const Meeting& meeting) const;
   Meeting& meeting_of(OpId op);
 
   Core& core_;

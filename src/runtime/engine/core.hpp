@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "runtime/cargo.hpp"
 #include "runtime/engine/conditions.hpp"
 #include "runtime/engine/links.hpp"
 #include "runtime/engine/op_states.hpp"
@@ -41,15 +42,15 @@ struct TransferCost {
 
 /// What the parts of the engine share.
 struct Core {
-  Core(const Plan& the_plan, const Board& the_board, Transport& the_transport,
+  Core(const Plan& the_plan, const Board& the_board, Transport& the_transport, Cargo& the_cargo,
        const EngineOptions& the_options, std::uint32_t run_number)
       : plan{the_plan},
         board{the_board},
         transport{the_transport},
+        cargo{the_cargo},
         options{the_options},
         run{run_number},
         tags{the_plan, the_board.ranks(), the_transport.tags()},
-        payloads{the_options.run.seed, the_options.payload},
         relays{the_plan, the_board.self()},
         ops{the_plan, the_board},
         conditions{the_plan} {
@@ -72,6 +73,7 @@ struct Core {
   const Plan& plan;
   const Board& board;
   Transport& transport;
+  Cargo& cargo;
   const EngineOptions& options;
   std::uint32_t run = 0;
   int iteration = 0;
@@ -79,7 +81,6 @@ struct Core {
   std::optional<OpId> struck;  ///< by the fault, in this iteration
 
   Tags tags;
-  Payloads payloads;
   Relays relays;
   OpStates ops;
   Conditions conditions;

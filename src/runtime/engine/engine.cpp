@@ -10,6 +10,7 @@
 #include "runtime/engine/recv_side.hpp"
 #include "runtime/engine/send_side.hpp"
 #include "runtime/engine/verify.hpp"
+#include "runtime/made_up_cargo.hpp"
 
 namespace longhaul {
 namespace {
@@ -32,9 +33,10 @@ constexpr Duration kSafetyLook = std::chrono::milliseconds{20};
 }  // namespace
 
 struct Engine::Parts {
-  Parts(const Plan& plan, Ranks& ranks, Device& the_device, const EngineOptions& options)
+  Parts(const Plan& plan, Ranks& ranks, Device& the_device, Cargo& cargo,
+        const EngineOptions& options)
       : device{the_device},
-        core{plan, ranks.board(), ranks.transport(), options, ranks.next_run()},
+        core{plan, ranks.board(), ranks.transport(), cargo, options, ranks.next_run()},
         compute{core, device},
         sends{core},
         receives{core},
@@ -62,10 +64,21 @@ struct Engine::Parts {
 };
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
+    : Engine{plan, ranks, device,
+             std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload),
+             options} {}
+
+Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<Cargo> own,
+               EngineOptions options)
+    : Engine{plan, ranks, device, *own, std::move(options)} {
+  own_cargo_ = std::move(own);
+}
+
+Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, Cargo& cargo, EngineOptions options)
     : plan_{plan},
       ranks_{ranks},
       options_{std::move(options)},
-      parts_{std::make_unique<Parts>(plan_, ranks_, device, options_)} {
+      parts_{std::make_unique<Parts>(plan_, ranks_, device, cargo, options_)} {
   LONGHAUL_ASSERT(plan.ranks.size() == static_cast<std::size_t>(ranks.count()),
                   "a plan of {} ranks on {}", plan.ranks.size(), ranks.count());
   for (const Lane& lane : plan.lanes)
@@ -82,6 +95,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   core.wrong.clear();
   core.transfers = {};
   core.relays.begin_iteration();
+  core.cargo.begin_iteration(core.run, iteration);
   core.conditions.begin_iteration(iteration, weather);
   core.struck = struck_op(options_.fault, plan_, ranks_.self(), iteration);
   slot.schedule = static_cast<std::int32_t>(core.run);

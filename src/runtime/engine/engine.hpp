@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "runtime/cargo.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/engine/conditions.hpp"
 #include "runtime/engine/options.hpp"
@@ -27,7 +28,9 @@ struct IterationResult {
 /// transport, start what can start, sleep until the next timer or a doorbell (docs/runtime.md).
 class Engine {
 public:
-  /// Collective over the ranks. `plan` and `device` outlive the engine.
+  /// Collective over the ranks. `plan`, `device` and `cargo` outlive the engine.
+  Engine(const Plan& plan, Ranks& ranks, Device& device, Cargo& cargo, EngineOptions options);
+  /// With a MadeUpCargo of its own.
   Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -39,6 +42,8 @@ public:
 
 private:
   struct Parts;
+  Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<Cargo> own,
+         EngineOptions options);
   void meet(int which);
   void execute();
   bool step();
@@ -53,6 +58,7 @@ private:
   const Plan& plan_;
   Ranks& ranks_;
   EngineOptions options_;
+  std::unique_ptr<Cargo> own_cargo_;
   std::unique_ptr<Parts> parts_;
   std::int64_t receives_ = 0;  ///< of this rank in an iteration
 };

@@ -1,6 +1,6 @@
 #include "runtime/engine/recv_side.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "base/error.hpp"
 
@@ -47,11 +47,12 @@ void RecvSide::post(LaneState& lane, OpId recv) {
   flight.lane = &lane;
   flight.started = flight.has_header = flight.has_payload = false;
   flight.verdict = Payloads::Verdict::right;
-  flight.payload.resize(core_.payloads.bytes_for(op.size));
+  flight.payload = core_.cargo.room(recv);
   core_.expect(core_.transport.receive(op.peer, core_.tags.header(op.peer, send),
                                        std::as_writable_bytes(std::span{&flight.header, 1})),
                Role::header_received, recv);
-  core_.expect(core_.transport.receive(op.peer, core_.tags.payload(op.peer, send), flight.payload),
+  core_.expect(core_.transport.receive_payload(op.peer, core_.tags.payload(op.peer, send),
+                                               flight.payload.bytes),
                Role::payload_received, recv);
   if (!core_.needs_go_ahead(send)) return;
   static constexpr std::int64_t kWord = 0;
@@ -97,15 +98,12 @@ void RecvSide::payload_came(OpId recv, std::size_t size, TimePoint at) {
 }
 
 void RecvSide::check(Flight& flight, std::size_t size) const {
-  const OpId send{core_.plan.op(flight.op).match};
-  flight.payload.resize(size);
-  const PayloadId expected = payload_id(core_.plan, send, core_.run, core_.iteration);
-  const auto verdict = core_.payloads.check(expected, flight.payload);
+  flight.payload.bytes = flight.payload.bytes.first(std::min(size, flight.payload.bytes.size()));
+  PayloadId found;
+  const auto verdict = core_.cargo.check(flight.op, flight.payload.bytes, found);
   if (verdict == Payloads::Verdict::right) return;
   if (flight.verdict == Payloads::Verdict::right) flight.verdict = verdict;
-  flight.found = expected;
-  if (verdict == Payloads::Verdict::wrong_message)
-    std::memcpy(&flight.found, flight.payload.data(), sizeof flight.found);
+  flight.found = found;
 }
 
 /// Each message counts once, whether its header, its payload or both are wrong.
@@ -124,9 +122,10 @@ void RecvSide::count(const Flight& flight) {
         {flight.op, core_.iteration, flight.verdict, flight.header.came_wrong != 0, flight.found});
 }
 
-/// A relay's send takes on what came here, as it came.
+/// It stays here, or a relay's send takes it on as it came.
 void RecvSide::pass_on(Flight& flight) {
-  if (core_.relays.forwards.send_behind(flight.op) == kNone<OpId>) return;
+  if (core_.relays.forwards.send_behind(flight.op) == kNone<OpId>)
+    return core_.cargo.deliver(flight.op, std::move(flight.payload));
   core_.relays.keep(flight.op,
                     {std::move(flight.payload), flight.verdict != Payloads::Verdict::right});
 }

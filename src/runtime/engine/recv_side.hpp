@@ -38,7 +38,7 @@ private:
     bool has_header = false, has_payload = false;
     TimePoint start{};
     MessageHeader header;
-    std::vector<std::byte> payload;
+    Payload payload;
     Payloads::Verdict verdict{};  ///< on header and payload together
     PayloadId found;              ///< what the payload says that it is, where that is wrong
   };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "runtime/cargo.hpp"
 
 namespace longhaul {
 
@@ -34,7 +35,7 @@ public:
   Relays(const Plan& plan, Rank self) : forwards{plan, self} {}
 
   struct Kept {
-    std::vector<std::byte> payload;
+    Payload payload;
     bool came_wrong = false;
   };
   /// Keeps what `recv` brought for the send behind it.

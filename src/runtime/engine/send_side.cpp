@@ -109,8 +109,9 @@ void SendSide::start(LaneState& lane, TimePoint at) {
     core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
                                       std::as_bytes(std::span{&flight.header, 1})),
                  Role::header_sent, send);
-    core_.expect(core_.transport.send(op.peer, core_.tags.payload(self, send), flight.payload),
-                 Role::payload_sent, send);
+    core_.expect(
+        core_.transport.send_payload(op.peer, core_.tags.payload(self, send), flight.payload.bytes),
+        Role::payload_sent, send);
   }
   core_.transport.ring(op.peer);
 
@@ -139,30 +140,25 @@ void SendSide::load(Flight& flight) {
     ++core_.checks.relayed;
     core_.checks.relayed_bytes += op.size.count();
   } else {
-    flight.payload.resize(core_.payloads.bytes_for(op.size));
-    core_.payloads.fill(flight.header.payload, flight.payload);
+    flight.payload = core_.cargo.make(flight.op);
   }
-  flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.size());
+  flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.bytes.size());
 }
 
 /// The fault of this run strikes this message; how often it is sent then.
 int SendSide::hurt(Flight& flight) const {
   const bool relays = core_.relays.forwards.recv_before(flight.op) != kNone<OpId>;
-  PayloadId other = flight.header.payload;
   switch (core_.options.fault->kind) {
     case FaultKind::kill:
     case FaultKind::freeze: strike(*core_.options.fault); return 1;
     case FaultKind::lose: return 0;
     case FaultKind::send_twice: return 2;
-    case FaultKind::corrupt: flight.payload.back() ^= std::byte{1}; return 1;
-    case FaultKind::mix_up:
-      ++other.microbatch;
-      core_.payloads.fill(other, flight.payload);
-      // A relay that takes one payload for another says what it was to send.
-      if (!relays) flight.header.payload = other;
-      return 1;
-    default: return 1;
+    default: break;
   }
+  core_.cargo.spoil(flight.op, core_.options.fault->kind, flight.payload);
+  // A relay that takes one payload for another says what it was to send.
+  if (core_.options.fault->kind == FaultKind::mix_up && !relays) ++flight.header.payload.microbatch;
+  return 1;
 }
 
 void SendSide::sent(OpId send, TimePoint at) {
@@ -182,6 +178,7 @@ void SendSide::finish_if_over(Flight& flight, TimePoint due, TimePoint at) {
   if (flight.unsent > 0 || flight.holding) return;
   const OpId send = flight.op;
   flight.op = kNone<OpId>;
+  flight.payload = {};
   core_.ops.ended(send, at, due);
   if (core_.emulates()) core_.links->release(send, due);
 }

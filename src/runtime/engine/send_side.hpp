@@ -41,7 +41,7 @@ private:
     int unsent = 0;  ///< header and payload
     bool holding = false;
     MessageHeader header;
-    std::vector<std::byte> payload;
+    Payload payload;
   };
 
   bool advance_lane(LaneState& lane, TimePoint at);

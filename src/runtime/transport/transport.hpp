@@ -7,6 +7,7 @@
 
 #include "base/ids.hpp"
 #include "plan/plan.hpp"
+#include "runtime/cargo.hpp"
 
 namespace longhaul {
 
@@ -38,12 +39,19 @@ public:
   /// Tells `to` that there is something for it: behind one send or several.
   virtual void ring(Rank to) = 0;
 
-  /// A collective on `members` (ascending; this rank is one): all_gather puts the members' `mine`
-  /// side by side, reduce_scatter sums and gives each member its part, all_reduce sums. Members
-  /// begin their collectives of one group in one order.
+  /// The same for what a cargo carries, which may lie in a device's memory.
+  [[nodiscard]] virtual Ticket send_payload(Rank to, int tag, std::span<const std::byte> data) {
+    return send(to, tag, data);
+  }
+  [[nodiscard]] virtual Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer) {
+    return receive(from, tag, buffer);
+  }
+
+  /// A collective of a cargo on `members` (ascending; this rank is one): all_gather puts the
+  /// members' `mine` side by side, reduce_scatter sums and gives each member its part, all_reduce
+  /// sums. Members begin their collectives of one group in one order.
   [[nodiscard]] virtual Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                          std::span<const std::int64_t> mine,
-                                          std::span<std::int64_t> result) = 0;
+                                          const Exchange& exchange) = 0;
   /// Collective over `members`: makes the group ready, so that its first use takes no longer.
   virtual void prepare_group(std::span<const Rank> members) = 0;
 

@@ -22,6 +22,11 @@ int int_count(std::size_t count) {
   return static_cast<int>(count);
 }
 
+MPI_Datatype mpi_type(ExchangeType type) {
+  LONGHAUL_ASSERT(type != ExchangeType::bf16, "MPI has no type {}", static_cast<int>(type));
+  return type == ExchangeType::i64 ? MPI_INT64_T : MPI_FLOAT;
+}
+
 }  // namespace
 
 MpiTransport::MpiTransport(const mpi::Communicator& world, const Board& board)
@@ -52,23 +57,24 @@ Ticket MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
 }
 
 Ticket MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
-                                std::span<const std::int64_t> mine,
-                                std::span<std::int64_t> result) {
+                                const Exchange& exchange) {
   MPI_Comm comm = group(members).get();
   MPI_Request request = MPI_REQUEST_NULL;
-  const int count = int_count(mine.size());
+  const MPI_Datatype type = mpi_type(exchange.type);
+  const std::size_t width = bytes_of(exchange.type);
+  const void* mine = exchange.mine.data();
+  void* result = exchange.result.data();
+  const int count = int_count(exchange.mine.size() / width);
   switch (kind) {
     case CollectiveKind::all_gather:
-      mpi::check(MPI_Iallgather(mine.data(), count, MPI_INT64_T, result.data(), count, MPI_INT64_T,
-                                comm, &request));
+      mpi::check(MPI_Iallgather(mine, count, type, result, count, type, comm, &request));
       break;
     case CollectiveKind::reduce_scatter:
-      mpi::check(MPI_Ireduce_scatter_block(mine.data(), result.data(), int_count(result.size()),
-                                           MPI_INT64_T, MPI_SUM, comm, &request));
+      mpi::check(MPI_Ireduce_scatter_block(mine, result, int_count(exchange.result.size() / width),
+                                           type, MPI_SUM, comm, &request));
       break;
     case CollectiveKind::all_reduce:
-      mpi::check(
-          MPI_Iallreduce(mine.data(), result.data(), count, MPI_INT64_T, MPI_SUM, comm, &request));
+      mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
       break;
   }
   return add(request, Kind::collective, self());

@@ -23,8 +23,7 @@ public:
   [[nodiscard]] int tags() const override { return tags_; }
   void ring(Rank to) override { board_.ring(to); }
   [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                  std::span<const std::int64_t> mine,
-                                  std::span<std::int64_t> result) override;
+                                  const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> members) override;
   void advance(std::vector<Completion>& done) override;
   [[nodiscard]] bool wants_look() const override { return posted_; }
