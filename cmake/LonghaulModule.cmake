@@ -3,17 +3,36 @@
 # alone, so a forbidden #include does not build.
 
 add_library(longhaul_flags INTERFACE)
-target_compile_options(longhaul_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+# longhaul_cxx_options(option...): for C++ alone; nvcc knows other words.
+function(longhaul_cxx_options)
+  target_compile_options(longhaul_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${ARGN}>")
+endfunction()
+longhaul_cxx_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow)
 if(LONGHAUL_WITH_API)
   # The modules go into a shared library too. All of our code alike, so that precompiled headers
   # fit; nobody replaces our functions from outside, so that calls inside it stay direct.
-  target_compile_options(longhaul_flags INTERFACE -fPIC)
+  longhaul_cxx_options(-fPIC)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(longhaul_flags INTERFACE -fno-semantic-interposition)
+    longhaul_cxx_options(-fno-semantic-interposition)
   endif()
 endif()
 if(LONGHAUL_WERROR)
-  target_compile_options(longhaul_flags INTERFACE -Werror)
+  longhaul_cxx_options(-Werror)
+endif()
+if(LONGHAUL_CUDA)
+  # nvcc's own stubs do not pass -Wpedantic. {fmt} 9 takes constexpr away from nvcc, which knows it.
+  set(cuda_warnings -Wall,-Wextra,-Wconversion,-Wshadow)
+  if(LONGHAUL_WERROR)
+    string(APPEND cuda_warnings ,-Werror)
+  endif()
+  target_compile_options(
+    longhaul_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_warnings};-lineinfo>")
+  if(LONGHAUL_WERROR)
+    target_compile_options(longhaul_flags INTERFACE
+                           "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+  endif()
+  target_compile_definitions(longhaul_flags INTERFACE
+                             $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 endif()
 if(LONGHAUL_SANITIZE)
   if(LONGHAUL_SANITIZE STREQUAL "thread")
@@ -40,7 +59,7 @@ function(longhaul_module name)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${include_root}/${name} SYMBOLIC)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "/cuda/")
+  list(FILTER sources EXCLUDE REGEX "/(cuda[a-z_]*|nccl)/|/without_(cuda|nccl)\\.cpp$")
   add_library(longhaul_${name} STATIC ${sources})
   target_include_directories(longhaul_${name} PUBLIC ${include_root})
   target_link_libraries(longhaul_${name} PRIVATE longhaul_flags PUBLIC ${ARG_PUBLIC}
