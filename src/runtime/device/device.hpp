@@ -10,10 +10,12 @@
 
 namespace longhaul {
 
-/// A block that has ended. `due` is when its work was over; noticing it took until now.
+/// A block that has ended. `due` is when its work was over; noticing it took until now. `start`,
+/// where the device stamps its blocks: when its work began, and then `due` is a stamp too.
 struct FinishedBlock {
   OpId op{};
   TimePoint due{};
+  TimePoint start = kNever;
 };
 
 /// The device cannot go on: `op` is the block with which it failed.
@@ -26,8 +28,8 @@ private:
   OpId op_;
 };
 
-/// Computes the blocks of one rank, one at a time, behind the engine's back: no call blocks. What
-/// the device reports as an error is thrown as DeviceError, and ends the run.
+/// Computes the blocks of one rank, one behind the other, behind the engine's back: no call blocks.
+/// What the device reports as an error is thrown as DeviceError, and ends the run.
 class Device {
 public:
   Device() = default;
@@ -35,11 +37,16 @@ public:
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
+  /// Before the ranks meet for it: may take its time.
   virtual void begin_iteration(int /*iteration*/) {}
-  /// Starts a block of `duration` that could have begun at `begin` (not later than now: as far as
-  /// the engine was late to notice).
+  /// How many blocks it takes that have not finished. Above 1 it keeps them in order and stamps
+  /// them; the engine then hands over the next one while one runs, and need not be quick.
+  [[nodiscard]] virtual int depth() const { return 1; }
+  /// Starts a block of `duration` that could have begun at `begin`, as far as the engine was late
+  /// to notice. A device that takes several also gets blocks that may not begin before `begin`,
+  /// which is then later than now: the device waits itself.
   virtual void start(OpId op, TimePoint begin, Duration duration) = 0;
-  /// The block that has ended, if one has.
+  /// The first block that has ended and was not told yet, if one has.
   [[nodiscard]] virtual std::optional<FinishedBlock> finished(TimePoint at) = 0;
   /// When to ask again at the latest; kNever when nothing runs or a doorbell will ring.
   [[nodiscard]] virtual TimePoint next_event() const = 0;

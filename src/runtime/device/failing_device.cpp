@@ -14,15 +14,14 @@ void FailingDevice::begin_iteration(int iteration) {
 }
 
 void FailingDevice::start(OpId op, TimePoint begin, Duration duration) {
-  running_ = op;
-  broken_ = broken_ || op == struck_;
   device_->start(op, begin, duration);
 }
 
 std::optional<FinishedBlock> FailingDevice::finished(TimePoint at) {
   auto done = device_->finished(at);
+  broken_ = broken_ || (done && done->op == struck_);
   if (done && broken_)
-    throw DeviceError{running_,
+    throw DeviceError{done->op,
                       "error 719, unspecified launch failure (injected; it sticks: no "
                       "further call on this device succeeds)"};
   return done;

@@ -16,6 +16,7 @@ public:
   FailingDevice(std::unique_ptr<Device> device, const Plan& plan, Rank self, const Fault& fault);
 
   void begin_iteration(int iteration) override;
+  [[nodiscard]] int depth() const override { return device_->depth(); }
   void start(OpId op, TimePoint begin, Duration duration) override;
   [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
   [[nodiscard]] TimePoint next_event() const override { return device_->next_event(); }
@@ -26,8 +27,7 @@ private:
   Rank self_;
   std::optional<Fault> fault_;
   std::optional<OpId> struck_;  ///< in this iteration
-  OpId running_ = kNone<OpId>;
-  bool broken_ = false;
+  bool broken_ = false;         ///< the struck block has ended
 };
 
 }  // namespace longhaul

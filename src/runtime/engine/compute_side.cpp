@@ -16,7 +16,6 @@ ComputeSide::ComputeSide(Core& core, Device& device) : core_{core}, device_{devi
 void ComputeSide::begin_iteration() {
   next_ = first_;
   free_ = {};
-  device_.begin_iteration(core_.iteration);
 }
 
 bool ComputeSide::advance(TimePoint at) {

@@ -96,6 +96,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   core.transfers = {};
   core.relays.begin_iteration();
   core.cargo.begin_iteration(core.run, iteration);
+  parts_->device.begin_iteration(iteration);
   core.conditions.begin_iteration(iteration, weather);
   core.struck = struck_op(options_.fault, plan_, ranks_.self(), iteration);
   slot.schedule = static_cast<std::int32_t>(core.run);

@@ -52,7 +52,7 @@ void RecvSide::post(LaneState& lane, OpId recv) {
                                        std::as_writable_bytes(std::span{&flight.header, 1})),
                Role::header_received, recv);
   core_.expect(core_.transport.receive_payload(op.peer, core_.tags.payload(op.peer, send),
-                                               flight.payload.bytes),
+                                               flight.payload.bytes, {lane.lane, {}, {}}),
                Role::payload_received, recv);
   if (!core_.needs_go_ahead(send)) return;
   static constexpr std::int64_t kWord = 0;

@@ -109,9 +109,9 @@ void SendSide::start(LaneState& lane, TimePoint at) {
     core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
                                       std::as_bytes(std::span{&flight.header, 1})),
                  Role::header_sent, send);
-    core_.expect(
-        core_.transport.send_payload(op.peer, core_.tags.payload(self, send), flight.payload.bytes),
-        Role::payload_sent, send);
+    core_.expect(core_.transport.send_payload(op.peer, core_.tags.payload(self, send),
+                                              flight.payload.bytes, {lane.lane, {}, {}}),
+                 Role::payload_sent, send);
   }
   core_.transport.ring(op.peer);
 

@@ -8,16 +8,29 @@
 #include "base/ids.hpp"
 #include "plan/plan.hpp"
 #include "runtime/cargo.hpp"
+#include "runtime/clock.hpp"
 
 namespace longhaul {
 
 /// Names one unfinished operation of a transport.
 enum class Ticket : std::uint32_t {};
 
-/// An operation that is done; `size_bytes` is what a receive got.
+/// An operation that is done; `size_bytes` is what a receive got. `over`, where the transport's
+/// device stamped it: when the lane was free again, on this host's clock; otherwise it is over when
+/// it is seen.
 struct Completion {
   Ticket ticket{};
   std::size_t size_bytes = 0;
+  TimePoint over = kNever;
+};
+
+/// How a payload in a device's memory goes: on a stream of the lane, which then stays held (by a
+/// spin kernel, src/runtime/device/cuda/lane_pace.hpp) until `hold` behind the transfer's begin on
+/// this side, by the device's clock (CrossPipe appendix F.1). The operation completes behind that.
+struct LanePace {
+  LaneId lane{};     ///< of the plan: payloads of one lane go one behind the other
+  Duration hold{};   ///< nominal time of the transfer; 0: as long as it takes
+  TimePoint from{};  ///< the transfer counts from here where it really began later; 0: it does not
 };
 
 /// Moves bytes between ranks without blocking. Messages of one (sender, receiver, tag) arrive in
@@ -39,13 +52,18 @@ public:
   /// Tells `to` that there is something for it: behind one send or several.
   virtual void ring(Rank to) = 0;
 
-  /// The same for what a cargo carries, which may lie in a device's memory.
-  [[nodiscard]] virtual Ticket send_payload(Rank to, int tag, std::span<const std::byte> data) {
+  /// The same for what a cargo carries, which may lie in a device's memory. A transfer into there
+  /// begins when its sender's side has begun, not when the receive was posted.
+  [[nodiscard]] virtual Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                            const LanePace& /*pace*/) {
     return send(to, tag, data);
   }
-  [[nodiscard]] virtual Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer) {
+  [[nodiscard]] virtual Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                               const LanePace& /*pace*/) {
     return receive(from, tag, buffer);
   }
+  /// Does it hold lanes as LanePace says? Otherwise that is the caller's.
+  [[nodiscard]] virtual bool holds_lanes() const { return false; }
 
   /// A collective of a cargo on `members` (ascending; this rank is one): all_gather puts the
   /// members' `mine` side by side, reduce_scatter sums and gives each member its part, all_reduce
