@@ -41,7 +41,7 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
 void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scenario) {
   for (const MadeSchedule& each : made) {
     const Schedule& schedule = each.schedule;
-    for (const DeviceMemory& device : device_memory(schedule, scenario))
+    for (const DeviceNeed& device : device_memory(schedule, scenario))
       if (!device.fits())
         fmt::print(stderr,
                    "longhaul: {} does not fit on device {}: {} are needed and it has {} (it runs "

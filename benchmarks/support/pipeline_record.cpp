@@ -23,9 +23,9 @@ Duration mean_of(Duration total, std::int64_t count) {
   return count > 0 ? total / count : Duration::zero();
 }
 
-ordered_json memory_json(const std::vector<DeviceMemory>& devices) {
+ordered_json memory_json(const std::vector<DeviceNeed>& devices) {
   ordered_json json = ordered_json::array();
-  for (const DeviceMemory& device : devices)
+  for (const DeviceNeed& device : devices)
     json.push_back({{"device", device.device},
                     {"total_bytes", device.total().count()},
                     {"capacity_bytes", device.capacity ? ordered_json(device.capacity->count())
@@ -34,9 +34,7 @@ ordered_json memory_json(const std::vector<DeviceMemory>& devices) {
   return json;
 }
 
-bool fits(const PipelineMeasurement& m) {
-  return std::ranges::all_of(m.memory, &DeviceMemory::fits);
-}
+bool fits(const PipelineMeasurement& m) { return std::ranges::all_of(m.memory, &DeviceNeed::fits); }
 
 /// The record of a tool's prediction, under the names that benchmarks use.
 ordered_json schedule_json(const PipelineMeasurement& m) {
@@ -109,7 +107,7 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   for (const PipelineMeasurement& m : measurements)
     text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
   for (const PipelineMeasurement& m : measurements)
-    for (const DeviceMemory& device : m.memory)
+    for (const DeviceNeed& device : m.memory)
       if (!device.fits())
         text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
                             device.device, to_text(device.total()), to_text(*device.capacity));

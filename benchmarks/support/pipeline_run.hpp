@@ -24,7 +24,7 @@ struct PipelineMeasurement {
   std::optional<Duration> straggling{};
   std::optional<WeatherOutcome> weather{};  ///< absent: links did not vary, or were not emulated
   ScheduleRecord measured;                  ///< of the iteration whose makespan is the median
-  std::vector<DeviceMemory> memory;
+  std::vector<DeviceNeed> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
   Checks checks;                            ///< of all ranks and iterations, warm-up included

@@ -75,7 +75,7 @@ std::string stage_table(const Scenario& scenario) {
   return '\n' + table.text();
 }
 
-std::string fit_table(const std::vector<DeviceMemory>& devices, const Scenario& scenario) {
+std::string fit_table(const std::vector<DeviceNeed>& devices, const Scenario& scenario) {
   Table table{{{"device"},
                {"in", Align::left},
                {"weights"},
@@ -86,7 +86,7 @@ std::string fit_table(const std::vector<DeviceMemory>& devices, const Scenario& 
                {"total"},
                {"capacity"},
                {"fits", Align::left}}};
-  for (const DeviceMemory& device : devices) {
+  for (const DeviceNeed& device : devices) {
     table.add_row({std::to_string(device.device), home_of(scenario, device.device),
                    to_text(device.weights), to_text(device.gradients), to_text(device.optimizer),
                    to_text(device.activations), to_text(device.buffers), to_text(device.total()),
@@ -98,9 +98,9 @@ std::string fit_table(const std::vector<DeviceMemory>& devices, const Scenario& 
   return '\n' + table.text();
 }
 
-ordered_json fit_json(const std::vector<DeviceMemory>& devices) {
+ordered_json fit_json(const std::vector<DeviceNeed>& devices) {
   ordered_json json = ordered_json::array();
-  for (const DeviceMemory& device : devices) {
+  for (const DeviceNeed& device : devices) {
     json.push_back({{"device", device.device},
                     {"weights_bytes", device.weights.count()},
                     {"gradients_bytes", device.gradients.count()},
@@ -149,13 +149,13 @@ Finding check_scenario(const std::string& file, const Options& options) {
   const std::string reference = options.schedule.empty() ? kReferenceSchedule : options.schedule;
   const Schedule schedule =
       choose_schedule(reference, scenario, planner_options_of(options)).schedule;
-  const std::vector<DeviceMemory> devices = device_memory(schedule, scenario);
+  const std::vector<DeviceNeed> devices = device_memory(schedule, scenario);
   Finding finding{file, "scenario", {}, {}, {}, {}};
   finding.summary =
       fmt::format("scenario {}: {}, {}, model {}", scenario.name, size_text(scenario),
                   counted(std::ssize(scenario.datacenters), "datacenter"),
                   scenario.model ? scenario.model->name : "not named (costs are given)");
-  for (const DeviceMemory& device : devices) {
+  for (const DeviceNeed& device : devices) {
     if (device.fits()) continue;
     finding.problems.push_back(
         fmt::format("device {} does not fit: {} are needed and it has {} ({} too little)",

@@ -59,7 +59,7 @@ private:
       return std::nullopt;
     }
     const auto devices = device_memory(assignment.found.schedule, scenario);
-    if (!std::ranges::all_of(devices, &DeviceMemory::fits)) return std::nullopt;
+    if (!std::ranges::all_of(devices, &DeviceNeed::fits)) return std::nullopt;
     return assignment;
   }
 

@@ -82,7 +82,7 @@ void OrderProblem::fill_infos() {
 
 void OrderProblem::read_limits(const Schedule& like, const Scenario& scenario) {
   const std::int64_t allowed = allowed_activation(like, scenario).count();
-  for (const DeviceMemory& memory : device_memory(like, scenario)) {
+  for (const DeviceNeed& memory : device_memory(like, scenario)) {
     limit_.push_back(allowed);
     if (!memory.capacity) continue;
     const Bytes others = memory.total() - memory.activations;

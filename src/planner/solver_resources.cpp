@@ -119,7 +119,7 @@ Json held_of(const ModelBlocks& blocks, const ActivationModel& memory) {
 Json memory_limits_of(const Schedule& layout, const Scenario& scenario) {
   const Bytes allowed = allowed_activation(layout, scenario);
   Json limits = Json::array();
-  for (const DeviceMemory& memory : device_memory(layout, scenario)) {
+  for (const DeviceNeed& memory : device_memory(layout, scenario)) {
     const Bytes others = memory.total() - memory.activations;
     const Bytes left = memory.capacity ? *memory.capacity - others : allowed;
     limits.push_back(std::min(allowed, left).count());

@@ -104,7 +104,7 @@ std::optional<Value> entry(const std::vector<std::optional<Value>>& values, int 
 
 /// Weights, gradients and optimizer state of what device `of` holds in copy 0, and `holders`
 /// devices of each replica hold.
-void add_static_memory(DeviceMemory& memory, const Scenario& scenario, int of, int holders) {
+void add_static_memory(DeviceNeed& memory, const Scenario& scenario, int of, int holders) {
   if (const auto given = entry(scenario.memory.fixed, of)) {
     memory.weights += *given;
     return;
@@ -206,13 +206,13 @@ double least_budget(Bytes needed, const Schedule& schedule, const Scenario& scen
   return steps / 1e6;
 }
 
-std::vector<DeviceMemory> device_memory(const Schedule& schedule, const Scenario& scenario) {
+std::vector<DeviceNeed> device_memory(const Schedule& schedule, const Scenario& scenario) {
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
   const std::vector<Bytes> of_messages = buffers(schedule, scenario);
   const Holdings holdings{schedule};
-  std::vector<DeviceMemory> memories;
+  std::vector<DeviceNeed> memories;
   for (int device = 0; device < schedule.devices; ++device) {
-    DeviceMemory memory;
+    DeviceNeed memory;
     memory.device = device;
     memory.buffers = of_messages[at(device)];
     for (const int held : holdings.of_device[at(device)])

@@ -46,8 +46,8 @@ private:
 /// number works when it is typed.
 [[nodiscard]] double least_budget(Bytes needed, const Schedule& schedule, const Scenario& scenario);
 
-/// All the memory of one device.
-struct DeviceMemory {
+/// All the memory that one device needs.
+struct DeviceNeed {
   int device = 0;
   Bytes weights, gradients, optimizer, activations, buffers;
   std::optional<Bytes> capacity;
@@ -61,7 +61,7 @@ struct DeviceMemory {
 /// receive buffer of a message per neighbour and direction (of activations, of gradients).
 /// `[memory] static` replaces the first three and is shown as weights. With copies of the model a
 /// device holds the stages of each copy, once where two copies meet on one device.
-[[nodiscard]] std::vector<DeviceMemory> device_memory(const Schedule& schedule,
-                                                      const Scenario& scenario);
+[[nodiscard]] std::vector<DeviceNeed> device_memory(const Schedule& schedule,
+                                                    const Scenario& scenario);
 
 }  // namespace longhaul

@@ -67,7 +67,7 @@ std::optional<Violation> budget_violation(const Schedule& schedule, const Scenar
 }
 
 std::optional<Violation> capacity_violation(const Schedule& schedule, const Scenario& scenario) {
-  for (const DeviceMemory& memory : device_memory(schedule, scenario)) {
+  for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     if (memory.fits()) continue;
     const Bytes of_stage = scenario.costs.activation[static_cast<std::size_t>(memory.device)];
     return violation(

@@ -104,7 +104,7 @@ TEST(SolverProblem, LimitsEachDeviceByItsBudgetAndCapacity) {
   };
   const Schedule start = generate("zb-h1", scenario);
   EXPECT_EQ(limits(start), Json({4 * of_microbatch, 4 * of_microbatch}));
-  const DeviceMemory second = device_memory(start, scenario)[1];
+  const DeviceNeed second = device_memory(start, scenario)[1];
   const Bytes others = second.total() - second.activations;
   scenario.memory.capacity = {std::nullopt, others + scenario.costs.activation[1] * 3};
   EXPECT_EQ(limits(start), Json({4 * of_microbatch, 3 * of_microbatch}));

@@ -106,7 +106,7 @@ TEST(OverBudget, DoesNotCountRoundingOfSharesAgainstASchedule) {
   EXPECT_THAT(over_budget(schedule, scenario), IsEmpty());
 }
 
-TEST(DeviceMemory, AddsUpWhatADeviceHolds) {
+TEST(DeviceNeed, AddsUpWhatADeviceHolds) {
   const Scenario scenario = uniform_scenario(4, 8);
   const auto memories = device_memory(generate("1f1b", scenario), scenario);
   ASSERT_EQ(memories.size(), 4U);
@@ -148,7 +148,7 @@ TEST(ActivationBudget, LeavesRoomForRounding) {
   }
 }
 
-TEST(DeviceMemory, BuffersFollowThePlacementOfChunks) {
+TEST(DeviceNeed, BuffersFollowThePlacementOfChunks) {
   const Scenario scenario = uniform_scenario(2, 4);
   const auto buffers = [&](const char* name, std::size_t device) {
     return device_memory(generate(name, scenario), scenario)[device].buffers;
@@ -159,7 +159,7 @@ TEST(DeviceMemory, BuffersFollowThePlacementOfChunks) {
   EXPECT_EQ(buffers("1f1b", 0), 2_MiB);
 }
 
-TEST(DeviceMemory, DividesTheOptimizerByZeRO1AndTakesStaticMemoryAsGiven) {
+TEST(DeviceNeed, DividesTheOptimizerByZeRO1AndTakesStaticMemoryAsGiven) {
   Scenario scenario = uniform_scenario(2, 4);
   scenario.parallel.replicas = 3;
   scenario.placement.assign(6, DatacenterId{0});
@@ -169,7 +169,7 @@ TEST(DeviceMemory, DividesTheOptimizerByZeRO1AndTakesStaticMemoryAsGiven) {
   EXPECT_EQ(device_memory(schedule, scenario)[0].optimizer, 48_MiB);
   scenario.memory.fixed[1] = 5_MiB;
   scenario.memory.capacity[1] = 8_MiB;
-  const DeviceMemory given = device_memory(schedule, scenario)[1];
+  const DeviceNeed given = device_memory(schedule, scenario)[1];
   EXPECT_EQ(given.weights + given.gradients + given.optimizer, 5_MiB);
   EXPECT_EQ(given.total(), 9_MiB);
   EXPECT_FALSE(given.fits());

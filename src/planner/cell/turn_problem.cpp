@@ -185,7 +185,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
   rows.resize(replicas.size() * at(devices));
   Reader{schedule, scenario, *this}.read();
   const std::int64_t allowed = allowed_activation(schedule, scenario).count();
-  for (const DeviceMemory& memory : device_memory(schedule, scenario)) {
+  for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     memory_limit.push_back(allowed);
     if (!memory.capacity) continue;
     const Bytes others = memory.total() - memory.activations;
