@@ -24,7 +24,7 @@ std::string read_csv_file(const std::filesystem::path& file, std::size_t largest
         "scenario's file.",
         file.string(), what, key);
   if (!std::filesystem::is_regular_file(file, error))
-    fail("{}: {} cannot be read (this is no file). Name a CSV.", file.string(), what);
+    fail("{}: {} cannot be read (this is no file). Name a file.", file.string(), what);
   std::ifstream stream{file, std::ios::binary};
   if (!stream)
     fail("{}: {} cannot be read ({}). Check its permissions.", file.string(), what,

@@ -3,8 +3,9 @@
 #include <fstream>
 #include <system_error>
 
+#include "scenario/costs_file.hpp"
+#include "scenario/held_files.hpp"
 #include "scenario/link_trace.hpp"
-#include "scenario/read_weather.hpp"
 #include "scenario/sections.hpp"
 #include "scenario/toml_text.hpp"
 
@@ -32,6 +33,16 @@ std::string text_with(std::string_view toml, std::span<const std::string> overri
   return text;
 }
 
+/// The file is named first, so that other overrides change what it says.
+std::optional<CostsFile> include_costs(ConfigNode& root, std::span<const std::string> overrides) {
+  for (const std::string& option : overrides) {
+    std::string path = option.substr(0, option.find('='));
+    std::erase(path, ' ');
+    if (path == "costs.file") apply_override(root, option);
+  }
+  return CostsFile::include(root);
+}
+
 /// At most one byte more than is accepted, whatever the file is.
 std::string read_file(const std::filesystem::path& file) {
   std::error_code error;
@@ -44,8 +55,8 @@ std::string read_file(const std::filesystem::path& file) {
   std::string text(kLargestText + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() <= kLargestText || text.find("\n#: trace ") == std::string::npos) return text;
-  text.resize(kLargestText + kLargestTraces + 1);  // a text that holds traces, out of a record
+  if (text.size() <= kLargestText || !holds_files(text)) return text;
+  text.resize(kLargestText + kLargestTraces + 1);  // a text that holds files, out of a record
   stream.read(text.data() + kLargestText + 1, static_cast<std::streamsize>(kLargestTraces));
   text.resize(kLargestText + 1 + static_cast<std::size_t>(stream.gcount()));
   return text;
@@ -56,14 +67,15 @@ std::string read_file(const std::filesystem::path& file) {
 Scenario parse_scenario(std::string_view toml, const std::string& source,
                         std::span<const std::string> overrides, Placing placing) {
   std::string plain{toml};
-  const auto held = take_held_traces(plain, source);
+  const HeldFiles held = take_held_files(plain, source);
   ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
-  add_held_traces(root, held);
+  add_held_files(root, held);
+  const auto costs_file = include_costs(root, overrides);
   for (const std::string& option : overrides) apply_override(root, option);
   const Section known{root,
                       "",
                       {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
-                       "link", "node", "run", "traces"}};
+                       "link", "node", "run", "traces", "profiles"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = text_with(toml, overrides);
@@ -73,6 +85,10 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   if (model) scenario.model = model->model;
   read_placement(root, placing, scenario);
   if (model) scenario.layers = read_layers(root, *model, scenario);
+  if (costs_file) {
+    costs_file->require_fit(model, scenario);
+    scenario.text += costs_file->held_text();
+  }
   LoadedCosts costs = read_costs(root, model, scenario);
   scenario.costs = std::move(costs.costs);
   scenario.memory = read_memory(root, stages, costs.activation_known);

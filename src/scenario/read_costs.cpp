@@ -117,9 +117,9 @@ void divide_by_speed(const Scenario& scenario, Costs& costs) {
 LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>& model,
                        const Scenario& scenario) {
   const int stages = scenario.parallel.stages;
-  const auto section = section_of(
-      root, "costs",
-      {"forward", "backward", "dgrad", "wgrad", "recompute", "activation", "message", "weights"});
+  const auto section = section_of(root, "costs",
+                                  {"file", "forward", "backward", "dgrad", "wgrad", "recompute",
+                                   "activation", "message", "weights"});
   LoadedCosts loaded;
   if (model) {
     try {

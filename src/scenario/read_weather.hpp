@@ -15,7 +15,7 @@ public:
   explicit TraceStore(const ConfigNode& root);
   [[nodiscard]] std::shared_ptr<const LinkTrace> find(const Field& field);
   /// What must stand below the scenario's text so that it is complete without these files, an
-  /// empty line first: see take_held_traces().
+  /// empty line first: see held_files.hpp.
   [[nodiscard]] std::string held_text() const;
 
 private:
@@ -25,13 +25,6 @@ private:
   std::map<std::string, std::shared_ptr<const LinkTrace>> by_name_;
   std::vector<std::string> of_files_;  ///< names
 };
-
-/// Takes traces that a text holds as comments ("#: trace NAME", then "#: " and a line of it each)
-/// out of it; CSV by name. Throws Error where there are more than kLargestTraces bytes of them.
-[[nodiscard]] std::map<std::string, std::string> take_held_traces(std::string& text,
-                                                                  const std::string& source);
-/// Puts them into [traces]; a text's own section wins.
-void add_held_traces(ConfigNode& root, const std::map<std::string, std::string>& held);
 
 /// Reads trace, trace_repeat, loss and outage of a [[link]]. A link that a trace describes and that
 /// gives no latency, or no rate, has what the trace says at time 0.
