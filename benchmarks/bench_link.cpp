@@ -30,6 +30,7 @@ struct Options {
   std::string payload = "4KiB";
   std::string size = "64MiB";
   std::string deadline = "10s";
+  int ranks_per_process = 1;
   std::filesystem::path out;
   bool check = false;
   bool json = false;
@@ -204,6 +205,7 @@ ExitCode main_of(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--deadline", options.deadline, "end a run that hangs for so long")
       ->capture_default_str();
+  add_ranks_per_process(app, options.ranks_per_process);
   app.add_option("--out", options.out, "directory for record.json and link.csv");
   app.add_flag("--json", options.json, "print the record instead of a table");
   app.add_flag("--check", options.check, "tiny: two targets, and the answer is the exit code");

@@ -56,6 +56,7 @@ void declare(CLI::App& app, PipelineOptions& options) {
       ->capture_default_str();
   app.add_option("--deadline", options.deadline, "end a run in which a rank hangs for so long")
       ->capture_default_str();
+  add_ranks_per_process(app, options.ranks_per_process);
   app.add_option("--credit", options.credit,
                  "how much lateness of this host's timers is made up for; 0s: none")
       ->capture_default_str();

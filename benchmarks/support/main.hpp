@@ -22,8 +22,13 @@ public:
 };
 
 /// Starts MPI, runs `body`, and makes an exit code of what comes of it. An AgreedError ends every
-/// rank in order; any other exception, on whatever rank, is printed and aborts all of them.
+/// rank in order; any other exception, on whatever rank, is printed and aborts all of them. With
+/// --ranks-per-process N above 1 `body` runs on N threads, each a rank.
 [[nodiscard]] int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body);
+
+/// Declares --ranks-per-process, which run_main has read before: for the help, and to refuse what
+/// is no number of ranks.
+void add_ranks_per_process(CLI::App& app, int& ranks);
 
 /// Runs `work` on rank 0 and hands its text to all. Its Error becomes an AgreedError everywhere.
 std::string on_first(const mpi::Communicator& world, const std::function<std::string()>& work);

@@ -31,6 +31,7 @@ struct PipelineOptions {
   std::string payload = "64KiB";
   std::string emulate = "on";
   std::string deadline = "10s";
+  int ranks_per_process = 1;
   std::string credit = "1ms";
   std::string fault;
   bool print_map = false;

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "runtime/blocking_call.hpp"
-#include "runtime/transport/mpi/check.hpp"
 
 namespace longhaul {
 namespace {
@@ -14,29 +13,25 @@ constexpr int kRounds = 400;
 /// On a machine with more ranks than cores a round may take a turn of the scheduler: then fewer do.
 constexpr int kFewest = 20;
 constexpr Duration kLongest = std::chrono::milliseconds{500};
-constexpr int kTag = 1;
 constexpr std::int64_t kLast = 1;  ///< what the other side asks with, the last time
 
 /// Rank 0's side: answers with its own stamp.
-void serve(MPI_Comm comm, int rank) {
+void serve(const mpi::Communicator& world, int rank) {
   for (std::int64_t asked = 0; asked != kLast;) {
-    mpi::check(MPI_Recv(&asked, 1, MPI_INT64_T, rank, kTag, comm, MPI_STATUS_IGNORE));
-    const std::int64_t stamp = now().count();
-    mpi::check(MPI_Send(&stamp, 1, MPI_INT64_T, rank, kTag, comm));
+    asked = world.receive(rank);
+    world.send(now().count(), rank);
   }
 }
 
-ClockOffset ask(MPI_Comm comm) {
+ClockOffset ask(const mpi::Communicator& world) {
   Duration shortest = kNever;
   ClockOffset best;
   const TimePoint begin = now();
   for (int round = 1; round <= kRounds; ++round) {
     const bool last = round == kRounds || (round >= kFewest && now() - begin > kLongest);
-    const std::int64_t question = last ? kLast : 0;
-    std::int64_t theirs = 0;
     const TimePoint before = now();
-    mpi::check(MPI_Send(&question, 1, MPI_INT64_T, 0, kTag, comm));
-    mpi::check(MPI_Recv(&theirs, 1, MPI_INT64_T, 0, kTag, comm, MPI_STATUS_IGNORE));
+    world.send(last ? kLast : 0, 0);
+    const std::int64_t theirs = world.receive(0);
     const Duration round_trip = now() - before;
     if (round_trip < shortest) {
       shortest = round_trip;
@@ -85,9 +80,9 @@ ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& bo
     // These two wait inside MPI, for the shortest round trip.
     const BlockingCall guard{"the answer of a rank's clock", std::chrono::seconds{30}};
     if (world.rank() == 0) {
-      serve(world.get(), rank);
+      serve(world, rank);
     } else {
-      mine = ask(world.get());
+      mine = ask(world);
     }
   }
   return which == Measure::always ? mine : share_on_host(board, mine);

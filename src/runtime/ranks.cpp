@@ -1,5 +1,7 @@
 #include "runtime/ranks.hpp"
 
+#include "runtime/threads/thread_transport.hpp"
+#include "runtime/transport/mpi/mpi_transport.hpp"
 #include "runtime/transport/mpi/session.hpp"
 
 namespace longhaul {
@@ -10,8 +12,13 @@ namespace {
 constexpr Duration kSetUp = std::chrono::seconds{30};
 
 mpi::Communicator world_of(std::optional<Rank> as) {
-  auto world = mpi::Communicator::duplicate(MPI_COMM_WORLD);
+  auto world = mpi::Communicator::world();
   return as ? world.split(0, static_cast<int>(*as)) : std::move(world);
+}
+
+std::unique_ptr<Transport> make_transport(const mpi::Communicator& world, const Board& board) {
+  if (world.is_of_threads()) return std::make_unique<ThreadTransport>(world, board);
+  return std::make_unique<MpiTransport>(world, board);
 }
 
 }  // namespace
@@ -20,9 +27,9 @@ Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<R
     : guard_{std::in_place, "the ranks to meet", options.deadline + kSetUp},
       world_{world_of(as)},
       board_{world_, ranks_per_host},
-      transport_{world_, board_},
+      transport_{make_transport(world_, board_)},
       watchdog_{board_, options} {
-  mpi::set_idle_look(mpi::IdleLook::return_at_once);
+  if (!world_.is_of_threads()) mpi::set_idle_look(mpi::IdleLook::return_at_once);
   make_timers_precise();
   const auto look = [this](Duration waited) { watchdog_.check_wait(waited); };
   world_.on_wait(look);
@@ -30,6 +37,8 @@ Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<R
   guard_.reset();
 }
 
-Ranks::~Ranks() { mpi::set_idle_look(mpi::IdleLook::give_way); }
+Ranks::~Ranks() {
+  if (!world_.is_of_threads()) mpi::set_idle_look(mpi::IdleLook::give_way);
+}
 
 }  // namespace longhaul

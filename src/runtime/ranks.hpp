@@ -1,11 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "runtime/blocking_call.hpp"
 #include "runtime/host/board.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
-#include "runtime/transport/mpi/mpi_transport.hpp"
+#include "runtime/transport/transport.hpp"
 #include "runtime/watchdog.hpp"
 
 namespace longhaul {
@@ -13,8 +14,8 @@ namespace longhaul {
 /// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
 class Ranks {
 public:
-  /// Collective over MPI_COMM_WORLD. `ranks_per_host` as for Board. `as`: the rank that this
-  /// process plays; otherwise MPI's number.
+  /// Collective over mpi::Communicator::world(). `ranks_per_host` as for Board. `as`: the rank that
+  /// this process or thread plays; otherwise its number there.
   explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0,
                  std::optional<Rank> as = std::nullopt);
   ~Ranks();
@@ -26,7 +27,7 @@ public:
   [[nodiscard]] int count() const { return board_.ranks(); }
   [[nodiscard]] const mpi::Communicator& world() const { return world_; }
   [[nodiscard]] const Board& board() const { return board_; }
-  [[nodiscard]] Transport& transport() { return transport_; }
+  [[nodiscard]] Transport& transport() { return *transport_; }
   [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
   /// Numbers the plans that these ranks run, from 0.
   [[nodiscard]] std::uint32_t next_run() { return runs_++; }
@@ -35,7 +36,7 @@ private:
   std::optional<BlockingCall> guard_;  ///< while the others are made
   mpi::Communicator world_;
   Board board_;
-  MpiTransport transport_;
+  std::unique_ptr<Transport> transport_;
   Watchdog watchdog_;
   std::uint32_t runs_ = 0;
 };

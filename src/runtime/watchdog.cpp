@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -18,13 +19,16 @@
 namespace longhaul {
 namespace {
 
-volatile std::sig_atomic_t caught_signal = 0;
-std::atomic<std::uint32_t>* bell_of_this_process = nullptr;
+std::atomic<int> caught_signal = 0;
+/// Of one of its ranks, where they are threads: that one tells of the signal.
+std::atomic<std::atomic<std::uint32_t>*> bell_of_this_process = nullptr;
+static_assert(decltype(bell_of_this_process)::is_always_lock_free);
 
-/// A sleeper that has not gone to sleep yet sees the bell; one that has is woken by the signal.
+/// A sleeper that has not gone to sleep yet sees the bell; one that has is woken by the signal, or,
+/// where another thread has got it, looks around soon all the same.
 void on_signal(int signal) {
   caught_signal = signal;
-  if (bell_of_this_process != nullptr) bell_of_this_process->fetch_add(1);
+  if (auto* const bell = bell_of_this_process.load()) bell->fetch_add(1);
 }
 
 /// Whoever started the ranks; nullopt: this one was started by hand, and whose child it is means
@@ -52,6 +56,27 @@ std::string link_name(const Plan& plan, OpId id) {
   return fmt::format("link {}>{}", name(plan.rank_of(id)), name(op.peer));
 }
 
+/// Signals are the process's: taken over by the first watchdog in it, given back by the last.
+class Signals {
+public:
+  void take() {
+    const std::scoped_lock lock{mutex_};
+    if (users_++ > 0) return;
+    handle(SIGTERM, on_signal);
+    handle(SIGINT, on_signal);
+  }
+  void give_back() {
+    const std::scoped_lock lock{mutex_};
+    if (--users_ > 0) return;
+    handle(SIGTERM, SIG_DFL);
+    handle(SIGINT, SIG_DFL);
+  }
+
+private:
+  std::mutex mutex_;
+  int users_ = 0;
+} signals;
+
 }  // namespace
 
 Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
@@ -60,14 +85,13 @@ Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
       launcher_{launcher_of_this_process()},
       last_progress_{now()} {
   bell_of_this_process = &board_.mine().bell;
-  handle(SIGTERM, on_signal);
-  handle(SIGINT, on_signal);
+  signals.take();
 }
 
 Watchdog::~Watchdog() {
-  handle(SIGTERM, SIG_DFL);
-  handle(SIGINT, SIG_DFL);
-  bell_of_this_process = nullptr;
+  signals.give_back();
+  auto* mine = &board_.mine().bell;
+  bell_of_this_process.compare_exchange_strong(mine, nullptr);
 }
 
 void Watchdog::watch(const Plan* plan, Duration longest_wait) {
@@ -88,8 +112,7 @@ void Watchdog::check_signal() {
         true);
   if (caught_signal != 0)
     end(fmt::format("rank {} was told to end (signal {}, {})", index(board_.self()),
-                    static_cast<int>(caught_signal),
-                    caught_signal == SIGINT ? "SIGINT" : "SIGTERM"),
+                    caught_signal.load(), caught_signal == SIGINT ? "SIGINT" : "SIGTERM"),
         true);
 }
 

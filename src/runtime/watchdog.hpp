@@ -20,7 +20,7 @@ struct WatchdogOptions {
 /// of the host what it did last; then all ranks end with exit code 3.
 class Watchdog {
 public:
-  /// Takes SIGTERM and SIGINT over for this process.
+  /// Takes SIGTERM and SIGINT over for this process, once for all of its ranks.
   Watchdog(const Board& board, const WatchdogOptions& options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -32,7 +32,7 @@ constexpr const char* kSuffix = ".tmp";
 }
 
 PublishProbe& probe() {
-  static PublishProbe the_probe;
+  thread_local PublishProbe the_probe;
   return the_probe;
 }
 

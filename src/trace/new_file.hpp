@@ -9,6 +9,7 @@ namespace longhaul {
 /// temporary name before a file gets the former.
 using PublishProbe =
     std::function<void(const std::filesystem::path& file, const std::filesystem::path& temporary)>;
+/// Of this thread.
 void set_publish_probe(PublishProbe probe);
 
 /// A file in the making: it lies under a temporary name in the same directory until publish(), and

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/value_in_file.hpp"
 #include "runtime/host/topology.hpp"
+#include "runtime/threads/thread_ranks.hpp"
 
 namespace longhaul {
 namespace {
@@ -54,7 +55,7 @@ Seat take_seat(const Board& board) {
   const Topology topology;
   const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> mine{hwloc_bitmap_alloc(),
                                                                            &hwloc_bitmap_free};
-  if (hwloc_get_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_PROCESS) != 0)
+  if (hwloc_get_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) != 0)
     hwloc_bitmap_fill(mine.get());
   const std::string usable = text_of(mine.get());
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
@@ -90,7 +91,7 @@ Load load_now() {
     if (i == kSteal) load.steal_ticks = ticks;
   }
   rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
+  getrusage(this_thread_rank() != nullptr ? RUSAGE_THREAD : RUSAGE_SELF, &usage);
   load.involuntary_switches = usage.ru_nivcsw;
   load.voluntary_switches = usage.ru_nvcsw;
   const auto time = [](const timeval& value) {

@@ -27,7 +27,8 @@ struct Machine {
 /// there are enough. Ranks that a launcher has bound apart stay where they are.
 [[nodiscard]] Seat take_seat(const Board& board);
 
-/// How busy the machine is, and what that did to this process, up to now.
+/// How busy the machine is, and what that did to this rank (its process, or its thread where ranks
+/// are threads), up to now.
 struct Load {
   std::array<double, 3> average{};  ///< of 1, 5 and 15 minutes
   std::int64_t steal_ticks = 0;     ///< taken by other virtual machines

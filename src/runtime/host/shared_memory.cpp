@@ -1,6 +1,7 @@
 #include "runtime/host/shared_memory.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -24,9 +25,24 @@ int create(const std::string& name, std::size_t bytes) {
   return -1;
 }
 
+/// On lines of its own, as memory from the system is.
+std::shared_ptr<void> zeroed(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t whole = (bytes + kLine - 1) / kLine * kLine;
+  std::shared_ptr<void> memory{std::aligned_alloc(kLine, whole), &std::free};
+  if (!memory) throw std::bad_alloc{};
+  std::memset(memory.get(), 0, whole);
+  return memory;
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(const mpi::Communicator& host, std::size_t bytes) : bytes_{bytes} {
+  if (host.is_of_threads()) {
+    of_threads_ = host.share(host.rank() == 0 ? zeroed(bytes) : nullptr);
+    data_ = static_cast<std::byte*>(of_threads_.get());
+    return;
+  }
   const bool owner = host.rank() == 0;
   const std::string name =
       host.broadcast(owner ? fmt::format("/longhaul-{}-{}", getpid(), now().count()) : "");
@@ -52,7 +68,7 @@ SharedMemory::SharedMemory(const mpi::Communicator& host, std::size_t bytes) : b
 }
 
 SharedMemory::~SharedMemory() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr && !of_threads_) munmap(data_, bytes_);
 }
 
 }  // namespace longhaul

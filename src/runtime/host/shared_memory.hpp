@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "runtime/transport/mpi/communicator.hpp"
 
 namespace longhaul {
 
 /// Zeroed memory that the ranks of one host share. Its name is gone before the constructor returns,
-/// so nothing is left behind however the ranks end.
+/// so nothing is left behind however the ranks end. Ranks that are threads share their process's.
 class SharedMemory {
 public:
   /// Collective over `host`, the communicator of one host's ranks.
@@ -19,6 +20,7 @@ public:
   [[nodiscard]] std::byte* data() const { return data_; }
 
 private:
+  std::shared_ptr<void> of_threads_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

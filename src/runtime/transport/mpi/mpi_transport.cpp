@@ -30,7 +30,7 @@ MPI_Datatype mpi_type(ExchangeType type) {
 }  // namespace
 
 MpiTransport::MpiTransport(const mpi::Communicator& world, const Board& board)
-    : comm_{mpi::Communicator::duplicate(world.get())},
+    : comm_{world.duplicate()},
       board_{board},
       tags_{largest_tag(comm_.get()) - 1} {}
 

@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include "runtime/blocking_call.hpp"
+#include "runtime/threads/thread_ranks.hpp"
 #include "runtime/transport/mpi/check.hpp"
 
 namespace longhaul::mpi {
@@ -24,7 +25,14 @@ Session::~Session() {
   MPI_Finalize();
 }
 
+int processes() {
+  int size = 0;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  return size;
+}
+
 int world_rank() {
+  if (const ThreadRank* thread = this_thread_rank()) return thread->rank;
   int rank = 0;
   check(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   return rank;
@@ -43,7 +51,8 @@ void set_idle_look(IdleLook what) {
 }
 
 void abort_run(int exit_code) {
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  // Threads are all of the run, and not all of them may call MPI.
+  if (!has_thread_ranks()) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);
 }
 

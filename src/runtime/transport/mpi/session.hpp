@@ -14,7 +14,9 @@ public:
   Session& operator=(const Session&) = delete;
 };
 
-/// This process's number among all; behind a Session.
+/// Of this run; behind a Session.
+[[nodiscard]] int processes();
+/// This rank's number among all: the process's, or that of the thread where ranks are threads.
 [[nodiscard]] int world_rank();
 /// What a look at MPI does that finds nothing to do.
 enum class IdleLook { give_way, return_at_once };
