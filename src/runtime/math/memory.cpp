@@ -10,6 +10,7 @@ DeviceMemory::DeviceMemory(Math& math, std::size_t budget) : math_{math}, budget
 Buffer DeviceMemory::take(std::size_t count, NumberType type, const std::string& what) {
   LONGHAUL_ASSERT(count > 0, "{}: nothing is asked for", what);
   View view{nullptr, count, type};
+  const std::lock_guard lock{mutex_};
   if (budget_ > 0 && view.bytes() > budget_ - std::min(budget_, held_)) {
     throw Error{fmt::format("{}: {} B are more than is left of the device's memory ({} B held, "
                             "budget {} B). Raise the budget, recompute activations, or choose a "
@@ -31,6 +32,7 @@ Buffer DeviceMemory::take(std::size_t count, NumberType type, const std::string&
 }
 
 void DeviceMemory::give_back(View view) {
+  const std::lock_guard lock{mutex_};
   held_ -= view.bytes();
   math_.release(view.data);
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/error.hpp"
@@ -9,7 +10,8 @@
 
 namespace longhaul {
 
-/// What a rank takes of its device's memory, counted in real bytes against a budget.
+/// What a rank takes of its device's memory, counted in real bytes against a budget. Any thread may
+/// take and give back: blocks run on one, messages come and go on another.
 class DeviceMemory {
 public:
   /// `budget` in bytes; 0: as much as there is. `math` outlives this.
@@ -40,15 +42,27 @@ public:
     return take(count, math_.working_type(), what);
   }
 
-  [[nodiscard]] std::size_t held() const { return held_; }
-  [[nodiscard]] std::size_t peak() const { return peak_; }
+  [[nodiscard]] std::size_t held() const {
+    return locked([&] { return held_; });
+  }
+  [[nodiscard]] std::size_t peak() const {
+    return locked([&] { return peak_; });
+  }
   [[nodiscard]] std::size_t budget() const { return budget_; }
   /// The peak counts from here on.
-  void reset_peak() { peak_ = held_; }
+  void reset_peak() {
+    locked([&] { return peak_ = held_; });
+  }
 
 private:
   void give_back(View view);
+  template <typename Read>
+  std::size_t locked(Read&& read) const {
+    const std::lock_guard lock{mutex_};
+    return read();
+  }
   Math& math_;
+  mutable std::mutex mutex_;
   std::size_t budget_, held_ = 0, peak_ = 0;
 };
 
