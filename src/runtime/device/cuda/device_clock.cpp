@@ -1,0 +1,145 @@
+#include "runtime/device/cuda/device_clock.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <map>
+#include <memory>
+
+#include "base/error.hpp"
+#include "runtime/cuda/handles.hpp"
+#include "runtime/device/cuda/spin.hpp"
+
+namespace longhaul::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr unsigned kRounds = 200;
+constexpr unsigned kLooks = 20'000;  ///< at the clock, for its tick
+constexpr Duration kPatience = 1s;   ///< of a round: a device that others use may take long
+/// Crystals differ by far less; more would be a mistake of the measurement.
+constexpr double kMostDrift = 1e-3;
+
+std::int64_t as_signed(std::uint64_t stamp) { return static_cast<std::int64_t>(stamp); }
+
+/// What all rounds allow for host - device, in nanoseconds.
+struct Bounds {
+  std::int64_t low = std::numeric_limits<std::int64_t>::min();
+  std::int64_t high = std::numeric_limits<std::int64_t>::max();
+};
+
+/// A round: the device's stamp was taken between the two looks of the host, up to `tick` after what
+/// it says.
+void narrow(Bounds& bounds, TimePoint before, std::uint64_t stamp, TimePoint after,
+            std::int64_t tick) {
+  bounds.low = std::max(bounds.low, before.count() - as_signed(stamp) - tick);
+  bounds.high = std::min(bounds.high, after.count() - as_signed(stamp));
+}
+
+std::uint64_t wait_for_answer(std::uint64_t& answer) {
+  const std::atomic_ref<std::uint64_t> there{answer};
+  const TimePoint give_up = now() + kPatience;
+  std::uint64_t stamp = 0;
+  while ((stamp = there.load(std::memory_order_acquire)) == 0) {
+    if (now() < give_up) continue;
+    throw Error{
+        "a device did not answer within 1 s when its clock was asked (something else keeps "
+        "it busy, or a block before has failed). See nvidia-smi.",
+        ExitCode::run_failed};
+  }
+  return stamp;
+}
+
+}  // namespace
+
+DeviceClock& DeviceClock::of(int index) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<DeviceClock>> clocks;
+  const std::scoped_lock lock{mutex};
+  std::unique_ptr<DeviceClock>& clock = clocks[index];
+  if (!clock) clock = std::make_unique<DeviceClock>(index);
+  return *clock;
+}
+
+DeviceClock::DeviceClock(int index) : index_{index}, first_{measure(index)}, last_{first_} {
+  largest_error_ = last_.error;
+}
+
+DeviceClock::Fix DeviceClock::measure(int index) {
+  use_device(index);
+  const Stream stream{Urgency::high};
+  const PinnedMemory<std::uint64_t> memory{kRounds + 2};
+  std::uint64_t& ask = memory[kRounds];
+  std::uint64_t& tick = memory[kRounds + 1];
+  measure_tick(&tick, kLooks, stream.get());
+  answer_rounds(&ask, memory.data(), kRounds, static_cast<std::uint64_t>(kPatience.count()),
+                stream.get());
+  const std::uint64_t tick_ns = wait_for_answer(tick);
+  Fix fix;
+  Bounds bounds;
+  for (unsigned round = 1; round <= kRounds; ++round) {
+    const TimePoint before = now();
+    std::atomic_ref{ask}.store(round, std::memory_order_release);
+    fix.device = wait_for_answer(memory[round - 1]);
+    narrow(bounds, before, fix.device, now(), as_signed(tick_ns));
+  }
+  // Rounds that contradict each other (a clock was set meanwhile) leave less than nothing open.
+  const std::int64_t open = std::abs(bounds.high - bounds.low);
+  fix.tick = Duration{as_signed(tick_ns)};
+  fix.error = Duration{(open + fix.tick.count()) / 2 + 1};
+  fix.host = Duration{as_signed(fix.device) + bounds.low +
+                      (bounds.high - bounds.low + fix.tick.count()) / 2};
+  return fix;
+}
+
+void DeviceClock::refresh(Duration age) {
+  const std::scoped_lock lock{mutex_};
+  if (now() - last_.host < age) return;
+  const Fix fix = measure(index_);
+  const Duration missed = host_of(fix.device) - fix.host;
+  largest_error_ = std::max(largest_error_, fix.error + Duration{std::abs(missed.count())});
+  const auto host = static_cast<double>((fix.host - first_.host).count());
+  const auto device = static_cast<double>(fix.device - first_.device);
+  if (host > 0) drift_ = std::clamp(device / host - 1.0, -kMostDrift, kMostDrift);
+  last_ = fix;
+}
+
+TimePoint DeviceClock::host_of(std::uint64_t stamp) const {
+  const auto since = static_cast<double>(as_signed(stamp - last_.device));
+  return last_.host + Duration{static_cast<std::int64_t>(since / (1.0 + drift_))};
+}
+
+TimePoint DeviceClock::to_host(std::uint64_t stamp) const {
+  const std::scoped_lock lock{mutex_};
+  return host_of(stamp);
+}
+
+std::uint64_t DeviceClock::to_device(TimePoint host) const {
+  const std::scoped_lock lock{mutex_};
+  const auto since = static_cast<double>((host - last_.host).count());
+  return last_.device +
+         static_cast<std::uint64_t>(static_cast<std::int64_t>(since * (1.0 + drift_)));
+}
+
+Duration DeviceClock::error() const {
+  const std::scoped_lock lock{mutex_};
+  return last_.error;
+}
+
+Duration DeviceClock::largest_error() const {
+  const std::scoped_lock lock{mutex_};
+  return largest_error_;
+}
+
+Duration DeviceClock::tick() const {
+  const std::scoped_lock lock{mutex_};
+  return last_.tick;
+}
+
+double DeviceClock::drift() const {
+  const std::scoped_lock lock{mutex_};
+  return drift_;
+}
+
+}  // namespace longhaul::cuda
