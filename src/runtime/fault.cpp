@@ -22,7 +22,8 @@ struct Name {
 constexpr Name kNames[] = {{"kill", FaultKind::kill},         {"freeze", FaultKind::freeze},
                            {"norecv", FaultKind::no_receive}, {"lose", FaultKind::lose},
                            {"corrupt", FaultKind::corrupt},   {"mixup", FaultKind::mix_up},
-                           {"twice", FaultKind::send_twice},  {"device", FaultKind::device}};
+                           {"twice", FaultKind::send_twice},  {"swap", FaultKind::swap},
+                           {"device", FaultKind::device},     {"perturb", FaultKind::perturb}};
 
 constexpr std::pair<std::string_view, MessageLeg> kLegs[] = {
     {"scatter", MessageLeg::scatter}, {"wan", MessageLeg::wan}, {"gather", MessageLeg::gather}};
@@ -37,13 +38,17 @@ OpKind op_kind_of(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::kill:
     case FaultKind::freeze: return message ? OpKind::send : OpKind::compute;
-    case FaultKind::device: return OpKind::compute;
+    case FaultKind::device:
+    case FaultKind::perturb: return OpKind::compute;
     case FaultKind::no_receive: return OpKind::recv;
     default: return OpKind::send;
   }
 }
 
 bool is_aimed_at(const Fault& fault, const Plan& plan, const Forwards& forwards, OpId id) {
+  if (fault.kind == FaultKind::swap &&
+      (plan.lane_of(id).first == id || forwards.recv_before(id) != kNone<OpId>))
+    return false;
   if (fault.relayed)
     return forwards.recv_before(id) != kNone<OpId> || forwards.send_behind(id) != kNone<OpId>;
   return fault.leg == MessageLeg::whole || plan.op(id).leg == fault.leg;
@@ -52,7 +57,8 @@ bool is_aimed_at(const Fault& fault, const Plan& plan, const Forwards& forwards,
 [[noreturn]] void refuse(std::string_view text) {
   fail(
       "fault \"{}\" is not one. Write KIND@RANK:OPINDEX[:ITERATION] with kill, freeze, norecv, "
-      "lose, corrupt, mixup, twice or device; for OPINDEX also scatterN, wanN, gatherN or relayN, "
+      "lose, corrupt, mixup, twice, swap, device or perturb; for OPINDEX also scatterN, wanN, "
+      "gatherN or relayN, "
       "for kill and freeze sendN or write0.",
       text);
 }

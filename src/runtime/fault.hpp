@@ -8,8 +8,20 @@
 
 namespace longhaul {
 
-/// The first three and the last strike a rank; the others one message that it sends or takes on.
-enum class FaultKind { kill, freeze, no_receive, lose, corrupt, mix_up, send_twice, device };
+/// kill, freeze, no_receive, device and perturb strike a rank; the others one message that it sends
+/// or takes on.
+enum class FaultKind {
+  kill,
+  freeze,
+  no_receive,
+  lose,
+  corrupt,
+  mix_up,
+  send_twice,
+  swap,  ///< it carries what the message before it on its lane did; its header stays right
+  device,
+  perturb,  ///< a weight of the rank is another when the iteration begins (real layers)
+};
 /// What of a rank it strikes: a block or message, as its kind says; a send; the writing of rows.
 enum class FaultAim { op, send, write };
 
@@ -25,12 +37,13 @@ struct Fault {
   int iteration = 0;
 };
 
-/// "kill@RANK:OPINDEX[:ITERATION]", likewise freeze@, norecv@, lose@, corrupt@, mixup@ and twice@.
-/// Each takes the first op of its kind (block, receive or send) at or behind OPINDEX. For OPINDEX
-/// may stand scatterN, wanN or gatherN: the rank's send (norecv: receive) N of that leg; or relayN:
-/// number N of those that it takes on for others (norecv: that it receives to do so). kill@ and
-/// freeze@ also take sendN, the rank's send N, and write0: the file of its rows is half-written.
-/// device@ makes the rank's device fail with a block, as a CUDA error would.
+/// "kill@RANK:OPINDEX[:ITERATION]", likewise freeze@, norecv@, lose@, corrupt@, mixup@, twice@
+/// and swap@. Each takes the first op of its kind (block, receive or send) at or behind OPINDEX.
+/// For OPINDEX may stand scatterN, wanN or gatherN: the rank's send (norecv: receive) N of that
+/// leg; or relayN: number N of those that it takes on for others (norecv: that it receives to do
+/// so). kill@ and freeze@ also take sendN, the rank's send N, and write0: the file of its rows is
+/// half-written. device@ makes the rank's device fail with a block, as a CUDA error would. swap@
+/// and perturb@ hurt what real layers compute.
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
 /// The op that the fault strikes when `self` runs `iteration`; nullopt: none.

@@ -55,9 +55,10 @@ Payloads::Verdict MadeUpCargo::check(OpId recv, std::span<const std::byte> paylo
 
 void MadeUpCargo::spoil(OpId send, FaultKind how, Payload& payload) {
   if (how == FaultKind::corrupt) payload.bytes.back() ^= std::byte{1};
-  if (how != FaultKind::mix_up) return;
-  PayloadId other = payload_id(plan_, send, run_, iteration_);
-  ++other.microbatch;
+  if (how != FaultKind::mix_up && how != FaultKind::swap) return;
+  const OpId before{static_cast<std::uint32_t>(send) - 1};
+  PayloadId other = payload_id(plan_, how == FaultKind::swap ? before : send, run_, iteration_);
+  if (how == FaultKind::mix_up) ++other.microbatch;
   payloads_.fill(other, payload.bytes);
 }
 
