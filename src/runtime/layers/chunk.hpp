@@ -75,7 +75,8 @@ public:
   void begin_iteration();
   [[nodiscard]] std::span<const Parameter> parameters() const;
   /// Weights and gradients, all parameters side by side in one piece each, in the order of
-  /// parameters(): what collectives sum and gather.
+  /// parameters(): what collectives sum and gather. Each begins at a multiple of 64 numbers; what
+  /// lies between is 0 and stays 0.
   [[nodiscard]] View all_weights() const;
   [[nodiscard]] View all_gradients() const;
   [[nodiscard]] View all_masters() const;

@@ -1,5 +1,6 @@
 #include "runtime/math/cpu/cpu_math.hpp"
 
+#include "chunk_suite.hpp"
 #include "math_suite.hpp"
 #include "runtime/math/counter_random.hpp"
 #include "runtime/math/number_types.hpp"
@@ -7,6 +8,8 @@
 namespace longhaul {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, testing::Values(MathUnderTest{"cpu", make_cpu_math}),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cpu, ChunkSuite, testing::Values(MathUnderTest{"cpu", make_cpu_math}),
                          [](const auto& test) { return test.param.name; });
 
 namespace {
