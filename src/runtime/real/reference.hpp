@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/layers/chunk.hpp"
+#include "runtime/real/real_work.hpp"
+
+namespace longhaul {
+
+/// The whole model in one chunk on one rank: no pipeline, no messages, no parts.
+class Reference {
+public:
+  /// Weights are the first ones of the model's seed.
+  Reference(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas);
+
+  struct Result {
+    double loss = 0;
+    std::vector<float> gradients;
+  };
+  /// Of the model with `masters` as weights, over all microbatches of all replicas.
+  [[nodiscard]] Result compute(int iteration, std::span<const float> masters);
+  /// The masters behind the optimizer's step with `gradients`; moments are kept from step to step.
+  [[nodiscard]] std::vector<float> step(std::span<const float> masters,
+                                        std::span<const float> gradients, int step);
+  [[nodiscard]] std::vector<float> masters();
+  [[nodiscard]] NumberType type() const { return math_->working_type(); }
+
+private:
+  void set(std::span<const float> masters);
+
+  std::unique_ptr<Math> math_;
+  DeviceMemory memory_;
+  RealModel model_;
+  int microbatches_, replicas_;
+  Chunk whole_;
+  Buffer mean_, square_, scratch_;  ///< of the optimizer; made when first needed
+};
+
+}  // namespace longhaul
