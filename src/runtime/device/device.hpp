@@ -50,6 +50,8 @@ public:
   [[nodiscard]] virtual std::optional<FinishedBlock> finished(TimePoint at) = 0;
   /// When to ask again at the latest; kNever when nothing runs or a doorbell will ring.
   [[nodiscard]] virtual TimePoint next_event() const = 0;
+  /// Something may end at any time, and only looking tells: again after so long. 0: no need.
+  [[nodiscard]] virtual Duration poll_interval() const { return Duration::zero(); }
 };
 
 }  // namespace longhaul

@@ -20,6 +20,7 @@ public:
   void start(OpId op, TimePoint begin, Duration duration) override;
   [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
   [[nodiscard]] TimePoint next_event() const override { return device_->next_event(); }
+  [[nodiscard]] Duration poll_interval() const override { return device_->poll_interval(); }
 
 private:
   std::unique_ptr<Device> device_;

@@ -71,6 +71,7 @@ void CollectiveSide::exchanged(OpId id, TimePoint at) {
           : at;
   if (due <= at) return over(id, due, at);
   core_.timers.add(due, id);
+  core_.ops.will_end(id, due);
   core_.conditions.going_on(id, meeting.start);
 }
 

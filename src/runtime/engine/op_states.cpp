@@ -1,5 +1,6 @@
 #include "runtime/engine/op_states.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -13,6 +14,7 @@ OpStates::OpStates(const Plan& plan, const Board& board)
       open_(range_.count),
       cause_(range_.count),
       dependent_begin_(range_.count + 1, 0),
+      due_(range_.count),
       posted_(range_.count),
       done_(range_.count),
       times_(plan.ops.size()),
@@ -35,6 +37,7 @@ void OpStates::begin_iteration(TimePoint at) {
     open_[i] = plan_.op(id).after_count;
     cause_[i] = {at, kNone<OpId>, BoundKind::start};
     times_[index(id)].ready = at;
+    due_[i] = kNever;
     posted_[i] = done_[i] = false;
     events_.note(id, OpEvent::none);
   }
@@ -66,6 +69,20 @@ void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
   }
   publish(id, OpEvent::ended);
   publish_progress(seen);
+}
+
+void OpStates::stamped(OpId block, TimePoint given, TimePoint start, const Cause& cause) {
+  OpTime& time = times_[index(block)];
+  time.start = std::max(start, given);
+  time.bound_by = cause.by;
+  time.bound_kind = cause.kind;
+  TimePoint ready{};
+  for (const OpId before : plan_.after_of(block)) {
+    OpTime& input = times_[index(before)];
+    if (input.end > given) input.end = std::clamp(time.start, input.start, input.end);
+    ready = std::max(ready, input.end);
+  }
+  if (ready > TimePoint{}) time.ready = ready;
 }
 
 void OpStates::publish(OpId id, OpEvent event) const {

@@ -45,9 +45,19 @@ public:
             dependents_.data() + dependent_begin_[at + 1]};
   }
 
+  /// An op whose end is only a matter of time: what waits for it may be given to a device that
+  /// waits itself.
+  void will_end(OpId id, TimePoint due) { due_[local(id)] = due; }
+  /// kNever where nobody knows.
+  [[nodiscard]] TimePoint due(OpId id) const { return due_[local(id)]; }
+  [[nodiscard]] bool is_done(OpId id) const { return done_[local(id)]; }
+
   void posted(OpId id);
   void started(OpId id, TimePoint seen, const Cause& cause);
   void ended(OpId id, TimePoint seen, TimePoint due);
+  /// What a device's stamps say of a block that it was `given` earlier, before it is ended: when it
+  /// began. Inputs that were still under way when it was given had come by then.
+  void stamped(OpId block, TimePoint given, TimePoint start, const Cause& cause);
   /// Tells the neighbours which op the next block waits for.
   void publish_wait(OpId next_block) const;
   /// Tells them that we are alive and getting on.
@@ -69,6 +79,7 @@ private:
   std::vector<Cause> cause_;                    ///< the latest of those that are
   std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end
   std::vector<OpId> dependents_;
+  std::vector<TimePoint> due_;
   std::vector<bool> posted_, done_;
   std::uint32_t remaining_ = 0;
   OpTimes times_;
