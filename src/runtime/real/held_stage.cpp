@@ -18,7 +18,7 @@ std::span<std::byte> bytes_of(const View& view) { return {view.data, view.bytes(
 
 HeldStage::HeldStage(Math& math, DeviceMemory& memory, int stage, std::vector<Chunk*> chunks,
                      const Group& group, const OptimizerOptions& optimizer)
-    : math_{math}, stage_{stage}, chunks_{std::move(chunks)}, group_{group}, optimizer_{optimizer} {
+    : math_{math}, stage_{stage}, chunks_{std::move(chunks)}, group_{group} {
   const auto take = [&](std::size_t numbers, NumberType type, const char* what) {
     Buffer buffer = memory.take(numbers, type, fmt::format("stage {}: {}", stage, what));
     math_.zero(buffer.view());
@@ -35,9 +35,7 @@ HeldStage::HeldStage(Math& math, DeviceMemory& memory, int stage, std::vector<Ch
     own_weights_ = take(share(), math.working_type(), "weights for all-gather");
     gathered_ = take(all, math.working_type(), "gathered weights");
   }
-  if (optimizer.kind != OptimizerKind::adamw || held_.count == 0) return;
-  mean_ = take(held_.count, NumberType::f32, "first moments");
-  square_ = take(held_.count, NumberType::f32, "second moments");
+  optimizer_.emplace(math, memory, optimizer, held_.count, fmt::format("stage {}", stage));
 }
 
 std::size_t HeldStage::share() const { return (count() + group_.members - 1) / group_.members; }
@@ -79,15 +77,8 @@ View HeldStage::master() const { return chunk().all_masters().part(held_.first, 
 
 void HeldStage::step(int step) {
   if (held_.count == 0) return;
-  const View weights = chunk().all_weights().part(held_.first, held_.count);
-  if (optimizer_.kind == OptimizerKind::sgd) {
-    math_.sgd(optimizer_.learning_rate, gradient(), master(), weights);
-  } else {
-    AdamW options;
-    options.learning_rate = optimizer_.learning_rate;
-    options.step = step;
-    math_.adamw(options, gradient(), mean_.view(), square_.view(), master(), weights);
-  }
+  optimizer_->step(step, gradient(), master(),
+                   chunk().all_weights().part(held_.first, held_.count));
   copy_to_other_chunks();
 }
 

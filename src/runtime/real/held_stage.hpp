@@ -1,20 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/cargo.hpp"
 #include "runtime/layers/chunk.hpp"
+#include "runtime/layers/optimizer.hpp"
 
 namespace longhaul {
-
-enum class OptimizerKind : std::uint8_t { sgd, adamw };
-
-struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::adamw;
-  float learning_rate = 1e-3F;
-};
 
 /// What of a stage a rank's optimizer steps: all of it, or with ZeRO-1 the rank's shard.
 struct HeldRange {
@@ -54,8 +49,8 @@ public:
   /// The sum, of what the rank holds.
   [[nodiscard]] View gradient() const;
   [[nodiscard]] View master() const;
-  [[nodiscard]] View mean() const { return mean_.view(); }      ///< AdamW alone
-  [[nodiscard]] View square() const { return square_.view(); }  ///< AdamW alone
+  [[nodiscard]] View mean() const { return optimizer_->mean(); }      ///< AdamW alone
+  [[nodiscard]] View square() const { return optimizer_->square(); }  ///< AdamW alone
   /// Behind the iteration. `step` counts from 1.
   void step(int step);
   /// Master weights were set: the weights of all chunks follow them.
@@ -70,12 +65,11 @@ private:
   int stage_;
   std::vector<Chunk*> chunks_;
   Group group_;
-  OptimizerOptions optimizer_;
   HeldRange held_;
-  Buffer mean_, square_;
-  Buffer brought_, summed_;        ///< f32: to and from the sum of gradients
-  Buffer own_weights_, gathered_;  ///< ZeRO-1
-  bool weights_wait_ = false;      ///< gathered, and not in place
+  std::optional<Optimizer> optimizer_;  ///< of what is held
+  Buffer brought_, summed_;             ///< f32: to and from the sum of gradients
+  Buffer own_weights_, gathered_;       ///< ZeRO-1
+  bool weights_wait_ = false;           ///< gathered, and not in place
 };
 
 }  // namespace longhaul

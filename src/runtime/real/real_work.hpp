@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "plan/plan.hpp"
 #include "runtime/device/block_work.hpp"
 #include "runtime/layers/chunk.hpp"
+#include "runtime/layers/text.hpp"
 #include "runtime/rank_ops.hpp"
 #include "runtime/real/held_stage.hpp"
 #include "runtime/real/tensors.hpp"
@@ -15,13 +15,6 @@
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
-
-/// What a microbatch reads and is to predict; one number a token.
-struct MicrobatchText {
-  std::vector<std::int32_t> tokens, targets;
-};
-/// Of (iteration, replica, microbatch); the same on every rank.
-using TextSource = std::function<MicrobatchText(int, int, int)>;
 
 /// What real blocks compute with and on.
 struct RealModel {
