@@ -5,6 +5,10 @@ set(LONGHAUL_WITH_CUDA AUTO CACHE STRING "The CUDA device (needs nvcc): AUTO, ON
 set(LONGHAUL_WITH_NCCL AUTO CACHE STRING "The NCCL transport (needs CUDA and NCCL): AUTO, ON, OFF")
 set(LONGHAUL_CUDA_ARCHITECTURES 90 CACHE STRING
     "GPUs to compile for, where CMAKE_CUDA_ARCHITECTURES does not say (90: H100, H200; 80: A100)")
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(can_stand_in ON)
+endif()
+option(LONGHAUL_CUDA_ON_HOST "Test CUDA code on the CPU too (tests/cuda_on_host)" ${can_stand_in})
 set(LONGHAUL_CUDA FALSE)
 set(LONGHAUL_NCCL FALSE)
 
@@ -113,7 +117,36 @@ function(longhaul_cuda_sources out)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cu
        ${CMAKE_SOURCE_DIR}/src/runtime/*.cpp)
   list(FILTER sources INCLUDE REGEX "/cuda[a-z_]*/")
+  list(FILTER sources EXCLUDE REGEX "/cudnn_attention\\.cpp$")
   set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# longhaul_cudnn_attention(target): cuDNN's attention instead of the file that says that there is
+# none, where cudnn.h and its front end are (headers alone: nvidia-cudnn-frontend on PyPI; its
+# prefix in CUDNN_FRONTEND_ROOT). The library itself is looked for when a program runs.
+function(longhaul_cudnn_attention target)
+  find_path(LONGHAUL_CUDNN_INCLUDE cudnn.h
+            HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_ROOT PATH_SUFFIXES include)
+  find_path(LONGHAUL_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+            HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_FRONTEND_ROOT PATH_SUFFIXES include)
+  mark_as_advanced(LONGHAUL_CUDNN_INCLUDE LONGHAUL_CUDNN_FRONTEND_INCLUDE)
+  set(folder ${CMAKE_SOURCE_DIR}/src/runtime/math/cuda)
+  if(NOT LONGHAUL_CUDNN_INCLUDE OR NOT LONGHAUL_CUDNN_FRONTEND_INCLUDE)
+    message(STATUS "cuDNN's attention: off (no cudnn.h, or no cudnn_frontend.h in "
+                   "CUDNN_FRONTEND_ROOT); our own is used")
+    return()
+  endif()
+  message(STATUS "cuDNN's attention: on (${LONGHAUL_CUDNN_FRONTEND_INCLUDE})")
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources EXCLUDE REGEX "/without_cudnn\\.cpp$")
+  set_target_properties(${target} PROPERTIES SOURCES "${sources}")
+  target_sources(${target} PRIVATE ${folder}/cudnn_attention.cpp)
+  target_include_directories(${target} SYSTEM PRIVATE ${LONGHAUL_CUDNN_INCLUDE}
+                                                      ${LONGHAUL_CUDNN_FRONTEND_INCLUDE})
+  set_source_files_properties(
+    ${folder}/cudnn_attention.cpp TARGET_DIRECTORY ${target}
+    PROPERTIES COMPILE_DEFINITIONS
+               "NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING;CUDNN_FRONTEND_SKIP_JSON_LIB")
 endfunction()
 
 function(longhaul_nccl_sources out)
@@ -141,6 +174,7 @@ function(longhaul_runtime_accelerators)
     target_compile_definitions(longhaul_runtime PRIVATE
                                LONGHAUL_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}")
     set_target_properties(longhaul_runtime PROPERTIES CUDA_RUNTIME_LIBRARY Static)
+    longhaul_cudnn_attention(longhaul_runtime)
   endif()
   if(LONGHAUL_NCCL)
     longhaul_nccl_sources(sources)
