@@ -1,41 +1,30 @@
 #pragma once
 
-#include <cstddef>
+#include <cuda_runtime_api.h>
 
-#include "runtime/math/cuda/gemm.hpp"
 #include "runtime/math/cuda/pool.hpp"
+#include "runtime/math/math.hpp"
 
 namespace longhaul::cuda {
 
-/// Our own causal attention: products of cuBLASLt with a softmax between them, one block of queries
-/// at a time against the keys up to its end, so that about half of the square is left out. Scores
-/// of a block (one query head of each key head) are held in fp32, the weights in bf16, in
-/// kScratchBytes unless 128 rows alone take more. Meaning and shapes as in Math.
-class OwnAttention {
+/// Causal attention on one stream, our own or a library's. Meaning and shapes as in Math.
+class Attention {
 public:
-  static constexpr std::size_t kScratchBytes = 512U << 20U;
-  static constexpr int kMostQueries = 1024;
+  Attention() = default;
+  virtual ~Attention() = default;
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
 
-  /// `most_queries` of a block.
-  OwnAttention(cudaStream_t stream, Pool& pool, Gemms& gemms, int most_queries = kMostQueries)
-      : stream_{stream}, pool_{pool}, gemms_{gemms}, most_queries_{most_queries} {}
-
-  void forward(const AttentionShape& shape, View qkv, View out, View log_sums);
-  void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
-                View dqkv);
-
-private:
-  struct Sequence;
-  struct Block;
-  [[nodiscard]] int queries_of_block(const AttentionShape& shape, std::size_t bytes_of_score) const;
-  void forward(const Sequence& of, const Block& block, View scores, View weights);
-  struct Gradients;
-  void backward(const Sequence& of, const Block& block, const Gradients& gradients,
-                bool accumulate);
-  cudaStream_t stream_;
-  Pool& pool_;
-  Gemms& gemms_;
-  int most_queries_;
+  /// Can it do this shape? May take long when first asked for one.
+  [[nodiscard]] virtual bool takes(const AttentionShape& shape) = 0;
+  virtual void forward(const AttentionShape& shape, View qkv, View out, View log_sums) = 0;
+  virtual void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
+                        View dqkv) = 0;
 };
+
+/// How far `other` is from `own` on random numbers, over outputs, log-sums and gradients: the
+/// largest |a - b| / |b|, infinite where a number is none. Waits for the stream.
+[[nodiscard]] double disagreement(cudaStream_t stream, Pool& pool, const AttentionShape& shape,
+                                  Attention& other, Attention& own);
 
 }  // namespace longhaul::cuda

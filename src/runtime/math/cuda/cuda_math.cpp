@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "runtime/accelerator.hpp"
-#include "runtime/math/cuda/cudnn_attention.hpp"
+#include "runtime/math/cuda/cudnn.hpp"
 #include "runtime/math/cuda/kernels.hpp"
 
 namespace longhaul::cuda {
@@ -146,16 +148,18 @@ void CudaMath::rotary(const AttentionShape& shape, float theta, Direction direct
   cuda::rotary(stream(), shape, turns(shape, theta), direction, qkv);
 }
 
+Attention& CudaMath::attention_for(const AttentionShape& shape) {
+  if (cudnn_ && cudnn_->takes(shape)) return *cudnn_;
+  return own_attention_;
+}
+
 void CudaMath::attention(const AttentionShape& shape, View qkv, View out, View log_sums) {
-  if (cudnn_ && cudnn_->takes(shape)) return cudnn_->forward(shape, qkv, out, log_sums);
-  own_attention_.forward(shape, qkv, out, log_sums);
+  attention_for(shape).forward(shape, qkv, out, log_sums);
 }
 
 void CudaMath::attention_gradient(const AttentionShape& shape, View qkv, View out, View log_sums,
                                   View dout, View dqkv) {
-  if (cudnn_ && cudnn_->takes(shape))
-    return cudnn_->backward(shape, qkv, out, log_sums, dout, dqkv);
-  own_attention_.backward(shape, qkv, out, log_sums, dout, dqkv);
+  attention_for(shape).backward(shape, qkv, out, log_sums, dout, dqkv);
 }
 
 void CudaMath::swiglu(View gate_up, int width, View y) {

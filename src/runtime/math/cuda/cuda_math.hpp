@@ -2,13 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 
 #include <cuda_runtime_api.h>
 
 #include "runtime/cuda/handles.hpp"
-#include "runtime/math/cuda/attention.hpp"
 #include "runtime/math/cuda/gemm.hpp"
+#include "runtime/math/cuda/own_attention.hpp"
 #include "runtime/math/cuda/pool.hpp"
 #include "runtime/math/cuda/staging.hpp"
 #include "runtime/math/math.hpp"
@@ -24,8 +25,6 @@ struct CudaMathOptions {
   /// Blocks of our own attention; small ones for tests.
   int most_queries = OwnAttention::kMostQueries;
 };
-
-class CudnnAttention;
 
 /// bf16 on one GPU with sums in fp32: products by cuBLASLt, the rest by kernels of our own, all on
 /// one stream. A call gives its work to the stream and returns; only copy_out, finish, the first
@@ -74,6 +73,7 @@ public:
              View weights) override;
 
 private:
+  [[nodiscard]] Attention& attention_for(const AttentionShape& shape);
   /// Cosine and sine of each position and pair: exact, and made once for a length, head and theta.
   [[nodiscard]] View turns(const AttentionShape& shape, float theta);
 
@@ -82,7 +82,7 @@ private:
   Staging staging_;
   Gemms gemms_;
   OwnAttention own_attention_;
-  std::unique_ptr<CudnnAttention> cudnn_;
+  std::unique_ptr<Attention> cudnn_;  ///< nullptr where our own is used alone
   std::string attention_name_;
   std::map<std::tuple<int, int, float>, std::unique_ptr<Scratch>> turns_;
 };

@@ -1,4 +1,4 @@
-#include "runtime/math/cuda/attention.hpp"
+#include "runtime/math/cuda/own_attention.hpp"
 
 #include <algorithm>
 #include <cmath>
