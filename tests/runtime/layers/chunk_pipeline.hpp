@@ -25,9 +25,7 @@ struct Outcome {
 class Pipeline {
 public:
   Pipeline(std::vector<std::unique_ptr<Chunk>> chunks, int parts, Recompute recompute)
-      : chunks_{std::move(chunks)}, parts_{parts}, recompute_{recompute} {
-    for (const auto& chunk : chunks_) chunk->set_loss_scale(0.125F);
-  }
+      : chunks_{std::move(chunks)}, parts_{parts}, recompute_{recompute} {}
   [[nodiscard]] const std::vector<std::unique_ptr<Chunk>>& chunks() const { return chunks_; }
 
   void forward(int microbatch, const naive::Tokens& tokens, const naive::Tokens& targets) {

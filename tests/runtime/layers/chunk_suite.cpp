@@ -82,6 +82,7 @@ Pipeline ChunkSuite::pipeline(const ModelShape& shape, const std::vector<int>& c
   for (const int count : cuts) {
     chunks.push_back(chunk(shape, {first, count}, recompute));
     spread_weights(*chunks.back());
+    chunks.back()->set_loss_scale(0.125F);
     first += count;
   }
   return {std::move(chunks), parts, recompute};
