@@ -71,10 +71,10 @@ Source find_source(const ConfigNode& root, const Field& field) {
 void check_measured(const ConfigNode& tree) {
   const auto section =
       section_of(tree, "measured",
-                 {"device", "number_type", "placement", "chunks", "ranks", "samples",
+                 {"device", "number_type", "schedule", "chunks", "ranks", "samples",
                   "widest_interval", "message_time", "when", "command", "commit"});
   if (!section) return;
-  for (const char* key : {"device", "number_type", "placement", "when", "command", "commit"})
+  for (const char* key : {"device", "number_type", "schedule", "when", "command", "commit"})
     if (const auto field = section->find(key)) (void)read_text(*field);
   for (const char* key : {"chunks", "ranks", "samples"})
     if (const auto field = section->find(key)) (void)read_integer(*field, 1, 1 << 30);
@@ -105,6 +105,7 @@ std::optional<CostsFile> CostsFile::include(ConfigNode& root) {
   if (costs == nullptr || costs->kind != ConfigNode::Kind::table) return std::nullopt;
   const ConfigNode* const named = costs->find("file");
   if (named == nullptr) return std::nullopt;
+  if (named->kind == ConfigNode::Kind::text && named->text.empty()) return std::nullopt;
   Source source = find_source(root, {named, "costs.file"});
   CostsFile file{parse_toml(source.text, std::make_shared<const std::string>(source.name)),
                  std::move(source.held_text)};

@@ -11,7 +11,8 @@ namespace longhaul {
 class CostsFile {
 public:
   /// Reads the file that the scenario names, of [profiles] or beside it, and puts its costs into
-  /// [costs] wherever the scenario says nothing itself. nullopt where it names none.
+  /// [costs] wherever the scenario says nothing itself. nullopt where it names none, or
+  /// "" (--set costs.file= takes back what a file says).
   [[nodiscard]] static std::optional<CostsFile> include(ConfigNode& root);
 
   /// Throws Error unless the costs are of so many stages of this model, cut in the same way.

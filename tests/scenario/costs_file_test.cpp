@@ -112,6 +112,13 @@ TEST_F(CostsFiles, AreNamedAndChangedOnTheCommandLine) {
   EXPECT_THAT(costs.weights, ElementsAre(1_KiB, 1_KiB));
 }
 
+TEST_F(CostsFiles, AreTakenBackByAnEmptyName) {
+  std::filesystem::remove(directory_ / "costs.toml");
+  write("plain.toml", scenario(""));
+  EXPECT_EQ(load({"costs.file="}).costs.forward,
+            load_scenario(directory_ / "plain.toml").costs.forward);
+}
+
 TEST_F(CostsFiles, TravelInTheScenariosText) {
   const Scenario read = load({"run.seed=5"});
   std::filesystem::remove(directory_ / "costs.toml");
@@ -183,7 +190,7 @@ TEST_F(CostsFiles, ThatAreNoneAreRefused) {
   EXPECT_THAT(said(), HasSubstr("this is no file"));
   write("s.toml", scenario("[costs]\nfile = 3\n"));
   EXPECT_THAT(said(), HasSubstr("s.toml:10:8: costs.file = 3 is no text"));
-  write("s.toml", scenario("[costs]\nfile = \"\"\n"));
+  write("s.toml", scenario("[costs]\nfile = \"\\u0001\"\n"));
   EXPECT_THAT(said(), HasSubstr("names no file"));
 }
 
