@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "runtime/fault.hpp"
 #include "runtime/message.hpp"
@@ -14,6 +15,13 @@ namespace longhaul {
 struct Payload {
   std::span<std::byte> bytes;
   std::shared_ptr<void> owner;
+};
+
+/// Of a payload that check() took for right, as it could not tell yet.
+struct LateVerdict {
+  OpId recv{};
+  Payloads::Verdict verdict{};  ///< not right
+  PayloadId found;
 };
 
 enum class ExchangeType : std::uint8_t { i64, f32, bf16 };
@@ -39,6 +47,8 @@ public:
 
   /// `run` numbers the plans that these ranks have run.
   virtual void begin_iteration(std::uint32_t run, int iteration) = 0;
+  /// Behind the last block and message of the iteration; may wait.
+  [[nodiscard]] virtual std::vector<LateVerdict> end_iteration() { return {}; }
 
   /// What `send` carries; what it comes after is done. Not asked for what a relay takes on: that
   /// goes on as it came.

@@ -41,21 +41,21 @@ std::size_t Payloads::bytes_for(Bytes nominal) const {
   return std::clamp(static_cast<std::size_t>(nominal.count()), sizeof(PayloadId), largest_);
 }
 
-const std::byte* Payloads::pattern_of(const PayloadId& id) const {
+std::size_t Payloads::window(const PayloadId& id) const {
   const std::uint32_t block =
       std::uint32_t{id.kind} << 16U | std::uint32_t{id.part} << 8U | id.parts;
   const std::uint64_t when = derived_seed(
       seed_, pair_of(id.run, static_cast<std::uint32_t>(id.iteration)), pair_of(id.piece, block));
   const std::uint64_t draw =
       derived_seed(when, pair_of(id.replica, id.chunk), static_cast<std::uint32_t>(id.microbatch));
-  return pattern_.data() + draw % largest_;
+  return draw % largest_;
 }
 
 void Payloads::fill(const PayloadId& id, std::span<std::byte> payload) const {
   LONGHAUL_ASSERT(payload.size() >= sizeof id && payload.size() <= largest_, "payload of {} bytes",
                   payload.size());
   std::memcpy(payload.data(), &id, sizeof id);
-  std::memcpy(payload.data() + sizeof id, pattern_of(id), payload.size() - sizeof id);
+  std::memcpy(payload.data() + sizeof id, pattern_.data() + window(id), payload.size() - sizeof id);
 }
 
 Payloads::Verdict Payloads::check(const PayloadId& expected,
@@ -65,8 +65,9 @@ Payloads::Verdict Payloads::check(const PayloadId& expected,
   std::memcpy(&found, payload.data(), sizeof found);
   if (found != expected) return Verdict::wrong_message;
   const auto rest = payload.subspan(sizeof found);
-  return std::equal(rest.begin(), rest.end(), pattern_of(expected)) ? Verdict::right
-                                                                    : Verdict::corrupted;
+  return std::equal(rest.begin(), rest.end(), pattern_.data() + window(expected))
+             ? Verdict::right
+             : Verdict::corrupted;
 }
 
 PayloadId payload_id(const Plan& plan, OpId send, std::uint32_t run, int iteration) {

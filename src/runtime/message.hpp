@@ -54,8 +54,11 @@ public:
   enum class Verdict : std::uint8_t { right, wrong_message, corrupted };
   [[nodiscard]] Verdict check(const PayloadId& expected, std::span<const std::byte> payload) const;
 
+  /// What payloads are made of: behind its id, one of that id holds what begins at window(id).
+  [[nodiscard]] std::span<const std::byte> pattern() const { return pattern_; }
+  [[nodiscard]] std::size_t window(const PayloadId& id) const;
+
 private:
-  [[nodiscard]] const std::byte* pattern_of(const PayloadId& id) const;
   std::uint64_t seed_;
   std::size_t largest_;
   std::vector<std::byte> pattern_;  ///< twice `largest_`: a message takes a window of it

@@ -23,4 +23,21 @@ std::string why_no_accelerator() { return kReason; }
 
 std::unique_ptr<Math> make_cuda_math(int /*index*/) { refuse(); }
 
+std::unique_ptr<Device> make_cuda_timed_device(int /*index*/, Duration /*credit*/) { refuse(); }
+
+std::unique_ptr<Device> make_cuda_real_device(int /*index*/, Math& /*math*/, BlockWork& /*work*/) {
+  refuse();
+}
+
+std::unique_ptr<Cargo> make_cuda_cargo(int /*index*/, const Plan& /*plan*/, Rank /*self*/,
+                                       std::uint64_t /*seed*/, Bytes /*largest*/) {
+  refuse();
+}
+
+AcceleratorClock accelerator_clock(int /*index*/) { refuse(); }
+
+Mark begin_mark(const std::string& /*name*/) { return {}; }
+
+void end_mark(Mark /*mark*/) {}
+
 }  // namespace longhaul

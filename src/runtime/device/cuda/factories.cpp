@@ -1,0 +1,49 @@
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "runtime/accelerator.hpp"
+#include "runtime/device/cuda/device_cargo.hpp"
+#include "runtime/device/cuda/real_device.hpp"
+#include "runtime/device/cuda/timed_device.hpp"
+#include "runtime/math/cuda/cuda_math.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Streams share the queues of the hardware, 8 of them unless asked for more: a spin kernel in
+/// front of another stream's work would hold that up. Read by the driver when it makes a context;
+/// nobody has threads yet when this runs.
+[[maybe_unused]] const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+
+void require(int index) {
+  const std::string why = why_no_accelerator();
+  if (!why.empty()) fail("device {} cannot be used ({}). Use --device cpu.", index, why);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_timed_device(int index, Duration credit) {
+  require(index);
+  return std::make_unique<cuda::TimedDevice>(index, credit);
+}
+
+std::unique_ptr<Device> make_cuda_real_device(int index, Math& math, BlockWork& work) {
+  require(index);
+  auto* const on_gpu = dynamic_cast<cuda::CudaMath*>(&math);
+  LONGHAUL_ASSERT(on_gpu != nullptr, "device {} runs the math of another one", index);
+  return std::make_unique<cuda::RealDevice>(index, work, on_gpu->stream());
+}
+
+std::unique_ptr<Cargo> make_cuda_cargo(int index, const Plan& plan, Rank self, std::uint64_t seed,
+                                       Bytes largest) {
+  require(index);
+  return std::make_unique<cuda::DeviceCargo>(index, plan, self, seed, largest);
+}
+
+AcceleratorClock accelerator_clock(int index) {
+  require(index);
+  const cuda::DeviceClock& clock = cuda::DeviceClock::of(index);
+  return {clock.error(), clock.largest_error(), clock.tick(), clock.drift()};
+}
+
+}  // namespace longhaul
