@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "chunk_suite.hpp"
 
 /// Loss and gradients of layers against differences of the naive model.

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "chunk_suite.hpp"
 
 /// What each block leaves in memory: the table of docs/layers.md, byte for byte.

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cmath>
+
+#include <gmock/gmock.h>
 
 #include "chunk_suite.hpp"
 

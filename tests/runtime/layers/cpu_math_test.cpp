@@ -1,5 +1,7 @@
 #include "runtime/math/cpu/cpu_math.hpp"
 
+#include <cmath>
+
 #include "chunk_suite.hpp"
 #include "math_suite.hpp"
 #include "runtime/math/counter_random.hpp"

@@ -1,5 +1,6 @@
 #include "naive.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace longhaul::naive {

@@ -1,5 +1,7 @@
 #include "naive.hpp"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"

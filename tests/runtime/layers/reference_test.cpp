@@ -1,5 +1,7 @@
 #include "runtime/layers/reference.hpp"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "chunk_suite.hpp"

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "runtime/math/cpu/cpu_math.hpp"
 #include "runtime/math/cpu/numbers.hpp"
