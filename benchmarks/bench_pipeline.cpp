@@ -50,6 +50,7 @@ void declare(CLI::App& app, PipelineOptions& options) {
       ->capture_default_str();
   app.add_flag("--resume", options.resume,
                "go on in --out behind the last finished iteration of each schedule");
+  add_compute_options(app, options.compute);
   app.add_option("--payload", options.payload, "cap on the bytes really sent for a message")
       ->capture_default_str();
   app.add_option("--emulate", options.emulate, "on, or off: the network as it is")
@@ -191,6 +192,8 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
     ranks.board().mine().phase = Phase::finished;
     return static_cast<ExitCode>(std::stoi(code));
   }
+  input.compute = settings.compute;
+  agreed([&] { check_real_input(input); });
   if (options.adaptive) keep_best(input);
   Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;

@@ -43,7 +43,9 @@ public:
         adapt_{adapt},
         sinks_{sinks},
         next_position_{next_position},
-        world_{input.scenario} {}
+        world_{input.scenario} {
+    if (input.compute.real) real_.emplace(ranks, input.scenario, input.compute);
+  }
 
   ChangingOutcome run(std::size_t position) {
     const PlannedSchedule& first = input_.schedules[position];
@@ -140,7 +142,8 @@ private:
   }
 
   void begin_stretch(int position) {
-    run_.emplace(ranks_, *planned_, world_, position, engine_, sinks_);
+    run_.emplace(ranks_, *planned_, world_, position, engine_, sinks_, input_.compute.device,
+                 real_ ? &*real_ : nullptr);
   }
   void end_stretch() {
     outcome_.stretches.push_back(run_->conclude());
@@ -163,6 +166,7 @@ private:
   std::optional<Schedule> schedule_;  ///< none: the input's
   std::string order_;                 ///< what the order of blocks is called
   std::shared_ptr<const PlannedSchedule> planned_;
+  std::optional<RealRun> real_;  ///< weights outlive a stretch
   std::optional<ScheduleRun> run_;
   std::optional<Adapter> adapter_;  ///< on rank 0
   ChangingOutcome outcome_;

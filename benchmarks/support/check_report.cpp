@@ -13,11 +13,10 @@ struct CheckPart {
   const char* name;
   std::int64_t Checks::*member;
 };
-constexpr CheckPart kWrong[] = {{"lost", &Checks::lost},
-                                {"mixed_up", &Checks::mixed_up},
-                                {"corrupted", &Checks::corrupted},
-                                {"out_of_order", &Checks::out_of_order},
-                                {"unclaimed", &Checks::unclaimed}};
+constexpr CheckPart kWrong[] = {
+    {"lost", &Checks::lost},           {"mixed_up", &Checks::mixed_up},
+    {"corrupted", &Checks::corrupted}, {"out_of_order", &Checks::out_of_order},
+    {"unclaimed", &Checks::unclaimed}, {"wrong_tensors", &Checks::wrong_tensors}};
 
 }  // namespace
 

@@ -34,6 +34,7 @@ struct PipelineInput {
   std::vector<PlannedSchedule> schedules;
   std::vector<LinkChange> changes;       ///< of links while the run goes on, by iteration
   std::vector<SkippedSchedule> skipped;  ///< why some of `static` are not run
+  ComputeSettings compute;               ///< how blocks are computed
   bool goes_on = false;                  ///< --resume, and --out holds a run of the same input
   bool is_complete = false;              ///< and nothing is left to run of it
   nlohmann::json asked;                  ///< what the run's results depend on

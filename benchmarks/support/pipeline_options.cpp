@@ -51,6 +51,11 @@ PipelineSettings settings_of(const PipelineOptions& options) {
         "--confidence does not go with {} (iterations on other links or in another order are no "
         "sample of one time). Give --iterations.",
         options.adaptive ? "--adaptive" : "--change");
+  settings.compute = compute_settings_of(options.compute);
+  if (options.resume && settings.compute.real)
+    fail(
+        "--resume cannot go on with --compute real (weights are not kept when a run ends). Begin "
+        "anew in another directory.");
   if (!options.fault.empty()) settings.engine.fault = parse_fault(options.fault);
   return settings;
 }

@@ -8,6 +8,7 @@
 #include "cli/planner_arguments.hpp"
 #include "plan/plan.hpp"
 #include "runtime/engine/options.hpp"
+#include "support/compute_options.hpp"
 
 namespace longhaul::bench {
 
@@ -29,6 +30,7 @@ struct PipelineOptions {
   std::string trace = "on";
   bool resume = false;
   std::string payload = "64KiB";
+  ComputeOptions compute;
   std::string emulate = "on";
   std::string deadline = "10s";
   int ranks_per_process = 1;
@@ -45,6 +47,7 @@ struct PipelineSettings {
   Arrangement arrangement = Arrangement::decoupled;
   EngineOptions engine;
   Duration deadline{};
+  ComputeSettings compute;
 };
 [[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
 

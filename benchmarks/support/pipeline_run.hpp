@@ -10,6 +10,7 @@
 #include "runtime/engine/engine.hpp"
 #include "schedule/memory.hpp"
 #include "support/pipeline_input.hpp"
+#include "support/real_run.hpp"
 #include "support/weather_run.hpp"
 #include "trace/report.hpp"
 
@@ -27,6 +28,7 @@ struct PipelineMeasurement {
   std::vector<DeviceNeed> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
+  std::optional<RealOutcome> real{};        ///< of real layers
   Checks checks;                            ///< of all ranks and iterations, warm-up included
   std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
   LeaseCost lease;
@@ -85,9 +87,11 @@ struct PipelineSinks {
 class ScheduleRun {
 public:
   /// `planned` was lowered on `scenario`; both outlive this. `position` is its place in the run's
-  /// list: it names the files of its iterations.
+  /// list: it names the files of its iterations. `real`: of real layers; nullptr: blocks of
+  /// `device` are timed.
   ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario, int position,
-              const EngineOptions& options, const PipelineSinks& sinks);
+              const EngineOptions& options, const PipelineSinks& sinks, DeviceKind device,
+              RealRun* real);
 
   /// Goes on behind iterations of an earlier part, before the first one here.
   void take(const EarlierIterations& earlier);
@@ -105,6 +109,10 @@ private:
   OpTimes predict(int iteration, Duration age);
   [[nodiscard]] Duration longest_wait_in(int iteration, TimePoint weather_began) const;
   void summarize_outcomes();
+  /// What rows of measured iterations say of the plan.
+  [[nodiscard]] const Plan& measured_plan() const {
+    return real_ != nullptr ? real_->measured_plan() : planned_.plan;
+  }
 
   Ranks& ranks_;
   const PlannedSchedule& planned_;
@@ -112,7 +120,9 @@ private:
   int position_;
   const PipelineSinks& sinks_;
   bool emulates_;
+  RealRun* real_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Cargo> made_up_;  ///< nullptr: the cargo is real
   Engine engine_;
   WeatherRun weather_;
   Duration longest_wait_;

@@ -23,7 +23,8 @@ constexpr Count kCounts[] = {{"messages", &Checks::messages},
                              {"mixed_up", &Checks::mixed_up},
                              {"corrupted", &Checks::corrupted},
                              {"out_of_order", &Checks::out_of_order},
-                             {"unclaimed", &Checks::unclaimed}};
+                             {"unclaimed", &Checks::unclaimed},
+                             {"wrong_tensors", &Checks::wrong_tensors}};
 
 IterationResult sums_of(const json& entry) {
   IterationResult sums;

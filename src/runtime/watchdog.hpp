@@ -40,6 +40,7 @@ public:
   /// between them, more while rank 0 reads, searches or writes (the default). A rank of this host
   /// that is dead or stopped ends the run 5 s behind the deadline, however patient we are.
   void set_patience(Duration patience) { patience_ = patience; }
+  [[nodiscard]] Duration patience() const { return patience_; }
 
   /// Call whenever this rank looks around. Ends the run if a signal came, or if neither progress
   /// nor a timer of ours (`next_timer`; kNever: none) is within the deadline.

@@ -35,9 +35,10 @@ struct Checks {
   std::int64_t corrupted = 0;            ///< payload or result of a collective with wrong content
   std::int64_t out_of_order = 0;         ///< ops against their lane's order or before their inputs
   std::int64_t unclaimed = 0;            ///< messages left over
+  std::int64_t wrong_tensors = 0;  ///< gradients, weights, losses that are not the reference's
 
   [[nodiscard]] std::int64_t wrong() const {
-    return lost + mixed_up + corrupted + out_of_order + unclaimed;
+    return lost + mixed_up + corrupted + out_of_order + unclaimed + wrong_tensors;
   }
   Checks& operator+=(const Checks& other);
 };

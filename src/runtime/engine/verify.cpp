@@ -58,6 +58,7 @@ Checks& Checks::operator+=(const Checks& other) {
   corrupted += other.corrupted;
   out_of_order += other.out_of_order;
   unclaimed += other.unclaimed;
+  wrong_tensors += other.wrong_tensors;
   return *this;
 }
 

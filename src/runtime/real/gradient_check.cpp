@@ -29,7 +29,8 @@ double difference(std::span<const float> found, std::span<const float> expected,
   return sum == 0 && !std::isnan(norm_of_expected) ? 0 : std::sqrt(sum) / norm_of_expected;
 }
 
-GradientCheck::GradientCheck(std::unique_ptr<Reference> reference, std::unique_ptr<Reference> twin)
+GradientCheck::GradientCheck(std::unique_ptr<WholeModel> reference,
+                             std::unique_ptr<WholeModel> twin)
     : reference_{std::move(reference)},
       twin_{std::move(twin)},
       tolerance_{tolerance_of(reference_->type())},
@@ -40,7 +41,7 @@ std::vector<WrongTensor> GradientCheck::check(const ModelMap& map, const Iterati
   LONGHAUL_ASSERT(map.count == began_with_.size(), "ranks hold {} numbers of {}", map.count,
                   began_with_.size());
   std::vector<WrongTensor> wrong;
-  const Reference::Result expected = reference_->compute(found.iteration, began_with_);
+  const WholeModel::Result expected = reference_->compute(found.iteration, began_with_);
   const double loss_by = std::abs(found.loss - expected.loss) / std::abs(expected.loss);
   if (!(loss_by <= tolerance_.same_type))
     wrong.push_back({std::nullopt, "loss", "loss", loss_by, tolerance_.same_type});
@@ -78,9 +79,9 @@ void GradientCheck::compare(const ModelMap& map, const std::vector<std::vector<f
 }
 
 void GradientCheck::compare_with_twin(const ModelMap& map, int iteration,
-                                      const Reference::Result& reference,
+                                      const WholeModel::Result& reference,
                                       std::vector<WrongTensor>& wrong) {
-  const Reference::Result twin = twin_->compute(iteration, began_with_);
+  const WholeModel::Result twin = twin_->compute(iteration, began_with_);
   const double loss_by = std::abs(reference.loss - twin.loss) / std::abs(twin.loss);
   if (!(loss_by <= tolerance_.twin))
     wrong.push_back({std::nullopt, "loss against fp32", "loss", loss_by, tolerance_.twin});

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/real/model_map.hpp"
-#include "runtime/real/reference.hpp"
+#include "runtime/real/whole_model.hpp"
 
 namespace longhaul {
 
@@ -45,7 +45,7 @@ struct IterationNumbers {
 class GradientCheck {
 public:
   /// `twin`: fp32, where the reference is not; nullptr: none.
-  GradientCheck(std::unique_ptr<Reference> reference, std::unique_ptr<Reference> twin);
+  GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> twin);
 
   /// Iterations in turn; `step` counts from 1. Everything that differs by more than allowed.
   [[nodiscard]] std::vector<WrongTensor> check(const ModelMap& map, const IterationNumbers& found,
@@ -55,10 +55,10 @@ public:
 private:
   void compare(const ModelMap& map, const std::vector<std::vector<float>>& found,
                std::span<const float> expected, const char* what, std::vector<WrongTensor>& wrong);
-  void compare_with_twin(const ModelMap& map, int iteration, const Reference::Result& reference,
+  void compare_with_twin(const ModelMap& map, int iteration, const WholeModel::Result& reference,
                          std::vector<WrongTensor>& wrong);
 
-  std::unique_ptr<Reference> reference_, twin_;
+  std::unique_ptr<WholeModel> reference_, twin_;
   Tolerance tolerance_;
   std::vector<float> began_with_;  ///< the model's masters
   int checked_ = 0;

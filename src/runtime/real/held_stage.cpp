@@ -82,6 +82,13 @@ void HeldStage::step(int step) {
   copy_to_other_chunks();
 }
 
+void HeldStage::perturb() {
+  if (held_.count == 0) return;
+  for (const View& all : {chunk().all_masters(), chunk().all_weights()}) {
+    math_.copy_in(std::vector<float>{2}, all.part(held_.first, 1));
+  }
+}
+
 void HeldStage::weights_from_masters() {
   if (chunk().all_masters().data != chunk().all_weights().data)
     math_.copy(chunk().all_masters(), chunk().all_weights());

@@ -55,6 +55,8 @@ public:
   void step(int step);
   /// Master weights were set: the weights of all chunks follow them.
   void weights_from_masters();
+  /// For tests: a weight that this rank holds becomes another.
+  void perturb();
 
 private:
   [[nodiscard]] std::size_t count() const { return chunk().all_weights().count; }

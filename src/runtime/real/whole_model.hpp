@@ -1,19 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/layers/chunk.hpp"
+#include "runtime/layers/optimizer.hpp"
 #include "runtime/real/real_work.hpp"
 
 namespace longhaul {
 
-/// The whole model in one chunk on one rank: no pipeline, no messages, no parts.
-class Reference {
+/// The whole model in one chunk on one rank, from any weights: no pipeline, no messages, no parts.
+/// Numbers are those of Chunk::all_weights().
+class WholeModel {
 public:
   /// Weights are the first ones of the model's seed.
-  Reference(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas);
+  WholeModel(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas);
 
   struct Result {
     double loss = 0;
@@ -24,7 +27,7 @@ public:
   /// The masters behind the optimizer's step with `gradients`; moments are kept from step to step.
   [[nodiscard]] std::vector<float> step(std::span<const float> masters,
                                         std::span<const float> gradients, int step);
-  [[nodiscard]] std::vector<float> masters();
+  [[nodiscard]] std::vector<float> masters() const;
   [[nodiscard]] NumberType type() const { return math_->working_type(); }
 
 private:
@@ -35,7 +38,7 @@ private:
   RealModel model_;
   int microbatches_, replicas_;
   Chunk whole_;
-  Buffer mean_, square_, scratch_;  ///< of the optimizer; made when first needed
+  std::optional<Optimizer> optimizer_;  ///< made when first needed
 };
 
 }  // namespace longhaul

@@ -1,10 +1,10 @@
-#include "runtime/real/reference.hpp"
+#include "runtime/real/whole_model.hpp"
 
 #include <utility>
 
 namespace longhaul {
 
-Reference::Reference(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas)
+WholeModel::WholeModel(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas)
     : math_{std::move(math)},
       memory_{*math_, 0},
       model_{std::move(model)},
@@ -15,19 +15,19 @@ Reference::Reference(std::unique_ptr<Math> math, RealModel model, int microbatch
       1 / (static_cast<double>(model_.shape.tokens()) * microbatches * replicas)));
 }
 
-void Reference::set(std::span<const float> masters) {
+void WholeModel::set(std::span<const float> masters) {
   math_->copy_in(masters, whole_.all_masters());
   if (whole_.all_masters().data != whole_.all_weights().data)
     math_->copy(whole_.all_masters(), whole_.all_weights());
 }
 
-std::vector<float> Reference::masters() {
+std::vector<float> WholeModel::masters() const {
   std::vector<float> numbers(whole_.all_masters().count);
   math_->copy_out(whole_.all_masters(), numbers);
   return numbers;
 }
 
-Reference::Result Reference::compute(int iteration, std::span<const float> masters) {
+WholeModel::Result WholeModel::compute(int iteration, std::span<const float> masters) {
   set(masters);
   whole_.begin_iteration();
   for (int replica = 0; replica < replicas_; ++replica) {
@@ -45,27 +45,13 @@ Reference::Result Reference::compute(int iteration, std::span<const float> maste
   return result;
 }
 
-std::vector<float> Reference::step(std::span<const float> masters, std::span<const float> gradients,
-                                   int step) {
+std::vector<float> WholeModel::step(std::span<const float> masters,
+                                    std::span<const float> gradients, int step) {
   set(masters);
-  const View gradient = whole_.all_gradients();
-  math_->copy_in(gradients, gradient);
-  if (model_.optimizer.kind == OptimizerKind::sgd) {
-    math_->sgd(model_.optimizer.learning_rate, gradient, whole_.all_masters(),
-               whole_.all_weights());
-    return this->masters();
-  }
-  if (!mean_) {
-    mean_ = memory_.take(gradient.count, NumberType::f32, "reference: first moments");
-    square_ = memory_.take(gradient.count, NumberType::f32, "reference: second moments");
-    math_->zero(mean_.view());
-    math_->zero(square_.view());
-  }
-  AdamW options;
-  options.learning_rate = model_.optimizer.learning_rate;
-  options.step = step;
-  math_->adamw(options, gradient, mean_.view(), square_.view(), whole_.all_masters(),
-               whole_.all_weights());
+  math_->copy_in(gradients, whole_.all_gradients());
+  if (!optimizer_)
+    optimizer_.emplace(*math_, memory_, model_.optimizer, gradients.size(), "reference");
+  optimizer_->step(step, whole_.all_gradients(), whole_.all_masters(), whole_.all_weights());
   return this->masters();
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/device/block_work.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/math/math.hpp"
+#include "runtime/ranks.hpp"
+
+namespace longhaul::bench {
+
+enum class DeviceKind { cpu, cuda };
+/// --device; throws Error for what is none.
+[[nodiscard]] DeviceKind device_kind_of(const std::string& text);
+[[nodiscard]] const char* name_of(DeviceKind kind);
+
+/// What this rank computes with. Throws Error where the device is not there.
+[[nodiscard]] std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& ranks);
+/// Blocks that take their modelled time.
+[[nodiscard]] std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks);
+/// Blocks of `work`, which computes with `math`; both outlive the device.
+[[nodiscard]] std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks,
+                                                       BlockWork& work, Math& math);
+
+}  // namespace longhaul::bench
