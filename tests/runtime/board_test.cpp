@@ -10,7 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(RanksTest, LeavesNoNameInSharedMemory) {
+class BoardTest : public OnRanks {};
+
+RANKS_TEST(BoardTest, LeavesNoNameInSharedMemory) {
   const SharedMemory memory{ranks().board().host(), 4096};
   ranks().world().barrier();  // rank 0 takes the name away once all have opened it
   const std::string ours =
@@ -20,7 +22,7 @@ TEST_F(RanksTest, LeavesNoNameInSharedMemory) {
   ranks().world().barrier();
 }
 
-TEST_F(RanksTest, SharesMemoryThatStartsAsZero) {
+RANKS_TEST(BoardTest, SharesMemoryThatStartsAsZero) {
   const SharedMemory memory{ranks().board().host(), 4096};
   auto* words = reinterpret_cast<std::atomic<int>*>(memory.data());
   EXPECT_EQ(words[self()].load(), 0);
@@ -31,7 +33,7 @@ TEST_F(RanksTest, SharesMemoryThatStartsAsZero) {
   ranks().world().barrier();
 }
 
-TEST_F(RanksTest, ASleeperWakesWhenItsBellRings) {
+RANKS_TEST(BoardTest, ASleeperWakesWhenItsBellRings) {
   NEEDS_RANKS(2);
   const Board& board = ranks().board();
   const std::uint32_t seen = board.bell();
@@ -46,7 +48,7 @@ TEST_F(RanksTest, ASleeperWakesWhenItsBellRings) {
   ranks().world().barrier();
 }
 
-TEST_F(RanksTest, ABellThatRangBeforeIsNotSleptThrough) {
+RANKS_TEST(BoardTest, ABellThatRangBeforeIsNotSleptThrough) {
   const Board& board = ranks().board();
   const std::uint32_t seen = board.bell();
   board.ring(ranks().self());
@@ -55,19 +57,19 @@ TEST_F(RanksTest, ABellThatRangBeforeIsNotSleptThrough) {
   EXPECT_LT(now() - before, 10s);
 }
 
-TEST_F(RanksTest, SleepsUntilItsTimeIsThere) {
+RANKS_TEST(BoardTest, SleepsUntilItsTimeIsThere) {
   const TimePoint until = now() + 5ms;
   ranks().board().sleep(ranks().board().bell(), until);
   EXPECT_GE(now(), until);
 }
 
-TEST_F(RanksTest, OneRankOfAHostReports) {
+RANKS_TEST(BoardTest, OneRankOfAHostReports) {
   const Board board{ranks().world()};
   const std::int64_t claims = ranks().world().sum(board.claim_report() ? 1 : 0);
   EXPECT_EQ(claims, 1) << "ranks of one host here";
 }
 
-TEST_F(RanksTest, ClocksOfOneHostAreOne) {
+RANKS_TEST(BoardTest, ClocksOfOneHostAreOne) {
   const ClockOffset taken = measure_clock_offset(ranks().world(), ranks().board());
   EXPECT_EQ(taken.offset, Duration::zero());
   const ClockOffset measured =

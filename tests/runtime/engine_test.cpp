@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using bench::PlanBuilder;
 
 /// Plays a plan. Clock times are asserted from below alone: a host may always be slower.
-class EngineTest : public RanksTest {
+class EngineTest : public OnRanks {
 protected:
   /// All ranks' times on every rank (one host: one clock), and the sum of their checks.
   static OpTimes play(const Plan& plan, EngineOptions options = {}, int iterations = 1) {
@@ -52,10 +52,10 @@ protected:
     return PlanBuilder{"test", ranks().count(), arrangement};
   }
 
-  inline static std::int64_t wrong_ = 0, messages_ = 0, blocks_ = 0, leases_ = 0;
+  inline static thread_local std::int64_t wrong_ = 0, messages_ = 0, blocks_ = 0, leases_ = 0;
 };
 
-TEST_F(EngineTest, RunsBlocksOneBehindTheOtherForAsLongAsTheyTake) {
+RANKS_TEST(EngineTest, RunsBlocksOneBehindTheOtherForAsLongAsTheyTake) {
   PlanBuilder b = builder();
   const auto first = b.block(0, 5ms, 0);
   const auto second = b.block(0, 3ms, 1);
@@ -75,7 +75,7 @@ TEST_F(EngineTest, RunsBlocksOneBehindTheOtherForAsLongAsTheyTake) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(EngineTest, ScalesBlocksOfAStraggler) {
+RANKS_TEST(EngineTest, ScalesBlocksOfAStraggler) {
   PlanBuilder b = builder();
   const auto block = b.block(0, 2ms);
   const Plan plan = b.build();
@@ -86,7 +86,7 @@ TEST_F(EngineTest, ScalesBlocksOfAStraggler) {
   EXPECT_GE(time.end - time.start, 6ms);
 }
 
-TEST_F(EngineTest, AMessageTakesItsTransferAndItsLatency) {
+RANKS_TEST(EngineTest, AMessageTakesItsTransferAndItsLatency) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder();
   const auto block = b.block(0, 1ms);
@@ -110,7 +110,7 @@ TEST_F(EngineTest, AMessageTakesItsTransferAndItsLatency) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(EngineTest, MessagesOfOneLinkFollowEachOtherAndTheirLatenciesOverlap) {
+RANKS_TEST(EngineTest, MessagesOfOneLinkFollowEachOtherAndTheirLatenciesOverlap) {
   NEEDS_RANKS(2);
   constexpr int kMessages = 8;
   PlanBuilder b = builder();
@@ -130,7 +130,7 @@ TEST_F(EngineTest, MessagesOfOneLinkFollowEachOtherAndTheirLatenciesOverlap) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(EngineTest, ComputationHidesADelay) {
+RANKS_TEST(EngineTest, ComputationHidesADelay) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 5ms, Bytes{1000});
@@ -145,7 +145,7 @@ TEST_F(EngineTest, ComputationHidesADelay) {
   EXPECT_EQ(times[index(b.id(consumer))].bound_kind, BoundKind::lane);
 }
 
-TEST_F(EngineTest, GroupedTransfersWaitForTheReceiver) {
+RANKS_TEST(EngineTest, GroupedTransfersWaitForTheReceiver) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder(Arrangement::grouped);
   const auto message = b.message(0, 1, 1ms, 1ms, Bytes{1000});
@@ -161,7 +161,7 @@ TEST_F(EngineTest, GroupedTransfersWaitForTheReceiver) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(EngineTest, DecoupledReceivesArePostedBeforeTheirTurn) {
+RANKS_TEST(EngineTest, DecoupledReceivesArePostedBeforeTheirTurn) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 1ms, Bytes{1 << 20});
@@ -171,7 +171,7 @@ TEST_F(EngineTest, DecoupledReceivesArePostedBeforeTheirTurn) {
   EXPECT_LT(times[index(b.id(message.recv))].end, times[index(b.id(busy))].end);
 }
 
-TEST_F(EngineTest, RanksThatShareALinkTakeTurns) {
+RANKS_TEST(EngineTest, RanksThatShareALinkTakeTurns) {
   NEEDS_RANKS(4);
   PlanBuilder b = builder();
   std::vector<PlanBuilder::Message> messages;
@@ -191,7 +191,7 @@ TEST_F(EngineTest, RanksThatShareALinkTakeTurns) {
 
 /// By when its inputs were there, as the simulator serves: not by when the message before it in its
 /// lane began. a, b and c queue for the interface; d, ready last, has a lane to itself.
-TEST_F(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
+RANKS_TEST(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
   NEEDS_RANKS(3);
   PlanBuilder b = builder();
   std::vector<PlanBuilder::Message> messages;
@@ -208,7 +208,7 @@ TEST_F(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
         << i;
 }
 
-TEST_F(EngineTest, CollectivesMeetExchangeAndHold) {
+RANKS_TEST(EngineTest, CollectivesMeetExchangeAndHold) {
   std::vector<int> members;
   for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(rank);
   PlanBuilder b = builder();
@@ -230,7 +230,7 @@ TEST_F(EngineTest, CollectivesMeetExchangeAndHold) {
   EXPECT_EQ(wrong_, 0) << "values are checked";
 }
 
-TEST_F(EngineTest, WithoutEmulationNothingIsHeld) {
+RANKS_TEST(EngineTest, WithoutEmulationNothingIsHeld) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder();
   std::vector<PlanBuilder::Message> messages;
@@ -247,7 +247,7 @@ TEST_F(EngineTest, WithoutEmulationNothingIsHeld) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(EngineTest, ManyMessagesBeyondTheWindowOfReceives) {
+RANKS_TEST(EngineTest, ManyMessagesBeyondTheWindowOfReceives) {
   NEEDS_RANKS(2);
   constexpr int kMessages = 200;
   PlanBuilder b = builder();

@@ -50,7 +50,7 @@ TEST(VerifyPieces, ABlockThatWaitsForOnePieceOfTwoIsOutOfOrder) {
   EXPECT_EQ(verify_order(plan, Rank{1}, times).out_of_order, 1);
 }
 
-class RelayedRun : public RanksTest {
+class RelayedRun : public OnRanks {
 protected:
   /// Runs the plan once; what all ranks counted, and what each found wrong, by rank.
   void play(const Plan& plan, const std::string& fault = {}) {
@@ -75,7 +75,7 @@ protected:
   std::vector<WrongMessage> found_;  ///< on this rank
 };
 
-TEST_F(RelayedRun, EveryPieceIsCheckedOnEveryLeg) {
+RANKS_TEST(RelayedRun, EveryPieceIsCheckedOnEveryLeg) {
   NEEDS_RANKS(4);
   constexpr int kMessages = 40;
   RelayedMessage way{0, kMessages, ranks().count()};
@@ -89,7 +89,7 @@ TEST_F(RelayedRun, EveryPieceIsCheckedOnEveryLeg) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(RelayedRun, WhatARelayCorruptsIsFoundByTheNextReceiver) {
+RANKS_TEST(RelayedRun, WhatARelayCorruptsIsFoundByTheNextReceiver) {
   NEEDS_RANKS(4);
   RelayedMessage way{0, 3, ranks().count()};
   const Plan plan = way.builder.build();
@@ -105,7 +105,7 @@ TEST_F(RelayedRun, WhatARelayCorruptsIsFoundByTheNextReceiver) {
   }
 }
 
-TEST_F(RelayedRun, WhatTheOwnerHurtsIsFoundByTheRelayAndStaysHurt) {
+RANKS_TEST(RelayedRun, WhatTheOwnerHurtsIsFoundByTheRelayAndStaysHurt) {
   NEEDS_RANKS(4);
   RelayedMessage way{0, 3, ranks().count()};
   const Plan plan = way.builder.build();
@@ -114,7 +114,7 @@ TEST_F(RelayedRun, WhatTheOwnerHurtsIsFoundByTheRelayAndStaysHurt) {
   EXPECT_TRUE(self() != 2 || (found_.size() == 1 && !found_.front().came_wrong_to_sender));
 }
 
-TEST_F(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
+RANKS_TEST(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
   NEEDS_RANKS(4);
   RelayedMessage way{0, 1, ranks().count()};
   const Plan plan = way.builder.build();
@@ -144,7 +144,7 @@ TEST_F(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
   ranks().world().barrier();
 }
 
-TEST_F(RelayedRun, AHangIsTracedToWhoHoldsTheLink) {
+RANKS_TEST(RelayedRun, AHangIsTracedToWhoHoldsTheLink) {
   NEEDS_RANKS(4);
   bench::PlanBuilder builder{"two senders", ranks().count()};
   const auto stuck = builder.message(0, 2, 1us, 1us, Bytes{1}, {"ingress 2"});

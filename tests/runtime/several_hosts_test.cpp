@@ -12,13 +12,13 @@ namespace {
 using namespace std::chrono_literals;
 using bench::PlanBuilder;
 
-class SeveralHosts : public RanksTest {
+class SeveralHosts : public OnRanks {
 protected:
   /// Two hosts of half the ranks each.
   static int half() { return (ranks().count() + 1) / 2; }
 };
 
-TEST_F(SeveralHosts, AreToldApart) {
+RANKS_TEST(SeveralHosts, AreToldApart) {
   NEEDS_RANKS(2);
   const Board board{ranks().world(), half()};
   EXPECT_FALSE(board.all_local());
@@ -28,7 +28,7 @@ TEST_F(SeveralHosts, AreToldApart) {
   EXPECT_EQ(board.is_local(Rank{0}), self() < half());
 }
 
-TEST_F(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
+RANKS_TEST(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
   NEEDS_RANKS(2);
   Ranks apart{WatchdogOptions{60s}, half()};
   PlanBuilder b{"apart", apart.count()};
@@ -51,7 +51,7 @@ TEST_F(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
   EXPECT_EQ(checks.blocks, 3);
 }
 
-TEST_F(SeveralHosts, MeasureTheirClocksAgainstRank0) {
+RANKS_TEST(SeveralHosts, MeasureTheirClocksAgainstRank0) {
   NEEDS_RANKS(2);
   const Board board{ranks().world(), half()};
   const ClockOffset clock = measure_clock_offset(ranks().world(), board, Measure::always);
@@ -64,7 +64,7 @@ TEST_F(SeveralHosts, MeasureTheirClocksAgainstRank0) {
 }
 
 // As on the made-up nodes of one machine, or in containers: nothing to measure, and no error.
-TEST_F(SeveralHosts, OfOneKernelShareItsClock) {
+RANKS_TEST(SeveralHosts, OfOneKernelShareItsClock) {
   NEEDS_RANKS(2);
   const Board board{ranks().world(), half()};
   const ClockOffset clock = measure_clock_offset(ranks().world(), board);
@@ -72,7 +72,7 @@ TEST_F(SeveralHosts, OfOneKernelShareItsClock) {
   EXPECT_EQ(clock.error, Duration::zero());
 }
 
-TEST_F(SeveralHosts, DoNotShareALink) {
+RANKS_TEST(SeveralHosts, DoNotShareALink) {
   NEEDS_RANKS(4);
   Ranks apart{WatchdogOptions{60s}, half()};
   PlanBuilder b{"shared", apart.count()};
@@ -83,7 +83,7 @@ TEST_F(SeveralHosts, DoNotShareALink) {
   EXPECT_THROW((Engine{plan, apart, device, {}}), Error);
 }
 
-TEST_F(SeveralHosts, NeedNoLeaseOverTheNetworkAsItIs) {
+RANKS_TEST(SeveralHosts, NeedNoLeaseOverTheNetworkAsItIs) {
   NEEDS_RANKS(4);
   Ranks apart{WatchdogOptions{60s}, half()};
   PlanBuilder b{"shared", apart.count()};

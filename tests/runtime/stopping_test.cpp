@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class StoppingOnRanks : public longhaul::testing::RanksTest {};
+class StoppingOnRanks : public longhaul::testing::OnRanks {};
 
 std::string complaint(const std::string& confidence, std::optional<int> most, int iterations) {
   try {
@@ -73,7 +73,7 @@ TEST(Stopping, RefusesWhatItCannotDo) {
 }
 
 /// Only rank 0 has a sample; the others follow it.
-TEST_F(StoppingOnRanks, AllStopTogether) {
+RANKS_TEST(StoppingOnRanks, AllStopTogether) {
   const StoppingRule rule = stopping_rule("5%", 9, 6);
   std::vector<double> sample;
   int done = 0;

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include "ranks_fixture.hpp"
+#include "runtime/threads/thread_transport.hpp"
+#include "runtime/transport/mpi/mpi_transport.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -19,9 +21,16 @@ Exchange exchange_of(const std::vector<std::int64_t>& mine, std::vector<std::int
 using ::testing::ElementsAre;
 
 template <typename Kind>
-class TransportTest : public RanksTest {
+class TransportTest : public ::testing::Test {};
+
+template <typename Kind>
+class TransportTestOnRank : public OnRanks {
+public:
+  /// Threads have a transport of their own.
+  static bool is_here() { return std::is_same_v<Kind, ThreadTransport> == (thread_ranks() > 0); }
+
 protected:
-  TransportTest() : transport_{ranks().world(), ranks().board()} {}
+  TransportTestOnRank() : transport_{ranks().world(), ranks().board()} {}
 
   /// Looks until all of `tickets` are done.
   std::map<Ticket, std::size_t> finish(std::vector<Ticket> tickets) {
@@ -47,10 +56,10 @@ protected:
   Kind transport_;
 };
 
-using Transports = ::testing::Types<MpiTransport>;
+using Transports = ::testing::Types<MpiTransport, ThreadTransport>;
 TYPED_TEST_SUITE(TransportTest, Transports);
 
-TYPED_TEST(TransportTest, MovesBytesSmallAndLarge) {
+RANKS_TYPED_TEST(TransportTest, MovesBytesSmallAndLarge) {
   for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20U}) {
     const std::vector<std::uint8_t> out(size, static_cast<std::uint8_t>(this->self() + 1));
     std::vector<std::uint8_t> in(size, 0);
@@ -62,7 +71,7 @@ TYPED_TEST(TransportTest, MovesBytesSmallAndLarge) {
   }
 }
 
-TYPED_TEST(TransportTest, KeepsTheOrderOfOneTagAndTellsTagsApart) {
+RANKS_TYPED_TEST(TransportTest, KeepsTheOrderOfOneTagAndTellsTagsApart) {
   const std::array<std::array<int, 1>, 4> out{{{10}, {11}, {20}, {21}}};
   std::array<std::array<int, 1>, 4> in{};
   std::vector<Ticket> tickets;
@@ -77,7 +86,7 @@ TYPED_TEST(TransportTest, KeepsTheOrderOfOneTagAndTellsTagsApart) {
   EXPECT_EQ(in, out);
 }
 
-TYPED_TEST(TransportTest, ReportsWhatNobodyReceived) {
+RANKS_TYPED_TEST(TransportTest, ReportsWhatNobodyReceived) {
   const std::array<int, 1> word{1};
   EXPECT_EQ(this->transport_.unclaimed(), 0);
   this->ranks().world().barrier();
@@ -86,7 +95,7 @@ TYPED_TEST(TransportTest, ReportsWhatNobodyReceived) {
   EXPECT_EQ(this->transport_.unclaimed(), 1);
 }
 
-TYPED_TEST(TransportTest, GathersAndReducesWithinGroups) {
+RANKS_TYPED_TEST(TransportTest, GathersAndReducesWithinGroups) {
   std::vector<Rank> members;
   for (int rank = 0; rank < this->ranks().count(); ++rank) members.push_back(Rank{rank});
   const auto n = members.size();

@@ -36,7 +36,7 @@ Scenario replicas_in_two_sites(int replicas) {
   return scenario;
 }
 
-class WeatherTest : public RanksTest {
+class WeatherTest : public OnRanks {
 protected:
   /// Plays one iteration; this rank's stamps. The weather begins with it.
   OpTimes play(const Plan& plan, const Weather& weather, int iteration = 0) {
@@ -63,7 +63,7 @@ protected:
   std::int64_t wrong_ = 0;
 };
 
-TEST_F(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
+RANKS_TEST(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
   NEEDS_RANKS(2);
   Scenario scenario = two_sites(ranks().count(), 3ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, 60ms}};
@@ -80,7 +80,7 @@ TEST_F(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
 }
 
 /// Each leg of a piece: the WAN is out, the network inside a datacenter is not.
-TEST_F(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
+RANKS_TEST(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
   NEEDS_RANKS(4);
   if (ranks().count() != 4) GTEST_SKIP() << "a plan of 4 ranks";
   Scenario scenario = cell_of(2, Bytes{100'000});
@@ -105,7 +105,7 @@ TEST_F(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
   EXPECT_EQ(wrong_, 0);
 }
 
-TEST_F(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
+RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   NEEDS_RANKS(2);
   Scenario scenario = replicas_in_two_sites(ranks().count());
   for (Link& link : scenario.links) link.weather.outages = {{0s, 40ms}};
@@ -124,7 +124,7 @@ TEST_F(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
 }
 
 /// What a receiver's clock says of a message is what the weather says of it, or more.
-TEST_F(WeatherTest, StampsFollowTheWeather) {
+RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
   NEEDS_RANKS(2);
   Scenario scenario = two_sites(ranks().count(), 2ms);
   LinkTrace trace;
@@ -150,7 +150,7 @@ TEST_F(WeatherTest, StampsFollowTheWeather) {
   }
 }
 
-TEST_F(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
+RANKS_TEST(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
   NEEDS_RANKS(2);
   Scenario scenario = two_sites(ranks().count(), 2ms);
   for (Link& link : scenario.links) {
@@ -181,7 +181,7 @@ TEST_F(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
   EXPECT_NE(mine, answers(2));
 }
 
-TEST_F(WeatherTest, BeginsAtOneMomentOnAllClocks) {
+RANKS_TEST(WeatherTest, BeginsAtOneMomentOnAllClocks) {
   const TimePoint before = now();
   const TimePoint began = bench::begin_weather(ranks(), {});
   EXPECT_EQ(ranks().world().minimum(began.count()), ranks().world().maximum(began.count()));
@@ -197,7 +197,7 @@ TEST_F(WeatherTest, BeginsAtOneMomentOnAllClocks) {
   EXPECT_LE(earlier, now() - 10s) << "it is so old already";
 }
 
-TEST_F(WeatherTest, WarmUpMeetsNoOutage) {
+RANKS_TEST(WeatherTest, WarmUpMeetsNoOutage) {
   NEEDS_RANKS(2);
   Scenario scenario = two_sites(ranks().count(), 1ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, std::chrono::hours{1}}};
