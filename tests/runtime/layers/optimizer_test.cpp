@@ -1,5 +1,7 @@
 #include "runtime/layers/optimizer.hpp"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,17 +44,20 @@ TEST_F(OptimizerTest, AdamKeepsTwoMoments) {
   EXPECT_EQ(memory_.held(), 2 * 4 * kCount);
 }
 
-/// The first step of AdamW goes by the learning rate, whatever the gradient's size, and decays.
-TEST_F(OptimizerTest, TheFirstStepIsTheLearningRate) {
+/// While the gradient stays the same AdamW goes by the learning rate, whatever its size, and
+/// decays.
+TEST_F(OptimizerTest, StepsOfASteadyGradientAreTheLearningRate) {
   const OptimizerOptions options{OptimizerKind::adamw, 0.01F};
   Optimizer adamw{*math_, memory_, options, kCount, "weights"};
   const Buffer gradient = numbers(1), weights = numbers(2);
-  const std::vector<float> slope = read(gradient), before = read(weights);
-  adamw.step(1, gradient.view(), weights.view(), weights.view());
-  const std::vector<float> after = read(weights);
-  for (std::size_t i = 0; i < kCount; ++i) {
-    const float step = slope[i] > 0 ? 0.01F : -0.01F;
-    EXPECT_NEAR(after[i], before[i] * (1 - 0.01F * 0.1F) - step, 1e-6);
+  const std::vector<float> slope = read(gradient);
+  for (int step = 1; step <= 4; ++step) {
+    const std::vector<float> before = read(weights);
+    adamw.step(step, gradient.view(), weights.view(), weights.view());
+    const std::vector<float> after = read(weights);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      EXPECT_NEAR(after[i], before[i] * (1 - 0.01F * 0.1F) - std::copysign(0.01F, slope[i]), 1e-6);
+    }
   }
 }
 
