@@ -36,11 +36,12 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
 }
 
 nlohmann::ordered_json compute_json(const ComputeOptions& options) {
-  return {{"--compute", options.compute},
-          {"--device", options.device},
-          {"--optimizer", options.optimizer},
-          {"--learning-rate", options.learning_rate},
-          {"--check-gradients", options.check_gradients}};
+  return {
+      {"compute", options.compute},
+      {"device", options.device},
+      {"optimizer", options.optimizer},
+      {"learning_rate", options.learning_rate},
+      {"check_gradients", options.check_gradients.empty() ? "by size" : options.check_gradients}};
 }
 
 ComputeSettings compute_settings_of(const ComputeOptions& options) {

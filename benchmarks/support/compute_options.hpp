@@ -22,7 +22,7 @@ struct ComputeOptions {
   std::string check_gradients;  ///< empty: all of a small model, first of others
 };
 void add_compute_options(CLI::App& app, ComputeOptions& options);
-/// Under the names of the command line, for --resume and the record.
+/// For --resume and the record.
 [[nodiscard]] nlohmann::ordered_json compute_json(const ComputeOptions& options);
 
 /// Which iterations are held against a one-rank reference.

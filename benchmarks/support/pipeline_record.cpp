@@ -9,6 +9,7 @@
 #include "base/version.hpp"
 #include "cli/bound_table.hpp"
 #include "support/check_report.hpp"
+#include "support/real_report.hpp"
 #include "support/sample_report.hpp"
 #include "support/weather_report.hpp"
 
@@ -52,6 +53,7 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
     json["straggling_difference_percent"] = m.straggling_difference_percent();
   }
   if (m.weather) json["weather"] = weather_json(m);
+  if (m.real) json["real"] = real_json(*m.real);
   json["check"] = check_text(m.checks);
   json["checks"] = checks_json(m.checks);
   json["wrong_messages"] = m.wrong_messages;
@@ -173,6 +175,7 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["command_line"] = options.command_line;
   record["comm"] = options.comm;
   record["emulate"] = options.emulate;
+  record["compute"] = compute_json(options.compute);
   record["network"] = options.emulate == "on" ? "emulated" : "as it is";
   record["predicted_for"] = "the links of the scenario";
   add_weather(record, measurements, input, options);
@@ -216,6 +219,7 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
                                      {"bubble [%]"},
                                      {"peak act."}};
   if (data_parallel) columns.push_back({"DP overlap [%]"});
+  if (input.compute.real) columns.push_back({"loss"});
   columns.push_back({"check", Align::left});
   Table table{columns};
   std::vector<ScheduleRecord> measured, predicted;
@@ -234,15 +238,16 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
                                    peak_text(m)};
     if (data_parallel)
       cells.push_back(m.measured.dp_overlap ? percent_text(*m.measured.dp_overlap) : "-");
+    if (input.compute.real) cells.push_back(loss_text(m));
     cells.push_back(check_text(m.checks));
     table.add_row(std::move(cells));
     measured.push_back(m.measured);
     predicted.push_back(m.predicted);
   }
-  return table.text() + network_note(options) + weather_table(measurements, input, options) +
-         notes(measurements, input) + bound_table_text(predicted) +
-         "\nwhere the idle time went, measured, % of device time\n" + idle_table_text(measured) +
-         busy_table(measurements);
+  return table.text() + real_note(measurements, input) + network_note(options) +
+         weather_table(measurements, input, options) + notes(measurements, input) +
+         bound_table_text(predicted) + "\nwhere the idle time went, measured, % of device time\n" +
+         idle_table_text(measured) + busy_table(measurements);
 }
 
 }  // namespace longhaul::bench

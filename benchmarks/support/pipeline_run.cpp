@@ -7,8 +7,6 @@
 #include "plan/occupancy.hpp"
 #include "plan/rows.hpp"
 #include "plan/stragglers.hpp"
-#include "runtime/device/failing_device.hpp"
-#include "runtime/made_up_cargo.hpp"
 #include "runtime/rank_ops.hpp"
 #include "support/host_segment.hpp"
 #include "support/wrong_messages.hpp"
@@ -54,26 +52,6 @@ Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
   sum.unclaimed = world.sum(mine.unclaimed);
   sum.wrong_tensors = world.sum(mine.wrong_tensors);
   return sum;
-}
-
-std::unique_ptr<Device> make_device(const Ranks& ranks, const Plan& plan, DeviceKind kind,
-                                    RealRun* real, const std::optional<Fault>& fault) {
-  auto device = real != nullptr ? real->make_device() : make_timed_device(kind, ranks);
-  if (!fault || fault->kind != FaultKind::device) return device;
-  return std::make_unique<FailingDevice>(std::move(device), plan, ranks.self(), *fault);
-}
-
-std::unique_ptr<Cargo> make_cargo(const Ranks& ranks, const Plan& plan, const RealRun* real,
-                                  const EngineOptions& options) {
-  if (real != nullptr) return nullptr;
-  return std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload);
-}
-
-/// Begins its stretch of the schedule.
-RealRun* begun(RealRun* real, const PlannedSchedule& planned, const Scenario& scenario,
-               const EngineOptions& options) {
-  if (real != nullptr) real->begin(planned, scenario, options.fault);
-  return real;
 }
 
 using Outcome = IterationOutcome;
@@ -148,10 +126,8 @@ ScheduleRun::ScheduleRun(Ranks& ranks, const PlannedSchedule& planned, const Sce
       position_{position},
       sinks_{sinks},
       emulates_{options.emulation == Emulation::on},
-      real_{begun(real, planned, scenario, options)},
-      device_{make_device(ranks, planned.plan, device, real, options.fault)},
-      made_up_{make_cargo(ranks, planned.plan, real, options)},
-      engine_{planned.plan, ranks, *device_, made_up_ ? *made_up_ : real->cargo(), options},
+      computing_{ranks, planned, scenario, options, device, real},
+      engine_{planned.plan, ranks, computing_.device(), computing_.cargo(), options},
       weather_{planned.plan, scenario, options.emulation},
       longest_wait_{slowness(options.run) *
                     longest_wait(planned.plan, planned.predicted, ranks.self())} {
@@ -169,11 +145,11 @@ void ScheduleRun::take(const EarlierIterations& earlier) {
 }
 
 IterationTimes ScheduleRun::iterate(int iteration, TimePoint weather_began) {
-  if (real_ != nullptr) real_->begin_iteration(iteration);
+  if (computing_.real() != nullptr) computing_.real()->begin_iteration(iteration);
   ranks_.watchdog().watch(&planned_.plan, longest_wait_in(iteration, weather_began));
   IterationResult result = engine_.run(iteration, {weather_.played(), weather_began});
   ranks_.watchdog().watch(&planned_.plan, {});
-  if (real_ != nullptr) real_->end_iteration(iteration, result.checks);
+  if (computing_.real() != nullptr) computing_.real()->end_iteration(iteration, result.checks);
   count(result);
   if (sinks_.note) sinks_.note(position_, iteration, result);
   IterationTimes all;
@@ -208,13 +184,13 @@ IterationTimes ScheduleRun::keep(int iteration, IterationResult& result) {
   OpTimes& times = result.times;
   align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
   if (!sinks_.directory.empty())
-    write_host_segment(ranks_, measured_plan(), times, sinks_.directory, {position_, iteration},
-                       emulates_);
+    write_host_segment(ranks_, computing_.measured_plan(), times, sinks_.directory,
+                       {position_, iteration}, emulates_);
   IterationTimes all{gather_times(ranks_, planned_.plan, times), {}};
   if (!ranks_.is_first()) return all;
   all.predicted = predict(iteration, result.weather_age);
   if (outcomes_.empty()) measurement_.first_iteration = iteration;
-  outcomes_.push_back(outcome_of(measured_plan(), all.measured, iteration, scenario_));
+  outcomes_.push_back(outcome_of(computing_.measured_plan(), all.measured, iteration, scenario_));
   return all;
 }
 
@@ -240,7 +216,7 @@ PipelineMeasurement ScheduleRun::conclude() {
   measurement_.transfers = world.sum(sums_.transfers);
   measurement_.transfer_total = Duration{world.sum(sums_.transfer_total.count())};
   measurement_.transfer_longest = Duration{world.maximum(sums_.transfer_longest.count())};
-  if (real_ != nullptr) measurement_.real = real_->conclude();
+  if (computing_.real() != nullptr) measurement_.real = computing_.real()->conclude();
   if (measurement_.real)
     for (const std::string& wrong : measurement_.real->wrong)
       measurement_.wrong_messages.push_back(wrong);

@@ -6,11 +6,10 @@
 
 #include "cli/record.hpp"
 #include "runtime/clock_sync.hpp"
-#include "runtime/device/device.hpp"
 #include "runtime/engine/engine.hpp"
 #include "schedule/memory.hpp"
+#include "support/computing.hpp"
 #include "support/pipeline_input.hpp"
-#include "support/real_run.hpp"
 #include "support/weather_run.hpp"
 #include "trace/report.hpp"
 
@@ -109,10 +108,6 @@ private:
   OpTimes predict(int iteration, Duration age);
   [[nodiscard]] Duration longest_wait_in(int iteration, TimePoint weather_began) const;
   void summarize_outcomes();
-  /// What rows of measured iterations say of the plan.
-  [[nodiscard]] const Plan& measured_plan() const {
-    return real_ != nullptr ? real_->measured_plan() : planned_.plan;
-  }
 
   Ranks& ranks_;
   const PlannedSchedule& planned_;
@@ -120,9 +115,7 @@ private:
   int position_;
   const PipelineSinks& sinks_;
   bool emulates_;
-  RealRun* real_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Cargo> made_up_;  ///< nullptr: the cargo is real
+  Computing computing_;
   Engine engine_;
   WeatherRun weather_;
   Duration longest_wait_;

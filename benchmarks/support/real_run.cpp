@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -10,7 +9,7 @@
 #include "runtime/math/cpu/cpu_math.hpp"
 #include "runtime/real/model_layout.hpp"
 #include "scenario/model_costs.hpp"
-#include "support/main.hpp"
+#include "support/wrong_tensors.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -19,6 +18,8 @@ namespace {
 constexpr double kSmallModel = 1e10;  // floating-point operations
 /// While rank 0 computes what all others have computed together.
 constexpr Duration kReferencePatience = std::chrono::hours{2};
+/// Lines about wrong tensors that are kept: more say nothing more.
+constexpr std::size_t kNamed = 16;
 
 RealModel model_of(const Scenario& scenario, const ComputeSettings& settings) {
   RealModel model;
@@ -47,14 +48,6 @@ std::size_t budget_of(const Scenario& scenario, Rank self) {
   const auto& capacities = scenario.memory.capacity;
   if (device >= capacities.size() || !capacities[device]) return 0;
   return static_cast<std::size_t>(capacities[device]->count());
-}
-
-std::string text_of(const Plan& plan, std::size_t rank) {
-  const RankInfo& info = plan.ranks[rank];
-  const std::string replica =
-      plan.replicas > 1 ? fmt::format(", replica {}", info.replica) : std::string{};
-  return fmt::format("rank {} ({}, stage {}{})", rank, plan.datacenters[index(info.datacenter)],
-                     info.device, replica);
 }
 
 }  // namespace
@@ -164,31 +157,11 @@ void RealRun::check(int iteration, double loss, Checks& checks) {
   if (check_) {
     const std::vector<WrongTensor> wrong = check_->check(map_, numbers, steps_);
     checks.wrong_tensors += std::ssize(wrong);
-    name(iteration, wrong);
+    for (const std::string& line : lines_of(planned_->plan, iteration, wrong))
+      if (outcome_.wrong.size() < kNamed) outcome_.wrong.push_back(line);
   }
   ranks_.world().barrier();
   ranks_.watchdog().set_patience(patience);
-}
-
-/// One line for each rank: its worst tensors.
-void RealRun::name(int iteration, const std::vector<WrongTensor>& wrong) {
-  static constexpr std::size_t kNamedRanks = 16, kNamedTensors = 3;
-  std::map<std::optional<std::size_t>, std::vector<WrongTensor>> of_rank;
-  for (const WrongTensor& each : wrong) of_rank[each.rank].push_back(each);
-  for (auto& [rank, tensors] : of_rank) {
-    if (outcome_.wrong.size() >= kNamedRanks) return;
-    const auto by = [](const WrongTensor& each) { return each.by >= 0 ? each.by : 1e300; };  // NaN
-    std::ranges::stable_sort(tensors, std::ranges::greater{}, by);
-    std::string text;
-    for (std::size_t i = 0; i < std::min(kNamedTensors, tensors.size()); ++i)
-      text += fmt::format("{}{}: {} differs by {:.2g}", i > 0 ? "; " : "", tensors[i].tensor,
-                          tensors[i].what, tensors[i].by);
-    if (tensors.size() > kNamedTensors)
-      text += fmt::format("; and {} more tensors", tensors.size() - kNamedTensors);
-    outcome_.wrong.push_back(fmt::format("iteration {}, {}: {} ({:g} is allowed)", iteration,
-                                         rank ? text_of(planned_->plan, *rank) : "all ranks", text,
-                                         tensors.front().allowed));
-  }
 }
 
 void RealRun::note_bytes() {
@@ -235,7 +208,10 @@ RealOutcome RealRun::conclude() {
   for (const std::int64_t peak :
        ranks_.world().all_gather(static_cast<std::int64_t>(memory_.peak())))
     outcome_.peak_bytes.push_back(peak);
-  if (check_) outcome_.checked = check_->checked();
+  if (check_) {
+    outcome_.checked = check_->checked() - std::exchange(checked_before_, check_->checked());
+    outcome_.allowed = check_->allowed();
+  }
   return std::exchange(outcome_, {});
 }
 

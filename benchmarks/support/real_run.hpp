@@ -18,6 +18,7 @@ namespace longhaul::bench {
 struct RealOutcome {
   std::vector<double> losses;            ///< of each measured iteration
   int checked = 0;                       ///< iterations, warm-up included
+  double allowed = 0;                    ///< relative difference; 0 where none was checked
   std::vector<std::string> wrong;        ///< the first few that `Checks::wrong_tensors` counts
   std::vector<std::int64_t> peak_bytes;  ///< of its device's memory, of each rank
 };
@@ -56,7 +57,6 @@ private:
   [[nodiscard]] bool is_checked() const;
   void check(int iteration, double loss, Checks& checks);
   void note_bytes();
-  void name(int iteration, const std::vector<WrongTensor>& wrong);
 
   Ranks& ranks_;
   ComputeSettings settings_;
@@ -70,6 +70,7 @@ private:
   std::unique_ptr<RealCargo> cargo_;
   ModelMap map_;
   std::optional<GradientCheck> check_;  ///< on rank 0
+  int checked_before_ = 0;              ///< iterations of stretches before
   int steps_ = 0;                       ///< of the optimizer
   Plan measured_plan_;
   RealOutcome outcome_;

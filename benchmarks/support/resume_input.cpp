@@ -96,7 +96,7 @@ json asked_of(const PipelineOptions& options, const Scenario& scenario, int rank
                 {"--emulate", options.emulate},
                 {"--credit", options.credit}};
   asked.update(planner_json(options.planner));
-  asked.update(json(compute_json(options.compute)));
+  asked["--compute"] = json(compute_json(options.compute));
   return asked;
 }
 

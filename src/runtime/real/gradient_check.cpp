@@ -44,7 +44,7 @@ std::vector<WrongTensor> GradientCheck::check(const ModelMap& map, const Iterati
   const WholeModel::Result expected = reference_->compute(found.iteration, began_with_);
   const double loss_by = std::abs(found.loss - expected.loss) / std::abs(expected.loss);
   if (!(loss_by <= tolerance_.same_type))
-    wrong.push_back({std::nullopt, "loss", "loss", loss_by, tolerance_.same_type});
+    wrong.push_back({std::nullopt, "loss", "it", loss_by, tolerance_.same_type});
   compare(map, found.gradients, expected.gradients, "gradient", wrong);
   if (twin_ && checked_ == 0) compare_with_twin(map, found.iteration, expected, wrong);
   // From the ranks' own gradients, held against the reference above: where AdamW divides by what is
@@ -84,7 +84,7 @@ void GradientCheck::compare_with_twin(const ModelMap& map, int iteration,
   const WholeModel::Result twin = twin_->compute(iteration, began_with_);
   const double loss_by = std::abs(reference.loss - twin.loss) / std::abs(twin.loss);
   if (!(loss_by <= tolerance_.twin))
-    wrong.push_back({std::nullopt, "loss against fp32", "loss", loss_by, tolerance_.twin});
+    wrong.push_back({std::nullopt, "loss against fp32", "it", loss_by, tolerance_.twin});
   for (const TensorPlace& tensor : map.tensors) {
     const auto place = [&](const std::vector<float>& numbers) {
       return std::span{numbers}.subspan(tensor.first, tensor.count);

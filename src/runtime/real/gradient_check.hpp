@@ -20,7 +20,7 @@ struct Tolerance {
 struct WrongTensor {
   std::optional<std::size_t> rank;  ///< none: the loss, or the reference itself
   std::string tensor;
-  std::string what;  ///< "gradient", "weight", "loss"
+  std::string what;  ///< "gradient", "weight", "it"
   double by = 0;     ///< relative; NaN where numbers are not
   double allowed = 0;
 };
@@ -51,6 +51,7 @@ public:
   [[nodiscard]] std::vector<WrongTensor> check(const ModelMap& map, const IterationNumbers& found,
                                                int step);
   [[nodiscard]] int checked() const { return checked_; }
+  [[nodiscard]] double allowed() const { return tolerance_.same_type; }
 
 private:
   void compare(const ModelMap& map, const std::vector<std::vector<float>>& found,

@@ -1,0 +1,24 @@
+#include "support/computing.hpp"
+
+#include "runtime/device/failing_device.hpp"
+#include "runtime/made_up_cargo.hpp"
+
+namespace longhaul::bench {
+
+Computing::Computing(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
+                     const EngineOptions& options, DeviceKind kind, RealRun* real)
+    : planned_{planned}, real_{real} {
+  const Plan& plan = planned.plan;
+  if (real != nullptr) {
+    real->begin(planned, scenario, options.fault);
+    device_ = real->make_device();
+  } else {
+    device_ = make_timed_device(kind, ranks);
+    made_up_ = std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload);
+  }
+  if (options.fault && options.fault->kind == FaultKind::device)
+    device_ =
+        std::make_unique<FailingDevice>(std::move(device_), plan, ranks.self(), *options.fault);
+}
+
+}  // namespace longhaul::bench
