@@ -27,7 +27,13 @@ public:
   [[nodiscard]] int count() const { return board_.ranks(); }
   [[nodiscard]] const mpi::Communicator& world() const { return world_; }
   [[nodiscard]] const Board& board() const { return board_; }
-  [[nodiscard]] Transport& transport() { return *transport_; }
+  /// What a plan is run over: the host's transport, or what carries payloads on top of it.
+  [[nodiscard]] Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
+  [[nodiscard]] Transport& host_transport() { return *transport_; }
+  /// Payloads go over `transport`, which uses host_transport(), from now on. On all ranks alike.
+  void carry_payloads_by(std::unique_ptr<Transport> transport) {
+    payloads_ = std::move(transport);
+  }
   [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
   /// Numbers the plans that these ranks run, from 0.
   [[nodiscard]] std::uint32_t next_run() { return runs_++; }
@@ -37,6 +43,7 @@ private:
   mpi::Communicator world_;
   Board board_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> payloads_;  ///< none: transport_
   Watchdog watchdog_;
   std::uint32_t runs_ = 0;
 };

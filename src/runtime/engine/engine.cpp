@@ -206,13 +206,12 @@ void Engine::dispatch(const Completion& completion, TimePoint at) {
   const Expected what = found->second;
   parts.core.expected.erase(found);
   switch (what.role) {
-    case Role::header_sent:
-    case Role::payload_sent: return parts.sends.sent(what.op, at);
+    case Role::header_sent: return parts.sends.sent(what.op, at);
+    case Role::payload_sent: return parts.sends.payload_sent(what.op, completion, at);
     case Role::go_ahead_sent: return;
     case Role::header_received:
       return parts.receives.header_came(what.op, completion.size_bytes, at);
-    case Role::payload_received:
-      return parts.receives.payload_came(what.op, completion.size_bytes, at);
+    case Role::payload_received: return parts.receives.payload_came(what.op, completion, at);
     case Role::go_ahead_received: return parts.sends.go_ahead(what.op, at);
     case Role::gathering:
       if (what.op != kNone<OpId>) return parts.collectives.gathered(what.op, at);
@@ -225,14 +224,23 @@ void Engine::dispatch(const Completion& completion, TimePoint at) {
 void Engine::wait(std::uint32_t bell) {
   const TimePoint at = now();
   const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
-  ranks_.watchdog().check(at, timer);
+  const TimePoint hold_ends = end_of_hold(at);
+  ranks_.watchdog().check(at, std::min(timer, hold_ends));
   // An op that an outage holds has a timer of its own, for which the watchdog would wait.
   if (const auto held = parts_->core.conditions.look_for_outage(at))
     ranks_.watchdog().check_outage(held->op, at - held->since, held->left);
   if (parts_->spins && keeps_awake(at, timer)) return;
   parts_->core.ops.publish_wait(parts_->compute.next());
   const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
-  ranks_.board().sleep(bell, std::min(wake, next_look(at)));
+  ranks_.board().sleep(bell, std::min({wake, hold_ends, next_look(at)}));
+}
+
+/// Of the next one that the transport plays; behind it, looks are close to each other.
+TimePoint Engine::end_of_hold(TimePoint at) {
+  const TimePoint end = ranks_.transport().next_event();
+  if (end == kNever) return kNever;
+  if (end <= at + parts_->poll) parts_->poll = kShortestPoll;
+  return end > at ? end : kNever;
 }
 
 /// Is something so near that this rank looks out for it instead of sleeping?

@@ -51,6 +51,7 @@ private:
   bool handle_timers(TimePoint at);
   void dispatch(const Completion& completion, TimePoint at);
   void wait(std::uint32_t bell);
+  [[nodiscard]] TimePoint end_of_hold(TimePoint at);
   bool keeps_awake(TimePoint at, TimePoint timer);
   void announce(TimePoint timer);
   [[nodiscard]] TimePoint next_look(TimePoint at);

@@ -51,15 +51,20 @@ void RecvSide::post(LaneState& lane, OpId recv) {
   core_.expect(core_.transport.receive(op.peer, core_.tags.header(op.peer, send),
                                        std::as_writable_bytes(std::span{&flight.header, 1})),
                Role::header_received, recv);
-  core_.expect(core_.transport.receive_payload(op.peer, core_.tags.payload(op.peer, send),
-                                               flight.payload.bytes, {lane.lane, {}, {}}),
-               Role::payload_received, recv);
+  if (!core_.transport.holds_lanes()) receive_payload(flight, {lane.lane, {}, {}});
   if (!core_.needs_go_ahead(send)) return;
   static constexpr std::int64_t kWord = 0;
   core_.expect(core_.transport.send(op.peer, core_.tags.go_ahead(op.peer, send),
                                     std::as_bytes(std::span{&kWord, 1})),
                Role::go_ahead_sent, recv);
   core_.transport.ring(op.peer);
+}
+
+void RecvSide::receive_payload(const Flight& flight, const LanePace& pace) {
+  const Op& op = core_.plan.op(flight.op);
+  core_.expect(core_.transport.receive_payload(op.peer, core_.tags.payload(op.peer, OpId{op.match}),
+                                               flight.payload.bytes, pace),
+               Role::payload_received, flight.op);
 }
 
 void RecvSide::start(Flight& flight, TimePoint at) {
@@ -85,15 +90,22 @@ void RecvSide::header_came(OpId recv, std::size_t size, TimePoint at) {
   const bool late = right && flight.header.waited_for_receiver != 0;
   core_.ops.started(recv, flight.start,
                     late ? core_.ops.ready_cause(recv) : Cause{at, send, BoundKind::dependency});
+  if (core_.transport.holds_lanes()) {
+    const Duration hold =
+        core_.emulates() ? core_.conditions.hold(send, flight.start) : Duration::zero();
+    receive_payload(flight, {flight.lane->lane, hold, flight.start});
+  }
   if (flight.has_payload) finish_transfer(flight, at);
 }
 
-void RecvSide::payload_came(OpId recv, std::size_t size, TimePoint at) {
+void RecvSide::payload_came(OpId recv, const Completion& completion, TimePoint at) {
   Flight& flight = flight_of(recv);
   flight.has_payload = true;
+  flight.over = completion.over;
+  flight.transferred = std::min(completion.transferred, at);
   --flight.lane->open;
   start(flight, at);
-  check(flight, size);
+  check(flight, completion.size_bytes);
   if (flight.has_header) finish_transfer(flight, at);
 }
 
@@ -133,7 +145,8 @@ void RecvSide::pass_on(Flight& flight) {
 /// Header and payload are here: what the real transfer has used counts against the nominal time.
 void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
   const OpId recv = flight.op;
-  const Duration used = at - flight.start;
+  const Duration used = std::max(Duration::zero(), flight.transferred - flight.start);
+  const TimePoint held = flight.over;
   count(flight);
   pass_on(flight);
   flight.op = kNone<OpId>;
@@ -143,10 +156,13 @@ void RecvSide::finish_transfer(Flight& flight, TimePoint at) {
   core_.transfers.longest = std::max(core_.transfers.longest, used);
   if (!core_.emulates()) return core_.ops.ended(recv, at, at);
   const OpId send{core_.plan.op(recv).match};
-  const TimePoint over = std::max(at, flight.start + core_.conditions.hold(send, flight.start));
+  const TimePoint over =
+      held != kNever ? std::min(held, at)
+                     : std::max(at, flight.start + core_.conditions.hold(send, flight.start));
   const TimePoint due = over + core_.conditions.latency(recv, over);
   if (due <= at) return core_.ops.ended(recv, at, due);
   core_.timers.add(due, recv);
+  core_.ops.will_end(recv, due);
 }
 
 void RecvSide::arrived(OpId recv, TimePoint due, TimePoint at) { core_.ops.ended(recv, at, due); }

@@ -20,7 +20,7 @@ public:
   /// Posts what can be posted; true if anything moved.
   bool advance();
   void header_came(OpId recv, std::size_t size, TimePoint at);
-  void payload_came(OpId recv, std::size_t size, TimePoint at);
+  void payload_came(OpId recv, const Completion& completion, TimePoint at);
   /// The message has arrived: transfer and latency are over.
   void arrived(OpId recv, TimePoint due, TimePoint at);
 
@@ -37,6 +37,7 @@ private:
     bool started = false;  ///< header seen, or the payload before it
     bool has_header = false, has_payload = false;
     TimePoint start{};
+    TimePoint transferred = kNever, over = kNever;  ///< by the transport's stamps
     MessageHeader header;
     Payload payload;
     Payloads::Verdict verdict{};  ///< on header and payload together
@@ -44,6 +45,7 @@ private:
   };
 
   void post(LaneState& lane, OpId recv);
+  void receive_payload(const Flight& flight, const LanePace& pace);
   void start(Flight& flight, TimePoint at);
   void finish_transfer(Flight& flight, TimePoint at);
   void check(Flight& flight, std::size_t size) const;

@@ -96,37 +96,41 @@ bool SendSide::wait_for_link(LaneState& lane, TimePoint at) {
 
 void SendSide::start(LaneState& lane, TimePoint at) {
   const OpId send{lane.next};
-  const Op& op = core_.plan.op(send);
-  const Rank self = core_.board.self();
   Flight& flight = new_flight(send);
   load(flight);
   flight.header.waited_for_receiver = lane.cause.kind == BoundKind::rendezvous ? 1 : 0;
   core_.ops.started(send, at, lane.cause);
   const int times = core_.struck == send ? hurt(flight) : 1;
 
+  const TimePoint begin = core_.begin_at(lane.cause, at);
+  const Duration nominal = core_.emulates() ? core_.conditions.hold(send, begin) : Duration::zero();
+  const bool by_transport = core_.transport.holds_lanes() && times > 0;
   flight.unsent = 2 * times;
-  for (int i = 0; i < times; ++i) {
-    core_.expect(core_.transport.send(op.peer, core_.tags.header(self, send),
-                                      std::as_bytes(std::span{&flight.header, 1})),
-                 Role::header_sent, send);
-    core_.expect(core_.transport.send_payload(op.peer, core_.tags.payload(self, send),
-                                              flight.payload.bytes, {lane.lane, {}, {}}),
-                 Role::payload_sent, send);
-  }
-  core_.transport.ring(op.peer);
+  for (int i = 0; i < times; ++i)
+    post(flight, by_transport && i == 0 ? LanePace{lane.lane, nominal, begin}
+                                        : LanePace{lane.lane, {}, {}});
+  core_.transport.ring(core_.plan.op(send).peer);
 
-  hold(flight, core_.begin_at(lane.cause, at));
+  if (nominal > Duration::zero()) core_.conditions.going_on(send, begin);
+  hold(flight, begin, by_transport ? Duration::zero() : nominal);
   if (times == 0) finish_if_over(flight, at, at);
 }
 
-void SendSide::hold(Flight& flight, TimePoint begin) {
-  flight.holding = false;
-  if (!core_.emulates()) return;
-  const Duration nominal = core_.conditions.hold(flight.op, begin);
+void SendSide::post(const Flight& flight, const LanePace& pace) {
+  const OpId send = flight.op;
+  const Rank peer = core_.plan.op(send).peer, self = core_.board.self();
+  core_.expect(core_.transport.send(peer, core_.tags.header(self, send),
+                                    std::as_bytes(std::span{&flight.header, 1})),
+               Role::header_sent, send);
+  core_.expect(core_.transport.send_payload(peer, core_.tags.payload(self, send),
+                                            flight.payload.bytes, pace),
+               Role::payload_sent, send);
+}
+
+void SendSide::hold(Flight& flight, TimePoint begin, Duration nominal) {
+  flight.over = kNever;
   flight.holding = nominal > Duration::zero();
-  if (!flight.holding) return;
-  core_.timers.add(begin + nominal, flight.op);
-  core_.conditions.going_on(flight.op, begin);
+  if (flight.holding) core_.timers.add(begin + nominal, flight.op);
 }
 
 /// Makes the payload, or takes on the one that a relay received.
@@ -164,13 +168,17 @@ int SendSide::hurt(Flight& flight) const {
 void SendSide::sent(OpId send, TimePoint at) {
   Flight& flight = flight_of(send);
   --flight.unsent;
-  finish_if_over(flight, at, at);
+  finish_if_over(flight, std::min(flight.over, at), at);
+}
+
+void SendSide::payload_sent(OpId send, const Completion& completion, TimePoint at) {
+  if (flight_of(send).over == kNever) flight_of(send).over = completion.over;
+  sent(send, at);
 }
 
 void SendSide::hold_over(OpId send, TimePoint due, TimePoint at) {
   Flight& flight = flight_of(send);
   flight.holding = false;
-  core_.conditions.over(send);
   finish_if_over(flight, due, at);
 }
 
@@ -179,6 +187,7 @@ void SendSide::finish_if_over(Flight& flight, TimePoint due, TimePoint at) {
   const OpId send = flight.op;
   flight.op = kNone<OpId>;
   flight.payload = {};
+  core_.conditions.over(send);
   core_.ops.ended(send, at, due);
   if (core_.emulates()) core_.links->release(send, due);
 }

@@ -17,8 +17,10 @@ public:
   /// Starts what can start; true if anything moved.
   bool advance(TimePoint at);
   void go_ahead(OpId send, TimePoint at);
-  /// The header or the payload has left.
+  /// The header has left.
   void sent(OpId send, TimePoint at);
+  /// The payload has left, and with it has passed what the transport held of its time.
+  void payload_sent(OpId send, const Completion& completion, TimePoint at);
   /// The nominal time of the transfer is over.
   void hold_over(OpId send, TimePoint due, TimePoint at);
 
@@ -40,6 +42,7 @@ private:
     OpId op = kNone<OpId>;
     int unsent = 0;  ///< header and payload
     bool holding = false;
+    TimePoint over = kNever;  ///< the transport's hold
     MessageHeader header;
     Payload payload;
   };
@@ -48,7 +51,8 @@ private:
   void expect_go_ahead(LaneState& lane);
   bool wait_for_link(LaneState& lane, TimePoint at);
   void start(LaneState& lane, TimePoint at);
-  void hold(Flight& flight, TimePoint begin);
+  void post(const Flight& flight, const LanePace& pace);
+  void hold(Flight& flight, TimePoint begin, Duration nominal);
   void load(Flight& flight);
   int hurt(Flight& flight) const;
   void finish_if_over(Flight& flight, TimePoint due, TimePoint at);

@@ -15,13 +15,14 @@ namespace longhaul {
 /// Names one unfinished operation of a transport.
 enum class Ticket : std::uint32_t {};
 
-/// An operation that is done; `size_bytes` is what a receive got. `over`, where the transport's
-/// device stamped it: when the lane was free again, on this host's clock; otherwise it is over when
-/// it is seen.
+/// An operation that is done; `size_bytes` is what a receive got. Where the transport's device
+/// stamped them, on this host's clock: `transferred`, when the bytes were there, and `over`, when
+/// the lane was free again. Otherwise both are when it is seen.
 struct Completion {
   Ticket ticket{};
   std::size_t size_bytes = 0;
   TimePoint over = kNever;
+  TimePoint transferred = kNever;
 };
 
 /// How a payload in a device's memory goes: on a stream of the lane, which then stays held (by a
@@ -55,15 +56,18 @@ public:
   /// The same for what a cargo carries, which may lie in a device's memory. A transfer into there
   /// begins when its sender's side has begun, not when the receive was posted.
   [[nodiscard]] virtual Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                            const LanePace& /*pace*/) {
+                                            const LanePace& /*pace*/ = {}) {
     return send(to, tag, data);
   }
   [[nodiscard]] virtual Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                               const LanePace& /*pace*/) {
+                                               const LanePace& /*pace*/ = {}) {
     return receive(from, tag, buffer);
   }
-  /// Does it hold lanes as LanePace says? Otherwise that is the caller's.
+  /// Does it hold lanes as LanePace says? Otherwise that is the caller's. It then takes a receive
+  /// of a payload when its header is there, since only then the hold is known.
   [[nodiscard]] virtual bool holds_lanes() const { return false; }
+  /// When the next of these holds ends; kNever: there is none.
+  [[nodiscard]] virtual TimePoint next_event() const { return kNever; }
 
   /// A collective of a cargo on `members` (ascending; this rank is one): all_gather puts the
   /// members' `mine` side by side, reduce_scatter sums and gives each member its part, all_reduce
