@@ -44,7 +44,7 @@ protected:
   [[nodiscard]] static naive::Tokens targets(const ModelShape& shape, int microbatch);
   /// Against what is exact: rounding of a few layers in a row.
   [[nodiscard]] double tolerance() const {
-    return math_->working_type() == NumberType::f32 ? 1e-5 : 3e-2;
+    return math_->working_type() == NumberType::f32 ? 3e-6 : 3e-2;
   }
 
 private:

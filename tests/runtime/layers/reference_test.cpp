@@ -1,6 +1,7 @@
 #include "runtime/layers/reference.hpp"
 
 #include <cmath>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -69,6 +70,28 @@ TEST(ReferenceTest, GradientsOfAnIterationAreItsOwn) {
   EXPECT_NE(reference.run(both), loss);
   EXPECT_EQ(reference.run(one), loss);
   EXPECT_EQ(reference.gradient("head.output"), gradient);
+}
+
+/// Ranks may be threads of one process: what one computes is nobody else's business.
+TEST(ReferenceTest, ThreadsComputeSideBySide) {
+  const ModelShape shape = tiny_model(5);
+  const SyntheticText text{shape, 2};
+  const auto losses = [&](std::uint64_t seed) {
+    Reference reference{make_cpu_math(), shape, seed, {}};
+    std::vector<double> found;
+    for (int iteration = 0; iteration < 20; ++iteration) {
+      found.push_back(reference.run(std::vector{text(iteration, 0, 0)}));
+      reference.step();
+    }
+    return found;
+  };
+  std::vector<std::vector<double>> together(4);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    threads.emplace_back([&, i] { together[i] = losses(i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < together.size(); ++i) EXPECT_EQ(together[i], losses(i));
 }
 
 /// Untrained, each token is as likely as any other; trained, the model knows most of what the chain
