@@ -8,6 +8,7 @@
 
 #include "environment/host_facts.hpp"
 #include "environment/run_facts.hpp"
+#include "runtime/host/mps.hpp"
 #include "runtime/transport/mpi/session.hpp"
 #include "support/gather_texts.hpp"
 
@@ -90,6 +91,7 @@ json Environment::of_this_host() const {
                {"cores", machine_.cores},
                {"memory_bytes", machine_.memory.count()},
                {"bound_to_cores", seat_.has_cores},
+               {"ranks_are", name_of(gpu_sharing())},
                {"clock", to_json(clock_.start)}});
   host["load_average"]["before"] = load_before_.average;
   if (!finished_) return host;
@@ -122,6 +124,7 @@ json Environment::gathered() {
   std::vector<json> ranks;
   for (const std::string& text : texts) ranks.push_back(json::parse(text));
   json result = {{"ranks", ranks_.count()}, {"hosts", group_by_host(ranks)}};
+  result["ranks_per_process"] = ranks_.world().is_of_threads() ? ranks_.count() : 1;
   result["load_average"] = result["hosts"][0]["load_average"];
   result["libraries"] = library_versions(machine_);
   const Variables variables = environment_variables();

@@ -28,6 +28,11 @@ constexpr Duration kPlanningPatience = std::chrono::hours{24};
 void check_rank_count(const Scenario& scenario, const Ranks& ranks,
                       const PipelineOptions& options) {
   if (scenario.ranks() == ranks.count()) return;
+  if (ranks.world().is_of_threads())
+    fail(
+        "scenario {} needs {} ranks ({}), but --ranks-per-process is {} (all of them are threads of "
+        "this process). Write --ranks-per-process {}.",
+        scenario.name, scenario.ranks(), size_text(scenario), ranks.count(), scenario.ranks());
   fail(
       "scenario {} needs {} ranks ({}), but {} are running. Start it with scripts/mpi -n {} "
       "build/bin/bench_pipeline {} ...{}",

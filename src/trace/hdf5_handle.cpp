@@ -23,6 +23,11 @@ herr_t collect(unsigned depth, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
+std::recursive_mutex& users_of_hdf5() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
 std::string take_errors() {
   std::string text;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, collect, &text);
@@ -37,7 +42,7 @@ std::int64_t check(std::int64_t returned, std::source_location where) {
   throw Error{fmt::format("HDF5: {} [{}:{}]", take_errors(), where.file_name(), where.line())};
 }
 
-Silence::Silence() {
+Silence::Silence() : lock_{users_of_hdf5()} {
   // Files are closed by their owners. What HDF5 closes at exit are leftovers of damaged files that
   // it failed to open, and it complains about them.
   [[maybe_unused]] static const herr_t kNoCleanUp = H5dont_atexit();

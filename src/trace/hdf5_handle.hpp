@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <source_location>
 #include <utility>
 
@@ -13,7 +14,8 @@ using Id = std::int64_t;
 std::int64_t check(std::int64_t returned,
                    std::source_location where = std::source_location::current());
 
-/// Keeps HDF5 from printing to stderr while it lives: its words travel in Error instead.
+/// Around all that we do with HDF5. Keeps it from printing to stderr: its words travel in Error
+/// instead. And keeps other threads of this process out, for which serial HDF5 is not made.
 class Silence {
 public:
   Silence();
@@ -22,6 +24,7 @@ public:
   Silence& operator=(const Silence&) = delete;
 
 private:
+  std::scoped_lock<std::recursive_mutex> lock_;
   int (*printer_)(Id, void*) = nullptr;
   void* data_ = nullptr;
 };

@@ -54,10 +54,12 @@ protected:
   }
   [[nodiscard]] std::filesystem::path scenario() const { return scratch_.path() / "four.toml"; }
 
-  /// Starts bench_pipeline on the scenario; its output goes to a file.
-  void start(int ranks, std::vector<std::string> options) {
-    std::vector<std::string> words{LONGHAUL_MPI_SCRIPT, "-n", std::to_string(ranks),
-                                   LONGHAUL_BENCH_PIPELINE, scenario().string()};
+  /// Starts bench_pipeline on the scenario, as `processes` by mpirun (0: as one without it); its
+  /// output goes to a file.
+  void start(int processes, std::vector<std::string> options) {
+    std::vector<std::string> words;
+    if (processes > 0) words = {LONGHAUL_MPI_SCRIPT, "-n", std::to_string(processes)};
+    words.insert(words.end(), {LONGHAUL_BENCH_PIPELINE, scenario().string()});
     words.insert(words.end(), options.begin(), options.end());
     output_ = scratch_.path() / ("output-" + std::to_string(++runs_));
     begin_ = std::chrono::steady_clock::now();
@@ -78,8 +80,8 @@ protected:
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  int run(int ranks, std::vector<std::string> options) {
-    start(ranks, std::move(options));
+  int run(int processes, std::vector<std::string> options) {
+    start(processes, std::move(options));
     return finish();
   }
   [[nodiscard]] std::string output() const { return file_text(output_); }
