@@ -1,0 +1,59 @@
+// The transports of GPUs' memory, and of the host's over them.
+#include "ranks_fixture.hpp"
+#include "runtime/accelerator.hpp"
+#include "runtime/cuda/handles.hpp"
+#include "runtime/rank_accelerator.hpp"
+#include "runtime/transport/device_ways.hpp"
+#include "runtime/transport/payload_transport.hpp"
+
+namespace longhaul::testing {
+
+class HostMemory;
+
+/// Payloads in the memory of this rank's GPU.
+class GpuMemory {
+public:
+  explicit GpuMemory(std::size_t size) : memory_{size} {}
+  [[nodiscard]] std::span<std::byte> span() { return {memory_.data(), memory_.bytes()}; }
+  void write(const std::vector<std::uint8_t>& bytes) {
+    cuda::check(cudaMemcpy(memory_.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+  }
+  [[nodiscard]] std::vector<std::uint8_t> read() const {
+    std::vector<std::uint8_t> bytes(memory_.bytes());
+    cuda::check(cudaMemcpy(bytes.data(), memory_.data(), bytes.size(), cudaMemcpyDeviceToHost));
+    return bytes;
+  }
+
+private:
+  cuda::DeviceBuffer memory_;
+};
+
+template <TransportKind kKind, typename Where>
+struct OverDevice {
+  using Memory = Where;
+  static bool is_here() {
+    if (!why_no_accelerator().empty()) return false;
+    if (kKind != TransportKind::nccl) return true;
+    // NCCL takes one rank for each GPU.
+    const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
+    return !nccl_version().empty() &&
+           (static_cast<int>(accelerators().size()) >= ranks ||
+            std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr);
+  }
+  static std::unique_ptr<Transport> make() {
+    Ranks& ranks = OnRanks::ranks();
+    Transport& host = ranks.host_transport();
+    return std::make_unique<PayloadTransport>(
+        host,
+        make_device_way(kKind, host, ranks.world(), ranks.board(), accelerator_of(ranks.board())));
+  }
+};
+
+using TransportKinds = ::testing::Types<
+    OverDevice<TransportKind::mpi, GpuMemory>, OverDevice<TransportKind::mpi, HostMemory>,
+    OverDevice<TransportKind::cuda_ipc, GpuMemory>, OverDevice<TransportKind::cuda_ipc, HostMemory>,
+    OverDevice<TransportKind::nccl, GpuMemory>, OverDevice<TransportKind::nccl, HostMemory>>;
+
+}  // namespace longhaul::testing
+
+#include "transport_suite.hpp"

@@ -1,0 +1,47 @@
+# The transports of GPUs' memory: on real ones (label gpu), and the same files on the stand-in, with
+# ranks as processes and as threads.
+set(transport_sources ${CMAKE_CURRENT_SOURCE_DIR}/device_transport_test.cpp
+                      ${CMAKE_CURRENT_SOURCE_DIR}/../mpi_main.cpp)
+
+function(longhaul_transport_test target)
+  add_executable(${target} ${transport_sources})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/..)
+  target_link_libraries(${target} PRIVATE longhaul_runtime longhaul_flags GTest::gtest GTest::gmock)
+  longhaul_precompiled(${target} test)
+  longhaul_keep_loaded(${target})
+endfunction()
+
+if(LONGHAUL_CUDA)
+  longhaul_transport_test(device_transport_test)
+  target_include_directories(device_transport_test SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  foreach(ranks 1 2 4)
+    add_test(NAME gpu.transports.ranks-${ranks}
+             COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpi -n ${ranks}
+                     $<TARGET_FILE:device_transport_test>)
+    set_tests_properties(gpu.transports.ranks-${ranks} PROPERTIES LABELS "gpu;ranks-${ranks}"
+                                                                  TIMEOUT 300 RUN_SERIAL TRUE)
+  endforeach()
+  add_test(NAME gpu.transports.threads-4
+           COMMAND device_transport_test --ranks-per-process 4)
+  set_tests_properties(gpu.transports.threads-4 PROPERTIES LABELS "gpu;threads" TIMEOUT 300
+                                                           RUN_SERIAL TRUE)
+endif()
+
+if(LONGHAUL_CUDA_ON_HOST)
+  longhaul_transport_test(device_transport_on_host_test)
+  longhaul_on_host(device_transport_on_host_test)
+  set(on_host LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE=1)
+  foreach(ranks 2 4)
+    add_test(NAME cuda_on_host.transports.ranks-${ranks}
+             COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpi -n ${ranks}
+                     $<TARGET_FILE:device_transport_on_host_test>)
+    set_tests_properties(cuda_on_host.transports.ranks-${ranks}
+                         PROPERTIES LABELS "mpi;ranks-${ranks}" TIMEOUT 300 RUN_SERIAL TRUE
+                                    ENVIRONMENT ${on_host})
+  endforeach()
+  add_test(NAME cuda_on_host.transports.threads-4
+           COMMAND device_transport_on_host_test --ranks-per-process 4)
+  set_tests_properties(cuda_on_host.transports.threads-4
+                       PROPERTIES LABELS "mpi;threads" TIMEOUT 300 RUN_SERIAL TRUE
+                                  ENVIRONMENT ${on_host})
+endif()
