@@ -11,7 +11,7 @@ Reference::Reference(std::unique_ptr<Math> math, const ModelShape& shape, std::u
       memory_{*math_, 0},
       shape_{shape},
       model_{*math_, memory_, shape, {0, shape.layers}, Recompute::off, seed},
-      optimizer_{*math_, memory_, optimizer, model_.all_weights().count, "reference"} {}
+      options_{optimizer} {}
 
 double Reference::run(std::span<const MicrobatchText> microbatches) {
   model_.begin_iteration();
@@ -26,15 +26,22 @@ double Reference::run(std::span<const MicrobatchText> microbatches) {
   return model_.loss();
 }
 
-void Reference::step() {
-  optimizer_.step(++steps_, model_.all_gradients(), model_.all_masters(), model_.all_weights());
+void Reference::step(int step) {
+  if (!optimizer_) {
+    optimizer_.emplace(*math_, memory_, options_, model_.all_weights().count, "reference");
+  }
+  optimizer_->step(step, model_.all_gradients(), model_.all_masters(), model_.all_weights());
 }
 
-const Parameter& Reference::parameter(const std::string& name) const {
-  const auto found = std::find_if(parameters().begin(), parameters().end(),
-                                  [&](const Parameter& each) { return each.name == name; });
-  LONGHAUL_ASSERT(found != parameters().end(), "no parameter '{}'", name);
-  return *found;
+void Reference::set_gradients(std::span<const float> numbers) {
+  math_->copy_in(numbers, model_.all_gradients());
+}
+
+void Reference::set_masters(std::span<const float> numbers) {
+  math_->copy_in(numbers, model_.all_masters());
+  if (model_.all_masters().data != model_.all_weights().data) {
+    math_->copy(model_.all_masters(), model_.all_weights());
+  }
 }
 
 std::vector<float> Reference::read(View view) const {
@@ -44,11 +51,10 @@ std::vector<float> Reference::read(View view) const {
 }
 
 std::vector<float> Reference::gradient(const std::string& name) const {
-  return read(parameter(name).gradient);
-}
-
-std::vector<float> Reference::master(const std::string& name) const {
-  return read(parameter(name).master);
+  const auto found = std::find_if(parameters().begin(), parameters().end(),
+                                  [&](const Parameter& each) { return each.name == name; });
+  LONGHAUL_ASSERT(found != parameters().end(), "no parameter '{}'", name);
+  return read(found->gradient);
 }
 
 }  // namespace longhaul

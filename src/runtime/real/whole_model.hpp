@@ -1,12 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "runtime/layers/chunk.hpp"
-#include "runtime/layers/optimizer.hpp"
+#include "runtime/layers/reference.hpp"
 #include "runtime/real/real_work.hpp"
 
 namespace longhaul {
@@ -27,18 +25,13 @@ public:
   /// The masters behind the optimizer's step with `gradients`; moments are kept from step to step.
   [[nodiscard]] std::vector<float> step(std::span<const float> masters,
                                         std::span<const float> gradients, int step);
-  [[nodiscard]] std::vector<float> masters() const;
-  [[nodiscard]] NumberType type() const { return math_->working_type(); }
+  [[nodiscard]] std::vector<float> masters() const { return reference_.masters(); }
+  [[nodiscard]] NumberType type() const { return reference_.working_type(); }
 
 private:
-  void set(std::span<const float> masters);
-
-  std::unique_ptr<Math> math_;
-  DeviceMemory memory_;
   RealModel model_;
   int microbatches_, replicas_;
-  Chunk whole_;
-  std::optional<Optimizer> optimizer_;  ///< made when first needed
+  Reference reference_;
 };
 
 }  // namespace longhaul

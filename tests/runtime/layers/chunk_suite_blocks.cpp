@@ -32,7 +32,7 @@ TEST_P(ChunkSuite, RecomputingChangesNoBit) {
 TEST_P(ChunkSuite, PartsChangeNoBit) {
   const ModelShape shape = tiny_model(5);
   const Outcome undivided = run(shape, {4, 1}, 1, Recompute::off, Backward::both);
-  for (int parts = 2; parts <= 7; ++parts) {
+  for (const int parts : {2, 3, 7}) {
     SCOPED_TRACE(parts);
     for (const Backward how : {Backward::both, Backward::apart}) {
       expect_same(run(shape, {4, 1}, parts, Recompute::off, how), undivided);

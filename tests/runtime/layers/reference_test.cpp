@@ -55,7 +55,7 @@ TEST(ReferenceTest, ChunksThatStepByThemselvesStayWithIt) {
                            chunk.all_weights());
         chunk.begin_iteration();
       }
-      reference.step();
+      reference.step(iteration + 1);
     }
   }
 }
@@ -72,6 +72,24 @@ TEST(ReferenceTest, GradientsOfAnIterationAreItsOwn) {
   EXPECT_EQ(reference.gradient("head.output"), gradient);
 }
 
+TEST(ReferenceTest, GoesOnFromWeightsThatItIsGiven) {
+  const ModelShape shape = tiny_model(4);
+  const SyntheticText text{shape, 2};
+  const std::vector<MicrobatchText> microbatches{text(0, 0, 0)};
+  Reference mine{make_cpu_math(), shape, 9, {}}, other{make_cpu_math(), shape, 10, {}};
+  EXPECT_NE(mine.masters(), other.masters());
+  const double loss = mine.run(microbatches);
+  EXPECT_NE(other.run(microbatches), loss);
+  other.set_masters(mine.masters());
+  EXPECT_EQ(other.run(microbatches), loss);
+  EXPECT_EQ(other.gradients(), mine.gradients());
+  other.set_gradients(std::vector<float>(other.gradients().size(), 0.0F));
+  other.set_gradients(mine.gradients());
+  mine.step(1);
+  other.step(1);
+  EXPECT_EQ(other.masters(), mine.masters());
+}
+
 /// Ranks may be threads of one process: what one computes is nobody else's business.
 TEST(ReferenceTest, ThreadsComputeSideBySide) {
   const ModelShape shape = tiny_model(5);
@@ -81,7 +99,7 @@ TEST(ReferenceTest, ThreadsComputeSideBySide) {
     std::vector<double> found;
     for (int iteration = 0; iteration < 20; ++iteration) {
       found.push_back(reference.run(std::vector{text(iteration, 0, 0)}));
-      reference.step();
+      reference.step(iteration + 1);
     }
     return found;
   };
@@ -111,7 +129,7 @@ TEST(ReferenceTest, ATinyModelLearnsTheText) {
       const std::vector<MicrobatchText> microbatches{text(iteration, 0, 0), text(iteration, 1, 0)};
       last = reference.run(microbatches);
       if (iteration == 0) first = last;
-      reference.step();
+      reference.step(iteration + 1);
     }
     EXPECT_NEAR(first, std::log(16), 0.1);
     EXPECT_LT(last, text.entropy() + 0.5);
