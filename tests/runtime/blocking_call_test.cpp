@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -51,6 +52,20 @@ TEST(BlockingCall, LeavesOneAloneThatIsOverInTime) {
   });
   EXPECT_EQ(code, 0);
   EXPECT_EQ(text, "");
+}
+
+TEST(BlockingCall, OfSeveralThreadsSpeaksForTheOneWhoseLimitComesFirst) {
+  const auto [text, code] = in_a_child([] {
+    std::jthread{[] { const BlockingCall over{"a call that is over", 1s}; }}.join();
+    std::jthread other{[] {
+      const BlockingCall guard{"the first to end", 1s};
+      for (;;) pause();
+    }};
+    const BlockingCall guard{"a longer call", 60s};
+    for (;;) pause();
+  });
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(text, ::testing::HasSubstr("waited 1 s for the first to end"));
 }
 
 }  // namespace
