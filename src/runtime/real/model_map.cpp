@@ -12,30 +12,13 @@
 namespace longhaul {
 namespace {
 
-/// What one rank says: a line for each stage, and one for each of its tensors.
-std::string description_of(const std::vector<HeldStage>& stages) {
-  std::string text;
-  for (const HeldStage& stage : stages) {
-    const Chunk& chunk = stage.chunk();
-    const View all = chunk.all_weights();
-    text += fmt::format("{} {} {} {} {}\n", stage.stage(), all.count, stage.held().first,
-                        stage.held().count, chunk.parameters().size());
-    for (const Parameter& parameter : chunk.parameters()) {
-      const auto bytes = static_cast<std::size_t>(parameter.weights.data - all.data);
-      text +=
-          fmt::format("{} {} {}\n", bytes / bytes_of(all.type), parameter.count, parameter.name);
-    }
-  }
-  return text;
-}
-
 struct StageDescription {
   std::size_t count = 0;
   std::vector<TensorPlace> tensors;
 };
 
 /// Takes what a rank said apart; places are still those in the stage.
-std::vector<HeldNumbers> read(std::istream& text, std::map<int, StageDescription>& stages) {
+std::vector<HeldNumbers> read_rank(std::istream& text, std::map<int, StageDescription>& stages) {
   std::vector<HeldNumbers> held;
   HeldNumbers each;
   std::size_t count = 0, tensors = 0;
@@ -56,8 +39,25 @@ std::vector<HeldNumbers> read(std::istream& text, std::map<int, StageDescription
 
 }  // namespace
 
+/// A line for each stage, and one for each of its tensors.
+std::string ModelMap::describe(const std::vector<HeldStage>& stages) {
+  std::string text;
+  for (const HeldStage& stage : stages) {
+    const Chunk& chunk = stage.chunk();
+    const View all = chunk.all_weights();
+    text += fmt::format("{} {} {} {} {}\n", stage.stage(), all.count, stage.held().first,
+                        stage.held().count, chunk.parameters().size());
+    for (const Parameter& parameter : chunk.parameters()) {
+      const auto bytes = static_cast<std::size_t>(parameter.weights.data - all.data);
+      text +=
+          fmt::format("{} {} {}\n", bytes / bytes_of(all.type), parameter.count, parameter.name);
+    }
+  }
+  return text;
+}
+
 ModelMap ModelMap::make(const mpi::Communicator& world, const std::vector<HeldStage>& stages) {
-  const std::string mine = description_of(stages);
+  const std::string mine = describe(stages);
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{mine}), counts);
   std::string all;
@@ -67,11 +67,17 @@ ModelMap ModelMap::make(const mpi::Communicator& world, const std::vector<HeldSt
     at += count;
   }
   std::istringstream texts{world.broadcast(std::move(all))};
+  std::vector<std::string> of_ranks;
+  for (std::string text; std::getline(texts, text, '\f');) of_ranks.push_back(text);
+  return read(of_ranks);
+}
+
+ModelMap ModelMap::read(const std::vector<std::string>& of_ranks) {
   ModelMap map;
   std::map<int, StageDescription> described;
-  for (std::string text; std::getline(texts, text, '\f');) {
+  for (const std::string& text : of_ranks) {
     std::istringstream lines{text};
-    map.of_rank.push_back(read(lines, described));
+    map.of_rank.push_back(read_rank(lines, described));
   }
   for (auto& [number, stage] : described) {
     map.stage_first.push_back(map.count);

@@ -31,6 +31,9 @@ struct ModelMap {
   /// Collective: every rank tells what it holds. The same on all.
   [[nodiscard]] static ModelMap make(const mpi::Communicator& world,
                                      const std::vector<HeldStage>& stages);
+  /// What one rank tells, and what all have told, in order of rank.
+  [[nodiscard]] static std::string describe(const std::vector<HeldStage>& stages);
+  [[nodiscard]] static ModelMap read(const std::vector<std::string>& of_ranks);
   /// Numbers that the rank holds.
   [[nodiscard]] std::size_t count_of(std::size_t rank) const;
   /// Of the stage, which the map knows.

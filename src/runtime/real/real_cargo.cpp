@@ -45,8 +45,10 @@ Payload RealCargo::make(OpId send) {
 Payload RealCargo::room(OpId recv) {
   const Op& op = plan_.op(recv);
   const bool stays = forwards_.send_behind(recv) == kNone<OpId>;
-  Payload payload = stays ? work_.tensors().room_in(tensor_key(op), op.piece, op.pieces)
-                          : work_.tensors().room_apart(op.piece, op.pieces);
+  const std::string what = "room for the message of " + to_text(op.block());
+  Tensors& tensors = work_.tensors();
+  Payload payload = stays ? tensors.room_in(tensor_key(op), op.piece, op.pieces, what)
+                          : tensors.room_apart(op.piece, op.pieces, what);
   room_bytes_[recv] = payload.bytes.size();
   return payload;
 }

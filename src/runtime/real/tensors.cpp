@@ -97,13 +97,13 @@ Payload Tensors::piece_of(const TensorKey& key, int piece, int pieces) {
   return payload;
 }
 
-std::shared_ptr<Buffer> Tensors::take_room(std::size_t count) {
+std::shared_ptr<Buffer> Tensors::take_room(std::size_t count, const std::string& what) {
   const std::lock_guard lock{shared_->mutex};
   std::vector<Buffer>& free = shared_->rooms[count];
   Buffer room;
   if (free.empty()) {
     math_.finish();
-    room = memory_.take(count, type_, "room for a message");
+    room = memory_.take(count, type_, what);
     shared_->bytes += Shared::size_of(room);
   } else {
     room = std::move(free.back());
@@ -117,16 +117,16 @@ std::shared_ptr<Buffer> Tensors::take_room(std::size_t count) {
   return {new Buffer{std::move(room)}, give_back};
 }
 
-Payload Tensors::room_in(const TensorKey& key, int piece, int pieces) {
+Payload Tensors::room_in(const TensorKey& key, int piece, int pieces, const std::string& what) {
   const std::lock_guard lock{mutex_};
   const auto [entry, is_new] = coming_.try_emplace(key);
-  if (is_new) entry->second = {take_room(count_), pieces};
+  if (is_new) entry->second = {take_room(count_, what), pieces};
   return cut(entry->second.room, piece, pieces);
 }
 
-Payload Tensors::room_apart(int piece, int pieces) {
+Payload Tensors::room_apart(int piece, int pieces, const std::string& what) {
   const std::shared_ptr<Buffer> room =
-      take_room(cut_at(count_, piece + 1, pieces) - cut_at(count_, piece, pieces));
+      take_room(cut_at(count_, piece + 1, pieces) - cut_at(count_, piece, pieces), what);
   return cut(room, 0, 1);
 }
 

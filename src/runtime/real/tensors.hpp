@@ -42,9 +42,10 @@ public:
   /// tensor goes with it.
   [[nodiscard]] Payload piece_of(const TensorKey& key, int piece, int pieces);
   /// Room in the tensor itself for a piece that is to come.
-  [[nodiscard]] Payload room_in(const TensorKey& key, int piece, int pieces);
+  [[nodiscard]] Payload room_in(const TensorKey& key, int piece, int pieces,
+                                const std::string& what);
   /// Room for a piece that goes on to another rank.
-  [[nodiscard]] Payload room_apart(int piece, int pieces);
+  [[nodiscard]] Payload room_apart(int piece, int pieces, const std::string& what);
   void arrived(const TensorKey& key);
 
   /// Bytes held of the rank's memory, those of tensors between blocks left out.
@@ -64,7 +65,7 @@ private:
     int pieces_left = 0;
   };
   [[nodiscard]] Payload cut(const std::shared_ptr<Buffer>& whole, int piece, int pieces) const;
-  [[nodiscard]] std::shared_ptr<Buffer> take_room(std::size_t count);
+  [[nodiscard]] std::shared_ptr<Buffer> take_room(std::size_t count, const std::string& what);
 
   Math& math_;
   DeviceMemory& memory_;
