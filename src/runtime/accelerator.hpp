@@ -32,6 +32,8 @@ struct AcceleratorInfo {
 [[nodiscard]] std::string why_no_accelerator();
 /// bf16 on device `index`; throws Error where there is none.
 [[nodiscard]] std::unique_ptr<Math> make_cuda_math(int index);
+/// What a record should say of how `math` computes: "attention: cuDNN 9.19.0". Empty for a CPU.
+[[nodiscard]] std::string accelerator_notes(const Math& math);
 
 /// Blocks on device `index`, stamped there, two at a time (docs/runtime.md, On a GPU): timed ones,
 /// or those that `work` gives to `math`, which make_cuda_math made for the same device. `credit` as

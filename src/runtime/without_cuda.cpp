@@ -1,5 +1,6 @@
 #include "base/error.hpp"
 #include "runtime/accelerator.hpp"
+#include "runtime/transport/device_ways.hpp"
 
 namespace longhaul {
 namespace {
@@ -23,6 +24,8 @@ std::string why_no_accelerator() { return kReason; }
 
 std::unique_ptr<Math> make_cuda_math(int /*index*/) { refuse(); }
 
+std::string accelerator_notes(const Math& /*math*/) { return {}; }
+
 std::unique_ptr<Device> make_cuda_timed_device(int /*index*/, Duration /*credit*/) { refuse(); }
 
 std::unique_ptr<Device> make_cuda_real_device(int /*index*/, Math& /*math*/, BlockWork& /*work*/) {
@@ -39,5 +42,11 @@ AcceleratorClock accelerator_clock(int /*index*/) { refuse(); }
 Mark begin_mark(const std::string& /*name*/) { return {}; }
 
 void end_mark(Mark /*mark*/) {}
+
+std::unique_ptr<PayloadWay> make_device_way(TransportKind /*kind*/, Transport& /*host*/,
+                                            const mpi::Communicator& /*world*/,
+                                            const Board& /*board*/, int /*index*/) {
+  refuse();
+}
 
 }  // namespace longhaul

@@ -207,4 +207,9 @@ std::unique_ptr<Math> make_cuda_math(int index) {
   return std::make_unique<cuda::CudaMath>(index);
 }
 
+std::string accelerator_notes(const Math& math) {
+  const auto* const gpu = dynamic_cast<const cuda::CudaMath*>(&math);
+  return gpu == nullptr ? std::string{} : "attention: " + gpu->attention_name();
+}
+
 }  // namespace longhaul
