@@ -114,6 +114,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   }
   slot.phase = Phase::between;
   meet(1);
+  for (const LateVerdict& late : core.cargo.end_iteration()) parts_->receives.found_late(late);
   core.checks += verify_order(plan_, ranks_.self(), core.ops.times());
   core.checks.lost += receives_ - core.transfers.transfers;
   return {core.ops.times(),
@@ -268,6 +269,8 @@ void Engine::announce(TimePoint timer) {
 
 TimePoint Engine::next_look(TimePoint at) {
   TimePoint look = std::min(at + kSafetyLook, ranks_.watchdog().expires(kNever));
+  if (const Duration poll = parts_->device.poll_interval(); poll > Duration::zero())
+    look = std::min(look, at + poll);
   if (ranks_.transport().wants_polling() || parts_->core.open_transfers > 0) {
     look = std::min(look, at + parts_->poll);
     parts_->poll = std::min(parts_->poll * 2, kLongestPoll);

@@ -17,6 +17,7 @@ RecvSide::RecvSide(Core& core) : core_{core} {
 }
 
 void RecvSide::begin_iteration() {
+  counted_wrong_.clear();
   for (LaneState& state : lanes_) {
     const Lane& lane = core_.plan.lanes[index(state.lane)];
     state.next = static_cast<std::uint32_t>(index(lane.first));
@@ -120,18 +121,26 @@ void RecvSide::check(Flight& flight, std::size_t size) const {
 
 /// Each message counts once, whether its header, its payload or both are wrong.
 void RecvSide::count(const Flight& flight) {
-  static constexpr std::size_t kNamed = 8;  // of an iteration: more say nothing more
-  switch (flight.verdict) {
-    case Payloads::Verdict::right:
-      ++core_.checks.messages;
-      ++core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(flight.op).leg)];
-      return;
-    case Payloads::Verdict::wrong_message: ++core_.checks.mixed_up; break;
-    case Payloads::Verdict::corrupted: ++core_.checks.corrupted; break;
-  }
-  if (core_.wrong.size() < kNamed)
-    core_.wrong.push_back(
+  if (flight.verdict != Payloads::Verdict::right)
+    return count_wrong(
         {flight.op, core_.iteration, flight.verdict, flight.header.came_wrong != 0, flight.found});
+  ++core_.checks.messages;
+  ++core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(flight.op).leg)];
+}
+
+void RecvSide::count_wrong(const WrongMessage& wrong) {
+  static constexpr std::size_t kNamed = 8;  // of an iteration: more say nothing more
+  const bool other = wrong.verdict == Payloads::Verdict::wrong_message;
+  ++(other ? core_.checks.mixed_up : core_.checks.corrupted);
+  counted_wrong_.insert(wrong.recv);
+  if (core_.wrong.size() < kNamed) core_.wrong.push_back(wrong);
+}
+
+void RecvSide::found_late(const LateVerdict& late) {
+  if (counted_wrong_.contains(late.recv)) return;  // its header told already
+  --core_.checks.messages;
+  --core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(late.recv).leg)];
+  count_wrong({late.recv, core_.iteration, late.verdict, false, late.found});
 }
 
 /// It stays here, or a relay's send takes it on as it came.

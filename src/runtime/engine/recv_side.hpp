@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/engine/core.hpp"
@@ -23,6 +24,8 @@ public:
   void payload_came(OpId recv, const Completion& completion, TimePoint at);
   /// The message has arrived: transfer and latency are over.
   void arrived(OpId recv, TimePoint due, TimePoint at);
+  /// It counted as right and was not.
+  void found_late(const LateVerdict& late);
 
 private:
   static constexpr std::uint32_t kWindow = 16;
@@ -50,11 +53,13 @@ private:
   void finish_transfer(Flight& flight, TimePoint at);
   void check(Flight& flight, std::size_t size) const;
   void count(const Flight& flight);
+  void count_wrong(const WrongMessage& wrong);
   void pass_on(Flight& flight);
   Flight& flight_of(OpId op);
 
   Core& core_;
   std::vector<LaneState> lanes_;
+  std::unordered_set<OpId> counted_wrong_;        ///< in this iteration
   std::vector<std::unique_ptr<Flight>> flights_;  ///< reused; op none: free
 };
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "base/error.hpp"
-#include "runtime/cuda/handles.hpp"
 #include "runtime/device/cuda/spin.hpp"
 
 namespace longhaul::cuda {
@@ -15,9 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned kRounds = 200;
-constexpr unsigned kLooks = 20'000;  ///< at the clock, for its tick
-constexpr Duration kPatience = 1s;   ///< of a round: a device that others use may take long
+/// The best of them count: more than some only where they are quick.
+constexpr unsigned kRounds = 100, kFewestRounds = 4;
+constexpr Duration kBudget = 3ms;
+constexpr unsigned kSteps = 8;       ///< of the clock, for its tick
+constexpr Duration kPatience = 10s;  ///< of a round: a device that others use may take long
+/// Answers come within microseconds. Where they do not, others need the processor.
+constexpr Duration kAnswerSoon = 100us;
 /// Crystals differ by far less; more would be a mistake of the measurement.
 constexpr double kMostDrift = 1e-3;
 
@@ -40,50 +45,59 @@ void narrow(Bounds& bounds, TimePoint before, std::uint64_t stamp, TimePoint aft
 std::uint64_t wait_for_answer(std::uint64_t& answer) {
   const std::atomic_ref<std::uint64_t> there{answer};
   const TimePoint give_up = now() + kPatience;
-  std::uint64_t stamp = 0;
-  while ((stamp = there.load(std::memory_order_acquire)) == 0) {
-    if (now() < give_up) continue;
+  for (const TimePoint began = now();;) {
+    if (const std::uint64_t stamp = there.load(std::memory_order_acquire); stamp != 0) return stamp;
+    const TimePoint at = now();
+    if (at - began > kAnswerSoon) std::this_thread::sleep_for(kAnswerSoon);
+    if (at < give_up) continue;
     throw Error{
-        "a device did not answer within 1 s when its clock was asked (something else keeps "
-        "it busy, or a block before has failed). See nvidia-smi.",
+        "a device did not answer within 10 s when its clock was asked (something else keeps it "
+        "busy, or a block before has failed). See nvidia-smi.",
         ExitCode::run_failed};
   }
-  return stamp;
 }
 
 }  // namespace
 
 DeviceClock& DeviceClock::of(int index) {
   static std::mutex mutex;
-  static std::map<int, std::unique_ptr<DeviceClock>> clocks;
+  // Never destroyed: when the process ends, CUDA may have ended before.
+  static auto& clocks = *new std::map<int, std::unique_ptr<DeviceClock>>;
   const std::scoped_lock lock{mutex};
   std::unique_ptr<DeviceClock>& clock = clocks[index];
   if (!clock) clock = std::make_unique<DeviceClock>(index);
   return *clock;
 }
 
-DeviceClock::DeviceClock(int index) : index_{index}, first_{measure(index)}, last_{first_} {
-  largest_error_ = last_.error;
-}
+DeviceClock::DeviceClock(int index)
+    : index_{index},
+      answers_{(use_device(index), kRounds + 2)},
+      stream_{Urgency::high},
+      first_{measure()},
+      last_{first_},
+      largest_error_{last_.error} {}
 
-DeviceClock::Fix DeviceClock::measure(int index) {
-  use_device(index);
-  const Stream stream{Urgency::high};
-  const PinnedMemory<std::uint64_t> memory{kRounds + 2};
-  std::uint64_t& ask = memory[kRounds];
-  std::uint64_t& tick = memory[kRounds + 1];
-  measure_tick(&tick, kLooks, stream.get());
-  answer_rounds(&ask, memory.data(), kRounds, static_cast<std::uint64_t>(kPatience.count()),
-                stream.get());
+DeviceClock::Fix DeviceClock::measure() {
+  use_device(index_);
+  std::ranges::fill(answers_.span(), 0);
+  std::uint64_t& ask = answers_[kRounds];
+  std::uint64_t& tick = answers_[kRounds + 1];
+  measure_tick(&tick, kSteps, stream_.get());
+  answer_rounds(&ask, answers_.data(), kRounds, static_cast<std::uint64_t>(kPatience.count()),
+                stream_.get());
   const std::uint64_t tick_ns = wait_for_answer(tick);
   Fix fix;
   Bounds bounds;
+  const TimePoint began = now();
   for (unsigned round = 1; round <= kRounds; ++round) {
     const TimePoint before = now();
+    if (round > kFewestRounds && before - began > kBudget) break;
     std::atomic_ref{ask}.store(round, std::memory_order_release);
-    fix.device = wait_for_answer(memory[round - 1]);
+    fix.device = wait_for_answer(answers_[round - 1]);
     narrow(bounds, before, fix.device, now(), as_signed(tick_ns));
   }
+  std::atomic_ref{ask}.store(kRounds, std::memory_order_release);
+  (void)wait_for_answer(answers_[kRounds - 1]);  // the kernel is done with the memory
   // Rounds that contradict each other (a clock was set meanwhile) leave less than nothing open.
   const std::int64_t open = std::abs(bounds.high - bounds.low);
   fix.tick = Duration{as_signed(tick_ns)};
@@ -96,13 +110,22 @@ DeviceClock::Fix DeviceClock::measure(int index) {
 void DeviceClock::refresh(Duration age) {
   const std::scoped_lock lock{mutex_};
   if (now() - last_.host < age) return;
-  const Fix fix = measure(index_);
+  const Fix fix = measure();
   const Duration missed = host_of(fix.device) - fix.host;
   largest_error_ = std::max(largest_error_, fix.error + Duration{std::abs(missed.count())});
-  const auto host = static_cast<double>((fix.host - first_.host).count());
-  const auto device = static_cast<double>(fix.device - first_.device);
-  if (host > 0) drift_ = std::clamp(device / host - 1.0, -kMostDrift, kMostDrift);
+  drift_ = drift_between(first_, fix);
   last_ = fix;
+}
+
+/// Of those that the errors of both allow the one nearest to none.
+double DeviceClock::drift_between(const Fix& first, const Fix& last) {
+  const auto host = static_cast<double>((last.host - first.host).count());
+  if (host <= 0) return 0;
+  const auto device = static_cast<double>(last.device - first.device);
+  const double drift = device / host - 1.0;
+  const double error = static_cast<double>((first.error + last.error).count()) / host;
+  const double sure = std::max(0.0, std::abs(drift) - error);
+  return std::copysign(std::min(sure, kMostDrift), drift);
 }
 
 TimePoint DeviceClock::host_of(std::uint64_t stamp) const {

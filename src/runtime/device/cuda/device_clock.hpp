@@ -4,13 +4,15 @@
 #include <mutex>
 
 #include "runtime/clock.hpp"
+#include "runtime/cuda/handles.hpp"
 
 namespace longhaul::cuda {
 
 /// A device's clock (%globaltimer) against this host's CLOCK_MONOTONIC. Rounds of host, device,
 /// host: each says between which two stamps of the host one of the device's lies; what all rounds
-/// allow is the offset with its error. Drift comes from offsets of different times. One for each
-/// device of the process; calls of several threads are in order.
+/// allow is the offset with its error. Drift comes from offsets of different times: the smallest
+/// that their errors allow. One for each device of the process; calls of several threads are in
+/// order.
 class DeviceClock {
 public:
   /// The clock of device `index`, measured if it never was.
@@ -38,11 +40,14 @@ private:
     std::uint64_t device = 0;
     Duration error{}, tick{};
   };
-  [[nodiscard]] static Fix measure(int index);
+  [[nodiscard]] Fix measure();
+  [[nodiscard]] static double drift_between(const Fix& first, const Fix& last);
   [[nodiscard]] TimePoint host_of(std::uint64_t stamp) const;
 
   int index_;
   mutable std::mutex mutex_;
+  PinnedMemory<std::uint64_t> answers_;  ///< and behind them the question and the tick
+  Stream stream_;
   Fix first_, last_;
   Duration largest_error_{};
   double drift_ = 0;

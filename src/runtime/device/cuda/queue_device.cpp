@@ -71,8 +71,8 @@ std::optional<FinishedBlock> QueueDevice::finished(TimePoint at) {
   } catch (const std::exception& error) {
     throw DeviceError{first.op, error.what()};
   }
-  // What the host has seen lies behind it: the clocks are that far apart that it does not seem so.
-  const TimePoint over = std::min(clock_.to_host(end), at);
+  // The host has seen it: where it does not seem so, the clocks are that far apart.
+  const TimePoint over = std::min(clock_.to_host(end), now());
   return FinishedBlock{first.op, over, std::min(clock_.to_host(stamps.begin), over)};
 }
 

@@ -35,7 +35,11 @@ protected:
   virtual void ended(OpId /*op*/) {}
   /// Is `duration` how long the block will take?
   [[nodiscard]] virtual bool is_timed() const = 0;
-  virtual cudaStream_t stream() const = 0;
+  [[nodiscard]] virtual cudaStream_t stream() const = 0;
+  /// Before what blocks write to goes away: a run that ends early leaves some on the device.
+  void wait_for_all() const {
+    if (!given_.empty()) report(cudaStreamSynchronize(stream()), "ending blocks");
+  }
 
 private:
   struct Given {

@@ -10,6 +10,7 @@ class RealDevice final : public QueueDevice {
 public:
   /// `work` gives its calls to `compute`; both outlive this.
   RealDevice(int index, BlockWork& work, cudaStream_t compute, int depth = 2);
+  ~RealDevice() override { wait_for_all(); }
 
 private:
   void enqueue(const Block& block, Stamps& stamps) override;

@@ -39,7 +39,7 @@ void timed_block(const TimedBlock& block, std::uint64_t* free_since, Stamps* sta
 /// to answers[round - 1]. Gives up after `patience` nanoseconds without a question.
 void answer_rounds(const std::uint64_t* ask, std::uint64_t* answers, unsigned rounds,
                    std::uint64_t patience, cudaStream_t stream);
-/// The smallest step of the clock that `count` looks show.
+/// The smallest of `count` steps of the clock.
 void measure_tick(std::uint64_t* where, unsigned count, cudaStream_t stream);
 
 /// Loads all of these, so that the first use waits for nothing (CUDA loads kernels lazily, and some

@@ -9,6 +9,7 @@ class TimedDevice final : public QueueDevice {
 public:
   /// `credit`: a block that begins later than it could have is shorter by that, up to here.
   TimedDevice(int index, Duration credit, int depth = 2);
+  ~TimedDevice() override { wait_for_all(); }
 
 private:
   void enqueue(const Block& block, Stamps& stamps) override;
