@@ -101,9 +101,11 @@ std::uint64_t global_timer() {
   return now;
 }
 
-void nanosleep(unsigned nanoseconds) {
+void nanosleep(unsigned nanoseconds) { __nanosleep(nanoseconds); }
+
+}  // namespace longhaul::cuda
+
+void __nanosleep(unsigned nanoseconds) {
   const timespec time{0, static_cast<long>(nanoseconds)};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
-
-}  // namespace longhaul::cuda
