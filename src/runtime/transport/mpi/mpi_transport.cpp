@@ -17,22 +17,23 @@ int largest_tag(MPI_Comm comm) {
   return found != 0 ? *static_cast<int*>(value) : 32767;  // the least that MPI promises
 }
 
+/// Elements of a collective: MPI's own sums take no types of ours.
 int int_count(std::size_t count) {
-  LONGHAUL_ASSERT(count <= std::numeric_limits<int>::max(), "message of {} elements", count);
+  if (count > std::numeric_limits<int>::max())
+    throw Error{fmt::format("a collective of {} numbers is more than MPI can count (2^31 - 1). "
+                            "Spread the model over more stages.",
+                            count),
+                ExitCode::run_failed};
   return static_cast<int>(count);
-}
-
-MPI_Datatype mpi_type(ExchangeType type) {
-  LONGHAUL_ASSERT(type != ExchangeType::bf16, "MPI has no type {}", static_cast<int>(type));
-  return type == ExchangeType::i64 ? MPI_INT64_T : MPI_FLOAT;
 }
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::Communicator& world, const Board& board)
+MpiTransport::MpiTransport(const mpi::Communicator& world, const Board& board, std::size_t largest)
     : comm_{world.duplicate()},
       board_{board},
-      tags_{largest_tag(comm_.get()) - 1} {}
+      tags_{largest_tag(comm_.get()) - 1},
+      largest_{largest} {}
 
 MpiTransport::~MpiTransport() {
   for (MPI_Request& request : requests_) {
@@ -43,15 +44,17 @@ MpiTransport::~MpiTransport() {
 
 Ticket MpiTransport::send(Rank to, int tag, std::span<const std::byte> data) {
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Isend(data.data(), int_count(data.size()), MPI_BYTE, static_cast<int>(to), tag,
+  const mpi::ByteCount bytes{data.size(), largest_};
+  mpi::check(MPI_Isend(data.data(), bytes.count(), bytes.type(), static_cast<int>(to), tag,
                        comm_.get(), &request));
   return add(request, Kind::send, to);
 }
 
 Ticket MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Irecv(buffer.data(), int_count(buffer.size()), MPI_BYTE, static_cast<int>(from),
-                       tag, comm_.get(), &request));
+  const mpi::ByteCount bytes{buffer.size(), largest_};
+  mpi::check(MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), static_cast<int>(from), tag,
+                       comm_.get(), &request));
   posted_ = true;
   return add(request, Kind::receive, from);
 }
@@ -60,7 +63,8 @@ Ticket MpiTransport::collective(CollectiveKind kind, std::span<const Rank> membe
                                 const Exchange& exchange) {
   MPI_Comm comm = group(members).get();
   MPI_Request request = MPI_REQUEST_NULL;
-  const MPI_Datatype type = mpi_type(exchange.type);
+  const MPI_Datatype type = mpi::type_of(exchange.type);
+  const MPI_Op sum = sum_.of(exchange.type);
   const std::size_t width = bytes_of(exchange.type);
   const void* mine = exchange.mine.data();
   void* result = exchange.result.data();
@@ -71,10 +75,10 @@ Ticket MpiTransport::collective(CollectiveKind kind, std::span<const Rank> membe
       break;
     case CollectiveKind::reduce_scatter:
       mpi::check(MPI_Ireduce_scatter_block(mine, result, int_count(exchange.result.size() / width),
-                                           type, MPI_SUM, comm, &request));
+                                           type, sum, comm, &request));
       break;
     case CollectiveKind::all_reduce:
-      mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
+      mpi::check(MPI_Iallreduce(mine, result, count, type, sum, comm, &request));
       break;
   }
   return add(request, Kind::collective, self());
@@ -126,9 +130,8 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
   completed_.resize(static_cast<std::size_t>(count_done));
   for (std::size_t i = 0; i < completed_.size(); ++i) {
     const Pending& pending = pending_[static_cast<std::size_t>(completed_[i])];
-    int size = 0;
-    if (pending.kind == Kind::receive) mpi::check(MPI_Get_count(&statuses_[i], MPI_BYTE, &size));
-    done.push_back({pending.ticket, static_cast<std::size_t>(size)});
+    const bool received = pending.kind == Kind::receive;
+    done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});
     count(pending, -1);
     if (pending.kind == Kind::receive) board_.ring_if_sending(pending.peer);
   }
@@ -151,11 +154,10 @@ std::int64_t MpiTransport::unclaimed() {
     MPI_Status status;
     mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &found, &status));
     if (found == 0) return count;
-    int size = 0;
-    mpi::check(MPI_Get_count(&status, MPI_BYTE, &size));
-    std::vector<std::byte> buffer(static_cast<std::size_t>(size));
-    mpi::check(MPI_Recv(buffer.data(), size, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
-                        comm_.get(), MPI_STATUS_IGNORE));
+    std::vector<std::byte> buffer(mpi::bytes_of(status));
+    const mpi::ByteCount bytes{buffer.size(), largest_};
+    mpi::check(MPI_Recv(buffer.data(), bytes.count(), bytes.type(), status.MPI_SOURCE,
+                        status.MPI_TAG, comm_.get(), MPI_STATUS_IGNORE));
     ++count;
   }
 }

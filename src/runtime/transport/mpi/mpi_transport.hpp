@@ -4,6 +4,7 @@
 
 #include "runtime/host/board.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
+#include "runtime/transport/mpi/types.hpp"
 #include "runtime/transport/transport.hpp"
 
 namespace longhaul {
@@ -12,8 +13,10 @@ namespace longhaul {
 /// with ranks elsewhere, something expected from them means polling.
 class MpiTransport final : public Transport {
 public:
-  /// Collective over `world`.
-  MpiTransport(const mpi::Communicator& world, const Board& board);
+  /// Collective over `world`. Messages of more than `largest` bytes are told to MPI as several
+  /// blocks of so many: it counts with an int.
+  MpiTransport(const mpi::Communicator& world, const Board& board,
+               std::size_t largest = std::size_t{1} << 30U);
   ~MpiTransport() override;
 
   [[nodiscard]] Rank self() const override { return board_.self(); }
@@ -46,6 +49,8 @@ private:
   mpi::Communicator comm_;
   const Board& board_;
   int tags_ = 0;
+  std::size_t largest_;
+  mpi::Sum sum_;
   std::uint32_t next_ticket_ = 0;
   std::vector<MPI_Request> requests_;  ///< side by side with pending_
   std::vector<Pending> pending_;

@@ -1,0 +1,62 @@
+#include "runtime/transport/mpi/types.hpp"
+
+#include <array>
+#include <cstdint>
+
+#include "runtime/math/number_types.hpp"
+#include "runtime/transport/mpi/check.hpp"
+
+namespace longhaul::mpi {
+namespace {
+
+void add_bf16(void* in, void* in_and_out, int* length, MPI_Datatype* /*type*/) {
+  const auto* const from = static_cast<const std::uint16_t*>(in);
+  auto* const to = static_cast<std::uint16_t*>(in_and_out);
+  for (int i = 0; i < *length; ++i) to[i] = to_bf16(from_bf16(from[i]) + from_bf16(to[i]));
+}
+
+}  // namespace
+
+/// Blocks of `largest`, and behind them what is left.
+ByteCount::ByteCount(std::size_t bytes, std::size_t largest) {
+  if (bytes <= largest) {
+    count_ = static_cast<int>(bytes);
+    return;
+  }
+  const std::size_t blocks = bytes / largest;
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  check(MPI_Type_contiguous(static_cast<int>(largest), MPI_BYTE, &block));
+  const std::array<int, 2> lengths{static_cast<int>(blocks),
+                                   static_cast<int>(bytes - blocks * largest)};
+  const std::array<MPI_Aint, 2> begins{0, static_cast<MPI_Aint>(blocks * largest)};
+  const std::array<MPI_Datatype, 2> types{block, MPI_BYTE};
+  check(MPI_Type_create_struct(2, lengths.data(), begins.data(), types.data(), &type_));
+  check(MPI_Type_commit(&type_));
+  check(MPI_Type_free(&block));
+}
+
+/// Messages under way keep the type.
+ByteCount::~ByteCount() {
+  if (type_ != MPI_BYTE) MPI_Type_free(&type_);
+}
+
+std::size_t bytes_of(const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
+  return static_cast<std::size_t>(bytes);
+}
+
+MPI_Datatype type_of(ExchangeType type) {
+  switch (type) {
+    case ExchangeType::i64: return MPI_INT64_T;
+    case ExchangeType::f32: return MPI_FLOAT;
+    case ExchangeType::bf16: return MPI_UINT16_T;
+  }
+  return MPI_BYTE;
+}
+
+Sum::Sum() { check(MPI_Op_create(&add_bf16, 1, &bf16_)); }
+
+Sum::~Sum() { MPI_Op_free(&bf16_); }
+
+}  // namespace longhaul::mpi

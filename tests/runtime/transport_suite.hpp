@@ -1,0 +1,305 @@
+#pragma once
+
+// Every transport passes these tests: written once, against the interface. Whoever includes this
+// first defines the list of kinds, in longhaul::testing:
+//   using TransportKinds = ::testing::Types<...>;
+// A kind has `static bool is_here()`, `static std::unique_ptr<Transport> make()`, and `Memory`,
+// where its payloads lie: made of a size in bytes, with span(), write(bytes) and read().
+
+#include <array>
+#include <cstring>
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "base/random.hpp"
+#include "ranks_fixture.hpp"
+#include "runtime/math/number_types.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace longhaul::testing {
+
+using Bytes8 = std::vector<std::uint8_t>;
+
+/// Payloads in the host's memory.
+class HostMemory {
+public:
+  explicit HostMemory(std::size_t size) : bytes_(size) {}
+  [[nodiscard]] std::span<std::byte> span() { return std::as_writable_bytes(std::span{bytes_}); }
+  void write(const Bytes8& bytes) { bytes_ = bytes; }
+  [[nodiscard]] Bytes8 read() const { return bytes_; }
+
+private:
+  Bytes8 bytes_;
+};
+
+template <typename Kind>
+class TransportTest : public ::testing::Test {};
+
+template <typename Kind>
+class TransportTestOnRank : public OnRanks {
+public:
+  static bool is_here() { return Kind::is_here(); }
+
+protected:
+  using Memory = typename Kind::Memory;
+
+  /// Looks until all of `tickets` are done.
+  std::map<Ticket, std::size_t> finish(const std::vector<Ticket>& tickets) {
+    std::map<Ticket, std::size_t> sizes;
+    while (true) {
+      const std::uint32_t bell = ranks().board().bell();
+      std::vector<Completion> done;
+      transport_->advance(done);
+      for (const Completion& completion : done) sizes[completion.ticket] = completion.size_bytes;
+      if (std::ranges::all_of(tickets, [&](Ticket t) { return sizes.contains(t); })) return sizes;
+      if (done.empty()) ranks().board().sleep(bell, now() + std::chrono::milliseconds{1});
+    }
+  }
+  static std::span<const std::byte> bytes(const auto& object) {
+    return std::as_bytes(std::span{object});
+  }
+  static std::span<std::byte> writable(auto& object) {
+    return std::as_writable_bytes(std::span{object});
+  }
+  static Rank next() { return Rank{(self() + 1) % ranks().count()}; }
+  static Rank previous() { return Rank{(self() + ranks().count() - 1) % ranks().count()}; }
+  static std::vector<Rank> everyone() {
+    std::vector<Rank> members;
+    for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(Rank{rank});
+    return members;
+  }
+  /// What `from` sends as message `number`: no two alike.
+  static Bytes8 pattern(Rank from, std::uint64_t number, std::size_t size) {
+    Bytes8 bytes(size);
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (i % 8 == 0) word = derived_seed(index(from) << 32U | number, i);
+      bytes[i] = static_cast<std::uint8_t>(word >> 8U * (i % 8));
+    }
+    return bytes;
+  }
+  static LanePace lane(std::uint32_t number) { return {LaneId{number}, {}, {}}; }
+
+  /// A payload that this rank sends or gets, with its memory.
+  struct Moving {
+    Memory memory;
+    Ticket ticket{};
+  };
+  Moving send(Rank to, int tag, const Bytes8& bytes, const LanePace& pace) {
+    Moving moving{Memory{bytes.size()}};
+    moving.memory.write(bytes);
+    moving.ticket = transport_->send_payload(to, tag, moving.memory.span(), pace);
+    transport_->ring(to);
+    return moving;
+  }
+  Moving receive(Rank from, int tag, std::size_t size, const LanePace& pace) {
+    Moving moving{Memory{size}};
+    moving.ticket = transport_->receive_payload(from, tag, moving.memory.span(), pace);
+    return moving;
+  }
+
+  /// All kinds of collectives on numbers of one type: element i of what a rank brings is
+  /// `value(rank, i)`, small enough that sums are exact.
+  template <typename Number, typename Make, typename Value>
+  void check_collectives(ExchangeType type, std::size_t share, const Make& make,
+                         const Value& value) {
+    const std::vector<Rank> members = everyone();
+    const std::size_t n = members.size();
+    const auto me = static_cast<std::size_t>(self());
+    const auto sum = [&](std::size_t i) {
+      std::int64_t total = 0;
+      for (std::size_t rank = 0; rank < n; ++rank) total += value(rank, i);
+      return make(total);
+    };
+    const auto result_of = [&](CollectiveKind kind, std::size_t mine, std::size_t result) {
+      std::vector<Number> in(mine);
+      for (std::size_t i = 0; i < mine; ++i) in[i] = make(value(me, i));
+      Memory from{mine * sizeof(Number)}, to{result * sizeof(Number)};
+      Bytes8 raw(mine * sizeof(Number));
+      std::memcpy(raw.data(), in.data(), raw.size());
+      from.write(raw);
+      finish({transport_->collective(kind, members, {type, from.span(), to.span()})});
+      raw = to.read();
+      std::vector<Number> out(result);
+      std::memcpy(out.data(), raw.data(), raw.size());
+      return out;
+    };
+    const auto gathered = result_of(CollectiveKind::all_gather, share, share * n);
+    for (std::size_t i = 0; i < share * n; ++i)
+      ASSERT_EQ(gathered[i], make(value(i / share, i % share))) << "number " << i;
+    const auto part = result_of(CollectiveKind::reduce_scatter, share * n, share);
+    for (std::size_t i = 0; i < share; ++i)
+      ASSERT_EQ(part[i], sum(me * share + i)) << "number " << i;
+    const std::size_t any = share * n + 1;  // no multiple of the ranks
+    const auto total = result_of(CollectiveKind::all_reduce, any, any);
+    for (std::size_t i = 0; i < any; ++i) ASSERT_EQ(total[i], sum(i)) << "number " << i;
+  }
+
+  std::unique_ptr<Transport> transport_ = Kind::make();
+};
+
+TYPED_TEST_SUITE(TransportTest, TransportKinds);
+
+RANKS_TYPED_TEST(TransportTest, MovesBytesSmallAndLarge) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20U}) {
+    const std::vector<std::uint8_t> out(size, static_cast<std::uint8_t>(this->self() + 1));
+    std::vector<std::uint8_t> in(size, 0);
+    const auto received = this->transport_->receive(this->previous(), 3, this->writable(in));
+    const auto sent = this->transport_->send(this->next(), 3, this->bytes(out));
+    this->transport_->ring(this->next());
+    EXPECT_EQ(this->finish({received, sent})[received], size);
+    EXPECT_THAT(in, ::testing::Each(static_cast<int>(this->previous()) + 1));
+  }
+}
+
+RANKS_TYPED_TEST(TransportTest, KeepsTheOrderOfOneTagAndTellsTagsApart) {
+  const std::array<std::array<int, 1>, 4> out{{{10}, {11}, {20}, {21}}};
+  std::array<std::array<int, 1>, 4> in{};
+  std::vector<Ticket> tickets;
+  // Tag 2 is received before tag 1, though it is sent behind it.
+  for (const std::size_t i : {2, 3, 0, 1})
+    tickets.push_back(
+        this->transport_->receive(this->previous(), i < 2 ? 1 : 2, this->writable(in[i])));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    tickets.push_back(this->transport_->send(this->next(), i < 2 ? 1 : 2, this->bytes(out[i])));
+  this->transport_->ring(this->next());
+  this->finish(tickets);
+  EXPECT_EQ(in, out);
+}
+
+RANKS_TYPED_TEST(TransportTest, ReportsWhatNobodyReceived) {
+  const std::array<int, 1> word{1};
+  EXPECT_EQ(this->transport_->unclaimed(), 0);
+  this->ranks().world().barrier();
+  this->finish({this->transport_->send(this->next(), 9, this->bytes(word))});
+  this->ranks().world().barrier();
+  EXPECT_EQ(this->transport_->unclaimed(), 1);
+}
+
+RANKS_TYPED_TEST(TransportTest, MovesPayloadsOfAllSizes) {
+  // Around the sizes at which ways change: nothing, a byte, a page, pieces of 4 MiB.
+  const std::vector<std::size_t> sizes{
+      0, 1, 7, 4096, 1 << 20, 4 << 20U, (4U << 20U) + 1, (9U << 20U) + 13};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    auto in = this->receive(this->previous(), 3, sizes[i], {});
+    auto out = this->send(this->next(), 3, this->pattern(this->ranks().self(), i, sizes[i]), {});
+    auto done = this->finish({in.ticket, out.ticket});
+    EXPECT_EQ(done[in.ticket], sizes[i]);
+    EXPECT_EQ(in.memory.read(), this->pattern(this->previous(), i, sizes[i])) << sizes[i];
+  }
+}
+
+RANKS_TYPED_TEST(TransportTest, APayloadMayBeShorterThanItsRoom) {
+  auto in = this->receive(this->previous(), 3, 9000, {});
+  const Bytes8 mine = this->pattern(this->ranks().self(), 0, 1234);
+  auto out = this->send(this->next(), 3, mine, {});
+  EXPECT_EQ(this->finish({in.ticket, out.ticket})[in.ticket], 1234U);
+  Bytes8 got = in.memory.read();
+  got.resize(1234);
+  EXPECT_EQ(got, this->pattern(this->previous(), 0, 1234));
+}
+
+// Both neighbours at once, several lanes, some tags twice: each receive gets its own.
+RANKS_TYPED_TEST(TransportTest, KeepsPayloadsOfManyLanesApart) {
+  constexpr std::uint32_t kLanes = 5, kEach = 6;
+  const auto size = [](std::uint64_t number) { return 100 + 7777 * (number % 7); };
+  const auto tag = [](std::uint32_t lane, std::uint32_t i) {
+    return static_cast<int>(lane * 10 + i / 2);
+  };
+  using Each = typename TransportTestOnRank<Kind>::Moving;
+  std::vector<Each> received, sent;
+  std::vector<Bytes8> expected;
+  std::vector<Ticket> tickets;
+  for (const bool forwards : {true, false}) {
+    const Rank from = forwards ? this->previous() : this->next();
+    const Rank to = forwards ? this->next() : this->previous();
+    const std::uint32_t first = forwards ? 0 : kLanes;
+    for (std::uint32_t i = 0; i < kEach; ++i)
+      for (std::uint32_t at = first; at < first + kLanes; ++at) {
+        const std::uint64_t number = at * 100 + i;
+        received.push_back(this->receive(from, tag(at, i), size(number), this->lane(at)));
+        expected.push_back(this->pattern(from, number, size(number)));
+        tickets.push_back(received.back().ticket);
+        const Bytes8 mine = this->pattern(this->ranks().self(), number, size(number));
+        sent.push_back(this->send(to, tag(at, i), mine, this->lane(at)));
+        tickets.push_back(sent.back().ticket);
+      }
+  }
+  this->finish(tickets);
+  for (std::size_t i = 0; i < received.size(); ++i)
+    EXPECT_EQ(received[i].memory.read(), expected[i]) << "message " << i;
+}
+
+// Receives posted in another order than the sends, and some only behind them.
+RANKS_TYPED_TEST(TransportTest, FindsTheReceiveOfAPayloadByItsTag) {
+  const auto of = [&](Rank from, int tag) {
+    return this->pattern(from, static_cast<std::uint64_t>(tag), 500);
+  };
+  using Each = typename TransportTestOnRank<Kind>::Moving;
+  std::vector<Each> sent;
+  std::vector<Ticket> tickets;
+  std::map<int, Each> received;
+  received.emplace(7, this->receive(this->previous(), 7, 500, this->lane(1)));
+  for (const int tag : {5, 6, 7}) {
+    sent.push_back(this->send(this->next(), tag, of(this->ranks().self(), tag), this->lane(1)));
+    tickets.push_back(sent.back().ticket);
+  }
+  for (const int tag : {6, 5})
+    received.emplace(tag, this->receive(this->previous(), tag, 500, this->lane(1)));
+  for (const auto& [tag, moving] : received) tickets.push_back(moving.ticket);
+  this->finish(tickets);
+  for (auto& [tag, moving] : received)
+    EXPECT_EQ(moving.memory.read(), of(this->previous(), tag)) << "tag " << tag;
+}
+
+// By the transport's own stamps: a lane is held no shorter than it was told to.
+RANKS_TYPED_TEST(TransportTest, HoldsLanesWhereItSaysSo) {
+  using namespace std::chrono_literals;
+  if (!this->transport_->holds_lanes()) return;
+  for (int i = 0; i < 3; ++i) {
+    const TimePoint begin = now();
+    const LanePace pace{LaneId{4}, 3ms, begin};
+    auto in = this->receive(this->previous(), 3, 64, pace);
+    auto out = this->send(this->next(), 3, this->pattern(this->ranks().self(), 1, 64), pace);
+    std::size_t over = 0;
+    while (over < 2) {
+      std::vector<Completion> done;
+      this->transport_->advance(done);
+      for (const Completion& completion : done) {
+        if (completion.ticket != in.ticket && completion.ticket != out.ticket) continue;
+        ++over;
+        const Duration error = 100us;  // of one clock against the other
+        EXPECT_GE(completion.over, begin + pace.hold - error);
+        EXPECT_LE(completion.over, now() + error);
+        EXPECT_LE(completion.transferred, completion.over + error);
+      }
+    }
+  }
+}
+
+RANKS_TYPED_TEST(TransportTest, GathersAndReducesWholeNumbers) {
+  this->transport_->prepare_group(this->everyone());
+  for (const std::size_t share : {1, 1000})
+    this->template check_collectives<std::int64_t>(
+        ExchangeType::i64, share, [](std::int64_t x) { return x; },
+        [](std::size_t rank, std::size_t i) {
+          return (std::int64_t{1} << 40U) + static_cast<std::int64_t>(1000 * rank + i);
+        });
+}
+
+RANKS_TYPED_TEST(TransportTest, GathersAndReducesFloats) {
+  this->transport_->prepare_group(this->everyone());
+  this->template check_collectives<float>(
+      ExchangeType::f32, 777, [](std::int64_t x) { return 0.5F * static_cast<float>(x); },
+      [](std::size_t rank, std::size_t i) { return static_cast<std::int64_t>(3 * rank + i); });
+}
+
+RANKS_TYPED_TEST(TransportTest, GathersAndReducesHalvesOfFloats) {
+  this->transport_->prepare_group(this->everyone());
+  this->template check_collectives<std::uint16_t>(
+      ExchangeType::bf16, 333, [](std::int64_t x) { return to_bf16(static_cast<float>(x)); },
+      [](std::size_t rank, std::size_t i) { return static_cast<std::int64_t>(rank + i % 20); });
+}
+
+}  // namespace longhaul::testing
