@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace longhaul {
+
+/// What carries payloads. `automatic` is only asked for.
+enum class TransportKind : std::uint8_t { automatic, mpi, nccl, cuda_ipc };
+[[nodiscard]] const char* name_of(TransportKind kind);
+/// Of --transport. Throws Error that lists the names.
+[[nodiscard]] TransportKind transport_kind_of(const std::string& text);
+
+/// Where a rank has its payloads.
+struct PayloadPlace {
+  int host = 0;           ///< tells hosts apart
+  std::string host_name;  ///< for messages
+  std::string gpu;        ///< uuid; empty: payloads lie in the host's memory
+};
+
+struct TransportChoice {
+  TransportKind kind = TransportKind::mpi;
+  std::string why;
+};
+
+/// What is to carry the payloads of these ranks, in order of rank. Throws Error where `asked`
+/// cannot: names the ranks that stand in the way, and what to use instead. `with_nccl`: it is built
+/// in.
+[[nodiscard]] TransportChoice choose_transport(TransportKind asked,
+                                               const std::vector<PayloadPlace>& ranks,
+                                               bool with_nccl);
+
+}  // namespace longhaul
