@@ -12,6 +12,7 @@
 #include "support/rank_map.hpp"
 #include "support/record_files.hpp"
 #include "support/resume.hpp"
+#include "support/transport_choice.hpp"
 #include "support/weather_report.hpp"
 
 namespace longhaul::bench {
@@ -54,6 +55,9 @@ void declare(CLI::App& app, PipelineOptions& options) {
   app.add_option("--payload", options.payload, "cap on the bytes really sent for a message")
       ->capture_default_str();
   app.add_option("--emulate", options.emulate, "on, or off: the network as it is")
+      ->capture_default_str();
+  app.add_option("--transport", options.transport,
+                 "what carries payloads: auto, mpi, nccl or cuda-ipc")
       ->capture_default_str();
   app.add_option("--deadline", options.deadline, "end a run in which a rank hangs for so long")
       ->capture_default_str();
@@ -150,8 +154,8 @@ void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput&
   if (options.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}{}{}", pipeline_table(measurements, input, options), changes_text(outcomes),
-               parts_text(parts));
+    fmt::print("{}{}{}{}", pipeline_table(measurements, input, options), changes_text(outcomes),
+               transport_note(environment), parts_text(parts));
   }
   std::fflush(stdout);
   if (options.out.empty()) return;
@@ -167,11 +171,13 @@ void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput&
 }
 
 /// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
-nlohmann::json described(nlohmann::json environment, const PipelineOptions& options) {
+nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
+                         const TransportChoice& transport) {
   if (!environment.is_null()) {
     environment["comm"] = options.comm;
     environment["emulate"] = options.emulate;
     environment["trace"] = options.trace;
+    environment["transport"] = transport_json(transport);
   }
   return environment;
 }
@@ -198,7 +204,9 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;
-  const nlohmann::json before = described(environment.before(), options);
+  const TransportChoice transport =
+      take_transport(ranks, settings.transport, settings.compute.device);
+  const nlohmann::json before = described(environment.before(), options, transport);
   PipelineOptions kept = options;
   kept.out = traced_directory(options);
   RunDirectory directory{ranks, input, kept, info_of(input, options, before)};
@@ -209,7 +217,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
                    environment.clock(), directory);
   });
   const Duration took = now() - began;
-  nlohmann::json after = described(environment.after(), options);
+  nlohmann::json after = described(environment.after(), options, transport);
   if (!after.is_null()) after["iterations_ns"] = took.count();
   const std::string wrong = on_first(ranks.world(), [&] {
     conclude(outcomes, input, options, after, directory, environment.rank_clocks());

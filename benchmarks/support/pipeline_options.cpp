@@ -29,6 +29,7 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   settings.engine.credit = parse_duration(options.credit);
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
+  settings.transport = transport_kind_of(options.transport);
   settings.engine.emulation = options.emulate == "on" ? Emulation::on : Emulation::off;
   if (settings.engine.emulation == Emulation::off && !options.changes.empty())
     fail("--change needs --emulate on (a network as it is changes by itself). Leave one out.");

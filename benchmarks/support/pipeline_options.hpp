@@ -8,6 +8,7 @@
 #include "cli/planner_arguments.hpp"
 #include "plan/plan.hpp"
 #include "runtime/engine/options.hpp"
+#include "runtime/transport/choice.hpp"
 #include "support/compute_options.hpp"
 
 namespace longhaul::bench {
@@ -32,6 +33,7 @@ struct PipelineOptions {
   std::string payload = "64KiB";
   ComputeOptions compute;
   std::string emulate = "on";
+  std::string transport = "auto";
   std::string deadline = "10s";
   int ranks_per_process = 1;
   std::string credit = "1ms";
@@ -46,6 +48,7 @@ struct PipelineSettings {
   PlannerOptions planner;
   Arrangement arrangement = Arrangement::decoupled;
   EngineOptions engine;
+  TransportKind transport = TransportKind::automatic;
   Duration deadline{};
   ComputeSettings compute;
 };
