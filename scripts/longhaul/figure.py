@@ -12,8 +12,8 @@ from longhaul.figures import (atlas_fig2, atlas_fig3, atlas_fig4, atlas_fig5, at
                               crosspipe_fig8, crosspipe_fig9, crosspipe_fig11, crosspipe_fig12,
                               crosspipe_fig14, crosspipe_fig15, crosspipe_fig17,
                               crosspipe_hot_switch, crosspipe_static, crosspipe_table2,
-                              crosspipe_table3, crosspipe_table5, crosspipe_table6, timeline,
-                              weather)
+                              crosspipe_table3, crosspipe_table5, crosspipe_table6, loss,
+                              profile_to_schedule, timeline, weather)
 from longhaul.replacing import replacing
 from longhaul.sweep import guarded
 
@@ -22,7 +22,8 @@ FIGURES = {module.NAME: module for module in (
     crosspipe_fig5, crosspipe_fig6, crosspipe_fig8, crosspipe_fig9, crosspipe_fig11,
     crosspipe_fig12, crosspipe_fig14, crosspipe_fig15, crosspipe_fig17, crosspipe_static,
     crosspipe_hot_switch, weather, atlas_table1, atlas_fig2, atlas_fig3, atlas_fig4, atlas_fig5,
-    atlas_fig6, atlas_fig9, atlas_fig10, atlas_fig11, atlas_fig12, atlas_ideas, atlas_tcp)}
+    atlas_fig6, atlas_fig9, atlas_fig10, atlas_fig11, atlas_fig12, atlas_ideas, atlas_tcp,
+    profile_to_schedule, loss)}
 
 
 class Parser(argparse.ArgumentParser):
