@@ -74,10 +74,11 @@ function(longhaul_module name)
   endif()
 endfunction()
 
-# longhaul_keep_loaded(target): a program of several ranks under the address sanitizer unloads
-# nothing, so that leaks of MPI's components have names (tests/sanitizers/leaks.txt).
+# longhaul_keep_loaded(target): a program of several ranks under the address or thread sanitizer
+# unloads nothing: leaks of MPI's components need names (tests/sanitizers/leaks.txt), and the thread
+# sanitizer ends a program that unloads what threads.txt names.
 function(longhaul_keep_loaded target)
-  if(LONGHAUL_SANITIZE STREQUAL "address")
+  if(LONGHAUL_SANITIZE MATCHES "^(address|thread)$")
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/sanitizers/keep_loaded.cpp)
     target_link_options(${target} PRIVATE LINKER:--export-dynamic-symbol=dlclose)
   endif()
