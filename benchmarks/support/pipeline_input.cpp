@@ -30,7 +30,8 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
   if (scenario.ranks() == ranks.count()) return;
   if (ranks.world().is_of_threads())
     fail(
-        "scenario {} needs {} ranks ({}), but --ranks-per-process is {} (all of them are threads of "
+        "scenario {} needs {} ranks ({}), but --ranks-per-process is {} (all of them are threads "
+        "of "
         "this process). Write --ranks-per-process {}.",
         scenario.name, scenario.ranks(), size_text(scenario), ranks.count(), scenario.ranks());
   fail(
@@ -43,16 +44,15 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
 
 /// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
 /// no memory: what a larger device would bring is worth knowing.
-void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scenario) {
+void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scenario, bool real) {
   for (const MadeSchedule& each : made) {
     const Schedule& schedule = each.schedule;
     for (const DeviceNeed& device : device_memory(schedule, scenario))
       if (!device.fits())
-        fmt::print(stderr,
-                   "longhaul: {} does not fit on device {}: {} are needed and it has {} (it runs "
-                   "all the same, and is marked)\n",
-                   schedule.name, device.device, to_text(device.total()),
-                   to_text(*device.capacity));
+        fmt::print(
+            stderr, "longhaul: {} does not fit on device {}: {} are needed and it has {} ({})\n",
+            schedule.name, device.device, to_text(device.total()), to_text(*device.capacity),
+            real ? "real layers end where it is full" : "it runs all the same, and is marked");
   }
 }
 
@@ -63,7 +63,7 @@ json choose(const Scenario& scenario, const PipelineOptions& options,
   if (chosen.schedules.empty())
     fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
          scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
-  warn_of_memory(chosen.schedules, scenario);
+  warn_of_memory(chosen.schedules, scenario, options.compute.compute == "real");
   json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
   for (const MadeSchedule& made : chosen.schedules)
     input["schedules"].push_back({{"name", made.schedule.name},
