@@ -1,0 +1,97 @@
+"""scripts/bench-gpu without a GPU, and with programs that only look like ours."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+RECORDS = {
+    "bench_link": {"measurements": [
+        {"test": "latency", "target_ns": 500_000, "error_median_percent": 0.4},
+        {"test": "bandwidth", "target_ns": 1_000_000, "error_median_percent": -1.2}]},
+    "bench_layers": {"product_flops_per_second": 1e15, "copy_bytes_per_second": 4e12, "parts": [
+        {"group": "layer", "name": "layer, F", "flops": 8e12, "bytes": 0, "median_s": 0.01},
+        {"group": "layer", "name": "layer, D", "flops": 6e12, "bytes": 0, "median_s": 0.01},
+        {"group": "kernel", "name": "swiglu", "flops": 1e6, "bytes": 3.4e10, "median_s": 0.01}]},
+    "bench_pipeline": {"schedules": [
+        {"schedule": "1f1b", "difference_percent": 0.5, "check": "ok"},
+        {"schedule": "zbv", "difference_percent": 3.5, "check": "ok"}]},
+}
+PROGRAMS = [*RECORDS, "bench_profile", "cuda_math_test", "cuda_device_test",
+            "cuda_device_error_test", "device_transport_test"]
+
+
+def write_program(path, text):
+    path.write_text("#!/usr/bin/env bash\n" + text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+class BenchGpu(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        self.bin = self.path / "bin"
+        self.bin.mkdir()
+
+    def run_script(self, *arguments, smi):
+        tools = self.path / "tools"
+        tools.mkdir(exist_ok=True)
+        write_program(tools / "nvidia-smi", smi)
+        environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}",
+                           LONGHAUL_BIN=str(self.bin))
+        environment.pop("LONGHAUL_PACKED", None)
+        return subprocess.run([ROOT / "scripts/bench-gpu", *arguments], env=environment,
+                              capture_output=True, text=True, timeout=120, check=False)
+
+    def make_programs(self):
+        for name in PROGRAMS:
+            record = json.dumps(RECORDS.get(name, {}))
+            write_program(self.bin / name, f"""
+while (($#)); do if [[ $1 == --out ]]; then out=$2; fi; shift; done
+if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json"; fi
+""")
+
+    def test_without_a_gpu_all_is_listed_and_nothing_fails(self):
+        done = self.run_script("--out", str(self.path / "out"),
+                               smi="echo 'No devices were found'; exit 6")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nvidia-smi shows no GPU (No devices were found)", done.stderr)
+        for step in ("test-math", "layers-m70", "link", "timed-8-2-2", "real-zbv"):
+            self.assertIn(f"{step}\tnot run: nvidia-smi shows no GPU", done.stdout)
+        self.assertFalse((self.path / "out").exists())
+
+    def test_goals_are_held_against_records(self):
+        self.make_programs()
+        write_program(self.bin / "cuda_device_test", "echo a test has failed; exit 3")
+        (self.bin / "bench_profile").unlink()
+        out = self.path / "out"
+        done = self.run_script("--out", str(out), smi="echo 'GPU 0: Fake'")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        report = (out / "report.md").read_text(encoding="utf-8")
+        for line in ("farthest: -1.20% (bandwidth of 1 ms) | MISSED",
+                     "800 TFLOP/s, 80% | holds",
+                     "m8, D of a layer: 70% of the rate of a large product | "
+                     "600 TFLOP/s, 60% | MISSED",
+                     "m8, W of a layer: 70% of the rate of a large product | - | not verified",
+                     "swiglu of m8: 85% | holds",
+                     "timed-8-2-0.25, zbv: within 3% of the model | +3.50%, check ok | MISSED",
+                     "timed-4, 1f1b: within 3% of the model | +0.50%, check ok | holds",
+                     "real-1f1b: loss and gradients are those of one rank | check ok | holds",
+                     "| test-device | FAILED: exit code 3 |",
+                     "| profile | not run: no bench_profile here |"):
+            self.assertIn(line, report)
+        self.assertIn("   | a test has failed", done.stdout)
+
+    def test_minutes_are_a_number(self):
+        done = self.run_script("--minutes", "0", smi="echo 'GPU 0: Fake'")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is not a number of minutes", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
