@@ -129,6 +129,10 @@ def verdict(table):
     apart = (final / final[REFERENCE] - 1).abs()
     first = table.loc[table["iteration"] == 0, "loss"].max()
     most = table["relative_difference"].abs().max()
+    if most == 0:
+        return (f"{NAME}: from {first:.4f} to {final[REFERENCE]:.4f} in "
+                f"{table['iteration'].max() + 1} iterations; every loss of {len(final) - 1} "
+                "schedules is one rank's to the last bit.")
     return (f"{NAME}: from {first:.4f} to {final[REFERENCE]:.4f} in "
             f"{table['iteration'].max() + 1} iterations. Final losses of {len(final) - 1} "
             f"schedules differ from one rank's by at most {apart.max():.1e} "
@@ -145,13 +149,17 @@ def figure_of(table, directory):
         colour = style.SCHEDULE_COLOURS.get(name, style.OTHER_COLOUR)
         # The first is drawn widest, so that those on top of it leave it seen.
         axes.plot(rows["iteration"], rows["loss"], color=colour,
-                  linewidth=2.2 + 0.9 * (len(names) - number), label=style.schedule_name(name))
-        below.semilogy(rows["iteration"], rows["relative_difference"].abs().clip(lower=1e-9),
-                       color=colour, linewidth=0.9)
+                  linewidth=1.6 + 0.6 * (len(names) - number), label=style.schedule_name(name))
+        below.plot(rows["iteration"], 1e6 * rows["relative_difference"], color=colour,
+                   linewidth=0.9)
     one = table[table["schedule"] == REFERENCE]
     axes.plot(one["iteration"], one["loss"], color="black", linewidth=1, label=REFERENCE)
     axes.set_ylabel("loss (nats a token)")
-    below.set_ylabel("difference to\none rank, relative")
+    below.set_ylabel("difference to\none rank ($10^{-6}$)")
+    most = 1e6 * table["relative_difference"].abs().max()
+    below.set_ylim(-max(1, 1.2 * most), max(1, 1.2 * most))
+    if most == 0:
+        below.annotate("equal to the last bit", (0.5, 0.62), xycoords="axes fraction", ha="center")
     below.set_xlabel("iteration")
     below.set_xlim(0, table["iteration"].max())
     for each in (axes, below):
