@@ -17,6 +17,7 @@
 #include "support/pipeline_options.hpp"
 #include "support/record_files.hpp"
 #include "support/stopping.hpp"
+#include "support/transport_choice.hpp"
 #include "trace/report.hpp"
 
 namespace longhaul::bench {
@@ -29,6 +30,7 @@ struct Options {
   std::optional<int> max_samples;  ///< with `confidence` alone
   std::string payload = "4KiB";
   std::string size = "64MiB";
+  std::string device = "cpu", transport = "auto";
   std::string deadline = "10s";
   int ranks_per_process = 1;
   std::filesystem::path out;
@@ -157,8 +159,12 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   Environment environment{ranks, command_line(argc, argv)};
   std::vector<LinkMeasurement> measurements;
   Checks checks;
-  const LinkSettings settings{options.samples, parse_bytes(options.size),
-                              parse_bytes(options.payload)};
+  LinkSettings settings{options.samples, parse_bytes(options.size), parse_bytes(options.payload),
+                        device_kind_of(options.device)};
+  const TransportChoice transport =
+      take_transport(ranks, transport_kind_of(options.transport), settings.device);
+  if (settings.device == DeviceKind::cuda)
+    settings.baseline = measure_baseline(ranks, settings, checks);
   StoppingRule rule;
   agreed([&] { rule = rule_of(options, ranks.count() / 2); });
   Progress progress{"bench_link", static_cast<std::int64_t>(2 * targets.size())};
@@ -171,8 +177,10 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
   const std::string code = on_first(ranks.world(), [&] {
-    const auto record =
-        record_of(measurements, rule, options, command_line(argc, argv), after, checks);
+    auto record = record_of(measurements, rule, options, command_line(argc, argv), after, checks);
+    record["device"] = options.device;
+    record["environment"]["transport"] = transport_json(transport);
+    record["baseline_ns"] = settings.baseline.count();
     if (options.json) {
       fmt::print("{}\n", record.dump(2));
     } else {
@@ -203,6 +211,10 @@ ExitCode main_of(int argc, char** argv) {
   app.add_option("--size", options.size, "nominal size of a message")->capture_default_str();
   app.add_option("--payload", options.payload, "cap on the bytes really sent")
       ->capture_default_str();
+  app.add_option("--device", options.device,
+                 "cpu, or cuda: payloads in a GPU's memory, delays played there")
+      ->capture_default_str();
+  add_transport_option(app, options.transport);
   app.add_option("--deadline", options.deadline, "end a run that hangs for so long")
       ->capture_default_str();
   add_ranks_per_process(app, options.ranks_per_process);
@@ -220,6 +232,8 @@ ExitCode main_of(int argc, char** argv) {
     (void)parse_bytes(options.size);
     (void)payload_of(options.payload);
     (void)deadline_of(options.deadline);
+    (void)device_kind_of(options.device);
+    (void)transport_kind_of(options.transport);
     (void)rule_of(options, 1);
   });
   return run(argc, argv, options, targets);

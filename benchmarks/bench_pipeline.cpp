@@ -7,6 +7,7 @@
 #include "runtime/clock.hpp"
 #include "support/changing_record.hpp"
 #include "support/environment.hpp"
+#include "support/gpu_report.hpp"
 #include "support/main.hpp"
 #include "support/pipeline_record.hpp"
 #include "support/rank_map.hpp"
@@ -56,9 +57,7 @@ void declare(CLI::App& app, PipelineOptions& options) {
       ->capture_default_str();
   app.add_option("--emulate", options.emulate, "on, or off: the network as it is")
       ->capture_default_str();
-  app.add_option("--transport", options.transport,
-                 "what carries payloads: auto, mpi, nccl or cuda-ipc")
-      ->capture_default_str();
+  add_transport_option(app, options.transport);
   app.add_option("--deadline", options.deadline, "end a run in which a rank hangs for so long")
       ->capture_default_str();
   add_ranks_per_process(app, options.ranks_per_process);
@@ -211,6 +210,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   kept.out = traced_directory(options);
   RunDirectory directory{ranks, input, kept, info_of(input, options, before)};
   prepare_write_fault(engine.fault, ranks.self());
+  const GpuReport gpus{ranks, settings.compute.device};
   const TimePoint began = now();
   const auto outcomes = reported(ranks, [&] {
     return run_all(ranks, input, options, engine, adapt_options_of(options, settings),
@@ -219,6 +219,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   const Duration took = now() - began;
   nlohmann::json after = described(environment.after(), options, transport);
   if (!after.is_null()) after["iterations_ns"] = took.count();
+  gpus.add_to(after);
   const std::string wrong = on_first(ranks.world(), [&] {
     conclude(outcomes, input, options, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;

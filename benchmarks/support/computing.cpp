@@ -1,7 +1,6 @@
 #include "support/computing.hpp"
 
 #include "runtime/device/failing_device.hpp"
-#include "runtime/made_up_cargo.hpp"
 
 namespace longhaul::bench {
 
@@ -13,8 +12,8 @@ Computing::Computing(Ranks& ranks, const PlannedSchedule& planned, const Scenari
     real->begin(planned, scenario, options.fault);
     device_ = real->make_device();
   } else {
-    device_ = make_timed_device(kind, ranks);
-    made_up_ = std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload);
+    device_ = make_timed_device(kind, ranks, options.credit);
+    made_up_ = make_cargo(kind, ranks, plan, options);
   }
   if (options.fault && options.fault->kind == FaultKind::device)
     device_ =

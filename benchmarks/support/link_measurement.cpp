@@ -6,34 +6,42 @@
 #include <fmt/format.h>
 
 #include "base/unit_text.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
 #include "runtime/engine/engine.hpp"
 #include "support/plan_builder.hpp"
 
 namespace longhaul::bench {
 namespace {
 
-/// Rounds of ping-pong between `a` and `b`; the first is a warm-up.
-void add_ping_pong(PlanBuilder& builder, int a, int b, Duration latency, int rounds, Bytes size) {
+/// Rounds of ping-pong between `a` and `b`; the first is a warm-up. On a GPU a block of no time
+/// takes what was received: its compute stream is where latencies are waited out.
+void add_ping_pong(PlanBuilder& builder, int a, int b, Duration latency, int rounds,
+                   const LinkSettings& settings) {
+  const auto taken = [&](int rank, const PlanBuilder::Message& message, int round) {
+    if (settings.device == DeviceKind::cpu) return message.recv;
+    const auto block = builder.block(rank, Duration::zero(), round);
+    builder.after(block, message.recv);
+    return block;
+  };
   std::optional<PlanBuilder::Handle> last;
   for (int i = 0; i <= rounds; ++i) {
-    const auto ping = builder.message(a, b, Duration::zero(), latency, size);
-    const auto pong = builder.message(b, a, Duration::zero(), latency, size);
+    const auto ping = builder.message(a, b, Duration::zero(), latency, settings.size);
+    const auto pong = builder.message(b, a, Duration::zero(), latency, settings.size);
     if (last) builder.after(ping.send, *last);
-    builder.after(pong.send, ping.recv);
-    last = pong.recv;
+    builder.after(pong.send, taken(b, ping, i));
+    last = taken(a, pong, i);
   }
 }
 
 /// One pair of ranks k and k + ranks/2 each, all at the same time.
-Plan make_plan(LinkTest test, Duration target, int ranks, int samples, Bytes size) {
+Plan make_plan(LinkTest test, Duration target, int ranks, const LinkSettings& settings) {
   PlanBuilder builder{fmt::format("{} {}", name_of(test), to_text(target)), ranks};
   for (int a = 0; a < ranks / 2; ++a) {
     const int b = a + ranks / 2;
     if (test == LinkTest::latency) {
-      add_ping_pong(builder, a, b, target, samples, size);
+      add_ping_pong(builder, a, b, target, settings.samples, settings);
     } else {
-      for (int i = 0; i <= samples + 1; ++i) builder.message(a, b, target, Duration::zero(), size);
+      for (int i = 0; i <= settings.samples + 1; ++i)
+        builder.message(a, b, target, Duration::zero(), settings.size);
     }
   }
   return builder.build();
@@ -57,6 +65,28 @@ std::vector<std::int64_t> samples_of(LinkTest test, const Plan& plan, Rank self,
   return samples;
 }
 
+/// Collective: what all ranks can tell; rank 0 gets it.
+std::vector<std::int64_t> play(LinkTest test, Duration target, Ranks& ranks,
+                               const LinkSettings& settings, Checks& checks) {
+  const Plan plan = make_plan(test, target, ranks.count(), settings);
+  EngineOptions engine_options;
+  engine_options.payload = settings.payload;
+  const auto device = make_timed_device(settings.device, ranks, engine_options.credit);
+  const auto cargo = make_cargo(settings.device, ranks, plan, engine_options);
+  ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
+  Engine engine{plan, ranks, *device, *cargo, engine_options};
+  const IterationResult result = engine.run(0);
+  ranks.watchdog().watch(nullptr, {});
+  checks += result.checks;
+
+  const auto mine = samples_of(test, plan, ranks.self(), result.times);
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
+  std::vector<std::int64_t> samples(bytes.size() / sizeof(std::int64_t));
+  if (!bytes.empty()) std::memcpy(samples.data(), bytes.data(), bytes.size());
+  return samples;
+}
+
 }  // namespace
 
 const char* name_of(LinkTest test) { return test == LinkTest::latency ? "latency" : "bandwidth"; }
@@ -74,24 +104,18 @@ std::vector<double> errors_percent(const LinkMeasurement& measurement) {
 
 LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
                              const LinkSettings& settings, Checks& checks) {
-  const Plan plan = make_plan(test, target, ranks.count(), settings.samples, settings.size);
-  EngineOptions engine_options;
-  engine_options.payload = settings.payload;
-  TimedDevice device;
-  ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
-  Engine engine{plan, ranks, device, engine_options};
-  const IterationResult result = engine.run(0);
-  ranks.watchdog().watch(nullptr, {});
-  checks += result.checks;
-
-  const auto mine = samples_of(test, plan, ranks.self(), result.times);
-  std::vector<int> counts;
-  const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
-  LinkMeasurement measurement{test, target, std::vector<std::int64_t>(bytes.size() / 8), {}};
-  if (bytes.empty()) return measurement;
-  std::memcpy(measurement.samples_ns.data(), bytes.data(), bytes.size());
+  LinkMeasurement measurement{test, target, play(test, target, ranks, settings, checks), {}};
+  if (measurement.samples_ns.empty()) return measurement;
+  if (test == LinkTest::latency)
+    for (std::int64_t& sample : measurement.samples_ns) sample -= settings.baseline.count();
   measurement.error_percent = summarize(errors_percent(measurement));
   return measurement;
+}
+
+Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks) {
+  const auto samples = play(LinkTest::latency, Duration::zero(), ranks, settings, checks);
+  if (samples.empty()) return Duration::zero();
+  return Duration{static_cast<std::int64_t>(summarize({samples.begin(), samples.end()}).median)};
 }
 
 }  // namespace longhaul::bench

@@ -5,6 +5,7 @@
 
 #include "runtime/engine/options.hpp"
 #include "runtime/ranks.hpp"
+#include "support/rank_device.hpp"
 #include "trace/report.hpp"
 
 namespace longhaul::bench {
@@ -14,9 +15,11 @@ enum class LinkTest { latency, bandwidth };
 [[nodiscard]] const char* name_of(LinkTest test);
 
 struct LinkSettings {
-  int samples = 20;  ///< of each pair of ranks
-  Bytes size;        ///< nominal, of a message
-  Bytes payload;     ///< really sent
+  int samples = 20;                     ///< of each pair of ranks
+  Bytes size;                           ///< nominal, of a message
+  Bytes payload;                        ///< really sent
+  DeviceKind device = DeviceKind::cpu;  ///< what has the payloads, and plays the delays
+  Duration baseline{};                  ///< of a message without injected delay: not in samples
 };
 
 struct LinkMeasurement {
@@ -30,6 +33,10 @@ struct LinkMeasurement {
 /// round trip, or the time from one message to the next.
 [[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
                                            const LinkSettings& settings, Checks& checks);
+
+/// Collective: the median of half a round trip into which nothing is injected, on rank 0. F.2 holds
+/// delays of GPUs against it, whose messages take longer than those of the host.
+[[nodiscard]] Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks);
 
 /// Of one sample against its target.
 [[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);

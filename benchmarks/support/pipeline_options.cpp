@@ -53,6 +53,7 @@ PipelineSettings settings_of(const PipelineOptions& options) {
         "sample of one time). Give --iterations.",
         options.adaptive ? "--adaptive" : "--change");
   settings.compute = compute_settings_of(options.compute);
+  settings.engine.marks = settings.compute.device == DeviceKind::cuda;
   if (options.resume && settings.compute.real)
     fail(
         "--resume cannot go on with --compute real (weights are not kept when a run ends). Begin "

@@ -4,15 +4,18 @@
 #include "runtime/accelerator.hpp"
 #include "runtime/device/cpu/real_device.hpp"
 #include "runtime/device/cpu/timed_device.hpp"
+#include "runtime/made_up_cargo.hpp"
 #include "runtime/math/cpu/cpu_math.hpp"
+#include "runtime/rank_accelerator.hpp"
 
 namespace longhaul::bench {
 namespace {
 
-[[noreturn]] void refuse_cuda() {
+/// This rank's among those of its host.
+int gpu_of(const Ranks& ranks) {
   const std::string why = why_no_accelerator();
-  fail("--device cuda cannot compute here ({}). Use --device cpu.",
-       why.empty() ? "blocks of CUDA devices are not built in" : why);
+  if (!why.empty()) fail("--device cuda cannot compute here ({}). Use --device cpu.", why);
+  return accelerator_of(ranks.board());
 }
 
 }  // namespace
@@ -25,20 +28,27 @@ DeviceKind device_kind_of(const std::string& text) {
 
 const char* name_of(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
 
-std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& /*ranks*/) {
+std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& ranks) {
   if (kind == DeviceKind::cpu) return make_cpu_math();
-  refuse_cuda();
+  return make_cuda_math(gpu_of(ranks));
 }
 
-std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& /*ranks*/) {
+std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks, Duration credit) {
   if (kind == DeviceKind::cpu) return std::make_unique<TimedDevice>();
-  refuse_cuda();
+  return make_cuda_timed_device(gpu_of(ranks), credit);
+}
+
+std::unique_ptr<Cargo> make_cargo(DeviceKind kind, const Ranks& ranks, const Plan& plan,
+                                  const EngineOptions& options) {
+  if (kind == DeviceKind::cpu)
+    return std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload);
+  return make_cuda_cargo(gpu_of(ranks), plan, ranks.self(), options.run.seed, options.payload);
 }
 
 std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks, BlockWork& work,
-                                         Math& /*math*/) {
+                                         Math& math) {
   if (kind == DeviceKind::cpu) return std::make_unique<RealDevice>(work, ranks.board());
-  refuse_cuda();
+  return make_cuda_real_device(gpu_of(ranks), math, work);
 }
 
 }  // namespace longhaul::bench

@@ -3,8 +3,10 @@
 #include <memory>
 #include <string>
 
+#include "runtime/cargo.hpp"
 #include "runtime/device/block_work.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/engine/options.hpp"
 #include "runtime/math/math.hpp"
 #include "runtime/ranks.hpp"
 
@@ -18,7 +20,11 @@ enum class DeviceKind { cpu, cuda };
 /// What this rank computes with. Throws Error where the device is not there.
 [[nodiscard]] std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& ranks);
 /// Blocks that take their modelled time.
-[[nodiscard]] std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks);
+[[nodiscard]] std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks,
+                                                        Duration credit);
+/// Made-up payloads in the memory of such a device.
+[[nodiscard]] std::unique_ptr<Cargo> make_cargo(DeviceKind kind, const Ranks& ranks,
+                                                const Plan& plan, const EngineOptions& options);
 /// Blocks of `work`, which computes with `math`; both outlive the device.
 [[nodiscard]] std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks,
                                                        BlockWork& work, Math& math);

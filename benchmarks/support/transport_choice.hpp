@@ -6,7 +6,14 @@
 #include "runtime/transport/choice.hpp"
 #include "support/rank_device.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace longhaul::bench {
+
+/// --transport.
+void add_transport_option(CLI::App& app, std::string& transport);
 
 /// Collective, before anything is run: chooses what carries payloads of blocks on that kind of
 /// device, and puts it in place. What cannot be becomes an AgreedError that says what to use.

@@ -39,6 +39,27 @@ int nvmlDeviceGetPciInfo_v3(void* device, PciInfo* info) {
   std::snprintf(info->address, sizeof info->address, "00000000:%02X:00.0", index_of(device) + 16);
   return 0;
 }
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
+  for (int& index : devices) {
+    char own[] = "GPU-0";
+    own[4] = static_cast<char>('0' + index);
+    if (std::strcmp(uuid, own) != 0) continue;
+    *device = &index;
+    return 0;
+  }
+  return 6;
+}
+/// The first counts 2 J from look to look, the second cannot.
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
+  static unsigned long long drawn = 5000;
+  if (index_of(device) != 0) return 3;
+  *millijoules = drawn += 2000;
+  return 0;
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
+  *milliwatts = 700'000;
+  return 0;
+}
 int ncclGetVersion(int* version) {
   *version = 22105;
   return 0;

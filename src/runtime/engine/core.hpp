@@ -55,6 +55,7 @@ struct Core {
         ops{the_plan, the_board},
         conditions{the_plan} {
     if (emulates()) links.emplace(the_plan, the_board);
+    if (options.marks) ops.show_marks();
   }
 
   [[nodiscard]] bool emulates() const { return options.emulation == Emulation::on; }

@@ -53,6 +53,7 @@ void OpStates::started(OpId id, TimePoint seen, const Cause& cause) {
   times_[index(id)].start = seen;
   times_[index(id)].bound_by = cause.by;
   times_[index(id)].bound_kind = cause.kind;
+  if (marks_) marks_->started(id);
   publish(id, OpEvent::started);
 }
 
@@ -67,6 +68,7 @@ void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
     cause_[local(dependent)].raise(due, id, BoundKind::dependency);
     times_[index(dependent)].ready = seen;
   }
+  if (marks_) marks_->ended(id);
   publish(id, OpEvent::ended);
   publish_progress(seen);
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "plan/plan.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/engine/op_marks.hpp"
 #include "runtime/host/board.hpp"
 #include "runtime/host/op_events.hpp"
 #include "runtime/rank_ops.hpp"
@@ -52,6 +54,9 @@ public:
   [[nodiscard]] TimePoint due(OpId id) const { return due_[local(id)]; }
   [[nodiscard]] bool is_done(OpId id) const { return done_[local(id)]; }
 
+  /// Shows blocks and messages to a profiler from now on.
+  void show_marks() { marks_.emplace(plan_); }
+
   void posted(OpId id);
   void started(OpId id, TimePoint seen, const Cause& cause);
   void ended(OpId id, TimePoint seen, TimePoint due);
@@ -84,6 +89,7 @@ private:
   std::uint32_t remaining_ = 0;
   OpTimes times_;
   OpEvents events_;
+  std::optional<OpMarks> marks_;
 };
 
 }  // namespace longhaul

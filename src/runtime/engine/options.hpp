@@ -21,6 +21,7 @@ struct EngineOptions {
   /// begins where that one was due, not where the host woke us. Later than this stays late.
   Duration credit{std::chrono::milliseconds{1}};
   std::optional<Fault> fault;
+  bool marks = false;  ///< ranges for a profiler (accelerator.hpp)
 };
 
 /// What went right and wrong on one rank in one iteration. All from `lost` on should be 0.
