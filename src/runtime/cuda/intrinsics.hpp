@@ -52,7 +52,8 @@ __device__ inline Pack<T> load_pack(const T* address) {
 }
 template <typename T>
 __device__ inline void store_pack(T* address, const Pack<T>& pack) {
-  *reinterpret_cast<uint4*>(address) = *reinterpret_cast<const uint4*>(&pack);
+  // By CUDA's own function: the compiler takes an assignment apart into 4 bytes each, now and then.
+  __stwb(reinterpret_cast<uint4*>(address), *reinterpret_cast<const uint4*>(&pack));
 }
 
 }  // namespace longhaul::cuda
