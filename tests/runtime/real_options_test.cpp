@@ -1,0 +1,47 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "support/compute_options.hpp"
+#include "support/pipeline_options.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using bench::ComputeOptions;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(ComputeOptions, BecomeSettings) {
+  ComputeOptions options;
+  EXPECT_FALSE(compute_settings_of(options).real);
+  options = {"real", "cpu", "sgd", 0.25, "first"};
+  const bench::ComputeSettings settings = compute_settings_of(options);
+  EXPECT_TRUE(settings.real);
+  EXPECT_EQ(settings.optimizer.kind, OptimizerKind::sgd);
+  EXPECT_EQ(settings.optimizer.learning_rate, 0.25F);
+  EXPECT_EQ(settings.checks, bench::GradientChecks::first);
+}
+
+TEST(ComputeOptions, RefuseWhatIsNoChoice) {
+  const auto refused = [](const ComputeOptions& options, const char* says) {
+    EXPECT_THAT([&] { (void)compute_settings_of(options); }, ThrowsMessage<Error>(HasSubstr(says)));
+  };
+  refused({"maybe", "cpu", "sgd", 0.1, ""}, "--compute maybe is neither timed nor real");
+  refused({"real", "tpu", "sgd", 0.1, ""}, "--device tpu is neither cpu nor cuda");
+  refused({"real", "cpu", "lion", 0.1, ""}, "--optimizer lion is neither sgd nor adamw");
+  refused({"real", "cpu", "sgd", 0, ""}, "--learning-rate 0 is not positive");
+  refused({"real", "cpu", "sgd", 0.1, "some"}, "--check-gradients some is neither all, first nor");
+}
+
+TEST(ComputeOptions, DoNotGoOnWithWeightsThatAreGone) {
+  bench::PipelineOptions options;
+  options.compute.compute = "real";
+  options.resume = true;
+  options.out = "out";
+  EXPECT_THAT([&] { (void)settings_of(options); },
+              ThrowsMessage<Error>(HasSubstr("--resume cannot go on with --compute real")));
+}
+
+}  // namespace
+}  // namespace longhaul::testing
