@@ -140,7 +140,7 @@ void run_collective(Comm& comm, Collective kind, const std::byte* mine, std::byt
                     std::size_t count, ncclDataType_t type) {
   const std::size_t bytes = count * bytes_of(type);
   const int ranks = comm.world.ranks();
-  std::array<std::byte, kChunk> sums{};  // result may be mine
+  alignas(16) std::array<std::byte, kChunk> sums{};  // result may be mine
   for (std::size_t first = 0; first < bytes; first += kChunk) {
     const std::size_t part = std::min(kChunk, bytes - first);
     if (kind == Collective::all_gather) {

@@ -19,14 +19,14 @@ struct Box {
   enum State : std::uint32_t { idle, announced, taken_up, done };
   std::atomic<std::uint32_t> state;
   std::atomic<std::uint64_t> bytes, filled, emptied;
-  std::array<std::byte, kChunk> data;
+  alignas(64) std::array<std::byte, kChunk> data;
 };
 
 /// What the ranks of a communicator share, in a file without a name. Begins as zeros.
 struct World {
   std::atomic<std::int32_t> joined, arrived, round;
   std::array<std::atomic<std::int32_t>, kMostRanks> process, device, gone;
-  std::array<std::array<std::byte, kChunk>, kMostRanks> stage;
+  alignas(64) std::array<std::array<std::byte, kChunk>, kMostRanks> stage;
   Box boxes[1];  ///< ranks * ranks of them
 };
 
