@@ -18,9 +18,10 @@ namespace longhaul {
 namespace {
 
 /// The thread sanitizer of g++ 12 does not know pthread_mutex_clocklock: it is told what is locked.
-void tell_sanitizer([[maybe_unused]] pthread_mutex_t& locked) {
+void tell_locked([[maybe_unused]] pthread_mutex_t& mutex) {
 #if defined(__SANITIZE_THREAD__)
-  __tsan_acquire(&locked);
+  __tsan_mutex_pre_lock(&mutex, 0);
+  __tsan_mutex_post_lock(&mutex, 0, 0);
 #endif
 }
 
@@ -53,7 +54,7 @@ public:
                               "stopped while it held the lock). Start the run again.",
                               kPatienceSeconds),
                   ExitCode::run_failed};
-    tell_sanitizer(mutex_.handle);
+    tell_locked(mutex_.handle);
   }
   ~Lock() { pthread_mutex_unlock(&mutex_.handle); }
   Lock(const Lock&) = delete;
