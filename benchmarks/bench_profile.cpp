@@ -9,7 +9,6 @@
 
 #include "base/version.hpp"
 #include "runtime/accelerator.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
 #include "scenario/load.hpp"
 #include "schedule/generate.hpp"
 #include "support/environment.hpp"
@@ -17,6 +16,7 @@
 #include "support/pipeline_options.hpp"
 #include "support/profile_record.hpp"
 #include "support/record_files.hpp"
+#include "support/transport_choice.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -35,6 +35,8 @@ struct Options {
   std::optional<int> max_samples;
   std::vector<std::string> overrides;
   std::string deadline = "10s";
+  std::string transport = "auto";
+  int ranks_per_process = 1;
   std::filesystem::path out;
   bool check = false;
   bool json = false;
@@ -75,28 +77,17 @@ Input prepare(Ranks& ranks, const Options& options) {
   return input;
 }
 
-/// A rank's device, and what it is called.
-std::unique_ptr<Math> math_of(const Options& options, const Ranks& ranks, std::string& name) {
-  if (options.device == "cpu") return make_cpu_math();
-  const std::vector<AcceleratorInfo> known = accelerators();
-  if (known.empty())
-    fail("--device cuda finds no GPU ({}). Use --device cpu.", why_no_accelerator());
-  const std::size_t at = index(ranks.self()) % known.size();
-  name = known[at].name;
-  return make_cuda_math(static_cast<int>(at));
-}
-
 std::string now_in_words() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 CostsOrigin origin_of(const Options& options, const Input& input, const nlohmann::json& environment,
-                      const std::string& device, int ranks) {
+                      int ranks) {
   const nlohmann::json& host = environment["hosts"][0];
   const std::string processor = host.contains("processor") && host["processor"].is_string()
                                     ? host["processor"].get<std::string>()
                                     : "a processor without a name";
-  return {device.empty() ? "cpu: " + processor : device,
+  return {options.device == "cpu" ? "cpu: " + processor : accelerators().front().name,
           input.schedule.name,
           input.schedule.chunks / input.schedule.devices,
           ranks,
@@ -134,7 +125,7 @@ std::size_t conclude(const ModelProfile& profile, const Input& input, const Opti
   if (options.json)
     fmt::print("{}\n", record.dump(2));
   else
-    fmt::print("{}", profile_table(profile, origin.ranks));
+    fmt::print("{}{}", profile_table(profile, origin.ranks), transport_note(environment));
   for (const std::string& problem : problems) fmt::print(stderr, "wrong: {}\n", problem);
   if (!options.out.empty()) {
     write_new_file(options.out / "operators.csv", operators_csv(profile.operators));
@@ -147,17 +138,19 @@ std::size_t conclude(const ModelProfile& profile, const Input& input, const Opti
 ExitCode run(const Options& options) {
   Ranks ranks{{deadline_of(options.deadline)}};
   const Input input = prepare(ranks, options);
-  std::string device;
-  std::unique_ptr<Math> math;
-  agreed([&] { math = math_of(options, ranks, device); });
+  const DeviceKind device = device_kind_of(options.device);
   Environment environment{ranks, options.command_line};
+  const TransportChoice transport =
+      take_transport(ranks, transport_kind_of(options.transport), device);
+  const std::unique_ptr<Math> math = make_math(device, ranks);
   const ModelProfile profile = reported(ranks, [&] {
     return profile_model(ranks, *math, input.scenario, input.schedule,
                          {input.rule, deadline_of(options.deadline)});
   });
-  const nlohmann::json after = environment.after();
+  nlohmann::json after = environment.after();
+  if (!after.is_null()) after["transport"] = transport_json(transport);
   const std::string code = on_first(ranks.world(), [&] {
-    const CostsOrigin origin = origin_of(options, input, after, device, ranks.count());
+    const CostsOrigin origin = origin_of(options, input, after, ranks.count());
     return std::string{conclude(profile, input, options, origin, after) == 0 ? "0" : "1"};
   });
   ranks.board().mine().phase = Phase::finished;
@@ -184,6 +177,8 @@ void declare(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
   app.add_option("--deadline", options.deadline, "end a run that hangs for so long")
       ->capture_default_str();
+  add_transport_option(app, options.transport);
+  add_ranks_per_process(app, options.ranks_per_process);
   app.add_option("--out", options.out, "directory for costs.toml, operators.csv and record.json");
   app.add_flag("--json", options.json, "print the record instead of a table");
   app.add_flag("--check", options.check, "a tiny model; the answer is the exit code");
@@ -204,6 +199,7 @@ ExitCode main_of(int argc, char** argv) {
     }
     options.overrides.emplace_back("costs.file=");
     (void)deadline_of(options.deadline);
+    (void)transport_kind_of(options.transport);
   });
   return run(options);
 }

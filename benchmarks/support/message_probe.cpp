@@ -19,12 +19,13 @@ public:
 
   void send(View what) {
     const Ticket ticket =
-        ranks_.transport().send_payload(partner_, kTag, {what.data, what.bytes()}, {});
+        ranks_.transport().send_payload(partner_, kTag, {what.data, what.bytes()}, {LaneId{0}});
     ranks_.transport().ring(partner_);
     wait(ticket);
   }
   void receive(View room) {
-    wait(ranks_.transport().receive_payload(partner_, kTag, {room.data, room.bytes()}, {}));
+    wait(
+        ranks_.transport().receive_payload(partner_, kTag, {room.data, room.bytes()}, {LaneId{1}}));
   }
 
 private:

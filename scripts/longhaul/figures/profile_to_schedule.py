@@ -177,7 +177,8 @@ def figure_of(table, directory):
                   yerr=(known["measured_median_ms"] - known["measured_median_low_ms"],
                         known["measured_median_high_ms"] - known["measured_median_ms"]),
                   fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
-    highest = table[["predicted_ms", "measured_median_ms"]].max(axis=1)
+    shown = ["predicted_ms", "measured_median_ms", "measured_median_high_ms"]
+    highest = table[shown].astype(float).max(axis=1)
     for place, top, percent in zip(places, highest, table["difference_percent"]):
         axes.annotate(f"{percent:+.1f}%", (place, top), (0, 6), textcoords="offset points",
                       ha="center", fontsize=8)
