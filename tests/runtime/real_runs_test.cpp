@@ -1,5 +1,7 @@
 // Whole runs of real layers: what flows through the pipeline is what one rank computes, and what is
 // hurt on purpose shows.
+#include <fmt/format.h>
+
 #include "bench_pipeline_fixture.hpp"
 
 namespace longhaul::testing {
@@ -101,6 +103,25 @@ TEST_F(RealRuns, GroupedAndWithoutEmulationAndAsThreads) {
             0)
       << output();
   EXPECT_EQ(run_real(1, {"--schedule", "zbv", "--ranks-per-process", "4"}), 0) << output();
+}
+
+/// Three pipelines share the WAN; rank = 4 * replica + stage.
+TEST_F(RealRuns, RelaysPassTensorsOnInPieces) {
+  std::string text = kTiny;
+  text.insert(text.find("microbatches"), "replicas = 3\ncell = 3\n");
+  for (const char* datacenter : {"west", "east"})
+    text.insert(text.find("[run]"),
+                fmt::format("[[node]]\ndatacenter = \"{}\"\negress = \"8Gbps\"\n"
+                            "ingress = \"8Gbps\"\ninternal = \"100Gbps\"\n",
+                            datacenter));
+  write_scenario(text);
+  const std::vector<std::string> atlas{"--ranks-per-process", "12", "--schedule", "atlas"};
+  EXPECT_EQ(run_real(1, atlas), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("payloads relayed"));
+  std::vector<std::string> hurt = atlas;
+  hurt.insert(hurt.end(), {"--fault", "corrupt@5:relay0:1"});
+  EXPECT_EQ(run_real(1, hurt), 1) << output();
+  EXPECT_THAT(output(), AllOf(HasSubstr("wrong_tensors"), HasSubstr("gradient differs by")));
 }
 
 TEST_F(RealRuns, WeightsGoAlongWhenTheScheduleSwitches) {
