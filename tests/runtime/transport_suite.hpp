@@ -3,7 +3,8 @@
 // Every transport passes these tests: written once, against the interface. Whoever includes this
 // first defines the list of kinds, in longhaul::testing:
 //   using TransportKinds = ::testing::Types<...>;
-// A kind has `static bool is_here()`, `static std::unique_ptr<Transport> make()`, and `Memory`,
+// A kind has `static bool is_here()`, `static std::unique_ptr<Transport> make(below)` (which may
+// put a transport that it uses into `below`), and `Memory`,
 // where its payloads lie: made of a size in bytes, with span(), write(bytes) and read().
 
 #include <array>
@@ -136,7 +137,8 @@ protected:
     for (std::size_t i = 0; i < any; ++i) ASSERT_EQ(total[i], sum(i)) << "number " << i;
   }
 
-  std::unique_ptr<Transport> transport_ = Kind::make();
+  std::unique_ptr<Transport> below_;  ///< what the transport uses, of this test alone
+  std::unique_ptr<Transport> transport_ = Kind::make(below_);
 };
 
 TYPED_TEST_SUITE(TransportTest, TransportKinds);

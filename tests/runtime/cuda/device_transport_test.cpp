@@ -3,7 +3,9 @@
 #include "runtime/accelerator.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/rank_accelerator.hpp"
+#include "runtime/threads/thread_transport.hpp"
 #include "runtime/transport/device_ways.hpp"
+#include "runtime/transport/mpi/mpi_transport.hpp"
 #include "runtime/transport/payload_transport.hpp"
 
 namespace longhaul::testing {
@@ -40,9 +42,14 @@ struct OverDevice {
            (static_cast<int>(accelerators().size()) >= ranks ||
             std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr);
   }
-  static std::unique_ptr<Transport> make() {
+  static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& below) {
     Ranks& ranks = OnRanks::ranks();
-    Transport& host = ranks.host_transport();
+    if (thread_ranks() > 0) {
+      below = std::make_unique<ThreadTransport>(ranks.world(), ranks.board());
+    } else {
+      below = std::make_unique<MpiTransport>(ranks.world(), ranks.board());
+    }
+    Transport& host = *below;
     return std::make_unique<PayloadTransport>(
         host,
         make_device_way(kKind, host, ranks.world(), ranks.board(), accelerator_of(ranks.board())));

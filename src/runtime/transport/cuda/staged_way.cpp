@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "runtime/cuda/check.hpp"
 
@@ -26,6 +27,7 @@ struct StagedWay::Moving {
   Lanes::MarkHandle mark{};
   std::size_t open = 0;  ///< pieces without which the lane cannot end
   std::vector<std::shared_ptr<std::byte>> pinned{};
+  std::optional<Completion> held_back{};  ///< of one that leaves, until all pieces have
 
   [[nodiscard]] std::size_t pieces() const { return (size + kPiece - 1) / kPiece; }
   [[nodiscard]] std::span<std::byte> piece(std::size_t at) const {
@@ -52,9 +54,10 @@ bool StagedWay::send(const PayloadSend& payload, PayloadDetails& details) {
              payload.data.empty() || is_staged(payload.data.data()), stream});
   std::memcpy(details.data(), &moving->tag, sizeof moving->tag);
   moving->mark = lanes_.begin(stream);
+  moving->open = moving->pieces();
+  if (moving->staged && moving->open > 0) leaving_.emplace(moving->ticket, moving);
   for (std::size_t at = 0; at < moving->pieces(); ++at) {
     if (!moving->staged) {
-      ++moving->open;
       send_piece(moving, at);
       continue;
     }
@@ -64,8 +67,8 @@ bool StagedWay::send(const PayloadSend& payload, PayloadDetails& details) {
                           cudaMemcpyDeviceToHost, stream));
     lanes_.behind(stream, [this, moving, at] { send_piece(moving, at); });
   }
-  // Staged bytes are the caller's again when they have been copied.
-  if (moving->open == 0)
+  // The lane is free again when the bytes have been copied and the hold is over.
+  if (moving->staged)
     lanes_.end({moving->ticket, moving->size, moving->pace, std::move(moving->mark)}, stream);
   return true;
 }
@@ -74,7 +77,8 @@ void StagedWay::send_piece(const MovingHandle& moving, std::size_t at) {
   const Ticket sent = host_.send(moving->peer, moving->tag, moving->on_host(at));
   host_.ring(moving->peer);
   at_host_.emplace(sent, [this, moving] {
-    if (!moving->staged) finish_one(moving);
+    if (!moving->staged) return finish_one(moving);
+    --moving->open;
   });
 }
 
@@ -126,6 +130,26 @@ bool StagedWay::host_done(const Completion& completion, std::vector<Completion>&
   return true;
 }
 
-bool StagedWay::busy() const { return lanes_.busy() || !at_host_.empty() || collectives_.busy(); }
+void StagedWay::advance(std::vector<Completion>& done) {
+  std::vector<Completion> over;
+  lanes_.advance(over);
+  for (const Completion& completion : over) {
+    const auto found = leaving_.find(completion.ticket);
+    if (found == leaving_.end()) {
+      done.push_back(completion);
+    } else {
+      found->second->held_back = completion;
+    }
+  }
+  std::erase_if(leaving_, [&](const auto& entry) {
+    const bool left = entry.second->open == 0 && entry.second->held_back;
+    if (left) done.push_back(*entry.second->held_back);
+    return left;
+  });
+}
+
+bool StagedWay::busy() const {
+  return lanes_.busy() || !at_host_.empty() || !leaving_.empty() || collectives_.busy();
+}
 
 }  // namespace longhaul::cuda

@@ -28,7 +28,7 @@ public:
   void use_tags(int first) override { first_tag_ = first; }
   [[nodiscard]] bool host_done(const Completion& completion,
                                std::vector<Completion>& done) override;
-  void advance(std::vector<Completion>& done) override { lanes_.advance(done); }
+  void advance(std::vector<Completion>& done) override;
   [[nodiscard]] bool busy() const override;
   [[nodiscard]] TimePoint next_event() const override { return lanes_.next_event(); }
 
@@ -52,6 +52,8 @@ private:
   StagedCollectives collectives_;
   int first_tag_ = 0, next_tag_ = 0;
   std::unordered_map<Ticket, std::function<void()>> at_host_;
+  /// Staged payloads whose pieces have not all left: their lane may be free before.
+  std::unordered_map<Ticket, MovingHandle> leaving_;
 };
 
 }  // namespace longhaul::cuda
