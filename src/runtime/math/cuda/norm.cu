@@ -22,12 +22,12 @@ __global__ void __launch_bounds__(kThreads)
   });
   const float mean = reduce_block(squares, scratch, Sum{}) / static_cast<float>(width);
   const float inverse = 1 / sqrtf(mean + kEpsilon);
-  each_pack<kVector, kHeld>(width, [&](int held, int i) {
+  write_row<kVector, kHeld>(width, y + start, [&](int held, int i) {
     Numbers<kVector> numbers = row.at(held, i);
     const Numbers<kVector> weights = read<kVector>(weight + i);
 #pragma unroll
     for (int k = 0; k < kVector; ++k) numbers.at[k] *= inverse * weights.at[k];
-    write(y + start + static_cast<std::size_t>(i), numbers);
+    return numbers;
   });
   if (threadIdx.x == 0) inverse_rms[blockIdx.x] = inverse;
 }
@@ -40,15 +40,17 @@ struct InputGradient {
   Bf16* dx;
 };
 
-/// dx = r w dy - x r^3 mean(w dy x): one read of x and dy each, one write of dx.
+/// dx = r w dy - x r^3 mean(w dy x), added to what is there or not: one read of x and dy each (and
+/// of dx), one write of dx.
 template <int kVector, int kHeld>
-__global__ void __launch_bounds__(kThreads) norm_input_gradient_rows(InputGradient of) {
+__global__ void __launch_bounds__(kThreads, 2) norm_input_gradient_rows(InputGradient of) {
   LONGHAUL_SHARED float scratch[kThreads / kWarp];
   const std::size_t start =
       static_cast<std::size_t>(blockIdx.x) * static_cast<std::size_t>(of.width);
-  Row<kVector, kHeld, Bf16> x{of.x + start}, dy{of.dy + start};
+  Row<kVector, kHeld, Bf16> x{of.x + start}, dy{of.dy + start}, before{of.dx + start};
   x.fill(of.width);
   dy.fill(of.width);
+  if (of.accumulate) before.fill(of.width);  // on its way while the sum is taken
   float dots = 0;
   each_pack<kVector, kHeld>(of.width, [&](int held, int i) {
     const Numbers<kVector> inputs = x.at(held, i), gradients = dy.at(held, i);
@@ -59,16 +61,15 @@ __global__ void __launch_bounds__(kThreads) norm_input_gradient_rows(InputGradie
   const float inverse = of.inverse_rms[blockIdx.x];
   const float mean = reduce_block(dots, scratch, Sum{}) / static_cast<float>(of.width);
   const float along = inverse * inverse * inverse * mean;
-  each_pack<kVector, kHeld>(of.width, [&](int held, int i) {
+  write_row<kVector, kHeld>(of.width, of.dx + start, [&](int held, int i) {
     const Numbers<kVector> inputs = x.at(held, i), gradients = dy.at(held, i);
     const Numbers<kVector> weights = read<kVector>(of.weight + i);
-    Bf16* const to = of.dx + start + i;
     Numbers<kVector> result{};
-    if (of.accumulate) result = read<kVector>(static_cast<const Bf16*>(to));
+    if (of.accumulate) result = before.at(held, i);
 #pragma unroll
     for (int k = 0; k < kVector; ++k)
       result.at[k] += inverse * weights.at[k] * gradients.at[k] - along * inputs.at[k];
-    write(to, result);
+    return result;
   });
 }
 

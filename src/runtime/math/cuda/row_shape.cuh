@@ -38,6 +38,19 @@ struct Row {
   }
 };
 
+/// to + i = f(held, i) for each pack. A row in registers is finished before the first of it is
+/// written: no load waits for a store.
+template <int kVector, int kHeld, typename T, typename F>
+__device__ inline void write_row(int width, T* to, F&& f) {
+  if constexpr (kHeld > 0) {
+    Numbers<kVector> results[kHeld];
+    each_pack<kVector, kHeld>(width, [&](int held, int i) { results[held] = f(held, i); });
+    each_pack<kVector, kHeld>(width, [&](int held, int i) { write(to + i, results[held]); });
+  } else {
+    each_pack<kVector, kHeld>(width, [&](int held, int i) { write(to + i, f(held, i)); });
+  }
+}
+
 /// f(Constant<kVector>, Constant<kHeld>) for rows of `width` numbers; `aligned`: their packs of 8
 /// are.
 template <typename F>
