@@ -59,6 +59,9 @@ PipelineSettings settings_of(const PipelineOptions& options) {
         "--resume cannot go on with --compute real (weights are not kept when a run ends). Begin "
         "anew in another directory.");
   if (!options.fault.empty()) settings.engine.fault = parse_fault(options.fault);
+  if (settings.engine.fault && settings.engine.fault->kind == FaultKind::perturb &&
+      !settings.compute.real)
+    fail("--fault {} needs --compute real (timed blocks have no weights).", options.fault);
   return settings;
 }
 

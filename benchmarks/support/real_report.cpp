@@ -33,9 +33,9 @@ std::string real_note(const std::vector<PipelineMeasurement>& measurements,
   }
   const std::string against =
       checked > 0 ? fmt::format(
-                        "loss, gradients and weights of {} iterations held against one "
+                        "loss, gradients and weights of {} iteration{} held against one "
                         "rank ({:g} is allowed)",
-                        checked, allowed)
+                        checked, checked == 1 ? "" : "s", allowed)
                   : std::string{"nothing was held against one rank (--check-gradients off)"};
   return fmt::format("real layers on {}: {}; at most {} of a device's memory\n",
                      name_of(input.compute.device), against, to_text(Bytes{peak}));

@@ -43,5 +43,14 @@ TEST(ComputeOptions, DoNotGoOnWithWeightsThatAreGone) {
               ThrowsMessage<Error>(HasSubstr("--resume cannot go on with --compute real")));
 }
 
+TEST(ComputeOptions, HaveNoWeightToChangeWhereBlocksAreTimed) {
+  bench::PipelineOptions options;
+  options.fault = "perturb@1:0:2";
+  EXPECT_THAT([&] { (void)settings_of(options); },
+              ThrowsMessage<Error>(HasSubstr("timed blocks have no weights")));
+  options.compute.compute = "real";
+  EXPECT_EQ(settings_of(options).engine.fault->kind, FaultKind::perturb);
+}
+
 }  // namespace
 }  // namespace longhaul::testing
