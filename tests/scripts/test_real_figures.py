@@ -136,7 +136,8 @@ class RealFigures(unittest.TestCase):
         self.assertIn(loss.SCHEDULES, all_of_them)
 
     def test_one_rank_lies_nowhere(self):
-        text = '[model]\nlayers = 4\n[[datacenter]]\nname = "a"\n[run]\nseed = 1\n[[link]]\nrtt = "1s"\n'
+        text = ('[model]\nlayers = 4\n[[datacenter]]\nname = "a"\n[run]\nseed = 1\n'
+                '[[link]]\nrtt = "1s"\n')
         self.assertEqual(loss.without_places(text), "[model]\nlayers = 4\n[run]\nseed = 1\n")
 
     def test_nothing_to_draw(self):

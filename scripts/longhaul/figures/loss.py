@@ -1,5 +1,5 @@
-"""A tiny model learns alike under every schedule: the loss of each iteration, on top of the curve of
-one rank that computes everything."""
+"""A tiny model learns alike under every schedule: the loss of each iteration, on top of the curve
+of one rank that computes everything."""
 
 import os
 import re
