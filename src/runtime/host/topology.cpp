@@ -1,6 +1,7 @@
 #include "runtime/host/topology.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "base/error.hpp"
@@ -38,7 +39,11 @@ Topology::~Topology() {
   if (handle_ != nullptr) hwloc_topology_destroy(handle_);
 }
 
+/// One after the other: libudev, which hwloc asks, sets up what its users share at its first use
+/// without a lock, and ranks may be threads.
 void Topology::load() {
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock{one_at_a_time};
   if (hwloc_topology_load(handle_) != 0)
     throw Error{"hwloc cannot read this machine's topology. Set HWLOC_COMPONENTS=no_os,x86.",
                 ExitCode::run_failed};
