@@ -1,67 +1,13 @@
 #include "runtime/engine/engine.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/error.hpp"
-#include "runtime/engine/collective_side.hpp"
-#include "runtime/engine/compute_side.hpp"
-#include "runtime/engine/core.hpp"
-#include "runtime/engine/recv_side.hpp"
-#include "runtime/engine/send_side.hpp"
+#include "runtime/engine/parts.hpp"
 #include "runtime/engine/verify.hpp"
 #include "runtime/made_up_cargo.hpp"
 
 namespace longhaul {
-namespace {
-
-bool has_core_for_each(const Board& board) {
-  return std::thread::hardware_concurrency() >= static_cast<unsigned>(board.local_ranks());
-}
-
-/// Only where every rank of the host has a core to itself: a last stretch before a timer that is
-/// looked through instead of slept, and how long a rank stays awake for a message that was
-/// announced to it.
-constexpr Duration kFinalSpin = std::chrono::microseconds{60};
-constexpr Duration kAlertSpin = std::chrono::microseconds{200};
-
-constexpr Duration kShortestPoll = std::chrono::microseconds{50};
-constexpr Duration kLongestPoll = std::chrono::milliseconds{1};
-/// However quiet: a look at the transport.
-constexpr Duration kSafetyLook = std::chrono::milliseconds{20};
-
-}  // namespace
-
-struct Engine::Parts {
-  Parts(const Plan& plan, Ranks& ranks, Device& the_device, Cargo& cargo,
-        const EngineOptions& options)
-      : device{the_device},
-        core{plan, ranks.board(), ranks.transport(), cargo, options, ranks.next_run()},
-        compute{core, device},
-        sends{core},
-        receives{core},
-        collectives{core},
-        meetings{Gathering{core, all_ranks(ranks.count()), core.tags.gathering(0), kNone<OpId>},
-                 Gathering{core, all_ranks(ranks.count()), core.tags.gathering(1), kNone<OpId>}},
-        spins{has_core_for_each(ranks.board())} {}
-
-  Device& device;
-  Core core;
-  ComputeSide compute;
-  SendSide sends;
-  RecvSide receives;
-  CollectiveSide collectives;
-  std::array<Gathering, 2> meetings;  ///< before and behind the iteration
-  std::size_t meeting = 0;            ///< the one that goes on
-  bool spins;
-  std::uint32_t alerts = 0;  ///< that this rank has heeded
-  TimePoint awake_until{};   ///< for an announced message
-  TimePoint announced{};     ///< the timer whose messages were announced
-  std::vector<Completion> completions;
-  std::uint32_t looked_at_bell = 0;
-  TimePoint looked{};  ///< when the transport was looked at last
-  Duration poll = kShortestPoll;
-};
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
     : Engine{plan, ranks, device,
@@ -219,63 +165,6 @@ void Engine::dispatch(const Completion& completion, TimePoint at) {
       return parts.meetings[parts.meeting].received(at);
     case Role::collective: return parts.collectives.exchanged(what.op, at);
   }
-}
-
-/// Nothing moved: sleeps until something can, and sees to it that this is not forever.
-void Engine::wait(std::uint32_t bell) {
-  const TimePoint at = now();
-  const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
-  const TimePoint hold_ends = end_of_hold(at);
-  ranks_.watchdog().check(at, std::min(timer, hold_ends));
-  // An op that an outage holds has a timer of its own, for which the watchdog would wait.
-  if (const auto held = parts_->core.conditions.look_for_outage(at))
-    ranks_.watchdog().check_outage(held->op, at - held->since, held->left);
-  if (parts_->spins && keeps_awake(at, timer)) return;
-  parts_->core.ops.publish_wait(parts_->compute.next());
-  const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
-  ranks_.board().sleep(bell, std::min({wake, hold_ends, next_look(at)}));
-}
-
-/// Of the next one that the transport plays; behind it, looks are close to each other.
-TimePoint Engine::end_of_hold(TimePoint at) {
-  const TimePoint end = ranks_.transport().next_event();
-  if (end == kNever) return kNever;
-  if (end <= at + parts_->poll) parts_->poll = kShortestPoll;
-  return end > at ? end : kNever;
-}
-
-/// Is something so near that this rank looks out for it instead of sleeping?
-bool Engine::keeps_awake(TimePoint at, TimePoint timer) {
-  const std::uint32_t alerts = ranks_.board().mine().alerts.load();
-  if (alerts != parts_->alerts) {
-    parts_->alerts = alerts;
-    parts_->awake_until = at + kAlertSpin;
-  }
-  if (timer > at + kFinalSpin) return at < parts_->awake_until;
-  announce(timer);
-  return true;
-}
-
-/// Tells who gets the messages that leave when `timer` fires.
-void Engine::announce(TimePoint timer) {
-  if (parts_->announced == timer) return;
-  parts_->announced = timer;
-  const Core& core = parts_->core;
-  const OpId op = core.timers.next() == timer ? core.timers.next_op() : parts_->compute.running();
-  if (op == kNone<OpId>) return;
-  for (const OpId next : core.ops.dependents(op))
-    if (plan_.op(next).kind == OpKind::send) ranks_.board().alert(plan_.op(next).peer);
-}
-
-TimePoint Engine::next_look(TimePoint at) {
-  TimePoint look = std::min(at + kSafetyLook, ranks_.watchdog().expires(kNever));
-  if (const Duration poll = parts_->device.poll_interval(); poll > Duration::zero())
-    look = std::min(look, at + poll);
-  if (ranks_.transport().wants_polling() || parts_->core.open_transfers > 0) {
-    look = std::min(look, at + parts_->poll);
-    parts_->poll = std::min(parts_->poll * 2, kLongestPoll);
-  }
-  return look;
 }
 
 }  // namespace longhaul
