@@ -36,11 +36,12 @@ struct OverDevice {
   static bool is_here() {
     if (!why_no_accelerator().empty()) return false;
     if (kKind != TransportKind::nccl) return true;
-    // NCCL takes one rank for each GPU.
+    // NCCL takes one rank for each GPU. The stand-in can be told to take several, of processes:
+    // threads on one would wait for each other's streams wherever memory is freed.
     const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
     return !nccl_version().empty() &&
            (static_cast<int>(accelerators().size()) >= ranks ||
-            std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr);
+            (thread_ranks() == 0 && std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr));
   }
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& below) {
     Ranks& ranks = OnRanks::ranks();

@@ -43,5 +43,5 @@ if(LONGHAUL_CUDA_ON_HOST)
            COMMAND device_transport_on_host_test --ranks-per-process 4)
   set_tests_properties(cuda_on_host.transports.threads-4
                        PROPERTIES LABELS "mpi;threads" TIMEOUT 300 RUN_SERIAL TRUE
-                                  ENVIRONMENT ${on_host})
+                                  ENVIRONMENT LONGHAUL_ON_HOST_DEVICES=4)
 endif()

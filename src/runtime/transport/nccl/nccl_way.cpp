@@ -67,7 +67,8 @@ NcclWay::~NcclWay() {
 
 template <typename Visit>
 void NcclWay::visit(const Visit& each) const {
-  for (const auto& [key, pair] : pairs_) each(*pair.channel);
+  for (const auto& [key, pair] : pairs_)
+    if (pair.channel) each(*pair.channel);  // none: NCCL refused to make it
   for (const auto& [members, channel] : groups_) each(*channel);
 }
 
