@@ -45,3 +45,18 @@ if(LONGHAUL_CUDA_ON_HOST)
                        PROPERTIES LABELS "mpi;threads" TIMEOUT 300 RUN_SERIAL TRUE
                                   ENVIRONMENT LONGHAUL_ON_HOST_DEVICES=4)
 endif()
+
+if(LONGHAUL_CUDA_ON_HOST AND TARGET bench_pipeline_on_host)
+  add_executable(device_runs_test ${CMAKE_CURRENT_SOURCE_DIR}/device_runs_test.cpp)
+  target_include_directories(device_runs_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/..
+                                                      ${CMAKE_CURRENT_SOURCE_DIR}/../..)
+  target_link_libraries(device_runs_test PRIVATE longhaul_sim longhaul_trace longhaul_flags
+                                                 GTest::gtest GTest::gmock GTest::gtest_main)
+  longhaul_precompiled(device_runs_test test)
+  target_compile_definitions(
+    device_runs_test PRIVATE LONGHAUL_MPI_SCRIPT="${CMAKE_SOURCE_DIR}/scripts/mpi"
+                             LONGHAUL_BENCH_PIPELINE="$<TARGET_FILE:bench_pipeline_on_host>")
+  add_dependencies(device_runs_test bench_pipeline_on_host)
+  gtest_discover_tests(device_runs_test TEST_PREFIX "cuda_on_host." DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS mpi TIMEOUT 300 RUN_SERIAL TRUE)
+endif()
