@@ -31,9 +31,7 @@ public:
   [[nodiscard]] Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
   [[nodiscard]] Transport& host_transport() { return *transport_; }
   /// Payloads go over `transport`, which uses host_transport(), from now on. On all ranks alike.
-  void carry_payloads_by(std::unique_ptr<Transport> transport) {
-    payloads_ = std::move(transport);
-  }
+  void carry_payloads_by(std::unique_ptr<Transport> transport) { payloads_ = std::move(transport); }
   [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
   /// Numbers the plans that these ranks run, from 0.
   [[nodiscard]] std::uint32_t next_run() { return runs_++; }
