@@ -20,6 +20,7 @@ RUNS = (("ud", "1f1b", "1f1b,zb-h1,cross-ud,best", ("--placement", "ud")),
         ("wave", "zbv", "zbv,cross-wave,best", ("--placement", "wave")),
         ("loop", "interleaved-1f1b", "interleaved-1f1b,cross-loop", ()),
         ("recompute", "1f1b", "1f1b,cross-ud", ("--set", "memory.recompute=true")))
+ATTEMPTS = 5
 COLOURS = {"predicted": "#9fb8d0", "measured": "#0b5394"}
 
 
@@ -38,6 +39,9 @@ def add_arguments(parser):
                         help="what computes the layers (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=30, metavar="N",
                         help="rounds of a profile (default: %(default)s)")
+    parser.add_argument("--widest", type=float, default=10, metavar="PERCENT",
+                        help="measure a profile again, up to 5 times in all, whose medians have "
+                             "95%% intervals wider than this (default: %(default)g)")
     parser.add_argument("--iterations", type=int, default=20, metavar="N",
                         help="measured iterations of each schedule (default: %(default)s)")
     parser.add_argument("--search-moves", type=int, default=200_000, metavar="N",
@@ -63,12 +67,22 @@ def draw(options):
 
 
 def make(directory, options):
-    """Runs what is not there yet, from the root of the checkout."""
+    """Runs what is not there yet, from the root of the checkout. A profile whose medians are known
+    badly is set aside and measured again, whatever would be predicted from it."""
     os.makedirs(directory, exist_ok=True)
     for target, command in commands(directory, options):
-        if not records.is_finished(target):
+        for attempt in range(ATTEMPTS):
+            if records.is_finished(target):
+                break
             tools.say(shlex.join(command))
             tools.run(["env", "-C", tools.ROOT, *command])
+            if not target.name.startswith("profile-"):
+                break
+            width = 100 * widest(records.read_record(target))
+            if width <= options.widest or attempt + 1 == ATTEMPTS:
+                break
+            tools.say(f"  a median's interval is {width:.0f}% of it: something else runs; again")
+            target.rename(target.with_name(f"{target.name}.noisy-{attempt}"))
 
 
 def commands(directory, options):
