@@ -22,7 +22,8 @@ class Longhaul(CMakePackage):
 
     variant("mpi", default=True, description="Build the runtime and the MPI benchmarks")
     variant("python", default=True, description="Build the Python module")
-    variant("cuda", default=False, description="Compile the CUDA kernels")
+    variant("cuda", default=False, description="Run ranks' blocks on GPUs")
+    variant("nccl", default=False, description="Carry payloads of GPUs by NCCL", when="+cuda")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -39,7 +40,9 @@ class Longhaul(CMakePackage):
     depends_on("googletest", type=("build", "test"))
     depends_on("mpi", when="+mpi")
     depends_on("hwloc", when="+mpi")
-    depends_on("cuda", when="+cuda")
+    depends_on("openblas", when="+mpi")
+    depends_on("cuda@12:", when="+cuda")
+    depends_on("nccl", when="+nccl")
 
     extends("python", when="+python")
     depends_on("python@3.10:", type=("build", "run"), when="+python")
@@ -55,7 +58,8 @@ class Longhaul(CMakePackage):
         args = [
             self.define_from_variant("LONGHAUL_WITH_MPI", "mpi"),
             self.define_from_variant("LONGHAUL_WITH_PYTHON", "python"),
-            self.define_from_variant("LONGHAUL_WITH_CUDA", "cuda"),
+            self.define("LONGHAUL_WITH_CUDA", "ON" if "+cuda" in self.spec else "OFF"),
+            self.define("LONGHAUL_WITH_NCCL", "ON" if "+nccl" in self.spec else "OFF"),
             self.define("LONGHAUL_WITH_TESTS", self.run_tests),
             self.define("LONGHAUL_WERROR", False),
         ]

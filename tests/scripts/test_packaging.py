@@ -37,9 +37,10 @@ class SpackRecipe(unittest.TestCase):
         self.assertLessEqual({"cmake", "ninja"}, named)
 
     def test_sets_options_that_cmake_has(self):
-        defined = set(re.findall(r"^option\((\w+)|^set\((LONGHAUL_\w+) \"\" CACHE",
+        defined = set(re.findall(r"^option\((\w+)|^set\((LONGHAUL_\w+) \"?\w*\"? CACHE",
                                  "\n".join((ROOT / path).read_text(encoding="utf-8")
                                            for path in ("CMakeLists.txt",
+                                                        "cmake/LonghaulCuda.cmake",
                                                         "cmake/LonghaulInstall.cmake")), re.M))
         defined = {name for pair in defined for name in pair if name}
         tree = recipe()
@@ -48,7 +49,7 @@ class SpackRecipe(unittest.TestCase):
         self.assertTrue(used)
         self.assertLessEqual(used, defined)
         variants = {call.args[0].value for call in calls_of(tree, "variant")}
-        self.assertEqual(variants, {"mpi", "python", "cuda"})
+        self.assertEqual(variants, {"mpi", "python", "cuda", "nccl"})
 
 
 class Containers(unittest.TestCase):
