@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 
+#include "nccl_world.hpp"
 #include "support.hpp"
 
 namespace {
@@ -148,6 +149,17 @@ TEST_F(Nccl, RefusesTwoRanksOnOneDevice) {
                  "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 0");
     EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
   });
+}
+
+// Every rank closes the id's file, and among threads its number is soon another file's.
+TEST(NcclWorld, ClosesTheFileOfAnIdOnce) {
+  using longhaul::on_host::SharedWorld;
+  const SharedWorld::Id first = SharedWorld::make_id();
+  SharedWorld::close_id(first);
+  const SharedWorld::Id second = SharedWorld::make_id();
+  SharedWorld::close_id(first);
+  EXPECT_TRUE((SharedWorld{second, 1}.is_open()));
+  SharedWorld::close_id(second);
 }
 
 /// Waits for what a communicator that does not block says.

@@ -15,7 +15,8 @@ namespace {
 
 struct Files {
   std::mutex mutex;
-  std::set<int> open;
+  std::uint64_t made = 0;
+  std::set<std::uint64_t> open;  ///< by the number of their id
 };
 Files& files() {
   static auto* const all = new Files;
@@ -27,14 +28,16 @@ Files& files() {
 SharedWorld::Id SharedWorld::make_id() {
   const int file = memfd_create("longhaul-nccl-on-host", MFD_CLOEXEC);
   const std::scoped_lock lock{files().mutex};
-  files().open.insert(file);
-  return {getpid(), file};
+  const std::uint64_t number = ++files().made;
+  files().open.insert(number);
+  return {getpid(), file, number};
 }
 
+/// Every rank says so; only the first closes, for the file's number may be another one's by then.
 void SharedWorld::close_id(const Id& id) {
   if (id.process != getpid()) return;
   const std::scoped_lock lock{files().mutex};
-  if (files().open.erase(id.file) > 0) close(id.file);
+  if (files().open.erase(id.number) > 0) close(id.file);
 }
 
 SharedWorld::SharedWorld(const Id& id, int ranks)

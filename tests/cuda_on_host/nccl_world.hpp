@@ -37,6 +37,7 @@ public:
   struct Id {
     pid_t process;
     int file;
+    std::uint64_t number;  ///< of this process: numbers of files come again
   };
   [[nodiscard]] static Id make_id();
   /// Throws nothing; is_open() says whether it worked.
