@@ -10,21 +10,29 @@ namespace longhaul::bench {
 namespace {
 
 struct CheckPart {
-  const char* name;
+  const char* key;  ///< in the record
+  const char* one;  ///< for people
+  const char* many;
   std::int64_t Checks::*member;
 };
 constexpr CheckPart kWrong[] = {
-    {"lost", &Checks::lost},           {"mixed_up", &Checks::mixed_up},
-    {"corrupted", &Checks::corrupted}, {"out_of_order", &Checks::out_of_order},
-    {"unclaimed", &Checks::unclaimed}, {"wrong_tensors", &Checks::wrong_tensors}};
+    {"lost", "lost", "lost", &Checks::lost},
+    {"mixed_up", "mixed up", "mixed up", &Checks::mixed_up},
+    {"corrupted", "corrupted", "corrupted", &Checks::corrupted},
+    {"out_of_order", "out of order", "out of order", &Checks::out_of_order},
+    {"unclaimed", "unclaimed", "unclaimed", &Checks::unclaimed},
+    {"wrong_tensors", "wrong tensor", "wrong tensors", &Checks::wrong_tensors}};
 
 }  // namespace
 
 std::string check_text(const Checks& checks) {
   std::string text;
-  for (const CheckPart& part : kWrong)
-    if (checks.*part.member != 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", checks.*part.member, part.name);
+  for (const CheckPart& part : kWrong) {
+    const std::int64_t count = checks.*part.member;
+    if (count != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                          count == 1 ? part.one : part.many);
+  }
   return text.empty() ? "ok" : text;
 }
 
@@ -34,7 +42,7 @@ nlohmann::ordered_json checks_json(const Checks& checks) {
     json["messages_of_leg"][name_of(static_cast<RowLeg>(leg))] = checks.of_leg[leg];
   json["relayed"] = checks.relayed;
   json["relayed_bytes"] = checks.relayed_bytes;
-  for (const CheckPart& part : kWrong) json[part.name] = checks.*part.member;
+  for (const CheckPart& part : kWrong) json[part.key] = checks.*part.member;
   return json;
 }
 

@@ -1,6 +1,7 @@
 #include "support/wrong_tensors.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -16,6 +17,10 @@ std::string text_of(const Plan& plan, std::size_t rank) {
                      info.device, replica);
 }
 
+std::string difference_text(double by) {
+  return std::isnan(by) ? "is not a number" : fmt::format("differs by {:.2g}", by);
+}
+
 /// The worst first; numbers that are none before all others.
 std::string worst_of(std::vector<WrongTensor> tensors) {
   static constexpr std::size_t kNamed = 3;
@@ -23,8 +28,8 @@ std::string worst_of(std::vector<WrongTensor> tensors) {
                            [](const WrongTensor& each) { return each.by >= 0 ? each.by : 1e300; });
   std::string text;
   for (std::size_t i = 0; i < std::min(kNamed, tensors.size()); ++i)
-    text += fmt::format("{}{}: {} differs by {:.2g}", i > 0 ? "; " : "", tensors[i].tensor,
-                        tensors[i].what, tensors[i].by);
+    text += fmt::format("{}{}: {} {}", i > 0 ? "; " : "", tensors[i].tensor, tensors[i].what,
+                        difference_text(tensors[i].by));
   if (tensors.size() > kNamed) text += fmt::format("; and {} more", tensors.size() - kNamed);
   return fmt::format("{} ({:g} is allowed)", text, tensors.front().allowed);
 }

@@ -107,8 +107,8 @@ TEST_F(FaultsTest, MessagesThatAreHurtAreSeen) {
     const char* check;
   };
   for (const auto& [fault, check] :
-       {Case{"corrupt@1:0:1", "1 corrupted"}, Case{"mixup@1:2:0", "1 mixed_up"},
-        Case{"twice@1:0:0", "1 mixed_up, 2 unclaimed"}, Case{"twice@1:0:1", "2 unclaimed"}}) {
+       {Case{"corrupt@1:0:1", "1 corrupted"}, Case{"mixup@1:2:0", "1 mixed up"},
+        Case{"twice@1:0:0", "1 mixed up, 2 unclaimed"}, Case{"twice@1:0:1", "2 unclaimed"}}) {
     for (const char* comm : {"decoupled", "grouped"}) {
       EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--warmup", "0", "--comm", comm,
                         "--payload", "1KiB", "--fault", fault}),

@@ -53,7 +53,7 @@ TEST_F(RelayFaults, WhatARelayHurtsIsNamedByTheNextReceiver) {
   };
   for (const auto& [fault, check, found] :
        {Case{"corrupt@4:relay0:1", "2 corrupted", "(wan): corrupted"},
-        Case{"mixup@4:relay0:1", "2 mixed_up", " came instead"},
+        Case{"mixup@4:relay0:1", "2 mixed up", " came instead"},
         Case{"twice@4:relay0:1", "2 unclaimed", "unclaimed"}}) {
     EXPECT_EQ(run_hurt(fault), 1) << fault << "\n" << output();
     EXPECT_THAT(output(), AllOf(HasSubstr(check), HasSubstr(found))) << fault;
