@@ -8,6 +8,7 @@
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "cli/bound_table.hpp"
+#include "support/busy_table.hpp"
 #include "support/check_report.hpp"
 #include "support/real_report.hpp"
 #include "support/sample_report.hpp"
@@ -123,37 +124,6 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   return text;
 }
 
-double busy_ratio(const ResourceUse& use, const ScheduleRecord& record) {
-  return record.makespan_ns > 0
-             ? static_cast<double>(use.busy.count()) / static_cast<double>(record.makespan_ns)
-             : 0.0;
-}
-
-/// Links, interfaces and collectives that are held for any time: predicted / measured.
-std::string busy_table(const std::vector<PipelineMeasurement>& measurements) {
-  Table table{{{"schedule", Align::left}, {"resource", Align::left}, {"predicted"}, {"measured"}}};
-  constexpr std::size_t kMost = 4;
-  bool any = false;
-  for (const PipelineMeasurement& m : measurements) {
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < m.predicted.resources.size(); ++i)
-      if (m.predicted.resources[i].busy > Duration::zero()) order.push_back(i);
-    std::ranges::stable_sort(order, std::ranges::greater{},
-                             [&](std::size_t i) { return m.predicted.resources[i].busy; });
-    order.resize(std::min(order.size(), kMost));
-    for (const std::size_t i : order) {
-      any = true;
-      table.add_row({m.predicted.schedule, m.predicted.resources[i].name,
-                     percent_text(busy_ratio(m.predicted.resources[i], m.predicted)),
-                     percent_text(busy_ratio(m.measured.resources[i], m.measured))});
-    }
-  }
-  return any ? "\nhow busy links and collectives were, the busiest of each schedule, % of the "
-               "makespan\n" +
-                   table.text()
-             : "";
-}
-
 /// Without emulation the two are about different networks.
 std::string network_note(const PipelineOptions& options) {
   if (options.emulate == "on") return "";
@@ -176,6 +146,7 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["comm"] = options.comm;
   record["emulate"] = options.emulate;
   record["compute"] = compute_json(options.compute);
+  record["costs_measured"] = costs_are_measured(input, options);
   record["network"] = options.emulate == "on" ? "emulated" : "as it is";
   record["predicted_for"] = "the links of the scenario";
   add_weather(record, measurements, input, options);
@@ -244,7 +215,7 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
     measured.push_back(m.measured);
     predicted.push_back(m.predicted);
   }
-  return table.text() + real_note(measurements, input) + network_note(options) +
+  return table.text() + real_note(measurements, input, options) + network_note(options) +
          weather_table(measurements, input, options) + notes(measurements, input) +
          bound_table_text(predicted) + "\nwhere the idle time went, measured, % of device time\n" +
          idle_table_text(measured) + busy_table(measurements);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/unit_text.hpp"
+#include "scenario/costs_file.hpp"
 
 namespace longhaul::bench {
 
@@ -20,8 +21,12 @@ std::string loss_text(const PipelineMeasurement& measurement) {
   return fmt::format("{:.4f}", measurement.real->losses.back());
 }
 
+bool costs_are_measured(const PipelineInput& input, const PipelineOptions& options) {
+  return CostsFile::is_included(input.scenario.text, options.overrides);
+}
+
 std::string real_note(const std::vector<PipelineMeasurement>& measurements,
-                      const PipelineInput& input) {
+                      const PipelineInput& input, const PipelineOptions& options) {
   if (!input.compute.real) return "";
   int checked = 0;
   double allowed = 0;
@@ -37,8 +42,14 @@ std::string real_note(const std::vector<PipelineMeasurement>& measurements,
                         "rank ({:g} is allowed)",
                         checked, checked == 1 ? "" : "s", allowed)
                   : std::string{"nothing was held against one rank (--check-gradients off)"};
-  return fmt::format("real layers on {}: {}; at most {} of a device's memory\n",
-                     name_of(input.compute.device), against, to_text(Bytes{peak}));
+  return fmt::format(
+      "real layers on {}, {} with a learning rate of {:g}: {}; at most {} of a device's memory\n{}",
+      name_of(input.compute.device), options.compute.optimizer, options.compute.learning_rate,
+      against, to_text(Bytes{peak}),
+      costs_are_measured(input, options)
+          ? ""
+          : "predicted and diff [%] are of the scenario's own costs, which are not measured on "
+            "this device (bench_profile measures them into a costs.file)\n");
 }
 
 }  // namespace longhaul::bench

@@ -15,9 +15,12 @@ namespace longhaul::bench {
 /// Loss of the last iteration, for the table.
 [[nodiscard]] std::string loss_text(const PipelineMeasurement& measurement);
 
-/// For people: what computed, and how many iterations were held against one rank. Empty where
-/// blocks were timed.
+/// Whether predictions are of costs that bench_profile measured.
+[[nodiscard]] bool costs_are_measured(const PipelineInput& input, const PipelineOptions& options);
+
+/// For people: what computed, how weights were stepped, how many iterations were held against one
+/// rank, and what predictions are worth. Empty where blocks were timed.
 [[nodiscard]] std::string real_note(const std::vector<PipelineMeasurement>& measurements,
-                                    const PipelineInput& input);
+                                    const PipelineInput& input, const PipelineOptions& options);
 
 }  // namespace longhaul::bench

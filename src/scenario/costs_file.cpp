@@ -100,7 +100,13 @@ void check_keys(const ConfigNode& tree) {
 CostsFile::CostsFile(ConfigNode tree, std::string held_text)
     : tree_{std::move(tree)}, held_text_{std::move(held_text)} {}
 
-std::optional<CostsFile> CostsFile::include(ConfigNode& root) {
+std::optional<CostsFile> CostsFile::include(ConfigNode& root,
+                                            std::span<const std::string> overrides) {
+  for (const std::string& option : overrides) {
+    std::string path = option.substr(0, option.find('='));
+    std::erase(path, ' ');
+    if (path == "costs.file") apply_override(root, option);
+  }
   ConfigNode* const costs = root.find("costs");
   if (costs == nullptr || costs->kind != ConfigNode::Kind::table) return std::nullopt;
   const ConfigNode* const named = costs->find("file");
@@ -115,6 +121,14 @@ std::optional<CostsFile> CostsFile::include(ConfigNode& root) {
     if (value != nullptr && costs->find(key) == nullptr) assign(*costs, key, *value);
   }
   return file;
+}
+
+bool CostsFile::is_included(std::string_view toml, std::span<const std::string> overrides) {
+  std::string plain{toml};
+  const HeldFiles held = take_held_files(plain, "");
+  ConfigNode root = parse_toml(plain, std::make_shared<const std::string>());
+  add_held_files(root, held);
+  return include(root, overrides).has_value();
 }
 
 void CostsFile::require_same(const char* key, int scenario) const {

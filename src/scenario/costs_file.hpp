@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "scenario/sections.hpp"
 
@@ -12,8 +14,14 @@ class CostsFile {
 public:
   /// Reads the file that the scenario names, of [profiles] or beside it, and puts its costs into
   /// [costs] wherever the scenario says nothing itself. nullopt where it names none, or
-  /// "" (--set costs.file= takes back what a file says).
-  [[nodiscard]] static std::optional<CostsFile> include(ConfigNode& root);
+  /// "" (--set costs.file= takes back what a file says). Of `overrides` those that name a file come
+  /// first, so that the others change what it says.
+  [[nodiscard]] static std::optional<CostsFile> include(ConfigNode& root,
+                                                        std::span<const std::string> overrides);
+
+  /// Whether costs of a scenario were measured: `toml` is Scenario::text, which holds the file.
+  [[nodiscard]] static bool is_included(std::string_view toml,
+                                        std::span<const std::string> overrides = {});
 
   /// Throws Error unless the costs are of so many stages of this model, cut in the same way.
   /// Without a model there is nothing to compare dimensions with.

@@ -33,16 +33,6 @@ std::string text_with(std::string_view toml, std::span<const std::string> overri
   return text;
 }
 
-/// The file is named first, so that other overrides change what it says.
-std::optional<CostsFile> include_costs(ConfigNode& root, std::span<const std::string> overrides) {
-  for (const std::string& option : overrides) {
-    std::string path = option.substr(0, option.find('='));
-    std::erase(path, ' ');
-    if (path == "costs.file") apply_override(root, option);
-  }
-  return CostsFile::include(root);
-}
-
 /// At most one byte more than is accepted, whatever the file is.
 std::string read_file(const std::filesystem::path& file) {
   std::error_code error;
@@ -70,7 +60,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const HeldFiles held = take_held_files(plain, source);
   ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
   add_held_files(root, held);
-  const auto costs_file = include_costs(root, overrides);
+  const auto costs_file = CostsFile::include(root, overrides);
   for (const std::string& option : overrides) apply_override(root, option);
   const Section known{root,
                       "",

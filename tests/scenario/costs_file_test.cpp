@@ -1,4 +1,6 @@
 // Measured costs in a file that a scenario names.
+#include "scenario/costs_file.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -132,6 +134,17 @@ TEST_F(CostsFiles, TravelInTheScenariosText) {
   // As a file that was taken out of a record.
   write("s.toml", read.text);
   EXPECT_EQ(load().costs.wgrad, read.costs.wgrad);
+}
+
+TEST_F(CostsFiles, CanBeToldFromCostsThatNobodyMeasured) {
+  const Scenario named = load();
+  EXPECT_TRUE(CostsFile::is_included(named.text));
+  EXPECT_FALSE(CostsFile::is_included(named.text, std::vector<std::string>{"costs.file="}));
+  EXPECT_FALSE(CostsFile::is_included(scenario("[costs]\nforward = \"1ms\"\n")));
+  EXPECT_FALSE(CostsFile::is_included(scenario("")));
+  const std::vector<std::string> set{"costs.file=costs.toml"};
+  write("s.toml", scenario(""));
+  EXPECT_TRUE(CostsFile::is_included(load(set).text, set)) << "of the command line";
 }
 
 TEST_F(CostsFiles, MayStandInTheScenario) {
