@@ -57,6 +57,9 @@ ComputeSettings compute_settings_of(const ComputeOptions& options) {
     fail("--learning-rate {} is not positive (nothing would be learnt). Write 0.001.",
          options.learning_rate);
   settings.optimizer.learning_rate = static_cast<float>(options.learning_rate);
+  if (!std::isnormal(settings.optimizer.learning_rate))
+    fail("--learning-rate {} is no number of fp32 (weights are stepped in it). Write 0.001.",
+         options.learning_rate);
   settings.checks = checks_of(options.check_gradients);
   return settings;
 }

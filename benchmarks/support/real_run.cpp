@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "runtime/layers/weights.hpp"
 #include "runtime/math/cpu/cpu_math.hpp"
 #include "runtime/real/model_layout.hpp"
 #include "scenario/model_costs.hpp"
@@ -217,9 +218,15 @@ RealOutcome RealRun::conclude() {
 
 void check_real_input(const PipelineInput& input) {
   if (!input.compute.real) return;
-  (void)model_shape(input.scenario);
+  const ModelShape shape = model_shape(input.scenario);
   for (const PlannedSchedule& planned : input.schedules)
-    (void)layers_of_stages(planned.schedule, input.scenario);
+    for (const LayerRange& layers : layers_of_stages(planned.schedule, input.scenario))
+      check_layers(shape, layers);
+  if (input.scenario.model->tensor_parallel > 1)
+    fail(
+        "model.tensor_parallel = {} (a device of real layers is one rank, which computes all of "
+        "them). Write --set model.tensor_parallel=1.",
+        input.scenario.model->tensor_parallel);
   const Parallel& parallel = input.scenario.parallel;
   if (parallel.replicas > 1 && parallel.gradient_sync == GradientSync::none)
     fail(

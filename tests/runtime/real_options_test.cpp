@@ -31,6 +31,8 @@ TEST(ComputeOptions, RefuseWhatIsNoChoice) {
   refused({"real", "tpu", "sgd", 0.1, ""}, "--device tpu is neither cpu nor cuda");
   refused({"real", "cpu", "lion", 0.1, ""}, "--optimizer lion is neither sgd nor adamw");
   refused({"real", "cpu", "sgd", 0, ""}, "--learning-rate 0 is not positive");
+  refused({"real", "cpu", "sgd", 1e39, ""}, "--learning-rate 1e+39 is no number of fp32");
+  refused({"real", "cpu", "sgd", 1e-50, ""}, "--learning-rate 1e-50 is no number of fp32");
   refused({"real", "cpu", "sgd", 0.1, "some"}, "--check-gradients some is neither all, first nor");
 }
 

@@ -85,6 +85,16 @@ TEST(RealOrders, CopiesThatMeetOnADeviceAreSummedThere) {
   }
 }
 
+/// A loss of 0 and gradients of 0 are right; one token has only itself to attend to.
+TEST(RealOrders, TheSmallestModelsComputeTheSame) {
+  Scenario scenario = tiny_scenario(2, 2, 2);
+  scenario.model->vocabulary = 1;
+  EXPECT_EQ(wrong_of(generate("1f1b", scenario), scenario), "");
+  scenario.model->vocabulary = 5;
+  scenario.model->sequence_length = scenario.model->microbatch_size = 1;
+  EXPECT_EQ(wrong_of(generate("1f1b", scenario), scenario), "");
+}
+
 TEST(RealOrders, OneRankAloneAndSgd) {
   const Scenario scenario = tiny_scenario(1, 3, 3);
   OptimizerOptions sgd;
