@@ -48,8 +48,9 @@ const char* name_of(Phase phase) {
 std::string Watchdog::report(const std::string& cause) const {
   const TimePoint at = now();
   const std::string hurt = hurt_ranks();
-  std::string text = fmt::format("longhaul: the run ends: {}{}{}. What the ranks did last:\n", hurt,
-                                 hurt.empty() ? "" : ". Noticed: ", cause);
+  std::string text =
+      fmt::format("longhaul: the run ends: {}{}{}{} What the ranks did last:\n", hurt,
+                  hurt.empty() ? "" : ". Noticed: ", cause, cause.ends_with('.') ? "" : ".");
   for (const Rank rank : board_.local()) text += line_of(rank, at);
   if (!board_.all_local())
     text += fmt::format("  ({} ranks on other hosts report there)\n",

@@ -12,11 +12,13 @@ Buffer DeviceMemory::take(std::size_t count, NumberType type, const std::string&
   View view{nullptr, count, type};
   const std::lock_guard lock{mutex_};
   if (budget_ > 0 && view.bytes() > budget_ - std::min(budget_, held_)) {
-    throw Error{fmt::format("{}: {} B are more than is left of the device's memory ({} B held, "
-                            "budget {} B). Raise the budget, recompute activations, or choose a "
-                            "schedule that keeps fewer microbatches.",
-                            what, view.bytes(), held_, budget_),
-                ExitCode::run_failed};
+    throw Error{
+        fmt::format(
+            "{}: {} B are more than is left of the device's memory ({} B held, "
+            "budget {} B). Raise the budget (memory.capacity), recompute activations, or choose a "
+            "schedule that keeps fewer microbatches.",
+            what, view.bytes(), held_, budget_),
+        ExitCode::run_failed};
   }
   view.data = math_.allocate(view.bytes());
   if (view.data == nullptr) {
