@@ -3,6 +3,7 @@
 
 #include "device.hpp"
 #include "memory.hpp"
+#include "signals.hpp"
 
 using namespace longhaul::on_host;
 
@@ -59,10 +60,18 @@ cudaError_t cudaFreeHost(void* memory) {
   });
 }
 
+// Until the stream gets there, its last owner may still use it: nobody else may touch it.
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
   return call([&] {
-    if (!queue_of(stream)) return cudaErrorInvalidResourceHandle;
-    return give(memory, bytes, Memory::device, Shareable::no, true);
+    const auto queue = queue_of(stream);
+    if (!queue) return cudaErrorInvalidResourceHandle;
+    const cudaError_t code = give(memory, bytes, Memory::device, Shareable::no, true);
+    if (code != cudaSuccess || *memory == nullptr) return code;
+    catch_illegal_addresses();
+    const Allocation piece = find_allocation(*memory).value();
+    let(piece, Access::none);
+    queue->put([piece] { let(piece, Access::whole); });
+    return cudaSuccess;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include "runtime/cuda/intrinsics.hpp"
 #include "support.hpp"
 
 namespace {
@@ -98,6 +99,52 @@ TEST(BrokenKernelsDeathTest, MemoryOfTheHostIsNotTheDevices) {
     std::_Exit(static_cast<int>(cudaStreamSynchronize(stream.get()) % 256));
   };
   EXPECT_EXIT(give_host_memory(), ends_with(cudaErrorIllegalAddress), "address of the host");
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+TEST(BrokenKernelsDeathTest, MemoryOfAStreamIsUsedBehindItsAllocation) {
+  const auto use = [](bool waits) {
+    const StreamOf owner, other;
+    float* values = nullptr;
+    cudaEvent_t event = nullptr;
+    run(
+        owner.get(), 1, 1, +[](unsigned ns) { longhaul::cuda::nanosleep(ns); }, 300'000'000U);
+    if (cudaMallocAsync(&values, 64, owner.get()) != cudaSuccess ||
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess ||
+        cudaEventRecord(event, owner.get()) != cudaSuccess)
+      std::_Exit(1);
+    if (waits && cudaStreamWaitEvent(other.get(), event) != cudaSuccess) std::_Exit(1);
+    run(other.get(), 1, 1, writes_at, values, 0);
+    std::_Exit(static_cast<int>(cudaStreamSynchronize(other.get()) % 256));
+  };
+  EXPECT_EXIT(use(false), ends_with(cudaErrorIllegalAddress), "before its stream has come to");
+  EXPECT_EXIT(use(true), ends_with(cudaSuccess), "");
+}
+#endif
+
+TEST(BrokenKernelsDeathTest, MemoryOfAnotherDeviceIsNotThisOnes) {
+  const auto use = [](int device_of_kernel) {
+    setenv("LONGHAUL_ON_HOST_DEVICES", "2", 1);
+    float* values = nullptr;
+    if (cudaMalloc(&values, 64) != cudaSuccess || cudaSetDevice(device_of_kernel) != cudaSuccess)
+      std::_Exit(1);
+    const StreamOf stream;
+    run(stream.get(), 1, 1, writes_at, values, 0);
+    std::_Exit(static_cast<int>(cudaStreamSynchronize(stream.get()) % 256));
+  };
+  EXPECT_EXIT(use(1), ends_with(cudaErrorIllegalAddress), "of another device");
+  EXPECT_EXIT(use(0), ends_with(cudaSuccess), "");
+}
+
+TEST(BrokenKernelsDeathTest, EventsBelongToTheirDevice) {
+  const auto record = [] {
+    setenv("LONGHAUL_ON_HOST_DEVICES", "2", 1);
+    cudaEvent_t event = nullptr;
+    if (cudaEventCreate(&event) != cudaSuccess || cudaSetDevice(1) != cudaSuccess) std::_Exit(1);
+    const StreamOf stream;
+    std::_Exit(static_cast<int>(cudaEventRecord(event, stream.get()) % 256));
+  };
+  EXPECT_EXIT(record(), ends_with(cudaErrorInvalidResourceHandle), "of another device");
 }
 
 TEST(BrokenKernelsDeathTest, WithoutADriverEverythingSaysSo) {

@@ -39,6 +39,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
     auto made = std::make_unique<on_host_event>();
     made->timed = timed;
     made->shared = shared;
+    made->device = current_device();
     if (shared) {
       if (const cudaError_t code = make_shared_mark(*made)) return code;
     } else {
@@ -64,6 +65,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call([&] {
     const auto queue = queue_of(stream);
     if (event == nullptr || !queue) return cudaErrorInvalidResourceHandle;
+    if (!event->opened && event->device != queue->device())
+      return refuse(cudaErrorInvalidResourceHandle, "the event is of another device");
     queue->put_mark(event->mark, ++event->mark->recorded);
     return cudaSuccess;
   });
@@ -96,7 +99,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   return call([&] {
     if (begin == nullptr || end == nullptr || !begin->timed || !end->timed ||
-        begin->mark->recorded == 0 || end->mark->recorded == 0)
+        begin->device != end->device || begin->mark->recorded == 0 || end->mark->recorded == 0)
       return cudaErrorInvalidResourceHandle;
     if (!begin->mark->has_reached(begin->mark->recorded) ||
         !end->mark->has_reached(end->mark->recorded))

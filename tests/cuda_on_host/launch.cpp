@@ -26,6 +26,12 @@ bool allowed(const cudaLaunchConfig_t& config) {
          config.dynamicSmemBytes <= allowed_shared && config.numAttrs == 0;
 }
 
+/// Devices do not see each other's memory here: nobody asks for that.
+bool reaches(int device, const volatile void* pointer) {
+  const auto piece = find_allocation(pointer);
+  return piece && (piece->kind != Memory::device || piece->device == device);
+}
+
 cudaError_t error_of(Outcome outcome) {
   return outcome == Outcome::illegal_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
 }
@@ -43,10 +49,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config,
     if (!allowed(config)) return cudaErrorInvalidConfiguration;
     bool foreign = false;
     for (const volatile void* pointer : pointers)
-      foreign |= pointer != nullptr && !find_allocation(pointer);
+      foreign |= pointer != nullptr && !reaches(queue->device(), pointer);
     if (foreign)
       static_cast<void>(refuse(cudaErrorIllegalAddress,
-                               "a kernel is given an address of the host that CUDA does not know"));
+                               "a kernel is given an address of the host that CUDA does not know, "
+                               "or of another device"));
     const Grid grid{config.gridDim, config.blockDim, config.dynamicSmemBytes};
     queue->put([grid, foreign, kernel = std::move(kernel)] {
       const Outcome outcome = foreign ? Outcome::illegal_address : run_blocks(grid, kernel);

@@ -112,6 +112,67 @@ TEST(Matmul, IsWhatTheSumsSay) {
       }
 }
 
+/// A product of 8 x 8 numbers by the algorithm that was proposed first for `promised` bytes of
+/// alignment and 1024 bytes of workspace.
+class Promised {
+public:
+  explicit Promised(std::uint32_t promised) {
+    EXPECT_EQ(cublasLtCreate(&handle_), CUBLAS_STATUS_SUCCESS);
+    cublasLtMatmulDescCreate(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasLtMatmulPreferenceCreate(&preference_);
+    const std::uint64_t workspace = 1024;
+    cublasLtMatmulPreferenceSetAttribute(preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                         &workspace, sizeof workspace);
+    for (const auto which :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      EXPECT_EQ(
+          cublasLtMatmulPreferenceSetAttribute(preference_, which, &promised, sizeof promised),
+          CUBLAS_STATUS_SUCCESS);
+  }
+  Promised(const Promised&) = delete;
+  Promised& operator=(const Promised&) = delete;
+  ~Promised() {
+    cublasLtMatrixLayoutDestroy(layout_);
+    cublasLtMatmulPreferenceDestroy(preference_);
+    cublasLtMatmulDescDestroy(description_);
+    cublasLtDestroy(handle_);
+  }
+  cublasStatus_t multiply(const float* a, float* c, void* workspace, std::size_t bytes) const {
+    cublasLtMatmulHeuristicResult_t result{};
+    int found = 0;
+    EXPECT_EQ(cublasLtMatmulAlgoGetHeuristic(handle_, description_, layout_, layout_, layout_,
+                                             layout_, preference_, 1, &result, &found),
+              CUBLAS_STATUS_SUCCESS);
+    const float one = 1, none = 0;
+    return cublasLtMatmul(handle_, description_, &one, a, layout_, a, layout_, &none, c, layout_, c,
+                          layout_, &result.algo, workspace, bytes, nullptr);
+  }
+
+private:
+  cublasLtHandle_t handle_ = nullptr;
+  cublasLtMatmulDesc_t description_ = nullptr;
+  cublasLtMatmulPreference_t preference_ = nullptr;
+  cublasLtMatrixLayout_t layout_ = Matrix{8, 8, 0}.layout(CUDA_R_32F, 1);
+};
+
+TEST(Matmul, HoldsCallersToTheirPromises) {
+  const BufferOf<float> a{std::vector<float>(80, 1.0F)}, c{std::vector<float>(80)};
+  const BufferOf<float> space{std::vector<float>(256)};
+  const auto last = [&](const Promised& how, std::size_t from_a, std::size_t from_c,
+                        std::size_t bytes) {
+    return how.multiply(a.get() + from_a, c.get() + from_c, space.get(), bytes);
+  };
+  EXPECT_EQ(last(Promised{16}, 4, 8, 1024), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(last(Promised{4}, 1, 3, 1024), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(last(Promised{16}, 1, 0, 1024), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(last(Promised{16}, 0, 2, 1024), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(last(Promised{16}, 0, 0, 1023), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(Promised{16}.multiply(a.get(), c.get(), space.get() + 1, 1020),
+            CUBLAS_STATUS_INVALID_VALUE);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
 TEST(Matmul, RefusesWhatDoesNotFit) {
   cublasLtMatmulDesc_t description = nullptr;
   EXPECT_EQ(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_16BF),

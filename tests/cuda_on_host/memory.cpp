@@ -154,6 +154,11 @@ void forget_bytes(const Allocation& piece) {
     known().in_use[piece.device] -= piece.bytes;
 }
 
+void let(const Allocation& piece, Access access) {
+  mprotect(piece.mapping, piece.mapped,
+           access == Access::whole ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
 cudaError_t free_memory(std::byte* data) {
   Allocation piece;
   {
@@ -163,6 +168,7 @@ cudaError_t free_memory(std::byte* data) {
     piece = at->second;
     known().pieces.erase(at);
   }
+  let(piece, Access::whole);
   const bool wrong = piece.opened == 0 && damaged(piece);
   ASAN_UNPOISON_MEMORY_REGION(piece.mapping, piece.mapped);
   munmap(piece.mapping, piece.mapped + kPage);

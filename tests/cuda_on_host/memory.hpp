@@ -34,6 +34,9 @@ enum class Shareable : bool { no, yes };
 [[nodiscard]] std::byte* allocate(std::size_t bytes, Memory kind, Shareable shareable, bool pooled);
 /// Maps `file` of another process, `mapped` bytes of which the last `bytes` before the slack count.
 [[nodiscard]] std::byte* map_shared(int file, const Allocation& like);
+enum class Access : bool { none, whole };
+/// Whether a piece may be touched at all.
+void let(const Allocation& piece, Access access);
 /// Gives memory back; cudaErrorIllegalAddress where somebody wrote beyond its ends.
 [[nodiscard]] cudaError_t free_memory(std::byte* data);
 /// The bytes no longer count: they will be given back when a stream gets there.

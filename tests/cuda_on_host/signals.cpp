@@ -1,8 +1,10 @@
 #include "signals.hpp"
 
 #include <csignal>
+#include <cstdio>
 #include <mutex>
 
+#include "memory.hpp"
 #include "on_host/block.hpp"
 
 namespace longhaul::on_host {
@@ -10,7 +12,11 @@ namespace {
 
 struct sigaction before;
 
-void on_segv(int signal, siginfo_t*, void*) {
+void on_segv(int signal, siginfo_t* what, void*) {
+  const auto piece = find_allocation(what->si_addr);
+  if (piece && piece->pooled)
+    std::fputs("cuda_on_host: memory is used before its stream has come to its allocation\n",
+               stderr);
   if (in_kernel()) illegal_address();
   sigaction(signal, &before, nullptr);  // and the access is tried again
 }

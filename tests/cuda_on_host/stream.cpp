@@ -99,6 +99,7 @@ void Queue::work() {
     tasks_.pop_front();
     busy_ = true;
     lock.unlock();
+    dawdle();
     task();
     task = nullptr;
     lock.lock();

@@ -27,6 +27,10 @@ struct Mark {
 
 [[nodiscard]] std::int64_t monotonic_ns();
 
+/// LONGHAUL_ON_HOST_DELAYS, a seed: streams dawdle before some of their work, so that what does not
+/// wait for it finds that out. Unset or 0: they do not.
+void dawdle();
+
 /// A stream: work in order on a thread of its own. Work that fails leaves the error that stays, and
 /// from then on only marks are reached, so that nobody waits for ever.
 class Queue {
@@ -71,4 +75,5 @@ struct on_host_event {
   std::shared_ptr<longhaul::on_host::Mark> mark;
   bool timed = false, shared = false, opened = false;
   int file = -1;  ///< that holds the mark, where processes share it
+  int device = 0;
 };
