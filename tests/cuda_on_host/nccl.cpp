@@ -73,6 +73,24 @@ void join(const std::shared_ptr<Comm>& comm) {
   comm->state = ncclSuccess;
 }
 
+/// LONGHAUL_ON_HOST_NCCL_ERROR=R:N: the N-th transfer (from 0) that mpirun's rank R gives to a
+/// stream ends in an error that only ncclCommGetAsyncError tells of, as one of the network does.
+bool is_to_break() {
+  const char* const asked = std::getenv("LONGHAUL_ON_HOST_NCCL_ERROR");
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  int struck = 0, transfer = 0;
+  if (asked == nullptr || rank == nullptr || std::sscanf(asked, "%d:%d", &struck, &transfer) != 2 ||
+      struck != std::atoi(rank))
+    return false;
+  static std::atomic<int> given = 0;
+  return given++ == transfer;
+}
+
+void break_now(Comm& comm) {
+  comm.fail(ncclSystemError, "an error made up for a test");
+  static_cast<void>(comm.wait([] { return false; }));
+}
+
 /// What is asked of a communicator between ncclGroupStart and ncclGroupEnd.
 struct Asked {
   std::shared_ptr<Comm> comm;
@@ -118,7 +136,10 @@ ncclResult_t put_all() {
   }
   for (const auto& comm : order) {
     auto& [streams, list] = transfers[comm.get()];
-    put(comm, streams, [comm, list] { run_transfers(*comm, list); });
+    put(comm, streams, [comm, list, breaks = is_to_break()] {
+      if (breaks) return break_now(*comm);
+      run_transfers(*comm, list);
+    });
   }
   return ncclSuccess;
 }

@@ -57,6 +57,7 @@ void CollectiveSide::begin(Meeting& meeting, TimePoint at) {
   const Cause& latest = meeting.gathering.latest();
   core_.ops.started(meeting.op, at,
                     latest.by == meeting.op ? core_.ops.ready_cause(meeting.op) : latest);
+  core_.posted = meeting.op;
   core_.expect(core_.transport.collective(core_.plan.op(meeting.op).collective, meeting.members,
                                           core_.cargo.exchange(meeting.op)),
                Role::collective, meeting.op);

@@ -92,6 +92,7 @@ struct Core {
   TransferCost transfers;
   int open_transfers = 0;  ///< header seen, payload on its way
   std::unordered_map<Ticket, Expected> expected;
+  OpId posted = kNone<OpId>;  ///< last given to the transport, and perhaps not expected yet
 };
 
 }  // namespace longhaul

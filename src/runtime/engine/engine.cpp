@@ -6,6 +6,7 @@
 #include "runtime/engine/parts.hpp"
 #include "runtime/engine/verify.hpp"
 #include "runtime/made_up_cargo.hpp"
+#include "runtime/transport/transport_error.hpp"
 
 namespace longhaul {
 
@@ -33,6 +34,28 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, Cargo& cargo, Eng
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
 
+/// What this rank cannot go on from ends the run, with the op that it struck.
+template <typename Work>
+void Engine::report_failures(Work&& work) {
+  Watchdog& watchdog = ranks_.watchdog();
+  try {
+    work();
+  } catch (const DeviceError& error) {
+    watchdog.fail(
+        fmt::format("its device failed in {}: {}", watchdog.text_of(error.op()), error.what()));
+  } catch (const TransportError& error) {
+    OpId op = kNone<OpId>;
+    if (error.ticket()) {
+      const auto& expected = parts_->core.expected;
+      const auto found = expected.find(*error.ticket());
+      op = found != expected.end() ? found->second.op : parts_->core.posted;
+    }
+    watchdog.fail(op == kNone<OpId> ? fmt::format("its transport failed: {}", error.what())
+                                    : fmt::format("its transport failed in {}: {}",
+                                                  watchdog.text_of(op), error.what()));
+  }
+}
+
 IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   Core& core = parts_->core;
   RankSlot& slot = ranks_.board().mine();
@@ -49,17 +72,14 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   slot.iteration = iteration;
   ranks_.watchdog().follow(&core.ops.events());
   ranks_.watchdog().progress(now());
-  slot.phase = Phase::barrier;
-  meet(0);
-  slot.phase = Phase::running;
-  try {
+  report_failures([&] {
+    slot.phase = Phase::barrier;
+    meet(0);
+    slot.phase = Phase::running;
     execute();
-  } catch (const DeviceError& error) {
-    ranks_.watchdog().fail(fmt::format("its device failed in {}: {}",
-                                       ranks_.watchdog().text_of(error.op()), error.what()));
-  }
-  slot.phase = Phase::between;
-  meet(1);
+    slot.phase = Phase::between;
+    meet(1);
+  });
   for (const LateVerdict& late : core.cargo.end_iteration()) parts_->receives.found_late(late);
   core.checks += verify_order(plan_, ranks_.self(), core.ops.times());
   core.checks.lost += receives_ - core.transfers.transfers;

@@ -44,6 +44,8 @@ private:
   struct Parts;
   Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<Cargo> own,
          EngineOptions options);
+  template <typename Work>
+  void report_failures(Work&& work);
   void meet(int which);
   void execute();
   bool step();

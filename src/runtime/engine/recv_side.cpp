@@ -63,6 +63,7 @@ void RecvSide::post(LaneState& lane, OpId recv) {
 
 void RecvSide::receive_payload(const Flight& flight, const LanePace& pace) {
   const Op& op = core_.plan.op(flight.op);
+  core_.posted = flight.op;
   core_.expect(core_.transport.receive_payload(op.peer, core_.tags.payload(op.peer, OpId{op.match}),
                                                flight.payload.bytes, pace),
                Role::payload_received, flight.op);

@@ -122,6 +122,7 @@ void SendSide::post(const Flight& flight, const LanePace& pace) {
   core_.expect(core_.transport.send(peer, core_.tags.header(self, send),
                                     std::as_bytes(std::span{&flight.header, 1})),
                Role::header_sent, send);
+  core_.posted = send;
   core_.expect(core_.transport.send_payload(peer, core_.tags.payload(self, send),
                                             flight.payload.bytes, pace),
                Role::payload_sent, send);

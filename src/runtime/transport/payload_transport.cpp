@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "runtime/transport/transport_error.hpp"
 
 namespace longhaul {
 namespace {
@@ -12,6 +12,18 @@ constexpr std::uint32_t kPayload = 1U << 31U;
 
 std::span<const std::byte> bytes_of(const Announcement& word) {
   return std::as_bytes(std::span{&word, 1});
+}
+
+/// What the way says of it, as an error of that operation.
+template <typename Call>
+auto of_operation(std::optional<Ticket> ticket, Call&& call) {
+  try {
+    return call();
+  } catch (const TransportError&) {
+    throw;
+  } catch (const Error& error) {
+    throw TransportError{ticket, error.what()};
+  }
 }
 
 }  // namespace
@@ -49,7 +61,7 @@ Ticket PayloadTransport::receive_payload(Rank from, int tag, std::span<std::byte
 Ticket PayloadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
                                     const Exchange& exchange) {
   const Ticket ticket = new_ticket();
-  way_->collective(ticket, kind, members, exchange);
+  of_operation(ticket, [&] { way_->collective(ticket, kind, members, exchange); });
   return ticket;
 }
 
@@ -61,7 +73,9 @@ void PayloadTransport::begin_sends(Rank to) {
     word->size_bytes = first.payload.data.size();
     word->tag = first.tag;
     word->lane = static_cast<std::uint32_t>(first.payload.pace.lane);
-    if (!way_->send(first.payload, word->details)) return;
+    if (!of_operation(first.payload.ticket,
+                      [&] { return way_->send(first.payload, word->details); }))
+      return;
     const Ticket ticket = host_.send(to, tags_, bytes_of(*word));
     announced_.emplace(ticket, std::move(word));
     host_.ring(to);
@@ -100,12 +114,13 @@ void PayloadTransport::match(Rank from) {
 
 void PayloadTransport::begin_receive(const Announcement& word, PayloadReceive payload) {
   if (word.size_bytes > payload.buffer.size())
-    throw Error{fmt::format("a payload of {} bytes came from rank {} for {} (the ranks do not run "
-                            "the same plan). Start all of them with the same input.",
-                            word.size_bytes, index(payload.from), payload.buffer.size()),
-                ExitCode::run_failed};
+    throw TransportError{
+        payload.ticket,
+        fmt::format("a payload of {} bytes came from rank {} for {} (the ranks do not run the same "
+                    "plan). Start all of them with the same input.",
+                    word.size_bytes, index(payload.from), payload.buffer.size())};
   payload.lane_of_sender = LaneId{word.lane};
-  way_->receive(payload, word.size_bytes, word.details);
+  of_operation(payload.ticket, [&] { way_->receive(payload, word.size_bytes, word.details); });
 }
 
 void PayloadTransport::take_host_message(const Completion& completion,
@@ -127,7 +142,7 @@ void PayloadTransport::advance(std::vector<Completion>& done) {
   host_.advance(of_host_);
   const std::vector<Completion> came = of_host_;
   for (const Completion& completion : came) take_host_message(completion, done);
-  way_->advance(done);
+  of_operation(std::nullopt, [&] { way_->advance(done); });
   for (auto& [to, queue] : outgoing_)
     if (!queue.empty()) begin_sends(to);
 }

@@ -6,6 +6,7 @@
 namespace longhaul::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class DeviceRuns : public BenchPipeline {
@@ -36,6 +37,21 @@ TEST_F(DeviceRuns, RanksThatShareAGpuAreNamedAndNcclRefused) {
   EXPECT_EQ(run_over("nccl", {}), 2);
   EXPECT_THAT(output(), HasSubstr("ranks 0, 1, 2 and 3 share GPU-"));
   EXPECT_THAT(output(), HasSubstr("cuda-ipc"));
+}
+
+// Nobody is gone, and only the communicator knows: the run ends, and says with which message.
+TEST_F(DeviceRuns, AnErrorThatNcclFindsLaterEndsTheRun) {
+  give_gpus("4");
+  setenv("LONGHAUL_ON_HOST_NCCL_ERROR", "1:3", 1);
+  const int code = run_over("nccl", {});
+  unsetenv("LONGHAUL_ON_HOST_NCCL_ERROR");
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(output(), HasSubstr("the run ends: rank 1: its transport failed in rank 1 (west, "));
+  EXPECT_THAT(output(), ContainsRegex("(send|receive) of [FB]\\(chunk .* (to|from) rank [02]: "
+                                      "the communicator for payloads from rank"));
+  EXPECT_THAT(output(), HasSubstr("NCCL: unhandled system error (an error made up for a test)"));
+  EXPECT_EQ(output().find(" is gone"), std::string::npos) << output();
+  EXPECT_LT(seconds_, 30);
 }
 
 // NCCL says so by its asynchronous error: the run ends with that, or with who is gone.

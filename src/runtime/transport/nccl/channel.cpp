@@ -23,11 +23,12 @@ ncclUniqueId new_unique_id() {
   return id;
 }
 
-Channel::Channel(const ncclUniqueId& id, int ranks, int rank) {
+Channel::Channel(const ncclUniqueId& id, int ranks, int rank, std::string what)
+    : what_{std::move(what)} {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.maxCTAs = kMostBlocks;
-  check(ncclCommInitRankConfig(&comm_, ranks, id, rank, &config));
+  require(ncclCommInitRankConfig(&comm_, ranks, id, rank, &config));
 }
 
 Channel::~Channel() {
@@ -41,10 +42,18 @@ Channel::~Channel() {
   }
 }
 
+void Channel::require(ncclResult_t code, std::source_location where) const {
+  try {
+    check(code, comm_, where);
+  } catch (const Error& error) {
+    throw Error{fmt::format("the communicator for {}: {}", what_, error.what()), error.code()};
+  }
+}
+
 bool Channel::is_ready() {
   ncclResult_t state = ncclSuccess;
-  check(ncclCommGetAsyncError(comm_, &state), comm_);
-  check(state, comm_);
+  require(ncclCommGetAsyncError(comm_, &state));
+  require(state);
   return state == ncclSuccess;
 }
 
@@ -57,7 +66,7 @@ void Channel::advance() {
       call.begun();
     } else {
       begun_ = true;
-      check(calls_.front().begin(comm_), comm_);
+      require(calls_.front().begin(comm_));
     }
   }
 }

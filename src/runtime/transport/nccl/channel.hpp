@@ -2,6 +2,8 @@
 
 #include <deque>
 #include <functional>
+#include <source_location>
+#include <string>
 
 #include "runtime/cuda/check_nccl.hpp"
 
@@ -14,8 +16,9 @@ namespace longhaul::nccl {
 /// aborted: no kernel waits for a peer that is gone.
 class Channel {
 public:
-  /// The other ranks do the same some time; returns at once.
-  Channel(const ncclUniqueId& id, int ranks, int rank);
+  /// The other ranks do the same some time; returns at once. `what` it is for, and with whom,
+  /// stands in its errors.
+  Channel(const ncclUniqueId& id, int ranks, int rank, std::string what);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -37,7 +40,10 @@ public:
 
 private:
   [[nodiscard]] bool is_ready();
+  void require(ncclResult_t code,
+               std::source_location where = std::source_location::current()) const;
 
+  std::string what_;
   ncclComm_t comm_ = nullptr;  ///< none: aborted
   std::deque<Call> calls_;
   bool begun_ = false;  ///< the first of them

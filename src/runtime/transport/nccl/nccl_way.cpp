@@ -4,7 +4,11 @@
 #include <cstring>
 #include <thread>
 
+#include <fmt/ranges.h>
+
+#include "runtime/blocking_call.hpp"
 #include "runtime/cuda/check.hpp"
+#include "runtime/transport/transport_error.hpp"
 
 namespace longhaul::nccl {
 namespace {
@@ -50,11 +54,12 @@ struct NcclWay::Transfer {
 };
 
 NcclWay::NcclWay(const mpi::Communicator& world, int index)
-    : world_{world.duplicate()}, lanes_{index} {}
+    : world_{world.duplicate()}, self_{world_.rank()}, lanes_{index} {}
 
 /// Ends of communicators are agreed on: all at once, or ranks would wait for each other.
 NcclWay::~NcclWay() {
   using namespace std::chrono_literals;
+  const BlockingCall guard{"NCCL to end its communicators", 20s};
   visit([](Channel& channel) { channel.finish(); });
   bool finished = false;
   for (const TimePoint give_up = now() + 3s; !finished && now() < give_up;) {
@@ -80,7 +85,8 @@ bool NcclWay::send(const PayloadSend& payload, PayloadDetails& details) {
   Pair& pair = pairs_[{cuda::Side::send, payload.pace.lane, payload.to}];
   if (!pair.channel) {
     pair.id = new_unique_id();
-    pair.channel = std::make_unique<Channel>(pair.id, 2, 0);
+    pair.channel = std::make_unique<Channel>(
+        pair.id, 2, 0, fmt::format("payloads from rank {} to rank {}", self_, index(payload.to)));
   }
   static_assert(sizeof pair.id <= sizeof details);
   std::memcpy(details.data(), &pair.id, sizeof pair.id);
@@ -104,7 +110,8 @@ void NcclWay::receive(const PayloadReceive& payload, std::size_t announced,
   Pair& pair = pairs_[{cuda::Side::receive, payload.lane_of_sender, payload.from}];
   if (!pair.channel) {
     std::memcpy(&pair.id, details.data(), sizeof pair.id);
-    pair.channel = std::make_unique<Channel>(pair.id, 2, 1);
+    pair.channel = std::make_unique<Channel>(
+        pair.id, 2, 1, fmt::format("payloads from rank {} to rank {}", index(payload.from), self_));
   }
   const cudaStream_t stream =
       lanes_.stream(cuda::Side::receive, payload.lane_of_sender, payload.from);
@@ -160,7 +167,22 @@ void NcclWay::add(Channel& channel, const TransferHandle& transfer) {
                                t.device_in ? t.device_in.get() : t.in.data(), comm);
                },
                [this, transfer] { begin_end(transfer); }});
-  channel.advance();
+  open_.emplace(transfer->ticket, &channel);
+  advance(channel);
+}
+
+/// NCCL tells of an error by the communicator: the operation is the first that has not completed.
+/// The communicators end behind the report of it, not here: their abort is an error to the peers,
+/// who would report that one before.
+void NcclWay::advance(Channel& channel) {
+  try {
+    channel.advance();
+  } catch (const Error& error) {
+    const auto first =
+        std::ranges::find(open_, &channel, [](const auto& one) { return one.second; });
+    throw TransportError{first == open_.end() ? std::nullopt : std::optional{first->first},
+                         error.what()};
+  }
 }
 
 /// The stream has it all: what comes behind NCCL's kernel.
@@ -187,20 +209,19 @@ Channel& NcclWay::group(std::span<const Rank> members) {
       met.broadcast(std::string{reinterpret_cast<const char*>(&mine), sizeof mine});
   ncclUniqueId id;
   std::memcpy(&id, text.data(), sizeof id);
-  auto channel = std::make_unique<Channel>(id, met.size(), met.rank());
+  auto channel = std::make_unique<Channel>(
+      id, met.size(), met.rank(),
+      fmt::format("collectives of ranks {} (this is {})", fmt::join(key, ", "), self_));
   return *groups_.emplace(std::move(key), std::move(channel)).first->second;
 }
 
 void NcclWay::prepare_group(std::span<const Rank> members) { group(members); }
 
 void NcclWay::advance(std::vector<Completion>& done) {
-  try {
-    visit([](Channel& channel) { channel.advance(); });
-  } catch (...) {
-    abort_all();
-    throw;
-  }
+  visit([this](Channel& channel) { advance(channel); });
+  const std::size_t before = done.size();
   lanes_.advance(done);
+  for (std::size_t i = before; i < done.size(); ++i) open_.erase(done[i].ticket);
 }
 
 bool NcclWay::busy() const {

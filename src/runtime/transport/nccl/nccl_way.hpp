@@ -46,6 +46,7 @@ private:
 
   Channel& group(std::span<const Rank> members);
   void add(Channel& channel, const TransferHandle& transfer);
+  void advance(Channel& channel);
   void bring_to_device(Transfer& transfer);
   void begin_end(const TransferHandle& transfer);
   void abort_all();
@@ -53,11 +54,13 @@ private:
   void visit(const Visit& each) const;
 
   mpi::Communicator world_;
+  int self_;
   cuda::PinnedPool pinned_;
   cuda::DevicePool device_;
   cuda::Lanes lanes_;
   std::map<PairKey, Pair> pairs_;
   std::map<std::vector<int>, std::unique_ptr<Channel>> groups_;
+  std::map<Ticket, const Channel*> open_;  ///< what has not completed, in the order of its begin
 };
 
 }  // namespace longhaul::nccl
