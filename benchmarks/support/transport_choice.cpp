@@ -21,11 +21,15 @@ json place_of(const Ranks& ranks, DeviceKind device) {
   json place = {{"host", index(ranks.board().host_of(ranks.self()))},
                 {"host_name", host_name()},
                 {"gpu", ""},
+                {"beyond_reach", json::array()},
                 {"missing", ""}};
   if (device == DeviceKind::cpu) return place;
   place["missing"] = why_no_accelerator();
-  if (place["missing"] == "")
-    place["gpu"] = accelerators()[static_cast<std::size_t>(accelerator_of(ranks.board()))].uuid;
+  if (place["missing"] != "") return place;
+  const auto index = static_cast<std::size_t>(accelerator_of(ranks.board()));
+  const AcceleratorInfo gpu = accelerators().at(index);
+  place["gpu"] = gpu.uuid;
+  place["beyond_reach"] = gpu.beyond_reach;
   return place;
 }
 
@@ -37,7 +41,7 @@ TransportChoice choose(TransportKind asked, const std::vector<std::string>& text
     if (!missing.empty())
       fail("--device cuda: rank {} on {} has no GPU ({}). Use --device cpu.", places.size(),
            place["host_name"].get<std::string>(), missing);
-    places.push_back({place["host"], place["host_name"], place["gpu"]});
+    places.push_back({place["host"], place["host_name"], place["gpu"], place["beyond_reach"]});
   }
   return choose_transport(asked, places, !nccl_version().empty());
 }

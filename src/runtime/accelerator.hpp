@@ -22,6 +22,8 @@ struct AcceleratorInfo {
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;
   std::string uuid;
+  std::vector<std::string>
+      beyond_reach{};  ///< uuids of those here whose memory it cannot copy from
 };
 
 /// Was this program built with CUDA (LONGHAUL_WITH_CUDA)?

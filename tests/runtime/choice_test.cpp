@@ -67,6 +67,27 @@ TEST(TransportChoiceTest, WhatIsAskedForIsTakenWhereItCanBe) {
   }
 }
 
+// GPUs of one host that cannot read each other's memory, by the driver's word.
+TEST(TransportChoiceTest, GpusBeyondReachTakeAnotherWay) {
+  std::vector<PayloadPlace> ranks = kOwnGpus;
+  ranks[1].beyond_reach = {ranks[0].gpu};
+  const TransportChoice choice = choose_transport(TransportKind::automatic, ranks, false);
+  EXPECT_EQ(choice.kind, TransportKind::mpi);
+  EXPECT_THAT(choice.why, HasSubstr("GPU-a1 of rank 1 cannot read the memory of GPU-a0, rank 0's"));
+  EXPECT_EQ(choose_transport(TransportKind::automatic, ranks, true).kind, TransportKind::nccl);
+  try {
+    (void)choose_transport(TransportKind::cuda_ipc, ranks, true);
+    FAIL() << "taken all the same";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("cuda-ipc"), HasSubstr("GPU-a1 of rank 1"),
+                                    HasSubstr("nccl or mpi")));
+  }
+  ranks[1] = on_gpu(1, 1);
+  ranks[1].beyond_reach = {ranks[0].gpu};  // of another host's: the same name means nothing
+  EXPECT_EQ(choose_transport(TransportKind::automatic, ranks, false).why.find("cannot read"),
+            std::string::npos);
+}
+
 TEST(TransportChoiceTest, WhatCannotBeSaysWhyAndWhatToUse) {
   struct Row {
     TransportKind asked;

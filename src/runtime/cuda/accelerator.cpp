@@ -34,6 +34,12 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
+bool reaches(int from, int to) {
+  int can = 1;
+  if (from != to) cuda::check(cudaDeviceCanAccessPeer(&can, from, to));
+  return can != 0;
+}
+
 }  // namespace
 
 bool built_with_cuda() { return true; }
@@ -49,6 +55,11 @@ std::vector<AcceleratorInfo> accelerators() {
     found.push_back({properties.name, version_text(driver), properties.multiProcessorCount,
                      properties.totalGlobalMem, uuid_text(properties.uuid)});
   }
+  for (int from = 0; from < count; ++from)
+    for (int to = 0; to < count; ++to)
+      if (!reaches(from, to))
+        found[static_cast<std::size_t>(from)].beyond_reach.push_back(
+            found[static_cast<std::size_t>(to)].uuid);
   return found;
 }
 

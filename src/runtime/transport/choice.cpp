@@ -69,6 +69,28 @@ void require_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
       one_host ? " (with --ranks-per-process, so that they share the GPU at the same time)" : "");
 }
 
+/// "GPU-5c1f... of rank 0 cannot read the memory of GPU-77d0..., rank 2's, on a"; empty where all
+/// of a host can.
+std::string unreached(const std::vector<PayloadPlace>& ranks) {
+  for (std::size_t reader = 0; reader < ranks.size(); ++reader)
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+      if (ranks[reader].host == ranks[rank].host &&
+          std::ranges::find(ranks[reader].beyond_reach, ranks[rank].gpu) !=
+              ranks[reader].beyond_reach.end())
+        return fmt::format("{} of rank {} cannot read the memory of {}, rank {}'s, on {}",
+                           ranks[reader].gpu, reader, ranks[rank].gpu, rank, ranks[rank].host_name);
+  return "";
+}
+
+void require_reach(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
+  const std::string why = unreached(ranks);
+  if (why.empty()) return;
+  fail(
+      "--transport cuda-ipc needs GPUs that copy from each other ({}). Use --transport {}; "
+      "nvidia-smi topo -p2p r shows which can.",
+      why, with_nccl && shared_gpus(ranks).empty() ? "nccl or mpi" : "mpi");
+}
+
 void require_one_host(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
     if (ranks[rank].host == ranks.front().host) continue;
@@ -86,6 +108,8 @@ TransportChoice automatic(const std::vector<PayloadPlace>& ranks, bool with_nccl
   const std::vector<std::string> shared = shared_gpus(ranks);
   if (with_nccl && shared.empty()) return {TransportKind::nccl, "every rank has a GPU to itself"};
   const std::string no_nccl = shared.empty() ? "built without NCCL" : shared.front();
+  if (const std::string why = unreached(ranks); are_on_one_host(ranks) && !why.empty())
+    return {TransportKind::mpi, fmt::format("{}, and {}", no_nccl, why)};
   if (are_on_one_host(ranks))
     return {TransportKind::cuda_ipc, fmt::format("all ranks are on one host, and {}", no_nccl)};
   return {TransportKind::mpi, fmt::format("ranks are on several hosts, and {}", no_nccl)};
@@ -117,6 +141,7 @@ TransportChoice choose_transport(TransportKind asked, const std::vector<PayloadP
     case TransportKind::cuda_ipc:
       require_gpus(asked, ranks);
       require_one_host(ranks, with_nccl);
+      require_reach(ranks, with_nccl);
       break;
   }
   return {asked, "asked for"};

@@ -14,9 +14,10 @@ enum class TransportKind : std::uint8_t { automatic, mpi, nccl, cuda_ipc };
 
 /// Where a rank has its payloads.
 struct PayloadPlace {
-  int host = 0;           ///< tells hosts apart
-  std::string host_name;  ///< for messages
-  std::string gpu;        ///< uuid; empty: payloads lie in the host's memory
+  int host = 0;                             ///< tells hosts apart
+  std::string host_name;                    ///< for messages
+  std::string gpu;                          ///< uuid; empty: payloads lie in the host's memory
+  std::vector<std::string> beyond_reach{};  ///< uuids of GPUs of the host that this one cannot read
 };
 
 struct TransportChoice {
