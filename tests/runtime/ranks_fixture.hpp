@@ -85,19 +85,20 @@ inline bool add_test_on_ranks(const char* filter) {
   void Fixture##_##Name##_OnRank::on_this_rank()
 
 /// The same for each type of the typed suite `Suite`, by a fixture `Suite``OnRank<Kind>`.
-#define RANKS_TYPED_TEST(Suite, Name)                                                    \
-  template <typename Kind>                                                               \
-  class Suite##_##Name##_OnRank : public Suite##OnRank<Kind> {                           \
-  public:                                                                                \
-    void on_this_rank();                                                                 \
-  };                                                                                     \
-  [[maybe_unused]] static const bool Suite##_##Name##_is_added =                         \
-      ::longhaul::testing::add_test_on_ranks(#Suite "/*." #Name);                        \
-  TYPED_TEST(Suite, Name) {                                                              \
-    if (!Suite##OnRank<TypeParam>::is_here()) GTEST_SKIP() << "not between these ranks"; \
-    ::longhaul::testing::play_on_ranks<Suite##_##Name##_OnRank<TypeParam>>();            \
-  }                                                                                      \
-  template <typename Kind>                                                               \
+#define RANKS_TYPED_TEST(Suite, Name)                                              \
+  template <typename Kind>                                                         \
+  class Suite##_##Name##_OnRank : public Suite##OnRank<Kind> {                     \
+  public:                                                                          \
+    void on_this_rank();                                                           \
+  };                                                                               \
+  [[maybe_unused]] static const bool Suite##_##Name##_is_added =                   \
+      ::longhaul::testing::add_test_on_ranks(#Suite "/*." #Name);                  \
+  TYPED_TEST(Suite, Name) {                                                        \
+    if (const std::string why = Suite##OnRank<TypeParam>::why_not(); !why.empty()) \
+      GTEST_SKIP() << why;                                                         \
+    ::longhaul::testing::play_on_ranks<Suite##_##Name##_OnRank<TypeParam>>();      \
+  }                                                                                \
+  template <typename Kind>                                                         \
   void Suite##_##Name##_OnRank<Kind>::on_this_rank()
 
 }  // namespace longhaul::testing

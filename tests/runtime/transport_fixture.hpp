@@ -33,7 +33,7 @@ class TransportTest : public ::testing::Test {};
 template <typename Kind>
 class TransportTestOnRank : public OnRanks {
 public:
-  static bool is_here() { return Kind::is_here(); }
+  static std::string why_not() { return Kind::why_not(); }
 
 protected:
   using Memory = typename Kind::Memory;

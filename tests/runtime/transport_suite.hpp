@@ -3,7 +3,8 @@
 // Every transport passes these tests: written once, against the interface. Whoever includes this
 // first defines the list of kinds, in longhaul::testing:
 //   using TransportKinds = ::testing::Types<...>;
-// A kind has `static bool is_here()`, `static std::unique_ptr<Transport> make(below)` (which may
+// A kind has `static std::string why_not()` (why it is not between these ranks; empty: it is),
+// `static std::unique_ptr<Transport> make(below)` (which may
 // put a transport that it uses into `below`), and `Memory`,
 // where its payloads lie: made of a size in bytes, with span(), write(bytes) and read().
 

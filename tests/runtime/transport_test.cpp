@@ -9,7 +9,9 @@ namespace longhaul::testing {
 class HostMemory;
 
 struct OverMpi {
-  static bool is_here() { return thread_ranks() == 0; }
+  static std::string why_not() {
+    return thread_ranks() == 0 ? "" : "the ranks are threads of one process";
+  }
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
     return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().board());
   }
@@ -22,7 +24,9 @@ struct OverMpiInBlocks : OverMpi {
   }
 };
 struct OverThreads {
-  static bool is_here() { return thread_ranks() > 0; }
+  static std::string why_not() {
+    return thread_ranks() > 0 ? "" : "the ranks are processes (--ranks-per-process makes threads)";
+  }
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
     return std::make_unique<ThreadTransport>(OnRanks::ranks().world(), OnRanks::ranks().board());
   }
@@ -34,3 +38,25 @@ using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads>;
 }  // namespace longhaul::testing
 
 #include "transport_suite.hpp"
+
+namespace longhaul::testing {
+
+// Sums of the host's transports add in fp32: 256 + 3 * 0.75 is 258 in bf16, and 256 where each step
+// is rounded.
+RANKS_TYPED_TEST(TransportTest, SumsOfBf16AreRoundedOnce) {
+  if (this->ranks().count() < 4) return;
+  const auto me = static_cast<std::size_t>(this->self());
+  const std::size_t n = this->everyone().size();
+  const std::vector<std::uint16_t> mine(n, to_bf16(me == 0 ? 256.0F : me < 4 ? 0.75F : 0.0F));
+  std::vector<std::uint16_t> all(n), part(1);
+  const auto sum = [&](CollectiveKind kind, std::vector<std::uint16_t>& result) {
+    this->finish({this->transport_->collective(
+        kind, this->everyone(),
+        {ExchangeType::bf16, std::as_bytes(std::span{mine}), this->writable(result)})});
+    EXPECT_THAT(result, ::testing::Each(to_bf16(258.0F)));
+  };
+  sum(CollectiveKind::all_reduce, all);
+  sum(CollectiveKind::reduce_scatter, part);
+}
+
+}  // namespace longhaul::testing

@@ -33,15 +33,18 @@ private:
 template <TransportKind kKind, typename Where>
 struct OverDevice {
   using Memory = Where;
-  static bool is_here() {
-    if (!why_no_accelerator().empty()) return false;
-    if (kKind != TransportKind::nccl) return true;
+  static std::string why_not() {
+    if (const std::string why = why_no_accelerator(); !why.empty() || kKind != TransportKind::nccl)
+      return why;
     // NCCL takes one rank for each GPU. The stand-in can be told to take several, of processes:
     // threads on one would wait for each other's streams wherever memory is freed.
     const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
-    return !nccl_version().empty() &&
-           (static_cast<int>(accelerators().size()) >= ranks ||
-            (thread_ranks() == 0 && std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr));
+    if (nccl_version().empty()) return "built without NCCL";
+    const std::size_t gpus = accelerators().size();
+    const bool may_share =
+        thread_ranks() == 0 && std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr;
+    if (may_share || static_cast<int>(gpus) >= ranks) return "";
+    return fmt::format("NCCL takes a GPU for each rank: {} for {}", gpus, ranks);
   }
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& below) {
     Ranks& ranks = OnRanks::ranks();

@@ -60,11 +60,14 @@ Ticket MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
 }
 
 Ticket MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
-                                const Exchange& exchange) {
+                                const Exchange& of_caller) {
+  std::shared_ptr<mpi::Widened> widened;
+  if (of_caller.type == ExchangeType::bf16 && kind != CollectiveKind::all_gather)
+    widened = std::make_shared<mpi::Widened>(of_caller);
+  const Exchange exchange = widened ? widened->exchange() : of_caller;
   MPI_Comm comm = group(members).get();
   MPI_Request request = MPI_REQUEST_NULL;
   const MPI_Datatype type = mpi::type_of(exchange.type);
-  const MPI_Op sum = sum_.of(exchange.type);
   const std::size_t width = bytes_of(exchange.type);
   const void* mine = exchange.mine.data();
   void* result = exchange.result.data();
@@ -75,13 +78,13 @@ Ticket MpiTransport::collective(CollectiveKind kind, std::span<const Rank> membe
       break;
     case CollectiveKind::reduce_scatter:
       mpi::check(MPI_Ireduce_scatter_block(mine, result, int_count(exchange.result.size() / width),
-                                           type, sum, comm, &request));
+                                           type, MPI_SUM, comm, &request));
       break;
     case CollectiveKind::all_reduce:
-      mpi::check(MPI_Iallreduce(mine, result, count, type, sum, comm, &request));
+      mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
       break;
   }
-  return add(request, Kind::collective, self());
+  return add(request, Kind::collective, self(), std::move(widened));
 }
 
 void MpiTransport::prepare_group(std::span<const Rank> members) { group(members); }
@@ -95,10 +98,11 @@ const mpi::Communicator& MpiTransport::group(std::span<const Rank> members) {
   return groups_.emplace(key, comm_.subgroup(key, key.front())).first->second;
 }
 
-Ticket MpiTransport::add(MPI_Request request, Kind kind, Rank peer) {
+Ticket MpiTransport::add(MPI_Request request, Kind kind, Rank peer,
+                         std::shared_ptr<mpi::Widened> sum) {
   const Ticket ticket{next_ticket_++};
   requests_.push_back(request);
-  pending_.push_back({ticket, kind, peer});
+  pending_.push_back({ticket, kind, peer, std::move(sum)});
   count(pending_.back(), 1);
   return ticket;
 }
@@ -131,6 +135,7 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
   for (std::size_t i = 0; i < completed_.size(); ++i) {
     const Pending& pending = pending_[static_cast<std::size_t>(completed_[i])];
     const bool received = pending.kind == Kind::receive;
+    if (pending.sum) pending.sum->narrow();
     done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});
     count(pending, -1);
     if (pending.kind == Kind::receive) board_.ring_if_sending(pending.peer);

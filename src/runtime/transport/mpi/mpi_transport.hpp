@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "runtime/host/board.hpp"
 #include "runtime/transport/mpi/communicator.hpp"
@@ -39,9 +40,10 @@ private:
     Ticket ticket;
     Kind kind;
     Rank peer;
+    std::shared_ptr<mpi::Widened> sum{};  ///< of bf16
   };
 
-  Ticket add(MPI_Request request, Kind kind, Rank peer);
+  Ticket add(MPI_Request request, Kind kind, Rank peer, std::shared_ptr<mpi::Widened> sum = {});
   void count(const Pending& pending, int change);
   bool test_once(std::vector<Completion>& done);
   const mpi::Communicator& group(std::span<const Rank> members);
@@ -50,7 +52,6 @@ private:
   const Board& board_;
   int tags_ = 0;
   std::size_t largest_;
-  mpi::Sum sum_;
   std::uint32_t next_ticket_ = 0;
   std::vector<MPI_Request> requests_;  ///< side by side with pending_
   std::vector<Pending> pending_;

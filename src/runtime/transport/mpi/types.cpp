@@ -2,21 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/math/number_types.hpp"
 #include "runtime/transport/mpi/check.hpp"
 
 namespace longhaul::mpi {
-namespace {
-
-void add_bf16(void* in, void* in_and_out, int* length, MPI_Datatype* /*type*/) {
-  const auto* const from = static_cast<const std::uint16_t*>(in);
-  auto* const to = static_cast<std::uint16_t*>(in_and_out);
-  for (int i = 0; i < *length; ++i) to[i] = to_bf16(from_bf16(from[i]) + from_bf16(to[i]));
-}
-
-}  // namespace
-
 /// Blocks of `largest`, and behind them what is left.
 ByteCount::ByteCount(std::size_t bytes, std::size_t largest) {
   if (bytes <= largest) {
@@ -55,8 +46,27 @@ MPI_Datatype type_of(ExchangeType type) {
   return MPI_BYTE;
 }
 
-Sum::Sum() { check(MPI_Op_create(&add_bf16, 1, &bf16_)); }
+Widened::Widened(const Exchange& bf16)
+    : mine_(bf16.mine.size() / sizeof(std::uint16_t)),
+      result_(bf16.result.size() / sizeof(std::uint16_t)),
+      into_{bf16.result} {
+  for (std::size_t i = 0; i < mine_.size(); ++i) {
+    std::uint16_t number = 0;
+    std::memcpy(&number, bf16.mine.data() + i * sizeof number, sizeof number);
+    mine_[i] = from_bf16(number);
+  }
+}
 
-Sum::~Sum() { MPI_Op_free(&bf16_); }
+Exchange Widened::exchange() {
+  return {ExchangeType::f32, std::as_bytes(std::span{mine_}),
+          std::as_writable_bytes(std::span{result_})};
+}
+
+void Widened::narrow() const {
+  for (std::size_t i = 0; i < result_.size(); ++i) {
+    const std::uint16_t number = to_bf16(result_[i]);
+    std::memcpy(into_.data() + i * sizeof number, &number, sizeof number);
+  }
+}
 
 }  // namespace longhaul::mpi

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include <mpi.h>
 
@@ -29,20 +31,20 @@ private:
 /// Of a received message, whatever type it was counted in.
 [[nodiscard]] std::size_t bytes_of(const MPI_Status& status);
 
+/// bf16, which MPI has not, is only moved as such: not summed.
 [[nodiscard]] MPI_Datatype type_of(ExchangeType type);
-/// Sums of that type. bf16, which MPI has not, is added in fp32 and rounded in every step.
-class Sum {
+/// bf16 on its way through sums in fp32: rounded once, when the sum is there.
+class Widened {
 public:
-  Sum();
-  ~Sum();
-  Sum(const Sum&) = delete;
-  Sum& operator=(const Sum&) = delete;
-  [[nodiscard]] MPI_Op of(ExchangeType type) const {
-    return type == ExchangeType::bf16 ? bf16_ : MPI_SUM;
-  }
+  explicit Widened(const Exchange& bf16);
+  /// What MPI is given.
+  [[nodiscard]] Exchange exchange();
+  /// The sum has come.
+  void narrow() const;
 
 private:
-  MPI_Op bf16_ = MPI_OP_NULL;
+  std::vector<float> mine_, result_;
+  std::span<std::byte> into_;
 };
 
 }  // namespace longhaul::mpi
