@@ -65,9 +65,52 @@ std::vector<std::int64_t> samples_of(LinkTest test, const Plan& plan, Rank self,
   return samples;
 }
 
+/// When a rank began to send, and when the last of what it sent and received was over.
+struct Span {
+  Duration first_send = Duration::max(), last_send{}, last_receive{};
+};
+
+Span span_of(const Plan& plan, Rank self, const OpTimes& times) {
+  Span span;
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != self || lane.count == 0) continue;
+    const OpTime& first = times[index(lane.first)];
+    const OpTime& last = times[index(lane.first) + lane.count - 1];
+    if (lane.kind == LaneKind::send) {
+      span.first_send = first.start;
+      span.last_send = last.end;
+    }
+    if (lane.kind == LaneKind::recv) span.last_receive = last.end;
+  }
+  return span;
+}
+
+/// Of all pairs, each with `messages` one behind the other. Stamps of two hosts are not compared.
+Duration least_mean(LinkTest test, const std::vector<Span>& spans, int messages, bool one_host) {
+  Duration least = LinkMeasurement::kNoMean;
+  const std::size_t pairs = spans.size() / 2;
+  for (std::size_t a = 0; a < pairs; ++a) {
+    const Span &sender = spans[a], &receiver = spans[a + pairs];
+    const Duration last = test == LinkTest::latency ? sender.last_receive
+                          : one_host                ? receiver.last_receive
+                                                    : sender.last_send;
+    least = std::min(least, (last - sender.first_send) / messages);
+  }
+  return least;
+}
+
+template <typename T>
+std::vector<T> gather(const Ranks& ranks, std::span<const T> mine) {
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(std::as_bytes(mine), counts);
+  std::vector<T> all(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
 /// Collective: what all ranks can tell; rank 0 gets it.
-std::vector<std::int64_t> play(LinkTest test, Duration target, Ranks& ranks,
-                               const LinkSettings& settings, Checks& checks) {
+LinkMeasurement play(LinkTest test, Duration target, Ranks& ranks, const LinkSettings& settings,
+                     Checks& checks) {
   const Plan plan = make_plan(test, target, ranks.count(), settings);
   EngineOptions engine_options;
   engine_options.payload = settings.payload;
@@ -80,11 +123,13 @@ std::vector<std::int64_t> play(LinkTest test, Duration target, Ranks& ranks,
   checks += result.checks;
 
   const auto mine = samples_of(test, plan, ranks.self(), result.times);
-  std::vector<int> counts;
-  const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
-  std::vector<std::int64_t> samples(bytes.size() / sizeof(std::int64_t));
-  if (!bytes.empty()) std::memcpy(samples.data(), bytes.data(), bytes.size());
-  return samples;
+  const Span span = span_of(plan, ranks.self(), result.times);
+  LinkMeasurement measurement{test, target, gather<std::int64_t>(ranks, mine), {}};
+  const int messages =
+      test == LinkTest::latency ? 2 * (settings.samples + 1) : settings.samples + 2;
+  measurement.least_mean = least_mean(test, gather<Span>(ranks, std::span{&span, 1}), messages,
+                                      ranks.board().all_local());
+  return measurement;
 }
 
 }  // namespace
@@ -104,7 +149,7 @@ std::vector<double> errors_percent(const LinkMeasurement& measurement) {
 
 LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
                              const LinkSettings& settings, Checks& checks) {
-  LinkMeasurement measurement{test, target, play(test, target, ranks, settings, checks), {}};
+  LinkMeasurement measurement = play(test, target, ranks, settings, checks);
   if (measurement.samples_ns.empty()) return measurement;
   if (test == LinkTest::latency)
     for (std::int64_t& sample : measurement.samples_ns) sample -= settings.baseline.count();
@@ -113,7 +158,8 @@ LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
 }
 
 Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks) {
-  const auto samples = play(LinkTest::latency, Duration::zero(), ranks, settings, checks);
+  const auto samples =
+      play(LinkTest::latency, Duration::zero(), ranks, settings, checks).samples_ns;
   if (samples.empty()) return Duration::zero();
   return Duration{static_cast<std::int64_t>(summarize({samples.begin(), samples.end()}).median)};
 }

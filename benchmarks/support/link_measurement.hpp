@@ -27,6 +27,10 @@ struct LinkMeasurement {
   Duration target{};
   std::vector<std::int64_t> samples_ns;  ///< of all pairs of ranks; complete on rank 0
   SampleSummary error_percent;           ///< against the target
+  /// Of the pair of ranks with the least: from the first send's start to the last message's end, by
+  /// message (latency: with nothing taken off). A late look makes a sample short, and never this.
+  Duration least_mean = kNoMean;
+  static constexpr Duration kNoMean = Duration::max();
 };
 
 /// Collective: ranks k and k + ranks/2 are a pair each, all at the same time. A sample is half a
