@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 constexpr unsigned kRounds = 100, kFewestRounds = 4;
 constexpr Duration kBudget = 3ms;
 constexpr unsigned kSteps = 8;       ///< of the clock, for its tick
-constexpr Duration kPatience = 10s;  ///< of a round: a device that others use may take long
+constexpr Duration kPatience = 60s;  ///< of a round: a device that others use may take long
 /// Answers come within microseconds. Where they do not, others need the processor.
 constexpr Duration kAnswerSoon = 100us;
 /// Crystals differ by far less; more would be a mistake of the measurement.
@@ -51,8 +51,12 @@ std::uint64_t wait_for_answer(std::uint64_t& answer) {
     if (at - began > kAnswerSoon) std::this_thread::sleep_for(kAnswerSoon);
     if (at < give_up) continue;
     throw Error{
-        "a device did not answer within 10 s when its clock was asked (something else keeps it "
-        "busy, or a block before has failed). See nvidia-smi.",
+        fmt::format(
+            "a device did not answer within {} s when its clock was asked (it runs something "
+            "else all the time, or what it was given before has failed or waits for ever). "
+            "nvidia-smi shows who uses it; end that, or share it with MPS or "
+            "--ranks-per-process.",
+            kPatience / 1s),
         ExitCode::run_failed};
   }
 }
