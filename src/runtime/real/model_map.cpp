@@ -39,6 +39,20 @@ std::vector<HeldNumbers> read_rank(std::istream& text, std::map<int, StageDescri
 
 }  // namespace
 
+/// What nobody holds is compared with nothing.
+void ModelMap::require_complete() const {
+  std::vector<HeldNumbers> held;
+  for (const auto& of_one : of_rank) held.insert(held.end(), of_one.begin(), of_one.end());
+  std::ranges::sort(held, {}, &HeldNumbers::first);
+  std::size_t reached = 0;
+  for (const HeldNumbers& each : held) {
+    LONGHAUL_ASSERT(each.first <= reached, "nobody holds numbers {} to {} of the model", reached,
+                    each.first);
+    reached = std::max(reached, each.first + each.count);
+  }
+  LONGHAUL_ASSERT(reached == count, "nobody holds numbers {} to {} of the model", reached, count);
+}
+
 /// A line for each stage, and one for each of its tensors.
 std::string ModelMap::describe(const std::vector<HeldStage>& stages) {
   std::string text;
@@ -89,6 +103,7 @@ ModelMap ModelMap::read(const std::vector<std::string>& of_ranks) {
   }
   for (auto& held : map.of_rank)
     for (HeldNumbers& each : held) each.first += map.first_of(each.stage);
+  map.require_complete();
   return map;
 }
 

@@ -31,7 +31,8 @@ struct ModelMap {
   /// Collective: every rank tells what it holds. The same on all.
   [[nodiscard]] static ModelMap make(const mpi::Communicator& world,
                                      const std::vector<HeldStage>& stages);
-  /// What one rank tells, and what all have told, in order of rank.
+  /// What one rank tells, and what all have told, in order of rank: asserts that each number of the
+  /// model is held by somebody.
   [[nodiscard]] static std::string describe(const std::vector<HeldStage>& stages);
   [[nodiscard]] static ModelMap read(const std::vector<std::string>& of_ranks);
   /// Numbers that the rank holds.
@@ -41,6 +42,9 @@ struct ModelMap {
     return stage_first[static_cast<std::size_t>(stage)];
   }
   std::vector<std::size_t> stage_first;  ///< index: stage
+
+private:
+  void require_complete() const;
 };
 
 /// Collective: rank 0 gets the numbers of every rank, in order of rank; the others nothing.

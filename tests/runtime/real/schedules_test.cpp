@@ -149,6 +149,25 @@ TEST(RealOrders, AGradientsPayloadsSwappedSpareTheRanksBehind) {
   for (const WrongTensor& each : wrong) EXPECT_EQ(each.rank, 0U) << each.tensor;
 }
 
+/// One of two replicas goes on with its own gradients.
+TEST(RealOrders, ASumThatMissesAMemberIsFoundAndItsRankNamed) {
+  Scenario scenario = tiny_scenario(2, 2, 4);
+  scenario.parallel.replicas = 2;
+  scenario.parallel.gradient_sync = GradientSync::all_reduce;
+  scenario.placement.clear();
+  for (int rank = 0; rank < 4; ++rank) scenario.placement.push_back(DatacenterId{rank % 2});
+  PlayedRanks ranks{generate("1f1b", scenario), scenario};
+  ranks.iterate(0);
+  HeldStage& stage = ranks.work(3).stages().front();
+  ranks.work(3).math().copy(stage.chunk().all_gradients(), stage.gradient());
+  std::set<std::string> tensors;
+  for (const WrongTensor& each : ranks.step_and_check(0)) {
+    EXPECT_EQ(each.rank, 3U) << each.tensor;
+    if (each.what == "gradient") tensors.insert(each.tensor);
+  }
+  EXPECT_EQ(tensors.size(), stage.chunk().parameters().size()) << "all of its tensors";
+}
+
 TEST(RealOrders, AChangedWeightIsFoundAndItsRankNamed) {
   Scenario scenario = tiny_scenario(2, 2, 4);
   PlayedRanks ranks{generate("1f1b", scenario), scenario};
