@@ -102,8 +102,8 @@ std::shared_ptr<Buffer> Tensors::take_room(std::size_t count, const std::string&
   std::vector<Buffer>& free = shared_->rooms[count];
   Buffer room;
   if (free.empty()) {
-    math_.finish();
     room = memory_.take(count, type_, what);
+    math_.finish();  // behind the calls of its last owner, also those made meanwhile
     shared_->bytes += Shared::size_of(room);
   } else {
     room = std::move(free.back());
