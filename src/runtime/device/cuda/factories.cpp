@@ -15,6 +15,10 @@ namespace {
 /// nobody has threads yet when this runs.
 [[maybe_unused]] const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 
+/// Between GPUs of one process NCCL writes straight into what it is given, and memory of a pool is
+/// for its own GPU alone: let it go through buffers of its own. Read when NCCL starts.
+[[maybe_unused]] const int kNcclBuffers = setenv("NCCL_P2P_DIRECT_DISABLE", "1", 0);
+
 void require(int index) {
   const std::string why = why_no_accelerator();
   if (!why.empty()) fail("device {} cannot be used ({}). Use --device cpu.", index, why);
