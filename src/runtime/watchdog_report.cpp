@@ -1,4 +1,5 @@
 // What the watchdog says when a run ends: who is hurt, and what every rank did last.
+#include <algorithm>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -87,11 +88,13 @@ std::string Watchdog::line_of(Rank rank, TimePoint at) const {
   const RankSlot& slot = board_.slot(rank);
   const std::string state = state_of_process(slot.pid);
   std::string line =
-      fmt::format("  rank {}{} {} ", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
+      fmt::format("  rank {}{} {}", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
                   name_of(slot.phase.load()));
   if (slot.phase != Phase::set_up && slot.phase != Phase::finished)
-    line += fmt::format("iteration {}", slot.iteration.load());
-  line += fmt::format(", {} without progress", to_text(at - TimePoint{slot.progress}));
+    line += fmt::format(" iteration {}", slot.iteration.load());
+  // A rank goes on while others report.
+  const Duration still = std::max(Duration::zero(), at - TimePoint{slot.progress});
+  line += fmt::format(", {} without progress", to_text(still));
   if (slot.last_event != OpEvent::none) line += "; " + last_of(slot);
   if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
     line += fmt::format("; waits for: {}{}{}", text_of(slot.waits_for),
