@@ -1,5 +1,6 @@
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,6 +33,12 @@ void* load(const std::string& soname) {
   void* const found = dlopen(soname.c_str(), kHow);
   return found != nullptr ? found : dlopen((LONGHAUL_CUDA_LIBRARIES "/" + soname).c_str(), kHow);
 }
+
+std::string runtime_library() { return fmt::format("libcudart.so.{}", CUDART_VERSION / 1000); }
+
+/// Or the front end takes an older one, where there is one. Set before there are threads.
+[[maybe_unused]] const int kRuntimeLibrary =
+    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime_library().c_str(), 0);
 
 void expect(front::error_t outcome) {
   if (outcome.is_bad())
@@ -252,7 +259,7 @@ CudnnOffer offer(cudaStream_t stream, Pool& pool, Attention& own) {
 CudnnOffer offer_cudnn(cudaStream_t stream, Pool& pool, Attention& own) {
   static void* const library = [] {
     // The front end asks the loader for CUDA's runtime by this name: one that is there already.
-    static_cast<void>(load(fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)));
+    static_cast<void>(load(runtime_library()));
     return front::cudnn_dlhandle = load(fmt::format("libcudnn.so.{}", CUDNN_MAJOR));
   }();
   if (library == nullptr) return {nullptr, "own (cuDNN cannot be loaded)"};
