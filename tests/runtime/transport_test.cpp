@@ -37,7 +37,7 @@ using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads>;
 
 }  // namespace longhaul::testing
 
-#include "transport_suite.hpp"
+#include "transport_suite.inc"
 
 namespace longhaul::testing {
 

@@ -67,4 +67,4 @@ using TransportKinds = ::testing::Types<
 
 }  // namespace longhaul::testing
 
-#include "transport_suite.hpp"
+#include "transport_suite.inc"

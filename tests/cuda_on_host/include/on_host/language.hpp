@@ -39,6 +39,7 @@ inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst
 inline void __threadfence_block() { __threadfence(); }
 inline void __threadfence_system() { __threadfence(); }
 void __nanosleep(unsigned nanoseconds);
+inline void __stwb(uint4* address, uint4 value) { *address = value; }
 [[noreturn]] inline void __trap() { longhaul::on_host::trap(); }
 
 namespace longhaul::on_host {
