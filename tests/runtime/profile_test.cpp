@@ -126,7 +126,8 @@ TEST(Profile, MeasuresDevicesThatAreAlikeOnce) {
   ASSERT_EQ(wave[0].chunks.size(), 2U);
   EXPECT_EQ(wave[0].chunks[0].first, 0);
   EXPECT_EQ(wave[0].chunks[1].first + wave[0].chunks[1].count, 41);
-  EXPECT_THROW((void)profiled_devices(generate("1f1b", four), scenario({"model.heads=3"})), Error);
+  const Scenario odd = scenario({"model.heads=3"});
+  EXPECT_THROW((void)profiled_devices(generate("1f1b", odd), odd), Error);
 }
 
 }  // namespace
