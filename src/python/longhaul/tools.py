@@ -11,7 +11,7 @@ from pathlib import Path
 from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
 from longhaul.trace import read_trace
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SCENARIOS = ROOT / "benchmarks" / "scenarios"
 
 
