@@ -10,10 +10,13 @@ import matplotlib.image
 import pandas as pd
 
 import fakes
-from longhaul import crosspipe_cells, figure, records, sweep_time
-from longhaul.figures import crosspipe_fig8, crosspipe_fig9, crosspipe_fig12
-from longhaul.sweep import guarded
-from longhaul.sweep_points import Point
+from longhaul import records
+from longhaul.commands import figure
+from longhaul.figures.crosspipe import (cells as crosspipe_cells, fig8 as crosspipe_fig8,
+                                        fig9 as crosspipe_fig9, fig12 as crosspipe_fig12)
+from longhaul.running import sweep_time
+from longhaul.running.sweep import guarded
+from longhaul.running.sweep_points import Point
 
 
 class Figures(unittest.TestCase):

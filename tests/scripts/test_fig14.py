@@ -5,9 +5,9 @@ import unittest
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from longhaul.claims import FAILS, HOLDS, PARTLY
 from longhaul.errors import Failure
-from longhaul.figures import crosspipe_fig14 as fig14
+from longhaul.figures.crosspipe import fig14
+from longhaul.papers.claims import FAILS, HOLDS, PARTLY
 
 
 class Options:

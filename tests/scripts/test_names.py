@@ -8,8 +8,8 @@ import unittest
 from pathlib import Path
 
 import fakes
-from longhaul import tools
 from longhaul.errors import Failure
+from longhaul.running import tools
 
 SCRIPTS = tools.ROOT / "scripts"
 SCENARIO = """[scenario]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul import memory, panels, tools
+from longhaul.drawing import memory, panels
 from longhaul.errors import Failure
 from longhaul.path import critical_path, wan_crossings
+from longhaul.running import tools
 from longhaul.trace import read_trace, select
 
 

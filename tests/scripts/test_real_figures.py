@@ -11,9 +11,9 @@ import fakes
 import matplotlib.image
 import pandas as pd
 
-from longhaul import figure
-from longhaul.figures import loss, profile_to_schedule
-from longhaul.sweep import guarded
+from longhaul.commands import figure
+from longhaul.figures.runs import loss, profile_to_schedule
+from longhaul.running.sweep import guarded
 
 MS = 1_000_000
 SCENARIO = '[scenario]\nname = "small"\n'

@@ -12,10 +12,12 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from longhaul import claims, expected, reproduce, tools
+from longhaul.commands import reproduce
+from longhaul.commands.figure import FIGURES
 from longhaul.errors import Failure
-from longhaul.expected import AS_KNOWN, MATCHED, MISSED, SURPRISE, Expected
-from longhaul.figure import FIGURES
+from longhaul.papers import claims, expected
+from longhaul.papers.expected import AS_KNOWN, MATCHED, MISSED, SURPRISE, Expected
+from longhaul.running import tools
 
 REFERENCE = tools.ROOT / "results" / "reference"
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pandas as pd
 
 import fakes
-from longhaul import records, sweep, sweep_points, tools
+from longhaul import records
 from longhaul.errors import Failure
+from longhaul.running import sweep, sweep_points, tools
 
 SCENARIO = """[scenario]
 name = "tiny"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul import tools
 from longhaul.errors import Failure
+from longhaul.running import tools
 
 SCENARIO = """[scenario]
 name = "four"

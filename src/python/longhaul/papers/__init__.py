@@ -1,0 +1,1 @@
+"""What papers claim and which numbers are expected, and what our numbers say about it."""

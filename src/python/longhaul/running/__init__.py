@@ -1,0 +1,1 @@
+"""Starts our programs and finds what they left: one call, many predictions, a sweep on ranks."""
