@@ -12,10 +12,10 @@ import pandas as pd
 import fakes
 from longhaul import records
 from longhaul.commands import figure
+from longhaul.errors import guarded
 from longhaul.figures.crosspipe import (cells as crosspipe_cells, fig8 as crosspipe_fig8,
                                         fig9 as crosspipe_fig9, fig12 as crosspipe_fig12)
 from longhaul.running import sweep_time
-from longhaul.running.sweep import guarded
 from longhaul.running.sweep_points import Point
 
 

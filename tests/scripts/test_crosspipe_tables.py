@@ -8,8 +8,8 @@ import unittest
 from pathlib import Path
 
 import fakes
+from longhaul.errors import guarded
 from longhaul.figures.crosspipe import static as crosspipe_static, tables as crosspipe_tables
-from longhaul.running.sweep import guarded
 
 
 class Tables(unittest.TestCase):

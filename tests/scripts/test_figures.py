@@ -13,7 +13,7 @@ import pandas as pd
 import fakes
 import synthetic
 from longhaul.commands import figure
-from longhaul.running.sweep import guarded
+from longhaul.errors import guarded
 
 UNIT = {"F": 1000, "B": 2000, "D": 1000, "W": 1000}
 

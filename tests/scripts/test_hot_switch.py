@@ -11,8 +11,8 @@ import matplotlib.image
 import pandas as pd
 
 from longhaul.commands import figure
+from longhaul.errors import guarded
 from longhaul.figures.crosspipe import hot_switch as crosspipe_hot_switch
-from longhaul.running.sweep import guarded
 
 
 def stretch(name, first, predicted_ms, samples):

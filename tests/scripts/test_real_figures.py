@@ -12,8 +12,8 @@ import matplotlib.image
 import pandas as pd
 
 from longhaul.commands import figure
+from longhaul.errors import guarded
 from longhaul.figures.runs import loss, profile_to_schedule
-from longhaul.running.sweep import guarded
 
 MS = 1_000_000
 SCENARIO = '[scenario]\nname = "small"\n'

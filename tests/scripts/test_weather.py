@@ -12,9 +12,8 @@ import matplotlib.image
 import pandas as pd
 
 from longhaul.commands import figure
-from longhaul.errors import Failure
+from longhaul.errors import Failure, guarded
 from longhaul.figures.runs import link_weather, weather
-from longhaul.running.sweep import guarded
 
 MS = 1_000_000
 LINK = {"latency_ns": 10 * MS, "bits_per_second": 8e9, "jitter": {"latency": 0.1, "transfer": 0.1},

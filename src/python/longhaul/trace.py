@@ -142,3 +142,9 @@ def _named(codes, names):
     unique = list(dict.fromkeys(names))
     position = np.array([unique.index(name) for name in names] + [-1])  # code -1: none
     return pd.Categorical.from_codes(position[codes], categories=unique)
+
+
+def crosses(rows):
+    """Which messages go to another datacenter."""
+    home = rows.drop_duplicates("rank").set_index("rank")["datacenter"].astype(str)
+    return rows["peer"].map(home) != rows["datacenter"].astype(str)

@@ -4,11 +4,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from longhaul.errors import Failure, suggestion
+from longhaul.errors import Failure, guarded, suggestion
 from longhaul.figures.registry import FIGURES
 from longhaul.papers import claims
 from longhaul.replacing import replacing
-from longhaul.running.sweep import guarded
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,7 +18,7 @@ class Parser(argparse.ArgumentParser):
 
 def overview():
     width = max(map(len, FIGURES))
-    lines = [f"  {name:<{width}}  {module.SUMMARY}" for name, module in FIGURES.items()]
+    lines = [f"  {name:<{width}}  {module.FIGURE.summary}" for name, module in FIGURES.items()]
     return "\n".join([
         "usage: scripts/figure NAME [options]", "",
         "Draws a figure: a PNG and the CSV behind it, in figures/ under the current directory,",
@@ -29,13 +28,13 @@ def overview():
         "Exit codes: 0 drawn, 2 bad input, 3 a run that the figure needs failed."])
 
 
-def parse(name, arguments):
+def parser_of(name):
     module = FIGURES[name]
-    parser = Parser(prog=f"scripts/figure {name}", description=module.SUMMARY)
+    parser = Parser(prog=f"scripts/figure {name}", description=module.FIGURE.summary)
     parser.add_argument("--out", default="figures", metavar="DIR",
                         help="where the PNG and the CSV go (default: figures)")
     module.add_arguments(parser)
-    return parser.parse_args(arguments)
+    return parser
 
 
 def save(drawn, directory):
@@ -69,7 +68,7 @@ def main(arguments=None):
     if name not in FIGURES:
         raise Failure(f'no figure "{name}". {suggestion(name, list(FIGURES))} '
                       "See scripts/figure --help.")
-    options = parse(name, rest)
+    options = parser_of(name).parse_args(rest)
     for drawn in FIGURES[name].draw(options):
         save(drawn, options.out)
     return 0

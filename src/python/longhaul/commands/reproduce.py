@@ -16,11 +16,11 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-from longhaul.errors import RUN_FAILED, Failure, suggestion
+from longhaul.errors import RUN_FAILED, Failure, guarded, suggestion
+from longhaul.figures import registry
+from longhaul.figures.registry import PAPERS
 from longhaul.papers import expected
-from longhaul.papers.papers import PAPERS
 from longhaul.running import tools
-from longhaul.running.sweep import guarded
 
 ANSWER_IS_NO = 1
 
@@ -31,9 +31,9 @@ def is_root():
 
 def why_not(item, kind):
     """Why a part cannot run here; empty: it can."""
-    if kind == "measured" and item.needs == "root" and not is_root():
+    if kind == "measured" and item.repeat.needs == "root" and not is_root():
         return "needs root (network namespaces)"
-    if kind == "measured" and item.needs == "OR-tools" and not find_spec("ortools"):
+    if kind == "measured" and item.repeat.needs == "OR-tools" and not find_spec("ortools"):
         return "needs scripts/requirements-solver.txt"
     return ""
 
@@ -66,13 +66,13 @@ class Reproduction:
         return self.directory / kind
 
     def done_file(self, item, kind):
-        return self.directory / "done" / f"{item.figure}-{kind}.json"
+        return self.directory / "done" / f"{item.name}-{kind}.json"
 
     def command(self, item, kind, options):
-        words = ["scripts/figure", item.figure, *options, "--out",
+        words = ["scripts/figure", item.name, *options, "--out",
                  tools.from_root(self.figures(kind))]
-        if {"--measure", "--run"} & set(options) and item.needs != "root":
-            words += ["--results", tools.from_root(self.directory / "runs" / item.figure)]
+        if {"--measure", "--run"} & set(options) and item.repeat.needs != "root":
+            words += ["--results", tools.from_root(self.directory / "runs" / item.name)]
         return [str(word) for word in words]
 
     def is_done(self, item, kind, options):
@@ -86,7 +86,7 @@ class Reproduction:
 
     def run(self, item, kind, options):
         """True where it ended well. Its mark is written last and whole."""
-        log = self.directory / "log" / f"{item.figure}-{kind}.txt"
+        log = self.directory / "log" / f"{item.name}-{kind}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         command = self.command(item, kind, options)
         began = time.monotonic()
@@ -112,7 +112,7 @@ class Reproduction:
 
     def parts(self, simulated_only):
         for item in self.items:
-            for kind, options in item.parts():
+            for kind, options in item.repeat.parts():
                 if kind == "simulated" or not simulated_only:
                     yield item, kind, options
 
@@ -124,28 +124,28 @@ class Reproduction:
             if self.is_done(item, kind, options):
                 continue
             reason = why_not(item, kind)
-            tools.say(f"[{number}/{len(parts)}] {item.figure}, {kind}"
+            tools.say(f"[{number}/{len(parts)}] {item.name}, {kind}"
                       + (f": left out, {reason}" if reason else ""))
             if not reason and not self.run(item, kind, options):
-                failed.append(f"{item.figure} ({kind})")
+                failed.append(f"{item.name} ({kind})")
         return failed
 
     def done(self, simulated_only):
         """{(figure, kind): item} of the parts that are done."""
-        return {(item.figure, kind): item for item, kind, options in self.parts(simulated_only)
+        return {(item.name, kind): item for item, kind, options in self.parts(simulated_only)
                 if self.is_done(item, kind, options)}
 
     def outcomes(self, simulated_only):
         """Of every number and claim of the parts that are done."""
         done = self.done(simulated_only)
         found = [expected.judge(number, self.figures(number.kind))
-                 for number in expected.read(self.paper) if (number.figure, number.kind) in done]
+                 for number in registry.expected(self.paper) if (number.figure, number.kind) in done]
         kept = tools.ROOT / "results" / "reference"
         for (figure, kind), item in done.items():
             if kind != "simulated":
                 continue
             found += expected.judge_verdicts(figure, self.figures(kind), kept)
-            if item.deterministic:
+            if item.repeat.deterministic:
                 found += expected.judge_repeat(figure, self.figures(kind), kept)
         return found
 
@@ -165,14 +165,14 @@ def write_summary(reproduction, outcomes, text):
 
 def listing(paper, items):
     """What there is to run, how long it takes, and what is expected of it."""
-    numbers = expected.read(paper)
+    numbers = registry.expected(paper)
     lines = [f"{'part':<34}{'takes':>8}  numbers  needs"]
     for item in items:
-        for kind, _ in item.parts():
-            takes = f"{item.seconds} s" if kind == "simulated" else f"{item.minutes:g} min"
-            count = sum((one.figure, one.kind) == (item.figure, kind) for one in numbers)
-            needs = item.needs if kind == "measured" else ""
-            lines.append(f"{item.figure + ', ' + kind:<34}{takes:>8}{count:>9}  {needs}".rstrip())
+        for kind, _ in item.repeat.parts():
+            takes = f"{item.repeat.seconds} s" if kind == "simulated" else f"{item.repeat.minutes:g} min"
+            count = sum((one.figure, one.kind) == (item.name, kind) for one in numbers)
+            needs = item.repeat.needs if kind == "measured" else ""
+            lines.append(f"{item.name + ', ' + kind:<34}{takes:>8}{count:>9}  {needs}".rstrip())
     lines += ["", "Ranges rest on:"]
     lines += [f"  {name:<10} {meaning}" for name, meaning in expected.BASES.items()]
     lines += ["  verdict    the verdict that results/reference keeps, by docs/figures.md",
@@ -184,7 +184,7 @@ def chosen(paper, only):
     items = PAPERS[paper]
     if not only:
         return items
-    names = {item.figure: item for item in items}
+    names = {item.name: item for item in items}
     short = {name.split("-", 1)[-1]: name for name in names}
     picked = []
     for word in only.split(","):

@@ -8,9 +8,8 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from longhaul.errors import Failure
+from longhaul.errors import Failure, guarded
 from longhaul.running import tools
-from longhaul.running.sweep import guarded
 
 
 def of_record(record: dict) -> tuple[float, float]:

@@ -1,5 +1,9 @@
-"""Every figure of scripts/figure, in the order in which it lists them."""
+"""Every figure of scripts/figure, in the order in which it lists them.
 
+A new figure is a module below this folder and its line in LISTED: its options, its place in
+scripts/reproduce and in docs/figures.md, and the ranges of its numbers follow from its FIGURE."""
+
+from dataclasses import replace
 from importlib import import_module
 
 LISTED = (
@@ -36,4 +40,23 @@ LISTED = (
     "runs.loss",
 )
 MODULES = tuple(import_module(f"longhaul.figures.{name}") for name in LISTED)
-FIGURES = {module.NAME: module for module in MODULES}
+FIGURES = {module.FIGURE.name: module for module in MODULES}  # {name: module}
+
+
+def repeated():
+    """{paper: its figures}, for scripts/reproduce."""
+    found = {}
+    for module in MODULES:
+        if module.FIGURE.repeat:
+            found.setdefault(module.FIGURE.repeat.paper, []).append(module.FIGURE)
+    return {paper: tuple(figures) for paper, figures in found.items()}
+
+
+PAPERS = repeated()
+
+
+def expected(paper):
+    """Ranges of all numbers of a paper, simulated ones first, each with its figure and file."""
+    numbers = [replace(one, figure=figure.name, file=figure.name + one.file)
+               for figure in PAPERS[paper] for one in figure.expected]
+    return sorted(numbers, key=lambda one: one.kind != "simulated")

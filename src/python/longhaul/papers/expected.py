@@ -1,8 +1,8 @@
 """Numbers of a paper's figures against the ranges in which they are expected.
 
-results/papers/PAPER-expected.csv has one line a number: which figure and file it is in (`where`
-selects rows, `column` and `reduce` make a number of them), the range, what the range rests on, and,
-where our model is known to miss it, why (`known`)."""
+A figure states its ranges (Figure.expected): in which of its files the number is (`where` selects
+rows, `column` and `reduce` make a number of them), the range, what the range rests on, and, where
+our model is known to miss it, why (`known`)."""
 
 import csv
 import math
@@ -13,7 +13,6 @@ import pandas as pd
 
 from longhaul.errors import Failure
 from longhaul.papers import claims
-from longhaul.running import tools
 
 # What a range may rest on; never on the run that is judged.
 BASES = {
@@ -32,18 +31,24 @@ COLUMNS = ["number", "figure", "value", "low", "high", "basis", "outcome", "why"
 class Expected:
     """A range for one number."""
 
-    number: str
-    kind: str       # simulated, measured
-    figure: str
-    file: str       # within the figures' directory, without .csv
-    where: str      # "column=value; column>=number"; empty: all rows
-    column: str
-    reduce: str     # see REDUCTIONS
-    low: float
-    high: float
-    basis: str
-    why: str
-    known: str      # why our number is known to lie outside; empty: it lies inside
+    number: str            # for people, unique within a paper
+    basis: str             # see BASES
+    low: float = -math.inf
+    high: float = math.inf
+    column: str = ""
+    where: str = ""        # "column=value; column>=number"; empty: all rows
+    reduce: str = "only"   # see REDUCTIONS
+    why: str = ""
+    known: str = ""        # why our number is known to lie outside; empty: it lies inside
+    kind: str = "simulated"   # or measured
+    figure: str = ""       # its name, which the registry fills in
+    file: str = ""         # of the figure's directory, without .csv; in a figure's module: what
+                           # follows the figure's name in it
+
+
+def of_claim(claim, number, basis, **more):
+    """The number that the figure's verdict on a claim leads with."""
+    return Expected(number, basis, column="ours", where=f"id={claim}", file="-verdicts", **more)
 
 
 @dataclass(frozen=True)
@@ -68,21 +73,6 @@ def worst_median(values, groups):
 
 REDUCTIONS = {"only": None, "min": min, "max": max, "median": lambda v: v.median(),
               "max_abs": lambda v: v.loc[v.abs().idxmax()], "count": len}
-
-
-def file_of(paper):
-    return tools.ROOT / "results" / "papers" / f"{paper}-expected.csv"
-
-
-def read(paper):
-    with file_of(paper).open(encoding="utf-8") as file:
-        return [Expected(**{**row, "low": limit(row["low"], -math.inf),
-                            "high": limit(row["high"], math.inf)})
-                for row in csv.DictReader(file)]
-
-
-def limit(text, otherwise):
-    return float(text) if text else otherwise
 
 
 def leading_number(cell):
@@ -115,8 +105,8 @@ def number_of(expected, directory):
     values = table[expected.column].map(leading_number).dropna()
     if values.empty:
         raise Failure(f"{expected.number}: {path.name} has no number {expected.column} where "
-                      f"{expected.where or 'there are rows'}. Correct {expected.figure}'s line in "
-                      "results/papers.")
+                      f"{expected.where or 'there are rows'}. Correct the range in "
+                      f"{expected.figure}'s module.")
     if expected.reduce.startswith("worst_median:"):
         groups = expected.reduce.split(":", 1)[1].split("+")
         return float(worst_median(values, table.loc[values.index, groups]))

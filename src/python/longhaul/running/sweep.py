@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from longhaul.errors import RUN_FAILED, Failure
+from longhaul.errors import RUN_FAILED, Failure, guarded
 from longhaul.records import is_finished, pipeline_table
 from longhaul.running import sweep_state, tools
 from longhaul.running.sweep_points import COMMS, parse_cells, points_of
@@ -207,18 +207,6 @@ def main(arguments=None):
         raise Failure(f"{len(failed)} points failed: {', '.join(failed)}. Run the same command "
                       "again to repeat them alone.", RUN_FAILED)
     return 0
-
-
-def guarded(entry, name):
-    """Runs a command's main: a Failure is its text on stderr and its exit code."""
-    try:
-        return entry()
-    except Failure as failure:
-        tools.say(f"{name}: {failure}")
-        return failure.code
-    except KeyboardInterrupt:
-        tools.say(f"{name}: interrupted")
-        return 130
 
 
 if __name__ == "__main__":

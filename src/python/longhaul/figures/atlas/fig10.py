@@ -1,11 +1,28 @@
 """Atlas figure 10: Atlas against baselines that have as many TCP connections."""
 
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import testbed
 from longhaul.figures.atlas.fig9 import up_to
+from longhaul.papers.expected import Expected
 
-NAME = "atlas-fig10"
-SUMMARY = "12 GPUs: Atlas against GPipe, Megatron, Varuna with equal TCP (Atlas figure 10)"
+FIGURE = Figure(
+    "atlas-fig10",
+    summary="12 GPUs: Atlas against GPipe, Megatron, Varuna with equal TCP (Atlas figure 10)",
+    shows="the same with equal TCP (Atlas figure 10)",
+    needs="`longhaul`, `bench_pipeline`",
+    options="[--measure]",
+    repeat=Repeat("atlas", seconds=40, simulate=("--simulate",),
+                  measure=("--measure", "--minutes", "4"), minutes=4),
+    expected=(
+        Expected("largest utilisation of a GPU, figure 10", "bound", low=0, high=1,
+                 column="utilization", reduce="max", why="A GPU computes at most all the time."),
+        Expected("measured against predicted, figure 10 (%, median of points)", "goal", low=-1,
+                 high=2, column="difference_percent", reduce="median", kind="measured",
+                 why="2% late at most, half of the points."),
+        Expected("measured against predicted, figure 10 (%, farthest)", "goal", low=-1, high=5,
+                 column="difference_percent", reduce="max_abs", kind="measured",
+                 why="5% late at most."),
+    ))
 MINUTES = 6
 CLAIMS = {"gpipe": "atlas-equal-gpipe", "1f1b": "atlas-equal-megatron",
           "varuna": "atlas-equal-varuna"}
@@ -16,12 +33,12 @@ def add_arguments(parser):
 
 
 def draw(options):
-    table = testbed.numbers(options, NAME, "auto")
+    table = testbed.numbers(options, FIGURE.name, "auto")
     if table is None:
         return []
     figure = testbed.figure_of(table, "All with as many TCP connections as reach 5 Gbps, 12 GPUs "
                                       "in 3 datacenters")
-    return [Drawn(NAME, figure, table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure, table, verdicts(table))]
 
 
 def verdicts(table):

@@ -6,13 +6,22 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import sites
 from longhaul.figures.atlas.sites import PINNED, SPREAD, Ask
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected
 
-NAME = "atlas-fig12"
-SUMMARY = "throughput with a second datacenter of 0 to 100% of 600 GPUs (Atlas figure 12)"
+FIGURE = Figure(
+    "atlas-fig12",
+    summary="throughput with a second datacenter of 0 to 100% of 600 GPUs (Atlas figure 12)",
+    shows="a second datacenter of 0 to 100% (Atlas figure 12)",
+    repeat=Repeat("atlas", seconds=15, simulate=("--simulate",)),
+    expected=(
+        Expected("a second datacenter of 10%: gain in throughput", "exact", low=1, high=1,
+                 column="gain", where="fraction=0.1", reduce="max",
+                 why="10% of 600 GPUs hold no further cell of 2 x 60."),
+    ))
 SCHEDULES = {"atlas": ("Atlas", "#c2185b"), "atlas-even": ("turns to the furthest behind (ours)",
                                                            "#8a8a2a"),
              "varuna": ("Varuna", "#2aa552")}
@@ -27,7 +36,7 @@ def add_arguments(parser):
 def draw(options):
     del options
     table = numbers()
-    return [Drawn(NAME, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
 
 
 def numbers():

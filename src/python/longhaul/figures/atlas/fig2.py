@@ -2,15 +2,23 @@
 
 import pandas as pd
 
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import slowdown
 from longhaul.figures.atlas.inputs import MODELS
 from longhaul.figures.atlas.slowdown import Inputs
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected
 from longhaul.running import tools
 
-NAME = "atlas-fig2"
-SUMMARY = "slow-down of data parallelism over latency, 6 GPUs in 3 datacenters (Atlas figure 2)"
+FIGURE = Figure(
+    "atlas-fig2",
+    summary="slow-down of data parallelism over latency, 6 GPUs in 3 datacenters (Atlas figure 2)",
+    shows="what latency does to data parallelism over one TCP connection (Atlas figure 2)",
+    repeat=Repeat("atlas", seconds=15, simulate=("--simulate",)),
+    expected=(
+        Expected("least slow-down of data parallelism", "bound", low=1, column="slowdown",
+                 reduce="min", why="A WAN makes nothing faster."),
+    ))
 SCENARIO = "atlas-fig2"
 MICROBATCHES = (8, 16, 32, 64)
 
@@ -27,7 +35,7 @@ def draw(options):
         "Groups: sequences that each GPU trains in an iteration, which the paper leaves open. "
         "Percent: share of communication at 40 ms.\nBaseline: the same in one datacenter at 100 "
         "Gbps. All-reduce by the paper's footnote 1: 4 P (N - 1) / (N BW).", shares())
-    return [Drawn(NAME, figure, table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure, table, verdicts(table))]
 
 
 def numbers():

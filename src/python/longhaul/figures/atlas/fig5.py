@@ -6,13 +6,19 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.records import read_record
 from longhaul.running import tools
 
-NAME = "atlas-fig5"
-SUMMARY = "bandwidth of one TCP connection and of several over latency (Atlas figure 5, table 1)"
+FIGURE = Figure(
+    "atlas-fig5",
+    summary="bandwidth of one TCP connection and of several over latency (Atlas figure 5, table 1)",
+    shows=("one TCP connection and several, over real sockets ([tcp.md](tcp.md); Atlas figure 5, "
+           "table 1)"),
+    needs="`bench_tcp`, or results of it",
+    options="[--measure]",
+    repeat=Repeat("atlas", measure=("--measure",), minutes=4, needs="root"))
 LATENCIES_MS = (10, 20, 30, 40)
 TABLE1_MBPS = {10: 1220, 20: 600, 30: 396, 40: 293}
 CAP_MBPS = 5000          # of a node, section 4.1
@@ -116,7 +122,7 @@ def draw_table(table, scale):
     figure.subplots_adjust(left=0.1, right=0.97, top=0.9, bottom=0.27)
     axes.set_title("TCP over distance: one connection falls as 1 / latency, several reach the cap",
                    loc="left", fontweight="bold")
-    return Drawn(NAME, figure, table)
+    return Drawn(FIGURE.name, figure, table)
 
 
 def lines(axes, table, colour, words):

@@ -5,15 +5,27 @@ import json
 import numpy as np
 import pandas as pd
 
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import inputs, slots as atlas_slots
 from longhaul.figures.runs.timeline import measured_of
 from longhaul.papers import claims
+from longhaul.papers.expected import of_claim
 from longhaul.running import measuring, predict, tools
 from longhaul.trace import BLOCK_KINDS, select
 
-NAME = "atlas-fig6"
-SUMMARY = "slots of Varuna and Atlas: sharing in time, when to recompute (Atlas figure 6)"
+FIGURE = Figure(
+    "atlas-fig6",
+    summary="slots of Varuna and Atlas: sharing in time, when to recompute (Atlas figure 6)",
+    shows="slots of Varuna and Atlas: sharing in time, and when to recompute (Atlas figure 6)",
+    needs="`longhaul`, `bench_pipeline`",
+    options="[--measure]",
+    repeat=Repeat("atlas", seconds=5, simulate=("--simulate",), measure=("--measure",), minutes=2),
+    expected=(
+        of_claim("atlas-slots-varuna", "Varuna's last slot", "published", low=38, high=38,
+                 why="Figure 6: a count."),
+        of_claim("atlas-slots-atlas", "Atlas' last slot", "published", low=36, high=36,
+                 why="Figure 6: a count."),
+    ))
 SCENARIO = "atlas-fig6"
 SLOT_NS = 10_000_000
 QUANTA = {"F": 1, "R": 1, "B": 2}
@@ -39,7 +51,7 @@ def draw(options):
     def points():
         said = predict.ask(predict.Question(scenario, names, tuple(options.set)))
         return [inputs.point(scenario, "all", (), names, said)]
-    results = measuring.results_of(options, points, NAME)
+    results = measuring.results_of(options, points, FIGURE.name)
     if measuring.is_dry(options):
         return []
     made = pd.concat([timetable(scenario, name) for name in names], ignore_index=True)
@@ -54,8 +66,8 @@ def draw(options):
     found = verdicts(tables)
     for table in tables[1:]:
         source = table["source"].iloc[0]
-        drawn.append(Drawn(f"{NAME}-{source}", picture(table, source), table))
-    return [Drawn(NAME, picture(made, "the generators' timetable"), made, found), *drawn]
+        drawn.append(Drawn(f"{FIGURE.name}-{source}", picture(table, source), table))
+    return [Drawn(FIGURE.name, picture(made, "the generators' timetable"), made, found), *drawn]
 
 
 def timetable(scenario, name):

@@ -1,11 +1,29 @@
 """Atlas figure 9: Atlas against baselines that have one TCP connection."""
 
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import testbed
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected
 
-NAME = "atlas-fig9"
-SUMMARY = "12 GPUs: Atlas against GPipe, Megatron, Varuna with one TCP connection (Atlas figure 9)"
+FIGURE = Figure(
+    "atlas-fig9",
+    summary=("12 GPUs: Atlas against GPipe, Megatron, Varuna with one TCP connection (Atlas "
+             "figure 9)"),
+    shows="Atlas against baselines with one TCP connection, 12 GPUs (Atlas figure 9)",
+    needs="`longhaul`, `bench_pipeline`",
+    options="[--measure]",
+    repeat=Repeat("atlas", seconds=40, simulate=("--simulate",),
+                  measure=("--measure", "--minutes", "6"), minutes=6),
+    expected=(
+        Expected("largest utilisation of a GPU, figure 9", "bound", low=0, high=1,
+                 column="utilization", reduce="max", why="A GPU computes at most all the time."),
+        Expected("measured against predicted, figure 9 (%, median of points)", "goal", low=-1,
+                 high=2, column="difference_percent", reduce="median", kind="measured",
+                 why="2% late at most, half of the points."),
+        Expected("measured against predicted, figure 9 (%, farthest)", "goal", low=-1, high=5,
+                 column="difference_percent", reduce="max_abs", kind="measured",
+                 why="5% late at most."),
+    ))
 MINUTES = 10
 CLAIMS = {"gpipe": "atlas-vs-gpipe", "1f1b": "atlas-vs-megatron", "varuna": "atlas-vs-varuna"}
 
@@ -15,12 +33,12 @@ def add_arguments(parser):
 
 
 def draw(options):
-    table = testbed.numbers(options, NAME, "1")
+    table = testbed.numbers(options, FIGURE.name, "1")
     if table is None:
         return []
     figure = testbed.figure_of(table, "Atlas with many TCP connections, the others with one, 12 "
                                       "GPUs in 3 datacenters")
-    return [Drawn(NAME, figure, table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure, table, verdicts(table))]
 
 
 def verdicts(table):

@@ -10,14 +10,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul.drawing import textgrid
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure
 from longhaul.figures.atlas import ideas_table
 from longhaul.records import is_finished, overrides_of, pipeline_table
 from longhaul.running import measuring, sweep_time, tools
 
-NAME = "atlas-ideas"
-SUMMARY = "what sharing in time, delay-aware orders, D/W split bring alone and together (12 GPUs)"
+FIGURE = Figure(
+    "atlas-ideas",
+    summary=("what sharing in time, delay-aware orders, D/W split bring alone and together (12 "
+             "GPUs)"),
+    shows=("what temporal sharing, delay-aware orders and the D/W split bring, alone and together "
+           "([planner.md](planner.md))"),
+    needs="`longhaul`, `bench_pipeline`",
+    options="[--measure]")
 SCENARIO = "atlas-measured"
 MOVES = 200_000
 STAGES = 4
@@ -106,8 +111,8 @@ def draw(options):
         return []
     table = with_measured(table, results)
     gains = ideas_table.gains_of(table)
-    return [Drawn(NAME, ideas_table.times(table, places, headings()), table),
-            Drawn(f"{NAME}-gains", ideas_table.gains(gains, places), gains)]
+    return [Drawn(FIGURE.name, ideas_table.times(table, places, headings()), table),
+            Drawn(f"{FIGURE.name}-gains", ideas_table.gains(gains, places), gains)]
 
 
 def budgets(microbatches):
@@ -191,7 +196,7 @@ def measure(table, results, options):
     left = [rows for rows in groups if not is_finished(results / label_of(rows))]
     played = sum(rows["makespan_ns"].sum() for rows in left) * 1e-9 * (options.iterations + 1)
     scale = options.time_scale or min(1.0, max(0.01, 60 * options.minutes / max(played, 1e-9)))
-    tools.say(f"{NAME}: {len(left)} of {len(groups)} points left, time_scale {scale:.2g}: about "
+    tools.say(f"{FIGURE.name}: {len(left)} of {len(groups)} points left, time_scale {scale:.2g}: about "
               f"{(played * scale + sweep_time.START_S * len(left)) / 60:.1f} minutes")
     for rows in left:
         overrides = (*rows["overrides"].iloc[0].split(), *options.set,

@@ -4,13 +4,35 @@ cap; our link model beside the paper."""
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import inputs
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected
 from longhaul.running import tools
 
-NAME = "atlas-table1"
-SUMMARY = "one TCP connection, and as many as reach 5 Gbps, over latency: model and paper (table 1)"
+FIGURE = Figure(
+    "atlas-table1",
+    summary=("one TCP connection, and as many as reach 5 Gbps, over latency: model and paper "
+             "(table 1)"),
+    shows="one TCP connection against latency, and as many as reach the cap (Atlas table 1)",
+    repeat=Repeat("atlas", seconds=3, simulate=("--simulate",)),
+    expected=(
+        Expected("one TCP connection at 10 ms (Mbps)", "published", low=1220, high=1220,
+                 column="model_mbps", where="latency_ms=10",
+                 why="Table 1; the model takes its window from it."),
+        Expected("one TCP connection at 20 ms (Mbps)", "published", low=600, high=600,
+                 column="model_mbps", where="latency_ms=20",
+                 why="Table 1; the model takes its window from it."),
+        Expected("one TCP connection at 30 ms (Mbps)", "published", low=396, high=396,
+                 column="model_mbps", where="latency_ms=30",
+                 why="Table 1; the model takes its window from it."),
+        Expected("one TCP connection at 40 ms (Mbps)", "published", low=293, high=293,
+                 column="model_mbps", where="latency_ms=40",
+                 why="Table 1; the model takes its window from it."),
+        Expected("many connections reach the cap (Mbps)", "exact", low=5000, high=5000,
+                 column="model_several_mbps", reduce="min",
+                 why="As many as the cap takes: 5 Gbps."),
+    ))
 SCENARIO = "atlas-fig9"
 LATENCIES_MS = (5, 10, 15, 20, 25, 30, 35, 40, 60, 80)
 
@@ -23,7 +45,7 @@ def add_arguments(parser):
 def draw(options):
     del options
     table = pd.DataFrame([row_of(latency) for latency in LATENCIES_MS])
-    return [Drawn(NAME, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
 
 
 def row_of(latency):

@@ -7,13 +7,17 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_rows, read_record
 from longhaul.running import tools
 
-NAME = "atlas-tcp"
-SUMMARY = "schedules over real TCP (scripts/wan), over our emulation, and as predicted"
+FIGURE = Figure(
+    "atlas-tcp",
+    summary="schedules over real TCP (scripts/wan), over our emulation, and as predicted",
+    shows="pipelines over real TCP, over the emulated link, and predicted ([tcp.md](tcp.md))",
+    needs="`longhaul`, `bench_pipeline`, root",
+    options="[--measure]")
 SCENARIO = tools.SCENARIOS / "tcp-2dc.toml"
 RANKS = 4
 LATENCIES_MS = (10, 40)
@@ -59,7 +63,7 @@ def measure(results, latency, options):
         out = results / f"{mode}-{latency}ms"
         if is_finished(out):
             continue
-        tools.say(f"{NAME}: {mode}, {latency} ms")
+        tools.say(f"{FIGURE.name}: {mode}, {latency} ms")
         run = [pipeline, *common, "--out", out, "--emulate", "on" if mode == "emulated" else "off"]
         if mode == "emulated":
             command = [tools.ROOT / "scripts" / "mpi", "-n", RANKS, *run]
@@ -112,7 +116,7 @@ def measurements(results, schedules):
                                  "check": row["check"], "load_average": row["load_average"],
                                  "commit": row["commit"], "command": row["command"]})
     if not rows:
-        raise Failure(f"no records below {results}. Run scripts/figure {NAME} --measure.")
+        raise Failure(f"no records below {results}. Run scripts/figure {FIGURE.name} --measure.")
     return pd.DataFrame(rows)
 
 
@@ -132,7 +136,7 @@ def draw_table(table, schedules):
                     x=0.08, ha="left", y=0.97, fontsize=11, fontweight="bold")
     figure.text(0.08, 0.885, "bar: median of the iterations; line: least to 95th percentile",
                 fontsize=8, ha="left")
-    return Drawn(NAME, figure, table)
+    return Drawn(FIGURE.name, figure, table)
 
 
 def bars(axes, table, schedules):

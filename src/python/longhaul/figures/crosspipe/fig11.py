@@ -9,15 +9,35 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected, of_claim
 from longhaul.records import COLUMNS, pipeline_table
 from longhaul.running import measuring, predict, tools
 from longhaul.running.sweep_points import COMMS, Point, parse_cells
 
-NAME = "crosspipe-fig11"
-SUMMARY = "static and delay-aware schedules at delay cells, measured against predicted"
+FIGURE = Figure(
+    "crosspipe-fig11",
+    summary="static and delay-aware schedules at delay cells, measured against predicted",
+    shows="all schedules over delays, measured and predicted (figure 11)",
+    needs="`longhaul`, `bench_pipeline`",
+    options="[--measure]",
+    repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",),
+                  measure=("--measure", "--minutes", "12"), minutes=12, deterministic=False),
+    expected=(
+        of_claim("reduction-original", "reduction against static schedules as they are, up to (%)",
+                 "published", low=31.92, why="33.6, less 5% at most; more is better."),
+        of_claim("reduction-optimized",
+                 "reduction against static schedules with early receives, up to (%)", "published",
+                 low=20.8, why="21.9, less 5% at most; more is better."),
+        Expected("measured against predicted, decoupled, figure 11 (%, farthest)", "goal", low=-1,
+                 high=2, column="difference_percent", where="comm=decoupled", reduce="max_abs",
+                 kind="measured", why="2% late at most."),
+        Expected("measured against predicted, grouped, figure 11 (%, farthest)", "goal", low=-1,
+                 high=5, column="difference_percent", where="comm=grouped", reduce="max_abs",
+                 kind="measured", why="5% late at most."),
+    ))
 SCENARIOS = ("m8-2dc", "m70-2dc")
 STATIC = ("1f1b", "interleaved-1f1b", "zb-h1", "zbv")
 DYNAMIC = ("cross-ud", "cross-ud-sub", "cross-wave")
@@ -42,7 +62,7 @@ def add_arguments(parser):
 
 
 def draw(options):
-    results = measuring.results_of(options, lambda: points(options), NAME)
+    results = measuring.results_of(options, lambda: points(options), FIGURE.name)
     if measuring.is_dry(options):
         return []
     table = read_results(results) if results else simulated(options)
@@ -166,7 +186,7 @@ def draw_table(table):
                     fontsize=11)
     figure.legend(handles=handles, loc="lower center", frameon=False, bbox_to_anchor=(0.5, 0),
                   ncols=columns)
-    return Drawn(NAME, figure, table, verdicts(table))
+    return Drawn(FIGURE.name, figure, table, verdicts(table))
 
 
 def natural(name):

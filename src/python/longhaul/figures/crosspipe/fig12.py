@@ -8,15 +8,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.crosspipe import series
 from longhaul.papers import claims
 from longhaul.records import overrides_of, pipeline_table
 from longhaul.running import measuring, predict, tools
 from longhaul.running.sweep_points import Point
 
-NAME = "crosspipe-fig12"
-SUMMARY = "iteration time over pipeline stages with stages x replicas fixed (section 7.4)"
+FIGURE = Figure(
+    "crosspipe-fig12",
+    summary="iteration time over pipeline stages with stages x replicas fixed (section 7.4)",
+    shows="many stages or many replicas (figure 12)",
+    needs="`longhaul`, `bench_pipeline`",
+    options="[--measure]",
+    repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",),
+                  measure=("--measure", "--minutes", "12"), minutes=12))
 STAGES = {4: "m70-4stage", 8: "m70-2dc", 16: "m70-16stage"}
 MICROBATCHES_PER_STAGE = 4
 DELAYS = ((1.0, 0.25), (0.125, 2.0))  # at 4 stages
@@ -71,11 +77,11 @@ def add_arguments(parser):
 def draw(options):
     extra = ("--search-moves", str(options.search_moves))
     said = predicted(extra)
-    results = measuring.results_of(options, lambda: points(said, extra), NAME)
+    results = measuring.results_of(options, lambda: points(said, extra), FIGURE.name)
     if measuring.is_dry(options):
         return []
     table = numbers(said, measured(results) if results else {})
-    return [Drawn(NAME, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
 
 
 def predicted(extra):

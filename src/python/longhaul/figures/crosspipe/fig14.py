@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.papers.claims import FAILS, HOLDS, PARTLY, judge
 from longhaul.running import tools
@@ -19,8 +19,13 @@ from longhaul.solver.cp_sat import load_cp_model
 from longhaul.solver.milp import load_highspy
 from longhaul.solver.pipeline_problem import UNIT_NS, pipeline
 
-NAME = "crosspipe-fig14"
-SUMMARY = "time to solution of CP-SAT, the integer program of prior work, and search"
+FIGURE = Figure(
+    "crosspipe-fig14",
+    summary="time to solution of CP-SAT, the integer program of prior work, and search",
+    shows="time to solution of solvers and search (figure 14)",
+    needs="`longhaul`, `scripts/requirements-solver.txt`",
+    # Times to solution, hence measured.
+    repeat=Repeat("crosspipe", measure=("--simulate",), minutes=5, needs="OR-tools"))
 SIZES = "2,3,4,8,16"
 TIME_LIMIT_S = 4
 GAP = 0.01           # appendix D.1: a solver ends where it has proven this
@@ -73,7 +78,7 @@ def draw(options):
             for method, answer in answers(stages, options, Path(directory)).items():
                 rows += rows_of(method, stages, answer)
     table = pd.DataFrame(rows)
-    return [Drawn(NAME, figure_of(table, sizes, options), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table, sizes, options), table, verdicts(table))]
 
 
 def require_packages():

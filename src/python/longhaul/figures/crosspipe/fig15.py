@@ -3,7 +3,7 @@
 import pandas as pd
 
 from longhaul.drawing import panels, style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.crosspipe.fig6 import WITHOUT_DELAY
 from longhaul.figures.runs.timeline import table_of
@@ -11,8 +11,11 @@ from longhaul.papers import claims
 from longhaul.running import tools
 from longhaul.trace import select
 
-NAME = "crosspipe-fig15"
-SUMMARY = "bubble strides: static schedules over 16 stages in 2 datacenters (simulated)"
+FIGURE = Figure(
+    "crosspipe-fig15",
+    summary="bubble strides: static schedules over 16 stages in 2 datacenters (simulated)",
+    shows="bubble strides of static schedules (figure 15)",
+    repeat=Repeat("crosspipe", seconds=4, simulate=("--simulate",)))
 SCHEDULES = "1f1b,interleaved-1f1b,zb-h1,zbv"
 # Four schedules of 16 devices, to be read at the width of a page.
 PAPER = panels.Paper(widest=9.25, row_inches=0.12, dots_per_inch=240)
@@ -52,7 +55,7 @@ def draw(options):
             mark_ns=bound, mark_text="ends here without delay"))
         tables.append(table_of(rows, "predicted"))
     title = f"Bubble strides, simulated ({tools.scenario_name(delayed.info)})"
-    return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False, paper=PAPER),
+    return [Drawn(FIGURE.name, panels.draw_stack(shown, title, shared_lanes=False, paper=PAPER),
                   pd.concat(tables, ignore_index=True), [verdict(paid)])]
 
 

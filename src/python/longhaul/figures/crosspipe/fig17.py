@@ -6,13 +6,28 @@ from pathlib import Path
 import numpy as np
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
+from longhaul.papers.expected import Expected
 from longhaul.records import link_table, read_record
 from longhaul.running import tools
 
-NAME = "crosspipe-fig17"
-SUMMARY = "error of injected latency and bandwidth against target, as violins (bench_link)"
+FIGURE = Figure(
+    "crosspipe-fig17",
+    summary="error of injected latency and bandwidth against target, as violins (bench_link)",
+    shows="is the emulated link true (figure 17)",
+    needs="`bench_link`, or results of it",
+    repeat=Repeat("crosspipe", measure=("--extra", "--samples 50"), minutes=0.6),
+    expected=(
+        Expected("emulated latency against its target, 1 to 100 ms (%, worst median)", "goal",
+                 low=-1, high=1, column="error_percent", where="test=latency; target_ns>=1000000",
+                 reduce="worst_median:target_ns", kind="measured",
+                 why="1% from 1 to 100 ms, nothing subtracted."),
+        Expected("emulated bandwidth against its target, 1 to 100 ms (%, worst median)", "goal",
+                 low=-1, high=1, column="error_percent", where="test=bandwidth; target_ns>=1000000",
+                 reduce="worst_median:target_ns", kind="measured",
+                 why="1% from 1 to 100 ms, nothing subtracted."),
+    ))
 TESTS = (("latency", "#3fa7d6", "injected latency (ping-pong, half a round trip)"),
          ("bandwidth", "#c9561a", "injected transfer time (messages back to back)"))
 
@@ -47,7 +62,7 @@ def draw_table(table):
     figure.subplots_adjust(left=0.075, right=0.985, top=0.80, bottom=0.15, wspace=0.2)
     figure.suptitle("Emulated link against its target: relative error (dot and number: median)",
                     x=0.075, ha="left", y=0.965, fontsize=11, fontweight="bold")
-    return Drawn(NAME, figure, table)
+    return Drawn(FIGURE.name, figure, table)
 
 
 def _violins(axes, table, colour, title):

@@ -3,14 +3,17 @@
 import pandas as pd
 
 from longhaul.drawing import panels
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.runs.timeline import table_of
 from longhaul.running import tools
-from longhaul.trace import select
+from longhaul.trace import crosses, select
 
-NAME = "crosspipe-fig5"
-SUMMARY = "traversal patterns: unidirectional, bidirectional, loop and wave (simulated)"
+FIGURE = Figure(
+    "crosspipe-fig5",
+    summary="traversal patterns: unidirectional, bidirectional, loop and wave (simulated)",
+    shows="how a microbatch travels: UD, BD, loop, wave (figure 5)",
+    repeat=Repeat("crosspipe", seconds=3, simulate=("--simulate",)))
 # The bidirectional one has one microbatch for each direction.
 PATTERNS = (("cross-ud", "unidirectional (UD)", 1), ("cross-bd", "bidirectional (BD)", 2),
             ("cross-loop", "loop", 1), ("cross-wave", "wave", 1))
@@ -42,11 +45,5 @@ def draw(options):
         shown.append(panels.Panel(rows, f"{name}: {sends} crossings between datacenters {each}"))
         tables.append(table_of(rows, "predicted").assign(pattern=name))
     title = f"Traversal patterns, simulated ({tools.scenario_name(trace.info)})"
-    return [Drawn(NAME, panels.draw_stack(shown, title, shared_lanes=False, paper=PAPER),
+    return [Drawn(FIGURE.name, panels.draw_stack(shown, title, shared_lanes=False, paper=PAPER),
                   pd.concat(tables, ignore_index=True))]
-
-
-def crosses(rows):
-    """Which messages go to another datacenter."""
-    home = rows.drop_duplicates("rank").set_index("rank")["datacenter"].astype(str)
-    return rows["peer"].map(home) != rows["datacenter"].astype(str)

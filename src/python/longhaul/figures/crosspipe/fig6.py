@@ -3,16 +3,24 @@
 import pandas as pd
 
 from longhaul.drawing import memory, panels, style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.runs.timeline import table_of
 from longhaul.papers import claims
+from longhaul.papers.expected import of_claim
 from longhaul.path import critical_path, wan_crossings
 from longhaul.running import tools
 from longhaul.trace import select
 
-NAME = "crosspipe-fig6"
-SUMMARY = "1F1B without and with latency, the critical path numbered, and reordered (simulated)"
+FIGURE = Figure(
+    "crosspipe-fig6",
+    summary="1F1B without and with latency, the critical path numbered, and reordered (simulated)",
+    shows="what latency does to 1F1B, why, and what another order makes of it (figure 6)",
+    repeat=Repeat("crosspipe", seconds=3, simulate=("--simulate",)),
+    expected=(
+        of_claim("crossings-fig6", "crossings on the critical path of 1F1B, M = 8", "published",
+                 low=8, high=8, why="Figure 6: a count."),
+    ))
 WITHOUT_DELAY = ("link.latency_ratio=0", "link.transfer_ratio=0")
 REORDERED = "cross-ud"
 GROWTH = (8, 16, 32)  # microbatches
@@ -39,7 +47,7 @@ def draw(options):
              f"({scenario.stem})")
     table = pd.concat([table_of(panel.rows, "predicted").assign(panel=name)
                        for panel, name, _ in drawn], ignore_index=True)
-    return [Drawn(NAME, panels.draw_stack([panel for panel, _, _ in drawn], title,
+    return [Drawn(FIGURE.name, panels.draw_stack([panel for panel, _, _ in drawn], title,
                                           shared_lanes=False), table,
                   verdicts(scenario, options, *drawn))]
 

@@ -4,12 +4,34 @@ schedules."""
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.crosspipe import fig8_verdicts, series
+from longhaul.papers.expected import Expected
 from longhaul.running import predict, tools
 
-NAME = "crosspipe-fig8"
-SUMMARY = "slowdown over latency and over transfer time: static, greedy, solver-made (simulated)"
+FIGURE = Figure(
+    "crosspipe-fig8",
+    summary="slowdown over latency and over transfer time: static, greedy, solver-made (simulated)",
+    shows="slowdown over latency and transfer time (figure 8)",
+    # Of the solver a second is wanted for each point: its result depends on the machine.
+    repeat=Repeat("crosspipe", seconds=30, simulate=("--simulate", "--time-limit", "0"),
+                  deterministic=False),
+    expected=(
+        Expected("crossings of a microbatch, loop, 2 datacenters", "published", low=6, high=6,
+                 column="crossings_per_microbatch", where="placement=loop",
+                 why="Section 5.1: a count."),
+        Expected("crossings of a microbatch, wave, 2 datacenters", "published", low=4, high=4,
+                 column="crossings_per_microbatch", where="placement=wave",
+                 why="Section 5.1: a count."),
+        Expected("crossings of a microbatch, ud, 2 datacenters", "published", low=2, high=2,
+                 column="crossings_per_microbatch", where="placement=ud",
+                 why="Section 5.1: a count."),
+        Expected("least gap to a lower bound, figure 8", "bound", low=0, column="gap", reduce="min",
+                 why="A lower bound is a certificate: no schedule of its class ends before it."),
+        Expected("1F1B over ZBV without delay", "exact", low=1.2941, high=1.2942, column="slowdown",
+                 where="series=1F1B; axis=latency; delay_ratio=0",
+                 why="Makespans 33 and 25.5: (M + P - 1) (F + B) over M (F + B) + (P - 1) F / 2."),
+    ))
 DELAYS = (0, .125, .25, .5, .75, 1, 1.5, 2, 3, 4)
 MOVES = 50000
 TIME_LIMIT_S = 1
@@ -47,7 +69,7 @@ def draw(options):
          "slowdown": round(entry["makespan_ns"] / ideal, 5), "gap": entry.get("gap"),
          "crossings_per_microbatch": crossings(entry)}
         for (one, (axis, delay)), entry in said.items()])
-    return [Drawn(NAME, figure_of(table, shown), table, fig8_verdicts.judge(table))]
+    return [Drawn(FIGURE.name, figure_of(table, shown), table, fig8_verdicts.judge(table))]
 
 
 def all_series(options):

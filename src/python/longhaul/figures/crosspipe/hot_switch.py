@@ -10,12 +10,17 @@ from matplotlib.lines import Line2D
 
 from longhaul import records
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.running import tools
 
-NAME = "hot-switch"
-SUMMARY = "links that change during a run: schedules that stay and one that is switched"
+FIGURE = Figure(
+    "hot-switch",
+    summary="links that change during a run: schedules that stay and one that is switched",
+    shows="links that change during a run: orders that stay, and one that is switched",
+    needs="`bench_pipeline`, or results of it",
+    options="[--run]",
+    repeat=Repeat("crosspipe", measure=("--run",), minutes=2))
 CHANGES = ("link.latency_ratio=2", "link.transfer_ratio=2")
 BEGIN = ("link.latency_ratio=0.25", "link.transfer_ratio=0.25")
 FIXED, ADAPTIVE = "fixed", "adaptive"
@@ -61,7 +66,7 @@ def draw(options):
     fixed, adaptive = (records.read_record(directory / name) for name in (FIXED, ADAPTIVE))
     table = pd.concat([iterations_of(fixed, FIXED), iterations_of(adaptive, ADAPTIVE)],
                       ignore_index=True)
-    return [Drawn(NAME, draw_iterations(table, adaptive), table)]
+    return [Drawn(FIGURE.name, draw_iterations(table, adaptive), table)]
 
 
 def command_for(name, directory, options):

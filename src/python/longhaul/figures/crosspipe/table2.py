@@ -6,12 +6,40 @@ import json
 import pandas as pd
 
 from longhaul.drawing import textgrid
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected
 from longhaul.running import tools
 
-NAME = "crosspipe-table2"
-SUMMARY = "parameters per width of five models, and what data parallelism sends for each byte of PP"
+FIGURE = Figure(
+    "crosspipe-table2",
+    summary=("parameters per width of five models, and what data parallelism sends for each byte "
+             "of PP"),
+    shows="what pipelines and replicas send, five models (CrossPipe table 2, footnote 6)",
+    repeat=Repeat("crosspipe", seconds=2, simulate=("--simulate",)),
+    expected=(
+        Expected("N / d of Mistral 7B (millions)", "published", low=1.765, high=1.775,
+                 column="our_millions_per_width", where="model=Mistral 7B",
+                 why="Table 2, as it is printed."),
+        Expected("N / d of Mixtral 8x7B (millions)", "published", low=11.35, high=11.45,
+                 column="our_millions_per_width", where="model=Mixtral 8x7B",
+                 why="Table 2, as it is printed."),
+        Expected("N / d of Qwen2.5 32B (millions)", "published", low=6.405, high=6.415,
+                 column="our_millions_per_width", where="model=Qwen2.5 32B",
+                 why="Table 2, as it is printed."),
+        Expected("N / d of DeepSeek V3 (millions)", "published", low=95.55, high=95.65,
+                 column="our_millions_per_width", where="model=DeepSeek V3",
+                 why="Table 2, as it is printed."),
+        Expected("N / d of Llama 3 405B (millions)", "published", low=24.75, high=24.85,
+                 column="our_millions_per_width", where="model=Llama 3 405B",
+                 why="Table 2, as it is printed."),
+        Expected("N / (s d n_DP) of Llama 3 405B", "published", low=23.55, high=23.65,
+                 column="our_volume_ratio", where="model=Llama 3 405B",
+                 why="Footnote 6, as it is printed."),
+        Expected("N / (s d n_DP) of DeepSeek V3", "published", low=181.5, high=182.5,
+                 column="our_volume_ratio", where="model=DeepSeek V3",
+                 why="Footnote 6, as it is printed."),
+    ))
 PUBLISHED = tools.ROOT / "results" / "papers" / "crosspipe-table2.csv"
 # Models that a scenario may name; ours are counted from their dimensions.
 PRESETS = {"Llama 3 405B": "llama3-405b"}
@@ -26,7 +54,7 @@ def add_arguments(parser):
 def draw(options):
     del options
     table = compare(pd.read_csv(PUBLISHED, comment="#"), presets())
-    return [Drawn(NAME, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
 
 
 def presets():

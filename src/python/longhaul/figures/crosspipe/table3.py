@@ -3,12 +3,38 @@
 import pandas as pd
 
 from longhaul.drawing import style, textgrid
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.papers import claims
+from longhaul.papers.expected import Expected
 from longhaul.running import predict, tools
 
-NAME = "crosspipe-table3"
-SUMMARY = "bubble ratio, memory and overlap of data parallelism of static schedules (simulated)"
+FIGURE = Figure(
+    "crosspipe-table3",
+    summary="bubble ratio, memory and overlap of data parallelism of static schedules (simulated)",
+    shows="bubble, memory and overlap of static schedules as numbers (table 3)",
+    repeat=Repeat("crosspipe", seconds=3, simulate=("--simulate",)),
+    expected=(
+        Expected("bubble of 1f1b, P = 4, M = 8, F = D = W", "exact", low=0.2727, high=0.2728,
+                 column="bubble_ratio", where="schedule=1f1b",
+                 why="(P - 1) / (M + P - 1) = 3 / 11."),
+        Expected("bubble of interleaved-1f1b, P = 4, M = 8, F = D = W", "exact", low=0.1578,
+                 high=0.1579, column="bubble_ratio", where="schedule=interleaved-1f1b",
+                 why="(P - 1) (F + B) / v of 24 + 4.5: 3 / 19."),
+        Expected("bubble of zb-h1, P = 4, M = 8, F = D = W", "exact", low=0.1111, high=0.1112,
+                 column="bubble_ratio", where="schedule=zb-h1",
+                 why="(P - 1) (F + D - W) = 3 of 27."),
+        Expected("bubble of zbv, P = 4, M = 8, F = D = W", "exact", low=0.0588, high=0.0589,
+                 column="bubble_ratio", where="schedule=zbv", why="(P - 1) F / 2 = 1.5 of 25.5."),
+        Expected("peak of activations of 1f1b", "exact", low=4, high=4, column="peak_activations",
+                 where="schedule=1f1b", why="P activations."),
+        Expected("peak of activations of zb-h1", "exact", low=4, high=4, column="peak_activations",
+                 where="schedule=zb-h1", why="As 1F1B: its W are not put off."),
+        Expected("peak of activations of zbv", "exact", low=4, high=4, column="peak_activations",
+                 where="schedule=zbv", why="As 1F1B, by design."),
+        Expected("peak of activations of interleaved-1f1b", "exact", low=5.5, high=5.5,
+                 column="peak_activations", where="schedule=interleaved-1f1b",
+                 why="2 (P - 1) + (v - 1) P + 1 = 11 chunks of 1 / v."),
+    ))
 # The paper's rows: type, weight gradient, bubble ratio, memory, DP overlap.
 PUBLISHED = {"1f1b": ("UD", "combined", "high", "medium", "medium"),
              "interleaved-1f1b": ("loop", "combined", "medium", "medium+", "medium+"),
@@ -32,7 +58,7 @@ def draw(options):
                                           predict.ratios(0, 0)))
     replicas = predict.ask(predict.Question(tools.scenario_file(REPLICAS), names))
     table = pd.DataFrame([numbers(name, blocks[name], replicas[name]) for name in names])
-    return [Drawn(NAME, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
 
 
 def numbers(name, entry, replicas):

@@ -9,9 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from longhaul.errors import Failure
+from longhaul.errors import Failure, guarded
 from longhaul.running import tools
-from longhaul.running.sweep import guarded
 
 SCHEDULES = {"1F1B": "1f1b", "ZBH1": "zb-h1", "ZBV": "zbv"}
 TABLES = {5: "m70-2dc", 6: "m70-4dc"}

@@ -10,12 +10,17 @@ import pandas as pd
 
 from longhaul import records
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.running import tools
 
-NAME = "loss"
-SUMMARY = "a tiny model's loss over some hundred iterations: every schedule, and one rank"
+FIGURE = Figure(
+    "loss",
+    summary="a tiny model's loss over some hundred iterations: every schedule, and one rank",
+    shows=("the loss of a tiny model under every schedule, on top of one rank's "
+           "([layers.md](layers.md))"),
+    needs="`bench_pipeline`, or results of it",
+    options="[--measure]")
 REFERENCE = "one rank"
 ONE_RANK = "one-rank.toml"
 SCHEDULES = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv,cross-ud,cross-wave,cross-loop"
@@ -26,7 +31,7 @@ def add_arguments(parser):
                         help="run both; one that is finished is not run again")
     parser.add_argument("--results", metavar="DIR",
                         help="what --measure wrote; with --measure, where it goes "
-                             f"(default: runs/{NAME})")
+                             f"(default: runs/{FIGURE.name})")
     parser.add_argument("--dry-run", action="store_true",
                         help="print what --measure would run, and run nothing")
     parser.add_argument("--scenario", default="tiny-real", metavar="FILE",
@@ -44,7 +49,7 @@ def add_arguments(parser):
 
 
 def draw(options):
-    directory = Path(options.results or f"runs/{NAME}")
+    directory = Path(options.results or f"runs/{FIGURE.name}")
     if options.dry_run:
         for _, command in commands(directory, options):
             tools.say(shlex.join(command))
@@ -66,7 +71,7 @@ def draw(options):
                       ignore_index=True)
     table = compared(table)
     tools.say(verdict(table))
-    return [Drawn(NAME, figure_of(table, directory), table)]
+    return [Drawn(FIGURE.name, figure_of(table, directory), table)]
 
 
 def commands(directory, options):
@@ -132,10 +137,10 @@ def verdict(table):
     first = table.loc[table["iteration"] == 0, "loss"].max()
     most = table["relative_difference"].abs().max()
     if most == 0:
-        return (f"{NAME}: from {first:.4f} to {final[REFERENCE]:.4f} in "
+        return (f"{FIGURE.name}: from {first:.4f} to {final[REFERENCE]:.4f} in "
                 f"{table['iteration'].max() + 1} iterations; every loss of {len(final) - 1} "
                 "schedules is one rank's to the last bit.")
-    return (f"{NAME}: from {first:.4f} to {final[REFERENCE]:.4f} in "
+    return (f"{FIGURE.name}: from {first:.4f} to {final[REFERENCE]:.4f} in "
             f"{table['iteration'].max() + 1} iterations. Final losses of {len(final) - 1} "
             f"schedules differ from one rank's by at most {apart.max():.1e} "
             f"({apart.idxmax()}), losses of any iteration by at most {most:.1e}, relatively.")

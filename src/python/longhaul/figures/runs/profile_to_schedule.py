@@ -10,12 +10,17 @@ import pandas as pd
 
 from longhaul import records
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.running import tools
 
-NAME = "profile-to-schedule"
-SUMMARY = "schedules made from measured costs, run with real layers: predicted against measured"
+FIGURE = Figure(
+    "profile-to-schedule",
+    summary="schedules made from measured costs, run with real layers: predicted against measured",
+    shows=("schedules made from measured costs, run with real layers: predicted against measured "
+           "([profile.md](profile.md))"),
+    needs="`bench_profile`, `bench_pipeline`, or results of them",
+    options="[--measure]")
 # How a device's chunks lie decides which layers it holds: each placement has costs of its own.
 # (name, schedule that stands for the placement, schedules to run, further options)
 RUNS = (("ud", "1f1b", "1f1b,zb-h1,cross-ud,best", ("--placement", "ud")),
@@ -31,7 +36,7 @@ def add_arguments(parser):
                         help="profile, then run; what is finished is not run again")
     parser.add_argument("--results", metavar="DIR",
                         help="what --measure wrote; with --measure, where it goes "
-                             f"(default: runs/{NAME})")
+                             f"(default: runs/{FIGURE.name})")
     parser.add_argument("--dry-run", action="store_true",
                         help="print what --measure would run, and run nothing")
     parser.add_argument("--scenario", default="cpu-2dc", metavar="FILE",
@@ -53,7 +58,7 @@ def add_arguments(parser):
 
 
 def draw(options):
-    directory = Path(options.results or f"runs/{NAME}")
+    directory = Path(options.results or f"runs/{FIGURE.name}")
     if options.dry_run:
         for _, command in commands(directory, options):
             tools.say(shlex.join(command))
@@ -65,7 +70,7 @@ def draw(options):
                       "Give the directory that --measure wrote, or --measure.")
     table = pd.concat([rows_of(directory, name) for name, *_ in RUNS], ignore_index=True)
     tools.say(verdict(table))
-    return [Drawn(NAME, figure_of(table, directory), table)]
+    return [Drawn(FIGURE.name, figure_of(table, directory), table)]
 
 
 def make(directory, options):
@@ -155,9 +160,10 @@ def widest(profile):
 def verdict(table):
     worst = table.loc[table["difference_percent"].abs().idxmax()]
     right, pairs = order(table)
-    return (f"{NAME}: measured against predicted from {table['difference_percent'].min():+.1f}% "
-            f"to {table['difference_percent'].max():+.1f}%, median of sizes "
-            f"{table['difference_percent'].abs().median():.1f}%; furthest {worst['schedule']} "
+    off = table["difference_percent"]
+    return (f"{FIGURE.name}: measured against predicted from {off.min():+.1f}% "
+            f"to {off.max():+.1f}%, median of sizes {off.abs().median():.1f}%; furthest "
+            f"{worst['schedule']} "
             f"({worst['profile']}). {right} of {pairs} pairs of schedules are in the order that "
             "was predicted.")
 

@@ -3,14 +3,18 @@
 import pandas as pd
 
 from longhaul.drawing import memory, panels, style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import Failure
 from longhaul.path import critical_path
 from longhaul.running import tools
 from longhaul.trace import require_schedule, select
 
-NAME = "timeline"
-SUMMARY = "predicted above measured, one row a device, from a trace"
+FIGURE = Figure(
+    "timeline",
+    summary="predicted above measured, one row a device, from a trace",
+    shows="what was predicted above what was measured",
+    needs="a trace, or the directory that a run wrote",
+    options="--trace RUN")
 CSV_COLUMNS = ["source", "schedule", "iteration", "op", "rank", "replica", "device", "datacenter",
                "lane", "kind", "chunk", "microbatch", "part", "parts", "peer", "planned_ns",
                "ready_ns", "start_ns", "end_ns", "bound_by", "bound_kind", "on_critical_path"]

@@ -13,13 +13,18 @@ from matplotlib.lines import Line2D
 
 from longhaul import records
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn
+from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import Failure
 from longhaul.figures.runs import link_weather
 from longhaul.running import tools
 
-NAME = "weather"
-SUMMARY = "links with weather: a static, a conservative and an adaptive schedule over time"
+FIGURE = Figure(
+    "weather",
+    summary="links with weather: a static, a conservative and an adaptive schedule over time",
+    shows=("links with weather over time: a static, a conservative and an adaptive schedule "
+           "([runtime.md](runtime.md#weather))"),
+    needs="`longhaul`, `bench_pipeline`, or results of them",
+    options="[--measure]")
 FIXED, ADAPTIVE = "fixed", "adaptive"
 CONSERVATIVE_FILE = "conservative.csv"
 CHOICES = ("static", "conservative", "adaptive")
@@ -72,7 +77,7 @@ def draw(options):
     fixed, adaptive = (records.read_record(directory / name) for name in (FIXED, ADAPTIVE))
     table = pd.concat([iterations_of(fixed, CHOICES[:2]), iterations_of(adaptive, CHOICES[2:])],
                       ignore_index=True)
-    return [Drawn(NAME, draw_weather(table, fixed, adaptive), table)]
+    return [Drawn(FIGURE.name, draw_weather(table, fixed, adaptive), table)]
 
 
 def make_directory(directory):
