@@ -15,7 +15,7 @@ from longhaul.commands import figure
 from longhaul.errors import guarded
 from longhaul.figures.crosspipe import (cells as crosspipe_cells, fig8 as crosspipe_fig8,
                                         fig9 as crosspipe_fig9, fig12 as crosspipe_fig12)
-from longhaul.running import sweep_time
+from longhaul.running import measuring
 from longhaul.running.sweep_points import Point
 
 
@@ -175,17 +175,17 @@ class Estimates(unittest.TestCase):
     def test_time_scale_fits_the_time(self):
         with tempfile.TemporaryDirectory() as directory:
             points = self.points(4)
-            scale = sweep_time.time_scale_within(points, directory, 8, 100)
+            scale = measuring.time_scale_within(points, directory, 8, 100)
             self.assertEqual(scale, 0.24)  # (100 - 4 x 3) / (4 x 10 x 9), two digits
-            said = sweep_time.estimate(points, directory, 8, scale)
+            said = measuring.estimate(points, directory, 8, scale)
             self.assertIn("4 of 4 points left", said)
             self.assertIn("about 1.6 minutes", said)
-            self.assertEqual(sweep_time.time_scale_within(points, directory, 8, 1e6), 1.0)
-            self.assertEqual(sweep_time.time_scale_within(points, directory, 8, 1), 0.01)
+            self.assertEqual(measuring.time_scale_within(points, directory, 8, 1e6), 1.0)
+            self.assertEqual(measuring.time_scale_within(points, directory, 8, 1), 0.01)
             finished = Path(directory) / points[0].name
             finished.mkdir(parents=True)
             (finished / "record.json").write_text("{}")
-            self.assertIn("3 of 4", sweep_time.estimate(points, directory, 8, scale))
+            self.assertIn("3 of 4", measuring.estimate(points, directory, 8, scale))
 
     def test_cases(self):
         for text, case in (("parallel.microbatches=16", 1), ("parallel.microbatches=24", None)):

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import command_of, is_finished, overrides_of, read_record, time_scale_of
-from longhaul.running import sweep, sweep_time, tools
+from longhaul.running import sweep, tools
 
 ITERATIONS = 8
+START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
 
 
 def add_arguments(parser, directory, minutes):
@@ -56,10 +57,10 @@ def run(points, results, options, name):
     """Prints the estimate first. The points carry their own schedules. What goes on where it was
     interrupted keeps its time_scale."""
     if options.time_scale is None:
-        options.time_scale = earlier_time_scale(points, results) or sweep_time.time_scale_within(
+        options.time_scale = earlier_time_scale(points, results) or time_scale_within(
             points, results, options.iterations, 60 * options.minutes)
     tools.say(f"{name}: "
-              + sweep_time.estimate(points, results, options.iterations, options.time_scale))
+              + estimate(points, results, options.iterations, options.time_scale))
     if failed := sweep.run_points(points, results, options):
         raise Failure(f"{len(failed)} points failed: {', '.join(failed)}. "
                       "Run the same command again to repeat them alone.", RUN_FAILED)
@@ -72,3 +73,26 @@ def earlier_time_scale(points, results):
             record = read_record(results / point.name)
             return time_scale_of(record, overrides_of(command_of(record)))
     return None
+
+
+def played_s(points, out, iterations, warmup=1):
+    """(seconds that the points not yet finished play at time_scale 1, how many they are)."""
+    left = [point for point in points if not is_finished(Path(out) / point.name)]
+    return sum(point.expected_s for point in left) * (iterations + warmup), len(left)
+
+
+def time_scale_within(points, out, iterations, seconds):
+    """The largest of two digits that should end within `seconds`; at most 1, at least 0.01."""
+    played, left = played_s(points, out, iterations)
+    room = seconds - START_S * left
+    if played <= 0:
+        return 1.0
+    return min(1.0, max(0.01, int(100 * room / played) / 100))
+
+
+def estimate(points, out, iterations, time_scale):
+    """For people: what is left to run, and how long that takes."""
+    played, left = played_s(points, out, iterations)
+    minutes = (played * time_scale + START_S * left) / 60
+    return (f"{left} of {len(points)} points left, {iterations} iterations and a warm-up each, "
+            f"time_scale {time_scale:g}: about {minutes:.1f} minutes")

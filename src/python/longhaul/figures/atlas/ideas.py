@@ -13,7 +13,7 @@ import pandas as pd
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.figures.atlas import ideas_table
 from longhaul.records import is_finished, overrides_of, pipeline_table
-from longhaul.running import measuring, sweep_time, tools
+from longhaul.running import measuring, tools
 
 FIGURE = Figure(
     "atlas-ideas",
@@ -197,7 +197,7 @@ def measure(table, results, options):
     played = sum(rows["makespan_ns"].sum() for rows in left) * 1e-9 * (options.iterations + 1)
     scale = options.time_scale or min(1.0, max(0.01, 60 * options.minutes / max(played, 1e-9)))
     tools.say(f"{FIGURE.name}: {len(left)} of {len(groups)} points left, time_scale {scale:.2g}: about "
-              f"{(played * scale + sweep_time.START_S * len(left)) / 60:.1f} minutes")
+              f"{(played * scale + measuring.START_S * len(left)) / 60:.1f} minutes")
     for rows in left:
         overrides = (*rows["overrides"].iloc[0].split(), *options.set,
                      f"run.time_scale={scale:.2g}")
