@@ -1,4 +1,4 @@
-"""Atlas' figures; what the programs would say is made up."""
+"""Atlas' figures; the programs' answers are synthetic."""
 
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""CrossPipe's figures and tables with the delay-aware schedules; the programs are made up."""
+"""CrossPipe's figures and tables with the delay-aware schedules; the programs are fakes."""
 
 import contextlib
 import io
@@ -124,7 +124,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(verdicts.loc["traversal-crossings", "verdict"], "holds here")
         self.assertEqual(verdicts.loc["traversal-crossings", "ours"], "6, 4, 2")
         self.assertEqual(verdicts.loc["loop-most-sensitive", "verdict"], "holds here")
-        # ZB-H1 is slower than 1F1B in the made-up simulator, the solver-made one faster.
+        # ZB-H1 is slower than 1F1B in the fake simulator, the solver-made one faster.
         self.assertEqual(verdicts.loc["split-beats-unified", "verdict"], "holds partly")
 
     def test_fig9(self):
@@ -154,7 +154,7 @@ class Figures(unittest.TestCase):
         row = table[(table["stages"] == 16) & (table["static_memory"] == .5)].iloc[0]
         self.assertEqual((row["memory_budget"], row["microbatches"]), (1.75, 64))
         self.assertEqual(row["latency_ratio"], 4 * row["latency_ratio_at_4"])
-        # The made-up time of a microbatch does not fall with the stages.
+        # The synthetic time of a microbatch does not fall with the stages.
         self.assertEqual(verdicts.loc["pp-dp-invariant", "verdict"], "does not hold")
 
     def test_fig12_memory_is_that_of_section_7_4(self):

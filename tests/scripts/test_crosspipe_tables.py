@@ -1,4 +1,4 @@
-"""Published numbers against simulated ones; the simulator is made up, see fakes.LONGHAUL."""
+"""Published numbers against simulated ones; the simulator is a fake, see fakes.LONGHAUL."""
 
 import contextlib
 import csv

@@ -1,4 +1,4 @@
-"""Figure 14: what it says of runs that are made up here, and what it refuses."""
+"""Figure 14: its verdicts on synthetic runs, and the options that it refuses."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Every figure: a picture that is not empty, and the numbers behind it."""
+"""Every figure: a picture that is not empty, and its numbers."""
 
 import contextlib
 import io

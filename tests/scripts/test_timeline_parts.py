@@ -1,4 +1,4 @@
-"""Critical path, layout and colours: what a timeline is painted from."""
+"""Critical path, layout and colours: the parts of a timeline."""
 
 import itertools
 import tempfile

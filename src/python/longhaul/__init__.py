@@ -1,5 +1,5 @@
-"""Reads what Longhaul's programs write, and draws it: docs/figures.md. Makes, checks and simulates
-schedules, where the module longhaul_native was built (docs/install.md):
+"""Reads traces and records of Longhaul's programs and draws them: docs/figures.md. Makes, checks
+and simulates schedules, where the module longhaul_native was built (docs/install.md):
 
     import longhaul
     scenario = longhaul.Scenario.load("benchmarks/scenarios/m70-2dc.toml")

@@ -1,4 +1,4 @@
-"""What is wrong outside of the program, worded for people: 'what (why). What to do.'"""
+"""Errors outside of the program, worded for people: 'what (why). What to do.'"""
 
 import difflib
 import sys

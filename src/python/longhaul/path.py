@@ -1,4 +1,4 @@
-"""The critical path: what an iteration's end waited for, back to its start."""
+"""The critical path: the ops that an iteration's end waited for, back to its start."""
 
 from dataclasses import dataclass
 

@@ -11,7 +11,7 @@ from longhaul.errors import Failure, suggestion
 
 SCHEMA_VERSION = 2
 
-# The order of RowKind, RowLeg and BoundKind in src/trace/timeline.hpp: the file holds positions in it.
+# The order of RowKind, RowLeg and BoundKind in src/trace: the file holds positions in it.
 KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce")
 BLOCK_KINDS = KINDS[:5]
 COLLECTIVE_KINDS = KINDS[7:]
@@ -23,14 +23,15 @@ TABLES = {"schedule": "schedules", "datacenter": "datacenters", "lane": "lanes",
           "resource": "resources"}
 COLUMNS = ("schedule", "iteration", "op", "rank", "replica", "device", "datacenter", "lane",
            "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "leg", "owner",
-           "piece", "pieces", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns", "bound_by", "bound_kind")
+           "piece", "pieces", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns",
+           "bound_by", "bound_kind")
 
 
 @dataclass
 class Trace:
-    """`predicted` and `measured` have the columns of TimelineRow; `schedule`, `datacenter`,
-    `lane`, `resource`, `kind`, `leg` and `bound_kind` are categories named as in the file, in its order;
-    a resource that an op did not hold is NaN. Times are nanoseconds as played."""
+    """`predicted` and `measured` have the columns of TimelineRow; `schedule`, `datacenter`, `lane`,
+    `resource`, `kind`, `leg` and `bound_kind` are categories named as in the file, in its order; a
+    resource that an op did not hold is NaN. Times are nanoseconds as played."""
 
     file: Path
     predicted: pd.DataFrame

@@ -1,4 +1,4 @@
-"""What scripts/bench-gpu found: goals and verdicts as Markdown, from the records of its steps.
+"""The findings of scripts/bench-gpu: goals and verdicts as Markdown, from the records of its steps.
 
 Uses nothing but the standard library: a borrowed machine may have no more.
 """

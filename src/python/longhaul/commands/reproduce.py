@@ -39,7 +39,7 @@ def why_not(item, kind):
 
 
 def program_commit():
-    """Of the program that simulates: "0123456789ab", or with -dirty behind it."""
+    """Of the program that simulates: "0123456789ab", or with -dirty after it."""
     words = tools.run([tools.binary("longhaul"), "--version"])
     match = re.search(r"\(([^)\s]+)\)", words)
     return match[1] if match else "unknown"
@@ -56,7 +56,7 @@ def directory_for(options, commit):
 
 
 class Reproduction:
-    """One paper in one directory: PAPER/KIND/ has figures, logs and what is done."""
+    """One paper in one directory: PAPER/KIND/ has figures, logs and marks of finished parts."""
 
     def __init__(self, paper, items, directory, commit):
         self.paper, self.items, self.commit = paper, items, commit
@@ -139,7 +139,8 @@ class Reproduction:
         """Of every number and claim of the parts that are done."""
         done = self.done(simulated_only)
         found = [expected.judge(number, self.figures(number.kind))
-                 for number in registry.expected(self.paper) if (number.figure, number.kind) in done]
+                 for number in registry.expected(self.paper)
+                 if (number.figure, number.kind) in done]
         kept = tools.ROOT / "results" / "reference"
         for (figure, kind), item in done.items():
             if kind != "simulated":
@@ -164,12 +165,13 @@ def write_summary(reproduction, outcomes, text):
 
 
 def listing(paper, items):
-    """What there is to run, how long it takes, and what is expected of it."""
+    """The parts, how long each takes, and how many numbers are expected of it."""
     numbers = registry.expected(paper)
     lines = [f"{'part':<34}{'takes':>8}  numbers  needs"]
     for item in items:
         for kind, _ in item.repeat.parts():
-            takes = f"{item.repeat.seconds} s" if kind == "simulated" else f"{item.repeat.minutes:g} min"
+            takes = (f"{item.repeat.seconds} s" if kind == "simulated"
+                     else f"{item.repeat.minutes:g} min")
             count = sum((one.figure, one.kind) == (item.name, kind) for one in numbers)
             needs = item.repeat.needs if kind == "measured" else ""
             lines.append(f"{item.name + ', ' + kind:<34}{takes:>8}{count:>9}  {needs}".rstrip())

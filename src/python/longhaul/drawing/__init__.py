@@ -1,1 +1,1 @@
-"""Draws: styles, timelines in panels, tables of cells; what a figure is (`figure`)."""
+"""Draws: styles, timelines in panels, tables of cells; and the facts of a figure (`figure`)."""

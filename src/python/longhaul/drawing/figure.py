@@ -1,4 +1,4 @@
-"""What a figure is: facts that its module states, and what it draws.
+"""A figure: the facts that its module states, and its pictures.
 
 A figure's module has FIGURE, a Figure; add_arguments(parser) for options of its own; and
 draw(options), which returns [Drawn]. Its line in figures/registry.py makes it known to
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Drawn:
-    """A picture and its numbers; files are named `stem`.png and `stem`.csv. What the numbers say
-    about a paper's claims goes to `stem`-verdicts.csv."""
+    """A picture and its numbers; files are named `stem`.png and `stem`.csv. Verdicts of the
+    numbers on a paper's claims go to `stem`-verdicts.csv."""
 
     stem: str
     figure: object
@@ -40,7 +40,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Figure:
-    """What the module of a figure says of itself."""
+    """The facts of a figure, stated by its module."""
 
     name: str               # scripts/figure NAME; its files begin with it
     summary: str            # in scripts/figure --help

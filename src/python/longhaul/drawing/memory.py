@@ -1,4 +1,4 @@
-"""Activation memory over time: what each rank holds, as thin strips below a timeline."""
+"""Activation memory over time: the bytes that each rank holds, as thin strips below a timeline."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,8 @@ HEADROOM = 1.08   # of the largest value: a full strip does not touch the next
 
 def changes(rows):
     """One line per block that changes its rank's memory, in order of time: rank, device, op,
-    time_ns and what the rank holds from then on (docs/metrics.md). As `longhaul trace export
-    --format memory` has it. `rows`: one schedule and iteration."""
+    time_ns and the bytes that the rank holds from then on (docs/metrics.md). As `longhaul trace
+    export --format memory` has it. `rows`: one schedule and iteration."""
     blocks = rows[rows["kind"].isin(BLOCK_KINDS) & (rows["size_bytes"] != 0)]
     blocks = blocks.sort_values(["rank", "start_ns", "op"], kind="stable")
     takes = blocks["size_bytes"] > 0

@@ -31,7 +31,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Paper:
-    """The size of a figure. What must be readable at the width of a page is drawn small, with many
+    """The size of a figure. A figure for the width of a page is drawn small, with many
     dots an inch."""
 
     widest: float = 24.0      # inches

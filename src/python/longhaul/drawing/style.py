@@ -58,7 +58,7 @@ def block_colour(kind, local_chunk=0):
 
 
 def wire_colour(saturation=0.6):
-    """Send and receive: 0.6 for the transfer, 0.2 for what is on its way."""
+    """Send and receive: 0.6 for the transfer, 0.2 for a message on its way."""
     return tuple(1 - saturation * (1 - part / 255) for part in WIRE)
 
 

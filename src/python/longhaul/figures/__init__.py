@@ -1,1 +1,1 @@
-"""What scripts/figure draws: a figure is one module below and one line in registry.FIGURES."""
+"""The figures of scripts/figure: each is one module below and one line in registry.LISTED."""

@@ -1,1 +1,1 @@
-"""What papers claim and which numbers are expected, and what our numbers say about it."""
+"""Claims of papers, ranges in which numbers are expected, and verdicts of our numbers on both."""

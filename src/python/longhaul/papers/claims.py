@@ -1,7 +1,7 @@
-"""Verdicts on what a paper claims, from the numbers of a run.
+"""Verdicts on a paper's claims, from the numbers of a run.
 
-python -m longhaul.papers.claims DIR [PAPER] gathers the *-verdicts.csv of DIR, or those of one paper
-(atlas, crosspipe), into one table for a document."""
+python -m longhaul.papers.claims DIR [PAPER] gathers the *-verdicts.csv of DIR, or those of one
+paper (atlas, crosspipe), into one table for a document."""
 
 import csv
 import sys
@@ -21,7 +21,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a figure can say about one claim. `ours` and `why` name the numbers it comes from."""
+    """A figure's judgement of one claim. `ours` and `why` name the numbers it comes from."""
 
     id: str
     section: str
@@ -66,7 +66,7 @@ def by_count(agree, total):
 
 
 def mostly(agree, total):
-    """For what is claimed to be so generally: two thirds hold, one third partly."""
+    """For claims of what is so generally: two thirds hold, one third partly."""
     return HOLDS if 3 * agree >= 2 * total > 0 else PARTLY if 3 * agree >= total > 0 else FAILS
 
 
@@ -89,7 +89,7 @@ def over_inputs(found, judge_one):
 
 
 def spread(found, form=".2f", unit=""):
-    """"1.20 to 1.31", or one number where all print alike."""
+    """"1.20 to 1.31", or one number where all print the same."""
     ends = [f"{end:{form}}" for end in (min(found), max(found))]
     return " to ".join(dict.fromkeys(ends)) + unit
 

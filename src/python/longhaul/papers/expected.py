@@ -1,7 +1,7 @@
 """Numbers of a paper's figures against the ranges in which they are expected.
 
 A figure states its ranges (Figure.expected): in which of its files the number is (`where` selects
-rows, `column` and `reduce` make a number of them), the range, what the range rests on, and, where
+rows, `column` and `reduce` make a number of them), the range, its basis, and, where
 our model is known to miss it, why (`known`)."""
 
 import csv
@@ -14,7 +14,7 @@ import pandas as pd
 from longhaul.errors import Failure
 from longhaul.papers import claims
 
-# What a range may rest on; never on the run that is judged.
+# Bases of a range; never the run that is judged.
 BASES = {
     "exact": "follows from the model by hand: a count, or a closed form",
     "published": "the paper's number, as it is printed or as near as docs/figures.md wants",
@@ -42,8 +42,8 @@ class Expected:
     known: str = ""        # why our number is known to lie outside; empty: it lies inside
     kind: str = "simulated"   # or measured
     figure: str = ""       # its name, which the registry fills in
-    file: str = ""         # of the figure's directory, without .csv; in a figure's module: what
-                           # follows the figure's name in it
+    file: str = ""         # of the figure's directory, without .csv; in a figure's module: the
+                           # end that follows the figure's name in it
 
 
 def of_claim(claim, number, basis, **more):
@@ -53,7 +53,7 @@ def of_claim(claim, number, basis, **more):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one number."""
+    """One number against its range."""
 
     number: str
     figure: str

@@ -1,1 +1,1 @@
-"""Starts our programs and finds what they left: one call, many predictions, a sweep on ranks."""
+"""Starts our programs and reads their results: one call, many predictions, a sweep on ranks."""

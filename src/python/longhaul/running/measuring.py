@@ -54,8 +54,8 @@ def is_dry(options):
 
 
 def run(points, results, options, name):
-    """Prints the estimate first. The points carry their own schedules. What goes on where it was
-    interrupted keeps its time_scale."""
+    """Prints the estimate first. The points carry their own schedules. A sweep that was
+    interrupted and goes on keeps its time_scale."""
     if options.time_scale is None:
         options.time_scale = earlier_time_scale(points, results) or time_scale_within(
             points, results, options.iterations, 60 * options.minutes)
@@ -91,7 +91,7 @@ def time_scale_within(points, out, iterations, seconds):
 
 
 def estimate(points, out, iterations, time_scale):
-    """For people: what is left to run, and how long that takes."""
+    """For people: the points left to run, and how long they take."""
     played, left = played_s(points, out, iterations)
     minutes = (played * time_scale + START_S * left) / 60
     return (f"{left} of {len(points)} points left, {iterations} iterations and a warm-up each, "

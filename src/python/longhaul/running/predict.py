@@ -37,7 +37,7 @@ def ask(question):
 
 
 def ask_all(questions):
-    """{question: what `ask` says}, each question once, on all cores."""
+    """{question: its answer by `ask`}, each question once, on all cores."""
     wanted = list(dict.fromkeys(questions))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         return dict(zip(wanted, pool.map(ask, wanted)))

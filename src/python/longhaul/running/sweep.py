@@ -93,7 +93,7 @@ def run_points(points, out, options):
 
 def is_current(point, directory, options, commit):
     """Nothing is to be run. A sweep that is resumed takes no result of another input for its own;
-    otherwise what is finished stays."""
+    otherwise a finished point stays."""
     if not getattr(options, "resume", None):
         return is_finished(directory)
     command = command_for(point, directory, options)
@@ -114,7 +114,7 @@ def gather(out):
 
 
 def add_run_arguments(parser):
-    """What a sweep and a figure that runs one have in common."""
+    """Options of a sweep, and of a figure that runs one."""
     parser.add_argument("--schedules", default="static", metavar="S[,S..]",
                         help="for bench_pipeline (default: static)")
     parser.add_argument("--iterations", type=int, metavar="N",
@@ -154,7 +154,7 @@ def parse(arguments):
 
 
 def begin(options):
-    """Keeps what was asked for, for --resume; returns the names of points that failed."""
+    """Keeps the options, for --resume; returns the names of points that failed."""
     scenarios = [tools.scenario_file(name) for name in options.scenario]
     cells = parse_cells(options.cells)
     if not options.dry_run:
@@ -167,7 +167,7 @@ def begin(options):
 
 def finish(options):
     """Finishes the sweeps that were begun in a directory. Of several that name a point, the last
-    one says what it is: none sets aside what another has just done."""
+    one decides its input: none sets aside what another has just done."""
     work, owner = [], {}
     for number, sweep in enumerate(sweep_state.remembered(options.resume)):
         sweep.resume, sweep.out, sweep.dry_run = True, options.out, options.dry_run

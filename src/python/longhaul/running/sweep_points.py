@@ -15,7 +15,7 @@ COMMS = ("decoupled", "grouped")
 
 @dataclass(frozen=True)
 class Point:
-    """One start of bench_pipeline. What a point does not say, the options of the sweep do."""
+    """One start of bench_pipeline. Where a point is silent, the options of the sweep count."""
 
     scenario: Path
     comm: str

@@ -1,5 +1,5 @@
-"""What a sweep keeps beside its results, so that it can be finished later: its own arguments, and
-for each point the full input that its result stands for."""
+"""The state that a sweep keeps beside its results, so that it can be finished later: its own
+arguments, and for each point the full input that its result stands for."""
 
 import argparse
 import ctypes
@@ -106,7 +106,7 @@ def resumable(words):
 
 
 def set_aside(directory, word="unfinished"):
-    """What was there stays for whoever wants to look at it."""
+    """Earlier results stay for people who want to look at them."""
     if not directory.exists():
         return
     for number in range(1, 1000):
@@ -118,7 +118,7 @@ def set_aside(directory, word="unfinished"):
 
 
 def remember(out, arguments):
-    """Keeps what a sweep was asked for; several in one directory are all kept."""
+    """Keeps the options of a sweep; several in one directory are all kept."""
     out.mkdir(parents=True, exist_ok=True)
     file = out / SWEEP_FILE
     sweeps = json.loads(file.read_text())["sweeps"] if file.is_file() else []

@@ -46,7 +46,7 @@ def scenario_file(name_or_path):
 
 
 def run(command, quiet=True, timeout_s=None):
-    """Ends with what the program said where it fails; its exit code passes through if it is one
+    """Ends with the program's words where it fails; its exit code passes through if it is one
     of ours (2 bad input, 3 the run failed)."""
     command = [str(word) for word in command]
     try:
@@ -75,7 +75,7 @@ def simulate(scenario, schedules, overrides=(), comm="decoupled"):
 
 
 def read_run(path):
-    """A trace, that of a run's directory, or what is finished of a run that was cut short."""
+    """A trace, that of a run's directory, or the finished part of a run that was cut short."""
     directory = Path(path)
     if not (directory / "run.h5").is_file() or (directory / "trace.h5").is_file():
         return read_trace(path)

@@ -48,7 +48,7 @@ class Model:
         self.exact = exact
         self.hinted = problem.get("hinted", True)  # are its times those of a schedule?
         self.starts, self.ends = [], []
-        self.fused = {}  # literal of each block that may be fused: a D with the W behind it
+        self.fused = {}  # literal of each block that may be fused: a D with the W after it
         self.by_device = defaultdict(list)
         self.on_resource = defaultdict(list)  # (start variable, producer) of each message
         self.collective_starts = []
@@ -61,7 +61,7 @@ class Model:
         self.model.minimize(self.makespan)
 
     def add_fusions(self):
-        """Lengths of blocks: a D that is fused with its W takes what a B does, the W nothing. The
+        """Lengths of blocks: a D that is fused with its W takes as long as a B, the W no time. The
         W then stands at the end of the D, where its memory is released."""
         lengths = [self.times.up(block["duration_ns"]) for block in self.problem["blocks"]]
         for fusion in self.problem["fusions"]:
@@ -180,8 +180,8 @@ class Model:
                     turn.only_enforce_if(~self.fused[before], ~self.fused[behind])
 
     def answer(self, value):
-        """What the C++ side makes a schedule of. Blocks of no length come before what starts with
-        them only if they do not wait for it, so ties go along the dependencies."""
+        """The rows of which the planner makes a schedule. Blocks of no length come before what
+        starts with them only if they do not wait for it, so ties go along the dependencies."""
         blocks = self.problem["blocks"]
 
         def key(i):

@@ -2,8 +2,8 @@
 CrossPipe cites as [43]) with HiGHS: an end time of each block, and for each two blocks of one
 device a binary that says which comes first. Only figure 14 needs it.
 
-python -m longhaul.solver.milp PROBLEM.json ANSWER.json: a process of its own, since HiGHS and OR-tools,
-which has a HiGHS inside, cannot be loaded into one."""
+python -m longhaul.solver.milp PROBLEM.json ANSWER.json: a process of its own, since HiGHS and
+OR-tools, which has a HiGHS inside, cannot be loaded into one."""
 
 import math
 import sys
@@ -25,8 +25,8 @@ def load_highspy():
 
 
 class Program:
-    """The same problem as constraint_model.Model reads, without what prior work has no place for:
-    transfer times, collectives, fused blocks."""
+    """The same problem as constraint_model.Model reads, without the parts that prior work has no
+    place for: transfer times, collectives, fused blocks."""
 
     def __init__(self, highspy, problem):
         if any(message["transfer_ns"] for message in problem["messages"]) or \
@@ -59,7 +59,7 @@ class Program:
                                  >= delay + self.lengths[behind])
 
     def add_order(self, mine):
-        """What is known to come first needs no binary: microbatches in order, F before D before W
+        """A known order needs no binary: microbatches in order, F before D before W
         of one."""
         blocks = self.problem["blocks"]
         for one, other in combinations(mine, 2):

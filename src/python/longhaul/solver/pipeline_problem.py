@@ -4,9 +4,9 @@ UNIT_NS = 100
 
 
 def pipeline(stages, microbatches, latency=0, transfer=0, memory=None, crossings=None):
-    """`latency` and `transfer` in ns, on the boundaries behind the stages in `crossings` (default:
+    """`latency` and `transfer` in ns, on the boundaries after the stages in `crossings` (default:
     all); `memory` in activations (default: `stages`). The horizon is that of rounds of as many
-    microbatches as fit, one round behind the other, so that some schedule always fits into it."""
+    microbatches as fit, one round after the other, so that some schedule always fits into it."""
     memory = memory or stages
     blocks, index = [], {}
     for microbatch in range(microbatches):
@@ -38,5 +38,5 @@ def pipeline(stages, microbatches, latency=0, transfer=0, memory=None, crossings
     return {"schema_version": 2, "devices": stages, "blocks": blocks, "after": after,
             "messages": messages, "collectives": [], "fusions": [], "held": held,
             "microbatch_order": True, "memory_limits_bytes": [2 * memory] * stages,
-            "time_limit_s": 60, "threads": 1, "start_makespan_ns": horizon, "lower_bound_ns": 0, "exact": True,
-            "hinted": False}
+            "time_limit_s": 60, "threads": 1, "start_makespan_ns": horizon,
+            "lower_bound_ns": 0, "exact": True, "hinted": False}

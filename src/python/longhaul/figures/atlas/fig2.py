@@ -1,4 +1,4 @@
-"""Atlas figure 2: what latency does to data parallelism over one TCP connection."""
+"""Atlas figure 2: data parallelism over one TCP connection, slowed down by latency."""
 
 import pandas as pd
 

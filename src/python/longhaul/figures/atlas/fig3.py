@@ -1,4 +1,4 @@
-"""Atlas figure 3: what latency does to Varuna's pipeline over one TCP connection."""
+"""Atlas figure 3: Varuna's pipeline over one TCP connection, slowed down by latency."""
 
 import pandas as pd
 

@@ -96,7 +96,7 @@ def verdicts(rows, seconds, ran):
 
 
 def gaps_of(rows):
-    """How long each device behind the first crossing idles before the forwards of the second and
+    """How long each device after the first crossing idles before the forwards of the second and
     later microbatches, over the time of a transfer."""
     sends = wan_sends(rows)
     transfer = (sends["end_ns"] - sends["start_ns"]).median()

@@ -62,7 +62,7 @@ def verdicts(table):
 
 
 def up_to(claim, gains, why=""):
-    """"Up to": the largest gain, for each choice of what the paper leaves open."""
+    """"Up to": the largest gain, for each choice of the inputs that the paper leaves open."""
     most = testbed.most(gains)
     wanted = claims.value(claim)
     reached = int((most >= 0.95 * wanted).sum())

@@ -68,7 +68,7 @@ class Kind:
         return ("D/W" if self.split else "B") + (", R" if self.recompute else "")
 
     def overrides(self, ratio):
-        """`whole`: D takes what B takes, W nothing, so that no schedule gains by W."""
+        """`whole`: D takes as long as B, W no time, so that no schedule gains by W."""
         forward = round(TRANSFER_NS / ratio)
         gradient, weight = (forward, forward) if self.split else (2 * forward, 0)
         return (f"costs.forward={forward}ns", f"costs.recompute={forward}ns",
@@ -184,7 +184,7 @@ def made(name, directory, overrides, options):
 
 
 def split_backward(file):
-    """Every B becomes a D with its W behind it, so that the gradient leaves after the D."""
+    """Every B becomes a D with its W after it, so that the gradient leaves after the D."""
     lines = [line if line.startswith("#") else re.sub(r"(\d+)B(\d+)", r"\1I\2,\1W\2", line)
              for line in file.read_text().splitlines()]
     file.write_text("\n".join(lines) + "\n")
@@ -196,8 +196,8 @@ def measure(table, results, options):
     left = [rows for rows in groups if not is_finished(results / label_of(rows))]
     played = sum(rows["makespan_ns"].sum() for rows in left) * 1e-9 * (options.iterations + 1)
     scale = options.time_scale or min(1.0, max(0.01, 60 * options.minutes / max(played, 1e-9)))
-    tools.say(f"{FIGURE.name}: {len(left)} of {len(groups)} points left, time_scale {scale:.2g}: about "
-              f"{(played * scale + measuring.START_S * len(left)) / 60:.1f} minutes")
+    tools.say(f"{FIGURE.name}: {len(left)} of {len(groups)} points left, time_scale {scale:.2g}: "
+              f"about {(played * scale + measuring.START_S * len(left)) / 60:.1f} minutes")
     for rows in left:
         overrides = (*rows["overrides"].iloc[0].split(), *options.set,
                      f"run.time_scale={scale:.2g}")

@@ -1,4 +1,4 @@
-"""The pictures of atlas-ideas: seconds of every schedule, and what ideas take off 1F1B."""
+"""The pictures of atlas-ideas: seconds of every schedule, and the gain of ideas over 1F1B."""
 
 import textwrap
 
@@ -15,7 +15,7 @@ LETTERS_PER_INCH = 15    # of a note
 COLUMNS = ("Columns: time of a transfer at one node's rate, in F; microbatches; latency one way; "
            "memory for activations over that of 4 microbatches.")
 
-# What is combined -> (D and W apart, row, share).
+# Ideas combined -> (D and W apart, row, share).
 IDEAS = {
     "sharing": (False, "1f1b", "shared"),
     "D/W": (True, "1f1b", "own"),
@@ -40,7 +40,8 @@ def text_of(split, recompute):
 
 
 def gains_of(table):
-    """What each combination of ideas takes off 1F1B with its own share and whole B, in percent."""
+    """The gain of each combination of ideas over 1F1B with its own share and whole B, in
+    percent."""
     found = table.set_index([*PLACE, "kind", "row", "share"])
     lines = []
     for recompute in (True, False):
@@ -62,7 +63,7 @@ def gain(entry, reference, column):
 
 
 def times(table, places, headings):
-    """Rows: what runs; columns: the inputs. A cell: seconds, over the own share of 1F1B with B."""
+    """Rows: schedules; columns: the inputs. A cell: seconds, over the own share of 1F1B with B."""
     found = table.set_index([*PLACE, "kind", "row", "share"])
     least = table[~table["over_budget"]].groupby(PLACE)["makespan_ns"].min()
     cells, colours, bold = [], [], set()

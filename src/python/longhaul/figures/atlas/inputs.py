@@ -1,4 +1,4 @@
-"""What the figures of Atlas have in common: its models, its latencies, the inputs that it leaves
+"""Shared by the figures of Atlas: its models, its latencies, the inputs that it leaves
 open, and runs on ranks."""
 
 import csv
@@ -50,7 +50,7 @@ def table1():
 
 
 def checked(scenario, overrides):
-    """What `longhaul check` says of a scenario."""
+    """The answer of `longhaul check` for a scenario."""
     command = [tools.binary("longhaul"), "check", scenario, "--json"]
     for override in overrides:
         command += ["--set", override]
@@ -64,7 +64,7 @@ def utilization(entry):
 
 
 def point(scenario, label, overrides, schedules, entries):
-    """One start of bench_pipeline. `entries`: what the simulator said."""
+    """One start of bench_pipeline. `entries`: the simulator's, by schedule."""
     return Point(scenario, "decoupled", label=label, overrides=overrides,
                  schedules=schedules,
                  expected_s=sum(predict.seconds(entries[name]) for name in schedules))

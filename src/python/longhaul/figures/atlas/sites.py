@@ -16,7 +16,7 @@ MESSAGES = {2: "12.5MB", 4: "25MB"}
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the paper leaves open: how far the sites lie apart, what an all-reduce sends."""
+    """Inputs that the paper leaves open: the distance of the sites, the bytes of an all-reduce."""
 
     latency_ms: int
     weights: str

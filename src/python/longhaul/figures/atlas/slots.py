@@ -40,7 +40,7 @@ def draw(panels, title, note, columns=2):
 
 
 def pipeline(replica, replicas):
-    """Its name in the figure: whoever goes first, LocalDPRank 0, is the paper's last."""
+    """Its name in the figure: the one that goes first, LocalDPRank 0, is the paper's last."""
     return f"DP-{replicas - replica}"
 
 

@@ -1,5 +1,5 @@
-"""Slow-down over latency with one TCP connection, against one datacenter: what figures 2 and 3 of
-Atlas have in common."""
+"""Slow-down over latency with one TCP connection, against one datacenter: shared by figures 2 and 3
+of Atlas have in common."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,8 @@ COLOURS = {10: "#9fc5e8", 20: "#3fa7d6", 30: "#0b5394", 40: "#4a148c"}
 
 @dataclass(frozen=True)
 class Inputs:
-    """One choice of what the paper leaves open. `text`: on the axis below a group of bars."""
+    """One choice of the inputs that the paper leaves open. `text`: on the axis below a group of
+    bars."""
 
     model: str       # key of atlas_inputs.MODELS
     text: str

@@ -24,7 +24,7 @@ LATENCIES_MS = (10, 40)
 SCHEDULES = ("1f1b", "cross-ud")
 RATE = "1Gbps"
 MESSAGE = "2MB"
-# MPI hands a message to the socket whole: what it keeps back waits until the rank looks again.
+# MPI hands a message to the socket whole: a rest that it keeps waits until the rank looks again.
 MPI_SETTINGS = {"OMPI_MCA_btl_tcp_eager_limit": "4000000",
                 "OMPI_MCA_btl_tcp_max_send_size": "4194304",
                 "OMPI_MCA_btl_tcp_sndbuf": "4000000", "OMPI_MCA_btl_tcp_rcvbuf": "4000000"}

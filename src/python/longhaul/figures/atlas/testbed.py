@@ -1,5 +1,5 @@
 """The testbed of Atlas' figures 9 and 10: 12 GPUs, iteration times of the baselines and of Atlas,
-over models, microbatches, latencies and what the paper leaves open."""
+over models, microbatches, latencies and the inputs that the paper leaves open."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ COLOURS = {"gpipe": "#1f1f1f", "1f1b": "#0b5394", "varuna": "#9fcf8f", "varuna-f
            ATLAS: "#c2185b", EVEN: "#f0b6cc"}
 SHOWN = (*BASELINES, ATLAS, EVEN)
 SYNC = {"ring-rate": "with all-reduce", "none": "without all-reduce"}
-# What ranks run unless they are told otherwise: a subset that takes some minutes.
+# The points that ranks run unless told otherwise: a subset that takes some minutes.
 MEASURED = {"models": "gpt-a", "latencies": "10,40", "ratios": "3.5", "syncs": "ring-rate",
             "microbatches": "4,16"}
 DEFAULTS = {"models": ",".join(MODELS), "latencies": ",".join(map(str, LATENCIES_MS)),
@@ -83,13 +83,13 @@ def value_of(name, word, kind, known=None):
 
 
 def numbers(options, name, baseline_connections):
-    """A row for each schedule at each place; None where --dry-run prints what would run."""
+    """A row for each schedule at each place; None where --dry-run prints the commands."""
     scenario = tools.scenario_file(SCENARIO)
     wanted = {"auto": (ATLAS, EVEN)}
     wanted[baseline_connections] = (*BASELINES, "varuna-fill",
                                     *wanted.get(baseline_connections, ()))
 
-    # What ranks run with many connections serves both figures.
+    # A run with many connections serves both figures.
     runs = {n: BASELINES if n == "1" else SHOWN for n in wanted}
 
     def ask(chosen, schedules):
@@ -135,7 +135,7 @@ def gains(table, baseline, over=ATLAS):
 
 
 def source(table):
-    """For verdicts: are these numbers measured, and of what part of the paper's inputs?"""
+    """For verdicts: are these numbers measured, and of which part of the paper's inputs?"""
     rows = table[table["measured_median_s"].notna()]
     if rows.empty:
         return "Simulated."
@@ -144,8 +144,8 @@ def source(table):
 
 
 def most(found):
-    """{(ratio, sync): the largest gain over the other inputs}: what "up to" says, for each choice
-    of what the paper leaves open."""
+    """{(ratio, sync): the largest gain over the other inputs}: "up to", for each choice of the
+    inputs that the paper leaves open."""
     found = found.reset_index(name="gain")
     return found.groupby(["ratio", "sync"])["gain"].max()
 

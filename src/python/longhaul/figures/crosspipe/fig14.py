@@ -129,7 +129,7 @@ def solver(problem, module, directory):
 
 
 def tool(scenario, schedule, *extra):
-    """A call of the tool, its start included. It does not say when it found what."""
+    """A call of the tool, its start included. It does not say when it found a solution."""
     begin = time.monotonic()
     record = json.loads(tools.run([tools.binary("longhaul"), "simulate", scenario, "--schedule",
                                    schedule, "--json", *extra]))

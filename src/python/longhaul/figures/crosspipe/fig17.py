@@ -90,7 +90,7 @@ def _violins(axes, table, colour, title):
 
 
 def without_outliers(sample):
-    """As the paper does (appendix F.2): without what lies beyond 3 interquartile ranges."""
+    """As the paper does (appendix F.2): without samples beyond 3 interquartile ranges."""
     sample = np.asarray(sample, float)
     low, high = np.percentile(sample, [25, 75])
     reach = 3 * max(high - low, 1e-9)

@@ -1,4 +1,4 @@
-"""CrossPipe figure 6: what delay does to 1F1B, why, and what another order makes of it."""
+"""CrossPipe figure 6: 1F1B under delay, why it is slow, and another order for the same delay."""
 
 import pandas as pd
 

@@ -1,5 +1,4 @@
-"""CrossPipe figure 8: what latency and transfer time do to static, greedy and solver-made
-schedules."""
+"""CrossPipe figure 8: static, greedy and solver-made schedules over latency and transfer time."""
 
 import pandas as pd
 
@@ -36,7 +35,7 @@ DELAYS = (0, .125, .25, .5, .75, 1, 1.5, 2, 3, 4)
 MOVES = 50000
 TIME_LIMIT_S = 1
 COINCIDE = 0.005  # relative difference of lines that look like one
-LOOP_MEMORY = ("memory.budget=1.375",)  # what interleaved 1F1B holds: 5.5 activations of 4
+LOOP_MEMORY = ("memory.budget=1.375",)  # as much as interleaved 1F1B: 5.5 activations of 4
 AXES = (("latency", "latency  $T_{lat}/T_F$  (no transfer time)"),
         ("transfer", "transfer time  $T_{bw}/T_F$  (no latency)"))
 ROWS = (("static", ("static",)), ("delay-aware", ("greedy", "solver")))

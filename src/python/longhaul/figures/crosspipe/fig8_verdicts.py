@@ -1,4 +1,4 @@
-"""What figure 8 says about the observations of CrossPipe's section 5.1, one by one."""
+"""Verdicts of figure 8 on the observations of CrossPipe's section 5.1, one by one."""
 
 from longhaul.papers import claims
 

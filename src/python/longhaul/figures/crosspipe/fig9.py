@@ -29,7 +29,7 @@ FIGURE = Figure(
 SCENARIO = "crosspipe-fig9"
 LATENCIES_MS = (4, 8, 16, 32, 64, 128)
 BANDWIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)  # GB/s
-# On the links of pipelines. 1 explains the paper's 3.05, 2 is what bf16 takes (and what 7.1 uses).
+# On the links of pipelines. 1 explains the paper's 3.05, bf16 takes 2 (as 7.1 counts).
 BYTES = (1, 2)
 MESSAGE_GIB = 16  # of the scenario: with 2 bytes
 MOVES = 30000

@@ -1,5 +1,5 @@
 """A run whose links change (CrossPipe 6.2 and 8.2): time of each iteration, with the order of
-blocks kept and with a switch to one that was selected for what the ranks measured."""
+blocks kept and with a switch to one that was selected for the delays that ranks measured."""
 
 import shlex
 from pathlib import Path
@@ -141,7 +141,7 @@ def _series(axes, rows, run, began):
 
 
 def _events(axes, record):
-    """Links change and orders switch between iterations; a deviation is seen behind one."""
+    """Links change and orders switch between iterations; a deviation is seen after one."""
     words = {"change": ("links change", -0.5, "#555555"),
              "deviation": ("noticed", 0.5, "#555555"),
              "switch": ("switch", -0.5, style.PATH_COLOUR)}

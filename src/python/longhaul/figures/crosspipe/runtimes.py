@@ -1,4 +1,4 @@
-"""What the figures of CrossPipe's tables 5 and 6 share: options, measuring and the picture."""
+"""Shared by the figures of CrossPipe's tables 5 and 6: options, measuring and the picture."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What figures compare: a schedule with its search options, its overrides and its look."""
+"""A line of a figure: a schedule with its search options, its overrides and its look."""
 
 import functools
 import importlib.util

@@ -99,7 +99,7 @@ def _spread(table):
 
 
 def _label_cells(axes, cells):
-    """Below each cell its delays; below each group of cells what they have in common."""
+    """Below each cell its delays; below each group of cells their common words."""
     axes.set_xticks(range(len(cells)), [f"{cell[2]}\n{cell[3]}" for cell in cells])
     axes.tick_params(axis="x", length=0, labelsize=7)
     groups = {}

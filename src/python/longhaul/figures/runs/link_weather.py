@@ -1,4 +1,4 @@
-"""What links with weather do over time, as a record of bench_pipeline has it, drawn."""
+"""Links with weather over time, as a record of bench_pipeline has them, drawn."""
 
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch

@@ -1,5 +1,5 @@
-"""A tiny model learns alike under every schedule: the loss of each iteration, on top of the curve
-of one rank that computes everything."""
+"""A tiny model learns the same under every schedule: the loss of each iteration, on top of the
+curve of one rank that computes everything."""
 
 import os
 import re
@@ -92,7 +92,7 @@ def commands(directory, options):
 
 
 def without_places(text):
-    """The scenario's text without what says where stages lie: one rank has no two places."""
+    """The scenario's text without the places of its stages: one rank has no two places."""
     kept, place = [], False
     for line in text.splitlines():
         if line.lstrip().startswith("["):

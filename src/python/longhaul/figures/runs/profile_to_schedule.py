@@ -74,8 +74,8 @@ def draw(options):
 
 
 def make(directory, options):
-    """Runs what is not there yet, from the root of the checkout. A profile whose medians are known
-    badly is set aside and measured again, whatever would be predicted from it."""
+    """Runs the parts that are not there yet, from the root of the checkout. A profile whose medians
+    are known badly is set aside and measured again, whatever would be predicted from it."""
     os.makedirs(directory, exist_ok=True)
     for target, command in commands(directory, options):
         for attempt in range(ATTEMPTS):

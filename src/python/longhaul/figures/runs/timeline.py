@@ -88,7 +88,7 @@ def measured_of(trace, schedule, iteration=None):
 
 
 def table_of(rows, source, with_memory=False):
-    """`with_memory`: also what the rank holds after a block changed it."""
+    """`with_memory`: also the bytes that the rank holds after a block changed them."""
     on_path = {step.op for step in critical_path(rows)}
     table = rows.assign(source=source, on_critical_path=rows["op"].isin(on_path))
     if not with_memory:

@@ -1,6 +1,6 @@
-"""Links with weather (docs/scenario.md), and what three choices make of it: a schedule made for the
-links as profiled, one made for slower links (CrossPipe 8.2), and one that is made anew from what
-the ranks measure (6.2)."""
+"""Links with weather (docs/scenario.md), and three choices in it: a schedule made for the links as
+profiled, one made for slower links (CrossPipe 8.2), and one that is made anew from measurements of
+the ranks (6.2)."""
 
 import math
 import re
@@ -115,7 +115,8 @@ def sets(overrides):
 
 
 def slower(scenario, factor):
-    """Overrides that multiply what schedules are made for: latency, and time of a transfer."""
+    """Overrides that multiply the delays that schedules are made for: latency, time of a
+    transfer."""
     if not 0 < factor < math.inf:
         raise Failure(f"--conservative {factor:g} is no slowdown (it is not positive and finite). "
                       "Choose 4.")
@@ -200,7 +201,7 @@ def draw_weather(table, fixed, adaptive):
 
 
 def draw_choice(axes, rows, choice):
-    """Each iteration is a line as long as it took; what was predicted of it lies across."""
+    """Each iteration is a line as long as it took; its prediction lies across."""
     rows = rows.sort_values("begin_s")
     ends = rows["begin_s"] + rows["measured_s"]
     axes.hlines(rows["predicted_s"], rows["begin_s"], ends, color=COLOURS[choice], linewidth=1.1)
