@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 import fakes
+from longhaul.commands import compare_crosspipe
 from longhaul.errors import guarded
 from longhaul.figures.crosspipe import static as crosspipe_static, tables as crosspipe_tables
 
@@ -68,7 +69,7 @@ class Tables(unittest.TestCase):
         for expected in (0, 2):
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                code = guarded(lambda: crosspipe_tables.main(["--out", str(out)]), "compare")
+                code = guarded(lambda: compare_crosspipe.main(["--out", str(out)]), "compare")
             self.assertEqual(code, expected, said.getvalue())
         self.assertIn("never overwritten", said.getvalue())
         with out.open(newline="") as file:
@@ -78,7 +79,7 @@ class Tables(unittest.TestCase):
         (self.bin / "longhaul").write_text("#!/bin/sh\necho boom >&2\nexit 3\n")
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
-            code = guarded(lambda: crosspipe_tables.main([]), "compare")
+            code = guarded(lambda: compare_crosspipe.main([]), "compare")
         self.assertEqual(code, 3)
         self.assertIn("boom", said.getvalue())
 

@@ -13,8 +13,9 @@ import pandas as pd
 
 import fakes
 from longhaul import records
+from longhaul.commands import sweep
 from longhaul.errors import Failure
-from longhaul.running import sweep, sweep_points, tools
+from longhaul.running import sweep_points, tools
 
 SCENARIO = """[scenario]
 name = "tiny"

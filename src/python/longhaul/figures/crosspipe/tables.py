@@ -1,15 +1,11 @@
-"""Which arrangement explains CrossPipe's static schedules? Simulates the static columns of tables 5
-and 6 (cases 1 and 2) under both arrangements and compares each cell with the published number."""
+"""CrossPipe's tables 5 and 6: their published numbers, and the simulation of their static columns
+(cases 1 and 2) under both arrangements."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
-import sys
-from pathlib import Path
 
-from longhaul.errors import Failure, guarded
 from longhaul.running import tools
 
 SCHEDULES = {"1F1B": "1f1b", "ZBH1": "zb-h1", "ZBV": "zbv"}
@@ -72,25 +68,3 @@ def summary(cells: list[dict[str, object]]) -> str:
             lines.append(f"{comm:<12}{schedule:<10}{len(off):>6}{sum(off) / len(off):>+9.1f}"
                          f"{max(off, key=abs):>+11.1f}")
     return "\n".join(lines)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="scripts/compare-crosspipe", description=__doc__)
-    parser.add_argument("--out", type=Path, help="CSV to write (never overwritten)")
-    options = parser.parse_args(arguments)
-    if options.out and options.out.exists():
-        raise Failure(f"{options.out} exists (a result is never overwritten). "
-                      "Choose another --out.")
-    cells = compare()
-    print("simulated against published seconds per microbatch (CrossPipe tables 5 and 6)")
-    print(summary(cells))
-    if options.out:
-        with options.out.open("x", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS)
-            writer.writeheader()
-            writer.writerows(cells)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(guarded(main, "compare-crosspipe"))
