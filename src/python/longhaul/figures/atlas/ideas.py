@@ -19,7 +19,7 @@ FIGURE = Figure(
     "atlas-ideas",
     summary=("what sharing in time, delay-aware orders, D/W split bring alone and together (12 "
              "GPUs)"),
-    shows=("what temporal sharing, delay-aware orders and the D/W split bring, alone and together "
+    shows=("gain of temporal sharing, delay-aware orders and the D/W split, alone and together "
            "([planner.md](planner.md))"),
     needs="`longhaul`, `bench_pipeline`",
     options="[--measure]")

@@ -17,7 +17,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "profile-to-schedule",
     summary="schedules made from measured costs, run with real layers: predicted against measured",
-    shows=("schedules made from measured costs, run with real layers: predicted against measured "
+    shows=("schedules made from measured costs, run with real layers: predicted and measured "
            "([profile.md](profile.md))"),
     needs="`bench_profile`, `bench_pipeline`, or results of them",
     options="[--measure]")

@@ -12,7 +12,7 @@ from longhaul.trace import require_schedule, select
 FIGURE = Figure(
     "timeline",
     summary="predicted above measured, one row a device, from a trace",
-    shows="what was predicted above what was measured",
+    shows="prediction above measurement",
     needs="a trace, or the directory that a run wrote",
     options="--trace RUN")
 CSV_COLUMNS = ["source", "schedule", "iteration", "op", "rank", "replica", "device", "datacenter",
