@@ -25,7 +25,7 @@ find_scenario() {
 ranks_of() {
   in_python '
 import sys
-from longhaul import tools
+from longhaul.running import tools
 words = sys.argv[2:]
 settings = [b for a, b in zip(words, words[1:]) if a == "--set"]
 settings += [word[len("--set="):] for word in words if word.startswith("--set=")]
