@@ -1,5 +1,5 @@
 """One place for each fact of a figure: its module. The list knows every module, and the page of
-figures says what they say."""
+figures agrees with them."""
 
 import unittest
 

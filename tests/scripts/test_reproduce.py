@@ -1,5 +1,5 @@
-"""Ranges: how a number is judged, and that the kept ones are where they are expected. Runs: what is
-done is not done again."""
+"""Ranges: how a number is judged, and that the kept ones are where they are expected. Runs: a
+finished part is not run again."""
 
 import contextlib
 import io

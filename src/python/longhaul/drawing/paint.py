@@ -105,7 +105,7 @@ def _label(axes, group, places, kind, colour, scale):
 
 def paint_lanes(axes, rows, layout):
     """Thin bars: a send holds its link for the transfer; a receive is the transfer, then (paler)
-    what is on its way. Messages under way at once lie side by side."""
+    the way of the message. Messages under way at once lie side by side."""
     messages = rows_layout.wide_area(rows)
     for (rank, kind, peer), group in messages.groupby(["rank", "kind", "peer"], observed=True):
         if (kind, peer) in layout.rows[rank].lanes:

@@ -66,7 +66,7 @@ def by_count(agree, total):
 
 
 def mostly(agree, total):
-    """For claims of what is so generally: two thirds hold, one third partly."""
+    """For claims that something is so generally: two thirds hold, one third partly."""
     return HOLDS if 3 * agree >= 2 * total > 0 else PARTLY if 3 * agree >= total > 0 else FAILS
 
 

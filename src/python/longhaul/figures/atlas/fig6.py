@@ -36,7 +36,7 @@ POLICIES = {
     "atlas-timed": "shared in time, R timed to its gradient",
     "atlas": "shared in time, R in idle slots",
 }
-EXTRA = "atlas-even"  # not the paper's: turns to the pipeline that is furthest behind
+EXTRA = "atlas-even"  # not the paper's: turns to the pipeline that has advanced least
 MINUTES = 1
 FIELDS = ["source", "schedule", "replica", "device", "kind", "microbatch", "start_slot", "end_slot"]
 
