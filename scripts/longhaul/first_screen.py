@@ -90,23 +90,31 @@ def processors_taken(record, before, after):
     return max(0.0, share * os.cpu_count())
 
 
-def pictures_text(directory, log):
-    names = sorted(path.name for path in Path(directory).glob("*.png"))
-    text = f"{shown(directory)}: {', '.join(names)}" if names else "none"
+def pictures_text(directory, winner, log):
+    """`winner`: the schedule whose picture is named; `log`: where it says why one is missing."""
+    pictures = sorted(Path(directory).glob("*.png"))
+    if pictures:
+        named = next((path for path in pictures if path.stem == f"timeline-{winner}"), pictures[0])
+        text = shown(named)
+        if len(pictures) > 1:
+            text += f" and {len(pictures) - 1} more beside it"
+    else:
+        text = "none"
     return f"{text}; not all could be drawn, see {shown(log)}" if log else text
 
 
-def first_screen(record, taken, pictures, following):
-    """Five lines. `taken`: see processors_taken; `pictures`, `following`: the last two, as text."""
+def first_screen(record, options):
+    """Five lines; `options` as main parses them."""
     ranked = ranking(record)
-    if not ranked:
-        winner, margin, first = "none: no schedule fits the memory budget", "-", None
-    else:
-        first = ranked[0]
-        winner, margin = winner_text(first), margin_text(ranked)
-    lines = {"winner": winner, "by": margin,
-             "prediction": prediction_text(record, first, taken) if first else "-",
-             "pictures": pictures, "next": following}
+    taken = processors_taken(record, *options.stat)
+    first = ranked[0] if ranked else None
+    lines = {
+        "winner": winner_text(first) if first else "none: no schedule fits the memory budget",
+        "by": margin_text(ranked) if first else "-",
+        "prediction": prediction_text(record, first, taken) if first else "-",
+        "pictures": pictures_text(options.figures, first["schedule"] if first else "",
+                                  options.failed_log),
+        "next": options.next}
     return "\n".join(f"{name + ':':<12}{text}" for name, text in lines.items())
 
 
@@ -119,9 +127,7 @@ def main(arguments=None):
                         help="first line of /proc/stat at both ends of the run")
     parser.add_argument("--next", required=True, help="what to do next")
     options = parser.parse_args(arguments)
-    record = read_record(options.run)
-    print(first_screen(record, processors_taken(record, *options.stat),
-                       pictures_text(options.figures, options.failed_log), options.next))
+    print(first_screen(read_record(options.run), options))
     return 0
 
 

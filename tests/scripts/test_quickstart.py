@@ -1,6 +1,7 @@
 """scripts/quickstart: its five lines, from records made here, and the script itself in a checkout
 whose build, ranks and figures are stand-ins."""
 
+import argparse
 import json
 import os
 import shlex
@@ -36,8 +37,9 @@ def stat(busy_s, idle_s):
     return f"cpu  {busy_s * second} 0 0 {idle_s * second} 0 0 0 0 0 0"
 
 
-def lines(of, taken=None):
-    text = first_screen.first_screen(of, taken, "figures: a.png", "do this")
+def lines(of, before="", after="", figures="nowhere"):
+    text = first_screen.first_screen(of, argparse.Namespace(
+        figures=figures, failed_log="", stat=(before, after), next="do this"))
     return dict(line.split(":", 1) for line in text.splitlines())
 
 
@@ -45,8 +47,15 @@ class FirstScreen(unittest.TestCase):
     def test_five_lines_in_this_order(self):
         shown = lines(record(entry("1f1b", 2000, 2010, 2020), entry("best", 1500, 1510, 1505)))
         self.assertEqual(LABELS, list(shown))
-        self.assertEqual(" figures: a.png", shown["pictures"][-15:])
         self.assertTrue(shown["next"].endswith(" do this"))
+
+    def test_the_winners_picture(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("crosspipe-fig11", "timeline-1f1b", "timeline-best"):
+                (Path(directory) / f"{name}.png").touch()
+            shown = lines(record(entry("1f1b", 2000), entry("best", 1500)), figures=directory)
+        self.assertIn("timeline-best.png and 2 more beside it", shown["pictures"])
+        self.assertIn("none", lines(record(entry("1f1b", 2000)))["pictures"])
 
     def test_the_fastest_median_wins(self):
         shown = lines(record(entry("1f1b", 2000, 2000, 2000), entry("zbv", 1600, 1500, 1590),
@@ -76,11 +85,11 @@ class FirstScreen(unittest.TestCase):
         self.assertNotIn("busy", shown["prediction"])
 
     def test_a_busy_machine_is_named(self):
-        run = record(entry("best", 100))
-        everything = os.cpu_count()
-        self.assertIn(f"busy: other programs took {everything:.1f} of {everything} processors",
-                      lines(run, everything)["prediction"])
-        self.assertNotIn("busy", lines(run, 0.1 * everything)["prediction"])
+        run = record(entry("best", 100), processor_s=10)
+        half = f"{0.5 * os.cpu_count():.1f} of {os.cpu_count()} processors"
+        self.assertIn(f"busy: other programs took {half}",
+                      lines(run, stat(100, 100), stat(160, 140))["prediction"])
+        self.assertNotIn("busy", lines(run, stat(100, 100), stat(120, 180))["prediction"])
 
 
 class ProcessorsTaken(unittest.TestCase):
@@ -115,7 +124,7 @@ name=$1
 while [[ $1 != --out ]]; do shift; done
 [[ $FAILS != "$name" ]] || exit 3
 mkdir -p "$2"
-touch "$2/$name.png"
+touch "$2/$name-best.png"
 """
 
 
@@ -157,7 +166,7 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(0, code, progress)
         self.assertEqual(LABELS, [line.split(":")[0] for line in said.splitlines()])
         self.assertIn("best (found by search): 1.51 s", said)
-        self.assertIn("o/figures: crosspipe-fig11.png, timeline.png", said)
+        self.assertIn("o/figures/timeline-best.png and 1 more beside it", said)
         self.assertNotIn("says", said + progress)
         for log, text in (("build", "build says 30"), ("run", "mpi complains"),
                           ("figures", "figure says 30")):
@@ -199,8 +208,8 @@ class Quickstart(unittest.TestCase):
         code, said, progress = self.call("--out", "o", fails="timeline")
         self.assertEqual(3, code)
         self.assertEqual(5, len(said.splitlines()))
-        self.assertIn("o/figures: crosspipe-fig11.png; not all could be drawn, see o/figures.log",
-                      said)
+        self.assertIn("o/figures/crosspipe-fig11-best.png; not all could be drawn, "
+                      "see o/figures.log", said)
         self.assertIn("figure complains", progress)
 
     def test_a_record_that_cannot_be_read(self):
