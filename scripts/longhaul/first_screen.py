@@ -7,8 +7,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from longhaul.errors import Failure
 from longhaul.records import read_record
-from longhaul.sweep import guarded
 
 USUAL = "1f1b"  # what most frameworks run
 BUSY_SHARE = 0.2  # of all processors, taken by other programs: measured times are longer for it
@@ -127,9 +127,13 @@ def main(arguments=None):
                         help="first line of /proc/stat at both ends of the run")
     parser.add_argument("--next", required=True, help="what to do next")
     options = parser.parse_args(arguments)
-    print(first_screen(read_record(options.run), options))
+    try:
+        print(first_screen(read_record(options.run), options))
+    except Failure as failure:
+        print(f"quickstart: {failure}", file=sys.stderr)
+        return failure.code
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(main, "quickstart"))
+    sys.exit(main())

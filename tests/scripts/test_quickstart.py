@@ -4,6 +4,7 @@ whose build, ranks and figures are stand-ins."""
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -136,9 +137,7 @@ class Quickstart(unittest.TestCase):
         scripts = self.root / "scripts"
         scripts.mkdir(parents=True)
         shutil.copy(ROOT / "scripts" / "quickstart", scripts)
-        for name in ("lib", "longhaul"):
-            shutil.copytree(ROOT / "scripts" / name, scripts / name,
-                            ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "scripts" / "lib", scripts / "lib")
         for name, text in (("build", SPEAKS), ("mpi", MPI), ("figure", FIGURE)):
             self.program(scripts / name, text)
         self.program(self.root / ".venv/bin/python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -186,14 +185,28 @@ class Quickstart(unittest.TestCase):
         self.assertIn("--iterations 2 ", run)
 
     def test_the_next_step_can_be_pasted(self):
-        self.program(self.root / "build/bin/longhaul", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        """With a blank in its way; runs the program itself where it is built."""
+        program = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build/bin")) / "longhaul"
+        self.program(self.root / "build/bin/longhaul", f"""#!/bin/bash
+printf '%s\\n' "$@" >words
+[[ ! -x {shlex.quote(str(program))} ]] || exec {shlex.quote(str(program))} "$@"
+""")
+        (self.root / "benchmarks").symlink_to(ROOT / "benchmarks")
         command = self.call("--out", "o")[1].splitlines()[-1].split(": ", 2)[-1]
         self.assertEqual("build/bin/longhaul", shlex.split(command)[0])
-        done = subprocess.run(["bash", "-c", command], cwd=self.root, capture_output=True,
-                              text=True, check=True)
-        words = done.stdout.splitlines()
+        subprocess.run(["bash", "-c", command], cwd=self.root, capture_output=True, check=True)
+        words = (self.root / "words").read_text().splitlines()
         self.assertEqual(["simulate", "benchmarks/scenarios/m70-2dc.toml"], words[:2])
         self.assertTrue((ROOT / words[1]).is_file())
+
+    def test_the_guide_shows_these_lines(self):
+        guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+        block = re.search(r"```\n\$ scripts/quickstart[^\n]*\n(.*?)```", guide, re.S)[1]
+        said = self.call("--out", "runs/first")[1]
+        self.assertEqual(LABELS, [line.split(":")[0] for line in block.splitlines()])
+        for shown, printed in zip(block.splitlines(), said.splitlines()):
+            words = [re.split(r"[\d.]+", line)[0] for line in (shown, printed)]
+            self.assertEqual(*words)
 
     def test_a_failure_shows_the_end_of_its_log(self):
         for name, code, log in (("build", 1, "build.log"), ("mpi", 3, "run.log")):
