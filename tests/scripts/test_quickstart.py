@@ -202,7 +202,7 @@ printf '%s\\n' "$@" >words
     def test_the_guide_shows_these_lines(self):
         guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
         block = re.search(r"```\n\$ scripts/quickstart[^\n]*\n(.*?)```", guide, re.S)[1]
-        said = self.call("--out", "runs/first")[1]
+        said = self.call("--out", "runs/quickstart")[1]
         self.assertEqual(LABELS, [line.split(":")[0] for line in block.splitlines()])
         for shown, printed in zip(block.splitlines(), said.splitlines()):
             words = [re.split(r"[\d.]+", line)[0] for line in (shown, printed)]
