@@ -1,6 +1,7 @@
 #include "api/longhaul.hpp"
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/version.hpp"
 #include "plan/lower.hpp"
 #include "plan/rows.hpp"
@@ -61,8 +62,8 @@ std::vector<Row> rows_of(const Timeline& timeline) {
   std::vector<Row> rows;
   rows.reserve(timeline.rows.size());
   for (const TimelineRow& row : timeline.rows)
-    rows.push_back({row.rank, timeline.lanes[static_cast<std::size_t>(row.lane)], name_of(row.kind),
-                    row.chunk, row.microbatch, row.peer, row.size_bytes, row.start_ns, row.end_ns});
+    rows.push_back({row.rank, timeline.lanes[at(row.lane)], name_of(row.kind), row.chunk,
+                    row.microbatch, row.peer, row.size_bytes, row.start_ns, row.end_ns});
   return rows;
 }
 

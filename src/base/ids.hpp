@@ -26,4 +26,19 @@ template <typename Id>
 requires std::is_enum_v<Id>
 [[nodiscard]] constexpr std::size_t index(Id id) { return static_cast<std::size_t>(id); }
 
+/// The number that an id stands for, for text, files and arithmetic.
+template <typename Id>
+requires std::is_enum_v<Id>
+[[nodiscard]] constexpr std::underlying_type_t<Id> number(Id id) {
+  return static_cast<std::underlying_type_t<Id>>(id);
+}
+
+/// The id after this one, and the one before.
+template <typename Id>
+requires std::is_enum_v<Id>
+[[nodiscard]] constexpr Id next(Id id) { return static_cast<Id>(number(id) + 1); }
+template <typename Id>
+requires std::is_enum_v<Id>
+[[nodiscard]] constexpr Id previous(Id id) { return static_cast<Id>(number(id) - 1); }
+
 }  // namespace longhaul

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/check.hpp"
@@ -64,7 +65,7 @@ std::string stage_table(const Scenario& scenario) {
                {"activation"},
                {"message"}}};
   for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
-    const auto s = static_cast<std::size_t>(stage);
+    const auto s = at(stage);
     table.add_row({std::to_string(stage), home_of(scenario, stage),
                    fmt::format("{:g}", scenario.speed_of_stage(stage)),
                    scenario.layers.empty() ? "-" : std::to_string(scenario.layers[s]),
@@ -119,7 +120,7 @@ ordered_json stages_json(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
   ordered_json json = ordered_json::array();
   for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
-    const auto s = static_cast<std::size_t>(stage);
+    const auto s = at(stage);
     json.push_back({{"stage", stage},
                     {"speed", scenario.speed_of_stage(stage)},
                     {"layers", scenario.layers.empty() ? ordered_json(nullptr)

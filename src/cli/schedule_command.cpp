@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
@@ -20,7 +21,7 @@ constexpr std::array kBlockKinds{BlockKind::F, BlockKind::B, BlockKind::D, Block
                                  BlockKind::R};
 
 std::size_t count_of(std::span<const Block> row, BlockKind kind) {
-  return static_cast<std::size_t>(
+  return to_size(
       std::count_if(row.begin(), row.end(), [&](const Block& b) { return b.kind == kind; }));
 }
 
@@ -39,7 +40,7 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
   columns.push_back({"bubble [%]"});
   Table table{columns};
   for (int device = 0; device < schedule.devices; ++device) {
-    const auto d = static_cast<std::size_t>(device);
+    const auto d = at(device);
     std::vector<std::string> cells{std::to_string(device),
                                    fmt::format("{}", fmt::join(chunks_on(schedule, device), " "))};
     for (const BlockKind kind : shown)
@@ -67,7 +68,7 @@ nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& s
                         {"microbatch", block.microbatch},
                         {"start_ns", timetable.starts[i][b].count()}});
     }
-    const auto devices = static_cast<std::size_t>(schedule.devices);
+    const auto devices = to_size(schedule.devices);
     json["rows"].push_back(
         {{"replica", i / devices}, {"device", i % devices}, {"blocks", std::move(blocks)}});
   }

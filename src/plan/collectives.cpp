@@ -6,12 +6,11 @@
 #include <numeric>
 #include <optional>
 
+#include "base/index.hpp"
 #include "plan/lanes.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// What of the model lies where, and when its blocks run.
 struct Stage {
@@ -64,7 +63,7 @@ std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, La
            (block.kind == BlockKind::W || block.kind == BlockKind::B);
   });
   if (last == row.rend()) return std::nullopt;
-  return op_at(plan, compute, static_cast<std::size_t>(row.rend() - last - 1));
+  return op_at(plan, compute, to_size(row.rend() - last - 1));
 }
 
 void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,

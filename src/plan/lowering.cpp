@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "plan/link_orders.hpp"
 #include "plan/pooled.hpp"
 
@@ -43,8 +44,8 @@ Plan Lowering::run() {
 void Lowering::lower_cell(int cell) {
   const CellReplicas replicas = cell_replicas(schedule_, cell);
   if (relays_) relays_->begin(messages_of(cell));
-  send_lane_.assign(static_cast<std::size_t>(replicas.count), {});
-  recv_lane_.assign(static_cast<std::size_t>(replicas.count), {});
+  send_lane_.assign(to_size(replicas.count), {});
+  recv_lane_.assign(to_size(replicas.count), {});
   for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas.first + local, local);
   if (relays_) relays_->fill();
   for (int local = 0; local < replicas.count; ++local) {
@@ -71,9 +72,7 @@ CellMessages Lowering::messages_of(int cell) const {
   const CellReplicas replicas = cell_replicas(schedule_, cell);
   const std::span all{messages_};
   if (all.size() == 1) return {cell, replicas, all};
-  return {cell, replicas,
-          all.subspan(static_cast<std::size_t>(replicas.first),
-                      static_cast<std::size_t>(replicas.count))};
+  return {cell, replicas, all.subspan(to_size(replicas.first), to_size(replicas.count))};
 }
 
 void Lowering::reserve() {
@@ -88,13 +87,11 @@ void Lowering::reserve() {
       const bool carried =
           relays_ && scenario_.datacenter_of(scenario_.rank(replica, channel.from)) !=
                          scenario_.datacenter_of(scenario_.rank(replica, channel.to));
-      (carried ? pieces : plain) +=
-          channel.count * static_cast<std::size_t>(carried ? cell.count : 1);
+      (carried ? pieces : plain) += channel.count * to_size(carried ? cell.count : 1);
     }
   }
   std::size_t collectives = 0;
-  for (const auto& mine : collectives_)
-    collectives += mine.size() * static_cast<std::size_t>(schedule_.replicas);
+  for (const auto& mine : collectives_) collectives += mine.size() * to_size(schedule_.replicas);
   // A piece has at most three legs.
   plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
   // A block waits for its input, a send for its producer, a grouped receive for the block before.
@@ -104,8 +101,8 @@ void Lowering::reserve() {
 void Lowering::lay_out_lanes(int replica, int local) {
   const auto rank_of = [&](int device) { return scenario_.rank(replica, device); };
   const auto& channels = messages(replica).channels;
-  auto& send_lane = send_lane_[static_cast<std::size_t>(local)];
-  auto& recv_lane = recv_lane_[static_cast<std::size_t>(local)];
+  auto& send_lane = send_lane_[at(local)];
+  auto& recv_lane = recv_lane_[at(local)];
   send_lane.assign(channels.size(), kNone<LaneId>);
   recv_lane.assign(channels.size(), kNone<LaneId>);
   for (int device = 0; device < schedule_.devices; ++device) {
@@ -127,7 +124,7 @@ void Lowering::lay_out_lanes(int replica, int local) {
                               peer, channels[c].count);
     }
     if (relays_) relays_->add_recv_lanes(local, device);
-    const auto& mine = collectives_[static_cast<std::size_t>(device)];
+    const auto& mine = collectives_[at(device)];
     collective_lane_.push_back(mine.empty() ? kNone<LaneId>
                                             : add_lane(plan_, "collective", LaneKind::collective,
                                                        rank, kNone<Rank>, mine.size()));
@@ -140,7 +137,7 @@ Waits Lowering::waits_of(int replica, int local, int device) const {
   for (std::size_t c = 0; c < mine.channels.size(); ++c) {
     const auto& channel = mine.channels[c];
     if (channel.to != device || relayed(channel)) continue;
-    const LaneId lane = recv_lane_[static_cast<std::size_t>(local)][c];
+    const LaneId lane = recv_lane_[at(local)][c];
     for (std::size_t i = 0; i < channel.count; ++i)
       waits.emplace_back(mine.all[channel.first + i].needed_before, op_at(plan_, lane, i));
   }
@@ -151,7 +148,7 @@ Waits Lowering::waits_of(int replica, int local, int device) const {
 }
 
 void Lowering::add_gathers(int replica, int device, Waits& waits) const {
-  const auto& mine = collectives_[static_cast<std::size_t>(device)];
+  const auto& mine = collectives_[at(device)];
   const auto row = schedule_.row(replica, device);
   for (std::size_t k = 0; k < mine.size(); ++k) {
     if (mine[k].kind != CollectiveKind::all_gather) continue;
@@ -192,8 +189,8 @@ void Lowering::fill_channel(int replica, int local, std::size_t c) {
   const Route route = route_of(replica, channel);
   for (std::size_t i = 0; i < channel.count; ++i) {
     const Message& m = messages(replica).all[channel.first + i];
-    const OpId send = op_at(plan_, send_lane_[static_cast<std::size_t>(local)][c], i);
-    const OpId recv = op_at(plan_, recv_lane_[static_cast<std::size_t>(local)][c], i);
+    const OpId send = op_at(plan_, send_lane_[at(local)][c], i);
+    const OpId recv = op_at(plan_, recv_lane_[at(local)][c], i);
     join_sides(plan_, send, recv, m.producer, costs_.message(m.producer), route);
     plan_.add_after(plan_.ops[index(send)], compute_at(replica, m.from, m.sent_after));
     if (grouped() && m.posted_before > 0)

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/collectives.hpp"
 #include "plan/lanes.hpp"
 #include "plan/messages.hpp"
@@ -31,7 +32,7 @@ private:
   void lower_cell(int cell);
   void arrange_messages();
   [[nodiscard]] const Messages& messages(int replica) const {
-    return messages_[messages_.size() == 1 ? 0 : static_cast<std::size_t>(replica)];
+    return messages_[messages_.size() == 1 ? 0 : at(replica)];
   }
   [[nodiscard]] CellMessages messages_of(int cell) const;
   [[nodiscard]] bool relayed(const Messages::Channel& channel) const {
@@ -42,8 +43,7 @@ private:
   void reserve();
   void lay_out_lanes(int replica, int local);
   [[nodiscard]] OpId compute_at(int replica, int device, std::int32_t position) const {
-    return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))],
-                 static_cast<std::size_t>(position));
+    return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))], at(position));
   }
   Waits waits_of(int replica, int local, int device) const;
   void add_gathers(int replica, int device, Waits& waits) const;

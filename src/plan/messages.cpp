@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -13,7 +14,7 @@ class Positions {
 public:
   Positions(const Schedule& schedule, int replica)
       : microbatches_{schedule.microbatches}, chunks_{schedule.chunks} {
-    const auto cells = static_cast<std::size_t>(chunks_) * static_cast<std::size_t>(microbatches_);
+    const auto cells = to_size(chunks_) * to_size(microbatches_);
     first_[0].assign(cells, -1);
     first_[1].assign(cells, -1);
     for (int device = 0; device < schedule.devices; ++device) {
@@ -39,8 +40,7 @@ public:
 
 private:
   [[nodiscard]] std::size_t cell(int chunk, int microbatch) const {
-    return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(microbatches_) +
-           static_cast<std::size_t>(microbatch);
+    return to_size(chunk) * to_size(microbatches_) + to_size(microbatch);
   }
   int microbatches_, chunks_;
   std::vector<std::int32_t> first_[2];
@@ -58,21 +58,21 @@ int next_chunk(const Block& block, const Schedule& schedule) {
 Messages find_messages(const Schedule& schedule, int replica) {
   const Positions positions{schedule, replica};
   Messages messages;
-  std::vector<std::vector<Message>> to_peer(static_cast<std::size_t>(schedule.devices));
+  std::vector<std::vector<Message>> to_peer(to_size(schedule.devices));
   for (int device = 0; device < schedule.devices; ++device) {
     const auto row = schedule.row(replica, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const int chunk = next_chunk(row[i], schedule);
       if (chunk < 0) continue;
-      const int peer = schedule.device_of_chunk[static_cast<std::size_t>(chunk)];
+      const int peer = schedule.device_of_chunk[at(chunk)];
       if (peer == device) continue;
       const std::int32_t consumer =
           positions.first(is_backward(row[i].kind), chunk, row[i].microbatch);
-      to_peer[static_cast<std::size_t>(peer)].push_back(
+      to_peer[at(peer)].push_back(
           {row[i], device, peer, static_cast<std::int32_t>(i), consumer, consumer});
     }
     for (int peer = 0; peer < schedule.devices; ++peer) {
-      auto& sent = to_peer[static_cast<std::size_t>(peer)];
+      auto& sent = to_peer[at(peer)];
       if (sent.empty()) continue;
       messages.channels.push_back({device, peer, static_cast<std::uint32_t>(messages.all.size()),
                                    static_cast<std::uint32_t>(sent.size())});
@@ -84,8 +84,7 @@ Messages find_messages(const Schedule& schedule, int replica) {
     messages.input_of.emplace_back(schedule.row(replica, device).size(), -1);
   for (std::size_t i = 0; i < messages.all.size(); ++i) {
     const Message& m = messages.all[i];
-    messages.input_of[static_cast<std::size_t>(m.to)][static_cast<std::size_t>(m.needed_before)] =
-        static_cast<std::int32_t>(i);
+    messages.input_of[at(m.to)][at(m.needed_before)] = static_cast<std::int32_t>(i);
   }
   return messages;
 }

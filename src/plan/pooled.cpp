@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/index.hpp"
 #include "plan/turns.hpp"
 
 namespace longhaul {
@@ -25,14 +26,14 @@ void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
   TurnTable table{schedule};
   for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
     const CellReplicas replicas = cell_replicas(schedule, cell);
-    const auto of_cell = std::span{messages}.subspan(static_cast<std::size_t>(replicas.first),
-                                                     static_cast<std::size_t>(replicas.count));
+    const auto of_cell =
+        std::span{messages}.subspan(to_size(replicas.first), to_size(replicas.count));
     for (std::size_t c = 0; c < of_cell.front().channels.size(); ++c) {
       const auto channel = of_cell.front().channels[c];
       if (!table.states(cell, channel.from, channel.to)) continue;
       std::vector<std::vector<Message>> ordered(of_cell.size());
       for (const Turn& turn : table.of({cell, replicas, of_cell}, c)) {
-        const auto owner = static_cast<std::size_t>(turn.owner);
+        const auto owner = to_size(turn.owner);
         ordered[owner].push_back(of_cell[owner].all[turn.message]);
       }
       for (std::size_t owner = 0; owner < of_cell.size(); ++owner)

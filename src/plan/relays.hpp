@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/network.hpp"
 #include "plan/plan.hpp"
 #include "plan/turns.hpp"
@@ -85,15 +86,14 @@ private:
   [[nodiscard]] const Message& message(const Turn& turn) const {
     return cell_.of(turn.owner).all[turn.message];
   }
-  [[nodiscard]] std::size_t at(int device, int local) const {
-    return static_cast<std::size_t>(device) * static_cast<std::size_t>(pipelines()) +
-           static_cast<std::size_t>(local);
+  [[nodiscard]] std::size_t slot(int device, int local) const {
+    return to_size(device) * to_size(pipelines()) + to_size(local);
   }
-  [[nodiscard]] std::size_t at(int device, int from, int to) const {
-    return at(device, from) * static_cast<std::size_t>(pipelines()) + static_cast<std::size_t>(to);
+  [[nodiscard]] std::size_t slot(int device, int from, int to) const {
+    return slot(device, from) * to_size(pipelines()) + to_size(to);
   }
   [[nodiscard]] std::size_t wan(std::size_t pair, int local) const {
-    return pair * static_cast<std::size_t>(pipelines()) + static_cast<std::size_t>(local);
+    return pair * to_size(pipelines()) + to_size(local);
   }
 
   const Schedule& schedule_;

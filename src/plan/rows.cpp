@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "trace/name_table.hpp"
 
@@ -112,7 +113,7 @@ double block_time_factor(const Run& run, int device, OpId op, int iteration) {
     Random random{derived_seed(run.seed, index(op), static_cast<std::uint64_t>(iteration))};
     factor = std::max(0.1, 1.0 + run.noise * random.normal());
   }
-  if (!run.stragglers.empty()) factor *= run.stragglers[static_cast<std::size_t>(device)];
+  if (!run.stragglers.empty()) factor *= run.stragglers[at(device)];
   return factor;
 }
 

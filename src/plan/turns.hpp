@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/messages.hpp"
 #include "schedule/schedule.hpp"
 
@@ -23,7 +24,7 @@ struct CellMessages {
   CellReplicas replicas;
   std::span<const Messages> messages;  ///< of each replica, or one that all of them have
   [[nodiscard]] const Messages& of(int local) const {
-    return messages[messages.size() == 1 ? 0 : static_cast<std::size_t>(local)];
+    return messages[messages.size() == 1 ? 0 : at(local)];
   }
 };
 

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
 #include "plan/lower.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 bool recomputes(const Schedule& schedule) {
   return std::ranges::any_of(schedule.rows, [](const auto& row) {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "plan/collectives.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// By chunk: as its blocks are, and where there are none as the scenario says.
 std::vector<bool> recomputed_chunks(const Schedule& like, const Scenario& scenario) {
@@ -96,7 +95,7 @@ public:
     }
     hop.transfer = size / route.rate;
     hop.latency = route.latency;
-    const auto set = static_cast<std::size_t>(route.resources);
+    const auto set = to_size(route.resources);
     for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
       const ResourceId resource = plan_.set_items[i];
       // What several hold at a time is no machine.

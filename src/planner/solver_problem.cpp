@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/lower.hpp"
 #include "planner/relaxation.hpp"
 #include "planner/solver_blocks.hpp"
@@ -17,8 +18,6 @@ namespace longhaul {
 namespace {
 
 using Json = nlohmann::json;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Collects the model piece by piece.
 class ProblemMaker {

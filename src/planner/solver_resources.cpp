@@ -5,12 +5,12 @@
 #include <set>
 #include <vector>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
 using Json = nlohmann::json;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 template <typename Visit>
 void for_ops(const Plan& plan, OpKind kind, Visit visit) {

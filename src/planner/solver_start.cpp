@@ -1,12 +1,11 @@
 #include <map>
 #include <span>
 
+#include "base/index.hpp"
 #include "planner/solver_problem.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Whole blocks: F and R where their first part stands, the others where their last one does. What
 /// another block needs of one that was split is then still in front of it.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Gives the blocks of a kind (D and B count as one) and chunk their microbatches in turn.
 class Numbering {

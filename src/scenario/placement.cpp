@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "scenario/sections.hpp"
 
 namespace longhaul {
@@ -152,8 +153,7 @@ void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario)
   const auto tables = tables_of(root, "datacenter");
   const bool placed = !leaves_open(tables);
   if (!placed && placing == Placing::required) refuse_open_placement(tables, scenario);
-  if (placed)
-    scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
+  if (placed) scenario.placement.assign(to_size(scenario.ranks()), kNone<DatacenterId>);
   if (tables.empty()) {
     scenario.datacenters = {{"local", std::nullopt, 1.0}};
     std::ranges::fill(scenario.placement, DatacenterId{0});

@@ -1,12 +1,11 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/unit_text.hpp"
 #include "scenario/sections.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
 
 /// The given lists of [costs]; empty where a key is missing.
 struct GivenTimes {

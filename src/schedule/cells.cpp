@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -26,10 +27,10 @@ int cell_size(const Scenario& scenario) {
   if (scenario.parallel.cell) return std::min(*scenario.parallel.cell, most);
   std::int64_t pipelines = 1;
   for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
-    const auto at = static_cast<std::size_t>(device);
-    const std::int64_t forward = scenario.costs.forward[at].count();
+    const auto d = at(device);
+    const std::int64_t forward = scenario.costs.forward[d].count();
     if (forward == 0) continue;
-    const Bytes message = scenario.costs.message[at];
+    const Bytes message = scenario.costs.message[d];
     const std::int64_t slower = std::max(transfer(scenario, device, device + 1, message),
                                          transfer(scenario, device + 1, device, message))
                                     .count();

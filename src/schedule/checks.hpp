@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/validity.hpp"
 
@@ -54,13 +55,13 @@ private:
     std::vector<Cell> cells;  ///< of the device's chunks in turn, each by microbatch of its copy
     std::int64_t wanted = 0;  ///< how many there should be; `cells` is cut at blocks + 1
   };
-  static std::size_t slot(BlockKind kind) { return static_cast<std::size_t>(kind); }
+  static std::size_t slot(BlockKind kind) { return index(kind); }
 
   [[nodiscard]] int device_of(std::size_t row) const {
     return static_cast<int>(row) % schedule_.devices;
   }
   [[nodiscard]] bool lies_on(int device, int chunk) const {
-    return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)] == device;
+    return schedule_.device_of_chunk[at(chunk)] == device;
   }
   /// Needs a microbatch that runs in the chunk's copy.
   [[nodiscard]] std::int64_t cell_index(const Block& block) const;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/checks.hpp"
 
 namespace longhaul::checks {
@@ -11,7 +12,7 @@ public:
   DryRun(const Schedule& schedule, std::size_t first_row)
       : schedule_{schedule},
         first_row_{first_row},
-        next_(static_cast<std::size_t>(schedule.devices)),
+        next_(to_size(schedule.devices)),
         forward_done_(cells()),
         backward_done_(cells()) {}
 
@@ -44,7 +45,6 @@ public:
   }
 
 private:
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] std::size_t cells() const {
     return at(schedule_.chunks) * at(schedule_.microbatches);
   }

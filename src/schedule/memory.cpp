@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 void assert_shape(const Schedule& schedule, const Scenario& scenario) {
   const std::size_t devices = at(schedule.devices);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 std::string turns_name(int cell, int from, int to) {
@@ -24,12 +26,12 @@ std::vector<int> chunks_on(const Schedule& schedule, int device) {
 }
 
 std::vector<ChunkShare> chunk_shares(const Schedule& schedule) {
-  const auto chunks = static_cast<std::size_t>(schedule.chunks);
-  const auto of_copy = static_cast<std::size_t>(schedule.chunks_of_copy());
+  const auto chunks = to_size(schedule.chunks);
+  const auto of_copy = to_size(schedule.chunks_of_copy());
   std::vector<ChunkShare> shares(chunks);
-  std::vector<int> on_device(static_cast<std::size_t>(schedule.devices));
+  std::vector<int> on_device(to_size(schedule.devices));
   const auto count_of = [&](std::size_t chunk) -> int& {
-    return on_device[static_cast<std::size_t>(schedule.device_of_chunk[chunk])];
+    return on_device[at(schedule.device_of_chunk[chunk])];
   };
   for (std::size_t first = 0; first < chunks; first += of_copy) {
     const std::size_t last = first + of_copy;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/block.hpp"
 
 namespace longhaul {
@@ -66,11 +67,9 @@ struct Schedule {
   [[nodiscard]] int microbatches_of(int chunk) const {
     return (microbatches - copy_of(chunk) + copies - 1) / copies;
   }
-  [[nodiscard]] bool replicas_alike() const {
-    return rows.size() == static_cast<std::size_t>(devices);
-  }
+  [[nodiscard]] bool replicas_alike() const { return std::ssize(rows) == devices; }
   [[nodiscard]] std::span<const Block> row(int replica, int device) const {
-    return rows[static_cast<std::size_t>(replicas_alike() ? device : replica * devices + device)];
+    return rows[at(replicas_alike() ? device : replica * devices + device)];
   }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };

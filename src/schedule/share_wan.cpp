@@ -5,12 +5,11 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/cells.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The chunk that takes over what `block` produced; -1: nobody.
 int taker_of(const Block& block, const Schedule& schedule) {

@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/index.hpp"
 #include "schedule/checks.hpp"
 
 namespace longhaul::checks {
 namespace {
 
 constexpr std::string_view kTurns = "turns ";
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 struct Place {
   int cell = 0, from = 0, to = 0;

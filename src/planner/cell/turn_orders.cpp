@@ -1,11 +1,7 @@
+#include "base/index.hpp"
 #include "planner/cell/turn_problem.hpp"
 
 namespace longhaul {
-namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 TurnOrders::TurnOrders(const TurnProblem& problem) : rows{problem.rows} {
   for (const TurnProblem::Queue& queue : problem.queues) turns.push_back(queue.messages);

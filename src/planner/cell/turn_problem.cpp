@@ -5,14 +5,13 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/lower.hpp"
 #include "plan/messages.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// (replica, is it a gradient, chunk, microbatch): what a message is.
 using MessageKey = std::tuple<int, bool, int, int>;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -19,7 +20,7 @@ Costs at_speed_one(const Scenario& scenario) {
     if (speed == 1) continue;
     for (auto* times :
          {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute}) {
-      Duration& time = (*times)[static_cast<std::size_t>(stage)];
+      Duration& time = (*times)[at(stage)];
       time = scaled(time, speed);
     }
   }

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/value_in_file.hpp"
 #include "runtime/host/topology.hpp"
 #include "runtime/threads/thread_ranks.hpp"
@@ -61,7 +62,7 @@ Seat take_seat(const Board& board) {
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
   const auto all = board.host().all_gather(hash);
   const bool alike = std::ranges::count(all, hash) == std::ssize(all);
-  const auto self = static_cast<std::size_t>(board.host().rank());
+  const auto self = at(board.host().rank());
   if (!board.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
     Seat seat = seats_of(topology, board.local_ranks())[self];
     const Seat bound = seats_of(topology, 1, usable).front();

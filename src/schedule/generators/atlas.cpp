@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/cells.hpp"
 #include "schedule/empty_schedule.hpp"
 #include "schedule/generate.hpp"
@@ -25,7 +26,7 @@ Cells find_cells(const Scenario& scenario, const Schedule& schedule) {
     const int count = std::min(schedule.cell, schedule.replicas - first);
     CellProblem problem = atlas_problem(scenario, schedule, first, count);
     const auto known = std::ranges::find(cells.problems, problem);
-    cells.problem_of.push_back(static_cast<std::size_t>(known - cells.problems.begin()));
+    cells.problem_of.push_back(at(known - cells.problems.begin()));
     if (known == cells.problems.end()) cells.problems.push_back(std::move(problem));
   }
   return cells;

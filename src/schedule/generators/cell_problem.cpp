@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/cell.hpp"
 #include "schedule/generators/sync_times.hpp"
@@ -10,8 +11,6 @@
 
 namespace longhaul::families {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The schedule's stages, with an R of each that recomputes: what costs ask for. The last one does
 /// not: its B follows its F.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/greedy.hpp"
 #include "schedule/generators/sync_times.hpp"
@@ -9,8 +10,6 @@
 
 namespace longhaul::families {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The schedule's chunks, with an R of each where the scenario recomputes: what costs ask for.
 Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/index.hpp"
 #include "runtime/math/cpu/cpu_math.hpp"
 #include "runtime/math/cpu/numbers.hpp"
 
@@ -39,7 +40,7 @@ double cross_entropy_row(std::span<float> logits, std::size_t target, float scal
 }  // namespace
 
 void CpuMath::rms_norm(View x, View weight, int width, View y, View inverse_rms) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(x, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(x, width); ++row.at) {
     const auto from = row.of(x), to = row.of(y), factors = floats(weight);
     double squares = 0;
     for (const float number : from) squares += static_cast<double>(number) * number;
@@ -51,7 +52,7 @@ void CpuMath::rms_norm(View x, View weight, int width, View y, View inverse_rms)
 
 void CpuMath::rms_norm_input_gradient(View x, View weight, View inverse_rms, View dy, int width,
                                       bool accumulate, View dx) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(x, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(x, width); ++row.at) {
     const auto at = row.of(x), from = row.of(dy), to = row.of(dx), factors = floats(weight);
     const float inverse = floats(inverse_rms)[row.at];
     double along = 0;  // how far the gradient points along x
@@ -67,7 +68,7 @@ void CpuMath::rms_norm_input_gradient(View x, View weight, View inverse_rms, Vie
 }
 
 void CpuMath::rms_norm_weight_gradient(View x, View inverse_rms, View dy, int width, View dweight) {
-  std::vector<double> sums(static_cast<std::size_t>(width));
+  std::vector<double> sums(to_size(width));
   for (Row row{0, sums.size()}; row.at < rows_of(x, width); ++row.at) {
     const auto at = row.of(x), from = row.of(dy);
     const double inverse = floats(inverse_rms)[row.at];
@@ -79,7 +80,7 @@ void CpuMath::rms_norm_weight_gradient(View x, View inverse_rms, View dy, int wi
 }
 
 void CpuMath::swiglu(View gate_up, int width, View y) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(y, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(y, width); ++row.at) {
     const auto both = Row{row.at, 2 * row.width}.of(gate_up), to = row.of(y);
     for (std::size_t i = 0; i < row.width; ++i) {
       to[i] = static_cast<float>(both[i] * sigmoid(both[i]) * both[row.width + i]);
@@ -88,7 +89,7 @@ void CpuMath::swiglu(View gate_up, int width, View y) {
 }
 
 void CpuMath::swiglu_gradient(View gate_up, View dy, int width, View dgate_up) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(dy, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(dy, width); ++row.at) {
     const Row wide{row.at, 2 * row.width};
     const auto both = wide.of(gate_up), from = row.of(dy), to = wide.of(dgate_up);
     for (std::size_t i = 0; i < row.width; ++i) {
@@ -100,18 +101,18 @@ void CpuMath::swiglu_gradient(View gate_up, View dy, int width, View dgate_up) {
 }
 
 void CpuMath::embed(View tokens, View table, int width, View y) {
-  Row row{0, static_cast<std::size_t>(width)};
+  Row row{0, to_size(width)};
   for (const std::int32_t token : integers(tokens)) {
-    const auto from = Row{static_cast<std::size_t>(token), row.width}.of(table);
+    const auto from = Row{to_size(token), row.width}.of(table);
     std::copy(from.begin(), from.end(), row.of(y).begin());
     ++row.at;
   }
 }
 
 void CpuMath::embed_gradient(View tokens, View dy, int width, View dtable) {
-  Row row{0, static_cast<std::size_t>(width)};
+  Row row{0, to_size(width)};
   for (const std::int32_t token : integers(tokens)) {
-    const auto from = row.of(dy), to = Row{static_cast<std::size_t>(token), row.width}.of(dtable);
+    const auto from = row.of(dy), to = Row{to_size(token), row.width}.of(dtable);
     for (std::size_t i = 0; i < row.width; ++i) to[i] += from[i];
     ++row.at;
   }
@@ -119,13 +120,13 @@ void CpuMath::embed_gradient(View tokens, View dy, int width, View dtable) {
 
 void CpuMath::cross_entropy(View targets, int vocabulary, float scale, View logits, View loss) {
   double sum = 0;
-  Row row{0, static_cast<std::size_t>(vocabulary)};
+  Row row{0, to_size(vocabulary)};
   for (const std::int32_t target : integers(targets)) {
     const auto numbers = row.of(logits);
     if (target < 0) {
       std::fill(numbers.begin(), numbers.end(), 0.0F);
     } else {
-      sum += cross_entropy_row(numbers, static_cast<std::size_t>(target), scale);
+      sum += cross_entropy_row(numbers, to_size(target), scale);
     }
     ++row.at;
   }

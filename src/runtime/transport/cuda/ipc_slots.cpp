@@ -5,6 +5,8 @@
 #include <random>
 #include <thread>
 
+#include "base/index.hpp"
+
 namespace longhaul::cuda {
 namespace {
 
@@ -22,12 +24,12 @@ std::uint64_t this_process() {
 
 std::size_t place_of(const Board& board, Rank rank) {
   const std::vector<Rank>& local = board.local();
-  return static_cast<std::size_t>(std::ranges::find(local, rank) - local.begin());
+  return at(std::ranges::find(local, rank) - local.begin());
 }
 
 /// Flags of all pairs, and behind them how many ranks have left.
 std::size_t count_words(const Board& board) {
-  const auto ranks = static_cast<std::size_t>(board.local_ranks());
+  const auto ranks = to_size(board.local_ranks());
   return ranks * ranks * SlotFlags::kSlots + 1;
 }
 
@@ -42,8 +44,8 @@ std::atomic<std::uint32_t>* SlotFlags::words() const {
 }
 
 std::atomic<std::uint32_t>& SlotFlags::flag(Rank from, Rank to, std::uint32_t slot) const {
-  const std::size_t pair = place_of(board_, from) * static_cast<std::size_t>(board_.local_ranks()) +
-                           place_of(board_, to);
+  const std::size_t pair =
+      place_of(board_, from) * to_size(board_.local_ranks()) + place_of(board_, to);
   return words()[pair * kSlots + slot];
 }
 
