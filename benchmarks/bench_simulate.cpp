@@ -72,7 +72,7 @@ Schedule in_cells(const Scenario& scenario, int cell) {
     const CellReplicas members = cell_replicas(schedule, c);
     LinkOrder turns{turns_name(c, from, to), {}};
     for (int m = 0; m < schedule.microbatches; ++m) {
-      for (int replica = members.first; replica < members.first + members.count; ++replica)
+      for (const ReplicaId replica : members.ids())
         turns.messages.push_back({replica, {kind, 0, 1, from, m}});
     }
     schedule.link_orders.push_back(std::move(turns));

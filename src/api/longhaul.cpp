@@ -140,7 +140,7 @@ std::vector<std::string> Schedule::row(int device, int replica) const {
                     "{} replicas). Name another one.",
                     schedule.name, device, replica, schedule.devices, schedule.replicas)};
   std::vector<std::string> cells;
-  for (const Block& block : schedule.row(replica, device)) cells.push_back(csv_cell(block));
+  for (const Block& block : schedule.row(ReplicaId{replica}, device)) cells.push_back(csv_cell(block));
   return cells;
 }
 

@@ -25,7 +25,7 @@ const std::string& name_of(const Scenario& scenario, DatacenterId datacenter) {
 /// Where the replicas of a device are: "west", or "west, east" where replicas lie apart.
 std::string home_of(const Scenario& scenario, int device) {
   std::vector<std::string> names;
-  for (int replica = 0; replica < scenario.parallel.replicas; ++replica) {
+  for (const ReplicaId replica : scenario.replica_ids()) {
     const auto& name = name_of(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -36,14 +36,14 @@ std::string placement_table(const Scenario& scenario) {
   Table table{{{"datacenter", Align::left}, {"replica"}, {"stages", Align::left}, {"GPUs there"}}};
   for (std::size_t d = 0; d < scenario.datacenters.size(); ++d) {
     const Datacenter& datacenter = scenario.datacenters[d];
-    for (int replica = 0; replica < scenario.parallel.replicas; ++replica) {
+    for (const ReplicaId replica : scenario.replica_ids()) {
       std::vector<int> stages;
       for (int device = 0; device < scenario.parallel.stages; ++device) {
         if (index(scenario.datacenter_of(scenario.rank(replica, device))) == d)
           stages.push_back(device);
       }
       if (stages.empty()) continue;
-      table.add_row({datacenter.name, std::to_string(replica), ranges_text(stages),
+      table.add_row({datacenter.name, std::to_string(number(replica)), ranges_text(stages),
                      datacenter.gpus ? std::to_string(*datacenter.gpus) : "-"});
     }
   }

@@ -44,7 +44,7 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
     std::vector<std::string> cells{std::to_string(device),
                                    fmt::format("{}", fmt::join(chunks_on(schedule, device), " "))};
     for (const BlockKind kind : shown)
-      cells.push_back(std::to_string(count_of(schedule.row(0, device), kind)));
+      cells.push_back(std::to_string(count_of(schedule.row(ReplicaId{0}, device), kind)));
     cells.push_back(fmt::format("{:.2f}", record.peak_activation[d]));
     cells.push_back(percent_text(record.bubble_ratio[d]));
     table.add_row(std::move(cells));

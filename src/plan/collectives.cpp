@@ -30,7 +30,7 @@ std::vector<Stage> find_stages(const Schedule& schedule) {
       stage.devices.push_back(device);
       stage.chunks.push_back(chunk);
     }
-    const auto row = schedule.row(0, device);
+    const auto row = schedule.row(ReplicaId{0}, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
       Stage& stage = stages[at(schedule.stage_of(row[i].chunk))];
       const auto position = static_cast<std::int64_t>(i);
@@ -105,7 +105,7 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
   const auto add = [&](CollectiveKind kind, int s) {
     const Stage& stage = stages[at(s)];
     std::vector<Rank> members;
-    for (int replica = 0; replica < schedule.replicas; ++replica) {
+    for (const ReplicaId replica : schedule.replica_ids()) {
       for (const int device : stage.devices) members.push_back(scenario.rank(replica, device));
     }
     if (members.size() < 2) return;

@@ -46,10 +46,10 @@ void Lowering::lower_cell(int cell) {
   if (relays_) relays_->begin(messages_of(cell));
   send_lane_.assign(to_size(replicas.count), {});
   recv_lane_.assign(to_size(replicas.count), {});
-  for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas.first + local, local);
+  for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas[local], local);
   if (relays_) relays_->fill();
   for (int local = 0; local < replicas.count; ++local) {
-    const int replica = replicas.first + local;
+    const ReplicaId replica = replicas[local];
     for (int device = 0; device < schedule_.devices; ++device) fill_compute(replica, local, device);
     for (std::size_t c = 0; c < messages(replica).channels.size(); ++c)
       fill_channel(replica, local, c);
@@ -59,8 +59,8 @@ void Lowering::lower_cell(int cell) {
 void Lowering::arrange_messages() {
   // In pooled plans a lane has the order of its cell's turns.
   const bool alike = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
-  for (int replica = 0; replica < (alike ? 1 : schedule_.replicas); ++replica) {
-    messages_.push_back(replica > 0 && schedule_.replicas_alike()
+  for (const ReplicaId replica : ids<ReplicaId>(alike ? 1 : schedule_.replicas)) {
+    messages_.push_back(replica > ReplicaId{0} && schedule_.replicas_alike()
                             ? messages_.front()
                             : find_messages(schedule_, replica));
     if (grouped()) arrange_groups(messages_.back());
@@ -72,17 +72,17 @@ CellMessages Lowering::messages_of(int cell) const {
   const CellReplicas replicas = cell_replicas(schedule_, cell);
   const std::span all{messages_};
   if (all.size() == 1) return {cell, replicas, all};
-  return {cell, replicas, all.subspan(to_size(replicas.first), to_size(replicas.count))};
+  return {cell, replicas, all.subspan(index(replicas.first), to_size(replicas.count))};
 }
 
 void Lowering::reserve() {
   std::size_t blocks = 0;
   std::size_t plain = 0;   // messages
   std::size_t pieces = 0;  // of relayed messages
-  for (int replica = 0; replica < schedule_.replicas; ++replica) {
+  for (const ReplicaId replica : schedule_.replica_ids()) {
     for (int device = 0; device < schedule_.devices; ++device)
       blocks += schedule_.row(replica, device).size();
-    const CellReplicas cell = cell_replicas(schedule_, replica / schedule_.cell);
+    const CellReplicas cell = cell_replicas(schedule_, schedule_.cell_of(replica));
     for (const auto& channel : messages(replica).channels) {
       const bool carried =
           relays_ && scenario_.datacenter_of(scenario_.rank(replica, channel.from)) !=
@@ -98,7 +98,7 @@ void Lowering::reserve() {
   plan_.after.reserve((grouped() ? 3 : 2) * plain + 4 * pieces + 2 * collectives);
 }
 
-void Lowering::lay_out_lanes(int replica, int local) {
+void Lowering::lay_out_lanes(ReplicaId replica, int local) {
   const auto rank_of = [&](int device) { return scenario_.rank(replica, device); };
   const auto& channels = messages(replica).channels;
   auto& send_lane = send_lane_[at(local)];
@@ -131,7 +131,7 @@ void Lowering::lay_out_lanes(int replica, int local) {
   }
 }
 
-Waits Lowering::waits_of(int replica, int local, int device) const {
+Waits Lowering::waits_of(ReplicaId replica, int local, int device) const {
   Waits waits;
   const Messages& mine = messages(replica);
   for (std::size_t c = 0; c < mine.channels.size(); ++c) {
@@ -147,7 +147,7 @@ Waits Lowering::waits_of(int replica, int local, int device) const {
   return waits;
 }
 
-void Lowering::add_gathers(int replica, int device, Waits& waits) const {
+void Lowering::add_gathers(ReplicaId replica, int device, Waits& waits) const {
   const auto& mine = collectives_[at(device)];
   const auto row = schedule_.row(replica, device);
   for (std::size_t k = 0; k < mine.size(); ++k) {
@@ -161,7 +161,7 @@ void Lowering::add_gathers(int replica, int device, Waits& waits) const {
   }
 }
 
-void Lowering::fill_compute(int replica, int local, int device) {
+void Lowering::fill_compute(ReplicaId replica, int local, int device) {
   const auto row = schedule_.row(replica, device);
   const Waits waits = waits_of(replica, local, device);
   const ResourceSetId resources = network_.device(scenario_.rank(replica, device));
@@ -177,13 +177,13 @@ void Lowering::fill_compute(int replica, int local, int device) {
   }
 }
 
-Route Lowering::route_of(int replica, const Messages::Channel& channel) {
+Route Lowering::route_of(ReplicaId replica, const Messages::Channel& channel) {
   if (crossing_ == Crossing::pooled)
     return pooled_route(schedule_, scenario_, replica, channel, network_);
   return network_.route(scenario_.rank(replica, channel.from), scenario_.rank(replica, channel.to));
 }
 
-void Lowering::fill_channel(int replica, int local, std::size_t c) {
+void Lowering::fill_channel(ReplicaId replica, int local, std::size_t c) {
   const auto& channel = messages(replica).channels[c];
   if (relayed(channel)) return;
   const Route route = route_of(replica, channel);

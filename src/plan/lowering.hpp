@@ -31,8 +31,8 @@ private:
   /// A cell's ranks relay for each other: all their lanes come first.
   void lower_cell(int cell);
   void arrange_messages();
-  [[nodiscard]] const Messages& messages(int replica) const {
-    return messages_[messages_.size() == 1 ? 0 : at(replica)];
+  [[nodiscard]] const Messages& messages(ReplicaId replica) const {
+    return messages_[messages_.size() == 1 ? 0 : index(replica)];
   }
   [[nodiscard]] CellMessages messages_of(int cell) const;
   [[nodiscard]] bool relayed(const Messages::Channel& channel) const {
@@ -41,15 +41,15 @@ private:
   [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
   /// One allocation each, for a large plan must not hold twice what it needs.
   void reserve();
-  void lay_out_lanes(int replica, int local);
-  [[nodiscard]] OpId compute_at(int replica, int device, std::int32_t position) const {
+  void lay_out_lanes(ReplicaId replica, int local);
+  [[nodiscard]] OpId compute_at(ReplicaId replica, int device, std::int32_t position) const {
     return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))], at(position));
   }
-  Waits waits_of(int replica, int local, int device) const;
-  void add_gathers(int replica, int device, Waits& waits) const;
-  void fill_compute(int replica, int local, int device);
-  Route route_of(int replica, const Messages::Channel& channel);
-  void fill_channel(int replica, int local, std::size_t c);
+  Waits waits_of(ReplicaId replica, int local, int device) const;
+  void add_gathers(ReplicaId replica, int device, Waits& waits) const;
+  void fill_compute(ReplicaId replica, int local, int device);
+  Route route_of(ReplicaId replica, const Messages::Channel& channel);
+  void fill_channel(ReplicaId replica, int local, std::size_t c);
 
   const Schedule& schedule_;
   const Scenario& scenario_;

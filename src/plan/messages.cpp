@@ -12,7 +12,7 @@ namespace {
 /// stands.
 class Positions {
 public:
-  Positions(const Schedule& schedule, int replica)
+  Positions(const Schedule& schedule, ReplicaId replica)
       : microbatches_{schedule.microbatches}, chunks_{schedule.chunks} {
     const auto cells = to_size(chunks_) * to_size(microbatches_);
     first_[0].assign(cells, -1);
@@ -55,7 +55,7 @@ int next_chunk(const Block& block, const Schedule& schedule) {
 
 }  // namespace
 
-Messages find_messages(const Schedule& schedule, int replica) {
+Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   const Positions positions{schedule, replica};
   Messages messages;
   std::vector<std::vector<Message>> to_peer(to_size(schedule.devices));

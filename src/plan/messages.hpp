@@ -32,7 +32,7 @@ struct Messages {
 };
 
 /// Collects the messages of `replica`. The schedule must be valid.
-[[nodiscard]] Messages find_messages(const Schedule& schedule, int replica);
+[[nodiscard]] Messages find_messages(const Schedule& schedule, ReplicaId replica);
 
 /// Chooses where each receive is posted when communication is grouped: together with the send of
 /// the block in front of the one that needs it. Blocks in between that neither send nor receive (W)

@@ -8,17 +8,16 @@
 
 namespace longhaul {
 
-Route pooled_route(const Schedule& schedule, const Scenario& scenario, int replica,
+Route pooled_route(const Schedule& schedule, const Scenario& scenario, ReplicaId replica,
                    const Messages::Channel& channel, Network& network) {
   const Rank from = scenario.rank(replica, channel.from);
   const Rank to = scenario.rank(replica, channel.to);
   if (scenario.datacenter_of(from) == scenario.datacenter_of(to)) return network.route(from, to);
-  const int cell = replica / schedule.cell;
+  const int cell = schedule.cell_of(replica);
   const CellReplicas members = cell_replicas(schedule, cell);
   std::vector<RankPair> pairs;
-  for (int local = 0; local < members.count; ++local)
-    pairs.push_back({scenario.rank(members.first + local, channel.from),
-                     scenario.rank(members.first + local, channel.to)});
+  for (const ReplicaId member : members.ids())
+    pairs.push_back({scenario.rank(member, channel.from), scenario.rank(member, channel.to)});
   return network.pool(turns_name(cell, channel.from, channel.to), pairs);
 }
 
@@ -27,7 +26,7 @@ void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
   for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
     const CellReplicas replicas = cell_replicas(schedule, cell);
     const auto of_cell =
-        std::span{messages}.subspan(to_size(replicas.first), to_size(replicas.count));
+        std::span{messages}.subspan(index(replicas.first), to_size(replicas.count));
     for (std::size_t c = 0; c < of_cell.front().channels.size(); ++c) {
       const auto channel = of_cell.front().channels[c];
       if (!table.states(cell, channel.from, channel.to)) continue;

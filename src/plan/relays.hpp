@@ -81,7 +81,7 @@ private:
 
   [[nodiscard]] int pipelines() const { return cell_.replicas.count; }
   [[nodiscard]] Rank rank(int local, int device) const {
-    return scenario_.rank(cell_.replicas.first + local, device);
+    return scenario_.rank(cell_.replicas[local], device);
   }
   [[nodiscard]] const Message& message(const Turn& turn) const {
     return cell_.of(turn.owner).all[turn.message];

@@ -54,7 +54,7 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.iteration = iteration;
   row.op = static_cast<std::int64_t>(index(id));
   row.rank = static_cast<std::int32_t>(rank);
-  row.replica = info.replica;
+  row.replica = number(info.replica);
   row.device = info.device;
   row.datacenter = names.datacenter[index(info.datacenter)];
   row.lane = names.lane[index(op.lane)];
@@ -66,7 +66,7 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
   row.leg = static_cast<RowLeg>(op.leg);
-  row.owner = plan.owner_of(id);
+  row.owner = number(plan.owner_of(id));
   row.piece = op.piece;
   row.pieces = op.pieces;
   row.size_bytes = op.size.count();

@@ -90,7 +90,7 @@ void OrderProblem::read_limits(const Schedule& like, const Scenario& scenario) {
 }
 
 void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
-  for (int replica = 0; replica < plan.replicas; ++replica) {
+  for (const ReplicaId replica : plan.replica_ids()) {
     Links links = links_of(like, plan, replica);
     if (std::ranges::find(links_, links) == links_.end()) links_.push_back(std::move(links));
   }
@@ -114,7 +114,7 @@ void OrderProblem::read_collectives(const Plan& plan) {
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective) continue;
     const RankInfo& rank = plan.ranks[index(plan.lanes[index(op.lane)].rank)];
-    if (rank.replica != 0) continue;
+    if (rank.replica != ReplicaId{0}) continue;
     if (op.collective == CollectiveKind::all_gather) {
       chunks_[at(op.chunk)].gathered = gathered[at(rank.device)] += op.duration.count();
     } else {
@@ -125,7 +125,7 @@ void OrderProblem::read_collectives(const Plan& plan) {
 }
 
 OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& plan,
-                                           int replica) const {
+                                           ReplicaId replica) const {
   Links links;
   for (auto& ways : links.ways) ways.resize(chunks_.size());
   for (auto& queue : links.queue) queue.assign(chunks_.size(), -1);

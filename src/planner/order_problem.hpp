@@ -101,7 +101,7 @@ private:
   void read_limits(const Schedule& like, const Scenario& scenario);
   void read_plan(const Schedule& like, const Plan& plan);
   void read_collectives(const Plan& plan);
-  [[nodiscard]] Links links_of(const Schedule& like, const Plan& plan, int replica) const;
+  [[nodiscard]] Links links_of(const Schedule& like, const Plan& plan, ReplicaId replica) const;
   void drop_idle_queues(Links& links) const;
 
   int devices_;

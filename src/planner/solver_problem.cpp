@@ -63,7 +63,8 @@ private:
     for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
       const OpId id{static_cast<std::uint32_t>(i)};
       const Op& op = plan_.ops[i];
-      if (op.kind == OpKind::compute && plan_.ranks[index(plan_.rank_of(id))].replica == 0)
+      if (op.kind == OpKind::compute &&
+          plan_.ranks[index(plan_.rank_of(id))].replica == ReplicaId{0})
         played[op.block()] = times_[i];
     }
     for (int chunk = 0; chunk < start_.chunks; ++chunk) {

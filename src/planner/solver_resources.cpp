@@ -33,7 +33,7 @@ std::map<int, Way> ways_of(const ModelBlocks& blocks, const Plan& plan, bool& ex
     Way& way = ways[blocks.index_of({kind, 0, 1, op.chunk, op.microbatch})];
     const Duration latency = plan.ops[op.match].duration;
     const auto resources = plan.resources_of(id);
-    if (plan.ranks[index(plan.rank_of(id))].replica == 0) {
+    if (plan.ranks[index(plan.rank_of(id))].replica == ReplicaId{0}) {
       way = {op.duration, op.duration, latency, {resources.begin(), resources.end()}, false};
       return;
     }

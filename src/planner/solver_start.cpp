@@ -57,7 +57,7 @@ Schedule in_model(const Schedule& schedule, const Scenario& scenario,
   start.rows.resize(at(schedule.devices));
   for (int device = 0; device < schedule.devices; ++device) {
     std::vector<Block>& row = start.rows[at(device)];
-    row = whole(schedule.row(0, device), costs, options.fuse);
+    row = whole(schedule.row(ReplicaId{0}, device), costs, options.fuse);
     if (options.microbatch_order) order_microbatches(schedule, row);
   }
   return start;

@@ -54,7 +54,7 @@ Schedule whole_blocks(const Schedule& schedule) {
     recomputes |= std::ranges::find(row, BlockKind::R, &Block::kind) != row.end();
   Numbering numbering{schedule};
   for (int device = 0; device < schedule.devices; ++device) {
-    for (const Block& block : schedule.row(0, device)) {
+    for (const Block& block : schedule.row(ReplicaId{0}, device)) {
       if (block.part + 1 != block.parts || block.kind == BlockKind::R) continue;
       const int microbatch = numbering.next(block);
       auto& row = whole.rows[at(device)];

@@ -76,7 +76,7 @@ PayloadId payload_id(const Plan& plan, OpId send, std::uint32_t run, int iterati
   PayloadId id;
   id.run = run;
   id.iteration = iteration;
-  id.replica = plan.owner_of(send);
+  id.replica = number(plan.owner_of(send));
   id.chunk = op.chunk;
   id.microbatch = op.microbatch;
   id.kind = static_cast<std::uint8_t>(op.block_kind);

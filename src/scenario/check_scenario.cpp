@@ -15,7 +15,7 @@ public:
       : tables_{tables_of(root, "datacenter")}, scenario_{scenario} {}
 
   void stages() {
-    for (int replica = 0; replica < scenario_.parallel.replicas; ++replica) {
+    for (const ReplicaId replica : scenario_.replica_ids()) {
       for (int stage = 0; stage + 1 < scenario_.parallel.stages; ++stage) {
         const Rank one = scenario_.rank(replica, stage);
         const Rank next = scenario_.rank(replica, stage + 1);
@@ -34,10 +34,10 @@ public:
     const int count = scenario_.parallel.replicas;
     if (count < 2 || scenario_.parallel.gradient_sync == GradientSync::none) return;
     for (int stage = 0; stage < scenario_.parallel.stages; ++stage) {
-      for (int replica = 0; replica < count; ++replica) {
-        const int next = (replica + 1) % count;
-        require(scenario_.rank(replica, stage), scenario_.rank(next, stage), [&] {
-          return fmt::format("replicas {} and {} of stage {} synchronise gradients", replica, next,
+      for (const ReplicaId replica : scenario_.replica_ids()) {
+        const ReplicaId taker = next_in_ring(replica, count);
+        require(scenario_.rank(replica, stage), scenario_.rank(taker, stage), [&] {
+          return fmt::format("replicas {} and {} of stage {} synchronise gradients", replica, taker,
                              stage);
         });
       }

@@ -47,7 +47,8 @@ std::int64_t place_ranks(const Section& section, DatacenterId id, Scenario& scen
   const auto replicas = indices(section, "replicas", scenario.parallel.replicas);
   std::int64_t placed = 0;
   for (const auto& [stage, place] : indices(section, "stages", scenario.parallel.stages)) {
-    for (const auto& [replica, _] : replicas) {
+    for (const auto& [number, _] : replicas) {
+      const ReplicaId replica{number};
       DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage))];
       if (at != kNone<DatacenterId>)
         fail_at(place, "stage {} of replica {} is placed twice (in {} and in {}). Keep one.", stage,
@@ -88,7 +89,7 @@ void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
 void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Scenario& scenario) {
   for (int rank = 0; rank < scenario.ranks(); ++rank) {
     const int stage = rank % scenario.parallel.stages;
-    const DatacenterId first = scenario.datacenter_of(scenario.rank(0, stage));
+    const DatacenterId first = scenario.datacenter_of(scenario.rank(ReplicaId{0}, stage));
     const DatacenterId other = scenario.datacenter_of(Rank{rank});
     const Datacenter& one = scenario.datacenters[index(first)];
     const Datacenter& two = scenario.datacenters[index(other)];

@@ -10,8 +10,8 @@ namespace {
 
 /// Of one message of device `from` to its neighbour, at the rate of one node.
 Duration transfer(const Scenario& scenario, int from, int to, Bytes message) {
-  const DatacenterId a = scenario.datacenter_of(scenario.rank(0, from));
-  const DatacenterId b = scenario.datacenter_of(scenario.rank(0, to));
+  const DatacenterId a = scenario.datacenter_of(scenario.rank(ReplicaId{0}, from));
+  const DatacenterId b = scenario.datacenter_of(scenario.rank(ReplicaId{0}, to));
   const Link* const link = scenario.link(a, b);
   if (a == b || link == nullptr) return Duration::zero();
   Bandwidth rate = std::min(link->bandwidth, link->aggregate);
@@ -45,8 +45,9 @@ void check_cells(const Schedule& schedule, const Scenario& scenario) {
         "schedule {} has cells of {} pipelines (a message is cut into at most {} pieces). Set a "
         "smaller [parallel] cell.",
         schedule.name, schedule.cell, kMostPipelinesOfACell);
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    const int first = replica / schedule.cell * schedule.cell;
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    const int cell = schedule.cell_of(replica);
+    const ReplicaId first = cell_replicas(schedule, cell).first;
     for (int device = 0; device < schedule.devices; ++device) {
       const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
       const DatacenterId there = scenario.datacenter_of(scenario.rank(first, device));
@@ -55,7 +56,7 @@ void check_cells(const Schedule& schedule, const Scenario& scenario) {
           "device {} of cell {} lies in {} and in {} (replicas {} and {}; a cell's pipelines relay "
           "for each other inside one datacenter). Place the replicas of a cell alike, or set "
           "another [parallel] cell.",
-          device, first / schedule.cell, scenario.datacenters[index(there)].name,
+          device, cell, scenario.datacenters[index(there)].name,
           scenario.datacenters[index(here)].name, first, replica);
     }
   }

@@ -92,7 +92,7 @@ private:
     if (!line.take('=')) line.fail_at(line.position(), "\"=\" and the messages are expected.");
     for (line.skip_blanks(); !line.at_end(); line.skip_blanks()) {
       OrderedMessage message;
-      message.replica = line.take_number(kMostRows - 1, "The replica");
+      message.replica = ReplicaId{line.take_number(kMostRows - 1, "The replica")};
       if (!line.take(':')) {
         line.fail_at(line.position(), "A message is written replica:cell, as in 0:2F5.");
       }

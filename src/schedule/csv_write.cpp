@@ -51,7 +51,7 @@ void append_header(std::string& text, const Schedule& schedule) {
     text += fmt::format("# link_order {} = ", csv::quoted(order.resource));
     for (const OrderedMessage& message : order.messages) {
       if (&message != &order.messages.front()) text += ',';
-      append_number(text, message.replica);
+      append_number(text, number(message.replica));
       text += ':';
       append_cell(text, message.producer);
     }

@@ -15,10 +15,9 @@ int LinkDelays::resource(const Held& held) {
 
 RingHop LinkDelays::slowest_hop(int device) const {
   RingHop slowest;
-  const int replicas = scenario_.parallel.replicas;
-  for (int replica = 0; replica < replicas; ++replica) {
-    const Way hop = ways_.between(scenario_.rank(replica, device),
-                                  scenario_.rank((replica + 1) % replicas, device));
+  for (const ReplicaId replica : scenario_.replica_ids()) {
+    const ReplicaId taker = next_in_ring(replica, scenario_.parallel.replicas);
+    const Way hop = ways_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
     slowest.rate = std::min(slowest.rate, hop.rate);
     slowest.latency = std::max(slowest.latency, hop.latency);
   }
@@ -44,7 +43,7 @@ Duration LinkDelays::all_reduce_at_rate(int device, Bytes weights) const {
 
 LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
   std::vector<Way> ways;
-  for (int replica = 0; replica < scenario_.parallel.replicas; ++replica)
+  for (const ReplicaId replica : scenario_.replica_ids())
     ways.push_back(ways_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
   LinkDelay slowest;
   bool first = true;

@@ -14,7 +14,7 @@ std::string turns_name(int cell, int from, int to) {
 
 CellReplicas cell_replicas(const Schedule& schedule, int cell) {
   const int first = cell * schedule.cell;
-  return {first, std::min(schedule.cell, schedule.replicas - first)};
+  return {ReplicaId{first}, std::min(schedule.cell, schedule.replicas - first)};
 }
 
 std::vector<int> chunks_on(const Schedule& schedule, int device) {

@@ -12,7 +12,7 @@ namespace longhaul {
 
 /// A message as a schedule names it: what `producer` of `replica` sends on.
 struct OrderedMessage {
-  int replica = 0;
+  ReplicaId replica{};
   Block producer;
   friend bool operator==(const OrderedMessage&, const OrderedMessage&) = default;
 };
@@ -51,6 +51,9 @@ struct Schedule {
   int cell = 1;
   RecomputeTiming recompute_timing = RecomputeTiming::on_arrival;
 
+  [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
+  /// The DP-cell of a pipeline.
+  [[nodiscard]] int cell_of(ReplicaId replica) const { return number(replica) / cell; }
   [[nodiscard]] int chunks_of_copy() const { return chunks / copies; }
   [[nodiscard]] int copy_of(int chunk) const { return chunk / chunks_of_copy(); }
   /// The part of the model that the chunk is: the same number in every copy.
@@ -68,8 +71,8 @@ struct Schedule {
     return (microbatches - copy_of(chunk) + copies - 1) / copies;
   }
   [[nodiscard]] bool replicas_alike() const { return std::ssize(rows) == devices; }
-  [[nodiscard]] std::span<const Block> row(int replica, int device) const {
-    return rows[at(replicas_alike() ? device : replica * devices + device)];
+  [[nodiscard]] std::span<const Block> row(ReplicaId replica, int device) const {
+    return rows[at(replicas_alike() ? device : number(replica) * devices + device)];
   }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
@@ -78,9 +81,21 @@ struct Schedule {
 /// another in a different datacenter: "turns 0/1>2" (cell 0, device 1 to device 2).
 [[nodiscard]] std::string turns_name(int cell, int from, int to);
 
-/// Replicas of a DP-cell: [first, first + count). LocalDPRank = replica - first.
+/// Replicas of a DP-cell: `count` of them from `first` on, numbered there by LocalDPRank.
 struct CellReplicas {
-  int first = 0, count = 1;
+  ReplicaId first{};
+  int count = 1;
+
+  [[nodiscard]] ReplicaId operator[](int local_dp_rank) const {
+    return ReplicaId{number(first) + local_dp_rank};
+  }
+  [[nodiscard]] int local_dp_rank(ReplicaId replica) const {
+    return number(replica) - number(first);
+  }
+  [[nodiscard]] IdRange<ReplicaId> ids() const { return {first, (*this)[count]}; }
+  [[nodiscard]] bool contains(ReplicaId replica) const {
+    return first <= replica && replica < (*this)[count];
+  }
 };
 [[nodiscard]] CellReplicas cell_replicas(const Schedule& schedule, int cell);
 

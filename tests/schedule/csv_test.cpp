@@ -110,8 +110,9 @@ TEST(ReadCsv, GivesBackPartsReplicasLinkOrdersAndOddNames) {
                    {{F, 0, 1, 1, 0}, {D, 0, 255, 1, 0}, {W, 254, 255, 1, 0}},
                    {},
                    {{R, 0, 1, 1, 0}}};
-  schedule.link_orders = {{"link west>east", {{0, {F, 1, 2, 0, 0}}, {1, {D, 0, 1, 1, 0}}}},
-                          {"egress \"a\"/0", {}}};
+  schedule.link_orders = {
+      {"link west>east", {{ReplicaId{0}, {F, 1, 2, 0, 0}}, {ReplicaId{1}, {D, 0, 1, 1, 0}}}},
+      {"egress \"a\"/0", {}}};
   schedule.recompute_timing = RecomputeTiming::ahead;
   EXPECT_EQ(read(write_csv(schedule)), schedule);
 }
@@ -121,8 +122,8 @@ TEST(ReadCsv, GivesBackCellsAndTheirTurns) {
   schedule.replicas = 3;
   schedule.cell = 2;
   schedule.link_orders = {
-      {turns_name(0, 0, 1), {{1, {F, 0, 1, 0, 0}}, {0, {F, 0, 1, 0, 0}}}},
-      {turns_name(1, 1, 0), {{2, {B, 0, 1, 1, 1}}}},
+      {turns_name(0, 0, 1), {{ReplicaId{1}, {F, 0, 1, 0, 0}}, {ReplicaId{0}, {F, 0, 1, 0, 0}}}},
+      {turns_name(1, 1, 0), {{ReplicaId{2}, {B, 0, 1, 1, 1}}}},
   };
   const std::string text = write_csv(schedule);
   EXPECT_THAT(text, HasSubstr("# cell = 2\n"));

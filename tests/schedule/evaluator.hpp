@@ -34,7 +34,7 @@ public:
     Evaluation result;
     for (int device = 0; device < schedule_.devices; ++device) {
       const Device& state = devices_[static_cast<std::size_t>(device)];
-      if (state.next != schedule_.row(0, device).size()) return std::nullopt;
+      if (state.next != schedule_.row(ReplicaId{0}, device).size()) return std::nullopt;
       result.makespan = std::max(result.makespan, state.free_at);
       result.device_span = std::max(result.device_span, state.free_at - state.first_start);
     }
@@ -91,7 +91,7 @@ private:
 
   bool advance(int device) {
     Device& state = devices_[static_cast<std::size_t>(device)];
-    const auto row = schedule_.row(0, device);
+    const auto row = schedule_.row(ReplicaId{0}, device);
     const std::size_t before = state.next;
     for (; state.next < row.size(); ++state.next) {
       const Block& block = row[state.next];

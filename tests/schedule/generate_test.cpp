@@ -22,7 +22,7 @@ using testing::HasSubstr;
 std::string row_text(const Schedule& schedule, int device) {
   const bool several = chunks_on(schedule, device).size() > 1;
   std::string text;
-  for (const Block& block : schedule.row(0, device)) {
+  for (const Block& block : schedule.row(ReplicaId{0}, device)) {
     if (!text.empty()) text += ' ';
     if (several) text += std::to_string(block.chunk);
     text += name_of(block.kind) + std::to_string(block.microbatch);

@@ -52,11 +52,11 @@ namespace longhaul::test {
 /// devices meet on its interface? Who is ready first goes first there.
 [[nodiscard]] inline bool shares_an_interface(const Scenario& scenario) {
   const auto crosses = [&](int from, int to) {
-    return scenario.datacenter_of(scenario.rank(0, from)) !=
-           scenario.datacenter_of(scenario.rank(0, to));
+    return scenario.datacenter_of(scenario.rank(ReplicaId{0}, from)) !=
+           scenario.datacenter_of(scenario.rank(ReplicaId{0}, to));
   };
   for (int device = 1; device + 1 < scenario.parallel.stages; ++device) {
-    const DatacenterId here = scenario.datacenter_of(scenario.rank(0, device));
+    const DatacenterId here = scenario.datacenter_of(scenario.rank(ReplicaId{0}, device));
     const bool between = crosses(device - 1, device) && crosses(device, device + 1);
     if (between && scenario.interfaces(here) != nullptr) return true;
   }

@@ -129,7 +129,7 @@ TEST(Relays, LanesToBothSidesShareTheEgress) {
   }
   const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
   const OpTimes times = simulate(plan);
-  for (const int replica : {0, 1}) {
+  for (const ReplicaId replica : {ReplicaId{0}, ReplicaId{1}}) {
     std::vector<std::pair<Duration, Duration>> holds;
     std::map<Rank, int> towards;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {

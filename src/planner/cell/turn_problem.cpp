@@ -14,9 +14,9 @@ namespace longhaul {
 namespace {
 
 /// (replica, is it a gradient, chunk, microbatch): what a message is.
-using MessageKey = std::tuple<int, bool, int, int>;
+using MessageKey = std::tuple<ReplicaId, bool, int, int>;
 
-MessageKey key_of(int replica, const Block& block) {
+MessageKey key_of(ReplicaId replica, const Block& block) {
   return {replica, is_backward(block.kind), block.chunk, block.microbatch};
 }
 
@@ -102,7 +102,7 @@ private:
   }
 
   void read_messages(int pipeline) {
-    const int replica = problem_.replicas[at(pipeline)];
+    const ReplicaId replica = problem_.replicas[at(pipeline)];
     for (const Message& message : find_messages(schedule_, replica).all) {
       const auto id = static_cast<CellMessageId>(problem_.messages.size());
       const Legs::Way& way = legs_.of(key_of(replica, message.producer));
@@ -123,10 +123,10 @@ private:
     }
   }
 
-  CellQueueId queue_of(bool turns, int replica, int from, int to) {
-    const int cell = replica / problem_.cell;
-    const auto [known, is_new] =
-        queues_.try_emplace({turns ? -1 - cell : replica, from, to}, problem_.queues.size());
+  CellQueueId queue_of(bool turns, ReplicaId replica, int from, int to) {
+    const int cell = number(replica) / problem_.cell;
+    const auto [known, is_new] = queues_.try_emplace(
+        {turns ? -1 - cell : number(replica), from, to}, problem_.queues.size());
     if (is_new) problem_.queues.push_back({turns, cell, from, to, {}});
     return static_cast<CellQueueId>(known->second);
   }
@@ -147,7 +147,7 @@ private:
     std::vector<std::int64_t> busy(at(problem_.devices));
     for (const Op& op : plan_.ops) {
       const RankInfo& rank = plan_.ranks[index(plan_.lanes[index(op.lane)].rank)];
-      if (op.kind != OpKind::collective || rank.replica > 0) continue;
+      if (op.kind != OpKind::collective || rank.replica > ReplicaId{0}) continue;
       const std::int64_t time = op.duration.count();
       if (op.collective == CollectiveKind::all_gather) {
         gathered[{rank.device, op.chunk}] = busy[at(rank.device)] += time;
@@ -178,8 +178,8 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
   LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
   const int last = schedule.replicas / cell * cell;  // of a smaller cell
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    if (replica < cell || replica >= last) replicas.push_back(replica);
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    if (number(replica) < cell || number(replica) >= last) replicas.push_back(replica);
   }
   rows.resize(replicas.size() * at(devices));
   Reader{schedule, scenario, *this}.read();
@@ -192,7 +192,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
   }
 }
 
-int TurnProblem::pipeline_of(int replica) const {
+int TurnProblem::pipeline_of(ReplicaId replica) const {
   const auto found = std::ranges::lower_bound(replicas, replica);
   if (found == replicas.end() || *found != replica) return -1;
   return static_cast<int>(found - replicas.begin());

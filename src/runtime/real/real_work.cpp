@@ -140,7 +140,7 @@ Buffer RealWork::forward(OpId id, const Block& block) {
   Buffer input;
   if (block.part == 0) {
     if (chunk.holds_embedding() || chunk.holds_head()) {
-      const int replica = plan_.ranks[index(self_)].replica;
+      const ReplicaId replica = plan_.ranks[index(self_)].replica;
       const MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
       if (chunk.holds_embedding()) chunk.set_tokens(block.microbatch, text.tokens);
       if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);

@@ -76,8 +76,8 @@ Bytes message_between(const Scenario& scenario, int from, int to) {
 /// alike give equal problems.
 class CellHops {
 public:
-  CellHops(const Scenario& scenario, CellProblem& problem, int first)
-      : scenario_{scenario}, problem_{problem}, first_{first}, ways_{scenario} {}
+  CellHops(const Scenario& scenario, CellProblem& problem, const CellReplicas& replicas)
+      : scenario_{scenario}, problem_{problem}, replicas_{replicas}, ways_{scenario} {}
 
   void make() {
     for (int pipeline = 0; pipeline < problem_.pipelines; ++pipeline) {
@@ -94,7 +94,7 @@ public:
 
 private:
   [[nodiscard]] Rank rank(int pipeline, int device) const {
-    return scenario_.rank(first_ + pipeline, device);
+    return scenario_.rank(replicas_[pipeline], device);
   }
   [[nodiscard]] DatacenterId datacenter(int pipeline, int device) const {
     return scenario_.datacenter_of(rank(pipeline, device));
@@ -174,7 +174,7 @@ private:
 
   const Scenario& scenario_;
   CellProblem& problem_;
-  int first_;
+  CellReplicas replicas_;
   Ways ways_;
   std::map<Held, int> known_;
   std::map<std::pair<int, int>, CellHop> crossings_;
@@ -211,12 +211,12 @@ CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule) {
   return problem;
 }
 
-CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule, int first,
-                          int count) {
-  CellProblem problem = bare_problem(scenario, schedule, count);
+CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
+                          const CellReplicas& replicas) {
+  CellProblem problem = bare_problem(scenario, schedule, replicas.count);
   problem.limit = allowed_activation(schedule, scenario);
   require_budget(problem, scenario, schedule);
-  CellHops{scenario, problem, first}.make();
+  CellHops{scenario, problem, replicas}.make();
   return problem;
 }
 
