@@ -130,7 +130,9 @@ int Schedule::devices() const { return data().schedule.devices; }
 int Schedule::chunks() const { return data().schedule.chunks; }
 int Schedule::microbatches() const { return data().schedule.microbatches; }
 int Schedule::replicas() const { return data().schedule.replicas; }
-std::vector<int> Schedule::device_of_chunk() const { return data().schedule.device_of_chunk; }
+std::vector<int> Schedule::device_of_chunk() const {
+  return numbers(data().schedule.device_of_chunk);
+}
 
 std::vector<std::string> Schedule::row(int device, int replica) const {
   const longhaul::Schedule& schedule = data().schedule;
@@ -140,7 +142,8 @@ std::vector<std::string> Schedule::row(int device, int replica) const {
                     "{} replicas). Name another one.",
                     schedule.name, device, replica, schedule.devices, schedule.replicas)};
   std::vector<std::string> cells;
-  for (const Block& block : schedule.row(ReplicaId{replica}, device)) cells.push_back(csv_cell(block));
+  for (const Block& block : schedule.row(ReplicaId{replica}, DeviceId{device}))
+    cells.push_back(csv_cell(block));
   return cells;
 }
 

@@ -11,6 +11,8 @@ namespace longhaul {
 enum class Rank : std::int32_t {};
 /// A data-parallel copy of the pipeline.
 enum class ReplicaId : std::int32_t {};
+/// A device of the pipeline, the same in every replica: 0 to P - 1.
+enum class DeviceId : std::int32_t {};
 /// Index into Scenario::datacenters.
 enum class DatacenterId : std::int32_t {};
 /// Global id of an op of a Plan; joins predicted and measured rows; breaks ties of time.
@@ -37,6 +39,7 @@ requires std::is_enum_v<Id>
 
 /// Ids in text are their numbers: fmt::format("replica {}", replica).
 [[nodiscard]] constexpr std::int32_t format_as(ReplicaId id) { return number(id); }
+[[nodiscard]] constexpr std::int32_t format_as(DeviceId id) { return number(id); }
 
 /// The id after this one, and the one before.
 template <typename Id>

@@ -80,6 +80,15 @@ template <typename Id>
   return {Id{}, Id{count}};
 }
 
+/// The numbers of ids, for text and files.
+template <typename Id>
+[[nodiscard]] std::vector<std::underlying_type_t<Id>> numbers(const std::vector<Id>& ids) {
+  std::vector<std::underlying_type_t<Id>> found;
+  found.reserve(ids.size());
+  for (const Id id : ids) found.push_back(number(id));
+  return found;
+}
+
 /// A vector that an id of one kind indexes, and no other: IndexedVector<DeviceId, Duration> costs.
 /// Positions are checked as assertions are; as fast as a vector in release builds.
 template <typename Id, typename T>

@@ -39,9 +39,9 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
   columns.push_back({"peak act."});
   columns.push_back({"bubble [%]"});
   Table table{columns};
-  for (int device = 0; device < schedule.devices; ++device) {
-    const auto d = at(device);
-    std::vector<std::string> cells{std::to_string(device),
+  for (const DeviceId device : schedule.device_ids()) {
+    const auto d = index(device);
+    std::vector<std::string> cells{std::to_string(number(device)),
                                    fmt::format("{}", fmt::join(chunks_on(schedule, device), " "))};
     for (const BlockKind kind : shown)
       cells.push_back(std::to_string(count_of(schedule.row(ReplicaId{0}, device), kind)));

@@ -14,8 +14,8 @@ namespace {
 
 /// What of the model lies where, and when its blocks run.
 struct Stage {
-  std::vector<int> devices;  ///< that hold it, ascending
-  std::vector<int> chunks;   ///< the first of the stage on each of these devices
+  std::vector<DeviceId> devices;  ///< that hold it, ascending
+  std::vector<int> chunks;        ///< the first of the stage on each of these devices
   std::int64_t first_forward = std::numeric_limits<std::int64_t>::max();  ///< row position
   std::int64_t last_gradient = -1;                                        ///< row position
 };
@@ -23,7 +23,7 @@ struct Stage {
 /// By stage. Positions are those of replica 0; of several holders, the earliest and the latest.
 std::vector<Stage> find_stages(const Schedule& schedule) {
   std::vector<Stage> stages(at(schedule.chunks_of_copy()));
-  for (int device = 0; device < schedule.devices; ++device) {
+  for (const DeviceId device : schedule.device_ids()) {
     for (const int chunk : chunks_on(schedule, device)) {
       Stage& stage = stages[at(schedule.stage_of(chunk))];
       if (!stage.devices.empty() && stage.devices.back() == device) continue;
@@ -106,16 +106,16 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
     const Stage& stage = stages[at(s)];
     std::vector<Rank> members;
     for (const ReplicaId replica : schedule.replica_ids()) {
-      for (const int device : stage.devices) members.push_back(scenario.rank(replica, device));
+      for (const DeviceId device : stage.devices) members.push_back(scenario.rank(replica, device));
     }
     if (members.size() < 2) return;
     // Copy 0's holder says how large the stage is: its copies are of one size.
-    const Bytes size = share(scenario.costs.weights[at(schedule.device_of_chunk[at(s)])],
+    const Bytes size = share(scenario.costs.weights[index(schedule.device_of_chunk[at(s)])],
                              shares[at(s)].of, shares[at(s)].place);
     const Duration duration =
         collective_time(kind, size, members.size(), network.ring(members), sync);
     for (std::size_t i = 0; i < stage.devices.size(); ++i)
-      of_device[at(stage.devices[i])].push_back(
+      of_device[index(stage.devices[i])].push_back(
           {kind, s, stage.chunks[i], size, duration, members});
   };
   if (sync == GradientSync::zero1) {
@@ -140,7 +140,7 @@ void fill_collectives(Plan& plan, const Schedule& schedule,
           {collective.kind, collective.stage}, static_cast<std::uint32_t>(plan.collectives.size()));
       if (is_new) plan.collectives.emplace_back();
       for (const Rank rank : collective.members) {
-        if (plan.ranks[index(rank)].device != static_cast<int>(device)) continue;
+        if (index(plan.ranks[index(rank)].device) != device) continue;
         const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
         const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
         fill_one(plan, schedule, collective, compute_lane_of_rank[index(rank)], id, group->second,

@@ -11,7 +11,7 @@ namespace {
 std::vector<std::vector<bool>> find_senders(const Messages& messages) {
   std::vector<std::vector<bool>> sends;
   for (const auto& row : messages.input_of) sends.emplace_back(row.size(), false);
-  for (const Message& m : messages.all) sends[at(m.from)][at(m.sent_after)] = true;
+  for (const Message& m : messages.all) sends[index(m.from)][at(m.sent_after)] = true;
   return sends;
 }
 
@@ -44,7 +44,7 @@ void keep_order_of_sends(Messages& messages) {
 void arrange_groups(Messages& messages) {
   const auto sends = find_senders(messages);
   for (Message& m : messages.all) {
-    const auto to = at(m.to);
+    const auto to = index(m.to);
     m.posted_before = paired_position(sends[to], messages.input_of[to], m.needed_before);
   }
   keep_order_of_sends(messages);

@@ -50,7 +50,7 @@ void Lowering::lower_cell(int cell) {
   if (relays_) relays_->fill();
   for (int local = 0; local < replicas.count; ++local) {
     const ReplicaId replica = replicas[local];
-    for (int device = 0; device < schedule_.devices; ++device) fill_compute(replica, local, device);
+    for (const DeviceId device : schedule_.device_ids()) fill_compute(replica, local, device);
     for (std::size_t c = 0; c < messages(replica).channels.size(); ++c)
       fill_channel(replica, local, c);
   }
@@ -80,7 +80,7 @@ void Lowering::reserve() {
   std::size_t plain = 0;   // messages
   std::size_t pieces = 0;  // of relayed messages
   for (const ReplicaId replica : schedule_.replica_ids()) {
-    for (int device = 0; device < schedule_.devices; ++device)
+    for (const DeviceId device : schedule_.device_ids())
       blocks += schedule_.row(replica, device).size();
     const CellReplicas cell = cell_replicas(schedule_, schedule_.cell_of(replica));
     for (const auto& channel : messages(replica).channels) {
@@ -99,13 +99,13 @@ void Lowering::reserve() {
 }
 
 void Lowering::lay_out_lanes(ReplicaId replica, int local) {
-  const auto rank_of = [&](int device) { return scenario_.rank(replica, device); };
+  const auto rank_of = [&](DeviceId device) { return scenario_.rank(replica, device); };
   const auto& channels = messages(replica).channels;
   auto& send_lane = send_lane_[at(local)];
   auto& recv_lane = recv_lane_[at(local)];
   send_lane.assign(channels.size(), kNone<LaneId>);
   recv_lane.assign(channels.size(), kNone<LaneId>);
-  for (int device = 0; device < schedule_.devices; ++device) {
+  for (const DeviceId device : schedule_.device_ids()) {
     const Rank rank = rank_of(device);
     plan_.ranks.push_back({replica, device, scenario_.datacenter_of(rank)});
     compute_lane_.push_back(add_lane(plan_, "compute", LaneKind::compute, rank, kNone<Rank>,
@@ -124,14 +124,14 @@ void Lowering::lay_out_lanes(ReplicaId replica, int local) {
                               peer, channels[c].count);
     }
     if (relays_) relays_->add_recv_lanes(local, device);
-    const auto& mine = collectives_[at(device)];
+    const auto& mine = collectives_[index(device)];
     collective_lane_.push_back(mine.empty() ? kNone<LaneId>
                                             : add_lane(plan_, "collective", LaneKind::collective,
                                                        rank, kNone<Rank>, mine.size()));
   }
 }
 
-Waits Lowering::waits_of(ReplicaId replica, int local, int device) const {
+Waits Lowering::waits_of(ReplicaId replica, int local, DeviceId device) const {
   Waits waits;
   const Messages& mine = messages(replica);
   for (std::size_t c = 0; c < mine.channels.size(); ++c) {
@@ -147,8 +147,8 @@ Waits Lowering::waits_of(ReplicaId replica, int local, int device) const {
   return waits;
 }
 
-void Lowering::add_gathers(ReplicaId replica, int device, Waits& waits) const {
-  const auto& mine = collectives_[at(device)];
+void Lowering::add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const {
+  const auto& mine = collectives_[index(device)];
   const auto row = schedule_.row(replica, device);
   for (std::size_t k = 0; k < mine.size(); ++k) {
     if (mine[k].kind != CollectiveKind::all_gather) continue;
@@ -161,7 +161,7 @@ void Lowering::add_gathers(ReplicaId replica, int device, Waits& waits) const {
   }
 }
 
-void Lowering::fill_compute(ReplicaId replica, int local, int device) {
+void Lowering::fill_compute(ReplicaId replica, int local, DeviceId device) {
   const auto row = schedule_.row(replica, device);
   const Waits waits = waits_of(replica, local, device);
   const ResourceSetId resources = network_.device(scenario_.rank(replica, device));

@@ -42,12 +42,12 @@ private:
   /// One allocation each, for a large plan must not hold twice what it needs.
   void reserve();
   void lay_out_lanes(ReplicaId replica, int local);
-  [[nodiscard]] OpId compute_at(ReplicaId replica, int device, std::int32_t position) const {
+  [[nodiscard]] OpId compute_at(ReplicaId replica, DeviceId device, std::int32_t position) const {
     return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))], at(position));
   }
-  Waits waits_of(ReplicaId replica, int local, int device) const;
-  void add_gathers(ReplicaId replica, int device, Waits& waits) const;
-  void fill_compute(ReplicaId replica, int local, int device);
+  Waits waits_of(ReplicaId replica, int local, DeviceId device) const;
+  void add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const;
+  void fill_compute(ReplicaId replica, int local, DeviceId device);
   Route route_of(ReplicaId replica, const Messages::Channel& channel);
   void fill_channel(ReplicaId replica, int local, std::size_t c);
 

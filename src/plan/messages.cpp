@@ -17,7 +17,7 @@ public:
     const auto cells = to_size(chunks_) * to_size(microbatches_);
     first_[0].assign(cells, -1);
     first_[1].assign(cells, -1);
-    for (int device = 0; device < schedule.devices; ++device) {
+    for (const DeviceId device : schedule.device_ids()) {
       const auto row = schedule.row(replica, device);
       for (std::size_t i = 0; i < row.size(); ++i) {
         const Block& block = row[i];
@@ -59,20 +59,20 @@ Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   const Positions positions{schedule, replica};
   Messages messages;
   std::vector<std::vector<Message>> to_peer(to_size(schedule.devices));
-  for (int device = 0; device < schedule.devices; ++device) {
+  for (const DeviceId device : schedule.device_ids()) {
     const auto row = schedule.row(replica, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const int chunk = next_chunk(row[i], schedule);
       if (chunk < 0) continue;
-      const int peer = schedule.device_of_chunk[at(chunk)];
+      const DeviceId peer = schedule.device_of_chunk[at(chunk)];
       if (peer == device) continue;
       const std::int32_t consumer =
           positions.first(is_backward(row[i].kind), chunk, row[i].microbatch);
-      to_peer[at(peer)].push_back(
+      to_peer[index(peer)].push_back(
           {row[i], device, peer, static_cast<std::int32_t>(i), consumer, consumer});
     }
-    for (int peer = 0; peer < schedule.devices; ++peer) {
-      auto& sent = to_peer[at(peer)];
+    for (const DeviceId peer : schedule.device_ids()) {
+      auto& sent = to_peer[index(peer)];
       if (sent.empty()) continue;
       messages.channels.push_back({device, peer, static_cast<std::uint32_t>(messages.all.size()),
                                    static_cast<std::uint32_t>(sent.size())});
@@ -80,11 +80,11 @@ Messages find_messages(const Schedule& schedule, ReplicaId replica) {
       sent.clear();
     }
   }
-  for (int device = 0; device < schedule.devices; ++device)
+  for (const DeviceId device : schedule.device_ids())
     messages.input_of.emplace_back(schedule.row(replica, device).size(), -1);
   for (std::size_t i = 0; i < messages.all.size(); ++i) {
     const Message& m = messages.all[i];
-    messages.input_of[at(m.to)][at(m.needed_before)] = static_cast<std::int32_t>(i);
+    messages.input_of[index(m.to)][at(m.needed_before)] = static_cast<std::int32_t>(i);
   }
   return messages;
 }

@@ -94,7 +94,7 @@ struct Resource {
 
 struct RankInfo {
   ReplicaId replica{};
-  int device = 0;
+  DeviceId device{};
   DatacenterId datacenter{};
 };
 

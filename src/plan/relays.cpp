@@ -100,7 +100,7 @@ LaneId Relays::add_recv_lane(const char* what, Rank from, Rank to, std::size_t c
   return add_lane(plan_, fmt::format("{}<{}", what, index(from)), LaneKind::recv, to, from, count);
 }
 
-void Relays::add_send_lanes(int local, int device) {
+void Relays::add_send_lanes(int local, DeviceId device) {
   const Rank own = rank(local, device);
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
@@ -119,7 +119,7 @@ void Relays::add_send_lanes(int local, int device) {
   }
 }
 
-void Relays::add_recv_lanes(int local, int device) {
+void Relays::add_recv_lanes(int local, DeviceId device) {
   const Rank own = rank(local, device);
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
@@ -186,7 +186,7 @@ OpId Relays::fill_leg(MessageLeg leg, const SendLane& from, LaneId to, std::uint
   return recv;
 }
 
-void Relays::append_waits(int local, int device, Waits& waits) const {
+void Relays::append_waits(int local, DeviceId device, Waits& waits) const {
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     const Pair& pair = pairs_[p];
     if (pair.to != device) continue;

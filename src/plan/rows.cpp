@@ -55,7 +55,7 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.op = static_cast<std::int64_t>(index(id));
   row.rank = static_cast<std::int32_t>(rank);
   row.replica = number(info.replica);
-  row.device = info.device;
+  row.device = number(info.device);
   row.datacenter = names.datacenter[index(info.datacenter)];
   row.lane = names.lane[index(op.lane)];
   row.resource = resources.empty() ? -1 : names.resource[index(resources.front())];
@@ -107,13 +107,13 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
   if (first < last) append_range(timeline, plan, times, iteration, first, last);
 }
 
-double block_time_factor(const Run& run, int device, OpId op, int iteration) {
+double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration) {
   double factor = 1.0;
   if (run.noise > 0) {
     Random random{derived_seed(run.seed, index(op), static_cast<std::uint64_t>(iteration))};
     factor = std::max(0.1, 1.0 + run.noise * random.normal());
   }
-  if (!run.stragglers.empty()) factor *= run.stragglers[at(device)];
+  if (!run.stragglers.empty()) factor *= run.stragglers[index(device)];
   return factor;
 }
 

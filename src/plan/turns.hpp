@@ -34,7 +34,7 @@ public:
   /// Throws Error where the turns of one pair of devices are stated twice.
   explicit TurnTable(const Schedule& schedule);
 
-  [[nodiscard]] bool states(int cell, int from, int to) const {
+  [[nodiscard]] bool states(int cell, DeviceId from, DeviceId to) const {
     return by_name_.contains(turns_name(cell, from, to));
   }
   /// The turns of all messages of the cell in channel `channel`. Throws Error where they are

@@ -33,7 +33,7 @@ Schedule layout_of(const Schedule& like, const std::vector<bool>& recomputed) {
   layout.rows.assign(at(like.devices), {});
   for (int chunk = 0; chunk < like.chunks; ++chunk) {
     if (recomputed[at(chunk)])
-      layout.rows[at(like.device_of_chunk[at(chunk)])].push_back(
+      layout.rows[index(like.device_of_chunk[at(chunk)])].push_back(
           {.kind = BlockKind::R, .chunk = chunk});
   }
   return layout;
@@ -45,7 +45,7 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCost
   const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
   const Duration split = time(BlockKind::D) + time(BlockKind::W);
   RelaxedChunk relaxed;
-  relaxed.device = layout.device_of_chunk[at(chunk)];
+  relaxed.device = number(layout.device_of_chunk[at(chunk)]);
   relaxed.count = layout.microbatches_of(chunk);
   relaxed.forward = time(BlockKind::F);
   relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
@@ -82,8 +82,8 @@ public:
   /// From the chunk of `producer` to another, in one replica.
   RelaxedHop find(ReplicaId replica, const Block& producer, int to) {
     RelaxedHop hop;
-    const int from_device = layout_.device_of_chunk[at(producer.chunk)];
-    const int to_device = layout_.device_of_chunk[at(to)];
+    const DeviceId from_device = layout_.device_of_chunk[at(producer.chunk)];
+    const DeviceId to_device = layout_.device_of_chunk[at(to)];
     if (from_device == to_device) return hop;
     const ReplicaId relay = relay_of(replica, from_device, to_device);
     const Route route =
@@ -107,7 +107,7 @@ public:
   [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
 
 private:
-  [[nodiscard]] bool is_relayed(ReplicaId replica, int from, int to) const {
+  [[nodiscard]] bool is_relayed(ReplicaId replica, DeviceId from, DeviceId to) const {
     return layout_.cell > 1 && scenario_.datacenter_of(scenario_.rank(replica, from)) !=
                                    scenario_.datacenter_of(scenario_.rank(replica, to));
   }
@@ -116,7 +116,7 @@ private:
   /// links. The piece on the slowest link alone is looked at, which is of the same LocalDPRank for
   /// all messages: none is there before this piece is, and the link has one after the other. Ways
   /// inside the datacenters are left out.
-  [[nodiscard]] ReplicaId relay_of(ReplicaId replica, int from, int to) {
+  [[nodiscard]] ReplicaId relay_of(ReplicaId replica, DeviceId from, DeviceId to) {
     if (!is_relayed(replica, from, to)) return replica;
     const CellReplicas cell = cell_replicas(layout_, layout_.cell_of(replica));
     ReplicaId slowest = cell.first;

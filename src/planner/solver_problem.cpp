@@ -89,7 +89,7 @@ private:
     blocks_.add(block);
     const Duration length = costs_.duration(block);
     const auto [head, tail] = window(block, length);
-    problem_.json["blocks"].push_back({{"device", start_.device_of_chunk[at(block.chunk)]},
+    problem_.json["blocks"].push_back({{"device", number(start_.device_of_chunk[at(block.chunk)])},
                                        {"kind", name_of(block.kind)},
                                        {"chunk", block.chunk},
                                        {"microbatch", block.microbatch},

@@ -74,7 +74,7 @@ Json collectives_of(const ModelBlocks& blocks, const Plan& plan) {
     if (!seen.insert(op.match).second) return;
     std::set<int> devices;
     for (const OpId member : plan.collectives[op.match])
-      devices.insert(plan.ranks[index(plan.rank_of(member))].device);
+      devices.insert(number(plan.ranks[index(plan.rank_of(member))].device));
     const bool gather = op.collective == CollectiveKind::all_gather;
     Json concerned = Json::array();
     for (std::size_t i = 0; i < blocks.all().size(); ++i) {

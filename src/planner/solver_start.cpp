@@ -55,8 +55,8 @@ Schedule in_model(const Schedule& schedule, const Scenario& scenario,
   Schedule start = schedule;
   start.link_orders.clear();
   start.rows.resize(at(schedule.devices));
-  for (int device = 0; device < schedule.devices; ++device) {
-    std::vector<Block>& row = start.rows[at(device)];
+  for (const DeviceId device : schedule.device_ids()) {
+    std::vector<Block>& row = start.rows[index(device)];
     row = whole(schedule.row(ReplicaId{0}, device), costs, options.fuse);
     if (options.microbatch_order) order_microbatches(schedule, row);
   }

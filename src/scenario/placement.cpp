@@ -46,7 +46,8 @@ std::vector<std::pair<int, Place>> indices(const Section& section, const char* k
 std::int64_t place_ranks(const Section& section, DatacenterId id, Scenario& scenario) {
   const auto replicas = indices(section, "replicas", scenario.parallel.replicas);
   std::int64_t placed = 0;
-  for (const auto& [stage, place] : indices(section, "stages", scenario.parallel.stages)) {
+  for (const auto& [stage_number, place] : indices(section, "stages", scenario.parallel.stages)) {
+    const DeviceId stage{stage_number};
     for (const auto& [number, _] : replicas) {
       const ReplicaId replica{number};
       DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage))];
@@ -88,7 +89,7 @@ void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
 /// Costs are of a stage, in whichever replica (CrossPipe 8.1: stages are homogeneous).
 void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Scenario& scenario) {
   for (int rank = 0; rank < scenario.ranks(); ++rank) {
-    const int stage = rank % scenario.parallel.stages;
+    const DeviceId stage{rank % scenario.parallel.stages};
     const DatacenterId first = scenario.datacenter_of(scenario.rank(ReplicaId{0}, stage));
     const DatacenterId other = scenario.datacenter_of(Rank{rank});
     const Datacenter& one = scenario.datacenters[index(first)];

@@ -58,7 +58,8 @@ std::vector<int> most_layers(const Scenario& scenario, const Memory& memory) {
 std::vector<int> balance(const Field& field, const ConfigNode& root, const Scenario& scenario) {
   const int stages = scenario.parallel.stages;
   std::vector<double> speeds;
-  for (int stage = 0; stage < stages; ++stage) speeds.push_back(scenario.speed_of_stage(stage));
+  for (const DeviceId stage : ids<DeviceId>(stages))
+    speeds.push_back(scenario.speed_of_stage(stage));
   const std::vector<int> most = most_layers(scenario, read_memory(root, stages, true));
   const auto layers = balanced_layers(scenario.model->layers, speeds, most);
   if (!layers)

@@ -212,8 +212,9 @@ struct Scenario {
 
   [[nodiscard]] int ranks() const { return parallel.stages * parallel.replicas; }
   [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(parallel.replicas); }
-  [[nodiscard]] Rank rank(ReplicaId replica, int device) const {
-    return Rank{number(replica) * parallel.stages + device};
+  [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(parallel.stages); }
+  [[nodiscard]] Rank rank(ReplicaId replica, DeviceId device) const {
+    return Rank{number(replica) * parallel.stages + number(device)};
   }
   [[nodiscard]] bool is_placed() const { return !placement.empty(); }
   [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
@@ -221,7 +222,7 @@ struct Scenario {
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
   /// Relative speed of the devices of a stage, the same in all replicas; 1 where nothing is placed.
-  [[nodiscard]] double speed_of_stage(int stage) const {
+  [[nodiscard]] double speed_of_stage(DeviceId stage) const {
     if (!is_placed()) return 1;
     return datacenters[index(datacenter_of(rank(ReplicaId{0}, stage)))].speed;
   }

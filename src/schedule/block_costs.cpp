@@ -12,7 +12,7 @@ BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
   chunks_.resize(to_size(schedule.chunks));
   const std::vector<ChunkShare> shares = chunk_shares(schedule);
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    const auto device = at(schedule.device_of_chunk[chunk]);
+    const auto device = index(schedule.device_of_chunk[chunk]);
     const auto [of, place] = shares[chunk];
     chunks_[chunk].boundary = costs.message[device];
     for (std::size_t kind = 0; kind < times.size(); ++kind)

@@ -12,13 +12,13 @@ Census::Census(const Schedule& schedule)
       rows_(schedule.rows.size()) {
   std::vector<std::int64_t> cells(to_size(schedule.devices));
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const auto device = at(schedule.device_of_chunk[at(chunk)]);
+    const auto device = index(schedule.device_of_chunk[at(chunk)]);
     chunks_on_[device].push_back(chunk);
     first_cell_.push_back(cells[device]);
     cells[device] += schedule.microbatches_of(chunk);
   }
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    rows_[row].wanted = cells[at(device_of(row))];
+    rows_[row].wanted = cells[index(device_of(row))];
     // With fewer blocks than cells some block among the first `blocks + 1` cells is missing.
     const auto blocks = static_cast<std::int64_t>(schedule.rows[row].size());
     rows_[row].cells.resize(to_size(std::min(rows_[row].wanted, blocks + 1)));

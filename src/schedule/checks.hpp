@@ -57,10 +57,10 @@ private:
   };
   static std::size_t slot(BlockKind kind) { return index(kind); }
 
-  [[nodiscard]] int device_of(std::size_t row) const {
-    return static_cast<int>(row) % schedule_.devices;
+  [[nodiscard]] DeviceId device_of(std::size_t row) const {
+    return DeviceId{static_cast<std::int32_t>(row) % schedule_.devices};
   }
-  [[nodiscard]] bool lies_on(int device, int chunk) const {
+  [[nodiscard]] bool lies_on(DeviceId device, int chunk) const {
     return schedule_.device_of_chunk[at(chunk)] == device;
   }
   /// Needs a microbatch that runs in the chunk's copy.

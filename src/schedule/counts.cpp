@@ -45,12 +45,12 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
   }
   std::vector<bool> used(to_size(s.devices));
   for (std::size_t chunk = 0; chunk < s.device_of_chunk.size(); ++chunk) {
-    const int device = s.device_of_chunk[chunk];
-    if (device < 0 || device >= s.devices) {
+    const DeviceId device = s.device_of_chunk[chunk];
+    if (device < DeviceId{0} || device >= DeviceId{s.devices}) {
       return violation(shape, "Chunk {} lies on device {}, but devices are 0 to {}.", chunk, device,
                        s.devices - 1);
     }
-    used[at(device)] = true;
+    used[index(device)] = true;
   }
   const auto idle = std::ranges::find(used, false);
   if (idle != used.end()) {

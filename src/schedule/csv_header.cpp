@@ -73,11 +73,11 @@ private:
     return RecomputeTiming::on_arrival;
   }
 
-  static std::vector<int> take_devices(Line& line) {
-    std::vector<int> devices;
+  static std::vector<DeviceId> take_devices(Line& line) {
+    std::vector<DeviceId> devices;
     do {
       line.skip_blanks();
-      devices.push_back(line.take_number(kMostRows - 1, "The device"));
+      devices.push_back(DeviceId{line.take_number(kMostRows - 1, "The device")});
       line.skip_blanks();
     } while (line.take(','));
     return devices;

@@ -102,15 +102,15 @@ private:
     return std::move(schedule_);
   }
 
-  std::vector<int> infer_devices() const {
-    std::vector<int> devices;
+  std::vector<DeviceId> infer_devices() const {
+    std::vector<DeviceId> devices;
     for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
       const int row = holders_.row_of(chunk);
       if (row < 0) {
         fail_file(fmt::format("No row holds chunk {} (chunks 0 to {} are needed). Add its blocks.",
                               chunk, schedule_.chunks - 1));
       }
-      devices.push_back(row % std::max(schedule_.devices, 1));
+      devices.push_back(DeviceId{row % std::max(schedule_.devices, 1)});
     }
     return devices;
   }

@@ -44,15 +44,15 @@ int chunks_per_device(Placement placement, const Parallel& parallel) {
 
 int copies_of(Placement placement) { return placement == Placement::bidirectional ? 2 : 1; }
 
-int device_of(int chunk, int devices, Placement placement) {
+DeviceId device_of(int chunk, int devices, Placement placement) {
   switch (placement) {
     case Placement::unidirectional:
-    case Placement::loop: return chunk % devices;
+    case Placement::loop: return DeviceId{chunk % devices};
     case Placement::wave:
     case Placement::bidirectional: break;
   }
   // The second half runs backwards: the way back of a V, or the other copy.
-  return std::min(chunk, 2 * devices - 1 - chunk);
+  return DeviceId{std::min(chunk, 2 * devices - 1 - chunk)};
 }
 
 }  // namespace

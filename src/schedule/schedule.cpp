@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-std::string turns_name(int cell, int from, int to) {
+std::string turns_name(int cell, DeviceId from, DeviceId to) {
   return fmt::format("turns {}/{}>{}", cell, from, to);
 }
 
@@ -17,7 +17,7 @@ CellReplicas cell_replicas(const Schedule& schedule, int cell) {
   return {ReplicaId{first}, std::min(schedule.cell, schedule.replicas - first)};
 }
 
-std::vector<int> chunks_on(const Schedule& schedule, int device) {
+std::vector<int> chunks_on(const Schedule& schedule, DeviceId device) {
   std::vector<int> chunks;
   for (std::size_t chunk = 0; chunk < schedule.device_of_chunk.size(); ++chunk) {
     if (schedule.device_of_chunk[chunk] == device) chunks.push_back(static_cast<int>(chunk));
@@ -31,7 +31,7 @@ std::vector<ChunkShare> chunk_shares(const Schedule& schedule) {
   std::vector<ChunkShare> shares(chunks);
   std::vector<int> on_device(to_size(schedule.devices));
   const auto count_of = [&](std::size_t chunk) -> int& {
-    return on_device[at(schedule.device_of_chunk[chunk])];
+    return on_device[index(schedule.device_of_chunk[chunk])];
   };
   for (std::size_t first = 0; first < chunks; first += of_copy) {
     const std::size_t last = first + of_copy;

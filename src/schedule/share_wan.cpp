@@ -19,7 +19,7 @@ int taker_of(const Block& block, const Schedule& schedule) {
 }
 
 /// (cell, from, to): who shares turns.
-using Way = std::tuple<int, int, int>;
+using Way = std::tuple<int, DeviceId, DeviceId>;
 
 /// Messages of every way, each replica's in the order of its rows.
 std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
@@ -27,10 +27,10 @@ std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
   std::map<Way, std::vector<std::vector<OrderedMessage>>> messages;
   for (const ReplicaId replica : schedule.replica_ids()) {
     const int cell = schedule.cell_of(replica);
-    for (int device = 0; device < schedule.devices; ++device) {
+    for (const DeviceId device : schedule.device_ids()) {
       for (const Block& block : schedule.row(replica, device)) {
         const int taker = taker_of(block, schedule);
-        const int to = taker < 0 ? device : schedule.device_of_chunk[at(taker)];
+        const DeviceId to = taker < 0 ? device : schedule.device_of_chunk[at(taker)];
         const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
         if (here == scenario.datacenter_of(scenario.rank(replica, to))) continue;
         const CellReplicas members = cell_replicas(schedule, cell);
@@ -47,9 +47,9 @@ std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
 
 bool shares_wan(const Scenario& scenario) {
   if (cell_size(scenario) < 2) return false;
-  for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
+  for (const DeviceId device : ids<DeviceId>(scenario.parallel.stages - 1)) {
     if (scenario.datacenter_of(scenario.rank(ReplicaId{0}, device)) !=
-        scenario.datacenter_of(scenario.rank(ReplicaId{0}, device + 1)))
+        scenario.datacenter_of(scenario.rank(ReplicaId{0}, next(device))))
       return true;
   }
   return false;
@@ -87,7 +87,7 @@ Schedule in_cells(const Schedule& schedule, const Scenario& scenario) {
   shared.link_orders.clear();
   shared.rows.clear();
   for (const ReplicaId replica : schedule.replica_ids()) {
-    for (int device = 0; device < schedule.devices; ++device) {
+    for (const DeviceId device : schedule.device_ids()) {
       const auto row = schedule.row(replica, device);
       shared.rows.emplace_back(row.begin(), row.end());
     }

@@ -11,12 +11,13 @@ namespace {
 constexpr std::string_view kTurns = "turns ";
 
 struct Place {
-  int cell = 0, from = 0, to = 0;
+  int cell = 0;
+  DeviceId from{}, to{};
 };
 
 /// Of "turns 0/1>2"; nothing where the name is another one.
 std::optional<Place> place_of(std::string_view name) {
-  Place place;
+  int cell = 0, from = 0, to = 0;
   const char* next = name.data() + std::min(kTurns.size(), name.size());
   const char* const end = name.data() + name.size();
   const auto number = [&](int& value, char behind) {
@@ -27,7 +28,8 @@ std::optional<Place> place_of(std::string_view name) {
     next = last ? stop : stop + 1;
     return true;
   };
-  if (number(place.cell, '/') && number(place.from, '>') && number(place.to, '\0')) return place;
+  if (number(cell, '/') && number(from, '>') && number(to, '\0'))
+    return Place{cell, DeviceId{from}, DeviceId{to}};
   return std::nullopt;
 }
 
@@ -82,9 +84,9 @@ public:
   [[nodiscard]] std::string explain(std::size_t row) const {
     const Key input = *input_of(row, blocks(row)[next_[row]]);
     const Key wanted = blocker(input);
-    std::string text = fmt::format("\n  device {} of replica {} waits at position {}, {}, for {}",
-                                   row % at(schedule_.devices), replica_of(row), next_[row],
-                                   to_text(blocks(row)[next_[row]]), text_of(input));
+    std::string text =
+        fmt::format("\n  device {} of replica {} waits at position {}, {}, for {}", device_of(row),
+                    replica_of(row), next_[row], to_text(blocks(row)[next_[row]]), text_of(input));
     if (wanted != input)
       text += fmt::format(", whose turn comes behind that of {} (\"{}\")", text_of(wanted),
                           schedule_.link_orders[turns_of_[index_of(input)]].resource);
@@ -101,14 +103,17 @@ private:
   }
   [[nodiscard]] State state(const Key& key) const { return states_[index_of(key)]; }
   [[nodiscard]] std::span<const Block> blocks(std::size_t row) const {
-    return schedule_.row(replica_of(row), static_cast<int>(row % at(schedule_.devices)));
+    return schedule_.row(replica_of(row), device_of(row));
+  }
+  [[nodiscard]] DeviceId device_of(std::size_t row) const {
+    return DeviceId{static_cast<std::int32_t>(row % at(schedule_.devices))};
   }
   [[nodiscard]] ReplicaId replica_of(std::size_t row) const {
     return ReplicaId{static_cast<std::int32_t>(row / at(schedule_.devices))};
   }
   [[nodiscard]] bool finished(std::size_t row) const { return next_[row] == blocks(row).size(); }
   [[nodiscard]] std::size_t row_of(ReplicaId replica, int chunk) const {
-    return index(replica) * at(schedule_.devices) + at(schedule_.device_of_chunk[at(chunk)]);
+    return index(replica) * at(schedule_.devices) + index(schedule_.device_of_chunk[at(chunk)]);
   }
   static std::string text_of(const Key& key) {
     const BlockKind kind = key.gradient ? BlockKind::B : BlockKind::F;

@@ -70,7 +70,7 @@ std::optional<Violation> budget_violation(const Schedule& schedule, const Scenar
 std::optional<Violation> capacity_violation(const Schedule& schedule, const Scenario& scenario) {
   for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     if (memory.fits()) continue;
-    const Bytes of_stage = scenario.costs.activation[at(memory.device)];
+    const Bytes of_stage = scenario.costs.activation[index(memory.device)];
     return violation(
         ViolationKind::memory,
         "device {} needs {}, {} bytes over its capacity of {}: weights {}, gradients {}, optimizer "

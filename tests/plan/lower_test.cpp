@@ -88,7 +88,7 @@ TEST(Lower, GroupedPassesOverBlocksThatNeitherSendNorReceive) {
   const Scenario scenario = uniform_scenario(2, 4);
   const Schedule schedule = generate("zb-h1", scenario);
   const Plan plan = lower(schedule, scenario, Arrangement::grouped);
-  const auto row = schedule.row(ReplicaId{0}, 1);
+  const auto row = schedule.row(ReplicaId{0}, DeviceId{1});
   int passed_over = 0;
   for (std::size_t i = 2; i < row.size(); ++i) {
     if (row[i].kind != BlockKind::F || row[i - 1].kind != BlockKind::W) continue;

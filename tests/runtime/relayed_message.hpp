@@ -13,7 +13,7 @@ struct RelayedMessage {
       : builder{"relayed", ranks} {
     using namespace std::chrono_literals;
     for (int rank = 0; rank < 4; ++rank)
-      builder.place(rank, ReplicaId{rank / 2}, rank % 2, rank % 2);
+      builder.place(rank, ReplicaId{rank / 2}, DeviceId{rank % 2}, rank % 2);
     builder.share_wan(2);
     for (int i = 0; i < iterations_of_message; ++i) add(owner, 7 + i, 200us);
   }

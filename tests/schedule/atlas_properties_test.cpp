@@ -94,8 +94,8 @@ TEST(EveryCell, HasATimetableThatCouldBe) {
   for_each_atlas([](const char* name, const Scenario& scenario, const Schedule& schedule) {
     const Times times{schedule, scenario, timetable_of(name, scenario)};
     for (const auto& [producer, consumer] : times.needs(schedule.devices)) {
-      const Rank from = scenario.rank(std::get<0>(producer), std::get<2>(producer));
-      const Rank to = scenario.rank(std::get<0>(consumer), std::get<2>(consumer));
+      const Rank from = scenario.rank(std::get<0>(producer), DeviceId{std::get<2>(producer)});
+      const Rank to = scenario.rank(std::get<0>(consumer), DeviceId{std::get<2>(consumer)});
       const Link* const link =
           scenario.link(scenario.datacenter_of(from), scenario.datacenter_of(to));
       const Duration latency = link == nullptr ? Duration::zero() : link->latency;

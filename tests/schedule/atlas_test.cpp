@@ -124,8 +124,10 @@ TEST(Section63, LocalDPRankOrderFallsBehindWithManyMicrobatches) {
 
 TEST(Varuna, RecomputesNothingOnTheLastStage) {
   const Schedule schedule = generate("varuna", test::figure6());
-  EXPECT_EQ(std::ranges::count(schedule.row(ReplicaId{0}, 5), BlockKind::R, &Block::kind), 0);
-  EXPECT_EQ(std::ranges::count(schedule.row(ReplicaId{0}, 4), BlockKind::R, &Block::kind), 4);
+  EXPECT_EQ(std::ranges::count(schedule.row(ReplicaId{0}, DeviceId{5}), BlockKind::R, &Block::kind),
+            0);
+  EXPECT_EQ(std::ranges::count(schedule.row(ReplicaId{0}, DeviceId{4}), BlockKind::R, &Block::kind),
+            4);
   EXPECT_FALSE(first_violation(schedule));
 }
 

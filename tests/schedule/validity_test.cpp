@@ -31,11 +31,11 @@ TEST(FirstViolation, NamesWrongCounts) {
   using enum ViolationKind;
   expect_violation(first_violation(Schedule{}), shape, HasSubstr("0 devices"));
   Schedule schedule = one_f_one_b(2, 2);
-  schedule.device_of_chunk = {0, 5};
+  schedule.device_of_chunk = {DeviceId{0}, DeviceId{5}};
   expect_violation(first_violation(schedule), shape, HasSubstr("Chunk 1 lies on device 5"));
-  schedule.device_of_chunk = {0, 0};
+  schedule.device_of_chunk = {DeviceId{0}, DeviceId{0}};
   expect_violation(first_violation(schedule), shape, HasSubstr("No chunk lies on device 1"));
-  schedule.device_of_chunk = {0};
+  schedule.device_of_chunk = {DeviceId{0}};
   expect_violation(first_violation(schedule), shape, HasSubstr("says where 1 of them lie"));
   schedule = one_f_one_b(2, 2);
   schedule.rows.emplace_back();
@@ -64,8 +64,10 @@ Schedule cell_of_two() {
   schedule.replicas = 2;
   schedule.cell = 2;
   schedule.link_orders = {
-      {turns_name(0, 0, 1), {{ReplicaId{0}, {F, 0, 1, 0, 0}}, {ReplicaId{1}, {F, 0, 1, 0, 0}}}},
-      {turns_name(0, 1, 0), {{ReplicaId{0}, {B, 0, 1, 1, 0}}, {ReplicaId{1}, {B, 0, 1, 1, 0}}}},
+      {turns_name(0, DeviceId{0}, DeviceId{1}),
+       {{ReplicaId{0}, {F, 0, 1, 0, 0}}, {ReplicaId{1}, {F, 0, 1, 0, 0}}}},
+      {turns_name(0, DeviceId{1}, DeviceId{0}),
+       {{ReplicaId{0}, {B, 0, 1, 1, 0}}, {ReplicaId{1}, {B, 0, 1, 1, 0}}}},
   };
   return schedule;
 }
@@ -104,9 +106,9 @@ TEST(FirstViolation, FindsADeadlockOverTurns) {
   const auto b = [](int microbatch) { return Block{B, 0, 1, 1, microbatch}; };
   schedule.rows[0] = {f(0), {B, 0, 1, 0, 0}, f(1), {B, 0, 1, 0, 1}};
   schedule.link_orders = {
-      {turns_name(0, 0, 1),
+      {turns_name(0, DeviceId{0}, DeviceId{1}),
        {{ReplicaId{0}, f(0)}, {ReplicaId{0}, f(1)}, {ReplicaId{1}, f(0)}, {ReplicaId{1}, f(1)}}},
-      {turns_name(0, 1, 0),
+      {turns_name(0, DeviceId{1}, DeviceId{0}),
        {{ReplicaId{1}, b(0)}, {ReplicaId{0}, b(0)}, {ReplicaId{0}, b(1)}, {ReplicaId{1}, b(1)}}},
   };
   expect_violation(

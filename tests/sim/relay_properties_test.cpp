@@ -135,7 +135,7 @@ TEST(Relays, LanesToBothSidesShareTheEgress) {
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const OpId id{static_cast<std::uint32_t>(i)};
       if (plan.op(id).kind != OpKind::send || plan.op(id).leg != MessageLeg::wan) continue;
-      if (plan.rank_of(id) != scenario.rank(replica, 1)) continue;
+      if (plan.rank_of(id) != scenario.rank(replica, DeviceId{1})) continue;
       holds.emplace_back(times[i].start, times[i].end);
       ++towards[plan.op(id).peer];
     }

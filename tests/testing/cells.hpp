@@ -18,7 +18,7 @@ inline Schedule in_cells(Schedule schedule, const Scenario& scenario, int cell) 
   schedule.cell = 1;
   const Plan plan = lower(schedule, scenario);
   using Place = std::pair<std::size_t, ReplicaId>;  // position in the row, replica
-  std::map<std::tuple<int, int, int>, std::vector<std::pair<Place, Block>>> turns;
+  std::map<std::tuple<int, DeviceId, DeviceId>, std::vector<std::pair<Place, Block>>> turns;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
     if (plan.op(id).kind != OpKind::send || !plan.crosses_datacenters(id)) continue;

@@ -85,7 +85,7 @@ private:
       const RankInfo& rank = plan_.ranks[index(lane.rank)];
       const int pipeline = problem_.pipeline_of(rank.replica);
       if (lane.kind != LaneKind::compute || pipeline < 0) continue;
-      const int row = pipeline * problem_.devices + rank.device;
+      const int row = pipeline * problem_.devices + number(rank.device);
       for (std::uint32_t i = 0; i < lane.count; ++i) {
         const Op& op = plan_.ops[index(lane.first) + i];
         const MemoryEffect effect = memory_.effect(op.block());
@@ -106,8 +106,8 @@ private:
     for (const Message& message : find_messages(schedule_, replica).all) {
       const auto id = static_cast<CellMessageId>(problem_.messages.size());
       const Legs::Way& way = legs_.of(key_of(replica, message.producer));
-      const auto row = [&](int device) -> const std::vector<CellBlockId>& {
-        return problem_.rows[at(pipeline * problem_.devices + device)];
+      const auto row = [&](DeviceId device) -> const std::vector<CellBlockId>& {
+        return problem_.rows[at(pipeline * problem_.devices + number(device))];
       };
       TurnProblem::OfMessage made;
       made.producer = row(message.from)[at(message.sent_after)];
@@ -123,7 +123,7 @@ private:
     }
   }
 
-  CellQueueId queue_of(bool turns, ReplicaId replica, int from, int to) {
+  CellQueueId queue_of(bool turns, ReplicaId replica, DeviceId from, DeviceId to) {
     const int cell = number(replica) / problem_.cell;
     const auto [known, is_new] = queues_.try_emplace(
         {turns ? -1 - cell : number(replica), from, to}, problem_.queues.size());
@@ -150,9 +150,9 @@ private:
       if (op.kind != OpKind::collective || rank.replica > ReplicaId{0}) continue;
       const std::int64_t time = op.duration.count();
       if (op.collective == CollectiveKind::all_gather) {
-        gathered[{rank.device, op.chunk}] = busy[at(rank.device)] += time;
+        gathered[{number(rank.device), op.chunk}] = busy[index(rank.device)] += time;
       } else {
-        problem_.reductions[at(rank.device)].push_back({op.chunk, time});
+        problem_.reductions[index(rank.device)].push_back({op.chunk, time});
       }
     }
     for (TurnProblem::OfBlock& block : problem_.blocks) {
@@ -167,7 +167,7 @@ private:
   Plan plan_;
   Legs legs_;
   ActivationModel memory_;
-  std::map<std::tuple<int, int, int>, std::size_t> queues_;
+  std::map<std::tuple<int, DeviceId, DeviceId>, std::size_t> queues_;
   std::map<MessageKey, CellMessageId> message_of_;
 };
 

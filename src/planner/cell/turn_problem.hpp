@@ -43,7 +43,7 @@ struct TurnProblem {
   struct Queue {
     bool turns = false;
     int cell = 0;
-    int from = 0, to = 0;
+    DeviceId from{}, to{};
     std::vector<CellMessageId> messages;  ///< of turns: in the order that the schedule states
   };
   /// Of all rows of a device, one behind the other.

@@ -38,8 +38,8 @@ std::vector<LayerRange> layers_of_stages(const Schedule& schedule, const Scenari
   int first = 0;
   for (int chunk = 0; chunk < schedule.chunks_of_copy(); ++chunk) {
     const auto of_chunk = at(chunk);
-    const int device = schedule.device_of_chunk[of_chunk];
-    const int layers = scenario.layers[at(device)];
+    const DeviceId device = schedule.device_of_chunk[of_chunk];
+    const int layers = scenario.layers[index(device)];
     const auto [of, place] = shares[of_chunk];
     const int count = layers / of + (place < layers % of ? 1 : 0);
     if (count == 0)

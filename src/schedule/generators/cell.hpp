@@ -35,7 +35,7 @@ struct CellStage {
 /// Pipelines that decide together. A node is one stage of one pipeline: pipeline * stages + stage.
 struct CellProblem {
   struct Turns {
-    int from = 0, to = 0;  ///< devices
+    DeviceId from{}, to{};
     friend bool operator==(const Turns&, const Turns&) = default;
   };
   int pipelines = 1;
