@@ -94,10 +94,10 @@ Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, c
   return kind == CollectiveKind::all_reduce ? 2 * once : once;
 }
 
-std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
-                                                           const Scenario& scenario,
-                                                           const Network& network) {
-  std::vector<std::vector<ChunkCollective>> of_device(at(schedule.devices));
+IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
+                                                                       const Scenario& scenario,
+                                                                       const Network& network) {
+  IndexedVector<DeviceId, std::vector<ChunkCollective>> of_device(schedule.devices);
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;
   const std::vector<Stage> stages = find_stages(schedule);
@@ -115,8 +115,7 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
     const Duration duration =
         collective_time(kind, size, members.size(), network.ring(members), sync);
     for (std::size_t i = 0; i < stage.devices.size(); ++i)
-      of_device[index(stage.devices[i])].push_back(
-          {kind, s, stage.chunks[i], size, duration, members});
+      of_device[stage.devices[i]].push_back({kind, s, stage.chunks[i], size, duration, members});
   };
   if (sync == GradientSync::zero1) {
     for (const int s : stages_by(stages, &Stage::first_forward)) add(CollectiveKind::all_gather, s);
@@ -129,18 +128,18 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
 }
 
 void fill_collectives(Plan& plan, const Schedule& schedule,
-                      const std::vector<std::vector<ChunkCollective>>& of_device,
+                      const IndexedVector<DeviceId, std::vector<ChunkCollective>>& of_device,
                       const std::vector<LaneId>& lane_of_rank,
                       const std::vector<LaneId>& compute_lane_of_rank, Network& network) {
   std::map<std::pair<CollectiveKind, int>, std::uint32_t> groups;  // by kind and stage
-  for (std::size_t device = 0; device < of_device.size(); ++device) {
+  for (const DeviceId device : of_device.ids()) {
     for (std::size_t k = 0; k < of_device[device].size(); ++k) {
       const ChunkCollective& collective = of_device[device][k];
       const auto [group, is_new] = groups.try_emplace(
           {collective.kind, collective.stage}, static_cast<std::uint32_t>(plan.collectives.size()));
       if (is_new) plan.collectives.emplace_back();
       for (const Rank rank : collective.members) {
-        if (index(plan.ranks[index(rank)].device) != device) continue;
+        if (plan.ranks[index(rank)].device != device) continue;
         const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
         const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
         fill_one(plan, schedule, collective, compute_lane_of_rank[index(rank)], id, group->second,

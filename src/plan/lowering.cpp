@@ -124,7 +124,7 @@ void Lowering::lay_out_lanes(ReplicaId replica, int local) {
                               peer, channels[c].count);
     }
     if (relays_) relays_->add_recv_lanes(local, device);
-    const auto& mine = collectives_[index(device)];
+    const auto& mine = collectives_[device];
     collective_lane_.push_back(mine.empty() ? kNone<LaneId>
                                             : add_lane(plan_, "collective", LaneKind::collective,
                                                        rank, kNone<Rank>, mine.size()));
@@ -148,7 +148,7 @@ Waits Lowering::waits_of(ReplicaId replica, int local, DeviceId device) const {
 }
 
 void Lowering::add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const {
-  const auto& mine = collectives_[index(device)];
+  const auto& mine = collectives_[device];
   const auto row = schedule_.row(replica, device);
   for (std::size_t k = 0; k < mine.size(); ++k) {
     if (mine[k].kind != CollectiveKind::all_gather) continue;

@@ -57,7 +57,7 @@ private:
   BlockCosts costs_;
   Plan plan_;
   Network network_;
-  std::vector<std::vector<ChunkCollective>> collectives_;  ///< of each device
+  IndexedVector<DeviceId, std::vector<ChunkCollective>> collectives_;  ///< of each device
   std::vector<Messages> messages_;    ///< of each replica, or one that all of them have
   std::vector<LaneId> compute_lane_;  ///< of each rank
   std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by LocalDPRank, channel

@@ -58,7 +58,7 @@ int next_chunk(const Block& block, const Schedule& schedule) {
 Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   const Positions positions{schedule, replica};
   Messages messages;
-  std::vector<std::vector<Message>> to_peer(to_size(schedule.devices));
+  IndexedVector<DeviceId, std::vector<Message>> to_peer(schedule.devices);
   for (const DeviceId device : schedule.device_ids()) {
     const auto row = schedule.row(replica, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -68,11 +68,11 @@ Messages find_messages(const Schedule& schedule, ReplicaId replica) {
       if (peer == device) continue;
       const std::int32_t consumer =
           positions.first(is_backward(row[i].kind), chunk, row[i].microbatch);
-      to_peer[index(peer)].push_back(
+      to_peer[peer].push_back(
           {row[i], device, peer, static_cast<std::int32_t>(i), consumer, consumer});
     }
     for (const DeviceId peer : schedule.device_ids()) {
-      auto& sent = to_peer[index(peer)];
+      auto& sent = to_peer[peer];
       if (sent.empty()) continue;
       messages.channels.push_back({device, peer, static_cast<std::uint32_t>(messages.all.size()),
                                    static_cast<std::uint32_t>(sent.size())});

@@ -12,7 +12,7 @@ public:
   DryRun(const Schedule& schedule, std::size_t first_row)
       : schedule_{schedule},
         first_row_{first_row},
-        next_(to_size(schedule.devices)),
+        next_(schedule.devices),
         forward_done_(cells()),
         backward_done_(cells()) {}
 
@@ -35,7 +35,7 @@ public:
   }
 
   [[nodiscard]] std::string explain(DeviceId device) const {
-    const Block& block = row(device)[next_[index(device)]];
+    const Block& block = row(device)[next_[device]];
     const Block input = *input_of(block);
     const DeviceId source = device_of(input.chunk);
     const auto there = std::ranges::find_if(row(source), [&](const Block& other) {
@@ -43,7 +43,7 @@ public:
              (input.kind == BlockKind::F ? other.kind == BlockKind::F : is_backward(other.kind));
     });
     return fmt::format("\n  {} waits at position {}, {}, for {} of device {}, at position {} there",
-                       device_text(schedule_, first_row_ + index(device)), next_[index(device)],
+                       device_text(schedule_, first_row_ + index(device)), next_[device],
                        to_text(block), to_text(*there), source, there - row(source).begin());
   }
 
@@ -55,9 +55,7 @@ private:
     return schedule_.rows[first_row_ + index(device)];
   }
   [[nodiscard]] DeviceId device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
-  [[nodiscard]] bool finished(DeviceId device) const {
-    return next_[index(device)] == row(device).size();
-  }
+  [[nodiscard]] bool finished(DeviceId device) const { return next_[device] == row(device).size(); }
 
   /// F or D (for either backward block) of the chunk whose output the block takes in.
   [[nodiscard]] std::optional<Block> input_of(const Block& block) const {
@@ -82,7 +80,7 @@ private:
 
   void advance(DeviceId device, std::vector<DeviceId>& ready) {
     const std::vector<Block>& blocks = row(device);
-    for (std::size_t& next = next_[index(device)]; next < blocks.size(); ++next) {
+    for (std::size_t& next = next_[device]; next < blocks.size(); ++next) {
       const Block& block = blocks[next];
       const auto input = input_of(block);
       if (input && !done(*input)) return;
@@ -99,7 +97,7 @@ private:
     if (forward ? schedule_.is_last(block.chunk) : schedule_.is_first(block.chunk)) return;
     const DeviceId consumer = device_of(forward ? block.chunk + 1 : block.chunk - 1);
     if (consumer == device || finished(consumer)) return;
-    const auto input = input_of(row(consumer)[next_[index(consumer)]]);
+    const auto input = input_of(row(consumer)[next_[consumer]]);
     const bool waits = input && input->chunk == block.chunk &&
                        input->microbatch == block.microbatch &&
                        (input->kind == BlockKind::F) == (block.kind == BlockKind::F);
@@ -108,19 +106,19 @@ private:
 
   [[nodiscard]] std::vector<DeviceId> cycle_from(DeviceId device) const {
     std::vector<DeviceId> path;
-    std::vector<int> place(at(schedule_.devices), -1);  // index: device; where it is on the path
-    while (place[index(device)] < 0) {
-      place[index(device)] = static_cast<int>(path.size());
+    IndexedVector<DeviceId, int> place(schedule_.devices, -1);  // where it is on the path
+    while (place[device] < 0) {
+      place[device] = static_cast<int>(path.size());
       path.push_back(device);
-      const Block& block = row(device)[next_[index(device)]];
+      const Block& block = row(device)[next_[device]];
       device = device_of(input_of(block)->chunk);
     }
-    return {path.begin() + place[index(device)], path.end()};
+    return {path.begin() + place[device], path.end()};
   }
 
   const Schedule& schedule_;
   std::size_t first_row_;
-  std::vector<std::size_t> next_;  ///< index: device; its first block that has not run
+  IndexedVector<DeviceId, std::size_t> next_;  ///< its first block that has not run
   std::vector<bool> forward_done_;
   std::vector<bool> backward_done_;
 };

@@ -63,7 +63,7 @@ Bytes peak_of(std::span<const Block> row, const ActivationModel& model) {
 
 /// One buffer for each way in which messages of one kind pass between two devices, the largest of
 /// that way: what a device sends to and receives from each neighbour.
-std::vector<Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
+IndexedVector<DeviceId, Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
   struct Way {
     DeviceId from;
     DeviceId to;
@@ -89,10 +89,10 @@ std::vector<Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
     add(from, to, false, scenario.costs.message[index(from)]);
     add(to, from, true, scenario.costs.message[index(from)]);
   }
-  std::vector<Bytes> of_device(at(schedule.devices));
+  IndexedVector<DeviceId, Bytes> of_device(schedule.devices);
   for (const Way& way : ways) {
-    of_device[index(way.from)] += way.size;
-    of_device[index(way.to)] += way.size;
+    of_device[way.from] += way.size;
+    of_device[way.to] += way.size;
   }
   return of_device;
 }
@@ -123,17 +123,17 @@ void add_static_memory(DeviceNeed& memory, const Scenario& scenario, DeviceId of
 /// Which devices hold what. A device's share of the model is named by the device that holds it in
 /// copy 0.
 struct Holdings {
-  std::vector<std::vector<DeviceId>> of_device;  ///< in any copy, each once
-  std::vector<int> holders;                      ///< of what a device holds in copy 0
+  IndexedVector<DeviceId, std::vector<DeviceId>> of_device;  ///< in any copy, each once
+  IndexedVector<DeviceId, int> holders;                      ///< of what a device holds in copy 0
 
   explicit Holdings(const Schedule& schedule)
-      : of_device(at(schedule.devices)), holders(at(schedule.devices)) {
+      : of_device(schedule.devices), holders(schedule.devices) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
       const DeviceId held = schedule.device_of_chunk[at(schedule.stage_of(chunk))];
-      std::vector<DeviceId>& mine = of_device[index(schedule.device_of_chunk[at(chunk)])];
+      std::vector<DeviceId>& mine = of_device[schedule.device_of_chunk[at(chunk)]];
       if (std::ranges::find(mine, held) != mine.end()) continue;
       mine.push_back(held);
-      ++holders[index(held)];
+      ++holders[held];
     }
   }
 };
@@ -208,15 +208,15 @@ double least_budget(Bytes needed, const Schedule& schedule, const Scenario& scen
 
 std::vector<DeviceNeed> device_memory(const Schedule& schedule, const Scenario& scenario) {
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
-  const std::vector<Bytes> of_messages = buffers(schedule, scenario);
+  const IndexedVector<DeviceId, Bytes> of_messages = buffers(schedule, scenario);
   const Holdings holdings{schedule};
   std::vector<DeviceNeed> memories;
   for (const DeviceId device : schedule.device_ids()) {
     DeviceNeed memory;
     memory.device = device;
-    memory.buffers = of_messages[index(device)];
-    for (const DeviceId held : holdings.of_device[index(device)])
-      add_static_memory(memory, scenario, held, holdings.holders[index(held)]);
+    memory.buffers = of_messages[device];
+    for (const DeviceId held : holdings.of_device[device])
+      add_static_memory(memory, scenario, held, holdings.holders[held]);
     for (std::size_t row = index(device); row < peaks.size(); row += at(schedule.devices)) {
       memory.activations = std::max(memory.activations, peaks[row]);
     }
