@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "trace/new_file.hpp"
+#include "trace/hdf5/new_file.hpp"
 
 namespace longhaul {
 namespace {

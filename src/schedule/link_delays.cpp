@@ -17,7 +17,8 @@ RingHop LinkDelays::slowest_hop(DeviceId device) const {
   RingHop slowest;
   for (const ReplicaId replica : scenario_.replica_ids()) {
     const ReplicaId taker = next_in_ring(replica, scenario_.parallel.replicas);
-    const Way hop = ways_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
+    const NetworkRoute hop =
+        ways_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
     slowest.rate = std::min(slowest.rate, hop.rate);
     slowest.latency = std::max(slowest.latency, hop.latency);
   }
@@ -42,16 +43,17 @@ Duration LinkDelays::all_reduce_at_rate(DeviceId device, Bytes weights) const {
 }
 
 LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
-  std::vector<Way> ways;
+  std::vector<NetworkRoute> ways;
   for (const ReplicaId replica : scenario_.replica_ids())
     ways.push_back(ways_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
   LinkDelay slowest;
   bool first = true;
-  for (const Way& each : ways) {
+  for (const NetworkRoute& each : ways) {
     std::int64_t rounds = 1;
-    for (const Way::Hold& hold : each.holds) {
-      const auto uses = [&](const Way& other) {
-        return std::ranges::find(other.holds, hold.what, &Way::Hold::what) != other.holds.end();
+    for (const NetworkRoute::Hold& hold : each.holds) {
+      const auto uses = [&](const NetworkRoute& other) {
+        return std::ranges::find(other.holds, hold.what, &NetworkRoute::Hold::what) !=
+               other.holds.end();
       };
       const std::int64_t rivals = std::ranges::count_if(ways, uses);
       rounds = std::max(rounds, (rivals + hold.capacity - 1) / hold.capacity);
@@ -61,7 +63,8 @@ LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
     first = false;
     slowest = {transfer, each.latency, {}, each.holds.front().what.kind != HeldKind::pair};
     slowest.shared |= each.holds.size() > 1;
-    for (const Way::Hold& hold : each.holds) slowest.resources.push_back(resource(hold.what));
+    for (const NetworkRoute::Hold& hold : each.holds)
+      slowest.resources.push_back(resource(hold.what));
   }
   return slowest;
 }

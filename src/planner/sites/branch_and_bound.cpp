@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "planner/sites/in_parallel.hpp"
+#include "planner/search/in_parallel.hpp"
 #include "planner/sites/way_tree.hpp"
 
 namespace longhaul {
