@@ -7,18 +7,18 @@
 namespace longhaul::checks {
 Census::Census(const Schedule& schedule)
     : schedule_{schedule},
-      chunks_on_(to_size(schedule.devices)),
+      chunks_on_(schedule.devices),
       recomputed_(to_size(schedule.chunks)),
       rows_(schedule.rows.size()) {
-  std::vector<std::int64_t> cells(to_size(schedule.devices));
+  IndexedVector<DeviceId, std::int64_t> cells(schedule.devices);
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const auto device = index(schedule.device_of_chunk[at(chunk)]);
+    const DeviceId device = schedule.device_of_chunk[at(chunk)];
     chunks_on_[device].push_back(chunk);
     first_cell_.push_back(cells[device]);
     cells[device] += schedule.microbatches_of(chunk);
   }
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    rows_[row].wanted = cells[index(device_of(row))];
+    rows_[row].wanted = cells[device_of(row)];
     // With fewer blocks than cells some block among the first `blocks + 1` cells is missing.
     const auto blocks = static_cast<std::int64_t>(schedule.rows[row].size());
     rows_[row].cells.resize(to_size(std::min(rows_[row].wanted, blocks + 1)));

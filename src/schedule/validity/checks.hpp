@@ -74,9 +74,9 @@ private:
   [[nodiscard]] Violation part_violation(std::size_t row, std::size_t position, int wanted) const;
 
   const Schedule& schedule_;
-  std::vector<std::vector<int>> chunks_on_;  ///< index: device
-  std::vector<std::int64_t> first_cell_;     ///< index: chunk; in the rows of its device
-  std::vector<bool> recomputed_;             ///< index: chunk; any row holds an R of it
+  IndexedVector<DeviceId, std::vector<int>> chunks_on_;
+  std::vector<std::int64_t> first_cell_;  ///< index: chunk; in the rows of its device
+  std::vector<bool> recomputed_;          ///< index: chunk; any row holds an R of it
   std::vector<Row> rows_;
 };
 

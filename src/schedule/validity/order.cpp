@@ -21,7 +21,7 @@ auto is_same(const Block& wanted) {
 std::optional<Violation> Census::missing(std::size_t row) const {
   const Row& census = rows_[row];
   std::size_t index = 0;
-  for (const int chunk : chunks_on_[index(device_of(row))]) {
+  for (const int chunk : chunks_on_[device_of(row)]) {
     for (int microbatch = schedule_.copy_of(chunk); microbatch < schedule_.microbatches;
          microbatch += schedule_.copies, ++index) {
       if (index == census.cells.size()) return std::nullopt;
