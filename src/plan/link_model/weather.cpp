@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "plan/link_model/paced_work.hpp"
 #include "plan/lowering/collectives.hpp"
-#include "schedule/ways.hpp"
+#include "schedule/network_routes.hpp"
 
 namespace longhaul {
 namespace {

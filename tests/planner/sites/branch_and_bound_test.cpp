@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include "planner/site_scenarios.hpp"
+#include "planner/sites/branch_and_bound.hpp"
+#include "planner/sites/break_even.hpp"
+#include "planner/sites/cell_times.hpp"
+#include "planner/sites/placement_bounds.hpp"
+
+namespace longhaul {
+namespace {
+
+using test::random_sites;
+using test::sites_scenario;
+
+const std::vector<std::string> kSchedules{"1f1b",  "gpipe",  "zb-h1", "cross-ud",
+                                          "atlas", "varuna", "zbv"};
+
+CellBound bound_of(const GpuInventory& supply, const CellQuery& query) {
+  const PlacementBounds bounds{supply, query.schedule, query.layout.pipelines, query.layout.cells};
+  PlacementBounds::State state;
+  std::int64_t before = 0;
+  for (const DatacenterStages& share : query.layout.way) {
+    state = bounds.extended(state, share);
+    const std::int64_t now = bounds.bound(state).largest();
+    EXPECT_LE(before, now) << "a longer way has a lower bound";
+    before = now;
+  }
+  return bounds.bound(state);
+}
+
+TEST(WayBounds, LieBelowEveryCell) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Scenario scenario = random_sites(seed, 3);
+    const GpuInventory supply{scenario};
+    CellTimes cells{supply, CellModel::pooled, 1};
+    for (const std::string& schedule : kSchedules) {
+      const int pipelines = *scenario.parallel.cell;
+      for (int count = 1; count <= supply.most_cells(pipelines); ++count) {
+        const auto order = ordered_datacenters(supply, SiteOrder::distance);
+        const auto way = greedy_way(supply, order, count * pipelines);
+        if (!way) continue;
+        const CellQuery query{schedule, {*way, count, pipelines}};
+        const CellTime time = cells.times({{query}}).front();
+        if (!time.failure.empty()) continue;
+        EXPECT_LE(bound_of(supply, query).largest(), time.time.count())
+            << schedule << " on " << to_text(supply, *way) << ", seed " << seed;
+      }
+    }
+  }
+}
+
+// One stage, one microbatch: every bound is the time itself.
+TEST(WayBounds, AreTightWhereNothingOverlaps) {
+  const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply};
+  const CellQuery query{"1f1b", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
+  // F, message, F, B, message, B.
+  EXPECT_EQ(cells.times({{query}}).front().time, 1ms + 8ms + 1ms + 2ms + 8ms + 2ms);
+  EXPECT_EQ(bound_of(supply, query).largest(), (22ms - 2ns) / 1ns);  // a ns for each rounding
+}
+
+SiteSearch search(const GpuInventory& supply, const SiteSearchOptions& options) {
+  CellTimes cells{supply, CellModel::pooled, 1};
+  return search_sites(supply, options, cells);
+}
+
+TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Scenario scenario = random_sites(seed, 4);
+    const GpuInventory supply{scenario};
+    for (const SiteObjective objective :
+         {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
+      SiteSearchOptions options{{"1f1b", "zb-h1"}, {1, 2}, std::nullopt,
+                                objective,         true,   std::nullopt};
+      const SiteSearch found = search(supply, options);
+      options.prune = false;
+      const SiteSearch all = search(supply, options);
+      ASSERT_TRUE(found.best && all.best);
+      EXPECT_EQ(score(*found.best, objective), score(*all.best, objective)) << "seed " << seed;
+      EXPECT_EQ(found.candidates, all.candidates);
+      EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
+      EXPECT_EQ(all.evaluated, all.candidates);
+      EXPECT_LE(found.simulated, all.simulated);
+    }
+  }
+}
+
+TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const Scenario scenario = random_sites(seed, 4);
+    const GpuInventory supply{scenario};
+    SiteSearchOptions options{{"atlas"}, {2},         std::nullopt, SiteObjective::throughput,
+                              true,      std::nullopt};
+    const SiteSearch found = search(supply, options);
+    options.prune = false;
+    const SiteSearch all = search(supply, options);
+    ASSERT_TRUE(found.best && all.best);
+    EXPECT_EQ(score(*found.best, options.objective), score(*all.best, options.objective));
+  }
+}
+
+TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Scenario scenario = random_sites(seed, 5);
+    const GpuInventory supply{scenario};
+    CellTimes cells{supply, CellModel::pooled, 1};
+    for (const SiteOrder order : {SiteOrder::availability, SiteOrder::price, SiteOrder::distance}) {
+      const int pipelines = *scenario.parallel.cell;
+      const SitePlans plans = algorithm1(supply, {order, "1f1b", pipelines, std::nullopt}, cells);
+      SiteSearchOptions options;
+      options.schedules = {"1f1b"};
+      options.pipelines = {pipelines};
+      for (const SiteObjective objective : {SiteObjective::throughput, SiteObjective::cost}) {
+        options.objective = objective;
+        const SiteSearch found = search_sites(supply, options, cells);
+        ASSERT_TRUE(found.best);
+        EXPECT_LE(score(*found.best, objective),
+                  score(*best_plan(plans.plans, objective), objective))
+            << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Scenario scenario = random_sites(seed, 4);
+    const GpuInventory supply{scenario};
+    SiteSearchOptions options{{"1f1b"}, {1}, std::nullopt, SiteObjective::throughput, true, 1};
+    const SiteSearch some = search(supply, options);
+    options.limit.reset();
+    const SiteSearch all = search(supply, options);
+    EXPECT_EQ(some.evaluated + some.pruned_in_all() + some.unexplored, some.candidates);
+    EXPECT_GE(score(*all.best, options.objective),
+              score(*some.best, options.objective) * (1 - some.gap) * (1 - 1e-12));
+    EXPECT_EQ(all.gap, 0);
+  }
+}
+
+TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
+  const Scenario scenario = sites_scenario(8, 4, {8, 8, 8, 8}, 1ms, Bandwidth{5e9}, 1);
+  const GpuInventory supply{scenario};
+  SiteSearchOptions options;
+  options.schedules = {"1f1b"};
+  const SiteSearch found = search(supply, options);
+  // 4! / (4 - k)! ways of k datacenters: D = 1 one, 2 two, 3 four, 4 four (8/3 = 2 stages each).
+  EXPECT_EQ(found.candidates, 4 + 12 + 24 + 24);
+  EXPECT_LE(found.evaluated, 4);
+  EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
+}
+
+TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
+  Scenario scenario = sites_scenario(8, 4, {6, 4, 6}, 1ms, Bandwidth{5e9}, 1);
+  std::erase_if(scenario.links, [](const Link& link) {
+    return link.from != DatacenterId{1} && link.to != DatacenterId{1};
+  });
+  const GpuInventory supply{scenario};
+  SiteSearchOptions options;
+  options.schedules = {"1f1b"};
+  const SiteSearch found = search(supply, options);
+  ASSERT_TRUE(found.best);
+  EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
+  for (std::size_t i = 0; i + 1 < found.best->layout.way.size(); ++i)
+    EXPECT_NE(scenario.link(found.best->layout.way[i].datacenter,
+                            found.best->layout.way[i + 1].datacenter),
+              nullptr);
+}
+
+// Two pipelines in one datacenter whose devices have one network together.
+TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
+  Scenario scenario = sites_scenario(2, 1, {4}, 7ms, Bandwidth{1e9}, 2);
+  Link inside;
+  inside.bandwidth = Bandwidth{8388608e3};
+  inside.sharing = Sharing::datacenter;
+  scenario.links.push_back(inside);
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply};
+  const auto time = [&](int count, int pipelines) {
+    return cells.times({{CellQuery{"1f1b", {{{DatacenterId{0}, 2}}, count, pipelines}}}})
+        .front()
+        .time;
+  };
+  // F, message of 1 ms, F, B, message, B; the second pipeline's messages come behind the first's.
+  EXPECT_EQ(time(1, 1), 1ms + 1ms + 1ms + 2ms + 1ms + 2ms);
+  EXPECT_EQ(time(1, 2), 9ms);
+  // Each of two cells has half of the network.
+  EXPECT_EQ(time(2, 1), 1ms + 2ms + 1ms + 2ms + 2ms + 2ms);
+}
+
+TEST(CellTimes, PooledAndRelaysAgreeNearly) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Scenario scenario = random_sites(seed, 3);
+    const GpuInventory supply{scenario};
+    CellTimes pooled{supply, CellModel::pooled, 1};
+    CellTimes relays{supply, CellModel::relays, 1};
+    const auto order = ordered_datacenters(supply, SiteOrder::availability);
+    const auto way = greedy_way(supply, order, supply.most_cells(2) * 2);
+    if (!way) continue;
+    const CellQuery query{"atlas", {*way, supply.most_cells(2), 2}};
+    const CellTime one = pooled.times({{query}}).front();
+    const CellTime two = relays.times({{query}}).front();
+    ASSERT_EQ(one.failure, two.failure);
+    // 1 MiB at 100 Gbps is 84 us: a scatter and a gather for each boundary and way.
+    EXPECT_GE(static_cast<double>(two.time.count()), static_cast<double>(one.time.count()) * 0.98);
+    EXPECT_LE(static_cast<double>(two.time.count()), static_cast<double>(one.time.count()) * 1.1);
+  }
+}
+
+TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
+  const Scenario scenario = sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
+  BreakEvenOptions options;
+  options.plan.schedule = "1f1b";
+  const std::vector<Duration> latencies{0ms, 5ms, 10s};
+  const auto points = break_even(scenario, DatacenterId{0}, DatacenterId{1}, latencies, options);
+  ASSERT_EQ(points.size(), 3U);
+  ASSERT_EQ(points[0].verdict, BreakEven::found);
+  EXPECT_GT(points[0].two, points[0].one);
+  EXPECT_EQ(points[2].verdict, BreakEven::never);
+  // A thousandth below, one is as good: checked on the plans themselves.
+  for (const double factor : {0.99, 1.01}) {
+    Scenario near = scenario;
+    for (Link& link : near.links) {
+      link.latency = latencies[0];
+      link.bandwidth = Bandwidth{points[0].bandwidth->bits_per_second() * factor};
+    }
+    const GpuInventory supply{near};
+    CellTimes cells{supply};
+    const SitePlans plans =
+        algorithm1(supply, {SiteOrder::availability, "1f1b", 1, std::nullopt}, cells);
+    const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
+    EXPECT_EQ(best->layout.way.size(), factor < 1 ? 1U : 2U);
+  }
+}
+
+TEST(BreakEven, NodesThatAreSlowerThanTheLinkSettleIt) {
+  Scenario scenario = sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
+  for (NodeInterfaces& nodes : scenario.nodes) nodes.egress = Bandwidth{1e6};
+  BreakEvenOptions options;
+  options.plan.schedule = "1f1b";
+  const std::vector<Duration> latencies{1ms};
+  const auto points = break_even(scenario, DatacenterId{0}, DatacenterId{1}, latencies, options);
+  EXPECT_EQ(points.front().verdict, BreakEven::never);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,195 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/site_scenarios.hpp"
+#include "planner/sites/algorithm1.hpp"
+#include "planner/sites/cell_scenario.hpp"
+#include "schedule/generators/generate.hpp"
+
+namespace longhaul {
+namespace {
+
+using test::sites_scenario;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<int> stages_of(const StagePlacement& way) {
+  std::vector<int> stages;
+  for (const DatacenterStages& share : way) stages.push_back(share.stages);
+  return stages;
+}
+
+std::string failure_of(const auto& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_input);
+    return error.what();
+  }
+  return "no failure";
+}
+
+Algorithm1Options with(const std::string& schedule) {
+  Algorithm1Options options;
+  options.schedule = schedule;
+  return options;
+}
+
+TEST(Sites, TakeStagesAsAlgorithm1Says) {
+  const Scenario two = sites_scenario(60, 60, {600, 600}, 10ms, Bandwidth{5e9}, 2);
+  const GpuInventory supply{two};
+  EXPECT_EQ(supply.most_cells(2), 10);
+  const auto order = ordered_datacenters(supply, SiteOrder::availability);
+  EXPECT_THAT(stages_of(*greedy_way(supply, order, 10)), ElementsAre(60));
+  EXPECT_THAT(stages_of(*greedy_way(supply, order, 12)), ElementsAre(50, 10));
+  EXPECT_THAT(stages_of(*greedy_way(supply, order, 20)), ElementsAre(30, 30));
+}
+
+// Section 6.3: DC-set 2 with C = 4 uses all GPUs, more stages where there are more.
+TEST(Sites, GiveLargerDatacentersMoreStages) {
+  const Scenario set = sites_scenario(60, 60, {300, 600, 500, 200, 400}, 10ms, Bandwidth{5e9}, 4);
+  const GpuInventory supply{set};
+  EXPECT_EQ(supply.most_cells(4), 8);
+  const auto order = ordered_datacenters(supply, SiteOrder::availability);
+  EXPECT_THAT(order, ElementsAre(DatacenterId{1}, DatacenterId{2}, DatacenterId{4}, DatacenterId{0},
+                                 DatacenterId{3}));
+  EXPECT_THAT(stages_of(*greedy_way(supply, order, 32)), ElementsAre(18, 15, 12, 9, 6));
+}
+
+TEST(Sites, OrderByPriceAndByDistance) {
+  Scenario scenario = sites_scenario(4, 4, {8, 16, 4}, 10ms, Bandwidth{5e9}, 1);
+  scenario.datacenters[0].price = 2;
+  scenario.datacenters[2].price = 1;
+  for (Link& link : scenario.links) {
+    if (link.from == DatacenterId{1} && link.to == DatacenterId{2}) link.latency = 1ms;
+  }
+  const GpuInventory supply{scenario};
+  const DatacenterId a{0}, b{1}, c{2};
+  EXPECT_THAT(ordered_datacenters(supply, SiteOrder::availability), ElementsAre(b, a, c));
+  EXPECT_THAT(ordered_datacenters(supply, SiteOrder::price), ElementsAre(c, a, b));
+  EXPECT_THAT(ordered_datacenters(supply, SiteOrder::distance), ElementsAre(b, c, a));
+}
+
+TEST(Sites, CellSizeIsTransferOverForwardRoundedUp) {
+  Scenario scenario = sites_scenario(4, 4, {8, 8}, 10ms, Bandwidth{8388608e3 / 2.5}, 1);
+  scenario.parallel.cell.reset();
+  const GpuInventory supply{scenario};
+  EXPECT_EQ(cell_size(supply, ordered_datacenters(supply, SiteOrder::availability)), 3);
+}
+
+TEST(Algorithm1, CountsAnIterationByHand) {
+  // P = M = 2, F = 1 ms, B = 2 ms: 1F1B in one datacenter takes (M + P - 1) (F + B) = 9 ms.
+  Scenario scenario = sites_scenario(2, 2, {8}, 10ms, Bandwidth{5e9}, 2);
+  scenario.nodes[0].internal = Bandwidth::unlimited();
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply};
+  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  ASSERT_EQ(plans.plans.size(), 2U);
+  EXPECT_EQ(plans.plans[1].times.pipeline, 9ms);
+  EXPECT_EQ(plans.plans[1].times.all_reduce, 0ms);
+  EXPECT_DOUBLE_EQ(plans.plans[1].figures.iterations_per_second, 4 / 0.009);
+  EXPECT_DOUBLE_EQ(plans.plans[1].figures.utilisation, 6.0 / 9);
+  EXPECT_EQ(plans.plans[1].figures.gpus_used, 8);
+  EXPECT_EQ(cells.simulated(), 1);
+}
+
+TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
+  const Scenario scenario = sites_scenario(2, 2, {16}, 10ms, Bandwidth{5e9}, 2);
+  const GpuInventory supply{scenario};
+  // 2 * 3/4 of 8 MiB at 100 Gbps.
+  EXPECT_EQ(all_reduce_inside(supply, DatacenterId{0}, 0, 4),
+            2 * (Bytes{8 << 20} * 3 / 4 / Bandwidth{100e9}));
+}
+
+TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
+  Scenario scenario = sites_scenario(6, 8, {16, 8}, 3ms, Bandwidth{5e9}, 2);
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply};
+  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  ASSERT_EQ(plans.plans.size(), 2U);
+  for (const SitePlan& plan : plans.plans) {
+    ASSERT_TRUE(plan.feasible()) << plan.infeasible;
+    const Scenario placed = placed_scenario(supply, plan.layout);
+    EXPECT_EQ(makespan_of(generate("1f1b", placed), placed), plan.times.iteration());
+  }
+}
+
+TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
+  const Scenario scenario = sites_scenario(3, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply};
+  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  ASSERT_EQ(plans.plans.size(), 3U);
+  EXPECT_TRUE(plans.plans[1].feasible());
+  EXPECT_THAT(plans.plans[2].infeasible, HasSubstr("hold 2 of 3 stages"));
+}
+
+TEST(Algorithm1, RefusesWhatCannotBePlanned) {
+  const Scenario small = sites_scenario(12, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  EXPECT_THAT(failure_of([&] {
+                const GpuInventory supply{small};
+                CellTimes cells{supply};
+                static_cast<void>(algorithm1(supply, with("1f1b"), cells));
+              }),
+              HasSubstr("have 10 GPUs, and one DP-cell needs 12"));
+  Scenario apart = sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  apart.links.clear();
+  EXPECT_THAT(failure_of([&] {
+                const GpuInventory supply{apart};
+                CellTimes cells{supply};
+                static_cast<void>(algorithm1(supply, with("1f1b"), cells));
+              }),
+              HasSubstr("no link from dca to dcb"));
+  Scenario unknown = sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  unknown.datacenters[1].gpus.reset();
+  EXPECT_THAT(failure_of([&] { const GpuInventory supply{unknown}; }),
+              HasSubstr("datacenter.dcb.gpus"));
+}
+
+TEST(Cost, IsCountedByHand) {
+  Scenario scenario = sites_scenario(4, 3, {4, 4}, 1ms, Bandwidth{5e9}, 2);
+  scenario.datacenters[0].price = 2;
+  scenario.datacenters[1].price = 3;
+  scenario.datacenters[0].egress_price = 0.1;
+  const GpuInventory supply{scenario};
+  const SiteLayout layout{{{DatacenterId{0}, 2}, {DatacenterId{1}, 2}}, 1, 2};
+  const SiteFigures figures = figures_of(supply, layout, {1800s, 0ns, 0.5});
+  EXPECT_EQ(figures.gpus_used, 8);
+  EXPECT_DOUBLE_EQ(*figures.gpu_dollars_per_hour, 4 * 2 + 4 * 3);
+  const double each_way = 2 * 3 * 1048576.0;  // pipelines, microbatches, 1 MiB
+  EXPECT_DOUBLE_EQ(figures.egress_bytes, 2 * each_way);
+  EXPECT_DOUBLE_EQ(figures.egress_dollars, each_way / 1e9 * 0.1);
+  EXPECT_DOUBLE_EQ(*figures.dollars, 10 + figures.egress_dollars);
+  EXPECT_DOUBLE_EQ(*figures.dollars_per_sample, *figures.dollars / 6);
+  EXPECT_DOUBLE_EQ(figures.cost, *figures.dollars_per_sample);
+}
+
+TEST(Cost, ParetoLeavesOutWhatAnotherBeatsInBoth) {
+  std::vector<SitePlan> plans(3);
+  const double cost[] = {1, 2, 3};
+  const int seconds[] = {3, 1, 2};
+  for (std::size_t i = 0; i < 3; ++i) {
+    plans[i].times.pipeline = std::chrono::seconds{seconds[i]};
+    plans[i].figures.cost = cost[i];
+  }
+  mark_pareto(plans);
+  EXPECT_TRUE(plans[0].pareto);
+  EXPECT_TRUE(plans[1].pareto);
+  EXPECT_FALSE(plans[2].pareto);
+}
+
+// 600 GPUs and a tenth more (section 6.4): the tenth adds nothing.
+TEST(Algorithm1, LeavesATenthOut) {
+  const Scenario scenario = sites_scenario(60, 60, {600, 60}, 10ms, Bandwidth{5e9}, 2);
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply};
+  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
+  ASSERT_NE(best, nullptr);
+  EXPECT_THAT(stages_of(best->layout.way), ElementsAre(60));
+}
+
+}  // namespace
+}  // namespace longhaul
