@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "scenario/built_in_regions.hpp"
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
@@ -32,7 +33,7 @@ std::array<std::size_t, kColumns> columns_of(const CsvLine& header) {
           "this is no table of regions (its first line \"{}\" has no column {}). Name a CSV with "
           "the columns {}.",
           shown(header.words.front()), kNames[i], fmt::join(kNames, ", "));
-    places[i] = static_cast<std::size_t>(found - header.words.begin());
+    places[i] = at(found - header.words.begin());
   }
   return places;
 }

@@ -110,7 +110,7 @@ TEST(DeviceNeed, AddsUpWhatADeviceHolds) {
   const Scenario scenario = uniform_scenario(4, 8);
   const auto memories = device_memory(generate("1f1b", scenario), scenario);
   ASSERT_EQ(memories.size(), 4U);
-  EXPECT_EQ(memories[1].device, 1);
+  EXPECT_EQ(memories[1].device, DeviceId{1});
   EXPECT_EQ(memories[1].weights, 8_MiB);
   EXPECT_EQ(memories[1].gradients, 8_MiB);
   EXPECT_EQ(memories[1].optimizer, 48_MiB);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -47,10 +48,9 @@ public:
       : scenario_{scenario}, hosts_{hosts}, groups_{groups} {}
 
   std::optional<HostOf> as_started() const {
-    HostOf host_of(static_cast<std::size_t>(scenario_.ranks()));
+    HostOf host_of(to_size(scenario_.ranks()));
     for (std::size_t host = 0; host < hosts_.size(); ++host)
-      for (const int process : hosts_[host].processes)
-        host_of[static_cast<std::size_t>(process)] = host;
+      for (const int process : hosts_[host].processes) host_of[at(process)] = host;
     return are_whole(scenario_, host_of, hosts_.size()) && are_together(groups_, host_of)
                ? std::optional{host_of}
                : std::nullopt;
@@ -81,7 +81,7 @@ private:
   std::size_t slots(std::size_t host) const { return hosts_[host].processes.size(); }
 
   std::optional<HostOf> on_whole_hosts(const std::vector<Ranks>& datacenters) const {
-    HostOf host_of(static_cast<std::size_t>(scenario_.ranks()));
+    HostOf host_of(to_size(scenario_.ranks()));
     std::vector<std::size_t> left(hosts_.size());
     std::iota(left.begin(), left.end(), std::size_t{0});
     for (const Ranks& ranks : datacenters) {
@@ -146,11 +146,11 @@ private:
     std::vector<std::size_t> free;
     for (const std::size_t host : hosts) free.push_back(slots(host));
     for (const Ranks& unit : units) {
-      const auto at =
+      const auto found =
           std::ranges::find_if(free, [&](std::size_t left) { return left >= unit.size(); });
-      if (at == free.end()) return false;
-      *at -= unit.size();
-      const auto host = static_cast<std::size_t>(at - free.begin());
+      if (found == free.end()) return false;
+      *found -= unit.size();
+      const auto host = at(found - free.begin());
       for (const Rank rank : unit) host_of[index(rank)] = hosts[host];
     }
     return true;
@@ -169,7 +169,7 @@ std::vector<Rank> ranks_of_processes(const std::vector<AllocatedHost>& hosts,
   for (std::size_t rank = 0; rank < host_of.size(); ++rank) {
     const std::size_t host = host_of[rank];
     const int process = hosts[host].processes[next[host]++];
-    rank_of[static_cast<std::size_t>(process)] = Rank{static_cast<std::int32_t>(rank)};
+    rank_of[at(process)] = Rank{static_cast<std::int32_t>(rank)};
   }
   return rank_of;
 }
@@ -210,7 +210,7 @@ PlacedRanks place_ranks(const Scenario& scenario, const std::vector<AllocatedHos
   for (const AllocatedHost& host : hosts) most = std::max(most, host.processes.size());
   const Placer placer{scenario, hosts, groups};
   std::optional<HostOf> host_of =
-      hosts.size() == 1 ? HostOf(static_cast<std::size_t>(scenario.ranks())) : placer.as_started();
+      hosts.size() == 1 ? HostOf(to_size(scenario.ranks())) : placer.as_started();
   if (host_of) {
     for (int rank = 0; rank < scenario.ranks(); ++rank) placement.rank_of.push_back(Rank{rank});
     return placement;

@@ -85,7 +85,7 @@ void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
     const OpId id{static_cast<std::uint32_t>(i)};
     const Op& op = plan.op(id);
     if (op.kind != OpKind::compute) continue;
-    const int device = plan.ranks[index(plan.rank_of(id))].device;
+    const int device = number(plan.ranks[index(plan.rank_of(id))].device);
     samples[{device, static_cast<int>(op.block_kind), op.chunk}].push_back(
         (times[i].end - times[i].start) * op.parts);
   }

@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 
+#include "base/index.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
@@ -32,16 +33,16 @@ struct Offsets {
 };
 
 Offsets offsets(const AttentionShape& shape, int sequence, int head) {
-  const auto size = static_cast<std::size_t>(shape.head_size);
-  const auto heads = static_cast<std::size_t>(shape.heads);
-  const auto kv_heads = static_cast<std::size_t>(shape.kv_heads);
-  const auto token = static_cast<std::size_t>(sequence) * static_cast<std::size_t>(shape.sequence);
-  const auto query_head = static_cast<std::size_t>(head);
+  const auto size = to_size(shape.head_size);
+  const auto heads = to_size(shape.heads);
+  const auto kv_heads = to_size(shape.kv_heads);
+  const auto token = to_size(sequence) * to_size(shape.sequence);
+  const auto query_head = to_size(head);
   const std::size_t kv_head = query_head / (heads / kv_heads);
   const std::size_t row = token * shape.width();
   return {row + query_head * size, row + (heads + kv_head) * size,
           row + (heads + kv_heads + kv_head) * size, token * heads * size + query_head * size,
-          token * heads + query_head * static_cast<std::size_t>(shape.sequence)};
+          token * heads + query_head * to_size(shape.sequence)};
 }
 
 Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
@@ -55,9 +56,7 @@ Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
           1 / std::sqrt(static_cast<float>(shape.head_size))};
 }
 
-std::size_t at_row(int row, int stride) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(stride);
-}
+std::size_t at_row(int row, int stride) { return to_size(row) * to_size(stride); }
 
 /// to[rows, keys] = factor * left[rows, size] right[keys, size]^T.
 void products(const Head& head, Stretch part, float factor, const float* left, int left_stride,
@@ -111,7 +110,7 @@ void score_gradients(const Head& head, Stretch part, const float* log_sums, cons
     const std::size_t from = at_row(part.first + row, out_stride);
     double mean = 0;  // of the weights' gradients, weighted
     for (int i = 0; i < head.size; ++i) {
-      const auto at = from + static_cast<std::size_t>(i);
+      const auto at = from + to_size(i);
       mean += static_cast<double>(out[at]) * dout[at];
     }
     float* const weight = scores + at_row(row, part.keys());
@@ -150,7 +149,7 @@ void CpuTensorOps::attention(const AttentionShape& shape, ArrayView qkv, ArrayVi
     for_each_stretch(head, [&](Stretch part) {
       products(head, part, head.scale, head.query, head.stride, head.key, scores_.data());
       for (int row = 0; row < part.rows; ++row) {
-        const auto seen = static_cast<std::size_t>(part.first + row) + 1;
+        const auto seen = to_size(part.first + row) + 1;
         floats(log_sums)[at.sums + seen - 1] =
             softmax(std::span{scores_}.subspan(at_row(row, part.keys()), seen));
       }
@@ -186,10 +185,10 @@ void CpuTensorOps::attention_gradient(const AttentionShape& shape, ArrayView qkv
 
 void CpuTensorOps::rotary(const AttentionShape& shape, float theta, Direction direction,
                           ArrayView qkv) {
-  const auto half = static_cast<std::size_t>(shape.head_size) / 2;
+  const auto half = to_size(shape.head_size) / 2;
   const double sign = direction == Direction::forward ? 1 : -1;
   for (std::size_t token = 0; token < shape.tokens(); ++token) {
-    const auto position = static_cast<double>(token % static_cast<std::size_t>(shape.sequence));
+    const auto position = static_cast<double>(token % to_size(shape.sequence));
     for (std::size_t i = 0; i < half; ++i) {
       const double angle =
           sign * position *
@@ -197,8 +196,8 @@ void CpuTensorOps::rotary(const AttentionShape& shape, float theta, Direction di
       const auto cosine = static_cast<float>(std::cos(angle));
       const auto sine = static_cast<float>(std::sin(angle));
       for (int head = 0; head < shape.heads + shape.kv_heads; ++head) {
-        float* const low = floats(qkv).data() + token * shape.width() +
-                           static_cast<std::size_t>(head) * 2 * half + i;
+        float* const low =
+            floats(qkv).data() + token * shape.width() + to_size(head) * 2 * half + i;
         const float before = low[0], after = low[half];
         low[0] = before * cosine - after * sine;
         low[half] = before * sine + after * cosine;

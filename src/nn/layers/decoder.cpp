@@ -1,6 +1,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/linear.hpp"
 
@@ -37,11 +38,10 @@ private:
   [[nodiscard]] Buffer attend_gradient(const BlockContext& work, Kept& kept) const;
   /// Of `width` numbers a token.
   [[nodiscard]] Buffer take(const BlockContext& work, int width, const char* what) const {
-    return work.take(shape_.tokens() * static_cast<std::size_t>(width), index_, what);
+    return work.take(shape_.tokens() * to_size(width), index_, what);
   }
   [[nodiscard]] Buffer take_sums(const BlockContext& work, int width, const char* what) const {
-    return work.take(shape_.tokens() * static_cast<std::size_t>(width), NumberType::f32, index_,
-                     what);
+    return work.take(shape_.tokens() * to_size(width), NumberType::f32, index_, what);
   }
 
   ModelShape shape_;
@@ -66,7 +66,7 @@ Decoder::Decoder(const ModelShape& shape, int index)
 }
 
 std::vector<ParameterNeed> Decoder::needs() const {
-  const auto hidden = static_cast<std::size_t>(shape_.hidden);
+  const auto hidden = to_size(shape_.hidden);
   // What is added to the residual is smaller the more layers add to it (Radford et al. 2019, 2.3).
   const float residual = kWeightBound / std::sqrt(2.0F * static_cast<float>(shape_.layers - 2));
   const auto name = [this](const char* what) { return fmt::format("layer {} {}", index_, what); };

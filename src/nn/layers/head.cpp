@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/linear.hpp"
 
@@ -21,7 +22,7 @@ public:
     output_ = {{}, {}, shape.hidden, shape.vocabulary};
   }
   [[nodiscard]] std::vector<ParameterNeed> needs() const override {
-    return {{"head.norm", static_cast<std::size_t>(shape_.hidden), 0},
+    return {{"head.norm", to_size(shape_.hidden), 0},
             {"head.output", output_.count(), kWeightBound}};
   }
   void bind(std::span<const Parameter> parameters) override {
@@ -48,8 +49,7 @@ Buffer Head::forward(const BlockContext& work, Buffer input, Output /*output*/) 
   kept.normed = work.take(shape_.boundary(), index_, "normed input");
   work.math.rms_norm(kept.input.view(), norm_.weight, norm_.width, kept.normed.view(),
                      kept.inverse.view());
-  kept.dlogits =
-      work.take(shape_.tokens() * static_cast<std::size_t>(shape_.vocabulary), index_, "logits");
+  kept.dlogits = work.take(shape_.tokens() * to_size(shape_.vocabulary), index_, "logits");
   output_.forward(work.math, rows_, kept.normed.view(), kept.dlogits.view());
   work.math.cross_entropy(work.targets, shape_.vocabulary, work.loss_scale, kept.dlogits.view(),
                           work.loss);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 
 namespace longhaul {
@@ -11,8 +12,6 @@ namespace {
 using Kind = OrderProblem::Kind;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// What the seed decides.
 struct Taste {
@@ -106,7 +105,7 @@ private:
     for (const int c : problem_.chunks_on(device)) {
       const Chunk& chunk = chunks_[at(c)];
       const auto start = [&](Kind kind) {
-        const int m = chunk.next[static_cast<std::size_t>(kind)];
+        const int m = chunk.next[index(kind)];
         if (m >= problem_.microbatches()) return kNever;
         return std::max(d.free, arrival_[at(problem_.id(kind, c, m))]);
       };
@@ -141,7 +140,7 @@ private:
     double best_score = 0;
     each_option(device, [&](const Option& option) {
       if (option.start > d.next + (option.kind == Kind::W ? 0 : taste_.patience)) return;
-      double score = taste_.of_kind[static_cast<std::size_t>(option.kind)];
+      double score = taste_.of_kind[index(option.kind)];
       if (option.kind == Kind::F) score += taste_.of_depth[0] * depth(device, option.chunk);
       if (option.kind == Kind::G) score -= taste_.of_depth[1] * depth(device, option.chunk);
       if (taste_.noise > 0) score += taste_.noise * random_.uniform();

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "planner/search/in_parallel.hpp"
 #include "planner/sites/placement_tree.hpp"
 
@@ -107,8 +108,8 @@ private:
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
       std::size_t count = std::min(batch, leaves.size() - done);
       if (options_.limit)
-        count = std::min(count, static_cast<std::size_t>(
-                                    std::max<std::int64_t>(0, *options_.limit - found_.evaluated)));
+        count =
+            std::min(count, to_size(std::max<std::int64_t>(0, *options_.limit - found_.evaluated)));
       if (count == 0) return leave(leaves, done);
       evaluate(tree, std::span{leaves}.subspan(done, count));
       done += count;

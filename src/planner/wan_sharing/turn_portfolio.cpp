@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/search_round.hpp"
@@ -29,7 +30,7 @@ TurnPortfolio::TurnPortfolio(const Scenario& scenario, const SearchOptions& opti
     : scenario_{scenario},
       options_{options},
       begin_{begin},
-      threads_{options.threads > 0 ? static_cast<std::size_t>(options.threads)
+      threads_{options.threads > 0 ? to_size(options.threads)
                                    : std::max(1U, std::thread::hardware_concurrency())} {
   std::ranges::stable_sort(starts, {}, &Candidate::makespan);
   const auto best = static_cast<double>(starts.front().makespan.count());

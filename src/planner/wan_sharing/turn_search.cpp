@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "planner/wan_sharing/turn_evaluator.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
 
 /// Moves between two looks at progress and temperature.
 constexpr int kBatch = 64;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/index.hpp"
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/text/csv_lines.hpp"
 #include "scenario/text/toml_text.hpp"
@@ -158,13 +159,13 @@ void CostsFile::require_fit(const std::optional<LoadedModel>& model,
   const auto layers =
       read_per_stage(list, stages, [](const Field& one) { return read_integer(one, 0, 1 << 20); });
   for (int stage = 0; stage < stages; ++stage) {
-    const auto at = static_cast<std::size_t>(stage);
-    if (layers[at] != scenario.layers[at])
+    const auto s = at(stage);
+    if (layers[s] != scenario.layers[s])
       fail_at(list.node->place,
               "the costs are of {} layers on stage {}, the scenario puts {} there "
               "(model.layers_per_stage). Measure it with bench_profile, or name another "
               "costs.file.",
-              layers[at], stage, scenario.layers[at]);
+              layers[s], stage, scenario.layers[s]);
   }
 }
 

@@ -37,7 +37,7 @@ JitterKind read_kind(const Field& field) {
 }
 
 double read_spread(const Field& field, JitterKind kind) {
-  const Distribution& distribution = kDistributions[static_cast<std::size_t>(kind)];
+  const Distribution& distribution = kDistributions[index(kind)];
   const double spread = read_number(field, 0, kDistributions[0].most);
   if (spread > distribution.most)
     fail_at(field.node->place,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_lists.hpp"
@@ -84,9 +85,9 @@ SegmentIndex index_of(std::span<const TimelineRow> rows, std::vector<int> ranks)
   index.first_op = rows.front().op;
   index.last_op = rows.back().op;
   for (const TimelineRow& row : rows) {
-    const auto at = std::ranges::lower_bound(index.ranks, row.rank);
-    LONGHAUL_ASSERT(at != index.ranks.end() && *at == row.rank, "a row of rank {}", row.rank);
-    auto& first = index.first_start_ns[static_cast<std::size_t>(at - index.ranks.begin())];
+    const auto found = std::ranges::lower_bound(index.ranks, row.rank);
+    LONGHAUL_ASSERT(found != index.ranks.end() && *found == row.rank, "a row of rank {}", row.rank);
+    auto& first = index.first_start_ns[at(found - index.ranks.begin())];
     first = std::min(first, row.start_ns);
   }
   return index;

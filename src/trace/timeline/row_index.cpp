@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -36,10 +38,10 @@ std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) 
 std::size_t RowIndex::find(std::int64_t op) const {
   if (rows_.empty() || op < rows_.front().op || op > rows_.back().op) return kNoRow;
   // The rows of all ranks have consecutive ids: the guess is right except in partial timelines.
-  const auto guess = static_cast<std::size_t>(op - rows_.front().op);
+  const auto guess = at(op - rows_.front().op);
   if (guess < rows_.size() && rows_[guess].op == op) return guess;
-  const auto at = std::ranges::lower_bound(rows_, op, {}, &TimelineRow::op);
-  return at != rows_.end() && at->op == op ? static_cast<std::size_t>(at - rows_.begin()) : kNoRow;
+  const auto found = std::ranges::lower_bound(rows_, op, {}, &TimelineRow::op);
+  return found != rows_.end() && found->op == op ? at(found - rows_.begin()) : kNoRow;
 }
 
 std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows) {

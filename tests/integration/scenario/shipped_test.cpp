@@ -27,8 +27,8 @@ Scenario shipped(const std::string& name, const std::vector<std::string>& set = 
 int crossings(const Scenario& scenario) {
   int count = 0;
   for (int stage = 0; stage + 1 < scenario.parallel.stages; ++stage) {
-    if (scenario.datacenter_of(scenario.rank(0, stage)) !=
-        scenario.datacenter_of(scenario.rank(0, stage + 1)))
+    if (scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage})) !=
+        scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage + 1})))
       ++count;
   }
   return count;
@@ -149,8 +149,8 @@ TEST(Shipped, AtlasHasNodesOf5GbpsAndLocalGradients) {
       EXPECT_EQ(node.ingress, 5_Gbps);
     }
     for (int stage = 0; stage < 4; ++stage) {
-      EXPECT_EQ(scenario.datacenter_of(scenario.rank(0, stage)),
-                scenario.datacenter_of(scenario.rank(2, stage)));
+      EXPECT_EQ(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage})),
+                scenario.datacenter_of(scenario.rank(ReplicaId{2}, DeviceId{stage})));
     }
   }
   const Scenario one_connection = shipped("atlas-testbed", {"link.all.preset=atlas-10ms"});
@@ -160,8 +160,8 @@ TEST(Shipped, AtlasHasNodesOf5GbpsAndLocalGradients) {
 TEST(Shipped, ReplicasOfDp2dcLieApart) {
   const Scenario scenario = shipped("dp-2dc");
   EXPECT_EQ(crossings(scenario), 0);
-  EXPECT_NE(scenario.datacenter_of(scenario.rank(0, 0)),
-            scenario.datacenter_of(scenario.rank(1, 0)));
+  EXPECT_NE(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{0})),
+            scenario.datacenter_of(scenario.rank(ReplicaId{1}, DeviceId{0})));
   EXPECT_EQ(scenario.parallel.gradient_sync, GradientSync::zero1);
 }
 

@@ -59,7 +59,7 @@ TEST(Unplaced, KeepsCostsOfSpeedOne) {
   const Scenario scenario = parse_open(kOpen);
   EXPECT_EQ(scenario.datacenters[1].speed, 2);
   EXPECT_THAT(scenario.costs.forward, Each(10ms));
-  EXPECT_EQ(scenario.speed_of_stage(3), 1);
+  EXPECT_EQ(scenario.speed_of_stage(DeviceId{3}), 1);
   EXPECT_EQ(scenario.as_played().placement.size(), 0U);
 }
 

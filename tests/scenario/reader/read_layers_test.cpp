@@ -72,7 +72,7 @@ TEST(Layers, SpeedDividesGivenTimesToo) {
   EXPECT_THAT(scenario.costs.forward, ElementsAre(40ms, 13'333'333ns));
   EXPECT_THAT(scenario.costs.backward, ElementsAre(80ms, 26'666'667ns));
   EXPECT_TRUE(scenario.layers.empty());
-  EXPECT_EQ(scenario.speed_of_stage(1), 3);
+  EXPECT_EQ(scenario.speed_of_stage(DeviceId{1}), 3);
 }
 
 TEST(Layers, ThatCannotBeAreRefused) {

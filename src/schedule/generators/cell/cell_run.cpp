@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/generators/cell/cell.hpp"
 #include "schedule/generators/cell/cell_earliest.hpp"
 #include "schedule/generators/greedy/greedy_clock.hpp"
@@ -22,7 +23,7 @@ public:
         rules_{rules},
         earliest_{earliest},
         stages_{problem.stages.size()},
-        nodes_(static_cast<std::size_t>(problem.pipelines) * stages_),
+        nodes_(to_size(problem.pipelines) * stages_),
         inputs_(nodes_.size() * at(problem.microbatches), kNever),
         gradients_(inputs_.size(), kNever),
         due_(inputs_.size(), kNever),
@@ -69,7 +70,6 @@ private:
     Bytes held;
   };
 
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] std::ptrdiff_t slot(std::size_t node, int microbatch) const {
     return static_cast<std::ptrdiff_t>(node * at(problem_.microbatches) + at(microbatch));
   }
@@ -78,7 +78,7 @@ private:
   }
   [[nodiscard]] Duration time_of(const std::vector<Duration>& times, std::size_t node,
                                  int microbatch) const {
-    return times[static_cast<std::size_t>(slot(node, microbatch))];
+    return times[at(slot(node, microbatch))];
   }
 
   /// When a block of this length may start for the sake of its message.
@@ -184,7 +184,7 @@ private:
   /// A gradient will be there at `arrival`.
   void announce(std::size_t n, int microbatch, Duration arrival) {
     const Duration due = arrival - stage(n).recompute;
-    due_[static_cast<std::size_t>(slot(n, microbatch))] = due;
+    due_[at(slot(n, microbatch))] = due;
     wake(n, due);
   }
 
@@ -205,9 +205,9 @@ private:
     Node& node = nodes_[n];
     if (kind == BlockKind::F) {
       arrival = std::max(arrival, stage(n).release);
-      inputs_[static_cast<std::size_t>(slot(n, node.inputs++))] = arrival;
+      inputs_[at(slot(n, node.inputs++))] = arrival;
     } else {
-      gradients_[static_cast<std::size_t>(slot(n, node.gradients++))] = arrival;
+      gradients_[at(slot(n, node.gradients++))] = arrival;
     }
     wake(n, arrival);
   }
