@@ -33,7 +33,9 @@ struct OverThreads {
   using Memory = HostMemory;
 };
 
+namespace {
 using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads>;
+}  // namespace
 
 }  // namespace longhaul::testing
 
