@@ -62,7 +62,7 @@ private:
   std::vector<LaneId> compute_lane_;  ///< of each rank
   std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by LocalDPRank, channel
   std::vector<LaneId> collective_lane_;  ///< of each rank; kNone where it has none
-  std::optional<Relays> relays_;         ///< where they carry messages
+  std::optional<RelayLowering> relays_;  ///< where they carry messages
 };
 
 }  // namespace longhaul

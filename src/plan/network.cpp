@@ -55,7 +55,7 @@ std::string Network::name_of(const Held& held) const {
   return "?";
 }
 
-ResourceId Network::held(const Way::Hold& hold) {
+ResourceId Network::held(const NetworkRoute::Hold& hold) {
   const auto [at, is_new] = by_held_.try_emplace(hold.what, ResourceId{});
   if (is_new) at->second = add(name_of(hold.what), kind_of(hold.what.kind), hold.capacity);
   return at->second;
@@ -81,8 +81,8 @@ ResourceSetId Network::collective(Rank rank) {
   return made;
 }
 
-Way Network::way(Rank from, Rank to) const {
-  Way way = ways_.between(from, to);
+NetworkRoute Network::way(Rank from, Rank to) const {
+  NetworkRoute way = ways_.between(from, to);
   if (!way.linked) {
     const auto name = [&](Rank rank) -> const std::string& {
       return scenario_.datacenters[index(scenario_.datacenter_of(rank))].name;
@@ -96,10 +96,10 @@ Way Network::way(Rank from, Rank to) const {
 }
 
 Route Network::route(Rank from, Rank to) {
-  const Way way = this->way(from, to);
+  const NetworkRoute way = this->way(from, to);
   std::vector<ResourceId> items;
   Bandwidth narrowest;
-  for (const Way::Hold& hold : way.holds) {
+  for (const NetworkRoute::Hold& hold : way.holds) {
     const bool narrower = hold.rate < narrowest;
     items.insert(narrower ? items.begin() : items.end(), held(hold));  // the narrowest first
     narrowest = std::min(narrowest, hold.rate);
@@ -115,9 +115,9 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
   std::set<Held> seen;
   Route route;
   for (const auto& [from, to] : pairs) {
-    const Way way = this->way(from, to);
+    const NetworkRoute way = this->way(from, to);
     route.latency = std::max(route.latency, way.latency);
-    for (Way::Hold hold : way.holds) {
+    for (NetworkRoute::Hold hold : way.holds) {
       if (!seen.insert(hold.what).second) continue;
       const double pieces = hold.capacity * way.rate.bits_per_second();
       sums[hold.what.kind] += std::min(hold.rate.bits_per_second(), pieces);
@@ -134,7 +134,7 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
 RingHop Network::ring(const std::vector<Rank>& ranks) const {
   RingHop ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const Way hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
+    const NetworkRoute hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
     ring.rate = std::min(ring.rate, hop.rate);
     ring.latency = std::max(ring.latency, hop.latency);
   }

@@ -46,15 +46,15 @@ public:
 
 private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
-  [[nodiscard]] ResourceId held(const Way::Hold& hold);
+  [[nodiscard]] ResourceId held(const NetworkRoute::Hold& hold);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
   [[nodiscard]] std::string name_of(const Held& held) const;
   /// Throws Error where there is none.
-  [[nodiscard]] Way way(Rank from, Rank to) const;
+  [[nodiscard]] NetworkRoute way(Rank from, Rank to) const;
 
   const Scenario& scenario_;
   Plan& plan_;
-  Ways ways_;
+  NetworkRoutes ways_;
   std::map<Held, ResourceId> by_held_;
   std::map<std::string, ResourceId> pools_;
   std::unordered_map<Rank, ResourceSetId> collective_of_;

@@ -9,8 +9,9 @@
 
 namespace longhaul {
 
-Relays::Relays(const Schedule& schedule, const Scenario& scenario, const BlockCosts& costs,
-               Plan& plan, Network& network, const std::vector<LaneId>& compute_lanes)
+RelayLowering::RelayLowering(const Schedule& schedule, const Scenario& scenario,
+                             const BlockCosts& costs, Plan& plan, Network& network,
+                             const std::vector<LaneId>& compute_lanes)
     : schedule_{schedule},
       scenario_{scenario},
       costs_{costs},
@@ -19,7 +20,7 @@ Relays::Relays(const Schedule& schedule, const Scenario& scenario, const BlockCo
       compute_lanes_{compute_lanes},
       turns_{schedule} {}
 
-void Relays::begin(const CellMessages& cell) {
+void RelayLowering::begin(const CellMessages& cell) {
   cell_ = cell;
   pairs_.clear();
   const Messages& first = cell.of(0);
@@ -41,13 +42,13 @@ void Relays::begin(const CellMessages& cell) {
   order_gathers();
 }
 
-bool Relays::carries(const Messages::Channel& channel) const {
+bool RelayLowering::carries(const Messages::Channel& channel) const {
   return scenario_.datacenter_of(rank(0, channel.from)) !=
          scenario_.datacenter_of(rank(0, channel.to));
 }
 
 /// A message cannot be scattered before any that its owner sends earlier in the same turns.
-void Relays::order_scatters() {
+void RelayLowering::order_scatters() {
   for (std::uint32_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];
     std::vector<std::int32_t> latest(static_cast<std::size_t>(pipelines()), -1);
@@ -67,7 +68,7 @@ void Relays::order_scatters() {
 }
 
 /// A message is needed as early as any that comes behind it in the same turns.
-void Relays::order_gathers() {
+void RelayLowering::order_gathers() {
   for (std::uint32_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];
     std::vector<std::int32_t> earliest(static_cast<std::size_t>(pipelines()),
@@ -87,19 +88,20 @@ void Relays::order_gathers() {
   }
 }
 
-Relays::SendLane Relays::add_send_lane(const char* what, Rank from, Rank to, std::size_t count) {
+RelayLowering::SendLane RelayLowering::add_send_lane(const char* what, Rank from, Rank to,
+                                                     std::size_t count) {
   if (count == 0) return {};
   const LaneId lane =
       add_lane(plan_, fmt::format("{}>{}", what, index(to)), LaneKind::send, from, to, count);
   return {lane, network_.route(from, to)};
 }
 
-LaneId Relays::add_recv_lane(const char* what, Rank from, Rank to, std::size_t count) {
+LaneId RelayLowering::add_recv_lane(const char* what, Rank from, Rank to, std::size_t count) {
   if (count == 0) return kNone<LaneId>;
   return add_lane(plan_, fmt::format("{}<{}", what, index(from)), LaneKind::recv, to, from, count);
 }
 
-void Relays::add_send_lanes(int local, int device) {
+void RelayLowering::add_send_lanes(int local, int device) {
   const Rank own = rank(local, device);
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
@@ -118,7 +120,7 @@ void Relays::add_send_lanes(int local, int device) {
   }
 }
 
-void Relays::add_recv_lanes(int local, int device) {
+void RelayLowering::add_recv_lanes(int local, int device) {
   const Rank own = rank(local, device);
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
@@ -137,7 +139,7 @@ void Relays::add_recv_lanes(int local, int device) {
   }
 }
 
-void Relays::fill() {
+void RelayLowering::fill() {
   for (const Pair& pair : pairs_) {
     for (std::uint32_t t = 0; t < pair.turns.size(); ++t) {
       const Turn& turn = pair.turns[t];
@@ -148,7 +150,7 @@ void Relays::fill() {
   }
 }
 
-void Relays::fill_piece(const Piece& piece) {
+void RelayLowering::fill_piece(const Piece& piece) {
   const Pair& pair = *piece.pair;
   const Message& m = message(pair.turns[piece.turn]);
   const bool relayed = piece.number != piece.owner;
@@ -168,8 +170,8 @@ void Relays::fill_piece(const Piece& piece) {
 }
 
 /// Gives back the receive, which the next leg waits for.
-OpId Relays::fill_leg(MessageLeg leg, const SendLane& from, LaneId to, std::uint32_t position,
-                      const Piece& piece, OpId after) {
+OpId RelayLowering::fill_leg(MessageLeg leg, const SendLane& from, LaneId to,
+                             std::uint32_t position, const Piece& piece, OpId after) {
   const OpId send = op_at(plan_, from.lane, position);
   const OpId recv = op_at(plan_, to, position);
   join_sides(plan_, send, recv, message(piece.pair->turns[piece.turn]).producer, piece.size,
@@ -185,7 +187,7 @@ OpId Relays::fill_leg(MessageLeg leg, const SendLane& from, LaneId to, std::uint
   return recv;
 }
 
-void Relays::append_waits(int local, int device, Waits& waits) const {
+void RelayLowering::append_waits(int local, int device, Waits& waits) const {
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     const Pair& pair = pairs_[p];
     if (pair.to != device) continue;

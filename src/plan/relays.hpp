@@ -28,11 +28,11 @@ using Waits = std::vector<std::pair<std::int32_t, OpId>>;
 /// Every order keeps the turns, so that none of them can block what the turns let pass.
 ///
 /// One cell at a time: begin(), then lanes of all its ranks, then fill() and append_waits().
-class Relays {
+class RelayLowering {
 public:
   /// `compute_lanes`, by rank, must be there before fill().
-  Relays(const Schedule& schedule, const Scenario& scenario, const BlockCosts& costs, Plan& plan,
-         Network& network, const std::vector<LaneId>& compute_lanes);
+  RelayLowering(const Schedule& schedule, const Scenario& scenario, const BlockCosts& costs,
+                Plan& plan, Network& network, const std::vector<LaneId>& compute_lanes);
 
   /// Throws Error where the cell's turns are not what they should be: see TurnTable.
   void begin(const CellMessages& cell);

@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint64_t kLossStream = 0x6c6f7373;  // apart from other uses of run.seed
 
 /// The smallest rate of what a message holds beside the link itself.
-Bandwidth others_of(const Way& way) {
+Bandwidth others_of(const NetworkRoute& way) {
   Bandwidth rate;
-  for (const Way::Hold& hold : way.holds) {
+  for (const NetworkRoute::Hold& hold : way.holds) {
     if (hold.what.kind != HeldKind::pair && hold.what.kind != HeldKind::datacenters)
       rate = std::min(rate, hold.rate);
   }
@@ -62,7 +62,7 @@ public:
         ring.hops.push_back(one);
         continue;
       }
-      const Way way = ways_.between(from, to);
+      const NetworkRoute way = ways_.between(from, to);
       ring.others.rate = std::min(ring.others.rate, way.rate);
       ring.others.latency = std::max(ring.others.latency, way.latency);
     }
@@ -80,7 +80,7 @@ private:
 
   Weather& weather_;
   const Scenario& scenario_;
-  Ways ways_;
+  NetworkRoutes ways_;
   std::vector<std::uint32_t> place_;  ///< in links_, by link of the scenario
 };
 

@@ -20,7 +20,7 @@ public:
         walk_{problem, start, simulation},
         moves_{walk_.orders()} {}
 
-  Annealed run(Cooling cooling, const Progress& progress) {
+  Annealed run(Cooling cooling, const SearchProgress& progress) {
     Annealed result{walk_.orders(), walk_.makespan(), 0, 0};
     const int batch = problem_.is_exact() ? kBatch : kBatchOfSimulations;
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
@@ -92,7 +92,7 @@ private:
 }  // namespace
 
 Annealed anneal(const OrderProblem& problem, const Schedule& start, const Simulation& simulation,
-                Cooling cooling, std::uint64_t seed, const Progress& progress) {
+                Cooling cooling, std::uint64_t seed, const SearchProgress& progress) {
   return Annealing{problem, start, simulation, seed}.run(cooling, progress);
 }
 

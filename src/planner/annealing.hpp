@@ -16,7 +16,7 @@ struct Cooling {
 };
 
 /// Says how much of a search is over: 0 at first, 1 or more at the end.
-using Progress = std::function<double(std::int64_t moves)>;
+using SearchProgress = std::function<double(std::int64_t moves)>;
 
 struct Annealed {
   Orders best;
@@ -29,6 +29,6 @@ struct Annealed {
 /// made on a critical path. Deterministic for a seed if `progress` is. `simulation`: see Walk.
 [[nodiscard]] Annealed anneal(const OrderProblem& problem, const Schedule& start,
                               const Simulation& simulation, Cooling cooling, std::uint64_t seed,
-                              const Progress& progress);
+                              const SearchProgress& progress);
 
 }  // namespace longhaul

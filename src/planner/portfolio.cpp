@@ -49,8 +49,8 @@ void Portfolio::add_layout(const Schedule& schedule) {
       return std::nullopt;  // blocks wait for each other
     }
   };
-  layouts_.push_back(std::make_shared<const Layout>(
-      Layout{like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation)}));
+  layouts_.push_back(std::make_shared<const ChunkLayout>(ChunkLayout{
+      like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation)}));
 }
 
 void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) {
@@ -142,14 +142,14 @@ Portfolio::Result Portfolio::run() {
 
 void Portfolio::run_round(std::vector<Search>& searches, int round) {
   longhaul::run_round({round, kRounds, searches.size(), threads_, begin_}, options_,
-                      [&](std::size_t i, const Progress& progress) {
+                      [&](std::size_t i, const SearchProgress& progress) {
                         run_search(searches[i], round, i, progress);
                       });
 }
 
 void Portfolio::run_search(Search& search, int round, std::size_t index,
-                           const Progress& progress) const {
-  const Layout& layout = *search.from.layout;
+                           const SearchProgress& progress) const {
+  const ChunkLayout& layout = *search.from.layout;
   const std::uint64_t seed =
       derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 1, index);
   const Annealed found = anneal(layout.problem, search.from.schedule, layout.simulation,

@@ -11,7 +11,7 @@
 namespace longhaul {
 
 /// Chunks on their devices, and what the search knows of their orders.
-struct Layout {
+struct ChunkLayout {
   Schedule like;
   OrderProblem problem;
   Simulation simulation;
@@ -20,7 +20,7 @@ struct Layout {
 /// An order to start from.
 struct Start {
   std::string name;
-  std::shared_ptr<const Layout> layout;
+  std::shared_ptr<const ChunkLayout> layout;
   Schedule schedule;  ///< whole blocks
   std::int64_t makespan = 0;
 };
@@ -60,14 +60,15 @@ private:
   [[nodiscard]] bool is_late() const;
   [[nodiscard]] std::vector<Search> first_searches(std::size_t count) const;
   void run_round(std::vector<Search>& searches, int round);
-  void run_search(Search& search, int round, std::size_t index, const Progress& progress) const;
+  void run_search(Search& search, int round, std::size_t index,
+                  const SearchProgress& progress) const;
   [[nodiscard]] Cooling cooling_of(const Search& search, int round, std::size_t index) const;
 
   const Scenario& scenario_;
   const SearchOptions& options_;
   std::chrono::steady_clock::time_point begin_;
   std::size_t threads_;
-  std::vector<std::shared_ptr<const Layout>> layouts_;
+  std::vector<std::shared_ptr<const ChunkLayout>> layouts_;
   std::vector<Start> starts_;
 };
 

@@ -115,8 +115,8 @@ private:
 
   /// Between datacenters a DP-cell sends a piece of every message over each of its pipelines'
   /// links. The piece on the slowest link alone is looked at, which is of the same LocalDPRank for
-  /// all messages: none is there before this piece is, and the link has one after the other. Ways
-  /// inside the datacenters are left out.
+  /// all messages: none is there before this piece is, and the link has one after the other.
+  /// NetworkRoutes inside the datacenters are left out.
   [[nodiscard]] int relay_of(int replica, int from, int to) {
     if (!is_relayed(replica, from, to)) return replica;
     const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);

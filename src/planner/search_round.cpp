@@ -9,13 +9,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Progress by_moves(std::int64_t moves) {
+SearchProgress by_moves(std::int64_t moves) {
   return [moves](std::int64_t done) {
     return moves > 0 ? static_cast<double>(done) / static_cast<double>(moves) : 1.0;
   };
 }
 
-Progress by_time(Clock::duration slice) {
+SearchProgress by_time(Clock::duration slice) {
   return [slice, started = Clock::now()](std::int64_t) {
     return std::chrono::duration<double>(Clock::now() - started) /
            std::chrono::duration<double>(slice);
@@ -25,7 +25,7 @@ Progress by_time(Clock::duration slice) {
 }  // namespace
 
 void run_round(const SearchRound& round, const SearchOptions& options,
-               const std::function<void(std::size_t, const Progress&)>& run) {
+               const std::function<void(std::size_t, const SearchProgress&)>& run) {
   const auto searches = static_cast<std::int64_t>(round.searches);
   const std::size_t threads = std::min(round.threads, round.searches);
   const auto left = round.begin + options.time - Clock::now();

@@ -20,6 +20,6 @@ struct SearchRound {
 /// Calls run(i, progress) once for each search i, in any order, on all threads. Each has an equal
 /// share of the round, which `progress` measures; without time left it is not called.
 void run_round(const SearchRound& round, const SearchOptions& options,
-               const std::function<void(std::size_t, const Progress&)>& run);
+               const std::function<void(std::size_t, const SearchProgress&)>& run);
 
 }  // namespace longhaul

@@ -45,7 +45,7 @@ OpKind op_kind_of(const Fault& fault) {
   }
 }
 
-bool is_aimed_at(const Fault& fault, const Plan& plan, const Forwards& forwards, OpId id) {
+bool is_aimed_at(const Fault& fault, const Plan& plan, const RelayTable& forwards, OpId id) {
   if (fault.kind == FaultKind::swap &&
       (plan.lane_of(id).first == id || forwards.recv_before(id) != kNone<OpId>))
     return false;
@@ -128,7 +128,7 @@ std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& pla
   if (fault->aim == FaultAim::write) return std::nullopt;
   const bool of_leg =
       fault->relayed || fault->leg != MessageLeg::whole || fault->aim == FaultAim::send;
-  const Forwards forwards{plan, self};
+  const RelayTable forwards{plan, self};
   const OpRange mine = ops_of_rank(plan, self);
   int place = 0;
   for (std::uint32_t i = 0; i < mine.count; ++i) {

@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-Placement::Placement(const Trace& trace, const Selection& selection) {
+SliceLayout::SliceLayout(const Trace& trace, const Selection& selection) {
   constexpr std::int64_t kGapShare = 20;  // a gap is a twentieth of the iteration before it
   const auto sources = sources_of(trace);
   for (const Source& source : sources) {
@@ -31,7 +31,7 @@ Placement::Placement(const Trace& trace, const Selection& selection) {
   }
 }
 
-Placement::Slot Placement::slot_of(const Source& source, const IterationKey& key) const {
+SliceLayout::Slot SliceLayout::slot_of(const Source& source, const IterationKey& key) const {
   const auto first = first_measured_.find(key.schedule);
   if (source.measured || first == first_measured_.end()) return key;
   return {key.schedule, first->second};

@@ -12,9 +12,9 @@ namespace longhaul {
 
 /// Where iterations lie in an exported picture: one behind the other. What is measured and what is
 /// predicted of a schedule begin at the same time, so that they can be compared.
-class Placement {
+class SliceLayout {
 public:
-  Placement(const Trace& trace, const Selection& selection);
+  SliceLayout(const Trace& trace, const Selection& selection);
   [[nodiscard]] std::int64_t begin_ns(const Source& source, const IterationKey& key) const {
     return begin_ns_.at(slot_of(source, key));
   }

@@ -147,7 +147,7 @@ private:
 
   const Trace& trace_;
   const Selection& selection_;
-  Placement placement_;
+  SliceLayout placement_;
   TextWriter out_;
   bool first_ = true;
   int first_pid_ = 1;              ///< of the source being added

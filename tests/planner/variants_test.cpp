@@ -75,7 +75,7 @@ Scenario with_heavy_ends(Scenario scenario) {
   return scenario;
 }
 
-/// Ways back are four times as long and half as fast.
+/// NetworkRoutes back are four times as long and half as fast.
 Scenario with_slow_ways_back(Scenario scenario) {
   for (Link& link : scenario.links) {
     if (link.from < link.to) continue;

@@ -64,14 +64,14 @@ TurnPortfolio::Result TurnPortfolio::run() {
 
 void TurnPortfolio::run_round(int round) {
   longhaul::run_round({round, kRounds, searches_.size(), threads_, begin_}, options_,
-                      [&](std::size_t i, const Progress& progress) {
+                      [&](std::size_t i, const SearchProgress& progress) {
                         run_search(searches_[i], round, i, progress);
                       });
 }
 
 /// The evaluator leaves out what several legs contend for: what it likes better must be simulated.
 void TurnPortfolio::run_search(Search& search, int round, std::size_t index,
-                               const Progress& progress) const {
+                               const SearchProgress& progress) const {
   const auto unit = static_cast<double>(scenario_.largest_forward().count());
   const double hot = kHot[index % kHot.size()] / (1 << round);
   const std::uint64_t seed =

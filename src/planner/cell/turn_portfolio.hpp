@@ -35,7 +35,8 @@ private:
     std::int64_t accepted = 0;
   };
   void run_round(int round);
-  void run_search(Search& search, int round, std::size_t index, const Progress& progress) const;
+  void run_search(Search& search, int round, std::size_t index,
+                  const SearchProgress& progress) const;
 
   const Scenario& scenario_;
   const SearchOptions& options_;

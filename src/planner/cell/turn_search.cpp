@@ -47,7 +47,7 @@ public:
     times_.critical_path(orders_, path_);
   }
 
-  TurnAnnealed run(Cooling cooling, const Progress& progress) {
+  TurnAnnealed run(Cooling cooling, const SearchProgress& progress) {
     TurnAnnealed result{orders_, makespan_, 0, 0};
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
@@ -161,7 +161,7 @@ private:
 }  // namespace
 
 TurnAnnealed anneal_turns(const TurnProblem& problem, const TurnOrders& start, Cooling cooling,
-                          std::uint64_t seed, const Progress& progress) {
+                          std::uint64_t seed, const SearchProgress& progress) {
   return TurnAnnealing{problem, start, seed}.run(cooling, progress);
 }
 

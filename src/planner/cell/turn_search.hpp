@@ -20,6 +20,6 @@ struct TurnAnnealed {
 /// if `progress` is.
 [[nodiscard]] TurnAnnealed anneal_turns(const TurnProblem& problem, const TurnOrders& start,
                                         Cooling cooling, std::uint64_t seed,
-                                        const Progress& progress);
+                                        const SearchProgress& progress);
 
 }  // namespace longhaul

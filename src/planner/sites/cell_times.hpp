@@ -14,7 +14,7 @@ namespace longhaul {
 /// What one layout is asked for.
 struct CellQuery {
   std::string schedule;
-  Layout layout;
+  SiteLayout layout;
 };
 
 /// What the simulator says of one DP-cell.

@@ -82,7 +82,7 @@ struct Core {
   std::optional<OpId> struck;  ///< by the fault, in this iteration
 
   Tags tags;
-  Relays relays;
+  RelayBuffers relays;
   OpStates ops;
   Conditions conditions;
   Timers timers;

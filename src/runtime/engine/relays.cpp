@@ -18,7 +18,7 @@ bool same_piece(const Op& a, const Op& b) {
 
 }  // namespace
 
-Forwards::Forwards(const Plan& plan, Rank self) {
+RelayTable::RelayTable(const Plan& plan, Rank self) {
   const OpRange mine = ops_of_rank(plan, self);
   for (std::uint32_t i = 0; i < mine.count; ++i) {
     const OpId send{mine.first + i};
@@ -32,7 +32,7 @@ Forwards::Forwards(const Plan& plan, Rank self) {
   }
 }
 
-Relays::Kept Relays::take(OpId send) {
+RelayBuffers::Kept RelayBuffers::take(OpId send) {
   const auto found = kept_.find(send);
   LONGHAUL_ASSERT(found != kept_.end(), "op {} has nothing to take on", index(send));
   Kept kept = std::move(found->second);

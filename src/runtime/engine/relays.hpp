@@ -11,9 +11,9 @@ namespace longhaul {
 
 /// Which send of a rank takes on what a receive brought: the wan leg of a piece behind its scatter,
 /// its gather behind its wan leg (MessageLeg). Every other send makes its payload.
-class Forwards {
+class RelayTable {
 public:
-  Forwards(const Plan& plan, Rank self);
+  RelayTable(const Plan& plan, Rank self);
   /// kNone: what the receive brings stays here.
   [[nodiscard]] OpId send_behind(OpId recv) const { return find(send_of_, recv); }
   /// kNone: the send is not a relay's.
@@ -30,9 +30,9 @@ private:
 
 /// Payloads that this rank has received and not yet taken on. They are never made again: what a
 /// relay got is what leaves it, right or wrong.
-class Relays {
+class RelayBuffers {
 public:
-  Relays(const Plan& plan, Rank self) : forwards{plan, self} {}
+  RelayBuffers(const Plan& plan, Rank self) : forwards{plan, self} {}
 
   struct Kept {
     Payload payload;
@@ -45,7 +45,7 @@ public:
   /// What nobody took stays from no iteration to the next.
   void begin_iteration() { kept_.clear(); }
 
-  const Forwards forwards;
+  const RelayTable forwards;
 
 private:
   std::unordered_map<OpId, Kept> kept_;  ///< by send

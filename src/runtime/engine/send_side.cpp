@@ -139,7 +139,7 @@ void SendSide::load(Flight& flight) {
   const Op& op = core_.plan.op(flight.op);
   flight.header = message_header(core_.plan, flight.op, core_.run, core_.iteration);
   if (core_.relays.forwards.recv_before(flight.op) != kNone<OpId>) {
-    Relays::Kept kept = core_.relays.take(flight.op);
+    RelayBuffers::Kept kept = core_.relays.take(flight.op);
     flight.payload = std::move(kept.payload);
     flight.header.came_wrong = kept.came_wrong ? 1 : 0;
     ++core_.checks.relayed;

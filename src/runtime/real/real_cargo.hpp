@@ -34,7 +34,7 @@ private:
 
   const Plan& plan_;
   RealWork& work_;
-  Forwards forwards_;
+  RelayTable forwards_;
   bool swaps_ = false;
   std::uint32_t run_ = 0;
   int iteration_ = 0;

@@ -7,8 +7,8 @@
 #include "runtime/transport/choice.hpp"
 #include "runtime/transport/payload_way.hpp"
 
-/// Ways for what lies in GPUs' memory. src/runtime/transport/cuda and nccl make them; where they
-/// were not built in, src/runtime/without_cuda.cpp and without_nccl.cpp say so.
+/// NetworkRoutes for what lies in GPUs' memory. src/runtime/transport/cuda and nccl make them;
+/// where they were not built in, src/runtime/without_cuda.cpp and without_nccl.cpp say so.
 namespace longhaul {
 
 /// Collective over `world`. For payloads of device `index`, which becomes this thread's. `host`

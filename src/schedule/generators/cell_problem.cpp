@@ -114,12 +114,12 @@ private:
   }
 
   [[nodiscard]] GreedyHop alone(int pipeline, int from, int to) {
-    const Way way = ways_.between(rank(pipeline, from), rank(pipeline, to));
+    const NetworkRoute way = ways_.between(rank(pipeline, from), rank(pipeline, to));
     GreedyHop hop;
     hop.local = false;
     hop.transfer = message_between(scenario_, from, to) / way.rate;
     hop.latency = way.latency;
-    for (const Way::Hold& hold : way.holds)
+    for (const NetworkRoute::Hold& hold : way.holds)
       if (hold.capacity == 1) hop.resources.push_back(resource(hold.what));
     return hop;
   }
@@ -130,7 +130,7 @@ private:
     Duration time{};
     Duration latency{};
     for (int other = 1; other < problem_.pipelines; ++other) {
-      const Way way = ways_.between(rank(0, device), rank(other, device));
+      const NetworkRoute way = ways_.between(rank(0, device), rank(other, device));
       time += piece(from, to, other) / way.rate;
       latency = std::max(latency, way.latency);
     }
@@ -153,10 +153,10 @@ private:
     };
     std::map<Held, Load> loads;
     for (int pipeline = 0; pipeline < problem_.pipelines; ++pipeline) {
-      const Way way = ways_.between(rank(pipeline, from), rank(pipeline, to));
+      const NetworkRoute way = ways_.between(rank(pipeline, from), rank(pipeline, to));
       const Duration time = piece(from, to, pipeline) / way.rate;
       hop.way.latency = std::max(hop.way.latency, way.latency);
-      for (const Way::Hold& hold : way.holds) {
+      for (const NetworkRoute::Hold& hold : way.holds) {
         Load& load = loads[hold.what];
         load.longest = std::max(load.longest, time);
         load.capacity = hold.capacity;
@@ -176,7 +176,7 @@ private:
   const Scenario& scenario_;
   CellProblem& problem_;
   int first_;
-  Ways ways_;
+  NetworkRoutes ways_;
   std::map<Held, int> known_;
   std::map<std::pair<int, int>, CellHop> crossings_;
   int resources_ = 0;

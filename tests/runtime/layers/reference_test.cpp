@@ -39,7 +39,7 @@ TEST(ReferenceTest, ChunksThatStepByThemselvesStayWithIt) {
       for (const int microbatch : {1, 0}) {
         const MicrobatchText& piece = microbatches[static_cast<std::size_t>(microbatch)];
         pipeline.forward(microbatch, piece.tokens, piece.targets);
-        pipeline.backward(microbatch, Backward::apart);
+        pipeline.backward(microbatch, BackwardRun::apart);
         pipeline.backward_weights(microbatch);
       }
       EXPECT_NEAR(pipeline.chunks().back()->loss(), loss, 1e-5 * loss);

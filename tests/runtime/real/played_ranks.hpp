@@ -42,7 +42,7 @@ private:
     std::unique_ptr<DeviceMemory> memory;
     std::unique_ptr<RealWork> work;
     std::unique_ptr<RealCargo> cargo;
-    std::unique_ptr<Forwards> forwards;
+    std::unique_ptr<RelayTable> forwards;
     std::map<OpId, Payload> kept;  ///< by send
   };
   [[nodiscard]] PlayedRank& rank_of(OpId id) { return ranks_[index(plan_.rank_of(id))]; }

@@ -25,7 +25,7 @@ std::vector<OpId> receives_of(const Plan& plan, Rank self) {
 
 /// Sends whose payload this rank makes itself.
 std::vector<OpId> sends_of(const Plan& plan, Rank self) {
-  const Forwards forwards{plan, self};
+  const RelayTable forwards{plan, self};
   std::vector<OpId> sends;
   for (const Lane& lane : plan.lanes) {
     if (lane.kind != LaneKind::send || lane.rank != self) continue;

@@ -24,7 +24,7 @@ public:
 
 /// How far `other` is from `own` on random numbers, over outputs, log-sums and gradients: the
 /// largest |a - b| / |b|, infinite where a number is none. Waits for the stream.
-[[nodiscard]] double disagreement(cudaStream_t stream, Pool& pool, const AttentionShape& shape,
-                                  Attention& other, Attention& own);
+[[nodiscard]] double disagreement(cudaStream_t stream, StreamMemoryPool& pool,
+                                  const AttentionShape& shape, Attention& other, Attention& own);
 
 }  // namespace longhaul::cuda

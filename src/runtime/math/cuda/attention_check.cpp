@@ -10,7 +10,7 @@
 namespace longhaul::cuda {
 namespace {
 
-std::vector<float> on_host(cudaStream_t stream, Pool& pool, View numbers) {
+std::vector<float> on_host(cudaStream_t stream, StreamMemoryPool& pool, View numbers) {
   const Scratch exact{pool, numbers.count, NumberType::f32, "attention's check"};
   convert(stream, numbers, exact.view());
   std::vector<float> there(numbers.count);
@@ -43,7 +43,7 @@ struct Results {
   std::vector<float> out, log_sums, dqkv;
 };
 
-Results results_of(cudaStream_t stream, Pool& pool, const AttentionShape& shape,
+Results results_of(cudaStream_t stream, StreamMemoryPool& pool, const AttentionShape& shape,
                    Attention& attention, View qkv, View dout) {
   const Sizes sizes{shape};
   const Scratch out{pool, sizes.out, NumberType::bf16, "attention's check"},
@@ -59,8 +59,8 @@ Results results_of(cudaStream_t stream, Pool& pool, const AttentionShape& shape,
 
 }  // namespace
 
-double disagreement(cudaStream_t stream, Pool& pool, const AttentionShape& shape, Attention& other,
-                    Attention& own) {
+double disagreement(cudaStream_t stream, StreamMemoryPool& pool, const AttentionShape& shape,
+                    Attention& other, Attention& own) {
   const Sizes sizes{shape};
   const Scratch qkv{pool, sizes.qkv, NumberType::bf16, "attention's check"},
       dout{pool, sizes.out, NumberType::bf16, "attention's check"};

@@ -78,7 +78,7 @@ private:
   [[nodiscard]] View turns(const AttentionShape& shape, float theta);
 
   Stream stream_;
-  Pool pool_;
+  StreamMemoryPool pool_;
   Staging staging_;
   Gemms gemms_;
   OwnAttention own_attention_;

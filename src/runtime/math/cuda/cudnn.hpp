@@ -17,6 +17,6 @@ struct CudnnOffer {
 /// cuDNN's attention, if it was built in (cudnn_attention.cpp, or without_cudnn.cpp where not), can
 /// be loaded, and agrees with `own` on small problems, forward and backward. Never throws for
 /// cuDNN: a benchmark of layers goes on without it, and says so.
-[[nodiscard]] CudnnOffer offer_cudnn(cudaStream_t stream, Pool& pool, Attention& own);
+[[nodiscard]] CudnnOffer offer_cudnn(cudaStream_t stream, StreamMemoryPool& pool, Attention& own);
 
 }  // namespace longhaul::cuda

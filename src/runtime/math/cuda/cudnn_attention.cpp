@@ -117,7 +117,7 @@ public:
                         false));
     expect(graph_.get_workspace_size(workspace_bytes_));
   }
-  void run(cudnnHandle_t handle, Pool& pool,
+  void run(cudnnHandle_t handle, StreamMemoryPool& pool,
            std::unordered_map<std::int64_t, void*> tensors) const {
     const Scratch workspace{pool, static_cast<std::size_t>(workspace_bytes_) / 4 + 1,
                             NumberType::f32, "cuDNN's attention"};
@@ -174,7 +174,7 @@ std::array<void*, 3> heads_of(const AttentionShape& shape, View packed) {
 
 class CudnnAttention final : public Attention {
 public:
-  CudnnAttention(cudaStream_t stream, Pool& pool) : pool_{pool} {
+  CudnnAttention(cudaStream_t stream, StreamMemoryPool& pool) : pool_{pool} {
     expect(front::detail::create_handle(&handle_), "cudnnCreate");
     auto* const set_stream =
         reinterpret_cast<decltype(&cudnnSetStream)>(dlsym(front::cudnn_dlhandle, "cudnnSetStream"));
@@ -230,7 +230,7 @@ private:
     return at->second;
   }
 
-  Pool& pool_;
+  StreamMemoryPool& pool_;
   cudnnHandle_t handle_ = nullptr;
   std::map<std::tuple<int, int, int, int, int>, Graphs> graphs_;
   std::string refusal_;
@@ -240,7 +240,7 @@ private:
 constexpr double kMostDisagreement = 2e-2;
 constexpr AttentionShape kChecked[] = {{2, 192, 4, 4, 64}, {1, 320, 8, 2, 128}};
 
-CudnnOffer offer(cudaStream_t stream, Pool& pool, Attention& own) {
+CudnnOffer offer(cudaStream_t stream, StreamMemoryPool& pool, Attention& own) {
   auto made = std::make_unique<CudnnAttention>(stream, pool);
   for (const AttentionShape& shape : kChecked) {
     if (!made->takes(shape))
@@ -256,7 +256,7 @@ CudnnOffer offer(cudaStream_t stream, Pool& pool, Attention& own) {
 
 }  // namespace
 
-CudnnOffer offer_cudnn(cudaStream_t stream, Pool& pool, Attention& own) {
+CudnnOffer offer_cudnn(cudaStream_t stream, StreamMemoryPool& pool, Attention& own) {
   static void* const library = [] {
     // The front end asks the loader for CUDA's runtime by this name: one that is there already.
     static_cast<void>(load(runtime_library()));

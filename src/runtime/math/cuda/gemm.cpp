@@ -60,7 +60,7 @@ Choices& choices() {
 struct Gemms::Parts {
   int device;
   cudaStream_t stream;
-  Pool& pool;
+  StreamMemoryPool& pool;
   GemmChoice choice;
   CublasOwner<cublasLtHandle_t, cublasLtDestroy> handle{make_handle()};
   DeviceBuffer workspace{workspace_of(device)};
@@ -128,7 +128,7 @@ float Gemms::Parts::time(const GemmPlan& plan, const cublasLtMatmulAlgo_t& algor
   return least;
 }
 
-Gemms::Gemms(int device, cudaStream_t stream, Pool& pool, GemmChoice choice)
+Gemms::Gemms(int device, cudaStream_t stream, StreamMemoryPool& pool, GemmChoice choice)
     : parts_{new Parts{device, stream, pool, choice}} {}
 
 Gemms::~Gemms() = default;

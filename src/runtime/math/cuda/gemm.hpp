@@ -36,7 +36,7 @@ struct Product {
 /// the process that use a device.
 class Gemms {
 public:
-  Gemms(int device, cudaStream_t stream, Pool& pool, GemmChoice choice);
+  Gemms(int device, cudaStream_t stream, StreamMemoryPool& pool, GemmChoice choice);
   ~Gemms();
   Gemms(const Gemms&) = delete;
   Gemms& operator=(const Gemms&) = delete;

@@ -18,7 +18,8 @@ public:
   static constexpr int kMostQueries = 1024;
 
   /// `most_queries` of a block.
-  OwnAttention(cudaStream_t stream, Pool& pool, Gemms& gemms, int most_queries = kMostQueries)
+  OwnAttention(cudaStream_t stream, StreamMemoryPool& pool, Gemms& gemms,
+               int most_queries = kMostQueries)
       : stream_{stream}, pool_{pool}, gemms_{gemms}, most_queries_{most_queries} {}
 
   [[nodiscard]] bool takes(const AttentionShape&) override { return true; }
@@ -35,7 +36,7 @@ private:
   void backward(const Sequence& of, const Block& block, const Gradients& gradients,
                 bool accumulate);
   cudaStream_t stream_;
-  Pool& pool_;
+  StreamMemoryPool& pool_;
   Gemms& gemms_;
   int most_queries_;
 };

@@ -23,9 +23,10 @@ cudaMemPool_t make_pool(int device) {
 
 }  // namespace
 
-Pool::Pool(int device, cudaStream_t stream) : pool_{make_pool(device)}, stream_{stream} {}
+StreamMemoryPool::StreamMemoryPool(int device, cudaStream_t stream)
+    : pool_{make_pool(device)}, stream_{stream} {}
 
-std::byte* Pool::allocate(std::size_t bytes) {
+std::byte* StreamMemoryPool::allocate(std::size_t bytes) {
   void* memory = nullptr;
   bytes = std::max<std::size_t>(bytes, 1);
   cudaError_t code = cudaMallocFromPoolAsync(&memory, bytes, pool_.get(), stream_);
@@ -44,11 +45,11 @@ std::byte* Pool::allocate(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-void Pool::release(std::byte* memory) noexcept {
+void StreamMemoryPool::release(std::byte* memory) noexcept {
   if (memory != nullptr) report(cudaFreeAsync(memory, stream_), "giving back device memory");
 }
 
-Scratch::Scratch(Pool& pool, std::size_t count, NumberType type, const char* what)
+Scratch::Scratch(StreamMemoryPool& pool, std::size_t count, NumberType type, const char* what)
     : pool_{pool}, view_{nullptr, count, type} {
   view_.data = pool.allocate(view_.bytes());
   if (view_.data == nullptr)

@@ -13,9 +13,9 @@ namespace longhaul::cuda {
 /// for work behind it on that stream. Memory stays with the pool, so that in the steady state no
 /// call reaches the driver's allocator; what is asked beyond that is mapped, not copied together,
 /// and so sizes that change do not split the device up. cudaIpcGetMemHandle does not take it.
-class Pool {
+class StreamMemoryPool {
 public:
-  Pool(int device, cudaStream_t stream);
+  StreamMemoryPool(int device, cudaStream_t stream);
 
   /// At a multiple of 256 bytes; nullptr where the device has not that much left.
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
@@ -29,14 +29,14 @@ private:
 /// Memory for one call's work. Throws Error (exit code 3) that names `what` where there is none.
 class Scratch {
 public:
-  Scratch(Pool& pool, std::size_t count, NumberType type, const char* what);
+  Scratch(StreamMemoryPool& pool, std::size_t count, NumberType type, const char* what);
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() { pool_.release(view_.data); }
   [[nodiscard]] View view() const { return view_; }
 
 private:
-  Pool& pool_;
+  StreamMemoryPool& pool_;
   View view_;
 };
 

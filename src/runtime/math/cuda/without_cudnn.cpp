@@ -2,7 +2,7 @@
 
 namespace longhaul::cuda {
 
-CudnnOffer offer_cudnn(cudaStream_t, Pool&, Attention&) {
+CudnnOffer offer_cudnn(cudaStream_t, StreamMemoryPool&, Attention&) {
   return {nullptr, "own (built without cuDNN and its front end)"};
 }
 

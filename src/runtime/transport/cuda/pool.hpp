@@ -12,7 +12,7 @@ namespace longhaul::cuda {
 /// Stretches of memory to use again, since asking CUDA for some may wait for the whole device.
 /// `Memory` is made from a number of bytes: PinnedMemory<std::byte> or DeviceBuffer.
 template <typename Memory>
-class Pool {
+class BufferPool {
 public:
   /// At least `bytes` (0: none); back in the pool when the last owner lets go, which may be behind
   /// the pool's own end.
@@ -37,8 +37,8 @@ private:
   std::shared_ptr<Free> free_ = std::make_shared<Free>();
 };
 
-using PinnedPool = Pool<PinnedMemory<std::byte>>;
-using DevicePool = Pool<DeviceBuffer>;
+using PinnedPool = BufferPool<PinnedMemory<std::byte>>;
+using DevicePool = BufferPool<DeviceBuffer>;
 
 /// Does this lie in a device's memory (not in the host's, pinned or not)?
 [[nodiscard]] bool is_on_device(const void* data);
