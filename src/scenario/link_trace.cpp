@@ -17,8 +17,9 @@ namespace {
 constexpr std::int64_t kLongest = std::int64_t{1} << 60;  // as of any time of a scenario
 constexpr double kMostRate = 1e18;                        // bits per second
 
-enum Column : std::size_t { kTime, kLatency, kBandwidth, kColumns };
-constexpr std::array<std::string_view, kColumns> kNames{"time", "latency", "bandwidth"};
+enum TraceColumn : std::size_t { kTime, kLatency, kBandwidth, kTraceColumns };
+constexpr std::array<std::string_view, kTraceColumns> kTraceColumnNames{"time", "latency",
+                                                                        "bandwidth"};
 
 struct Unit {
   std::string_view name;
@@ -35,7 +36,7 @@ struct Place {
   std::size_t at = 0;
   std::optional<double> factor;
 };
-using Places = std::array<std::optional<Place>, kColumns>;
+using Places = std::array<std::optional<Place>, kTraceColumns>;
 
 std::string_view trimmed(std::string_view word) {
   while (word.starts_with(' ') || word.starts_with('\t')) word.remove_prefix(1);
@@ -46,12 +47,12 @@ std::string_view trimmed(std::string_view word) {
 const std::vector<std::string>& known_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const std::string_view name : kNames) {
+    for (const std::string_view name : kTraceColumnNames) {
       all.emplace_back(name);
       const auto add = [&](const Unit& unit) {
         all.push_back(fmt::format("{}_{}", name, unit.name));
       };
-      if (name == kNames[kBandwidth])
+      if (name == kTraceColumnNames[kBandwidth])
         for (const Unit& unit : kRateUnits) add(unit);
       else
         for (const Unit& unit : kTimeUnits) add(unit);
@@ -61,7 +62,7 @@ const std::vector<std::string>& known_names() {
   return names;
 }
 
-std::optional<double> factor_of(Column column, std::string_view unit) {
+std::optional<double> factor_of(TraceColumn column, std::string_view unit) {
   const auto find = [&](const auto& units) -> std::optional<double> {
     for (const Unit& known : units)
       if (known.name == unit) return known.factor;
@@ -71,12 +72,13 @@ std::optional<double> factor_of(Column column, std::string_view unit) {
 }
 
 /// What a column is by its name; fails for one that is not known.
-Column column_of(const CsvLine& header, std::string_view name, std::optional<double>& factor) {
-  for (std::size_t i = 0; i < kColumns; ++i) {
-    if (name == kNames[i]) return static_cast<Column>(i);
-    if (!name.starts_with(kNames[i]) || name[kNames[i].size()] != '_') continue;
-    factor = factor_of(static_cast<Column>(i), name.substr(kNames[i].size() + 1));
-    if (factor) return static_cast<Column>(i);
+TraceColumn column_of(const CsvLine& header, std::string_view name, std::optional<double>& factor) {
+  for (std::size_t i = 0; i < kTraceColumns; ++i) {
+    if (name == kTraceColumnNames[i]) return static_cast<TraceColumn>(i);
+    if (!name.starts_with(kTraceColumnNames[i]) || name[kTraceColumnNames[i].size()] != '_')
+      continue;
+    factor = factor_of(static_cast<TraceColumn>(i), name.substr(kTraceColumnNames[i].size() + 1));
+    if (factor) return static_cast<TraceColumn>(i);
   }
   header.refuse("unknown column \"{}\" (the first line names time and what the link gives). {}",
                 shown(name), suggestion(std::string{name.substr(0, 60)}, known_names()));
@@ -132,9 +134,9 @@ Duration read_time(const CsvLine& line, const Place& place, std::string_view nam
 
 Bandwidth read_rate(const CsvLine& line, const Place& place) {
   if (!place.factor && trimmed(line.words[place.at]) == "unlimited") return Bandwidth::unlimited();
-  const double value = value_of(line, place, kNames[kBandwidth], [](std::string_view word) {
-    return parse_bandwidth(word).bits_per_second();
-  });
+  const double value =
+      value_of(line, place, kTraceColumnNames[kBandwidth],
+               [](std::string_view word) { return parse_bandwidth(word).bits_per_second(); });
   if (!(value > 0 && value <= kMostRate))
     line.refuse(
         "bandwidth = \"{}\" is out of range (above 0, at most 1e18 bps; a time in which nothing "
@@ -145,8 +147,9 @@ Bandwidth read_rate(const CsvLine& line, const Place& place) {
 
 LinkState read_state(const CsvLine& line, const Places& places) {
   LinkState state;
-  state.at = read_time(line, *places[kTime], kNames[kTime]);
-  if (places[kLatency]) state.latency = read_time(line, *places[kLatency], kNames[kLatency]);
+  state.at = read_time(line, *places[kTime], kTraceColumnNames[kTime]);
+  if (places[kLatency])
+    state.latency = read_time(line, *places[kLatency], kTraceColumnNames[kLatency]);
   if (places[kBandwidth]) state.bandwidth = read_rate(line, *places[kBandwidth]);
   return state;
 }

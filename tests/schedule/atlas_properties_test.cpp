@@ -17,13 +17,13 @@
 namespace longhaul {
 namespace {
 
-constexpr std::uint64_t kInstances = 300;
+constexpr std::uint64_t kCellInstances = 300;
 constexpr const char* kAtlas[] = {"atlas", "atlas-timed", "atlas-even"};
 constexpr const char* kVaruna[] = {"varuna", "varuna-fill"};
 
 template <typename Check>
 void for_each_atlas(Check check) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kAtlas) {
       SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
@@ -148,7 +148,7 @@ TEST(EveryCell, HasTurnsOfAllMessagesOnceAndBeginsInOrderOfRank) {
 }
 
 TEST(EveryVaruna, IsValidAndHasATimetable) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kVaruna) {
       SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
