@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/sites/sites.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {
 
