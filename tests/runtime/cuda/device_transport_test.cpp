@@ -1,4 +1,6 @@
 // The transports of GPUs' memory, and of the host's over them.
+#include <fmt/format.h>
+
 #include "comm/cuda/device_ways.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"

@@ -9,6 +9,7 @@
 #include "math_suite.hpp"
 #include "nn/cpu/cpu_math.hpp"
 #include "nn/cuda/cuda_math.hpp"
+#include "nn/cuda/factory.hpp"
 
 namespace longhaul {
 

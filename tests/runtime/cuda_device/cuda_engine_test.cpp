@@ -1,6 +1,7 @@
 // Lowered schedules on real ranks whose blocks run on the device, against what is predicted.
 #include <algorithm>
 
+#include "device/cuda/factories.hpp"
 #include "engine/engine.hpp"
 #include "on_device.hpp"
 #include "plan/lowering/lower.hpp"
