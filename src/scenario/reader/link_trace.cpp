@@ -32,11 +32,11 @@ constexpr std::array<Unit, 5> kRateUnits{
 
 /// Where a column stands, and what its numbers are multiplied by; without a factor cells carry
 /// their unit.
-struct Place {
+struct ColumnPlace {
   std::size_t at = 0;
   std::optional<double> factor;
 };
-using Places = std::array<std::optional<Place>, kTraceColumns>;
+using Places = std::array<std::optional<ColumnPlace>, kTraceColumns>;
 
 std::string_view trimmed(std::string_view word) {
   while (word.starts_with(' ') || word.starts_with('\t')) word.remove_prefix(1);
@@ -87,9 +87,9 @@ TraceColumn column_of(const CsvLine& header, std::string_view name, std::optiona
 Places read_header(const CsvLine& header) {
   Places places;
   for (std::size_t i = 0; i < header.words.size(); ++i) {
-    Place place{i, std::nullopt};
+    ColumnPlace place{i, std::nullopt};
     const std::string_view name = trimmed(header.words[i]);
-    std::optional<Place>& known = places[column_of(header, name, place.factor)];
+    std::optional<ColumnPlace>& known = places[column_of(header, name, place.factor)];
     if (known) header.refuse("column \"{}\" says what another one says. Keep one.", shown(name));
     known = place;
   }
@@ -102,7 +102,8 @@ Places read_header(const CsvLine& header) {
 
 /// The cell's value in nanoseconds or bits per second; `with_unit` reads one that carries its unit.
 template <typename Read>
-double value_of(const CsvLine& line, const Place& place, std::string_view name, Read with_unit) {
+double value_of(const CsvLine& line, const ColumnPlace& place, std::string_view name,
+                Read with_unit) {
   const std::string_view word = trimmed(line.words[place.at]);
   double value = 0;
   if (place.factor) {
@@ -122,7 +123,7 @@ double value_of(const CsvLine& line, const Place& place, std::string_view name, 
   }
 }
 
-Duration read_time(const CsvLine& line, const Place& place, std::string_view name) {
+Duration read_time(const CsvLine& line, const ColumnPlace& place, std::string_view name) {
   const double value = value_of(line, place, name, [](std::string_view word) {
     return static_cast<double>(parse_duration(word).count());
   });
@@ -132,7 +133,7 @@ Duration read_time(const CsvLine& line, const Place& place, std::string_view nam
   return Duration{std::llround(value)};
 }
 
-Bandwidth read_rate(const CsvLine& line, const Place& place) {
+Bandwidth read_rate(const CsvLine& line, const ColumnPlace& place) {
   if (!place.factor && trimmed(line.words[place.at]) == "unlimited") return Bandwidth::unlimited();
   const double value =
       value_of(line, place, kTraceColumnNames[kBandwidth],

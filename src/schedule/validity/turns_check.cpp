@@ -11,13 +11,13 @@ constexpr std::string_view kTurns = "turns ";
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-struct Place {
+struct TurnPlace {
   int cell = 0, from = 0, to = 0;
 };
 
 /// Of "turns 0/1>2"; nothing where the name is another one.
-std::optional<Place> place_of(std::string_view name) {
-  Place place;
+std::optional<TurnPlace> place_of(std::string_view name) {
+  TurnPlace place;
   const char* next = name.data() + std::min(kTurns.size(), name.size());
   const char* const end = name.data() + name.size();
   const auto number = [&](int& value, char behind) {
@@ -184,7 +184,8 @@ private:
 };
 
 /// Why a message has no business in these turns; empty where it has.
-std::string objection(const Schedule& schedule, const Place& place, const OrderedMessage& message) {
+std::string objection(const Schedule& schedule, const TurnPlace& place,
+                      const OrderedMessage& message) {
   const Block& block = message.producer;
   const CellReplicas members = cell_replicas(schedule, place.cell);
   if (message.replica < members.first || message.replica >= members.first + members.count)
