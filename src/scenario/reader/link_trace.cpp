@@ -14,8 +14,8 @@
 namespace longhaul {
 namespace {
 
-constexpr std::int64_t kLongest = std::int64_t{1} << 60;  // as of any time of a scenario
-constexpr double kMostRate = 1e18;                        // bits per second
+constexpr std::int64_t kLongestTime = std::int64_t{1} << 60;  // as of any time of a scenario
+constexpr double kMostRate = 1e18;                            // bits per second
 
 enum TraceColumn : std::size_t { kTime, kLatency, kBandwidth, kTraceColumns };
 constexpr std::array<std::string_view, kTraceColumns> kTraceColumnNames{"time", "latency",
@@ -127,7 +127,7 @@ Duration read_time(const CsvLine& line, const ColumnPlace& place, std::string_vi
   const double value = value_of(line, place, name, [](std::string_view word) {
     return static_cast<double>(parse_duration(word).count());
   });
-  if (!(value >= 0 && value <= static_cast<double>(kLongest)))
+  if (!(value >= 0 && value <= static_cast<double>(kLongestTime)))
     line.refuse("{} = \"{}\" is out of range (0 to 36 years). Correct the line.", name,
                 shown(trimmed(line.words[place.at])));
   return Duration{std::llround(value)};

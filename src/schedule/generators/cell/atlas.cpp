@@ -137,15 +137,14 @@ struct Kind {
   bool shares = false;  ///< the WAN in time
   families::CellRules rules;
 };
-constexpr std::array kKinds{Kind{"varuna", false, families::kVaruna},
-                            Kind{"varuna-fill", false, families::kVarunaFill},
-                            Kind{"atlas", true, families::kAtlas},
-                            Kind{"atlas-timed", true, families::kAtlasTimed},
-                            Kind{"atlas-even", true, families::kAtlasEven}};
+constexpr std::array kCellKinds{
+    Kind{"varuna", false, families::kVaruna}, Kind{"varuna-fill", false, families::kVarunaFill},
+    Kind{"atlas", true, families::kAtlas}, Kind{"atlas-timed", true, families::kAtlasTimed},
+    Kind{"atlas-even", true, families::kAtlasEven}};
 
 const Kind* find_kind(std::string_view name) {
-  const auto* const found = std::ranges::find(kKinds, name, &Kind::name);
-  return found == kKinds.end() ? nullptr : found;
+  const auto* const found = std::ranges::find(kCellKinds, name, &Kind::name);
+  return found == kCellKinds.end() ? nullptr : found;
 }
 
 }  // namespace
