@@ -9,8 +9,8 @@
 namespace longhaul {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string refusal(const std::string& csv) {
   try {
@@ -62,7 +62,7 @@ struct BadCsv {
 
 void PrintTo(const BadCsv& bad, std::ostream* out) { *out << bad.csv; }
 
-class BadTrace : public testing::TestWithParam<BadCsv> {};
+class BadTrace : public ::testing::TestWithParam<BadCsv> {};
 
 TEST_P(BadTrace, IsRefusedWithItsLineAndTheReason) {
   const std::string said = refusal(GetParam().csv);
@@ -75,7 +75,7 @@ const std::string kHead = "time_s,latency_ms,bandwidth_gbps\n";
 
 INSTANTIATE_TEST_SUITE_P(
     Header, BadTrace,
-    testing::Values(
+    ::testing::Values(
         BadCsv{"", "t.csv: ", "no state of a link"},
         BadCsv{"# only words\n", "t.csv: ", "no state of a link"},
         BadCsv{kHead, "t.csv: ", "a first line alone"},
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Lines, BadTrace,
-    testing::Values(
+    ::testing::Values(
         BadCsv{kHead + "1,10,5\n", "t.csv:2: ", "Begin at 0"},
         BadCsv{kHead + "0,10,5\n5,10,5\n4,10,5\n", "t.csv:4: ", "time 4 s does not lie behind 5 s"},
         BadCsv{kHead + "0,10,5\n0,10,5\n", "t.csv:3: ", "does not lie behind"},

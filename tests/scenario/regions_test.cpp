@@ -11,9 +11,9 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const std::string kHeader =
     "src_region,dst_region,rtt_min_ms,rtt_avg_ms,rtt_mdev_ms,throughput_received_bps,"
@@ -33,7 +33,7 @@ std::string refusal_of_table(const std::string& csv) {
 }
 
 /// A scenario file beside a table, both removed at the end.
-class Regions : public testing::Test {
+class Regions : public ::testing::Test {
 protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "regions-XXXXXX").string();

@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Scenario parse_sites(const std::string& text, const std::vector<std::string>& set = {}) {
   return parse_scenario(text, "s.toml", set);

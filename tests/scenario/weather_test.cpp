@@ -6,9 +6,9 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(LinkWeather, NoneUnlessGiven) {
   const Link plain = link_with("");
@@ -78,7 +78,7 @@ struct BadLinkLines {
 
 void PrintTo(const BadLinkLines& bad, std::ostream* out) { *out << bad.lines; }
 
-class BadWeather : public testing::TestWithParam<BadLinkLines> {};
+class BadWeather : public ::testing::TestWithParam<BadLinkLines> {};
 
 TEST_P(BadWeather, IsRefusedWithItsPlaceAndTheReason) {
   const std::string said = complaint(with_line(0, GetParam().lines));
@@ -88,7 +88,7 @@ TEST_P(BadWeather, IsRefusedWithItsPlaceAndTheReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, BadWeather,
-    testing::Values(
+    ::testing::Values(
         BadLinkLines{"loss = 1.5", "16:8: ", "out of range (0 to 1)"},
         BadLinkLines{"loss = -0.1", "16:8: ", "out of range"},
         BadLinkLines{"loss = \"0.1\"", "16:8: ", "is no number"},
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Traces, BadWeather,
-    testing::Values(
+    ::testing::Values(
         BadLinkLines{"trace_repeat = \"1h\"", "16:16: ", "the link has no trace"},
         BadLinkLines{"trace = 3", "16:9: ", "is no text"},
         BadLinkLines{"trace = \"\"", "16:9: ", "names no file"},

@@ -26,9 +26,9 @@ void for_each_atlas(Check check) {
   for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kAtlas) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       check(name, scenario, generate(name, scenario));
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
   }
 }
@@ -151,7 +151,7 @@ TEST(EveryVaruna, IsValidAndHasATimetable) {
   for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kVaruna) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       const auto found = first_violation(schedule);
       ASSERT_FALSE(found) << found->text;
@@ -168,7 +168,7 @@ TEST(ACellOfC, LeavesNoBubbleBetweenForwardsBehindTheWan) {
     Scenario scenario = test::figure6(pipelines, Duration{300});
     for (const bool recompute : {false, true}) {
       scenario.memory.recompute = recompute;
-      SCOPED_TRACE(testing::Message() << pipelines << " pipelines, recompute " << recompute);
+      SCOPED_TRACE(::testing::Message() << pipelines << " pipelines, recompute " << recompute);
       const Schedule schedule = generate("atlas", scenario);
       const Times times{schedule, scenario, timetable_of("atlas", scenario)};
       for (int replica = 0; replica < pipelines; ++replica) {

@@ -15,14 +15,14 @@ namespace longhaul {
 namespace {
 
 using test::random_scenario;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::uint64_t kGreedyInstances = 400;
 
-class Greedy : public testing::TestWithParam<const char*> {};
+class Greedy : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Cross, Greedy,
-                         testing::Values("cross-ud", "cross-ud-sub", "cross-wave", "cross-loop"),
+                         ::testing::Values("cross-ud", "cross-ud-sub", "cross-wave", "cross-loop"),
                          [](const auto& each) {
                            std::string name = each.param;
                            std::ranges::replace(name, '-', '_');

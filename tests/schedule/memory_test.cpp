@@ -8,8 +8,8 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr std::int64_t kActivationBytes = std::int64_t{2} << 20;  // of uniform_scenario()
 

@@ -38,7 +38,7 @@ TEST(EveryCell, RunsNoLaterThanItsTimetable) {
     for (NodeInterfaces& nodes : scenario.nodes) nodes.internal = Bandwidth::unlimited();
     if (test::shares_an_interface(scenario)) continue;
     for (const char* name : kNames) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       const Duration end = timetable_of(name, scenario).end;
       EXPECT_LE(makespan(lower(schedule, scenario)), end);
@@ -52,7 +52,7 @@ TEST(EveryCell, RunsWhereItsMessagesMeetOthers) {
     const Scenario scenario = test::random_cells(seed);
     if (!test::is_slow_inside(scenario) && !test::shares_an_interface(scenario)) continue;
     for (const char* name : kNames) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       EXPECT_GT(makespan(lower(schedule, scenario)), Duration::zero());
       EXPECT_GT(makespan(lower_pooled(schedule, scenario)), Duration::zero());

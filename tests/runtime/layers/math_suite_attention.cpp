@@ -19,9 +19,9 @@ std::size_t rows_of_sums(const AttentionShape& shape) {
   return shape.tokens() * static_cast<std::size_t>(shape.heads);
 }
 
-testing::Message shown(const AttentionShape& shape) {
-  return testing::Message() << shape.batch << " x " << shape.sequence << ", " << shape.heads << "/"
-                            << shape.kv_heads << " heads of " << shape.head_size;
+::testing::Message shown(const AttentionShape& shape) {
+  return ::testing::Message() << shape.batch << " x " << shape.sequence << ", " << shape.heads
+                              << "/" << shape.kv_heads << " heads of " << shape.head_size;
 }
 
 TEST_P(MathSuite, QueriesAndKeysTurnWithTheirPosition) {
