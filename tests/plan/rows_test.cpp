@@ -4,7 +4,7 @@
 
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
-#include "testing/plans.hpp"
+#include "support/plans.hpp"
 
 namespace longhaul {
 namespace {
