@@ -18,7 +18,7 @@ OpId leg_of(const Plan& plan, MessageLeg leg, int owner, int piece, bool gradien
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
     const Op& op = plan.op(id);
-    if (op.kind == OpKind::send && op.leg == leg && plan.owner_of(id) == owner &&
+    if (op.kind == OpKind::send && op.leg == leg && plan.owner_of(id) == ReplicaId{owner} &&
         op.piece == piece && is_backward(op.block_kind) == gradient)
       return id;
   }
