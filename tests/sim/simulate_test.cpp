@@ -45,9 +45,9 @@ TEST(Simulate, TwoStagesWithTransferAndLatency) {
   const Plan plan = lower(generate("gpipe", scenario), scenario);
   const OpTimes times = simulate(plan);
   const auto expect = [&](OpId id, int ready, int start, int end) {
-    EXPECT_EQ(times[index(id)].ready, Duration{ready}) << describe(plan, id);
-    EXPECT_EQ(times[index(id)].start, Duration{start}) << describe(plan, id);
-    EXPECT_EQ(times[index(id)].end, Duration{end}) << describe(plan, id);
+    EXPECT_EQ(times[index(id)].ready, Duration{ready}) << to_text(plan, id);
+    EXPECT_EQ(times[index(id)].start, Duration{start}) << to_text(plan, id);
+    EXPECT_EQ(times[index(id)].end, Duration{end}) << to_text(plan, id);
   };
   expect(find(plan, 0, OpKind::compute, BlockKind::F, 1), 0, 100, 200);
   expect(find(plan, 0, OpKind::send, BlockKind::F, 0), 100, 100, 130);
@@ -101,7 +101,7 @@ TEST(Simulate, StatedOrderOnASharedLinkOverridesReadiness) {
   const Block forward{};
   schedule.link_orders.push_back(
       {"link " + scenario.datacenters[0].name + ">" + scenario.datacenters[1].name,
-       {{1, forward}, {0, forward}}});
+       {{ReplicaId{1}, forward}, {ReplicaId{0}, forward}}});
   const Plan plan = lower(schedule, scenario);
   const OpTimes times = simulate(plan);
   EXPECT_EQ(times[index(find(plan, 2, OpKind::send, BlockKind::F, 0))].start, Duration{100});

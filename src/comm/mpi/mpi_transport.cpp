@@ -64,7 +64,7 @@ RequestId MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer)
 RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
                                    const Exchange& of_caller) {
   std::shared_ptr<mpi::Widened> widened;
-  if (of_caller.type == ExchangeType::bf16 && kind != CollectiveKind::all_gather)
+  if (of_caller.type == NumberType::bf16 && facts_of(kind).merging == Merging::sum)
     widened = std::make_shared<mpi::Widened>(of_caller);
   const Exchange exchange = widened ? widened->exchange() : of_caller;
   MPI_Comm comm = group(members).get();
