@@ -38,7 +38,9 @@ enum class CollectiveTurn : std::uint8_t { before_forward, after_gradients };
   X(reduce_scatter, "reduce_scatter", 8, "reduce-scatter", Portion::whole, Portion::share,   \
     Merging::sum, CollectiveTurn::after_gradients, 1, 7)                                     \
   X(all_reduce, "all_reduce", 9, "all-reduce", Portion::whole, Portion::whole, Merging::sum, \
-    CollectiveTurn::after_gradients, 2, 0)
+    CollectiveTurn::after_gradients, 2, 0)                                                   \
+  X(broadcast, "broadcast", 10, "broadcast", Portion::whole_of_first, Portion::whole,        \
+    Merging::side_by_side, CollectiveTurn::before_forward, 2, 5)
 LONGHAUL_LISTED_ENUM(CollectiveKind, LONGHAUL_COLLECTIVE_KINDS);
 
 /// The facts of a kind of collective: whoever plans, times, runs, checks or exports one asks here.

@@ -11,10 +11,10 @@ namespace {
 /// What traces of schema version 2 hold: a number never changes, and none is used again.
 TEST(Vocabulary, KeepsTheNumbersOfTraces) {
   const std::pair<const char*, int> kinds[] = {
-      {"F", 0},         {"B", 1},          {"D", 2},
-      {"W", 3},         {"R", 4},          {"send", 5},
-      {"recv", 6},      {"all_gather", 7}, {"reduce_scatter", 8},
-      {"all_reduce", 9}};
+      {"F", 0},          {"B", 1},          {"D", 2},
+      {"W", 3},          {"R", 4},          {"send", 5},
+      {"recv", 6},       {"all_gather", 7}, {"reduce_scatter", 8},
+      {"all_reduce", 9}, {"broadcast", 10}};
   for (const auto& [name, number] : kinds) {
     EXPECT_STREQ(to_string(static_cast<RowKind>(number)), name);
     EXPECT_EQ(from_string<RowKind>(name), static_cast<RowKind>(number));

@@ -1,6 +1,7 @@
 #include "comm/mpi/mpi_transport.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/error.hpp"
@@ -84,6 +85,11 @@ RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> me
       break;
     case CollectiveKind::all_reduce:
       mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
+      break;
+    case CollectiveKind::broadcast:
+      if (count > 0) std::memcpy(result, mine, exchange.mine.size());
+      mpi::check(
+          MPI_Ibcast(result, int_count(exchange.result.size() / width), type, 0, comm, &request));
       break;
   }
   return add(request, Kind::collective, self(), std::move(widened));

@@ -35,6 +35,8 @@ ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result
                                stream);
     case CollectiveKind::all_reduce:
       return ncclAllReduce(mine, result, count, type, ncclSum, comm, stream);
+    case CollectiveKind::broadcast:
+      return ncclBroadcast(mine, result, exchange.result.size() / width, type, 0, comm, stream);
   }
   return ncclInvalidArgument;
 }
