@@ -164,7 +164,7 @@ TEST(MergeStream, MovesRanksByTheirClocks) {
 TEST(SegmentNames, SayWhoseRowsTheyHold) {
   const auto there_and_back = [](const std::string& text) {
     const auto name = parse_segment_name(text);
-    return name ? text_of(*name) : "no segment";
+    return name ? to_string(*name) : "no segment";
   };
   for (const char* const text : {"segment.0.0.0.h5", "segment.3.12.8+8.h5"})
     EXPECT_EQ(there_and_back(text), text);
