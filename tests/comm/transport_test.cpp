@@ -35,7 +35,9 @@ struct OverThreads {
   using Memory = HostMemory;
 };
 
+namespace {
 using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads>;
+}  // namespace
 
 }  // namespace longhaul::testing
 

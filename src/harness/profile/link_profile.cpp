@@ -107,7 +107,7 @@ void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
 
 constexpr std::array kTimes{&Costs::forward, &Costs::backward, &Costs::dgrad, &Costs::wgrad,
                             &Costs::recompute};
-constexpr std::array kKindNames{"F", "B", "D", "W", "R"};
+constexpr std::array kProfiledKinds{"F", "B", "D", "W", "R"};
 
 /// Measured over believed work of the kinds that the profile shows of a device.
 double slowness_of(const Profile& profile, const Costs& believed, std::size_t device) {
@@ -189,7 +189,7 @@ Deviation largest_deviation(const Profile& profile, const Scenario& believed) {
       if (!measured) continue;
       const Duration expected = (believed.costs.*kTimes[kind])[device];
       raise(largest, ratio(*measured, expected, expected),
-            fmt::format("{} on device {}:", kKindNames[kind], device), *measured, expected);
+            fmt::format("{} on device {}:", kProfiledKinds[kind], device), *measured, expected);
     }
   }
   return largest;

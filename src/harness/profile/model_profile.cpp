@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kWarmUp = 2;
+constexpr int kWarmUpRounds = 2;
 
 /// What makes the chunks of two devices alike.
 using BlockNumbers = std::vector<std::vector<int>>;  // embeddings, layers, heads of each chunk
@@ -76,7 +76,7 @@ void measure(Ranks& ranks, TensorOps& math, const ModelShape& shape, const Stopp
   for (const Recompute recompute : {Recompute::off, Recompute::on}) {
     StageProbe probe{math, shape, mine.chunks, recompute};
     BlockSamples ignored;
-    for (int i = 0; i < kWarmUp; ++i) probe.round(ignored);
+    for (int i = 0; i < kWarmUpRounds; ++i) probe.round(ignored);
     probe.weigh(mine.memory);
     if (recompute == Recompute::off) {
       do {

@@ -15,7 +15,7 @@ constexpr int kRows = 128;  ///< of scores at a time
 
 /// One query head of one sequence, with the key and value head that it uses. Matrices are
 /// [sequence, head_size] with a row every `stride` numbers.
-struct Head {
+struct AttentionHead {
   const float *query, *key, *value;
   int stride, sequence, size;
   float scale;
@@ -45,7 +45,7 @@ Offsets offsets(const AttentionShape& shape, int sequence, int head) {
           token * heads + query_head * to_size(shape.sequence)};
 }
 
-Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
+AttentionHead head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
   const float* const numbers = floats(qkv).data();
   return {numbers + at.query,
           numbers + at.key,
@@ -59,8 +59,8 @@ Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
 std::size_t at_row(int row, int stride) { return to_size(row) * to_size(stride); }
 
 /// to[rows, keys] = factor * left[rows, size] right[keys, size]^T.
-void products(const Head& head, Stretch part, float factor, const float* left, int left_stride,
-              const float* right, float* to) {
+void products(const AttentionHead& head, Stretch part, float factor, const float* left,
+              int left_stride, const float* right, float* to) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, part.rows, part.keys(), head.size, factor,
               left + at_row(part.first, left_stride), left_stride, right, head.stride, 0.0F, to,
               part.keys());
@@ -88,15 +88,15 @@ float softmax(std::span<float> row) {
 }
 
 /// The rows of `to` (a row every `stride`) from weights[rows, keys] and right[keys, size].
-void weigh(const Head& head, Stretch part, const float* weights, const float* right, float* to,
-           int stride) {
+void weigh(const AttentionHead& head, Stretch part, const float* weights, const float* right,
+           float* to, int stride) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, part.rows, head.size, part.keys(), 1.0F,
               weights, part.keys(), right, head.stride, 0.0F, to + at_row(part.first, stride),
               stride);
 }
 
 /// to[keys, size] += weights[rows, keys]^T left[rows, size].
-void spread(const Head& head, Stretch part, const float* weights, const float* left,
+void spread(const AttentionHead& head, Stretch part, const float* weights, const float* left,
             int left_stride, float* to) {
   cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, part.keys(), head.size, part.rows, 1.0F,
               weights, part.keys(), left + at_row(part.first, left_stride), left_stride, 1.0F, to,
@@ -104,8 +104,9 @@ void spread(const Head& head, Stretch part, const float* weights, const float* l
 }
 
 /// `scores` become weights again and `gradients` (of the weights) those of the scores.
-void score_gradients(const Head& head, Stretch part, const float* log_sums, const float* out,
-                     const float* dout, int out_stride, float* scores, float* gradients) {
+void score_gradients(const AttentionHead& head, Stretch part, const float* log_sums,
+                     const float* out, const float* dout, int out_stride, float* scores,
+                     float* gradients) {
   for (int row = 0; row < part.rows; ++row) {
     const std::size_t from = at_row(part.first + row, out_stride);
     double mean = 0;  // of the weights' gradients, weighted
@@ -132,7 +133,7 @@ void for_each_head(const AttentionShape& shape, const Action& action) {
 }
 
 template <typename Action>
-void for_each_stretch(const Head& head, const Action& action) {
+void for_each_stretch(const AttentionHead& head, const Action& action) {
   for (int first = 0; first < head.sequence; first += kRows) {
     action(Stretch{first, std::min(kRows, head.sequence - first)});
   }
@@ -145,7 +146,7 @@ void CpuTensorOps::attention(const AttentionShape& shape, ArrayView qkv, ArrayVi
   scores_.resize(at_row(kRows, shape.sequence));
   const int out_stride = shape.heads * shape.head_size;
   for_each_head(shape, [&](const Offsets& at) {
-    const Head head = head_at(shape, qkv, at);
+    const AttentionHead head = head_at(shape, qkv, at);
     for_each_stretch(head, [&](Stretch part) {
       products(head, part, head.scale, head.query, head.stride, head.key, scores_.data());
       for (int row = 0; row < part.rows; ++row) {
@@ -169,7 +170,7 @@ void CpuTensorOps::attention_gradient(const AttentionShape& shape, ArrayView qkv
   float* const to = floats(dqkv).data();
   zero(dqkv);  // keys and values gather from all heads that use them
   for_each_head(shape, [&](const Offsets& at) {
-    const Head head = head_at(shape, qkv, at);
+    const AttentionHead head = head_at(shape, qkv, at);
     const float* const down = floats(dout).data() + at.out;
     for_each_stretch(head, [&](Stretch part) {
       products(head, part, head.scale, head.query, head.stride, head.key, scores);

@@ -8,7 +8,7 @@ namespace longhaul {
 
 namespace {
 
-struct Kept {
+struct HeadActivations {
   Buffer input, inverse, normed, dlogits;
 };
 
@@ -39,11 +39,11 @@ private:
   int index_, rows_;
   Norm norm_;
   Linear output_;
-  std::unordered_map<int, Kept> kept_;
+  std::unordered_map<int, HeadActivations> kept_;
 };
 
 Buffer Head::forward(const BlockContext& work, Buffer input, Output /*output*/) {
-  Kept& kept = kept_[work.microbatch];
+  HeadActivations& kept = kept_[work.microbatch];
   kept.input = std::move(input);
   kept.inverse = work.take(shape_.tokens(), NumberType::f32, index_, "inverse root mean squares");
   kept.normed = work.take(shape_.boundary(), index_, "normed input");
@@ -64,7 +64,7 @@ Buffer Head::forget(int microbatch) {
 }
 
 Buffer Head::input_gradient(const BlockContext& work, Buffer /*gradient*/) {
-  Kept& kept = kept_.at(work.microbatch);
+  HeadActivations& kept = kept_.at(work.microbatch);
   const Buffer dnormed = work.take(shape_.boundary(), index_, "gradient of normed input");
   output_.input_gradient(work.math, rows_, kept.dlogits.view(), dnormed.view());
   Buffer dinput = work.take(shape_.boundary(), index_, "gradient of input");

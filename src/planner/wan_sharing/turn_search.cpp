@@ -12,7 +12,7 @@ namespace longhaul {
 namespace {
 
 /// Moves between two looks at progress and temperature.
-constexpr int kBatch = 64;
+constexpr int kStepBatch = 64;
 constexpr int kFarthest = 24;
 
 /// One element of a row or of turns goes from a place to another.
@@ -51,7 +51,7 @@ public:
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
       const double heat = cooling.hot * exponential(cooled * done);
-      for (int i = 0; i < kBatch; ++i) step(heat, result);
+      for (int i = 0; i < kStepBatch; ++i) step(heat, result);
     }
     return result;
   }

@@ -156,7 +156,7 @@ double longest_iteration(const Scenario& scenario) {
 /// A transfer is followed through every state of a trace that it meets: one that meets the same
 /// ones millions of times says that the unit of something is wrong.
 void check_repeats(const Place& place, const Scenario& scenario) {
-  constexpr double kMostStates = 1e6;
+  constexpr double kMostPlayedStates = 1e6;
   const WorstWeather worst = worst_weather(scenario);
   const double weights = scenario.parallel.replicas > 1 ? largest(scenario.costs.weights) : 0;
   const double bytes = std::max(largest(scenario.costs.message), 2 * weights);
@@ -166,7 +166,7 @@ void check_repeats(const Place& place, const Scenario& scenario) {
     if (!link.weather.repeat) continue;
     const LinkTrace& trace = *link.weather.trace;
     const double rounds = longest / static_cast<double>(link.weather.repeat->count());
-    if (rounds * static_cast<double>(trace.states.size()) > kMostStates)
+    if (rounds * static_cast<double>(trace.states.size()) > kMostPlayedStates)
       fail_at(place,
               "link.trace_repeat = \"{}\" is too short (one transfer could meet the trace of {} "
               "{:.0f} times). Use more.",

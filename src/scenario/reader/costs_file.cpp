@@ -13,11 +13,11 @@ namespace {
 const std::vector<std::string> kCosts{"forward",   "backward",   "dgrad",   "wgrad",
                                       "recompute", "activation", "message", "weights"};
 
-struct Dimension {
+struct CostsDimension {
   const char* key;
   int Model::*member;
 };
-constexpr Dimension kDimensions[] = {
+constexpr CostsDimension kCostsDimensions[] = {
     {"layers", &Model::layers},
     {"hidden", &Model::hidden},
     {"intermediate", &Model::intermediate},
@@ -30,7 +30,7 @@ constexpr Dimension kDimensions[] = {
 
 std::vector<std::string> model_keys() {
   std::vector<std::string> keys{"layers_of_stages"};
-  for (const Dimension& dimension : kDimensions) keys.emplace_back(dimension.key);
+  for (const CostsDimension& dimension : kCostsDimensions) keys.emplace_back(dimension.key);
   return keys;
 }
 
@@ -153,7 +153,7 @@ void CostsFile::require_fit(const std::optional<LoadedModel>& model,
             "bench_profile, or name another costs.file.",
             measured, stages);
   if (!model) return;
-  for (const Dimension& dimension : kDimensions)
+  for (const CostsDimension& dimension : kCostsDimensions)
     require_same(dimension.key, model->model.*dimension.member);
   const Field list{tree_.find("model")->find("layers_of_stages"), "model.layers_of_stages"};
   const auto layers =

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::string_view kTurns = "turns ";
 
-struct Place {
+struct TurnPlace {
   int cell = 0;
   DeviceId from{}, to{};
 };
 
 /// Of "turns 0/1>2"; nothing where the name is another one.
-std::optional<Place> place_of(std::string_view name) {
+std::optional<TurnPlace> place_of(std::string_view name) {
   int cell = 0, from = 0, to = 0;
   const char* next = name.data() + std::min(kTurns.size(), name.size());
   const char* const end = name.data() + name.size();
@@ -29,7 +29,7 @@ std::optional<Place> place_of(std::string_view name) {
     return true;
   };
   if (number(cell, '/') && number(from, '>') && number(to, '\0'))
-    return Place{cell, DeviceId{from}, DeviceId{to}};
+    return TurnPlace{cell, DeviceId{from}, DeviceId{to}};
   return std::nullopt;
 }
 
@@ -189,7 +189,8 @@ private:
 };
 
 /// Why a message has no business in these turns; empty where it has.
-std::string objection(const Schedule& schedule, const Place& place, const OrderedMessage& message) {
+std::string objection(const Schedule& schedule, const TurnPlace& place,
+                      const OrderedMessage& message) {
   const Block& block = message.producer;
   const CellReplicas members = cell_replicas(schedule, place.cell);
   if (!members.contains(message.replica)) return "the replica is in another cell";

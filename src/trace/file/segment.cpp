@@ -19,7 +19,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::string_view kPrefix = "segment.";
-constexpr std::string_view kSuffix = ".h5";
+constexpr std::string_view kSegmentSuffix = ".h5";
 /// Merging subtracts times: two of these still differ by less than 2^63.
 constexpr std::int64_t kLargestTimestamp = std::int64_t{1} << 62;
 /// Below that, what compressing saves is not worth its time in the middle of a run.
@@ -40,15 +40,15 @@ Timeline ordered_by_op(const Timeline& timeline) {
 std::string text_of(const SegmentName& name) {
   const std::string more = name.ranks == 1 ? "" : fmt::format("+{}", name.ranks);
   return fmt::format("{}{}.{}.{}{}{}", kPrefix, name.key.schedule, name.key.iteration,
-                     name.lowest_rank, more, kSuffix);
+                     name.lowest_rank, more, kSegmentSuffix);
 }
 
 std::optional<SegmentName> parse_segment_name(const std::string& text) {
-  if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix) ||
-      text.size() < kPrefix.size() + kSuffix.size())
+  if (!text.starts_with(kPrefix) || !text.ends_with(kSegmentSuffix) ||
+      text.size() < kPrefix.size() + kSegmentSuffix.size())
     return std::nullopt;
   const char* at = text.data() + kPrefix.size();
-  const char* const end = text.data() + text.size() - kSuffix.size();
+  const char* const end = text.data() + text.size() - kSegmentSuffix.size();
   std::array<int, 4> ids{0, 0, 0, 1};
   std::size_t count = 0;
   for (; count < ids.size(); ++count) {

@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-struct MessageSide {
+struct RowSide {
   std::int32_t from, to, chunk, microbatch, part;
   RowLeg leg;
   std::int32_t owner, piece;
@@ -20,8 +20,8 @@ struct MessageSide {
 };
 
 /// One side of all messages, ordered by name, then op id.
-std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) {
-  std::vector<MessageSide> all;
+std::vector<RowSide> sides(std::span<const TimelineRow> rows, RowKind kind) {
+  std::vector<RowSide> all;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const TimelineRow& row = rows[i];
     if (row.kind != kind) continue;
@@ -29,7 +29,7 @@ std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) 
     all.push_back({sends ? row.rank : row.peer, sends ? row.peer : row.rank, row.chunk,
                    row.microbatch, row.part, row.leg, row.owner, row.piece, i});
   }
-  std::ranges::stable_sort(all, {}, &MessageSide::name);
+  std::ranges::stable_sort(all, {}, &RowSide::name);
   return all;
 }
 
@@ -45,8 +45,8 @@ std::size_t RowIndex::find(std::int64_t op) const {
 }
 
 std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows) {
-  const std::vector<MessageSide> sends = sides(rows, RowKind::send);
-  const std::vector<MessageSide> receives = sides(rows, RowKind::recv);
+  const std::vector<RowSide> sends = sides(rows, RowKind::send);
+  const std::vector<RowSide> receives = sides(rows, RowKind::recv);
   std::vector<std::size_t> other(rows.size(), kNoRow);
   for (auto s = sends.begin(), r = receives.begin(); s != sends.end() && r != receives.end();) {
     if (s->name() < r->name()) {

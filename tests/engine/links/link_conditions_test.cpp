@@ -19,13 +19,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Two datacenters, half of the stages in each; messages take 300 us and the latency.
-Scenario two_sites(int stages, Duration latency) {
+Scenario stages_in_two_sites(int stages, Duration latency) {
   return spread(uniform_scenario(stages, 4, 500us), 2, latency, 300us);
 }
 
 /// A stage with replicas, half of them in each of two datacenters.
 Scenario replicas_in_two_sites(int replicas) {
-  const Scenario sites = two_sites(2, 1ms);
+  const Scenario sites = stages_in_two_sites(2, 1ms);
   Scenario scenario = uniform_scenario(1, 2, 500us);
   scenario.parallel.replicas = replicas;
   scenario.datacenters = sites.datacenters;
@@ -65,7 +65,7 @@ protected:
 
 RANKS_TEST(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 3ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 3ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, 60ms}};
   for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
     const Plan plan = lower(generate("1f1b", scenario), scenario, arrangement);
@@ -126,7 +126,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
 /// What a receiver's clock says of a message is what the weather says of it, or more.
 RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 2ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 2ms);
   LinkTrace trace;
   trace.gives_bandwidth = true;
   const Bandwidth rate = scenario.links.front().bandwidth;
@@ -152,7 +152,7 @@ RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
 
 RANKS_TEST(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 2ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 2ms);
   for (Link& link : scenario.links) {
     link.jitter.latency = link.jitter.transfer = 0.3;
     link.weather.loss = {0.2, 50ms};
@@ -199,7 +199,7 @@ RANKS_TEST(WeatherTest, BeginsAtOneMomentOnAllClocks) {
 
 RANKS_TEST(WeatherTest, WarmUpMeetsNoOutage) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 1ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 1ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, std::chrono::hours{1}}};
   const Plan plan = lower(generate("1f1b", scenario), scenario);
   const Weather weather{plan, scenario};

@@ -13,8 +13,8 @@
 namespace longhaul {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 const std::filesystem::path kFolder =
     std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
@@ -42,9 +42,9 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
     EXPECT_EQ(scenario.name, entry.path().stem().string());
     names.insert(scenario.name);
   }
-  EXPECT_THAT(names, testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
-                                            "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
-                                            "dp-2dc", "m70-2dc-hetero"}));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
+                                              "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
+                                              "dp-2dc", "m70-2dc-hetero"}));
 }
 
 TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {

@@ -17,18 +17,18 @@
 namespace longhaul {
 namespace {
 
-constexpr std::uint64_t kInstances = 300;
+constexpr std::uint64_t kCellInstances = 300;
 constexpr const char* kAtlas[] = {"atlas", "atlas-timed", "atlas-even"};
 constexpr const char* kVaruna[] = {"varuna", "varuna-fill"};
 
 template <typename Check>
 void for_each_atlas(Check check) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kAtlas) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       check(name, scenario, generate(name, scenario));
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
   }
 }
@@ -148,10 +148,10 @@ TEST(EveryCell, HasTurnsOfAllMessagesOnceAndBeginsInOrderOfRank) {
 }
 
 TEST(EveryVaruna, IsValidAndHasATimetable) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kVaruna) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       const auto found = first_violation(schedule);
       ASSERT_FALSE(found) << found->text;
@@ -168,7 +168,7 @@ TEST(ACellOfC, LeavesNoBubbleBetweenForwardsBehindTheWan) {
     Scenario scenario = test::figure6(pipelines, Duration{300});
     for (const bool recompute : {false, true}) {
       scenario.memory.recompute = recompute;
-      SCOPED_TRACE(testing::Message() << pipelines << " pipelines, recompute " << recompute);
+      SCOPED_TRACE(::testing::Message() << pipelines << " pipelines, recompute " << recompute);
       const Schedule schedule = generate("atlas", scenario);
       const Times times{schedule, scenario, timetable_of("atlas", scenario)};
       for (const ReplicaId replica : ids<ReplicaId>(pipelines)) {

@@ -149,7 +149,7 @@ private:
   std::map<ResourceId, std::int64_t> free_;
 };
 
-std::int64_t makespan(const OpTimes& times) {
+std::int64_t makespan_ns(const OpTimes& times) {
   std::int64_t last = 0;
   for (const OpTime& time : times) last = std::max(last, time.end.count());
   return last;
@@ -226,7 +226,7 @@ TEST(SimulateProperties, GroupedIsNeverFasterThanDecoupledOnLinksOfPairs) {
     for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv"}) {
       const Schedule schedule = generate(name, scenario);
       const auto time = [&](Arrangement arrangement) {
-        return makespan(simulate(lower(schedule, scenario, arrangement)));
+        return makespan_ns(simulate(lower(schedule, scenario, arrangement)));
       };
       const std::int64_t decoupled = time(Arrangement::decoupled);
       const std::int64_t grouped = time(Arrangement::grouped);

@@ -19,7 +19,7 @@ constexpr double kRounding = 0x1p-8;
 constexpr double kOrder = 1e-5;
 
 /// A GPU (or the stand-in for one) beside the CPU's twin, which is given the same rounded numbers.
-class CudaMathTest : public testing::Test {
+class CudaMathTest : public ::testing::Test {
 protected:
   void SetUp() override {
     const std::string why = why_no_accelerator();

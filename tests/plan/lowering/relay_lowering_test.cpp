@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_cells;
 
-std::vector<std::string> lane_names(const Plan& plan, int rank) {
+std::vector<std::string> lanes_of_relays(const Plan& plan, int rank) {
   std::vector<std::string> names;
   for (const Lane& lane : plan.lanes)
     if (lane.rank == Rank{rank}) names.push_back(lane.name);
@@ -63,8 +63,8 @@ struct Cells {
 
 TEST(Relays, HaveALaneForEachLegAndPeer) {
   const Plan plan = Cells{}.plan();
-  EXPECT_THAT(lane_names(plan, 0), ElementsAre("compute", "scatter>2", "wan>1", "gather>2",
-                                               "scatter<2", "wan<1", "gather<2"));
+  EXPECT_THAT(lanes_of_relays(plan, 0), ElementsAre("compute", "scatter>2", "wan>1", "gather>2",
+                                                    "scatter<2", "wan<1", "gather<2"));
   EXPECT_EQ(plan.cell, 2);
 }
 
@@ -127,8 +127,8 @@ TEST(Relays, MessagesInsideADatacenterStayWhole) {
   scenario.placement.insert(scenario.placement.end(), scenario.placement.begin(),
                             scenario.placement.end());
   const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
-  EXPECT_THAT(lane_names(plan, 0), ElementsAre("compute", "send>1", "recv<1"));
-  EXPECT_THAT(lane_names(plan, 1), Contains("wan>2"));
+  EXPECT_THAT(lanes_of_relays(plan, 0), ElementsAre("compute", "send>1", "recv<1"));
+  EXPECT_THAT(lanes_of_relays(plan, 1), Contains("wan>2"));
 }
 
 TEST(Relays, OrdersOnOtherResourcesNameWholeMessages) {

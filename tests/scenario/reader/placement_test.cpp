@@ -7,9 +7,9 @@
 namespace longhaul {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Two datacenters, of speed 1 and 2, that do not say what they hold.
 const std::string kOpen = R"([parallel]

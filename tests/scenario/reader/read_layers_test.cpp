@@ -7,10 +7,10 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Four stages of M70, 16 layers each; line 4 is open.
 Scenario measured(const std::string& line, const std::vector<std::string>& set = {}) {

@@ -12,10 +12,10 @@ namespace longhaul {
 namespace {
 
 using enum BlockKind;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Schedule read(std::string_view text) { return read_csv(text, "x.csv", "x"); }
 

@@ -121,7 +121,7 @@ TEST(PyTorchFormat, IsAcceptedByTheRulesOfItsReader) {
     for (const Generator& generator : generators()) {
       if (generator.name == "interleaved-1f1b" && parallel.microbatches % parallel.stages != 0)
         continue;
-      SCOPED_TRACE(testing::Message() << generator.name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << generator.name << ", seed " << seed);
       const Schedule schedule = generate(generator.name, scenario);
       if (!has_words_for(schedule)) {
         ++refused;

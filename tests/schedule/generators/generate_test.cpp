@@ -15,8 +15,8 @@ namespace {
 
 using test::evaluate;
 using test::two_datacenters;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// "F0 F1 B0": the row of a device with one chunk; chunk numbers in front where it has several.
 std::string row_text(const Schedule& schedule, DeviceId device) {

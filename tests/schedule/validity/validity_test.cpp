@@ -9,11 +9,11 @@ namespace longhaul {
 namespace {
 
 using enum BlockKind;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 void expect_violation(const std::optional<Violation>& found, ViolationKind kind,
-                      const testing::Matcher<const std::string&>& text) {
+                      const ::testing::Matcher<const std::string&>& text) {
   ASSERT_TRUE(found) << "no violation";
   EXPECT_EQ(found->kind, kind) << found->text;
   EXPECT_THAT(found->text, text);

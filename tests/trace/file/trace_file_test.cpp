@@ -45,7 +45,7 @@ void expect_equal(const Timeline& a, const Timeline& b) {
   EXPECT_EQ(a.rows, b.rows);
 }
 
-std::string message_of(auto&& call) {
+std::string refusal_of(auto&& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -103,7 +103,7 @@ TEST(TraceFile, NeverOverwritesAndLeavesNothingHalfDone) {
   const testing::ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
   std::ofstream{file} << "precious";
-  EXPECT_THAT(message_of([&] { write_trace(file, sample_trace()); }), HasSubstr("exists"));
+  EXPECT_THAT(refusal_of([&] { write_trace(file, sample_trace()); }), HasSubstr("exists"));
   std::string kept;
   std::ifstream{file} >> kept;
   EXPECT_EQ(kept, "precious");
@@ -113,7 +113,7 @@ TEST(TraceFile, NeverOverwritesAndLeavesNothingHalfDone) {
 TEST(TraceFile, SaysWhereItCannotWrite) {
   const testing::ScratchDirectory scratch;
   const auto file = scratch.path() / "missing" / "a.h5";
-  EXPECT_THAT(message_of([&] { write_trace(file, sample_trace()); }),
+  EXPECT_THAT(refusal_of([&] { write_trace(file, sample_trace()); }),
               AllOf(HasSubstr(file.string()), HasSubstr("No such file")));
 }
 

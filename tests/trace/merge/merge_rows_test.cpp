@@ -21,10 +21,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::ScratchDirectory;
 
-constexpr int kRanks = 4;
+constexpr int kStreamRanks = 4;
 
 Timeline sample(int iterations, int microbatches = 8) {
-  return testing::random_timeline(5, {.ranks = kRanks, .microbatches = microbatches}, iterations);
+  return testing::random_timeline(5, {.ranks = kStreamRanks, .microbatches = microbatches},
+                                  iterations);
 }
 
 /// The rows of some ranks, in the first `iteration`.
@@ -63,7 +64,7 @@ TEST(MergeStream, PutsHostsTogetherWhateverTheirRanks) {
       {{0, 1, 2, 3}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{3, 0}, {1}, {2}}};
   for (const auto& hosts : placements) {
     const ScratchDirectory scratch;
-    begin_run(scratch.path(), {}, sample(1), kRanks);
+    begin_run(scratch.path(), {}, sample(1), kStreamRanks);
     for (int iteration = 0; iteration < 3; ++iteration)
       write_hosts(scratch.path(), all, iteration, hosts);
     EXPECT_EQ(finished_iterations(scratch.path()).size(), 3U);
@@ -77,15 +78,15 @@ TEST(MergeStream, PutsHostsTogetherWhateverTheirRanks) {
 TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
   // Ops of ranks in turn: 0, 1, 2, 3, 0, ... in segments that are read in several pieces.
   Timeline all = sample(1, 8'192);
-  std::vector<std::int64_t> next(kRanks, 0);
+  std::vector<std::int64_t> next(kStreamRanks, 0);
   for (TimelineRow& row : all.rows) {
-    row.op = next[static_cast<std::size_t>(row.rank)]++ * kRanks + row.rank;
+    row.op = next[static_cast<std::size_t>(row.rank)]++ * kStreamRanks + row.rank;
     row.bound_by = -1;
     row.bound_kind = BoundKind::start;
   }
   std::ranges::sort(all.rows, {}, &TimelineRow::op);
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0}, {1}, {2}, {3}});
   EXPECT_EQ(merge_run(scratch.path()).measured.rows, all.rows);
   merge_run_into(scratch.path(), scratch.path() / "trace.h5");
@@ -97,7 +98,7 @@ TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) 
   const Timeline all = sample(3, 6'000);
   ASSERT_GT(all.rows.size() / 3, 65'536U);
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   for (int iteration = 0; iteration < 3; ++iteration)
     write_hosts(scratch.path(), all, iteration, {{0, 1}, {2, 3}});
   const auto last = scratch.path() / "segment.0.1.2+2.h5";
@@ -116,7 +117,7 @@ TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) 
 TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
   const Timeline all = sample(2);
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1, 2, 3}});
   write_hosts(scratch.path(), all, 1, {{0, 1}, {1, 2}});  // rank 1 twice, rank 3 not at all
   EXPECT_EQ(merged(scratch.path()).measured.rows.size(), all.rows.size() / 2);
@@ -127,10 +128,10 @@ TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
 
 TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, sample(1), kRanks);
+  begin_run(scratch.path(), {}, sample(1), kStreamRanks);
   Timeline other = sample(1);
   other.schedules = {"another"};
-  for (int rank = 0; rank < kRanks; ++rank)
+  for (int rank = 0; rank < kStreamRanks; ++rank)
     write_segment(scratch.path(), {1, 0, rank}, testing::rows_of_rank(other, 0, rank));
   MergeOptions options;
   options.environment = "{\"a\":1}";
@@ -150,9 +151,9 @@ TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
 TEST(MergeStream, MovesRanksByTheirClocks) {
   const ScratchDirectory scratch;
   const Timeline all = sample(1);
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1}, {2, 3}});
-  const std::vector<RankClock> clocks(kRanks, {0, INT64_MAX, 1e-3});
+  const std::vector<RankClock> clocks(kStreamRanks, {0, INT64_MAX, 1e-3});
   MergeOptions options;
   options.clocks = clocks;
   const Trace trace = merged(scratch.path(), options);

@@ -52,7 +52,7 @@ std::vector<CellTimes> run_cells(const Cells& cells, const CellRules& rules) {
   return times;
 }
 
-void fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
+void fill_atlas_cell(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
   check_cells(schedule, scenario);
@@ -116,12 +116,14 @@ Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
 
 }  // namespace
 
-void fill_atlas(const Scenario& scenario, Schedule& schedule) { fill(scenario, schedule, kAtlas); }
+void fill_atlas(const Scenario& scenario, Schedule& schedule) {
+  fill_atlas_cell(scenario, schedule, kAtlas);
+}
 void fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
-  fill(scenario, schedule, kAtlasTimed);
+  fill_atlas_cell(scenario, schedule, kAtlasTimed);
 }
 void fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
-  fill(scenario, schedule, kAtlasEven);
+  fill_atlas_cell(scenario, schedule, kAtlasEven);
 }
 
 }  // namespace longhaul::families
@@ -136,14 +138,14 @@ struct Kind {
   bool shares = false;  ///< the WAN in time
   families::CellRules rules;
 };
-constexpr std::array kKinds{
+constexpr std::array kCellKinds{
     Kind{"varuna", false, families::kVaruna}, Kind{"varuna-fill", false, families::kVarunaFill},
     Kind{"atlas", true, families::kAtlas}, Kind{"atlas-timed", true, families::kAtlasTimed},
     Kind{"atlas-even", true, families::kAtlasEven}};
 
 const Kind* find_kind(std::string_view name) {
-  const auto* const found = std::ranges::find(kKinds, name, &Kind::name);
-  return found == kKinds.end() ? nullptr : found;
+  const auto* const found = std::ranges::find(kCellKinds, name, &Kind::name);
+  return found == kCellKinds.end() ? nullptr : found;
 }
 
 }  // namespace

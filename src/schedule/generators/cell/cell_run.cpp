@@ -10,7 +10,7 @@
 namespace longhaul::families {
 namespace {
 
-constexpr Duration kNever = GreedyClock::kNever;
+constexpr Duration kNeverFree = GreedyClock::kNever;
 
 /// Plays the pipelines of a cell through in time. Whoever can act next does; ties go to the lower
 /// pipeline, its LocalDPRank. Microbatches of a stage run in order in each kind of block, so that
@@ -24,9 +24,9 @@ public:
         earliest_{earliest},
         stages_{problem.stages.size()},
         nodes_(to_size(problem.pipelines) * stages_),
-        inputs_(nodes_.size() * at(problem.microbatches), kNever),
-        gradients_(inputs_.size(), kNever),
-        due_(inputs_.size(), kNever),
+        inputs_(nodes_.size() * at(problem.microbatches), kNeverFree),
+        gradients_(inputs_.size(), kNeverFree),
+        due_(inputs_.size(), kNeverFree),
         clock_{nodes_.size()},
         links_{problem.resources} {
     times_.rows.resize(nodes_.size());
@@ -43,7 +43,7 @@ public:
   }
 
   /// Stops, with rows that are not complete, where the earliest end is `enough`.
-  CellTimes run(Duration enough = kNever) {
+  CellTimes run(Duration enough = kNeverFree) {
     for (;;) {
       if (earliest_ != nullptr && earliest_->bound() >= enough) return std::move(times_);
       const std::size_t node = clock_.earliest();
@@ -51,7 +51,7 @@ public:
       if (links_.any_ready(now)) {
         const GreedyLinks::Queued message = links_.pop();
         deliver(at(message.hop->chunk), message.kind, links_.transfer(*message.hop, message.ready));
-      } else if (now == kNever) {
+      } else if (now == kNeverFree) {
         return finish();
       } else {
         act(node, now);
@@ -89,25 +89,25 @@ private:
   [[nodiscard]] Duration next_forward(std::size_t n) const {
     const Node& node = nodes_[n];
     const CellStage& costs = stage(n);
-    if (node.forwards == problem_.microbatches) return kNever;
+    if (node.forwards == problem_.microbatches) return kNeverFree;
     // The next B finds room for what its R takes.
     const Bytes reserve = node.recomputes == node.backwards ? costs.rest : Bytes{};
-    if (node.held + costs.kept + reserve > problem_.limit) return kNever;
+    if (node.held + costs.kept + reserve > problem_.limit) return kNeverFree;
     return std::max(time_of(inputs_, n, node.forwards),
                     gate(problem_.activations[n], costs.forward));
   }
   [[nodiscard]] Duration next_backward(std::size_t n) const {
     const Node& node = nodes_[n];
     const int done = stage(n).recomputes ? node.recomputes : node.forwards;
-    if (node.backwards == done) return kNever;
+    if (node.backwards == done) return kNeverFree;
     return std::max(time_of(gradients_, n, node.backwards),
                     gate(problem_.gradients[n], stage(n).backward));
   }
   /// An R that is due, in front of any F.
   [[nodiscard]] Duration next_recompute(std::size_t n) const {
     const Node& node = nodes_[n];
-    if (!stage(n).recomputes || node.recomputes == node.forwards) return kNever;
-    if (node.held + stage(n).rest > problem_.limit) return kNever;
+    if (!stage(n).recomputes || node.recomputes == node.forwards) return kNeverFree;
+    if (node.held + stage(n).rest > problem_.limit) return kNeverFree;
     return time_of(rules_.recompute == RecomputePolicy::timed ? due_ : gradients_, n,
                    node.recomputes);
   }

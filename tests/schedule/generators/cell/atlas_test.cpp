@@ -15,8 +15,8 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Timed {
   Schedule schedule;
@@ -74,9 +74,9 @@ TEST(Figure6, ACellOfTwoEndsAtSlot36) {
 TEST(Figure6, SharingTakesTheBubblesBetweenMicrobatchesAway) {
   // G-9, the third stage, idles between the microbatches of slots 5 to 11 in (a), not in (b).
   EXPECT_THAT(timeline(timed("varuna", test::figure6()), ReplicaId{0}, 2),
-              testing::StartsWith("....1.2.3.4."));
+              ::testing::StartsWith("....1.2.3.4."));
   EXPECT_THAT(timeline(timed("atlas", test::figure6()), ReplicaId{0}, 2),
-              testing::StartsWith("...1234"));
+              ::testing::StartsWith("...1234"));
 }
 
 TEST(Figure6, TheRecomputePolicyBringsTheTwoSlots) {
@@ -135,9 +135,9 @@ TEST(Varuna, MayExceedTheBudgetAndAtlasDoesNot) {
   Scenario scenario = test::figure6();
   scenario.memory.recompute = false;
   scenario.memory.budget = 0.5;  // two activations; four microbatches pass the first stage at once
-  EXPECT_THAT(over_budget(generate("varuna", scenario), scenario), testing::Contains(0));
+  EXPECT_THAT(over_budget(generate("varuna", scenario), scenario), ::testing::Contains(0));
   const Schedule atlas = generate("atlas", scenario);
-  EXPECT_THAT(over_budget(atlas, scenario), testing::IsEmpty());
+  EXPECT_THAT(over_budget(atlas, scenario), ::testing::IsEmpty());
   EXPECT_FALSE(first_violation(atlas, scenario));
 }
 
