@@ -95,7 +95,7 @@ public:
     }
     hop.transfer = size / route.rate;
     hop.latency = route.latency;
-    const auto set = to_size(route.resources);
+    const auto set = index(route.resources);
     for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
       const ResourceId resource = plan_.set_items[i];
       // What several hold at a time is no machine.
