@@ -49,7 +49,7 @@ void for_each_op(const Lane& lane, Visit&& visit) {
   for (std::uint32_t id = first; id < first + lane.count; ++id) visit(OpId{id});
 }
 
-std::string rank_text(const Plan& plan, int rank) {
+std::string rank_ops_text(const Plan& plan, int rank) {
   const RankInfo& info = plan.ranks[at(rank)];
   std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
                                  info.device, plan.datacenters[index(info.datacenter)]);
@@ -98,7 +98,7 @@ ordered_json op_json(const Plan& plan, OpId id) {
   return json;
 }
 
-ordered_json rank_json(const Plan& plan, int rank) {
+ordered_json rank_ops_json(const Plan& plan, int rank) {
   const RankInfo& info = plan.ranks[at(rank)];
   ordered_json json{{"rank", rank},
                     {"replica", info.replica},
@@ -141,13 +141,13 @@ Answer ops_command(const Options& options) {
     json.erase("numbers");
     json["schedule"] = plan.schedule;
     json["ranks"] = ordered_json::array();
-    for (const int rank : ranks) json["ranks"].push_back(rank_json(plan, rank));
+    for (const int rank : ranks) json["ranks"].push_back(rank_ops_json(plan, rank));
     return {json_text(json)};
   }
   std::string text = fmt::format("{} on {}: {} on {}, {}\n", plan.schedule, scenario.name,
                                  counted(std::ssize(plan.ops), "op"),
                                  counted(std::ssize(plan.ranks), "rank"), options.comm);
-  for (const int rank : ranks) text += '\n' + rank_text(plan, rank);
+  for (const int rank : ranks) text += '\n' + rank_ops_text(plan, rank);
   return {text};
 }
 

@@ -19,7 +19,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// While rank 0 looks for schedules, which may be asked to take hours. A rank that is dead or
 /// stopped ends the run all the same (Watchdog::set_patience).
@@ -57,19 +57,19 @@ void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& sce
 }
 
 /// What the others need.
-json choose(const Scenario& scenario, const PipelineOptions& options,
+Json choose(const Scenario& scenario, const PipelineOptions& options,
             const PlannerOptions& planner) {
   const ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
   if (chosen.schedules.empty())
     fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
          scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
   warn_of_memory(chosen.schedules, scenario, options.compute.compute == "real");
-  json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
+  Json input = {{"scenario", scenario.text}, {"schedules", Json::array()}};
   for (const ScheduleResult& made : chosen.schedules)
     input["schedules"].push_back({{"name", made.schedule.name},
                                   {"csv", write_csv(made.schedule)},
                                   {"planning", planning_json(made)}});
-  input["skipped"] = json::array();
+  input["skipped"] = Json::array();
   for (const SkippedSchedule& skipped : chosen.skipped)
     input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
   return input;
@@ -80,9 +80,9 @@ std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
                             const PlannerOptions& planner) {
   const Scenario scenario = load_scenario(options.scenario, options.overrides);
   check_rank_count(scenario, ranks, options);
-  json text;
+  Json text;
   text["asked"] = asked_of(options, scenario, ranks.count());
-  const auto kept = options.resume ? kept_input(options.out, text["asked"]) : std::optional<json>{};
+  const auto kept = options.resume ? kept_input(options.out, text["asked"]) : std::optional<Json>{};
   if (!kept && !options.out.empty()) require_free(options.out);
   text["goes_on"] = kept.has_value();
   text["is_complete"] = kept && is_complete(options.out);
@@ -95,14 +95,14 @@ std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
 PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
                             const PlannerOptions& planner) {
   ranks.watchdog().set_patience(kPlanningPatience);
-  const json text = json::parse(
+  const Json text = Json::parse(
       on_rank0(ranks.world(), [&] { return read_and_choose(ranks, options, planner); }));
   PipelineInput input;
   input.goes_on = text["goes_on"].get<bool>();
   input.is_complete = text["is_complete"].get<bool>();
   input.asked = text["asked"];
   input.handed = text["handed"];
-  const json& handed = input.handed;
+  const Json& handed = input.handed;
   agreed([&] {
     const Scenario read =
         parse_scenario(handed["scenario"].get<std::string>(), options.scenario, options.overrides);
@@ -116,7 +116,7 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
         parse_changes(options.changes, read, options.scenario, options.overrides, input.iterations);
     for (const std::string& change : options.changes)
       input.scenario.text += fmt::format("# --change {}\n", change);
-    for (const json& made : handed["schedules"]) {
+    for (const Json& made : handed["schedules"]) {
       const auto name = made["name"].get<std::string>();
       PlannedSchedule planned;
       planned.schedule = read_csv(made["csv"].get<std::string>(), name, name);
@@ -125,7 +125,7 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
       planned.planning = made["planning"];
       input.schedules.push_back(std::move(planned));
     }
-    for (const json& skipped : handed["skipped"])
+    for (const Json& skipped : handed["skipped"])
       input.skipped.push_back(
           {skipped["schedule"].get<std::string>(), skipped["reason"].get<std::string>()});
   });
