@@ -48,7 +48,7 @@ Answer algorithm1_answer(const Options& options, const PlanOptions& plan, const 
   const SitePlans plans = algorithm1(supply, algorithm1_options_of(plan), cells);
   (void)best_of(plans, SiteObjective::throughput);
   if (!options.json)
-    return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front(),
+    return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
                                         plans.pipelines)) +
             plans_text(supply, plans.plans) + '\n' + best_text(supply, plans.plans)};
   ordered_json json = plan_header(options, plan, supply.scenario());
@@ -130,7 +130,8 @@ ordered_json plan_header(const Options& options, const PlanOptions& plan,
   ordered_json json = record_header(options, scenario);
   json.erase("replicas");
   json.erase("comm");
-  json["schedules"] = plan.schedules;
+  json["schedules"] = ordered_json::array();
+  for (const ScheduleRequest& schedule : plan.schedules) json["schedules"].push_back(schedule.name);
   json["search_kind"] = plan.exact ? "exact" : "algorithm1";
   json["datacenter_order"] = name_of(plan.order);
   json["cell_model"] = name_of(plan.model);

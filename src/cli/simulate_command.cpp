@@ -42,7 +42,8 @@ Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRo
   const PlannerOptions planner = planner_options_of(options);
   if (planner.robust) require_jitter(scenario);
   if (options.iterations) require_iteration_count(*options.iterations);
-  ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
+  ChosenSchedules chosen =
+      choose_schedules(parse_schedule_option(options.schedule), scenario, planner);
   Simulation simulation;
   simulation.skipped = std::move(chosen.skipped);
   simulation.made = std::move(chosen.schedules);

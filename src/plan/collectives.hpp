@@ -30,7 +30,7 @@ struct ChunkCollective {
 /// and for GradientSync::none.
 [[nodiscard]] std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
                                                                          const Scenario& scenario,
-                                                                         const Network& network);
+                                                                         Network& network);
 
 /// Fills in the ops of the collective lanes (index: rank; kNone where a rank has none), which
 /// `of_device` was counted for. The compute lanes (index: rank) must be laid out.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/result.hpp"
 #include "plan/collectives.hpp"
 #include "plan/lanes.hpp"
 #include "plan/messages.hpp"
@@ -24,12 +25,13 @@ class Lowering {
 public:
   Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
            Crossing crossing);
-  Plan run();
+  /// Refused as try_lower() is, for links and turns.
+  Result<Plan> run();
 
 private:
   /// A cell's ranks relay for each other: all their lanes come first.
-  void lower_cell(int cell);
-  void arrange_messages();
+  [[nodiscard]] std::optional<Refusal> lower_cell(int cell);
+  [[nodiscard]] std::optional<Refusal> arrange_messages();
   [[nodiscard]] const Messages& messages(int replica) const {
     return messages_[messages_.size() == 1 ? 0 : static_cast<std::size_t>(replica)];
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "planner/bounds.hpp"
 #include "planner/candidates.hpp"
 
@@ -34,5 +35,7 @@ struct Found {
 /// The best schedule that generation and search find: never worse than any schedule it could choose
 /// from. Throws Error where no schedule fits the budget, naming the smallest budget that one does.
 [[nodiscard]] Found find_best(const Scenario& scenario, const SearchOptions& options);
+/// The same, where a budget that nothing fits is an answer.
+Result<Found> try_find_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul

@@ -16,7 +16,7 @@ Improved improve(const Schedule& start, const Scenario& scenario, const SearchOp
   portfolio.add_layout(start);
   portfolio.add(start);
   if (portfolio.starts().empty()) return improved;
-  Portfolio::Result found = portfolio.run();
+  Portfolio::Outcome found = portfolio.run();
   improved.moves = found.moves;
   improved.accepted = found.accepted;
   if (found.makespan >= improved.makespan.count()) return improved;

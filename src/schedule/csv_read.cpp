@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text_file.hpp"
 #include "schedule/checks.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/csv_header.hpp"
@@ -127,6 +128,10 @@ private:
 
 Schedule read_csv(std::string_view text, const std::string& source, const std::string& name) {
   return Reader{text, source}.read(name);
+}
+
+Schedule read_schedule_file(const std::filesystem::path& file) {
+  return read_csv(read_text_file(file), file.string(), file.stem().string());
 }
 
 }  // namespace longhaul

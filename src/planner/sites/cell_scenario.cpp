@@ -8,11 +8,11 @@
 namespace longhaul {
 namespace {
 
-void require_link(const Supply& supply, DatacenterId from, DatacenterId to) {
-  if (supply.scenario().link(from, to) != nullptr) return;
+std::optional<Refusal> why_no_link(const Supply& supply, DatacenterId from, DatacenterId to) {
+  if (supply.scenario().link(from, to) != nullptr) return std::nullopt;
   const std::string& x = supply.name(from);
   const std::string& y = supply.name(to);
-  fail(
+  return refused(
       "there is no link from {} to {} (pipelines would go from one to the other). Add [[link]] "
       "between = [\"{}\", \"{}\"], or take another --order or --search exact.",
       x, y, x, y);
@@ -42,13 +42,15 @@ Bandwidth divided(Bandwidth rate, int parts) {
   return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / parts};
 }
 
-Scenario placed(const Supply& supply, const SiteLayout& layout, int replicas) {
+Result<Scenario> placed(const Supply& supply, const SiteLayout& layout, int replicas) {
   const std::vector<DatacenterId> where = stages_of(layout.way);
   LONGHAUL_ASSERT(static_cast<int>(where.size()) == supply.stages(), "{} stages of {}",
                   where.size(), supply.stages());
   for (std::size_t i = 0; i + 1 < layout.way.size(); ++i) {
-    require_link(supply, layout.way[i].datacenter, layout.way[i + 1].datacenter);
-    require_link(supply, layout.way[i + 1].datacenter, layout.way[i].datacenter);
+    const DatacenterId here = layout.way[i].datacenter;
+    const DatacenterId next = layout.way[i + 1].datacenter;
+    if (auto why = why_no_link(supply, here, next)) return *std::move(why);
+    if (auto why = why_no_link(supply, next, here)) return *std::move(why);
   }
   Scenario scenario = supply.scenario();
   scenario.text.clear();
@@ -63,8 +65,10 @@ Scenario placed(const Supply& supply, const SiteLayout& layout, int replicas) {
 
 }  // namespace
 
-Scenario cell_scenario(const Supply& supply, const SiteLayout& layout, int pipelines) {
-  Scenario scenario = placed(supply, layout, pipelines);
+Result<Scenario> cell_scenario(const Supply& supply, const SiteLayout& layout, int pipelines) {
+  Result<Scenario> whole = placed(supply, layout, pipelines);
+  if (!whole) return whole;
+  Scenario scenario = *std::move(whole);
   scenario.parallel.cell = pipelines;
   scenario.parallel.gradient_sync = GradientSync::none;
   for (Link& link : scenario.links) {
@@ -75,7 +79,7 @@ Scenario cell_scenario(const Supply& supply, const SiteLayout& layout, int pipel
 }
 
 Scenario placed_scenario(const Supply& supply, const SiteLayout& layout) {
-  return placed(supply, layout, layout.replicas());
+  return placed(supply, layout, layout.replicas()).or_throw();
 }
 
 Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, int replicas) {

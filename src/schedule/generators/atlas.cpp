@@ -1,7 +1,6 @@
 #include "schedule/generators/atlas.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.hpp"
 #include "schedule/cells.hpp"
@@ -9,6 +8,7 @@
 #include "schedule/generate.hpp"
 #include "schedule/generators/cell.hpp"
 #include "schedule/generators/families.hpp"
+#include "schedule/generators/registry.hpp"
 
 namespace longhaul::families {
 namespace {
@@ -19,14 +19,15 @@ struct Cells {
   std::vector<std::size_t> problem_of;  ///< index: cell
 };
 
-Cells find_cells(const Scenario& scenario, const Schedule& schedule) {
+Result<Cells> find_cells(const Scenario& scenario, const Schedule& schedule) {
   Cells cells;
   for (int first = 0; first < schedule.replicas; first += schedule.cell) {
     const int count = std::min(schedule.cell, schedule.replicas - first);
-    CellProblem problem = atlas_problem(scenario, schedule, first, count);
-    const auto known = std::ranges::find(cells.problems, problem);
+    Result<CellProblem> problem = atlas_problem(scenario, schedule, first, count);
+    if (!problem) return problem.refusal();
+    const auto known = std::ranges::find(cells.problems, *problem);
     cells.problem_of.push_back(static_cast<std::size_t>(known - cells.problems.begin()));
-    if (known == cells.problems.end()) cells.problems.push_back(std::move(problem));
+    if (known == cells.problems.end()) cells.problems.push_back(*std::move(problem));
   }
   return cells;
 }
@@ -52,11 +53,13 @@ std::vector<CellTimes> run_cells(const Cells& cells, const CellRules& rules) {
   return times;
 }
 
-void fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
+std::optional<Refusal> fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
-  check_cells(schedule, scenario);
-  const Cells cells = find_cells(scenario, schedule);
+  if (auto why = why_no_cells(schedule, scenario)) return why;
+  const Result<Cells> found = find_cells(scenario, schedule);
+  if (!found) return found.refusal();
+  const Cells& cells = *found;
   const std::vector<CellTimes> times = run_cells(cells, rules);
   schedule.rows.clear();
   for_each_cell(
@@ -71,6 +74,7 @@ void fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) 
             order.messages.push_back({cell * schedule.cell + transfer.pipeline, transfer.producer});
         }
       });
+  return std::nullopt;
 }
 
 /// When the last B of every stage has ended and its gradients are summed.
@@ -91,9 +95,11 @@ Timetable varuna_timetable(const Scenario& scenario, const Schedule& schedule,
   return {std::move(times.starts), {}, end};
 }
 
-Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
-                          const CellRules& rules) {
-  const Cells cells = find_cells(scenario, schedule);
+Result<Timetable> atlas_timetable(const Scenario& scenario, const Schedule& schedule,
+                                  const CellRules& rules) {
+  const Result<Cells> found = find_cells(scenario, schedule);
+  if (!found) return found.refusal();
+  const Cells& cells = *found;
   std::vector<CellTimes> times = run_cells(cells, rules);
   Timetable table;
   for (std::size_t p = 0; p < times.size(); ++p) start_late(cells.problems[p], times[p]);
@@ -115,63 +121,53 @@ Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
 
 }  // namespace
 
-void fill_atlas(const Scenario& scenario, Schedule& schedule) { fill(scenario, schedule, kAtlas); }
-void fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
-  fill(scenario, schedule, kAtlasTimed);
+std::optional<Refusal> fill_atlas(const Scenario& scenario, Schedule& schedule) {
+  return fill(scenario, schedule, kAtlas);
 }
-void fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
-  fill(scenario, schedule, kAtlasEven);
+std::optional<Refusal> fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
+  return fill(scenario, schedule, kAtlasTimed);
+}
+std::optional<Refusal> fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
+  return fill(scenario, schedule, kAtlasEven);
 }
 
 }  // namespace longhaul::families
 
 namespace longhaul {
 
-namespace {
-
-/// A schedule of this family.
-struct Kind {
-  std::string_view name;
-  bool shares = false;  ///< the WAN in time
-  families::CellRules rules;
-};
-constexpr std::array kKinds{
-    Kind{"varuna", false, families::kVaruna}, Kind{"varuna-fill", false, families::kVarunaFill},
-    Kind{"atlas", true, families::kAtlas}, Kind{"atlas-timed", true, families::kAtlasTimed},
-    Kind{"atlas-even", true, families::kAtlasEven}};
-
-const Kind* find_kind(std::string_view name) {
-  const auto* const found = std::ranges::find(kKinds, name, &Kind::name);
-  return found == kKinds.end() ? nullptr : found;
+Timetable timetable_of(const Generator& generator, const Scenario& scenario) {
+  using namespace families;
+  LONGHAUL_ASSERT(generator.timetable != nullptr, "{} has no timetable", generator.name);
+  const Schedule schedule = try_generate(generator, scenario).or_throw();
+  return generator.shares_wan ? atlas_timetable(scenario, schedule, *generator.timetable).or_throw()
+                              : varuna_timetable(scenario, schedule, *generator.timetable);
 }
-
-}  // namespace
-
-bool has_timetable(std::string_view name) { return find_kind(name) != nullptr; }
 
 Timetable timetable_of(std::string_view name, const Scenario& scenario) {
-  using namespace families;
-  const Schedule schedule = generate(name, scenario);
-  const Kind* const kind = find_kind(name);
-  if (kind == nullptr)
-    fail("There is no timetable of \"{}\" (varuna and atlas have one). Name one of them.", name);
-  return kind->shares ? atlas_timetable(scenario, schedule, kind->rules)
-                      : varuna_timetable(scenario, schedule, kind->rules);
+  const Generator* const generator = find_generator(name);
+  if (generator != nullptr && generator->timetable != nullptr)
+    return timetable_of(*generator, scenario);
+  static_cast<void>(generate(name, scenario));  // says whether there is such a schedule at all
+  fail("There is no timetable of \"{}\" (varuna and atlas have one). Name one of them.", name);
 }
 
-std::optional<Duration> least_time(std::string_view name, const Scenario& scenario,
-                                   std::span<const LeastHop> hops, Duration enough) {
+Result<Duration> least_time(const Generator& generator, const Scenario& scenario,
+                            std::span<const LeastHop> hops, Duration enough) {
   using namespace families;
-  const Kind* const kind = find_kind(name);
-  if (kind == nullptr) return std::nullopt;
-  Schedule schedule = empty_schedule(*find_generator(name), scenario);
-  if (!kind->shares)
-    return earliest_end(varuna_problem(scenario, schedule), kind->rules, hops, enough);
+  if (generator.timetable == nullptr) return Duration::zero();
+  const CellRules& rules = *generator.timetable;
+  Result<Schedule> empty = empty_schedule(generator, scenario);
+  if (!empty) return empty.refusal();
+  Schedule schedule = *std::move(empty);
+  if (!generator.shares_wan)
+    return earliest_end(varuna_problem(scenario, schedule), rules, hops, enough);
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
-  check_cells(schedule, scenario);
+  if (auto why = why_no_cells(schedule, scenario)) return *std::move(why);
   const int pipelines = std::min(schedule.cell, schedule.replicas);
-  return earliest_end(atlas_problem(scenario, schedule, 0, pipelines), kind->rules, hops, enough);
+  const Result<CellProblem> problem = atlas_problem(scenario, schedule, 0, pipelines);
+  if (!problem) return problem.refusal();
+  return earliest_end(*problem, rules, hops, enough);
 }
 
 }  // namespace longhaul

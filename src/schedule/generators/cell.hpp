@@ -88,10 +88,10 @@ struct CellTimes {
 /// Varuna's view: each pipeline sends for itself, all alike, without a limit of memory.
 [[nodiscard]] CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule);
 /// Of the pipelines [first, first + count): a message between datacenters leaves over all their
-/// nodes at once. Throws Error where no order fits the budget, and where pipelines of a cell have
-/// one stage in different datacenters.
-[[nodiscard]] CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
-                                        int first, int count);
+/// nodes at once. Refused where no order fits the budget. The cells are as why_no_cells() wants
+/// them.
+Result<CellProblem> atlas_problem(const Scenario& scenario, const Schedule& schedule, int first,
+                                  int count);
 
 /// The F of stages inside a datacenter start as late as what comes behind them lets them: the
 /// computation waits, not its message. Orders, transfers and all other blocks stay.
