@@ -9,14 +9,15 @@
 #include "base/sample.hpp"
 #include "base/table.hpp"
 #include "base/version.hpp"
-#include "environment/command_line.hpp"
-#include "environment/run_facts.hpp"
-#include "layers/kernels.hpp"
-#include "layers/layer_blocks.hpp"
-#include "runtime/accelerator.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "cuda/accelerator.hpp"
+#include "harness/environment/command_line.hpp"
+#include "harness/environment/run_facts.hpp"
+#include "harness/kernels/kernels.hpp"
+#include "harness/kernels/layer_blocks.hpp"
+#include "harness/options/record_files.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "nn/cuda/factory.hpp"
 #include "scenario/presets.hpp"
-#include "support/record_files.hpp"
 
 namespace longhaul::bench {
 namespace {

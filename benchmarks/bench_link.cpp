@@ -11,14 +11,14 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
-#include "support/environment.hpp"
-#include "support/link_measurement.hpp"
-#include "support/main.hpp"
-#include "support/pipeline_options.hpp"
-#include "support/record_files.hpp"
-#include "support/stopping.hpp"
-#include "support/transport_choice.hpp"
-#include "trace/report.hpp"
+#include "harness/options/pipeline_options.hpp"
+#include "harness/options/record_files.hpp"
+#include "harness/options/stopping.hpp"
+#include "harness/profile/link_measurement.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "trace/report/report.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -2,19 +2,19 @@
 // Runs schedules of a scenario on MPI ranks and holds what it measures against the simulator.
 #include <CLI/CLI.hpp>
 
+#include "base/clock.hpp"
 #include "base/progress.hpp"
 #include "base/version.hpp"
-#include "runtime/clock.hpp"
-#include "support/changing_record.hpp"
-#include "support/environment.hpp"
-#include "support/gpu_report.hpp"
-#include "support/main.hpp"
-#include "support/pipeline_record.hpp"
-#include "support/rank_map.hpp"
-#include "support/record_files.hpp"
-#include "support/resume.hpp"
-#include "support/transport_choice.hpp"
-#include "support/weather_report.hpp"
+#include "harness/checkpoint/resume.hpp"
+#include "harness/options/record_files.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/gpu_report.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "harness/records/changing_record.hpp"
+#include "harness/records/pipeline_record.hpp"
+#include "harness/records/weather_report.hpp"
+#include "harness/session/rank_map.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
-#include "runtime/accelerator.hpp"
-#include "scenario/load.hpp"
-#include "schedule/generate.hpp"
-#include "support/environment.hpp"
-#include "support/main.hpp"
-#include "support/pipeline_options.hpp"
-#include "support/profile_record.hpp"
-#include "support/record_files.hpp"
-#include "support/transport_choice.hpp"
+#include "cuda/accelerator.hpp"
+#include "harness/options/pipeline_options.hpp"
+#include "harness/options/record_files.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "harness/records/profile_record.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul::bench {
 namespace {

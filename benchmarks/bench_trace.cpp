@@ -10,11 +10,11 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
-#include "environment/command_line.hpp"
-#include "environment/run_facts.hpp"
-#include "trace/phase.hpp"
-#include "trace/synthetic_run.hpp"
-#include "trace/trace_file.hpp"
+#include "harness/environment/command_line.hpp"
+#include "harness/environment/run_facts.hpp"
+#include "harness/trace_cost/phase.hpp"
+#include "harness/trace_cost/synthetic_run.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul::bench {
 namespace {

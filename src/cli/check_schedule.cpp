@@ -1,10 +1,10 @@
 #include "cli/check.hpp"
 #include "cli/words.hpp"
-#include "planner/makespan.hpp"
-#include "scenario/load.hpp"
-#include "schedule/csv.hpp"
+#include "planner/search/makespan.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -8,9 +8,9 @@
 #include "base/suggest.hpp"
 #include "base/version.hpp"
 #include "cli/words.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {

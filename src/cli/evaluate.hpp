@@ -12,7 +12,7 @@
 #include "planner/choose_schedules.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

@@ -11,7 +11,7 @@
 #include "cli/evaluate.hpp"
 #include "cli/site_plans.hpp"
 #include "cli/site_report.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul {
 namespace {

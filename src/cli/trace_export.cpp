@@ -8,8 +8,8 @@
 #include "cli/evaluate.hpp"
 #include "cli/files.hpp"
 #include "cli/trace_source.hpp"
-#include "trace/export.hpp"
-#include "trace/selected_rows.hpp"
+#include "trace/export/export.hpp"
+#include "trace/export/selected_rows.hpp"
 
 namespace longhaul {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/progress.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/validity.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,10 +1,10 @@
 #include "planner/make_schedule.hpp"
 
 #include "base/error.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/cell/shared_best.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/share_wan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "planner/wan_sharing/shared_best.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 
 namespace longhaul {
 namespace {

@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "planner/best.hpp"
 #include "planner/request.hpp"
-#include "planner/robust.hpp"
-#include "planner/solver.hpp"
+#include "planner/robust/robust.hpp"
+#include "planner/search/best.hpp"
+#include "planner/solver/solver.hpp"
 
 namespace longhaul {
 

@@ -39,7 +39,7 @@ struct NetworkRoute {
 };
 
 /// The one place that knows which links and interfaces lie between two ranks. The simulator's
-/// resources (plan/network.hpp) and the generators' estimates (LinkDelays) are made of it.
+/// resources (plan/network/network.hpp) and the generators' estimates (LinkDelays) are made of it.
 class NetworkRoutes {
 public:
   explicit NetworkRoutes(const Scenario& scenario);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
-#include "plan/weather.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
-#include "plan/weather.hpp"
 #include "sim/resource_pool.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
+#include "planner/search/makespan.hpp"
 #include "planner/site_scenarios.hpp"
 #include "planner/sites/algorithm1.hpp"
 #include "planner/sites/cell_scenario.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {

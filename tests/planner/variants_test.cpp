@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/best.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/best.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/random_scenario.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,13 +1,13 @@
-#include "runtime/engine/relays.hpp"
+#include "engine/payloads/relays.hpp"
 
 #include <array>
 
+#include "device/cpu/timed_device.hpp"
+#include "engine/engine.hpp"
+#include "engine/verify.hpp"
+#include "engine/watchdog/op_events.hpp"
 #include "ranks_fixture.hpp"
 #include "relayed_message.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "runtime/engine/verify.hpp"
-#include "runtime/host/op_events.hpp"
 
 namespace longhaul::testing {
 namespace {

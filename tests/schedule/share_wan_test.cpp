@@ -1,10 +1,10 @@
-#include "schedule/share_wan.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

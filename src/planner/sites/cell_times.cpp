@@ -4,10 +4,10 @@
 #include <bit>
 #include <functional>
 
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "planner/make_schedule.hpp"
+#include "planner/search/in_parallel.hpp"
 #include "planner/sites/cell_scenario.hpp"
-#include "planner/sites/in_parallel.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {

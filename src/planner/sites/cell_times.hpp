@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "planner/request.hpp"
 #include "planner/sites/sites.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {
 

@@ -6,7 +6,7 @@
 
 #include "planner/request.hpp"
 #include "planner/sites/sites.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {
 

@@ -27,4 +27,9 @@ std::optional<Refusal> fill_atlas(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_atlas_timed(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_atlas_even(const Scenario& scenario, Schedule& schedule);
 
+/// How those of Varuna's and Atlas' kind decide.
+struct CellRules;
+extern const CellRules kVaruna, kVarunaFill;
+extern const CellRules kAtlas, kAtlasTimed, kAtlasEven;
+
 }  // namespace longhaul::families

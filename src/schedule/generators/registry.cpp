@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "schedule/generators/cell.hpp"
 #include "schedule/generators/families.hpp"
 
 namespace longhaul {

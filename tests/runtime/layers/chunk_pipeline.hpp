@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "naive.hpp"
-#include "runtime/layers/chunk.hpp"
+#include "nn/layers/chunk.hpp"
 
 namespace longhaul {
 

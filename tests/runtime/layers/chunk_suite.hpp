@@ -6,7 +6,7 @@
 #include "chunk_pipeline.hpp"
 #include "math_suite.hpp"
 #include "naive_model.hpp"
-#include "runtime/layers/chunk.hpp"
+#include "nn/layers/chunk.hpp"
 
 /// Layers and chunks on any Math; instantiated as MathSuite is.
 namespace longhaul {

@@ -1,4 +1,4 @@
-#include "runtime/layers/reference.hpp"
+#include "nn/layers/reference.hpp"
 
 #include <cmath>
 #include <thread>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "chunk_suite.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_math.hpp"
 
 namespace longhaul {
 

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "base/random.hpp"
-#include "plan/lower.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
-#include "runtime/real/model_layout.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "plan/lowering/lower.hpp"
 #include "scenario/model_costs.hpp"
+#include "training/model_layout.hpp"
 
 namespace longhaul::testing {
 

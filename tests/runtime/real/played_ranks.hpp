@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/real/gradient_check.hpp"
-#include "runtime/real/real_cargo.hpp"
-#include "runtime/real/real_work.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
+#include "training/gradient_check.hpp"
+#include "training/real_cargo.hpp"
+#include "training/real_work.hpp"
 
 namespace longhaul::testing {
 

@@ -1,0 +1,113 @@
+#include "schedule/generators/cell/share_wan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "schedule/cells.hpp"
+#include "schedule/generators/registry.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// The chunk that takes over what `block` produced; -1: nobody.
+int taker_of(const Block& block, const Schedule& schedule) {
+  if (block.part + 1 != block.parts) return -1;
+  if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;
+  return is_backward(block.kind) && !schedule.is_first(block.chunk) ? block.chunk - 1 : -1;
+}
+
+/// (cell, from, to): who shares turns.
+using Way = std::tuple<int, int, int>;
+
+/// Messages of every way, each replica's in the order of its rows.
+std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
+    const Schedule& schedule, const Scenario& scenario) {
+  std::map<Way, std::vector<std::vector<OrderedMessage>>> messages;
+  for (int replica = 0; replica < schedule.replicas; ++replica) {
+    const int cell = replica / schedule.cell;
+    for (int device = 0; device < schedule.devices; ++device) {
+      for (const Block& block : schedule.row(replica, device)) {
+        const int taker = taker_of(block, schedule);
+        const int to = taker < 0 ? device : schedule.device_of_chunk[at(taker)];
+        const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
+        if (here == scenario.datacenter_of(scenario.rank(replica, to))) continue;
+        auto& of_way = messages[{cell, device, to}];
+        of_way.resize(at(cell_replicas(schedule, cell).count));
+        of_way[at(replica % schedule.cell)].push_back({replica, block});
+      }
+    }
+  }
+  return messages;
+}
+
+}  // namespace
+
+bool shares_wan(const Scenario& scenario) {
+  if (cell_size(scenario) < 2) return false;
+  for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
+    if (scenario.datacenter_of(scenario.rank(0, device)) !=
+        scenario.datacenter_of(scenario.rank(0, device + 1)))
+      return true;
+  }
+  return false;
+}
+
+Scenario pooled_links(const Scenario& scenario) {
+  Scenario pooled = scenario;
+  const double nodes = cell_size(scenario);
+  const auto times = [&](Bandwidth rate) { return Bandwidth{rate.bits_per_second() * nodes}; };
+  for (Link& link : pooled.links) {
+    // A link that all pipelines share gains nothing by their nodes.
+    if (link.from == link.to || link.sharing == Sharing::datacenter) continue;
+    link.bandwidth = std::min(times(link.bandwidth), link.aggregate);
+  }
+  for (NodeInterfaces& interfaces : pooled.nodes) {
+    interfaces.egress = times(interfaces.egress);
+    interfaces.ingress = times(interfaces.ingress);
+  }
+  return pooled;
+}
+
+Result<Schedule> in_cells(const Schedule& schedule, const Scenario& scenario) {
+  if (schedule.cell > 1)
+    return refused("{} shares the WAN already (in cells of {} pipelines). Name it without \"{}\".",
+                   schedule.name, schedule.cell, kSharedPrefix);
+  Schedule shared = schedule;
+  shared.name = shared_name(schedule.name);
+  if (!shares_wan(scenario)) return shared;
+  if (!schedule.replicas_alike() && schedule.replicas > 1)
+    return refused(
+        "{} has rows of its own for each replica (cells take one order for all). Write one row a "
+        "device.",
+        schedule.name);
+  shared.cell = cell_size(scenario);
+  shared.link_orders.clear();
+  shared.rows.clear();
+  for (int replica = 0; replica < schedule.replicas; ++replica) {
+    for (int device = 0; device < schedule.devices; ++device) {
+      const auto row = schedule.row(replica, device);
+      shared.rows.emplace_back(row.begin(), row.end());
+    }
+  }
+  return shared;
+}
+
+void take_turns_evenly(Schedule& schedule, const Scenario& scenario) {
+  schedule.link_orders.clear();
+  for (const auto& [way, of_ranks] : messages_of_cells(schedule, scenario)) {
+    LinkOrder& turns = schedule.link_orders.emplace_back();
+    turns.resource = turns_name(std::get<0>(way), std::get<1>(way), std::get<2>(way));
+    std::size_t most = 0;
+    for (const auto& mine : of_ranks) most = std::max(most, mine.size());
+    for (std::size_t place = 0; place < most; ++place) {
+      for (const auto& mine : of_ranks) {
+        if (place < mine.size()) turns.messages.push_back(mine[place]);
+      }
+    }
+  }
+}
+
+}  // namespace longhaul
