@@ -11,23 +11,6 @@
 namespace longhaul {
 namespace {
 
-Result<MadeSchedule> read_runnable(const ScheduleRequest& request, const Scenario& scenario,
-                                   Arrangement arrangement) {
-  const auto refuse = [&](const std::string& why) {
-    return Refusal{fmt::format("{}: {}", request.file.string(), why), ExitCode::answer_is_no};
-  };
-  Schedule schedule = read_schedule_for(request.file, scenario);
-  if (const auto why = violation_but_memory(schedule, scenario)) return refuse(*why);
-  if (request.put_in_cells) {
-    Result<Schedule> shared = try_share_wan(schedule, scenario);
-    if (!shared) return shared.refusal();
-    schedule = *std::move(shared);
-  }
-  if (const auto why = why_not_runnable(schedule, scenario, arrangement))
-    return refuse(why->reason);
-  return MadeSchedule{std::move(schedule)};
-}
-
 bool every_pair_is_linked(const Scenario& scenario) {
   const std::size_t datacenters = scenario.datacenters.size();
   const auto pairs =
@@ -35,20 +18,9 @@ bool every_pair_is_linked(const Scenario& scenario) {
   return static_cast<std::size_t>(pairs) == datacenters * (datacenters - 1);
 }
 
-/// Chunks that go round the devices may meet where stages do not, so that a link that the scenario
-/// can do without is missing.
-Result<MadeSchedule> make_runnable(const ScheduleRequest& request, const Scenario& scenario,
-                                   const PlannerOptions& options) {
-  Result<MadeSchedule> made = try_make(request, scenario, options);
-  if (!made || every_pair_is_linked(scenario)) return made;
-  if (auto why = why_not_runnable(made->schedule, scenario, options.search.arrangement))
-    return Refusal{std::move(why->reason)};
-  return made;
-}
-
 /// Reports and traces tell schedules apart by name: a file whose name is taken keeps its path.
 void make_name_unique(Schedule& schedule, const ScheduleRequest& request,
-                      std::span<const MadeSchedule> others) {
+                      const std::vector<MadeSchedule>& others) {
   const bool taken = std::ranges::any_of(
       others, [&](const MadeSchedule& other) { return other.schedule.name == schedule.name; });
   if (taken && request.is_file()) schedule.name = request.name;
@@ -56,42 +28,61 @@ void make_name_unique(Schedule& schedule, const ScheduleRequest& request,
 
 }  // namespace
 
-Schedule read_schedule_for(const std::filesystem::path& file, const Scenario& scenario) {
-  Schedule schedule = read_schedule_file(file);
-  if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
-  return schedule;
+Result<MadeSchedule> ScheduleChooser::read_runnable(const ScheduleRequest& request) const {
+  const auto refuse = [&](const std::string& why) {
+    return Refusal{fmt::format("{}: {}", request.file.string(), why), ExitCode::answer_is_no};
+  };
+  Schedule schedule = read_schedule_file(request.file);
+  if (schedule.replicas_alike()) schedule.replicas = scenario_.parallel.replicas;
+  if (const auto why = violation_but_memory(schedule, scenario_)) return refuse(*why);
+  if (request.put_in_cells) {
+    Result<Schedule> shared = try_share_wan(schedule, scenario_);
+    if (!shared) return shared.refusal();
+    schedule = *std::move(shared);
+  }
+  if (const auto why = why_not_runnable(schedule, scenario_, options_.search.arrangement))
+    return refuse(why->reason);
+  return MadeSchedule{std::move(schedule)};
 }
 
-Result<MadeSchedule> try_choose(const ScheduleRequest& request, const Scenario& scenario,
-                                const PlannerOptions& options) {
-  return request.is_file() ? read_runnable(request, scenario, options.search.arrangement)
-                           : make_runnable(request, scenario, options);
+/// Chunks that go round the devices may meet where stages do not, so that a link that the scenario
+/// can do without is missing.
+Result<MadeSchedule> ScheduleChooser::make_runnable(const ScheduleRequest& request) const {
+  Result<MadeSchedule> made = try_make(request, scenario_, options_);
+  if (!made || every_pair_is_linked(scenario_)) return made;
+  if (auto why = why_not_runnable(made->schedule, scenario_, options_.search.arrangement))
+    return Refusal{std::move(why->reason)};
+  return made;
 }
 
-ChosenSchedules choose_schedules(std::span<const ScheduleRequest> requests,
-                                 const Scenario& scenario, const PlannerOptions& options) {
+Result<MadeSchedule> ScheduleChooser::try_choose(const ScheduleRequest& request) const {
+  return request.is_file() ? read_runnable(request) : make_runnable(request);
+}
+
+ChosenSchedules ScheduleChooser::choose() const {
   ChosenSchedules chosen;
   std::optional<Progress> progress;
-  for (const ScheduleRequest& request : requests) {
+  for (const ScheduleRequest& request : requests_) {
     if (request.is_looked_for()) {
-      progress.emplace("looking for schedules", std::ssize(requests));
+      progress.emplace("looking for schedules", std::ssize(requests_));
       progress->update(std::ssize(chosen.schedules), request.name);
     }
-    Result<MadeSchedule> made = try_choose(request, scenario, options);
-    if (!made && request.from_group) {
-      chosen.skipped.push_back({request.name, made.refusal().reason});
+    Result<MadeSchedule> tried = try_choose(request);
+    if (!tried && request.from_group) {
+      chosen.skipped.push_back({request.name, tried.refusal().reason});
       continue;
     }
-    chosen.schedules.push_back(std::move(made).or_throw());
-    make_name_unique(chosen.schedules.back().schedule, request,
-                     std::span{chosen.schedules}.first(chosen.schedules.size() - 1));
+    MadeSchedule made = std::move(tried).or_throw();
+    make_name_unique(made.schedule, request, chosen.schedules);
+    chosen.schedules.push_back(std::move(made));
   }
   return chosen;
 }
 
 MadeSchedule choose_schedule(const ScheduleRequest& request, const Scenario& scenario,
                              const PlannerOptions& options) {
-  return std::move(choose_schedules({&request, 1}, scenario, options).schedules.front());
+  const ScheduleChooser chooser{{request}, scenario, options};
+  return std::move(chooser.choose().schedules.front());
 }
 
 }  // namespace longhaul

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/make_schedule.hpp"
@@ -20,24 +20,39 @@ struct ChosenSchedules {
   std::vector<SkippedSchedule> skipped;
 };
 
-/// Makes or reads what is asked for, so that it can run in the arrangement of the options; over the
-/// budget or not where it is a file. Refused where it is not defined on the scenario and, with
-/// answer_is_no, where a file is not valid there.
-Result<MadeSchedule> try_choose(const ScheduleRequest& request, const Scenario& scenario,
-                                const PlannerOptions& options = {});
+/// Which schedules were asked for, and do they run? The one place that decides it.
+///
+///   const ScheduleChooser chooser{parse_schedules("static,mine.csv"), scenario, options};
+///   for (const MadeSchedule& made : chooser.choose().schedules) ...
+class ScheduleChooser {
+public:
+  /// `scenario` must live as long.
+  ScheduleChooser(std::vector<ScheduleRequest> requests, const Scenario& scenario,
+                  PlannerOptions options = {})
+      : requests_{std::move(requests)}, scenario_{scenario}, options_{std::move(options)} {}
 
-/// All of them. Throws Error on one that was asked for by itself and is refused. Shows on a
-/// terminal what it is looking for.
-[[nodiscard]] ChosenSchedules choose_schedules(std::span<const ScheduleRequest> requests,
-                                               const Scenario& scenario,
-                                               const PlannerOptions& options = {});
+  /// All of them. Throws Error on one that was asked for by itself and is refused. Shows on a
+  /// terminal what it is looking for.
+  [[nodiscard]] ChosenSchedules choose() const;
+  /// Makes or reads one, so that it can run in the arrangement of the options; over the budget or
+  /// not where it is a file. Refused where it is not defined on the scenario and, with
+  /// answer_is_no, where a file is not valid there.
+  Result<MadeSchedule> try_choose(const ScheduleRequest& request) const;
 
-/// The one that a command takes. Throws Error where it is refused.
+  [[nodiscard]] const std::vector<ScheduleRequest>& requests() const { return requests_; }
+
+private:
+  Result<MadeSchedule> read_runnable(const ScheduleRequest& request) const;
+  Result<MadeSchedule> make_runnable(const ScheduleRequest& request) const;
+
+  std::vector<ScheduleRequest> requests_;
+  const Scenario& scenario_;
+  PlannerOptions options_;
+};
+
+/// Of a command that takes one schedule (parse_single_schedule_option()). Throws Error where it is
+/// refused.
 [[nodiscard]] MadeSchedule choose_schedule(const ScheduleRequest& request, const Scenario& scenario,
                                            const PlannerOptions& options = {});
-
-/// Reads a file's schedule for the scenario: rows that are given once are every replica's.
-[[nodiscard]] Schedule read_schedule_for(const std::filesystem::path& file,
-                                         const Scenario& scenario);
 
 }  // namespace longhaul

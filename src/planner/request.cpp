@@ -67,38 +67,33 @@ std::vector<std::string> names_that_may_share() {
   fail("There is no schedule \"{}\". {}", name, suggestion(name, known_words()));
 }
 
-std::optional<ScheduleRequest> find_named(std::string_view name) {
+bool is_search(std::string_view name) {
+  return std::ranges::find(kSearches, name, &SearchName::full_name) != kSearches.end();
+}
+
+/// A name, or a file's. shared_name("mine.csv") is mine.csv in cells, unless there is a file of
+/// this name; shared_name("best") is a search of its own.
+ScheduleRequest parse_word(std::string_view word) {
   ScheduleRequest request;
-  request.name = name;
-  request.generator = find_generator(name);
-  const auto search = std::ranges::find(kSearches, name, &SearchName::full_name);
+  request.name = word;
+  const bool is_file = word.ends_with(".csv");
+  std::string_view alone = word;
+  if (!(is_file ? std::filesystem::exists(word) : is_search(word))) {
+    const auto shared = name_without_sharing(word);
+    request.put_in_cells = shared.has_value();
+    alone = shared.value_or(word);
+  }
+  if (is_file) {
+    request.file = alone;
+    return request;
+  }
+  request.generator = find_generator(alone);
+  const auto* const search = std::ranges::find(kSearches, alone, &SearchName::full_name);
   if (search != kSearches.end()) request.search = search->search;
-  if (request.generator == nullptr && !request.search) return std::nullopt;
-  return request;
-}
-
-std::optional<ScheduleRequest> find_in_cells(std::string_view name) {
-  const auto alone = name_without_sharing(name);
-  if (!alone) return std::nullopt;
-  std::optional<ScheduleRequest> request = find_named(*alone);
-  if (!request || request->shares_wan()) return std::nullopt;
-  request->name = name;
-  request->put_in_cells = true;
-  return request;
-}
-
-std::optional<ScheduleRequest> find_schedule(std::string_view name) {
-  std::optional<ScheduleRequest> request = find_named(name);
-  return request ? request : find_in_cells(name);
-}
-
-/// shared_name("mine.csv") is mine.csv in cells, unless there is a file of this name.
-ScheduleRequest of_file(std::string_view name) {
-  ScheduleRequest request;
-  request.name = name;
-  const auto alone = name_without_sharing(name);
-  request.put_in_cells = alone && !std::filesystem::exists(name);
-  request.file = request.put_in_cells ? *alone : name;
+  const bool shares_already = (request.generator != nullptr && request.generator->shares_wan) ||
+                              (search != kSearches.end() && search->shares_wan);
+  if (!(request.generator != nullptr || request.search) || (request.put_in_cells && shares_already))
+    refuse_unknown(word);
   return request;
 }
 
@@ -138,7 +133,7 @@ void append_group(std::vector<ScheduleRequest>& requests, std::string_view word)
 
 void append_word(std::vector<ScheduleRequest>& requests, std::string_view word) {
   if (is_group(word)) return append_group(requests, word);
-  append(requests, word.ends_with(".csv") ? of_file(word) : parse_schedule(word));
+  append(requests, parse_word(word));
 }
 
 }  // namespace
@@ -165,9 +160,8 @@ const std::vector<ScheduleName>& schedule_names() {
 }
 
 ScheduleRequest parse_schedule(std::string_view name) {
-  std::optional<ScheduleRequest> request = find_schedule(name);
-  if (!request) refuse_unknown(name);
-  return *std::move(request);
+  if (name.ends_with(".csv")) refuse_unknown(name);
+  return parse_word(name);
 }
 
 std::vector<ScheduleRequest> parse_schedules(std::string_view list) {

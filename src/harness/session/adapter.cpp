@@ -17,13 +17,12 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Within the budget, with its makespan.
-Result<Selection> try_select(const ScheduleRequest& request, const Scenario& scenario,
-                             const PlannerOptions& options) {
-  Result<MadeSchedule> made = try_choose(request, scenario, options);
+Result<Selection> try_select(const ScheduleRequest& request, const ScheduleChooser& chooser,
+                             const Scenario& scenario, Arrangement arrangement) {
+  Result<MadeSchedule> made = chooser.try_choose(request);
   if (!made) return made.refusal();
   if (auto violation = first_violation(made->schedule, scenario)) return Refusal{violation->text};
-  const Result<Duration> makespan =
-      try_makespan(made->schedule, scenario, options.search.arrangement);
+  const Result<Duration> makespan = try_makespan(made->schedule, scenario, arrangement);
   if (!makespan) return makespan.refusal();
   const std::string origin =
       made->found ? fmt::format("{} (from {})", request.name, made->found->started_from)
@@ -37,8 +36,10 @@ Selection select_schedule(const std::string& list, const Scenario& scenario,
                           const PlannerOptions& options) {
   std::optional<Selection> best;
   std::string reasons;
-  for (const ScheduleRequest& request : parse_schedules(list)) {
-    Result<Selection> selection = try_select(request, scenario, options);
+  const ScheduleChooser chooser{parse_schedules(list), scenario, options};
+  for (const ScheduleRequest& request : chooser.requests()) {
+    Result<Selection> selection =
+        try_select(request, chooser, scenario, options.search.arrangement);
     if (!selection)
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", request.name,
                              selection.refusal().reason);

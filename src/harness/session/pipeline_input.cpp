@@ -59,8 +59,8 @@ void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scena
 /// What the others need.
 json choose(const Scenario& scenario, const PipelineOptions& options,
             const PlannerOptions& planner) {
-  const ChosenSchedules chosen =
-      choose_schedules(parse_schedule_option(options.schedule), scenario, planner);
+  const ScheduleChooser chooser{parse_schedule_option(options.schedule), scenario, planner};
+  const ChosenSchedules chosen = chooser.choose();
   if (chosen.schedules.empty())
     fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
          scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
