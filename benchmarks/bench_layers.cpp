@@ -15,7 +15,7 @@
 #include "harness/kernels/kernels.hpp"
 #include "harness/kernels/layer_blocks.hpp"
 #include "harness/options/record_files.hpp"
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 #include "scenario/presets.hpp"
 
@@ -55,7 +55,7 @@ ModelShape shape_of(const Options& options) {
        options.model);
 }
 
-std::unique_ptr<Math> math_of(const Options& options, Report& report) {
+std::unique_ptr<TensorOps> math_of(const Options& options, Report& report) {
   if (options.device == "cpu") {
     report.device = "cpu, one core";
     return make_cpu_math();
@@ -63,7 +63,7 @@ std::unique_ptr<Math> math_of(const Options& options, Report& report) {
   const std::vector<AcceleratorInfo> known = accelerators();
   if (known.empty())
     fail("--device cuda finds no GPU ({}). Use --device cpu.", why_no_accelerator());
-  auto made = make_cuda_math(options.index);
+  auto made = make_cuda_tensor_ops(options.index);
   report.device = known[static_cast<std::size_t>(options.index)].name;
   report.notes = accelerator_notes(*made);
   return made;
@@ -74,7 +74,7 @@ double median_of(const LayerPart& part) { return summarize(part.seconds).median;
 Report measure(const Options& options) {
   Report report;
   report.shape = shape_of(options);
-  const std::unique_ptr<Math> math = math_of(options, report);
+  const std::unique_ptr<TensorOps> math = math_of(options, report);
   DeviceMemory memory{*math, 0};
   const TimingOptions timing{options.samples, options.check ? 1e-5 : 5e-3};
   const auto add = [&](std::vector<LayerPart> parts) {

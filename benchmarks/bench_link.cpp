@@ -148,7 +148,7 @@ LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration 
 
 ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets) {
   Ranks ranks{{parse_duration(options.deadline)}};
-  on_first(ranks.world(), [&] {
+  on_rank0(ranks.world(), [&] {
     if (ranks.count() < 2 || ranks.count() % 2 != 0)
       fail("bench_link runs on pairs of ranks, not on {}. Start it with scripts/mpi -n 2 ...",
            ranks.count());
@@ -175,7 +175,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   }
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
-  const std::string code = on_first(ranks.world(), [&] {
+  const std::string code = on_rank0(ranks.world(), [&] {
     auto record = record_of(measurements, rule, options, command_line(argc, argv), after, checks);
     record["device"] = options.device;
     record["environment"]["transport"] = transport_json(transport);

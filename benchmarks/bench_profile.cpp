@@ -68,7 +68,7 @@ Input input_of(const std::string& text, const Options& options) {
 
 /// Rank 0 reads the scenario; costs that it includes are those that are to be measured.
 Input prepare(Ranks& ranks, const Options& options) {
-  const std::string text = on_first(ranks.world(), [&] {
+  const std::string text = on_rank0(ranks.world(), [&] {
     if (!options.out.empty()) require_free(options.out);
     return options.check ? kTiny : load_scenario(options.scenario, options.overrides).text;
   });
@@ -142,18 +142,18 @@ ExitCode run(const Options& options) {
   Environment environment{ranks, options.command_line};
   const TransportChoice transport =
       take_transport(ranks, transport_kind_of(options.transport), device);
-  const std::unique_ptr<Math> math = make_math(device, ranks);
+  const std::unique_ptr<TensorOps> math = make_math(device, ranks);
   const ModelProfile profile = reported(ranks, [&] {
     return profile_model(ranks, *math, input.scenario, input.schedule,
                          {input.rule, deadline_of(options.deadline)});
   });
   nlohmann::json after = environment.after();
   if (!after.is_null()) after["transport"] = transport_json(transport);
-  const std::string code = on_first(ranks.world(), [&] {
+  const std::string code = on_rank0(ranks.world(), [&] {
     const CostsOrigin origin = origin_of(options, input, after, ranks.count());
     return std::string{conclude(profile, input, options, origin, after) == 0 ? "0" : "1"};
   });
-  ranks.board().mine().phase = Phase::finished;
+  ranks.host_ranks().mine().phase = Phase::finished;
   return static_cast<ExitCode>(code.front() - '0');
 }
 

@@ -20,7 +20,7 @@ constexpr std::array kArrangements{Arrangement::decoupled, Arrangement::grouped}
 
 /// Takes the solver's proof where it says more. Its class is narrower than ours: what it started
 /// from may lie outside, and below.
-void raise_bound(ScheduleRecord& record, const Solved& solved) {
+void raise_bound(ScheduleRecord& record, const SolverResult& solved) {
   if (solved.bound <= record.bound.lower_bound || solved.bound.count() > record.makespan_ns) return;
   record.bound = {solved.bound, solved.holds_for, "the solver's proof"};
 }
@@ -49,8 +49,8 @@ PlannerOptions planner_options_of(const Options& options) {
   return planner_options_of(options.planner, arrangement_of(options.comm));
 }
 
-ScheduleRecord evaluate(const MadeSchedule& made, const Scenario& scenario, Arrangement arrangement,
-                        Timeline& timeline) {
+ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
+                        Arrangement arrangement, Timeline& timeline) {
   const Schedule& schedule = made.schedule;
   const Plan plan = lower(schedule, scenario, arrangement);
   const OpTimes times = simulate(plan);

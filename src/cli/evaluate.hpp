@@ -26,7 +26,7 @@ namespace longhaul {
 [[nodiscard]] PlannerOptions planner_options_of(const Options& options);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
-[[nodiscard]] ScheduleRecord evaluate(const MadeSchedule& made, const Scenario& scenario,
+[[nodiscard]] ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
                                       Arrangement arrangement, Timeline& timeline);
 
 /// "4 stages, 1 replica, 8 microbatches".

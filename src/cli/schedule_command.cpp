@@ -72,7 +72,7 @@ nlohmann::ordered_json timetable_json(const Generator& generator, const Schedule
   return json;
 }
 
-std::string text_of(const MadeSchedule& made, const Scenario& scenario,
+std::string text_of(const ScheduleResult& made, const Scenario& scenario,
                     const ScheduleRecord& record, const Options& options) {
   const Schedule& schedule = made.schedule;
   return fmt::format("{} on {}: {}, {}, {}; simulated, {}\n\n", schedule.name, scenario.name,
@@ -91,7 +91,7 @@ Answer schedule_command(const Options& options) {
   if (!options.out.empty()) output.emplace(format, options.out, scenario);
   const PlannerOptions planner = planner_options_of(options);
   const ScheduleRequest request = parse_single_schedule_option(options.schedule);
-  const MadeSchedule made = choose_schedule(request, scenario, planner);
+  const ScheduleResult made = choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
   if (output) output->prepare(schedule, scenario, planner.search.arrangement);
   Timeline timeline;

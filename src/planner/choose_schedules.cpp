@@ -20,15 +20,15 @@ bool every_pair_is_linked(const Scenario& scenario) {
 
 /// Reports and traces tell schedules apart by name: a file whose name is taken keeps its path.
 void make_name_unique(Schedule& schedule, const ScheduleRequest& request,
-                      const std::vector<MadeSchedule>& others) {
+                      const std::vector<ScheduleResult>& others) {
   const bool taken = std::ranges::any_of(
-      others, [&](const MadeSchedule& other) { return other.schedule.name == schedule.name; });
+      others, [&](const ScheduleResult& other) { return other.schedule.name == schedule.name; });
   if (taken && request.is_file()) schedule.name = request.name;
 }
 
 }  // namespace
 
-Result<MadeSchedule> ScheduleChooser::read_runnable(const ScheduleRequest& request) const {
+Result<ScheduleResult> ScheduleChooser::read_runnable(const ScheduleRequest& request) const {
   const auto refuse = [&](const std::string& why) {
     return Refusal{fmt::format("{}: {}", request.file.string(), why), ExitCode::answer_is_no};
   };
@@ -42,20 +42,20 @@ Result<MadeSchedule> ScheduleChooser::read_runnable(const ScheduleRequest& reque
   }
   if (const auto why = why_not_runnable(schedule, scenario_, options_.search.arrangement))
     return refuse(why->reason);
-  return MadeSchedule{std::move(schedule)};
+  return ScheduleResult{std::move(schedule)};
 }
 
 /// Chunks that go round the devices may meet where stages do not, so that a link that the scenario
 /// can do without is missing.
-Result<MadeSchedule> ScheduleChooser::make_runnable(const ScheduleRequest& request) const {
-  Result<MadeSchedule> made = try_make(request, scenario_, options_);
+Result<ScheduleResult> ScheduleChooser::make_runnable(const ScheduleRequest& request) const {
+  Result<ScheduleResult> made = try_make(request, scenario_, options_);
   if (!made || every_pair_is_linked(scenario_)) return made;
   if (auto why = why_not_runnable(made->schedule, scenario_, options_.search.arrangement))
     return Refusal{std::move(why->reason)};
   return made;
 }
 
-Result<MadeSchedule> ScheduleChooser::try_choose(const ScheduleRequest& request) const {
+Result<ScheduleResult> ScheduleChooser::try_choose(const ScheduleRequest& request) const {
   return request.is_file() ? read_runnable(request) : make_runnable(request);
 }
 
@@ -67,20 +67,20 @@ ChosenSchedules ScheduleChooser::choose() const {
       progress.emplace("looking for schedules", std::ssize(requests_));
       progress->update(std::ssize(chosen.schedules), request.name);
     }
-    Result<MadeSchedule> tried = try_choose(request);
+    Result<ScheduleResult> tried = try_choose(request);
     if (!tried && request.from_group) {
       chosen.skipped.push_back({request.name, tried.refusal().reason});
       continue;
     }
-    MadeSchedule made = std::move(tried).or_throw();
+    ScheduleResult made = std::move(tried).or_throw();
     make_name_unique(made.schedule, request, chosen.schedules);
     chosen.schedules.push_back(std::move(made));
   }
   return chosen;
 }
 
-MadeSchedule choose_schedule(const ScheduleRequest& request, const Scenario& scenario,
-                             const PlannerOptions& options) {
+ScheduleResult choose_schedule(const ScheduleRequest& request, const Scenario& scenario,
+                               const PlannerOptions& options) {
   const ScheduleChooser chooser{{request}, scenario, options};
   return std::move(chooser.choose().schedules.front());
 }

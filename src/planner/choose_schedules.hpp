@@ -16,14 +16,14 @@ struct SkippedSchedule {
 };
 
 struct ChosenSchedules {
-  std::vector<MadeSchedule> schedules;  ///< valid; names are unique
+  std::vector<ScheduleResult> schedules;  ///< valid; names are unique
   std::vector<SkippedSchedule> skipped;
 };
 
 /// Which schedules were asked for, and do they run? The one place that decides it.
 ///
 ///   const ScheduleChooser chooser{parse_schedules("static,mine.csv"), scenario, options};
-///   for (const MadeSchedule& made : chooser.choose().schedules) ...
+///   for (const ScheduleResult& made : chooser.choose().schedules) ...
 class ScheduleChooser {
 public:
   /// `scenario` must live as long.
@@ -37,13 +37,13 @@ public:
   /// Makes or reads one, so that it can run in the arrangement of the options; over the budget or
   /// not where it is a file. Refused where it is not defined on the scenario and, with
   /// answer_is_no, where a file is not valid there.
-  Result<MadeSchedule> try_choose(const ScheduleRequest& request) const;
+  Result<ScheduleResult> try_choose(const ScheduleRequest& request) const;
 
   [[nodiscard]] const std::vector<ScheduleRequest>& requests() const { return requests_; }
 
 private:
-  Result<MadeSchedule> read_runnable(const ScheduleRequest& request) const;
-  Result<MadeSchedule> make_runnable(const ScheduleRequest& request) const;
+  Result<ScheduleResult> read_runnable(const ScheduleRequest& request) const;
+  Result<ScheduleResult> make_runnable(const ScheduleRequest& request) const;
 
   std::vector<ScheduleRequest> requests_;
   const Scenario& scenario_;
@@ -52,7 +52,8 @@ private:
 
 /// Of a command that takes one schedule (parse_single_schedule_option()). Throws Error where it is
 /// refused.
-[[nodiscard]] MadeSchedule choose_schedule(const ScheduleRequest& request, const Scenario& scenario,
-                                           const PlannerOptions& options = {});
+[[nodiscard]] ScheduleResult choose_schedule(const ScheduleRequest& request,
+                                             const Scenario& scenario,
+                                             const PlannerOptions& options = {});
 
 }  // namespace longhaul

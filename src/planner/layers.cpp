@@ -50,7 +50,7 @@ private:
     Scenario scenario = with_layers_(layers);
     scenario.memory.budget *= static_cast<double>(budget_.count()) /
                               static_cast<double>(scenario.activation_budget().count());
-    Result<Found> found = try_find_best(scenario, search_);
+    Result<SearchResult> found = try_find_best(scenario, search_);
     if (!found) return std::nullopt;
     const auto devices = device_memory(found->schedule, scenario);
     if (!std::ranges::all_of(devices, &DeviceNeed::fits)) return std::nullopt;

@@ -3,29 +3,29 @@
 #include "base/error.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/shared_best.hpp"
-#include "schedule/generators/generate.hpp"
 #include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {
 
-Result<MadeSchedule> made_of(Result<Found> found) {
+Result<ScheduleResult> made_of(Result<SearchResult> found) {
   if (!found) return found.refusal();
   Schedule schedule = found->schedule;
-  return MadeSchedule{std::move(schedule), *std::move(found)};
+  return ScheduleResult{std::move(schedule), *std::move(found)};
 }
 
-Result<MadeSchedule> make_robust(const Scenario& scenario, const PlannerOptions& options) {
+Result<ScheduleResult> make_robust(const Scenario& scenario, const PlannerOptions& options) {
   RobustOptions robust;
   robust.search = options.search;
   Result<RobustChoice> choice = pick_robust(scenario, robust);
   if (!choice) return choice.refusal();
-  MadeSchedule made{choice->schedule, choice->as_profiled};
+  ScheduleResult made{choice->schedule, choice->as_profiled};
   made.robust = *std::move(choice);
   return made;
 }
 
-Result<MadeSchedule> make_shared_best(const Scenario& scenario, const PlannerOptions& options) {
+Result<ScheduleResult> make_shared_best(const Scenario& scenario, const PlannerOptions& options) {
   if (options.robust)
     fail("{} knows no jitter (its turns are made for the links as profiled). Leave out --robust.",
          shared_name("best"));
@@ -33,22 +33,22 @@ Result<MadeSchedule> make_shared_best(const Scenario& scenario, const PlannerOpt
 }
 
 /// The solver starts from the best schedule of its placement that a search finds.
-Result<MadeSchedule> make_solved(Placement placement, const Scenario& scenario,
-                                 const PlannerOptions& options) {
+Result<ScheduleResult> make_solved(Placement placement, const Scenario& scenario,
+                                   const PlannerOptions& options) {
   SearchOptions search = options.search;
   search.placements = {placement};
   SolverOptions solver = options.solver;
   solver.arrangement = search.arrangement;
   if (search.threads > 0) solver.threads = search.threads;
-  Result<Found> start = try_find_best(scenario, search);
+  Result<SearchResult> start = try_find_best(scenario, search);
   if (!start) return start.refusal();
-  Solved solved = solve(placement, scenario, start->schedule, solver);
+  SolverResult solved = solve(placement, scenario, start->schedule, solver);
   Schedule schedule = solved.schedule;
-  return MadeSchedule{std::move(schedule), *std::move(start), std::nullopt, std::move(solved)};
+  return ScheduleResult{std::move(schedule), *std::move(start), std::nullopt, std::move(solved)};
 }
 
-Result<MadeSchedule> look_for(ScheduleSearch search, const Scenario& scenario,
-                              const PlannerOptions& options) {
+Result<ScheduleResult> look_for(ScheduleSearch search, const Scenario& scenario,
+                                const PlannerOptions& options) {
   switch (search) {
     case ScheduleSearch::best:
       return options.robust ? make_robust(scenario, options)
@@ -61,30 +61,30 @@ Result<MadeSchedule> look_for(ScheduleSearch search, const Scenario& scenario,
   return refused("no such search");
 }
 
-Result<MadeSchedule> make_alone(const ScheduleRequest& request, const Scenario& scenario,
-                                const PlannerOptions& options) {
+Result<ScheduleResult> make_alone(const ScheduleRequest& request, const Scenario& scenario,
+                                  const PlannerOptions& options) {
   if (request.search) return look_for(*request.search, scenario, options);
   LONGHAUL_ASSERT(request.generator != nullptr, "{} is a file", request.name);
   Result<Schedule> schedule = try_generate(*request.generator, scenario);
   if (!schedule) return schedule.refusal();
-  return MadeSchedule{*std::move(schedule)};
+  return ScheduleResult{*std::move(schedule)};
 }
 
 }  // namespace
 
-Result<MadeSchedule> try_make(const ScheduleRequest& request, const Scenario& scenario,
-                              const PlannerOptions& options) {
+Result<ScheduleResult> try_make(const ScheduleRequest& request, const Scenario& scenario,
+                                const PlannerOptions& options) {
   if (!request.put_in_cells) return make_alone(request, scenario, options);
   // It plans on the links as a pipeline has them while it is its turn.
-  const Result<MadeSchedule> alone = make_alone(request, pooled_links(scenario), options);
+  const Result<ScheduleResult> alone = make_alone(request, pooled_links(scenario), options);
   if (!alone) return alone.refusal();
   Result<Schedule> shared = try_share_wan(alone->schedule, scenario);
   if (!shared) return shared.refusal();
-  return MadeSchedule{*std::move(shared)};
+  return ScheduleResult{*std::move(shared)};
 }
 
-MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
-                           const PlannerOptions& options) {
+ScheduleResult make_schedule(std::string_view name, const Scenario& scenario,
+                             const PlannerOptions& options) {
   return try_make(parse_schedule(name), scenario, options).or_throw();
 }
 

@@ -18,22 +18,22 @@ struct PlannerOptions {
   SolverOptions solver;  ///< of `cross-ud-opt` and `cross-wave-opt`; arrangement as above
 };
 
-struct MadeSchedule {
+struct ScheduleResult {
   Schedule schedule;
   /// Of `best`: how it was found, as links were profiled; of the solver's: what it started from.
-  std::optional<Found> found = std::nullopt;
+  std::optional<SearchResult> found = std::nullopt;
   std::optional<RobustChoice> robust = std::nullopt;  ///< of `best` under jitter: the candidates
-  std::optional<Solved> solved = std::nullopt;        ///< of the solver's: what it proved
+  std::optional<SolverResult> solved = std::nullopt;  ///< of the solver's: what it proved
 };
 
 /// Makes what is asked for by name, not a file. One that is put in cells is planned on
 /// pooled_links(), and shares the WAN under share_wan(). Refused where the schedule is not defined
 /// on the scenario and, for those that are looked for, where nothing fits the budget.
-Result<MadeSchedule> try_make(const ScheduleRequest& request, const Scenario& scenario,
-                              const PlannerOptions& options = {});
+Result<ScheduleResult> try_make(const ScheduleRequest& request, const Scenario& scenario,
+                                const PlannerOptions& options = {});
 
 /// The same by name. Throws Error where it is unknown or refused.
-[[nodiscard]] MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
-                                         const PlannerOptions& options = {});
+[[nodiscard]] ScheduleResult make_schedule(std::string_view name, const Scenario& scenario,
+                                           const PlannerOptions& options = {});
 
 }  // namespace longhaul

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/sweep.hpp"
+#include "sim/lane_sweep.hpp"
 
 namespace longhaul {
 

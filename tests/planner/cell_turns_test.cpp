@@ -8,8 +8,8 @@
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/turn_rules.hpp"
 #include "schedule/csv/csv.hpp"
-#include "schedule/generators/generate.hpp"
 #include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul {

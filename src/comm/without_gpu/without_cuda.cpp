@@ -1,11 +1,12 @@
-#include "comm/cuda/device_ways.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "cuda/accelerator.hpp"
 
 namespace longhaul {
 
-std::unique_ptr<PayloadWay> make_device_way(TransportKind /*kind*/, Transport& /*host*/,
-                                            const mpi::Communicator& /*world*/,
-                                            const Board& /*board*/, int /*index*/) {
+std::unique_ptr<PayloadBackend> make_device_backend(TransportKind /*kind*/, Transport& /*host*/,
+                                                    const mpi::Communicator& /*world*/,
+                                                    const HostRanks& /*host_ranks*/,
+                                                    int /*index*/) {
   refuse_without_cuda();
 }
 

@@ -16,7 +16,7 @@ namespace longhaul::bench {
 void add_transport_option(CLI::App& app, std::string& transport);
 
 /// Collective, before anything is run: chooses what carries payloads of blocks on that kind of
-/// device, and puts it in place. What cannot be becomes an AgreedError that says what to use.
+/// device, and puts it in place. What cannot be becomes an CollectiveError that says what to use.
 TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device);
 
 /// "transport" of a record's environment.

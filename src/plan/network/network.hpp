@@ -9,8 +9,8 @@
 #include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/network_routes.hpp"
 #include "schedule/ring_time.hpp"
-#include "schedule/ways.hpp"
 
 namespace longhaul {
 

@@ -35,10 +35,10 @@ bool is_there(const std::vector<RobustCandidate>& candidates, const Schedule& sc
 /// Everything there is to choose from, untimed. A search that finds what another found adds
 /// nothing.
 Result<std::vector<RobustCandidate>> gather(const Scenario& scenario, const RobustOptions& options,
-                                            const Found& as_profiled) {
+                                            const SearchResult& as_profiled) {
   std::vector<RobustCandidate> all{{as_profiled.schedule, "best", {}}};
   for (const double factor : options.conservative) {
-    Result<Found> found = try_find_best(conservative(scenario, factor), options.search);
+    Result<SearchResult> found = try_find_best(conservative(scenario, factor), options.search);
     if (!found) return found.refusal();
     if (is_there(all, found->schedule)) continue;
     all.push_back(
@@ -107,7 +107,7 @@ void require_jitter(const Scenario& scenario) {
 Result<RobustChoice> pick_robust(const Scenario& scenario, const RobustOptions& options) {
   require_jitter(scenario);
   RobustChoice choice;
-  Result<Found> as_profiled = try_find_best(scenario, options.search);
+  Result<SearchResult> as_profiled = try_find_best(scenario, options.search);
   if (!as_profiled) return as_profiled.refusal();
   choice.as_profiled = *std::move(as_profiled);
   Result<std::vector<RobustCandidate>> candidates = gather(scenario, options, choice.as_profiled);

@@ -66,12 +66,12 @@ Refusal why_no_schedule(const std::vector<Schedule>& layouts, const Candidates& 
 
 }  // namespace
 
-Found find_best(const Scenario& scenario, const SearchOptions& options) {
+SearchResult find_best(const Scenario& scenario, const SearchOptions& options) {
   return try_find_best(scenario, options).or_throw();
 }
 
-Result<Found> try_find_best(const Scenario& scenario, const SearchOptions& options) {
-  Found found;
+Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions& options) {
+  SearchResult found;
   Portfolio portfolio{scenario, options};
   found.candidates = find_candidates(scenario, options.arrangement, options.placements);
   const auto layouts = runnable_layouts(found.candidates);

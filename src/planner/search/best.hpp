@@ -22,7 +22,7 @@ struct SearchOptions {
 };
 
 /// What `best` found, and how.
-struct Found {
+struct SearchResult {
   Schedule schedule;  ///< named "best"; within the budget
   Duration makespan{};
   std::string started_from;  ///< the candidate that it came from
@@ -34,8 +34,8 @@ struct Found {
 
 /// The best schedule that generation and search find: never worse than any schedule it could choose
 /// from. Throws Error where no schedule fits the budget, naming the smallest budget that one does.
-[[nodiscard]] Found find_best(const Scenario& scenario, const SearchOptions& options);
+[[nodiscard]] SearchResult find_best(const Scenario& scenario, const SearchOptions& options);
 /// The same, where a budget that nothing fits is an answer.
-Result<Found> try_find_best(const Scenario& scenario, const SearchOptions& options);
+Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul

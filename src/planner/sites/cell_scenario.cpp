@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-std::optional<Refusal> why_no_link(const Supply& supply, DatacenterId from, DatacenterId to) {
+std::optional<Refusal> why_no_link(const GpuInventory& supply, DatacenterId from, DatacenterId to) {
   if (supply.scenario().link(from, to) != nullptr) return std::nullopt;
   const std::string& x = supply.name(from);
   const std::string& y = supply.name(to);
@@ -21,12 +21,13 @@ std::optional<Refusal> why_no_link(const Supply& supply, DatacenterId from, Data
 /// Datacenter of each stage.
 std::vector<DatacenterId> stages_of(const StagePlacement& way) {
   std::vector<DatacenterId> where;
-  for (const SiteShare& share : way)
+  for (const DatacenterStages& share : way)
     where.insert(where.end(), static_cast<std::size_t>(share.stages), share.datacenter);
   return where;
 }
 
-void set_costs(const Supply& supply, const std::vector<DatacenterId>& where, Scenario& scenario) {
+void set_costs(const GpuInventory& supply, const std::vector<DatacenterId>& where,
+               Scenario& scenario) {
   scenario.costs = supply.costs();
   Costs& costs = scenario.costs;
   for (std::size_t stage = 0; stage < where.size(); ++stage) {
@@ -42,7 +43,7 @@ Bandwidth divided(Bandwidth rate, int parts) {
   return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / parts};
 }
 
-Result<Scenario> placed(const Supply& supply, const SiteLayout& layout, int replicas) {
+Result<Scenario> placed(const GpuInventory& supply, const SiteLayout& layout, int replicas) {
   const std::vector<DatacenterId> where = stages_of(layout.way);
   LONGHAUL_ASSERT(static_cast<int>(where.size()) == supply.stages(), "{} stages of {}",
                   where.size(), supply.stages());
@@ -65,7 +66,8 @@ Result<Scenario> placed(const Supply& supply, const SiteLayout& layout, int repl
 
 }  // namespace
 
-Result<Scenario> cell_scenario(const Supply& supply, const SiteLayout& layout, int pipelines) {
+Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& layout,
+                               int pipelines) {
   Result<Scenario> whole = placed(supply, layout, pipelines);
   if (!whole) return whole;
   Scenario scenario = *std::move(whole);
@@ -78,11 +80,12 @@ Result<Scenario> cell_scenario(const Supply& supply, const SiteLayout& layout, i
   return scenario;
 }
 
-Scenario placed_scenario(const Supply& supply, const SiteLayout& layout) {
+Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout) {
   return placed(supply, layout, layout.replicas()).or_throw();
 }
 
-Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, int replicas) {
+Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,
+                           int replicas) {
   const Scenario& scenario = supply.scenario();
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (replicas < 2 || sync == GradientSync::none) return Duration::zero();
@@ -96,10 +99,10 @@ Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, 
   return 2 * ring_time(hop, weights, replicas);
 }
 
-Duration all_reduce_time(const Supply& supply, const SiteLayout& layout) {
+Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout) {
   Duration longest{};
   int stage = 0;
-  for (const SiteShare& share : layout.way) {
+  for (const DatacenterStages& share : layout.way) {
     for (const int end = stage + share.stages; stage < end; ++stage)
       longest =
           std::max(longest, all_reduce_inside(supply, share.datacenter, stage, layout.replicas()));

@@ -52,7 +52,7 @@ void append_link(const Link* link, int cells, std::vector<std::int64_t>& key) {
 }
 
 Result<Plan> plan_of(const ScheduleRequest& request, const Scenario& scenario, CellModel model) {
-  const Result<MadeSchedule> made = try_make(request, scenario);
+  const Result<ScheduleResult> made = try_make(request, scenario);
   if (!made) return made.refusal();
   return made->schedule.cell > 1 && model == CellModel::pooled
              ? try_lower_pooled(made->schedule, scenario)
@@ -94,7 +94,7 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
   Key key{std::ranges::find(schedules_, query.schedule.name) - schedules_.begin(),
           layout.pipelines};
   for (std::size_t i = 0; i < layout.way.size(); ++i) {
-    const SiteShare& share = layout.way[i];
+    const DatacenterStages& share = layout.way[i];
     const DatacenterId here = share.datacenter;
     if (i > 0) {
       const DatacenterId before = layout.way[i - 1].datacenter;

@@ -9,9 +9,9 @@
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/turn_portfolio.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
-#include "schedule/generators/cell/share_wan.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul {
@@ -66,7 +66,7 @@ public:
     }
   }
 
-  void add_found(const Found& found, const std::string& name) {
+  void add_found(const SearchResult& found, const std::string& name) {
     Schedule schedule = found.schedule;
     schedule.name = name;
     if (auto why = add_shared(schedule)) reject(name, *why);
@@ -118,7 +118,7 @@ private:
   Candidates candidates_;
 };
 
-Found named(Found found) {
+SearchResult named(SearchResult found) {
   found.schedule.name = shared_name("best");
   return found;
 }
@@ -139,19 +139,19 @@ Bound bound_of(const Candidates& candidates, const Scenario& scenario) {
 
 }  // namespace
 
-Result<Found> find_shared_best(const Scenario& scenario, const SearchOptions& options) {
+Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   if (options.arrangement != Arrangement::decoupled)
     return refused(
         "{} needs decoupled communication (relays go on while a block waits). Leave --comm out.",
         shared_name("best"));
   if (!shares_wan(scenario)) {
-    Result<Found> found = try_find_best(scenario, options);
+    Result<SearchResult> found = try_find_best(scenario, options);
     return found ? named(*std::move(found)) : std::move(found);
   }
-  const Result<Found> own = try_find_best(scenario, part_of(options));
+  const Result<SearchResult> own = try_find_best(scenario, part_of(options));
   if (!own) return own.refusal();
-  const Result<Found> pooled = try_find_best(pooled_links(scenario), part_of(options));
+  const Result<SearchResult> pooled = try_find_best(pooled_links(scenario), part_of(options));
   if (!pooled) return pooled.refusal();
   SharedCandidates candidates{scenario, options};
   candidates.add_generated();
@@ -159,7 +159,7 @@ Result<Found> find_shared_best(const Scenario& scenario, const SearchOptions& op
   candidates.add_found(*pooled, "best of pooled links");
   if (const auto alone = candidates.add(own->schedule); !alone) return alone.refusal();
 
-  Found found;
+  SearchResult found;
   found.candidates = candidates.take();
   found.bound = bound_of(found.candidates, scenario);
   found.moves = own->moves + pooled->moves;

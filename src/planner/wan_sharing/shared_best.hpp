@@ -12,6 +12,6 @@ namespace longhaul {
 /// so that the result may have cells of 1. Where there is nothing to share: find_best(). The
 /// schedule is named shared_name("best"). Refused as try_find_best() is, and for grouped
 /// communication, which has no relays.
-Result<Found> find_shared_best(const Scenario& scenario, const SearchOptions& options);
+Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul
