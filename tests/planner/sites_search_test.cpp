@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/site_scenarios.hpp"
@@ -168,6 +169,21 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
     EXPECT_NE(scenario.link(found.best->layout.way[i].datacenter,
                             found.best->layout.way[i + 1].datacenter),
               nullptr);
+}
+
+// A query without a link among the queries keeps no other cell from being simulated.
+TEST(CellTimes, KnowTheOthersWhereALinkIsMissing) {
+  Scenario scenario = sites_scenario(2, 1, {4, 1}, 7ms, Bandwidth{1e9}, 1);
+  std::erase_if(scenario.links, [](const Link& link) { return link.from != link.to; });
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply, CellModel::relays, 1};
+  const CellQuery unlinked{parse_schedule("1f1b"),
+                           {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
+  const CellQuery inside{parse_schedule("1f1b"), {{{DatacenterId{0}, 2}}, 1, 1}};
+  const auto refused = cells.try_times({{unlinked, inside}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.refusal().reason, ::testing::HasSubstr("no link from dca to dcb"));
+  EXPECT_GT(cells.times({{inside}}).front().time, Duration::zero());
 }
 
 // Two pipelines in one datacenter whose devices have one network together.
