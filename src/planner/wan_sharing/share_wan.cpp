@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "plan/lowering/lower.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/turn_rules.hpp"
 #include "schedule/generators/cell/share_wan.hpp"
@@ -18,7 +19,9 @@ Result<Schedule> try_share_wan(const Schedule& schedule, const Scenario& scenari
   if (!cells || cells->cell == 1) return cells;
   Schedule shared = *std::move(cells);
   take_turns_evenly(shared, scenario);
-  const TurnProblem problem{shared, scenario};
+  const Result<Plan> plan = try_lower(shared, scenario);
+  if (!plan) return plan.refusal();
+  const TurnProblem problem{shared, scenario, *plan};
   TurnEvaluator times{problem};
   std::optional<Schedule> best;
   Duration least{};

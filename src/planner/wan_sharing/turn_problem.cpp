@@ -65,10 +65,10 @@ private:
 
 class Reader {
 public:
-  Reader(const Schedule& schedule, const Scenario& scenario, TurnProblem& problem)
+  Reader(const Schedule& schedule, const Scenario& scenario, const Plan& plan, TurnProblem& problem)
       : schedule_{schedule},
         problem_{problem},
-        plan_{lower(schedule, scenario)},
+        plan_{plan},
         legs_{plan_, problem},
         memory_{schedule, scenario} {}
 
@@ -165,7 +165,7 @@ private:
 
   const Schedule& schedule_;
   TurnProblem& problem_;
-  Plan plan_;
+  const Plan& plan_;
   Legs legs_;
   ActivationModel memory_;
   std::map<std::tuple<int, int, int>, std::size_t> queues_;
@@ -175,6 +175,9 @@ private:
 }  // namespace
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
+    : TurnProblem{schedule, scenario, lower(schedule, scenario)} {}
+
+TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan)
     : devices{schedule.devices}, cell{schedule.cell} {
   LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
@@ -183,7 +186,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
     if (replica < cell || replica >= last) replicas.push_back(replica);
   }
   rows.resize(replicas.size() * at(devices));
-  Reader{schedule, scenario, *this}.read();
+  Reader{schedule, scenario, plan, *this}.read();
   const std::int64_t allowed = allowed_activation(schedule, scenario).count();
   for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     memory_limit.push_back(allowed);
