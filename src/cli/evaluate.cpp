@@ -16,8 +16,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::array kArrangements{Arrangement::decoupled, Arrangement::grouped};
-
 /// Takes the solver's proof where it says more. Its class is narrower than ours: what it started
 /// from may lie outside, and below.
 void raise_bound(ScheduleRecord& record, const SolverResult& solved) {
@@ -32,17 +30,9 @@ Scenario scenario_of(const Options& options) {
   return load_scenario(options.files.front(), options.overrides);
 }
 
-const char* name_of(Arrangement arrangement) {
-  return arrangement == Arrangement::grouped ? "grouped" : "decoupled";
-}
-
 Arrangement arrangement_of(std::string_view comm) {
-  std::vector<std::string> known;
-  for (const Arrangement arrangement : kArrangements) {
-    if (comm == name_of(arrangement)) return arrangement;
-    known.emplace_back(name_of(arrangement));
-  }
-  fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, known));
+  if (const auto arrangement = from_string<Arrangement>(comm)) return *arrangement;
+  fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
 }
 
 PlannerOptions planner_options_of(const Options& options) {

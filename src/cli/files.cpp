@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul {

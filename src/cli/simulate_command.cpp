@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Simulation {
+struct SimulatedSchedules {
   std::vector<ScheduleRecord> records;
   std::vector<ScheduleResult> made;           ///< likewise
   std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
@@ -37,9 +37,9 @@ public:
         iterations_{iterations},
         keep_{keep} {}
 
-  [[nodiscard]] Simulation run() const {
+  [[nodiscard]] SimulatedSchedules run() const {
     ChosenSchedules chosen = ScheduleChooser{requests_, scenario_, planner_}.choose();
-    Simulation simulation;
+    SimulatedSchedules simulation;
     simulation.skipped = std::move(chosen.skipped);
     simulation.made = std::move(chosen.schedules);
     for (const ScheduleResult& made : simulation.made) {
@@ -84,7 +84,7 @@ Simulator simulator_of(const Options& options, const Scenario& scenario) {
           options.out.empty() ? KeepRows::no : KeepRows::yes};
 }
 
-std::string text_of(const Simulation& simulation, const Scenario& scenario,
+std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
                     const Options& options) {
   std::string text =
       fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
@@ -106,7 +106,7 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
   return text;
 }
 
-ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
+ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scenario,
                      const Options& options) {
   ordered_json json = record_header(options, scenario);
   json["schedules"] = ordered_json::array();
@@ -127,7 +127,7 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
 }
 
 /// The bound of each schedule, by name.
-ordered_json bounds_json(const Simulation& simulation) {
+ordered_json bounds_json(const SimulatedSchedules& simulation) {
   ordered_json json = ordered_json::object();
   for (const ScheduleRecord& record : simulation.records)
     json[record.schedule] = {{"lower_bound_ns", record.bound.lower_bound.count()},
@@ -136,7 +136,7 @@ ordered_json bounds_json(const Simulation& simulation) {
 }
 
 void write_simulated_trace(const Options& options, const Scenario& scenario,
-                           Simulation simulation) {
+                           SimulatedSchedules simulation) {
   Trace trace;
   trace.info.creator = fmt::format("longhaul {}", version());
   trace.info.git_commit = git_commit();
@@ -158,10 +158,10 @@ Answer simulate_command(const Options& options) {
   const bool traced = !options.out.empty();
   if (traced) require_new_file(options.out);
   const Simulator simulator = simulator_of(options, scenario);
-  Simulation simulation = simulator.run();
+  SimulatedSchedules simulation = simulator.run();
   Answer answer;
   if (options.json) {
-    answer.text = json_text(json_of(simulation, scenario, options));
+    answer.text = json_text(to_json(simulation, scenario, options));
   } else {
     answer.text = text_of(simulation, scenario, options);
     if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);

@@ -9,7 +9,7 @@ namespace longhaul {
 RecvLanes::RecvLanes(EngineState& core) : core_{core} {
   for (std::size_t i = 0; i < core_.plan.lanes.size(); ++i) {
     const Lane& lane = core_.plan.lanes[i];
-    if (lane.kind != LaneKind::recv || lane.rank != core_.host_ranks.self() || lane.count == 0)
+    if (lane.kind != OpKind::recv || lane.rank != core_.host_ranks.self() || lane.count == 0)
       continue;
     LaneState state;
     state.lane = LaneId{static_cast<std::uint32_t>(i)};
@@ -127,7 +127,7 @@ void RecvLanes::count(const MessageInFlight& flight) {
     return count_wrong(
         {flight.op, core_.iteration, flight.verdict, flight.header.came_wrong != 0, flight.found});
   ++core_.checks.messages;
-  ++core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(flight.op).leg)];
+  ++core_.checks.of_leg[index(core_.plan.op(flight.op).leg)];
 }
 
 void RecvLanes::count_wrong(const WrongMessage& wrong) {
@@ -141,7 +141,7 @@ void RecvLanes::count_wrong(const WrongMessage& wrong) {
 void RecvLanes::found_late(const LateVerdict& late) {
   if (counted_wrong_.contains(late.recv)) return;  // its header told already
   --core_.checks.messages;
-  --core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(late.recv).leg)];
+  --core_.checks.of_leg[index(core_.plan.op(late.recv).leg)];
   count_wrong({late.recv, core_.iteration, late.verdict, false, late.found});
 }
 

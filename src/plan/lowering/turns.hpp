@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/result.hpp"
 #include "plan/lowering/messages.hpp"
 #include "schedule/schedule.hpp"
@@ -25,7 +26,7 @@ struct CellMessages {
   CellReplicas replicas;
   std::span<const Messages> messages;  ///< of each replica, or one that all of them have
   [[nodiscard]] const Messages& of(int local) const {
-    return messages[messages.size() == 1 ? 0 : static_cast<std::size_t>(local)];
+    return messages[messages.size() == 1 ? 0 : at(local)];
   }
 };
 
@@ -34,7 +35,7 @@ class TurnTable {
 public:
   explicit TurnTable(const Schedule& schedule);
 
-  [[nodiscard]] bool states(int cell, int from, int to) const {
+  [[nodiscard]] bool states(int cell, DeviceId from, DeviceId to) const {
     return by_name_.contains(turns_name(cell, from, to));
   }
   /// The turns of all messages of the cell in channel `channel`. Refused where they are

@@ -52,7 +52,7 @@ private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
   [[nodiscard]] ResourceId held(const NetworkRoute::Hold& hold);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
-  [[nodiscard]] std::string name_of(const Held& held) const;
+  [[nodiscard]] std::string name_resource(const Held& held) const;
   /// Notes a missing_link().
   [[nodiscard]] NetworkRoute way(Rank from, Rank to);
 

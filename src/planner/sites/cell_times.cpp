@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 
+#include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/make_schedule.hpp"
 #include "planner/search/in_parallel.hpp"
@@ -82,7 +83,7 @@ Result<std::vector<CellTime>> CellTimes::try_times(std::span<const CellQuery> qu
 }
 
 std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
-  return static_cast<std::size_t>(std::ranges::count_if(queries, [&](const CellQuery& query) {
+  return to_size(std::ranges::count_if(queries, [&](const CellQuery& query) {
     return std::ranges::find(schedules_, query.schedule.name) == schedules_.end() ||
            !known_.contains(key_of(query));
   }));

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.hpp"
 #include "planner/sites/cell_scenario.hpp"
 
 namespace longhaul {
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Never above what a plan rounds it to.
 std::int64_t transfer(Bytes size, double bits_per_second) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/cells.hpp"
 #include "schedule/generators/cell/cell.hpp"
 #include "schedule/generators/empty_schedule.hpp"
@@ -26,12 +27,11 @@ struct Cells {
 
 Result<Cells> find_cells(const Scenario& scenario, const Schedule& schedule) {
   Cells cells;
-  for (int first = 0; first < schedule.replicas; first += schedule.cell) {
-    const int count = std::min(schedule.cell, schedule.replicas - first);
-    Result<CellProblem> problem = atlas_problem(scenario, schedule, first, count);
+  for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
+    Result<CellProblem> problem = atlas_problem(scenario, schedule, cell_replicas(schedule, cell));
     if (!problem) return problem.refusal();
     const auto known = std::ranges::find(cells.problems, *problem);
-    cells.problem_of.push_back(static_cast<std::size_t>(known - cells.problems.begin()));
+    cells.problem_of.push_back(at(known - cells.problems.begin()));
     if (known == cells.problems.end()) cells.problems.push_back(*std::move(problem));
   }
   return cells;
@@ -58,7 +58,8 @@ std::vector<CellTimes> run_cells(const Cells& cells, const CellRules& rules) {
   return times;
 }
 
-std::optional<Refusal> fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
+std::optional<Refusal> fill_atlas_cell(const Scenario& scenario, Schedule& schedule,
+                                       const CellRules& rules) {
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
   if (auto why = why_no_cells(schedule, scenario)) return why;
@@ -74,9 +75,10 @@ std::optional<Refusal> fill(const Scenario& scenario, Schedule& schedule, const 
         for (std::size_t t = 0; t < problem.turns.size(); ++t) {
           const auto [from, to] = problem.turns[t];
           LinkOrder& order = schedule.link_orders.emplace_back(turns_name(cell, from, to));
+          const CellReplicas replicas = cell_replicas(schedule, cell);
           order.messages.reserve(of_cell.transfers[t].size());
           for (const CellTransfer& transfer : of_cell.transfers[t])
-            order.messages.push_back({cell * schedule.cell + transfer.pipeline, transfer.producer});
+            order.messages.push_back({replicas[transfer.pipeline], transfer.producer});
         }
       });
   return std::nullopt;
@@ -113,12 +115,12 @@ Result<Timetable> atlas_timetable(const Scenario& scenario, const Schedule& sche
         table.end = std::max(table.end, end_of(problem, of_cell));
         table.starts.insert(table.starts.end(), of_cell.starts.begin(), of_cell.starts.end());
         if (schedule.cell == 1) return;
+        const CellReplicas replicas = cell_replicas(schedule, cell);
         for (const std::vector<CellTransfer>& turns : of_cell.transfers) {
           std::vector<TimedTransfer>& timed = table.turns.emplace_back();
           for (const CellTransfer& transfer : turns)
-            timed.push_back({{cell * schedule.cell + transfer.pipeline, transfer.producer},
-                             transfer.start,
-                             transfer.end});
+            timed.push_back(
+                {{replicas[transfer.pipeline], transfer.producer}, transfer.start, transfer.end});
         }
       });
   return table;
@@ -127,13 +129,13 @@ Result<Timetable> atlas_timetable(const Scenario& scenario, const Schedule& sche
 }  // namespace
 
 std::optional<Refusal> fill_atlas(const Scenario& scenario, Schedule& schedule) {
-  return fill(scenario, schedule, kAtlas);
+  return fill_atlas_cell(scenario, schedule, kAtlas);
 }
 std::optional<Refusal> fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
-  return fill(scenario, schedule, kAtlasTimed);
+  return fill_atlas_cell(scenario, schedule, kAtlasTimed);
 }
 std::optional<Refusal> fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
-  return fill(scenario, schedule, kAtlasEven);
+  return fill_atlas_cell(scenario, schedule, kAtlasEven);
 }
 
 }  // namespace longhaul::families
@@ -169,8 +171,8 @@ Result<Duration> least_time(const Generator& generator, const Scenario& scenario
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
   if (auto why = why_no_cells(schedule, scenario)) return *std::move(why);
-  const int pipelines = std::min(schedule.cell, schedule.replicas);
-  const Result<CellProblem> problem = atlas_problem(scenario, schedule, 0, pipelines);
+  const CellReplicas replicas = cell_replicas(schedule, 0);
+  const Result<CellProblem> problem = atlas_problem(scenario, schedule, replicas);
   if (!problem) return problem.refusal();
   return earliest_end(*problem, rules, hops, enough);
 }

@@ -21,7 +21,7 @@ constexpr std::array kRules{
 std::optional<Refusal> fill_one_device(const Scenario& scenario, Schedule& schedule) {
   Schedule single = schedule;
   single.copies = single.chunks = 1;
-  single.device_of_chunk = {0};
+  single.device_of_chunk = {DeviceId{0}};
   const Result<GreedyProblem> problem = greedy_problem(scenario, single, 1);
   if (!problem) return problem.refusal();
   run_greedy(*problem, GreedyRules{}, &single.rows);

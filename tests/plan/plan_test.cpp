@@ -1,0 +1,46 @@
+#include "plan/plan.hpp"
+
+#include <gtest/gtest.h>
+
+namespace longhaul {
+namespace {
+
+/// Two pipelines of one device each, one cell: replica 0's piece 1 comes to rank 1, which takes it
+/// on.
+TEST(Describe, SaysOnWhichLegAndForWhom) {
+  Plan plan;
+  plan.replicas = plan.cell = 2;
+  plan.datacenters = {"west"};
+  plan.ranks = {{0, 0, DatacenterId{0}}, {1, 0, DatacenterId{0}}};
+  Op op;
+  op.kind = OpKind::send;
+  op.leg = MessageLeg::scatter;
+  op.chunk = 1;
+  op.microbatch = 3;
+  op.piece = 1;
+  op.pieces = 2;
+  op.peer = Rank{1};
+  plan.ops.push_back(op);
+  op.kind = OpKind::recv;
+  op.peer = Rank{0};
+  op.lane = LaneId{1};
+  plan.ops.push_back(op);
+  op.kind = OpKind::send;
+  op.leg = MessageLeg::wan;
+  op.peer = Rank{7};
+  plan.ops.push_back(op);
+  plan.lanes = {{"scatter>1", OpKind::send, Rank{0}, Rank{1}, OpId{0}, 1},
+                {"scatter<0", OpKind::recv, Rank{1}, Rank{0}, OpId{1}, 2}};
+  EXPECT_EQ(to_text(plan, OpId{0}),
+            "rank 0 (west, stage 0, replica 0): send of piece 1 of F(chunk 1, microbatch 3) to "
+            "rank 1 (scatter)");
+  EXPECT_EQ(to_text(plan, OpId{1}),
+            "rank 1 (west, stage 0, replica 1): receive of piece 1 of replica 0's F(chunk 1, "
+            "microbatch 3) from rank 0 (scatter)");
+  EXPECT_EQ(to_text(plan, OpId{2}),
+            "rank 1 (west, stage 0, replica 1): relaying piece 1 of replica 0's F(chunk 1, "
+            "microbatch 3) to rank 7 (wan)");
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,173 @@
+#include "trace/validate/check_rows.hpp"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace/sample_timeline.hpp"
+
+namespace longhaul {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// Diagnostics about two iterations that were changed.
+std::vector<std::string> after(const std::function<void(Timeline&)>& change,
+                               std::int64_t slack_ns = 0) {
+  Timeline timeline = testing::random_timeline(1, {}, 2);
+  change(timeline);
+  Diagnostics findings;
+  check_rows(timeline, "rows", slack_ns, findings);
+  return findings.texts();
+}
+
+std::size_t first_of(const Timeline& timeline, RowKind kind) {
+  const auto at = std::ranges::find(timeline.rows, kind, &TimelineRow::kind);
+  return static_cast<std::size_t>(at - timeline.rows.begin());
+}
+
+TEST(CheckRows, AcceptsWhatIsRight) {
+  EXPECT_THAT(after([](Timeline&) {}), IsEmpty());
+  EXPECT_THAT(after([](Timeline& t) { t = {}; }), IsEmpty());
+}
+
+TEST(CheckRows, FindsIndicesOutsideTheirTables) {
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].lane = 99; }), Contains(HasSubstr("lane 99")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].lane = -1; }), Contains(HasSubstr("lane -1")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].datacenter = 2; }),
+              Contains(HasSubstr("datacenter 2")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].resource = 0; }),
+              Contains(HasSubstr("resource 0 (resources has 0 names)")));
+  EXPECT_THAT(after([](Timeline& t) { t.schedules.clear(); }), Contains(HasSubstr("schedule 0")));
+}
+
+TEST(CheckRows, FindsIdsThatCannotBe) {
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].kind = static_cast<RowKind>(77); }),
+              Contains(HasSubstr("kind 77")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].bound_kind = static_cast<BoundKind>(77); }),
+              Contains(HasSubstr("bound_kind 77")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].rank = 2'000'000'000; }),
+              Contains(HasSubstr("lower ranks have none")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].rank = -1; }), Not(IsEmpty()));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].peer = -2; }), Contains(HasSubstr("peer -2")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].part = 1; }), Contains(HasSubstr("part 1 of 1")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].bound_by = 100'000; }),
+              Contains(HasSubstr("bound by op 100000 (no such op)")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].bound_by = -9; }), Not(IsEmpty()));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].op = 4; }), Contains(HasSubstr("behind op 4")));
+}
+
+TEST(CheckRows, FindsTimesAndSizesOutOfRange) {
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].end_ns = t.rows[5].start_ns - 1; }),
+              Contains(HasSubstr("before its start")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[0].start_ns = -1; }), Contains(HasSubstr("start -1")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].end_ns = INT64_MAX; }), Not(IsEmpty()));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].ready_ns = INT64_MIN; }), Not(IsEmpty()));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].planned_ns = -1; }), Not(IsEmpty()));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].size_bytes = INT64_MIN; }), Not(IsEmpty()));
+}
+
+TEST(CheckRows, FindsIterationsInPieces) {
+  EXPECT_THAT(after([](Timeline& t) {
+                for (TimelineRow& row : t.rows) row.iteration = row.op < 40 ? 0 : row.iteration;
+                t.rows[3].iteration = 1;
+              }),
+              Contains(HasSubstr("second piece")));
+}
+
+TEST(CheckRows, FindsLanesOutOfOrder) {
+  const auto one_nanosecond_early = [](Timeline& t) { t.rows[1].start_ns = t.rows[0].end_ns - 1; };
+  EXPECT_THAT(after(one_nanosecond_early), Contains(HasSubstr("before op 0 of its lane ends")));
+  EXPECT_THAT(after(one_nanosecond_early, kMeasuredSlackNs), IsEmpty());
+  const auto two_milliseconds_early = [](Timeline& t) {
+    t.rows[0].end_ns = t.rows[1].start_ns + 2 * kMeasuredSlackNs;
+  };
+  EXPECT_THAT(after(two_milliseconds_early, kMeasuredSlackNs),
+              Contains(HasSubstr("before op 0 of its lane ends")));
+}
+
+TEST(CheckRows, FindsResourcesHeldTwice) {
+  const auto share_a_link = [](Timeline& t) {
+    t.resources = {"link west>east"};
+    for (TimelineRow& row : t.rows) {
+      if (row.kind == RowKind::send && row.rank == 0) row.resource = 0;
+    }
+  };
+  EXPECT_THAT(after(share_a_link), IsEmpty());
+  EXPECT_THAT(after([&](Timeline& t) {
+                share_a_link(t);
+                t.rows[first_of(t, RowKind::send)].end_ns += 300'000;
+              }),
+              Contains(HasSubstr("link west>east")));
+}
+
+/// Two collectives of rank 0 in turn, each with rank 1, on `resources` of rank 0 and rank 1.
+Timeline two_collectives(std::int32_t resource_of_rank_1) {
+  testing::TimelineBuilder t;
+  for (const std::int32_t rank : {0, 1}) {
+    for (const std::int64_t start : {0, 5'000'000}) {
+      const auto op =
+          t.collective(rank, RowKind::reduce_scatter, {start, start, start + 5'000'000});
+      t.row(op).resource = rank == 0 ? 0 : resource_of_rank_1;
+    }
+  }
+  Timeline timeline = t.timeline();
+  timeline.resources = {"collective 0", "collective 1"};
+  return timeline;
+}
+
+TEST(CheckRows, FindsCollectivesOfARankThatOverlap) {
+  const auto first_ends_later = [](std::int64_t by_ns, std::int64_t slack_ns) {
+    return after(
+        [&](Timeline& t) {
+          t = two_collectives(1);
+          t.rows[0].end_ns += by_ns;
+        },
+        slack_ns);
+  };
+  EXPECT_THAT(first_ends_later(0, 0), IsEmpty());
+  EXPECT_THAT(first_ends_later(1, 0),
+              Contains(HasSubstr("takes resource collective 0 at 5000000 ns (op 0 holds it")));
+  EXPECT_THAT(first_ends_later(kMeasuredSlackNs, kMeasuredSlackNs), IsEmpty());
+  EXPECT_THAT(first_ends_later(kMeasuredSlackNs + 1, kMeasuredSlackNs),
+              Contains(HasSubstr("collective 0")));
+}
+
+TEST(CheckRows, LetsMembersOfACollectiveHoldAResourceTogether) {
+  EXPECT_THAT(after([](Timeline& t) { t = two_collectives(0); }), IsEmpty());
+}
+
+TEST(CheckRows, FindsArrivalsBeforeTheirDeparture) {
+  EXPECT_THAT(after([](Timeline& t) {
+                TimelineRow& arrival = t.rows[first_of(t, RowKind::recv)];
+                arrival.start_ns = arrival.end_ns = 0;
+              }),
+              Contains(HasSubstr("arrives at 0 ns")));
+}
+
+TEST(CheckRows, FindsMessagesWithOneSide) {
+  EXPECT_THAT(after([](Timeline& t) { t.rows[first_of(t, RowKind::send)].microbatch = 77; }),
+              Contains(HasSubstr("is a send whose other side, on rank 1, is missing")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[first_of(t, RowKind::recv)].peer = 2; }),
+              Contains(HasSubstr("is a recv whose other side, on rank 2, is missing")));
+}
+
+TEST(CheckRows, FindsRanksInTwoPlaces) {
+  EXPECT_THAT(after([](Timeline& t) { t.rows[1].datacenter = 1; }),
+              Contains(HasSubstr("another datacenter")));
+}
+
+TEST(CheckRows, CountsAlikeFindingsInsteadOfListingThem) {
+  const auto found = after([](Timeline& t) {
+    for (TimelineRow& row : t.rows) row.lane = 1000;
+  });
+  EXPECT_LT(found.size(), 10U);
+  EXPECT_THAT(found, Contains(HasSubstr("more: rows: index outside its table")));
+}
+
+}  // namespace
+}  // namespace longhaul
