@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "cli/files.hpp"
+#include "base/text_file.hpp"
 #include "cli/trace_source.hpp"
 
 namespace longhaul {

@@ -49,8 +49,8 @@ Extras extras_of(const Scenario& scenario) {
   for (const Link& link : scenario.links) {
     extras.connections |= link.connections.has_value();
     extras.aggregate |= !link.aggregate.is_unlimited();
-    extras.regions |=
-        !datacenter_at(scenario, link.from).region.empty() && !datacenter_at(scenario, link.to).region.empty();
+    extras.regions |= !datacenter_at(scenario, link.from).region.empty() &&
+                      !datacenter_at(scenario, link.to).region.empty();
     extras.weather |= link.weather.any() || link.jitter.any();
   }
   return extras;

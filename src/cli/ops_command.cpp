@@ -133,8 +133,9 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
 Answer ops_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const PlannerOptions planner = planner_options_of(options);
-  const Plan plan = lower(choose_schedule(options.schedule, scenario, planner).schedule, scenario,
-                          planner.search.arrangement);
+  const Plan plan = lower(
+      choose_schedule(parse_single_schedule_option(options.schedule), scenario, planner).schedule,
+      scenario, planner.search.arrangement);
   const std::vector<int> ranks = ranks_of(options, plan);
   if (options.json) {
     ordered_json json = record_header(options, scenario);
