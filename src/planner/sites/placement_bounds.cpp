@@ -10,7 +10,6 @@
 namespace longhaul {
 namespace {
 
-
 /// Never above what a plan rounds it to.
 std::int64_t transfer(Bytes size, double bits_per_second) {
   const double time = static_cast<double>(size.count()) * 8e9 / bits_per_second;

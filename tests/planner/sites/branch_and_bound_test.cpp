@@ -1,8 +1,9 @@
+#include "planner/sites/branch_and_bound.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/site_scenarios.hpp"
-#include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/break_even.hpp"
 #include "planner/sites/cell_times.hpp"
 #include "planner/sites/placement_bounds.hpp"

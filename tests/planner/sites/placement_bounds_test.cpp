@@ -1,9 +1,10 @@
+#include "planner/sites/placement_bounds.hpp"
+
 #include <gtest/gtest.h>
 
 #include "planner/site_scenarios.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/cell_times.hpp"
-#include "planner/sites/placement_bounds.hpp"
 
 namespace longhaul {
 namespace {

@@ -81,8 +81,8 @@ struct CellTimes {
 
 /// Varuna's view: each pipeline sends for itself, all alike, without a limit of memory.
 [[nodiscard]] CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule);
-/// Of the pipelines of a DP-cell: a message between datacenters leaves over all their nodes at once.
-/// Refused where no order fits the budget. The cells are as why_no_cells() wants them.
+/// Of the pipelines of a DP-cell: a message between datacenters leaves over all their nodes at
+/// once. Refused where no order fits the budget. The cells are as why_no_cells() wants them.
 Result<CellProblem> atlas_problem(const Scenario& scenario, const Schedule& schedule,
                                   const CellReplicas& replicas);
 
