@@ -7,8 +7,8 @@
 
 #include "base/progress.hpp"
 #include "base/suggest.hpp"
-#include "base/version.hpp"
 #include "cli/files.hpp"
+#include "cli/record_header.hpp"
 #include "cli/words.hpp"
 #include "plan/lower.hpp"
 #include "plan/rows.hpp"
@@ -215,12 +215,8 @@ std::string ignored_text(const Scenario& scenario, std::string_view but) {
 }
 
 nlohmann::ordered_json record_header(const Options& options, const Scenario& scenario) {
-  nlohmann::ordered_json json;
-  json["schema_version"] = kRecordSchemaVersion;
-  json["numbers"] = "simulated";
-  json["creator"] = fmt::format("longhaul {}", version());
-  json["git_commit"] = git_commit();
-  json["command_line"] = options.command_line;
+  nlohmann::ordered_json json = record_header(
+      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
   json["scenario"] = scenario.name;
   json["stages"] = scenario.parallel.stages;
   json["replicas"] = scenario.parallel.replicas;
