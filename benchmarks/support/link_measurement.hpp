@@ -6,6 +6,7 @@
 #include "runtime/engine/options.hpp"
 #include "runtime/ranks.hpp"
 #include "support/rank_device.hpp"
+#include "support/stopping.hpp"
 #include "trace/report.hpp"
 
 namespace longhaul::bench {
@@ -37,6 +38,14 @@ struct LinkMeasurement {
 /// round trip, or the time from one message to the next.
 [[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
                                            const LinkSettings& settings, Checks& checks);
+
+/// Collective: round by round, until the median of the samples is known as well as asked.
+[[nodiscard]] LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test,
+                                            Duration target, Ranks& ranks,
+                                            const LinkSettings& settings, Checks& checks);
+
+/// A link cannot be faster than its target, all messages of a run together.
+[[nodiscard]] bool is_too_fast(const LinkMeasurement& measurement);
 
 /// Collective: the median of half a round trip into which nothing is injected, on rank 0. F.2 holds
 /// delays of GPUs against it, whose messages take longer than those of the host.
