@@ -7,12 +7,12 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "environment/kernel_main.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/generate.hpp"
+#include "harness/environment/kernel_main.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

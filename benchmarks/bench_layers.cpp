@@ -4,16 +4,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/program.hpp"
 #include "base/sample.hpp"
-#include "environment/command_line.hpp"
-#include "environment/program.hpp"
-#include "environment/shared_options.hpp"
-#include "layers/kernels.hpp"
-#include "layers/layer_report.hpp"
-#include "runtime/accelerator.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "cuda/accelerator.hpp"
+#include "harness/environment/command_line.hpp"
+#include "harness/environment/shared_options.hpp"
+#include "harness/kernels/kernels.hpp"
+#include "harness/kernels/layer_report.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "nn/cuda/factory.hpp"
 #include "scenario/presets.hpp"
-#include "support/record_files.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -122,5 +122,5 @@ int main_of(int argc, char** argv) {
 }  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_program([&] { return longhaul::bench::main_of(argc, argv); });
+  return longhaul::run_program([&] { return longhaul::bench::main_of(argc, argv); });
 }

@@ -7,13 +7,13 @@
 
 #include "base/progress.hpp"
 #include "base/unit_text.hpp"
-#include "environment/shared_options.hpp"
-#include "support/environment.hpp"
-#include "support/link_report.hpp"
-#include "support/main.hpp"
-#include "support/pipeline_options.hpp"
-#include "support/record_files.hpp"
-#include "support/transport_choice.hpp"
+#include "harness/environment/shared_options.hpp"
+#include "harness/options/pipeline_options.hpp"
+#include "harness/options/record_files.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "harness/records/link_report.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -1,14 +1,14 @@
 // Which schedule should I run between these sites, what does it cost, and is the number true?
 // Runs schedules of a scenario on MPI ranks and holds what it measures against the simulator.
 
+#include "base/clock.hpp"
 #include "base/progress.hpp"
-#include "runtime/clock.hpp"
-#include "support/environment.hpp"
-#include "support/gpu_report.hpp"
-#include "support/main.hpp"
-#include "support/pipeline_output.hpp"
-#include "support/rank_map.hpp"
-#include "support/transport_choice.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/gpu_report.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "harness/records/pipeline_output.hpp"
+#include "harness/session/rank_map.hpp"
 
 namespace longhaul::bench {
 namespace {

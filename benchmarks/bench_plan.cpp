@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.hpp"
-#include "environment/kernel_main.hpp"
+#include "harness/environment/kernel_main.hpp"
 #include "planner/sites/algorithm1.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 

@@ -3,11 +3,11 @@
 // them the times of (operator, shape, type).
 #include <nlohmann/json.hpp>
 
-#include "support/environment.hpp"
-#include "support/main.hpp"
-#include "support/pipeline_options.hpp"
-#include "support/profile_output.hpp"
-#include "support/transport_choice.hpp"
+#include "harness/options/pipeline_options.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "harness/records/profile_output.hpp"
 
 namespace longhaul::bench {
 namespace {

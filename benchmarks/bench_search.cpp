@@ -3,15 +3,15 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.hpp"
-#include "environment/kernel_main.hpp"
-#include "plan/lower.hpp"
-#include "planner/annealing.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/cell/turn_evaluator.hpp"
-#include "planner/cell/turn_search.hpp"
-#include "planner/list_schedule.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/generate.hpp"
+#include "harness/environment/kernel_main.hpp"
+#include "plan/lowering/lower.hpp"
+#include "planner/orders/list_schedule.hpp"
+#include "planner/search/annealing.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "planner/wan_sharing/turn_evaluator.hpp"
+#include "planner/wan_sharing/turn_search.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {

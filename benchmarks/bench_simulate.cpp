@@ -5,9 +5,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "environment/kernel_main.hpp"
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "harness/environment/kernel_main.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {

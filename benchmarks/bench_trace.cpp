@@ -3,11 +3,11 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "base/program.hpp"
 #include "base/unit_text.hpp"
-#include "environment/command_line.hpp"
-#include "environment/program.hpp"
-#include "trace/phase_report.hpp"
-#include "trace/steps.hpp"
+#include "harness/environment/command_line.hpp"
+#include "harness/trace_cost/phase_report.hpp"
+#include "harness/trace_cost/steps.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -108,5 +108,5 @@ int main_of(int argc, char** argv) {
 }  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_program([&] { return longhaul::bench::main_of(argc, argv); });
+  return longhaul::run_program([&] { return longhaul::bench::main_of(argc, argv); });
 }

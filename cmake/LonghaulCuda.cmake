@@ -111,13 +111,21 @@ if(NOT LONGHAUL_NCCL AND NOT LONGHAUL_WITH_NCCL STREQUAL "AUTO" AND LONGHAUL_WIT
 endif()
 longhaul_accelerator_line()
 
-# longhaul_cuda_sources(out): what of src/runtime CUDA stands for, without NCCL; `forward/` holds
-# what loads CUDA's libraries, which the stand-in replaces.
+# Modules that have files for a GPU, in folders cuda/ and nccl/, and files that say that there is
+# none, in without_gpu/.
+set(LONGHAUL_GPU_MODULES cuda nn comm device)
+
+# longhaul_cuda_sources(out module...): the CUDA files of these modules, without NCCL's; `forward/`
+# holds what loads CUDA's libraries, which the stand-in replaces.
 function(longhaul_cuda_sources out)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cu
-       ${CMAKE_SOURCE_DIR}/src/runtime/*.cpp)
-  list(FILTER sources INCLUDE REGEX "/cuda[a-z_]*/")
-  list(FILTER sources EXCLUDE REGEX "/cudnn_attention\\.cpp$")
+  set(sources "")
+  foreach(module ${ARGN})
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/*.cu
+         ${CMAKE_SOURCE_DIR}/src/${module}/*.cpp)
+    list(APPEND sources ${found})
+  endforeach()
+  list(FILTER sources INCLUDE REGEX "/cuda/")
+  list(FILTER sources EXCLUDE REGEX "/without_gpu/|/cudnn_attention\\.cpp$")
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
@@ -130,7 +138,7 @@ function(longhaul_cudnn_attention target)
   find_path(LONGHAUL_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
             HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_FRONTEND_ROOT PATH_SUFFIXES include)
   mark_as_advanced(LONGHAUL_CUDNN_INCLUDE LONGHAUL_CUDNN_FRONTEND_INCLUDE)
-  set(folder ${CMAKE_SOURCE_DIR}/src/runtime/math/cuda)
+  set(folder ${CMAKE_SOURCE_DIR}/src/nn/cuda)
   if(NOT LONGHAUL_CUDNN_INCLUDE OR NOT LONGHAUL_CUDNN_FRONTEND_INCLUDE)
     message(STATUS "cuDNN's attention: off (no cudnn.h, or no cudnn_frontend.h in "
                    "CUDNN_FRONTEND_ROOT); our own is used")
@@ -150,38 +158,48 @@ function(longhaul_cudnn_attention target)
 endfunction()
 
 function(longhaul_nccl_sources out)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cpp)
-  list(FILTER sources INCLUDE REGEX "/nccl/")
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/nccl/*.cpp)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# longhaul_runtime_accelerators(): completes longhaul_runtime with CUDA and NCCL, or with the files
-# that say that there are none (without_cuda.cpp, without_nccl.cpp).
-function(longhaul_runtime_accelerators)
-  set(runtime ${CMAKE_SOURCE_DIR}/src/runtime)
-  if(NOT LONGHAUL_CUDA)
-    target_sources(longhaul_runtime PRIVATE ${runtime}/without_cuda.cpp)
-  else()
-    longhaul_cuda_sources(sources)
-    if(NOT LONGHAUL_NCCL)
-      list(FILTER sources EXCLUDE REGEX "/forward/nccl\\.cpp$")
+# longhaul_cuda_module(name): completes longhaul_<name> with its CUDA files.
+function(longhaul_cuda_module name)
+  set(target longhaul_${name})
+  longhaul_cuda_sources(sources ${name})
+  if(NOT LONGHAUL_NCCL)
+    list(FILTER sources EXCLUDE REGEX "/forward/nccl\\.cpp$")
+  endif()
+  target_sources(${target} PRIVATE ${sources})
+  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
+                                                      ${LONGHAUL_CUBLASLT_INCLUDE})
+  # The static runtime: programs start where there is no driver, and say so when they are asked.
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  target_compile_definitions(${target} PRIVATE LONGHAUL_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}")
+  set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY Static)
+endfunction()
+
+# longhaul_accelerators(): completes the modules with CUDA and NCCL, or with the files that say that
+# there are none.
+function(longhaul_accelerators)
+  foreach(name ${LONGHAUL_GPU_MODULES})
+    if(LONGHAUL_CUDA)
+      longhaul_cuda_module(${name})
+    else()
+      target_sources(longhaul_${name}
+                     PRIVATE ${CMAKE_SOURCE_DIR}/src/${name}/without_gpu/without_cuda.cpp)
     endif()
-    target_sources(longhaul_runtime PRIVATE ${sources})
-    target_include_directories(longhaul_runtime SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
-                                                               ${LONGHAUL_CUBLASLT_INCLUDE})
-    # The static runtime: programs start where there is no driver, and say so when they are asked.
-    target_link_libraries(longhaul_runtime PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
-    target_compile_definitions(longhaul_runtime PRIVATE
-                               LONGHAUL_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}")
-    set_target_properties(longhaul_runtime PROPERTIES CUDA_RUNTIME_LIBRARY Static)
-    longhaul_cudnn_attention(longhaul_runtime)
+  endforeach()
+  if(LONGHAUL_CUDA)
+    longhaul_cudnn_attention(longhaul_nn)
   endif()
   if(LONGHAUL_NCCL)
     longhaul_nccl_sources(sources)
-    target_sources(longhaul_runtime PRIVATE ${sources})
-    target_include_directories(longhaul_runtime SYSTEM PRIVATE ${LONGHAUL_NCCL_INCLUDE})
+    target_sources(longhaul_comm PRIVATE ${sources})
+    foreach(name cuda comm)
+      target_include_directories(longhaul_${name} SYSTEM PRIVATE ${LONGHAUL_NCCL_INCLUDE})
+    endforeach()
   else()
-    file(GLOB sources CONFIGURE_DEPENDS ${runtime}/without_nccl.cpp)
-    target_sources(longhaul_runtime PRIVATE ${sources})
+    target_sources(longhaul_comm
+                   PRIVATE ${CMAKE_SOURCE_DIR}/src/comm/without_gpu/without_nccl.cpp)
   endif()
 endfunction()

@@ -58,8 +58,9 @@ function(longhaul_module name)
   file(MAKE_DIRECTORY ${include_root})
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/${name} ${include_root}/${name} SYMBOLIC)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "/(cuda[a-z_]*|nccl)/|/without_(cuda|nccl)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(main|wan_tun)\\.cpp$")
+  # Files of a GPU come later, or those that say that there is none (LonghaulCuda.cmake).
+  list(FILTER sources EXCLUDE REGEX "/(cuda|nccl|without_gpu)/")
   add_library(longhaul_${name} STATIC ${sources})
   target_include_directories(longhaul_${name} PUBLIC ${include_root})
   target_link_libraries(longhaul_${name} PRIVATE longhaul_flags PUBLIC ${ARG_PUBLIC}

@@ -2,16 +2,16 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "planner/bounds.hpp"
+#include "planner/bounds/bounds.hpp"
 #include "planner/make_schedule.hpp"
-#include "scenario/load.hpp"
-#include "schedule/csv.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
 
 namespace longhaul::api {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/record.hpp"
-#include "planner/bounds.hpp"
+#include "planner/bounds/bounds.hpp"
 
 namespace longhaul {
 

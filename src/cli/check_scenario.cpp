@@ -7,7 +7,7 @@
 #include "cli/link_table.hpp"
 #include "cli/record.hpp"
 #include "cli/words.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {

@@ -1,9 +1,9 @@
 #include "cli/check.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/words.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

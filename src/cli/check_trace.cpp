@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "cli/check.hpp"
-#include "trace/trace_file.hpp"
-#include "trace/trace_part.hpp"
+#include "trace/file/trace_file.hpp"
+#include "trace/file/trace_part.hpp"
 
 namespace longhaul {
 namespace {

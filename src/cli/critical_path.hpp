@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
 
 namespace longhaul {
 

@@ -10,12 +10,12 @@
 #include "cli/files.hpp"
 #include "cli/record_header.hpp"
 #include "cli/words.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "scenario/load.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/validity.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {

@@ -14,7 +14,7 @@
 #include "planner/make_schedule.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

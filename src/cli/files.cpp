@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "trace/new_file.hpp"
+#include "trace/hdf5/new_file.hpp"
 
 namespace longhaul {
 namespace {

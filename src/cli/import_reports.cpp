@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "cli/link_import.hpp"
-#include "scenario/config_node.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,8 +5,8 @@
 #include "cli/evaluate.hpp"
 #include "cli/record.hpp"
 #include "planner/layers.hpp"
-#include "scenario/load.hpp"
 #include "scenario/model_costs.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul {
 namespace {

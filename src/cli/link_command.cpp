@@ -9,7 +9,7 @@
 #include "cli/evaluate.hpp"
 #include "cli/link_import.hpp"
 #include "cli/record_header.hpp"
-#include "scenario/config_node.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,7 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/words.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 
 namespace longhaul {
 namespace {

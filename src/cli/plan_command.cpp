@@ -8,7 +8,7 @@
 #include "cli/site_report.hpp"
 #include "cli/site_sweep.hpp"
 #include "cli/words.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul {
 namespace {

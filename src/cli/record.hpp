@@ -9,10 +9,10 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "plan/occupancy.hpp"
-#include "planner/bounds.hpp"
+#include "planner/bounds/bounds.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
 
 namespace longhaul {
 

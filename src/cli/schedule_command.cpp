@@ -11,7 +11,7 @@
 #include "cli/resource_table.hpp"
 #include "cli/schedule_output.hpp"
 #include "cli/words.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {
 namespace {

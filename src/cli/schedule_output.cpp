@@ -10,10 +10,10 @@
 #include "base/suggest.hpp"
 #include "cli/files.hpp"
 #include "cli/words.hpp"
-#include "plan/export_chakra.hpp"
-#include "plan/export_goal.hpp"
-#include "plan/lower.hpp"
-#include "schedule/csv.hpp"
+#include "plan/export/export_chakra.hpp"
+#include "plan/export/export_goal.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/csv/csv.hpp"
 
 namespace longhaul {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/planning.hpp"
 #include "cli/resource_table.hpp"
 #include "cli/under_weather.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul {
 namespace {

@@ -42,7 +42,7 @@ const char* name_of(BreakEven verdict) {
 }  // namespace
 
 ordered_json to_json(const Supply& supply, const SitePlan& plan) {
-  const Layout& layout = plan.layout;
+  const SiteLayout& layout = plan.layout;
   ordered_json json{{"schedule", plan.schedule},
                     {"cells", layout.cells},
                     {"pipelines_per_cell", layout.pipelines},

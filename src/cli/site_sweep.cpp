@@ -11,7 +11,7 @@
 #include "cli/evaluate.hpp"
 #include "cli/site_plans.hpp"
 #include "cli/site_report.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul {
 namespace {
@@ -112,7 +112,7 @@ public:
       visit(values, supply, best_at(supply));
     }
   }
-  [[nodiscard]] const std::vector<Sweep>& sweeps() const { return sweeps_; }
+  [[nodiscard]] const std::vector<ParameterSweep>& sweeps() const { return sweeps_; }
   [[nodiscard]] const Scenario& base() const { return base_; }
 
 private:
@@ -154,7 +154,7 @@ private:
 
   const Options& options_;
   const PlanOptions& plan_;
-  std::vector<Sweep> sweeps_;
+  std::vector<ParameterSweep> sweeps_;
   bool gpus_alone_ = true;
   Scenario base_;
   std::unique_ptr<Supply> base_supply_;
@@ -177,7 +177,7 @@ Answer as_json(const Options& options, const PlanOptions& plan, Grid& grid) {
 
 }  // namespace
 
-Sweep parse_sweep(const std::string& text) {
+ParameterSweep parse_sweep(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     fail("--sweep: \"{}\" names no value (it is PATH=FROM:TO:STEP). Write {}.", text,
@@ -189,7 +189,7 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
   Grid grid{options, plan};
   if (options.json) return as_json(options, plan, grid);
   std::vector<Table::Column> columns;
-  for (const Sweep& sweep : grid.sweeps()) columns.push_back({sweep.path});
+  for (const ParameterSweep& sweep : grid.sweeps()) columns.push_back({sweep.path});
   columns.insert(columns.end(), {{"D"},
                                  {"stages", Align::left},
                                  {"GPUs"},

@@ -9,12 +9,12 @@
 namespace longhaul {
 
 /// --sweep PATH=FROM:TO:STEP: a value of the scenario and what it is to be in turn.
-struct Sweep {
+struct ParameterSweep {
   std::string path;
   std::vector<std::string> values;
 };
 /// Throws Error for a range that is empty, backwards, without end or above 1,000 values.
-[[nodiscard]] Sweep parse_sweep(const std::string& text);
+[[nodiscard]] ParameterSweep parse_sweep(const std::string& text);
 
 /// The best plan (by the objective) at every point of the grid of all --sweep, the last running
 /// fastest; up to 10,000 points. Throws Error for a path that the scenario does not know; a point

@@ -8,8 +8,8 @@
 #include "cli/files.hpp"
 #include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
-#include "trace/export.hpp"
-#include "trace/selected_rows.hpp"
+#include "trace/export/export.hpp"
+#include "trace/export/selected_rows.hpp"
 
 namespace longhaul {
 namespace {

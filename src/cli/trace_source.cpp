@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/suggest.hpp"
-#include "trace/trace_part.hpp"
+#include "trace/file/trace_part.hpp"
 
 namespace longhaul {
 namespace {

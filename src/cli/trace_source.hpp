@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "trace/report.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/file/trace_file.hpp"
+#include "trace/report/report.hpp"
 
 namespace longhaul {
 

@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/table.hpp"
 #include "cli/record.hpp"
-#include "plan/lower.hpp"
-#include "planner/makespan.hpp"
+#include "plan/lowering/lower.hpp"
+#include "planner/search/makespan.hpp"
 
 namespace longhaul {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/random.hpp"
-#include "trace/name_table.hpp"
+#include "trace/timeline/name_table.hpp"
 
 namespace longhaul {
 namespace {

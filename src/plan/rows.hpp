@@ -4,7 +4,7 @@
 
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "planner/best.hpp"
+#include "planner/search/best.hpp"
 
 namespace longhaul {
 

@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/cell/shared_best.hpp"
-#include "schedule/generate.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "planner/wan_sharing/shared_best.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/share_wan.hpp"
 

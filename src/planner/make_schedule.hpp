@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/best.hpp"
-#include "planner/robust.hpp"
-#include "planner/solver.hpp"
+#include "planner/robust/robust.hpp"
+#include "planner/search/best.hpp"
+#include "planner/solver/solver.hpp"
 
 namespace longhaul {
 

@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "scenario/built_in_regions.hpp"
-#include "scenario/config_node.hpp"
-#include "scenario/csv_lines.hpp"
+#include "scenario/text/config_node.hpp"
+#include "scenario/text/csv_lines.hpp"
 
 namespace longhaul {
 namespace {

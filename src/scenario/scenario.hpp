@@ -91,7 +91,7 @@ enum class Sharing : std::uint8_t {
   datacenter,  ///< all messages of an ordered pair of datacenters share it, all replicas together
 };
 
-/// How a factor of mean 1 spreads; s is its standard deviation. Draws: plan/jitter.hpp.
+/// How a factor of mean 1 spreads; s is its standard deviation. Draws: plan/link_model/jitter.hpp.
 enum class JitterKind : std::uint8_t {
   lognormal,
   normal,       ///< drawn again where it leaves 0 to 2
@@ -99,8 +99,8 @@ enum class JitterKind : std::uint8_t {
   exponential,  ///< 1 - s, and a tail of mean s
 };
 
-/// How the messages of a link vary around its latency and its rate (plan/jitter.hpp): standard
-/// deviation over mean, the mean being what the link gives.
+/// How the messages of a link vary around its latency and its rate (plan/link_model/jitter.hpp):
+/// standard deviation over mean, the mean being what the link gives.
 struct Jitter {
   double latency = 0;
   double transfer = 0;     ///< of the time that a message holds the link

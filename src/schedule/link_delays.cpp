@@ -17,8 +17,8 @@ RingHop LinkDelays::slowest_hop(int device) const {
   RingHop slowest;
   const int replicas = scenario_.parallel.replicas;
   for (int replica = 0; replica < replicas; ++replica) {
-    const Way hop = ways_.between(scenario_.rank(replica, device),
-                                  scenario_.rank((replica + 1) % replicas, device));
+    const NetworkRoute hop = ways_.between(scenario_.rank(replica, device),
+                                           scenario_.rank((replica + 1) % replicas, device));
     slowest.rate = std::min(slowest.rate, hop.rate);
     slowest.latency = std::max(slowest.latency, hop.latency);
   }
@@ -43,16 +43,17 @@ Duration LinkDelays::all_reduce_at_rate(int device, Bytes weights) const {
 }
 
 LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
-  std::vector<Way> ways;
+  std::vector<NetworkRoute> ways;
   for (int replica = 0; replica < scenario_.parallel.replicas; ++replica)
     ways.push_back(ways_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
   LinkDelay slowest;
   bool first = true;
-  for (const Way& each : ways) {
+  for (const NetworkRoute& each : ways) {
     std::int64_t rounds = 1;
-    for (const Way::Hold& hold : each.holds) {
-      const auto uses = [&](const Way& other) {
-        return std::ranges::find(other.holds, hold.what, &Way::Hold::what) != other.holds.end();
+    for (const NetworkRoute::Hold& hold : each.holds) {
+      const auto uses = [&](const NetworkRoute& other) {
+        return std::ranges::find(other.holds, hold.what, &NetworkRoute::Hold::what) !=
+               other.holds.end();
       };
       const std::int64_t rivals = std::ranges::count_if(ways, uses);
       rounds = std::max(rounds, (rivals + hold.capacity - 1) / hold.capacity);
@@ -62,7 +63,8 @@ LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
     first = false;
     slowest = {transfer, each.latency, {}, each.holds.front().what.kind != HeldKind::pair};
     slowest.shared |= each.holds.size() > 1;
-    for (const Way::Hold& hold : each.holds) slowest.resources.push_back(resource(hold.what));
+    for (const NetworkRoute::Hold& hold : each.holds)
+      slowest.resources.push_back(resource(hold.what));
   }
   return slowest;
 }

@@ -13,7 +13,7 @@ struct LinkDelay {
   /// One message alone, times the replicas that use the resource at the same moment.
   Duration transfer{};
   Duration latency{};
-  /// Indices of what it holds meanwhile, below LinkDelays::resources(): as Way::holds.
+  /// Indices of what it holds meanwhile, below LinkDelays::resources(): as NetworkRoute::holds.
   std::vector<int> resources;
   bool shared = false;  ///< by more than one ordered pair of devices
 };
@@ -21,7 +21,7 @@ struct LinkDelay {
 /// The delays of every ordered pair of devices that a schedule uses. Replicas follow one order, so
 /// that a pair counts as slow as it is in the replica where it is slowest; replicas that share a
 /// link or an interface send at the same moments, and the last one is waited for. The rules are
-/// those of Ways; the number that counts is the simulator's.
+/// those of NetworkRoutes; the number that counts is the simulator's.
 class LinkDelays {
 public:
   explicit LinkDelays(const Scenario& scenario);
@@ -44,7 +44,7 @@ private:
   [[nodiscard]] int resource(const Held& held);
 
   const Scenario& scenario_;
-  Ways ways_;
+  NetworkRoutes ways_;
   std::vector<Held> held_;  ///< index: resource
 };
 

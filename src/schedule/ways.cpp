@@ -8,7 +8,7 @@ namespace {
 
 int number(DatacenterId datacenter) { return static_cast<int>(index(datacenter)); }
 
-void add(Way& way, const Way::Hold& hold) {
+void add(NetworkRoute& way, const NetworkRoute::Hold& hold) {
   way.rate = std::min(way.rate, hold.rate);
   way.holds.push_back(hold);
 }
@@ -22,17 +22,17 @@ int messages_at_a_time(Bandwidth aggregate, Bandwidth rate) {
 
 }  // namespace
 
-Ways::Ways(const Scenario& scenario) : scenario_{scenario} {
+NetworkRoutes::NetworkRoutes(const Scenario& scenario) : scenario_{scenario} {
   std::vector<int> seen(scenario.datacenters.size());
   for (const DatacenterId datacenter : scenario.placement)
     place_.push_back(seen[index(datacenter)]++);
 }
 
-Way Ways::between(Rank from, Rank to) const {
+NetworkRoute NetworkRoutes::between(Rank from, Rank to) const {
   const DatacenterId a = scenario_.datacenter_of(from);
   const DatacenterId b = scenario_.datacenter_of(to);
   const Link* const link = scenario_.link(a, b);
-  Way way;
+  NetworkRoute way;
   way.linked = link != nullptr || a == b;
   if (link != nullptr) way.latency = link->latency;
   const Bandwidth rate = link == nullptr ? Bandwidth::unlimited() : link->bandwidth;
@@ -47,16 +47,16 @@ Way Ways::between(Rank from, Rank to) const {
     cross(from, to, way);
   }
   if (link != nullptr && !link->aggregate.is_unlimited()) {
-    const Way::Hold all{{HeldKind::aggregate, number(a), number(b)},
-                        link->aggregate,
-                        messages_at_a_time(link->aggregate, way.rate)};
+    const NetworkRoute::Hold all{{HeldKind::aggregate, number(a), number(b)},
+                                 link->aggregate,
+                                 messages_at_a_time(link->aggregate, way.rate)};
     way.holds.insert(way.holds.begin() + 1, all);
     way.rate = std::min(way.rate, link->aggregate);
   }
   return way;
 }
 
-void Ways::cross(Rank from, Rank to, Way& way) const {
+void NetworkRoutes::cross(Rank from, Rank to, NetworkRoute& way) const {
   if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(from)))
     add(way,
         {{HeldKind::egress, number(nodes->datacenter), node(from, nodes->gpus)}, nodes->egress});
@@ -65,7 +65,7 @@ void Ways::cross(Rank from, Rank to, Way& way) const {
         {{HeldKind::ingress, number(nodes->datacenter), node(to, nodes->gpus)}, nodes->ingress});
 }
 
-void Ways::stay(Rank from, Rank to, Way& way) const {
+void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& way) const {
   const NodeInterfaces* const nodes = scenario_.interfaces(scenario_.datacenter_of(from));
   if (nodes == nullptr || nodes->internal.is_unlimited()) return;
   const int out = node(from, nodes->gpus);

@@ -26,7 +26,7 @@ struct Held {
 };
 
 /// How messages of one ordered pair of ranks travel.
-struct Way {
+struct NetworkRoute {
   struct Hold {
     Held what;
     Bandwidth rate;    ///< of what is held alone
@@ -39,18 +39,18 @@ struct Way {
 };
 
 /// The one place that knows which links and interfaces lie between two ranks. The simulator's
-/// resources (plan/network.hpp) and the generators' estimates (LinkDelays) are made of it.
-class Ways {
+/// resources (plan/network/network.hpp) and the generators' estimates (LinkDelays) are made of it.
+class NetworkRoutes {
 public:
-  explicit Ways(const Scenario& scenario);
+  explicit NetworkRoutes(const Scenario& scenario);
 
-  [[nodiscard]] Way between(Rank from, Rank to) const;
+  [[nodiscard]] NetworkRoute between(Rank from, Rank to) const;
   /// Which node of its datacenter the rank lies in, if there are `gpus` ranks in each.
   [[nodiscard]] int node(Rank rank, int gpus) const { return place_[index(rank)] / gpus; }
 
 private:
-  void cross(Rank from, Rank to, Way& way) const;
-  void stay(Rank from, Rank to, Way& way) const;
+  void cross(Rank from, Rank to, NetworkRoute& way) const;
+  void stay(Rank from, Rank to, NetworkRoute& way) const;
 
   const Scenario& scenario_;
   std::vector<int> place_;  ///< how many lower ranks share the rank's datacenter

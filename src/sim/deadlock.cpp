@@ -9,7 +9,7 @@
 namespace longhaul {
 
 /// Only called when nothing can move any more.
-Sweep::Blocker Sweep::blocker_of(std::uint32_t id) const {
+LaneSweep::Blocker LaneSweep::blocker_of(std::uint32_t id) const {
   const LaneState& lane = lanes_[lane_of(id)];
   if (lane.next != id) return {lane.next};  // an op before it on its lane
   for (const OpId cause : plan_.after_of(OpId{id})) {
@@ -36,7 +36,7 @@ Sweep::Blocker Sweep::blocker_of(std::uint32_t id) const {
   return {op.match};
 }
 
-void Sweep::report_deadlock() const {
+void LaneSweep::report_deadlock() const {
   const auto stuck =
       std::ranges::find_if(lanes_, [](const LaneState& lane) { return lane.next != lane.end; });
   std::vector<Blocker> path{{stuck->next}};

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "plan/weather.hpp"
+#include "plan/link_model/weather.hpp"
 
 namespace longhaul {
 

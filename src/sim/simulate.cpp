@@ -4,8 +4,10 @@
 
 namespace longhaul {
 
-OpTimes simulate(const Plan& plan) { return Sweep{plan}.run(); }
+OpTimes simulate(const Plan& plan) { return LaneSweep{plan}.run(); }
 
-OpTimes simulate(const Plan& plan, const WeatherOfIteration& at) { return Sweep{plan, at}.run(); }
+OpTimes simulate(const Plan& plan, const WeatherOfIteration& at) {
+  return LaneSweep{plan, at}.run();
+}
 
 }  // namespace longhaul

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
-#include "plan/weather.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 

@@ -21,7 +21,7 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 
 }  // namespace
 
-Sweep::Sweep(const Plan& plan, const WeatherOfIteration& at)
+LaneSweep::LaneSweep(const Plan& plan, const WeatherOfIteration& at)
     : plan_{plan},
       at_{at},
       times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
@@ -37,7 +37,7 @@ Sweep::Sweep(const Plan& plan, const WeatherOfIteration& at)
     shared_set_.push_back(needs_queue(plan, set) ? 1 : 0);
 }
 
-OpTimes Sweep::run() {
+OpTimes LaneSweep::run() {
   for (std::size_t lane = lanes_.size(); lane-- > 0;)
     work_.push_back(static_cast<std::uint32_t>(lane));
   drain();
@@ -53,7 +53,7 @@ OpTimes Sweep::run() {
   return std::move(times_);
 }
 
-void Sweep::drain() {
+void LaneSweep::drain() {
   while (!work_.empty()) {
     const std::uint32_t lane = work_.back();
     work_.pop_back();
@@ -61,14 +61,14 @@ void Sweep::drain() {
   }
 }
 
-void Sweep::advance(std::uint32_t lane) {
+void LaneSweep::advance(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   while (state.next != state.end && post(state.next, lane) && try_start(state.next)) {
   }
 }
 
 /// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
-bool Sweep::post(std::uint32_t id, std::uint32_t lane) {
+bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
   if (times_[id].ready != kPending) return true;
   const Op& op = plan_.ops[id];
   Bound bound;
@@ -88,7 +88,7 @@ bool Sweep::post(std::uint32_t id, std::uint32_t lane) {
 }
 
 /// Starts a posted op if it can be; false: somebody else will, or it asked for a shared resource.
-bool Sweep::try_start(std::uint32_t id) {
+bool LaneSweep::try_start(std::uint32_t id) {
   const Op& op = plan_.ops[id];
   switch (op.kind) {
     case OpKind::compute:
@@ -104,14 +104,14 @@ bool Sweep::try_start(std::uint32_t id) {
 }
 
 /// Both sides are posted. `other` is the side whose lane is not being advanced.
-bool Sweep::start_message(std::uint32_t send, std::uint32_t other) {
+bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
   if (shared(plan_.ops[send])) return ask(send), false;
   run_transfer(send, bound_of(send));
   work_.push_back(lane_of(other));
   return true;
 }
 
-bool Sweep::start_collective(const Op& op) {
+bool LaneSweep::start_collective(const Op& op) {
   const auto& members = plan_.collectives[op.match];
   LONGHAUL_ASSERT(!shared(op), "a collective of chunk {} holds a resource of another lane",
                   op.chunk);
@@ -138,7 +138,7 @@ bool Sweep::start_collective(const Op& op) {
 }
 
 /// Puts a posted op in the queue for its resources, unless another one's turn comes first.
-void Sweep::ask(std::uint32_t id) {
+void LaneSweep::ask(std::uint32_t id) {
   if (!pool_.is_next(OpId{id})) return;
   const Op& op = plan_.ops[id];
   Duration ready = times_[id].ready;
@@ -146,7 +146,7 @@ void Sweep::ask(std::uint32_t id) {
   requests_.push({ready, id});
 }
 
-void Sweep::serve(const Request& request) {
+void LaneSweep::serve(const Request& request) {
   const std::uint32_t id = request.op;
   const Op& op = plan_.ops[id];
   LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", describe(plan_, OpId{id}));
@@ -168,14 +168,14 @@ void Sweep::serve(const Request& request) {
 }
 
 /// Puts a lane at the head of the chain that waits for an op; gives back the head before.
-std::uint32_t Sweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
+std::uint32_t LaneSweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
   const auto head = static_cast<std::uint32_t>(times_[id].start.count());
   times_[id].start = Duration{lane};
   return head;
 }
 
 /// What binds a posted op, its lane and its private resources included.
-Sweep::Bound Sweep::bound_of(std::uint32_t id) const {
+LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
   const Op& op = plan_.ops[id];
   const LaneState& lane = lanes_[index(op.lane)];
   Bound bound{times_[id].ready, static_cast<std::uint32_t>(index(times_[id].bound_by)),
@@ -194,14 +194,14 @@ Sweep::Bound Sweep::bound_of(std::uint32_t id) const {
 }
 
 /// Gives back until when it holds its resources.
-Duration Sweep::run_compute(std::uint32_t id, const Bound& bound) {
+Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
   const Duration end = bound.until + plan_.ops[id].duration;
   finish(id, end, end, bound);
   return end;
 }
 
 /// Gives back until when it holds its resources.
-Duration Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
+Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
   const std::uint32_t recv = plan_.ops[send].match;
   Duration hold_end = bound.until + plan_.ops[send].duration;
   Duration arrives = hold_end + plan_.ops[recv].duration;
@@ -221,7 +221,7 @@ Duration Sweep::run_transfer(std::uint32_t send, const Bound& bound) {
 }
 
 /// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.
-void Sweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
+void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
   OpTime& time = times_[id];
   auto waiting = static_cast<std::uint32_t>(time.start.count());
   time.start = bound.until;
@@ -239,7 +239,7 @@ void Sweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Boun
 
 /// A lane is read and written forwards, but hundreds of lanes take turns, more than the hardware's
 /// prefetchers follow: ask for what this lane needs at its next turns (docs/performance.md).
-void Sweep::prefetch(std::uint32_t id) const {
+void LaneSweep::prefetch(std::uint32_t id) const {
   constexpr std::uint32_t kAhead = 8;
   __builtin_prefetch(plan_.ops.data() + id + kAhead);
   __builtin_prefetch(times_.data() + id + kAhead, 1);

@@ -5,10 +5,10 @@
 #include <queue>
 #include <vector>
 
+#include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
-#include "plan/weather.hpp"
 #include "sim/resource_pool.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 
@@ -17,10 +17,10 @@ namespace longhaul {
 /// lane holds (its device, the link of a pair) needs no queue either: its order is the lane's. Only
 /// ops on resources that several lanes share are kept in a heap by (readiness, op id); the earliest
 /// is served when the worklist is empty, for then nothing earlier can still become ready.
-class Sweep {
+class LaneSweep {
 public:
   /// Under the weather of one iteration; times count from its begin.
-  explicit Sweep(const Plan& plan, const WeatherOfIteration& at = {});
+  explicit LaneSweep(const Plan& plan, const WeatherOfIteration& at = {});
   /// Call once. Throws Error if the plan deadlocks.
   OpTimes run();
 

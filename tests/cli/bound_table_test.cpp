@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
 #include "planner/random_schedules.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 
 namespace longhaul {

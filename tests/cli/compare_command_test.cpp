@@ -3,7 +3,7 @@
 
 #include "base/random.hpp"
 #include "support.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "support.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul::test {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul::test {
 namespace {

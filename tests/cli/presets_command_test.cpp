@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "support.hpp"
 
 namespace longhaul::test {

@@ -7,7 +7,7 @@
 #include "cli/bound_table.hpp"
 #include "cli/resource_table.hpp"
 #include "cli/throughput.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support.hpp"
-#include "trace/trace_file.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/intrinsics.hpp"
+#include "cuda/intrinsics.hpp"
 #include "support.hpp"
 
 namespace {

@@ -6,10 +6,10 @@
 
 #include <sched.h>
 
+#include "cuda/intrinsics.hpp"
 #include "device.hpp"
 #include "memory.hpp"
 #include "on_host/block.hpp"
-#include "runtime/cuda/intrinsics.hpp"
 
 namespace longhaul::on_host {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "trace/columns.hpp"
+#include "trace/timeline/columns.hpp"
 
 namespace longhaul::fuzz {
 namespace {

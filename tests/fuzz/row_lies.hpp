@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fuzz/input.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::fuzz {
 

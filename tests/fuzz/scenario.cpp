@@ -5,11 +5,11 @@
 
 #include "fuzz/refusal.hpp"
 #include "fuzz/targets.hpp"
-#include "plan/lower.hpp"
-#include "scenario/load.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::fuzz {

@@ -2,8 +2,8 @@
 
 #include "fuzz/refusal.hpp"
 #include "fuzz/targets.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul::fuzz {
 namespace {

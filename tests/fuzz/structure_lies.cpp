@@ -6,8 +6,8 @@
 #include <hdf5.h>  // the one place outside src/trace: only HDF5 itself writes files that lie well
 
 #include "base/error.hpp"
-#include "trace/columns.hpp"
-#include "trace/hdf5_types.hpp"
+#include "trace/hdf5/hdf5_types.hpp"
+#include "trace/timeline/columns.hpp"
 
 namespace longhaul::fuzz {
 namespace {

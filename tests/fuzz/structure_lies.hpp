@@ -1,7 +1,7 @@
 #pragma once
 
 #include "fuzz/input.hpp"
-#include "trace/hdf5_handle.hpp"
+#include "trace/hdf5/hdf5_handle.hpp"
 
 namespace longhaul::fuzz {
 

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "environment/command_line.hpp"
-#include "environment/host_facts.hpp"
-#include "environment/run_facts.hpp"
+#include "harness/environment/command_line.hpp"
+#include "harness/environment/host_facts.hpp"
+#include "harness/environment/run_facts.hpp"
 #include "trace/scratch_directory.hpp"
 
 namespace longhaul::bench {

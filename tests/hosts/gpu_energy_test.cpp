@@ -1,4 +1,4 @@
-#include "environment/gpu_energy.hpp"
+#include "harness/environment/gpu_energy.hpp"
 
 #include <chrono>
 #include <thread>

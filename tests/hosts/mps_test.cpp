@@ -1,4 +1,4 @@
-#include "runtime/host/mps.hpp"
+#include "host/mps.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/threads/thread_ranks.hpp"
+#include "comm/group/thread_ranks.hpp"
 #include "trace/scratch_directory.hpp"
 
 namespace longhaul {

@@ -1,12 +1,12 @@
-#include "runtime/host/placement.hpp"
+#include "harness/placement/placement.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {

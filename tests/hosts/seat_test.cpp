@@ -1,4 +1,4 @@
-#include "runtime/host/seat.hpp"
+#include "host/seat.hpp"
 
 #include <cstdlib>
 

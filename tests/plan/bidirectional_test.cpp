@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/collectives.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/collectives.hpp"
+#include "plan/lowering/lower.hpp"
 #include "testing/plans.hpp"
 
 /// Lowering of schedules with copies of the model: messages and the sum of the copies' gradients.

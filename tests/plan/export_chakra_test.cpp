@@ -1,4 +1,4 @@
-#include "plan/export_chakra.hpp"
+#include "plan/export/export_chakra.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "plan/protobuf.hpp"
-#include "schedule/generate.hpp"
+#include "plan/export/protobuf.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "testing/bidirectional.hpp"
 #include "testing/cells.hpp"

@@ -1,4 +1,4 @@
-#include "plan/jitter.hpp"
+#include "plan/link_model/jitter.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/plans.hpp"
 
 namespace longhaul {

@@ -1,4 +1,4 @@
-#include "plan/link_timeline.hpp"
+#include "plan/link_model/link_timeline.hpp"
 
 #include <gtest/gtest.h>
 

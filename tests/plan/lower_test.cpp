@@ -1,4 +1,4 @@
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 
 #include <set>
 
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/plans.hpp"
 #include "testing/scenarios.hpp"
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/cells.hpp"
 #include "testing/plans.hpp"
 

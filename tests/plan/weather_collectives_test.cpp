@@ -1,9 +1,9 @@
 // Collectives under weather, by hand.
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "plan/weather.hpp"
-#include "schedule/generate.hpp"
+#include "plan/link_model/weather.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/weather.hpp"
 
 namespace longhaul {

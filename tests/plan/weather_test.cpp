@@ -1,14 +1,14 @@
 // Hand-computed holds, latencies and collectives of small plans. A message of 1 MB takes 8 ms at
 // 1 Gbps; `there` is the first one from stage 0 to stage 1.
-#include "plan/weather.hpp"
+#include "plan/link_model/weather.hpp"
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "plan/paced_work.hpp"
-#include "schedule/generate.hpp"
+#include "plan/link_model/paced_work.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/plans.hpp"
 #include "testing/weather.hpp"
 

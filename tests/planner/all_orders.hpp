@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/makespan.hpp"
+#include "planner/search/makespan.hpp"
 #include "scenario/scenario.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul::test {
 

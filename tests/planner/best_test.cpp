@@ -1,15 +1,15 @@
-#include "planner/best.hpp"
+#include "planner/search/best.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
 #include "planner/random_schedules.hpp"
-#include "planner/search.hpp"
-#include "scenario/load.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/validity.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/search/search.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

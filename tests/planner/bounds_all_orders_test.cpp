@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 #include "planner/all_orders.hpp"
-#include "planner/bounds.hpp"
+#include "planner/bounds/bounds.hpp"
 
 namespace longhaul {
 namespace {

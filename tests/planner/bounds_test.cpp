@@ -1,4 +1,4 @@
-#include "planner/bounds.hpp"
+#include "planner/bounds/bounds.hpp"
 
 #include <algorithm>
 
@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/candidates.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/makespan.hpp"
 #include "planner/random_schedules.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

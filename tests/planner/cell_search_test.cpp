@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/cell/shared_best.hpp"
 #include "planner/cell_scenarios.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "planner/wan_sharing/shared_best.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/share_wan.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

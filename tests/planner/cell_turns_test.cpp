@@ -1,16 +1,16 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/bounds.hpp"
-#include "planner/cell/share_wan.hpp"
-#include "planner/cell/turn_rules.hpp"
+#include "planner/bounds/bounds.hpp"
 #include "planner/cell_scenarios.hpp"
 #include "planner/make_schedule.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "planner/wan_sharing/turn_rules.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/share_wan.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
 #include "planner/random_schedules.hpp"
-#include "planner/walk.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/validity.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/search/walk.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,14 +1,14 @@
-#include "planner/memory_turn.hpp"
+#include "planner/bounds/memory_turn.hpp"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "planner/bounds.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/validity.hpp"
+#include "planner/bounds/bounds.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

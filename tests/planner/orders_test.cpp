@@ -1,15 +1,15 @@
-#include "planner/orders.hpp"
+#include "planner/orders/orders.hpp"
 
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/list_schedule.hpp"
-#include "planner/makespan.hpp"
-#include "planner/moves.hpp"
+#include "planner/orders/list_schedule.hpp"
+#include "planner/orders/moves.hpp"
+#include "planner/orders/whole_blocks.hpp"
 #include "planner/random_schedules.hpp"
-#include "planner/whole_blocks.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/validity.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/robust.hpp"
+#include "planner/robust/robust.hpp"
 
 #include <algorithm>
 
@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "plan/jitter.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/generate.hpp"
+#include "plan/link_model/jitter.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
+#include "planner/search/makespan.hpp"
 #include "planner/site_scenarios.hpp"
 #include "planner/sites/algorithm1.hpp"
 #include "planner/sites/cell_scenario.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {
@@ -15,7 +15,7 @@ using test::sites_scenario;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<int> stages_of(const Way& way) {
+std::vector<int> stages_of(const StagePlacement& way) {
   std::vector<int> stages;
   for (const SiteShare& share : way) stages.push_back(share.stages);
   return stages;
@@ -153,7 +153,7 @@ TEST(Cost, IsCountedByHand) {
   scenario.datacenters[1].price = 3;
   scenario.datacenters[0].egress_price = 0.1;
   const Supply supply{scenario};
-  const Layout layout{{{DatacenterId{0}, 2}, {DatacenterId{1}, 2}}, 1, 2};
+  const SiteLayout layout{{{DatacenterId{0}, 2}, {DatacenterId{1}, 2}}, 1, 2};
   const SiteFigures figures = figures_of(supply, layout, {1800s, 0ns, 0.5});
   EXPECT_EQ(figures.gpus_used, 8);
   EXPECT_DOUBLE_EQ(*figures.gpu_dollars_per_hour, 4 * 2 + 4 * 3);

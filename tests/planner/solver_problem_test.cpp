@@ -1,16 +1,16 @@
-#include "planner/solver_problem.hpp"
+#include "planner/solver/solver_problem.hpp"
 
 #include <map>
 
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
 #include "planner/random_schedules.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,6 +1,6 @@
 // The solver's program is Python; here stands a shell script in its place, so that every way in
 // which a child can end is tried without ortools. What the model itself finds: tests/scripts.
-#include "planner/solver.hpp"
+#include "planner/solver/solver.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,12 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/makespan.hpp"
 #include "planner/random_schedules.hpp"
-#include "planner/solver_problem.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/solver/solver_problem.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/best.hpp"
-#include "planner/makespan.hpp"
-#include "schedule/generate.hpp"
+#include "planner/search/best.hpp"
+#include "planner/search/makespan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/random_scenario.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {
@@ -75,7 +75,7 @@ Scenario with_heavy_ends(Scenario scenario) {
   return scenario;
 }
 
-/// Ways back are four times as long and half as fast.
+/// NetworkRoutes back are four times as long and half as fast.
 Scenario with_slow_ways_back(Scenario scenario) {
   for (Link& link : scenario.links) {
     if (link.from < link.to) continue;

@@ -1,4 +1,4 @@
-#include "runtime/background.hpp"
+#include "host/background.hpp"
 
 #include <csignal>
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "testing/file_text.hpp"
+#include "trace/file/trace_file.hpp"
 #include "trace/scratch_directory.hpp"
-#include "trace/trace_file.hpp"
 
 namespace longhaul::testing {
 

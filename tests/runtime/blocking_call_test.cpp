@@ -1,4 +1,4 @@
-#include "runtime/blocking_call.hpp"
+#include "comm/blocking_call.hpp"
 
 #include <csignal>
 #include <string>

@@ -1,9 +1,9 @@
-#include "runtime/host/board.hpp"
+#include "comm/group/board.hpp"
 
 #include <filesystem>
 
+#include "comm/group/clock_sync.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/clock_sync.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -1,5 +1,5 @@
 // What people read of the check.
-#include "support/check_report.hpp"
+#include "harness/records/check_report.hpp"
 
 #include <limits>
 
@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
-#include "support/wrong_tensors.hpp"
+#include "harness/session/wrong_tensors.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/cells.hpp"
 
 namespace longhaul::testing {

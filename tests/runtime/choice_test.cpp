@@ -1,4 +1,4 @@
-#include "runtime/transport/choice.hpp"
+#include "comm/choice.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/clock_alignment.hpp"
+#include "comm/clock_alignment.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "runtime/engine/engine.hpp"
+#include "engine/engine.hpp"
 
 #include <algorithm>
 #include <cstring>
 
+#include "device/cpu/timed_device.hpp"
+#include "harness/profile/plan_builder.hpp"
+#include "plan/rank_ops.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/rank_ops.hpp"
-#include "support/plan_builder.hpp"
 
 namespace longhaul::testing {
 namespace {

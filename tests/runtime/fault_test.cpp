@@ -1,12 +1,12 @@
-#include "runtime/fault.hpp"
+#include "engine/payloads/fault.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "device/cpu/timed_device.hpp"
+#include "device/failing_device.hpp"
 #include "relayed_message.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/device/failing_device.hpp"
 
 namespace longhaul {
 namespace {

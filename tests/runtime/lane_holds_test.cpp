@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "device/cpu/timed_device.hpp"
+#include "engine/engine.hpp"
+#include "harness/profile/plan_builder.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "support/plan_builder.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -1,10 +1,10 @@
 // What a profile reads off times that are known: those of the simulator.
-#include "support/link_profile.hpp"
+#include "harness/profile/link_profile.hpp"
 
 #include <gmock/gmock.h>
 
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::bench {

@@ -1,9 +1,9 @@
-#include "runtime/engine/link_table.hpp"
+#include "engine/links/link_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/plan_builder.hpp"
+#include "harness/profile/plan_builder.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/message.hpp"
+#include "engine/payloads/message.hpp"
 
 #include <gtest/gtest.h>
 

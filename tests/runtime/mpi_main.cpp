@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "comm/group/session.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/transport/mpi/session.hpp"
 
 namespace {
 

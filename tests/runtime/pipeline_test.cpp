@@ -1,12 +1,12 @@
 // Lowered schedules of random pipelines on real ranks: every block once, in order, behind its
 // inputs; every message the right one; nothing left over.
 #include "base/random.hpp"
-#include "plan/lower.hpp"
+#include "device/cpu/timed_device.hpp"
+#include "engine/engine.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/rank_ops.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "runtime/rank_ops.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenario/load.hpp"
+#include "harness/records/profile_record.hpp"
 #include "scenario/model_costs.hpp"
-#include "schedule/generate.hpp"
-#include "support/profile_record.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul::bench {
 namespace {

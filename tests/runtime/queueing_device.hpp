@@ -4,7 +4,7 @@
 #include <deque>
 #include <vector>
 
-#include "runtime/device/device.hpp"
+#include "engine/device.hpp"
 
 namespace longhaul::testing {
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/ranks.hpp"
-#include "runtime/threads/thread_ranks.hpp"
+#include "comm/group/thread_ranks.hpp"
+#include "engine/watchdog/ranks.hpp"
 
 namespace longhaul::testing {
 

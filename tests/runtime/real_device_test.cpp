@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/real_device.hpp"
+#include "device/cpu/real_device.hpp"
 
 #include <atomic>
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "support/compute_options.hpp"
-#include "support/pipeline_options.hpp"
+#include "harness/options/compute_options.hpp"
+#include "harness/options/pipeline_options.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "support/plan_builder.hpp"
+#include "harness/profile/plan_builder.hpp"
 
 namespace longhaul::testing {
 

@@ -1,13 +1,13 @@
-#include "runtime/engine/relays.hpp"
+#include "engine/payloads/relays.hpp"
 
 #include <array>
 
+#include "device/cpu/timed_device.hpp"
+#include "engine/engine.hpp"
+#include "engine/verify.hpp"
+#include "engine/watchdog/op_events.hpp"
 #include "ranks_fixture.hpp"
 #include "relayed_message.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "runtime/engine/verify.hpp"
-#include "runtime/host/op_events.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -18,10 +18,10 @@ TEST(Forwards, KnowsWhatARelayTakesOn) {
   RelayedMessage way{0};
   const Plan plan = way.builder.build();
   const auto id = [&](auto handle) { return way.builder.id(handle); };
-  const Forwards sender{plan, Rank{0}};
-  const Forwards relay{plan, Rank{2}};
-  const Forwards far_relay{plan, Rank{3}};
-  const Forwards receiver{plan, Rank{1}};
+  const RelayTable sender{plan, Rank{0}};
+  const RelayTable relay{plan, Rank{2}};
+  const RelayTable far_relay{plan, Rank{3}};
+  const RelayTable receiver{plan, Rank{1}};
   EXPECT_EQ(sender.recv_before(id(way.own.send)), kNone<OpId>) << "it makes its piece";
   EXPECT_EQ(relay.send_behind(id(way.scatter.recv)), id(way.wan.send));
   EXPECT_EQ(relay.recv_before(id(way.wan.send)), id(way.scatter.recv));
@@ -32,10 +32,10 @@ TEST(Forwards, KnowsWhatARelayTakesOn) {
 TEST(Relays, HandWhatWasKeptOverOnce) {
   RelayedMessage way{0};
   const Plan plan = way.builder.build();
-  Relays relays{plan, Rank{2}};
+  RelayBuffers relays{plan, Rank{2}};
   std::vector<std::byte> bytes(3, std::byte{9});
   relays.keep(way.builder.id(way.scatter.recv), {Payload{bytes, nullptr}, true});
-  const Relays::Kept kept = relays.take(way.builder.id(way.wan.send));
+  const RelayBuffers::Kept kept = relays.take(way.builder.id(way.wan.send));
   EXPECT_EQ(kept.payload.bytes.data(), bytes.data());
   EXPECT_EQ(kept.payload.bytes.size(), bytes.size());
   EXPECT_TRUE(kept.came_wrong);

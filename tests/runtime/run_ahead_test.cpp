@@ -1,11 +1,11 @@
 // What a device that takes blocks ahead is given and when, and that rows say what it stamped.
 #include <numeric>
 
+#include "device/failing_device.hpp"
+#include "engine/engine.hpp"
+#include "harness/profile/plan_builder.hpp"
 #include "queueing_device.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/device/failing_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "support/plan_builder.hpp"
 
 namespace longhaul::testing {
 namespace {

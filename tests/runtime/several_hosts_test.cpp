@@ -1,10 +1,10 @@
 // Several hosts, pretended on one machine: no doorbells between them, but polling.
 #include "base/error.hpp"
+#include "comm/group/clock_sync.hpp"
+#include "device/cpu/timed_device.hpp"
+#include "engine/engine.hpp"
+#include "harness/profile/plan_builder.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/clock_sync.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "support/plan_builder.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "support/stopping.hpp"
+#include "harness/options/stopping.hpp"
 
 #include <vector>
 

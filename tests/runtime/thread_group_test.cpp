@@ -1,4 +1,4 @@
-#include "runtime/threads/thread_group.hpp"
+#include "comm/group/thread_group.hpp"
 
 #include <cstring>
 #include <numeric>
@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 
 #include "base/error.hpp"
-#include "runtime/threads/thread_collectives.hpp"
-#include "runtime/threads/thread_ranks.hpp"
-#include "runtime/transport/mpi/communicator.hpp"
-#include "runtime/transport/mpi/session.hpp"
+#include "comm/group/communicator.hpp"
+#include "comm/group/session.hpp"
+#include "comm/group/thread_ranks.hpp"
+#include "comm/threads/thread_collectives.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/timed_device.hpp"
+#include "device/cpu/timed_device.hpp"
 
 #include <gtest/gtest.h>
 

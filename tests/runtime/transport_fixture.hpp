@@ -6,10 +6,10 @@
 
 #include <gmock/gmock.h>
 
+#include "base/number_types.hpp"
 #include "base/random.hpp"
+#include "comm/transport.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/math/number_types.hpp"
-#include "runtime/transport/transport.hpp"
 
 namespace longhaul::testing {
 

@@ -1,8 +1,8 @@
 // The transports of the host, of ranks that are processes and of ranks that are threads.
+#include "comm/mpi/mpi_transport.hpp"
+#include "comm/payload_transport.hpp"
+#include "comm/threads/thread_transport.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/threads/thread_transport.hpp"
-#include "runtime/transport/mpi/mpi_transport.hpp"
-#include "runtime/transport/payload_transport.hpp"
 
 namespace longhaul::testing {
 

@@ -1,9 +1,9 @@
-#include "runtime/engine/verify.hpp"
+#include "engine/verify.hpp"
 
 #include <gtest/gtest.h>
 
-#include "runtime/watchdog.hpp"
-#include "support/plan_builder.hpp"
+#include "engine/watchdog/watchdog.hpp"
+#include "harness/profile/plan_builder.hpp"
 
 namespace longhaul {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "bench_pipeline_fixture.hpp"
-#include "plan/lower.hpp"
-#include "plan/weather.hpp"
-#include "scenario/load.hpp"
-#include "schedule/generate.hpp"
+#include "plan/link_model/weather.hpp"
+#include "plan/lowering/lower.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::testing {

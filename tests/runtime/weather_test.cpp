@@ -1,16 +1,16 @@
 // The weather on ranks: what an outage holds, that all see the same, that stamps follow it. Clock
 // times are asserted from below alone: a host may always be slower.
-#include "plan/weather.hpp"
+#include "plan/link_model/weather.hpp"
 
 #include <memory>
 
-#include "plan/lower.hpp"
+#include "device/cpu/timed_device.hpp"
+#include "engine/engine.hpp"
+#include "harness/session/weather_run.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/rank_ops.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/device/cpu/timed_device.hpp"
-#include "runtime/engine/engine.hpp"
-#include "runtime/rank_ops.hpp"
-#include "schedule/generate.hpp"
-#include "support/weather_run.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/cells.hpp"
 
 namespace longhaul::testing {

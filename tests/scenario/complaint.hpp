@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul {
 

@@ -1,5 +1,5 @@
 // Measured costs in a file that a scenario names.
-#include "scenario/costs_file.hpp"
+#include "scenario/reader/costs_file.hpp"
 
 #include <cstdlib>
 #include <filesystem>

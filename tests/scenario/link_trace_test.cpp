@@ -1,4 +1,4 @@
-#include "scenario/link_trace.hpp"
+#include "scenario/reader/link_trace.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

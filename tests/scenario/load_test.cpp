@@ -1,4 +1,4 @@
-#include "scenario/load.hpp"
+#include "scenario/reader/load.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

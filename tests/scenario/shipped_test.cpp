@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenario/load.hpp"
 #include "scenario/presets.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul {
 namespace {

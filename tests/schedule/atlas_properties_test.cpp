@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "schedule/cells.hpp"
-#include "schedule/csv.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/figure6.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/random_cells.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

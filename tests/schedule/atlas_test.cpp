@@ -1,4 +1,4 @@
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 #include <map>
 #include <string>
@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "schedule/figure6.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

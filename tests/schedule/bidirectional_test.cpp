@@ -6,10 +6,10 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "schedule/block_costs.hpp"
-#include "schedule/csv.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/evaluator.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 /// Two copies of the model in one pipeline (CrossPipe figure 5, BD).
 namespace longhaul {

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "schedule/csv.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/evaluator.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/random_scenario.hpp"
 #include "schedule/scenarios.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

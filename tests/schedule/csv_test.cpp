@@ -1,12 +1,12 @@
-#include "schedule/csv.hpp"
+#include "schedule/csv/csv.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,4 +1,4 @@
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 #include <array>
 #include <functional>

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/random_scenario.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 /// Properties of every greedy generator over seeded random instances.
 namespace longhaul {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "schedule/evaluator.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/scenarios.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 /// The greedy generators against published values: two datacenters, latency L on the middle
 /// boundary, no transfer time, F=D=W=100.

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {

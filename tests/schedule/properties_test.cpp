@@ -5,11 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "schedule/csv.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/evaluator.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 /// Properties of every static generator over seeded random instances.
 namespace longhaul {

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "schedule/csv.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/random_scenario.hpp"
 

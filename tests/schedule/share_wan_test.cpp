@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "schedule/generate.hpp"
-#include "schedule/validity.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {

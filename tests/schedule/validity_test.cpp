@@ -1,9 +1,9 @@
-#include "schedule/validity.hpp"
+#include "schedule/validity/validity.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 
 namespace longhaul {
 namespace {

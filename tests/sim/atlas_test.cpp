@@ -1,12 +1,12 @@
 // Varuna's and Atlas' schedules in the simulator, on the plan that ranks execute and on the pooled
 // one of searches: they run, and no later than their generator's timetable says.
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "schedule/figure6.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/random_cells.hpp"
 #include "sim/simulate.hpp"
 

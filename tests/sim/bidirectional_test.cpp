@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "schedule/evaluator.hpp"
 #include "sim/simulate.hpp"
 

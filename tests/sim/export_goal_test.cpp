@@ -1,4 +1,4 @@
-#include "plan/export_goal.hpp"
+#include "plan/export/export_goal.hpp"
 
 #include <sstream>
 
@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "sim/simulate.hpp"
 #include "testing/cells.hpp"

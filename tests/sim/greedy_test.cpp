@@ -1,15 +1,15 @@
 // Greedy schedules in the simulator: their own time is the simulator's, and they beat what
 // CrossPipe measured of its greedy in every cell of its tables 5 and 6.
-#include "schedule/generators/greedy.hpp"
+#include "schedule/generators/greedy/greedy.hpp"
 
 #include <fstream>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "scenario/load.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
 #include "schedule/random_scenario.hpp"
 #include "sim/simulate.hpp"
 

@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
 
 namespace longhaul {
 namespace {

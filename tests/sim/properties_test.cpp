@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "testing/cells.hpp"
-#include "trace/check_rows.hpp"
+#include "trace/validate/check_rows.hpp"
 
 namespace longhaul {
 namespace {

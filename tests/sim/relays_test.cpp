@@ -1,8 +1,8 @@
 // Exact timestamps of hand-computed cells that share the WAN in time.
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "testing/cells.hpp"
 #include "testing/plans.hpp"

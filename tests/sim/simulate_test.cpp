@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/occupancy.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
 #include "testing/plans.hpp"
 #include "testing/scenarios.hpp"
 

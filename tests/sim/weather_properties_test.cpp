@@ -3,9 +3,9 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "plan/jitter.hpp"
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/link_model/jitter.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "testing/weather.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "testing/plans.hpp"
 

@@ -1,5 +1,5 @@
 // Datagrams through real namespaces and TUN devices. Needs root; skips with a reason without it.
-#include "tcp/forwarder.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "tcp/flows.hpp"
-#include "tcp/wide_area.hpp"
+#include "wan_emulator/flows.hpp"
+#include "wan_emulator/wide_area.hpp"
 
 namespace longhaul::wan {
 namespace {

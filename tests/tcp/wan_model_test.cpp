@@ -1,12 +1,12 @@
 // The WAN without devices: exact times of packets.
-#include "tcp/wan_model.hpp"
+#include "wan_emulator/wan_model.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include "tcp/forwarder.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 namespace longhaul::wan {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 

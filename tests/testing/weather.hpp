@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenario/scenario.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::testing {
 

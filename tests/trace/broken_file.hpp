@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "trace/hdf5_handle.hpp"
-#include "trace/hdf5_types.hpp"
+#include "trace/hdf5/hdf5_handle.hpp"
+#include "trace/hdf5/hdf5_types.hpp"
 
 // hdf5.h stays inside src/trace: these are the few calls that break a file on purpose.
 extern "C" {

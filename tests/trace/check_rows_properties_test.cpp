@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "trace/check_rows.hpp"
 #include "trace/reference_rows.hpp"
 #include "trace/relayed_sample.hpp"
 #include "trace/sample_timeline.hpp"
+#include "trace/validate/check_rows.hpp"
 
 namespace longhaul {
 namespace {

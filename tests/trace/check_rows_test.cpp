@@ -1,4 +1,4 @@
-#include "trace/check_rows.hpp"
+#include "trace/validate/check_rows.hpp"
 
 #include <functional>
 

@@ -1,4 +1,4 @@
-#include "trace/export.hpp"
+#include "trace/export/export.hpp"
 
 #include <map>
 #include <set>
@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
 #include "trace/sample_timeline.hpp"
 
 namespace longhaul {

@@ -1,4 +1,4 @@
-#include "trace/external_sort.hpp"
+#include "trace/validate/external_sort.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,11 +7,11 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "trace/file/segment.hpp"
+#include "trace/file/trace_file.hpp"
+#include "trace/file/trace_part.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
-#include "trace/segment.hpp"
-#include "trace/trace_file.hpp"
-#include "trace/trace_part.hpp"
 
 namespace longhaul {
 namespace {

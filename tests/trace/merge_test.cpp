@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "trace/file/trace_file.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
-#include "trace/trace_file.hpp"
 
 namespace longhaul {
 namespace {

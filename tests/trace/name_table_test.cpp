@@ -1,4 +1,4 @@
-#include "trace/name_table.hpp"
+#include "trace/timeline/name_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 /// The rules about pieces as plainly as they can be said, with all rows in memory: what the checks
 /// that read rows piece by piece are held against.

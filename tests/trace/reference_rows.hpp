@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "trace/check_values.hpp"
-#include "trace/columns.hpp"
 #include "trace/reference_pieces.hpp"
-#include "trace/row_index.hpp"
+#include "trace/timeline/columns.hpp"
+#include "trace/timeline/row_index.hpp"
+#include "trace/validate/check_values.hpp"
 
 /// The rules about rows as plainly as they can be said, with all rows in memory: what the checks
 /// that read rows piece by piece are held against.

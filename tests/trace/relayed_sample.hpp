@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::testing {
 

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/check_rows.hpp"
-#include "trace/export.hpp"
+#include "trace/export/export.hpp"
 #include "trace/relayed_sample.hpp"
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
+#include "trace/validate/check_rows.hpp"
 
 namespace longhaul {
 namespace {

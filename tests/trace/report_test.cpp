@@ -1,4 +1,4 @@
-#include "trace/report.hpp"
+#include "trace/report/report.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

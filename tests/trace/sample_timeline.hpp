@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "trace/timeline.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::testing {
 

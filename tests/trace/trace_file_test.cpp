@@ -1,4 +1,4 @@
-#include "trace/trace_file.hpp"
+#include "trace/file/trace_file.hpp"
 
 #include <fstream>
 #include <functional>

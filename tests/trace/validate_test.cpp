@@ -8,10 +8,10 @@
 
 #include "base/error.hpp"
 #include "trace/broken_file.hpp"
-#include "trace/hdf5_timeline.hpp"
+#include "trace/file/trace_file.hpp"
+#include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
-#include "trace/trace_file.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 /// HDF5 1.10 leaks what it had read of a damaged file before it gave up.

@@ -14,7 +14,7 @@ namespace longhaul {
 /// One way to train: a layout under a schedule, with its times and what it costs.
 struct SitePlan {
   std::string schedule;
-  Layout layout;  ///< without a way where infeasible
+  SiteLayout layout;  ///< without a way where infeasible
   SiteTimes times;
   SiteFigures figures;
   std::string infeasible;  ///< why there is no such plan; empty: there is

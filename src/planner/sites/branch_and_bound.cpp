@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "planner/sites/in_parallel.hpp"
+#include "planner/search/in_parallel.hpp"
 #include "planner/sites/way_tree.hpp"
 
 namespace longhaul {

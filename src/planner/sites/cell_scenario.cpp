@@ -19,7 +19,7 @@ void require_link(const Supply& supply, DatacenterId from, DatacenterId to) {
 }
 
 /// Datacenter of each stage.
-std::vector<DatacenterId> stages_of(const Way& way) {
+std::vector<DatacenterId> stages_of(const StagePlacement& way) {
   std::vector<DatacenterId> where;
   for (const SiteShare& share : way)
     where.insert(where.end(), static_cast<std::size_t>(share.stages), share.datacenter);
@@ -42,7 +42,7 @@ Bandwidth divided(Bandwidth rate, int parts) {
   return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / parts};
 }
 
-Scenario placed(const Supply& supply, const Layout& layout, int replicas) {
+Scenario placed(const Supply& supply, const SiteLayout& layout, int replicas) {
   const std::vector<DatacenterId> where = stages_of(layout.way);
   LONGHAUL_ASSERT(static_cast<int>(where.size()) == supply.stages(), "{} stages of {}",
                   where.size(), supply.stages());
@@ -63,7 +63,7 @@ Scenario placed(const Supply& supply, const Layout& layout, int replicas) {
 
 }  // namespace
 
-Scenario cell_scenario(const Supply& supply, const Layout& layout, int pipelines) {
+Scenario cell_scenario(const Supply& supply, const SiteLayout& layout, int pipelines) {
   Scenario scenario = placed(supply, layout, pipelines);
   scenario.parallel.cell = pipelines;
   scenario.parallel.gradient_sync = GradientSync::none;
@@ -74,7 +74,7 @@ Scenario cell_scenario(const Supply& supply, const Layout& layout, int pipelines
   return scenario;
 }
 
-Scenario placed_scenario(const Supply& supply, const Layout& layout) {
+Scenario placed_scenario(const Supply& supply, const SiteLayout& layout) {
   return placed(supply, layout, layout.replicas());
 }
 
@@ -92,7 +92,7 @@ Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, 
   return 2 * ring_time(hop, weights, replicas);
 }
 
-Duration all_reduce_time(const Supply& supply, const Layout& layout) {
+Duration all_reduce_time(const Supply& supply, const SiteLayout& layout) {
   Duration longest{};
   int stage = 0;
   for (const SiteShare& share : layout.way) {

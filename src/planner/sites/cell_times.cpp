@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "base/error.hpp"
-#include "plan/lower.hpp"
+#include "plan/lowering/lower.hpp"
 #include "planner/make_schedule.hpp"
+#include "planner/search/in_parallel.hpp"
 #include "planner/sites/cell_scenario.hpp"
-#include "planner/sites/in_parallel.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {
@@ -17,7 +17,7 @@ namespace {
 std::int64_t bits(double value) { return std::bit_cast<std::int64_t>(value); }
 
 /// Do pipelines of a cell hold a resource together that is not their turns' on the WAN?
-bool share_something(const Scenario& scenario, const Way& way) {
+bool share_something(const Scenario& scenario, const StagePlacement& way) {
   const auto shared = [&](DatacenterId from, DatacenterId to) {
     const Link* const link = scenario.link(from, to);
     return link != nullptr &&
@@ -82,7 +82,7 @@ std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
 
 CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
   const Scenario& scenario = supply_.scenario();
-  const Layout& layout = query.layout;
+  const SiteLayout& layout = query.layout;
   Key key{std::ranges::find(schedules_, query.schedule) - schedules_.begin(), layout.pipelines};
   for (std::size_t i = 0; i < layout.way.size(); ++i) {
     const SiteShare& share = layout.way[i];
@@ -108,7 +108,7 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
 
 /// Of one pipeline where the others are like it and apart.
 Scenario CellTimes::scenario_of(const CellQuery& query) const {
-  const Layout& layout = query.layout;
+  const SiteLayout& layout = query.layout;
   const bool together = (layout.way.size() > 1 && shares_wan_in_time(query.schedule)) ||
                         share_something(supply_.scenario(), layout.way);
   return cell_scenario(supply_, layout, together ? layout.pipelines : 1);

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "planner/sites/sites.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {
 
 /// What one layout is asked for.
 struct CellQuery {
   std::string schedule;
-  Layout layout;
+  SiteLayout layout;
 };
 
 /// What the simulator says of one DP-cell.

@@ -8,7 +8,7 @@ namespace {
 constexpr double kNanosecondsPerHour = 3.6e12;
 
 /// $ an hour of all GPUs that are used; nullopt where one has no price.
-std::optional<double> gpu_dollars_per_hour(const Supply& supply, const Layout& layout) {
+std::optional<double> gpu_dollars_per_hour(const Supply& supply, const SiteLayout& layout) {
   double dollars = 0;
   for (const SiteShare& share : layout.way) {
     const auto& price = supply.scenario().datacenters[index(share.datacenter)].price;
@@ -18,7 +18,7 @@ std::optional<double> gpu_dollars_per_hour(const Supply& supply, const Layout& l
   return dollars;
 }
 
-void add_money(const Supply& supply, const Layout& layout, double hours, double samples,
+void add_money(const Supply& supply, const SiteLayout& layout, double hours, double samples,
                SiteFigures& figures) {
   figures.egress_dollars =
       egress_dollars_of_pipeline(supply, layout.way) * static_cast<double>(layout.replicas());
@@ -43,7 +43,7 @@ double samples_of_pipeline(const Supply& supply) {
          (model ? model->microbatch_size : 1);
 }
 
-std::vector<double> egress_of_pipeline(const Supply& supply, const Way& way) {
+std::vector<double> egress_of_pipeline(const Supply& supply, const StagePlacement& way) {
   std::vector<double> bytes(way.size(), 0);
   int stage = 0;
   for (std::size_t i = 0; i + 1 < way.size(); ++i) {
@@ -57,7 +57,7 @@ std::vector<double> egress_of_pipeline(const Supply& supply, const Way& way) {
   return bytes;
 }
 
-double egress_dollars_of_pipeline(const Supply& supply, const Way& way) {
+double egress_dollars_of_pipeline(const Supply& supply, const StagePlacement& way) {
   const std::vector<double> bytes = egress_of_pipeline(supply, way);
   double dollars = 0;
   for (std::size_t i = 0; i < way.size(); ++i)
@@ -66,7 +66,7 @@ double egress_dollars_of_pipeline(const Supply& supply, const Way& way) {
   return dollars;
 }
 
-SiteFigures figures_of(const Supply& supply, const Layout& layout, const SiteTimes& times) {
+SiteFigures figures_of(const Supply& supply, const SiteLayout& layout, const SiteTimes& times) {
   SiteFigures figures;
   const auto nanoseconds = static_cast<double>(times.iteration().count());
   const double replicas = layout.replicas();

@@ -83,9 +83,9 @@ std::vector<DatacenterId> ordered_datacenters(const Supply& supply, SiteOrder or
   return ids;
 }
 
-std::optional<Way> greedy_way(const Supply& supply, std::span<const DatacenterId> order,
-                              int replicas) {
-  Way way;
+std::optional<StagePlacement> greedy_way(const Supply& supply, std::span<const DatacenterId> order,
+                                         int replicas) {
+  StagePlacement way;
   int left = supply.stages();
   for (const DatacenterId id : order) {
     const int stages = std::min(left, supply.stages_for(id, replicas));
@@ -127,7 +127,7 @@ int cell_size(const Supply& supply, std::span<const DatacenterId> order) {
   return static_cast<int>(std::min(pipelines, kMost));
 }
 
-std::string to_text(const Supply& supply, const Way& way) {
+std::string to_text(const Supply& supply, const StagePlacement& way) {
   std::string text;
   for (const SiteShare& share : way)
     text += fmt::format("{}{} {}", text.empty() ? "" : " > ", supply.name(share.datacenter),

@@ -20,15 +20,15 @@ struct SiteShare {
 
 /// The way of a pipeline from its first stage to its last: whole datacenters, each at most once,
 /// none with no stage.
-using Way = std::vector<SiteShare>;
+using StagePlacement = std::vector<SiteShare>;
 
 /// Which datacenters do what: D DP-cells of C pipelines (Atlas section 4.5), all on one way.
-struct Layout {
-  Way way;
+struct SiteLayout {
+  StagePlacement way;
   int cells = 1;      ///< D
   int pipelines = 1;  ///< C, of a cell
   [[nodiscard]] int replicas() const { return cells * pipelines; }
-  friend bool operator==(const Layout&, const Layout&) = default;
+  friend bool operator==(const SiteLayout&, const SiteLayout&) = default;
 };
 
 /// What an iteration of a layout takes (Atlas algorithm 1).
@@ -84,8 +84,9 @@ enum class SiteOrder {
 
 /// Lines 2 to 10 of algorithm 1: each datacenter in turn takes all the stages it can hold. nullopt
 /// where they cannot hold all.
-[[nodiscard]] std::optional<Way> greedy_way(const Supply& supply,
-                                            std::span<const DatacenterId> order, int replicas);
+[[nodiscard]] std::optional<StagePlacement> greedy_way(const Supply& supply,
+                                                       std::span<const DatacenterId> order,
+                                                       int replicas);
 
 /// Rate of a message between nodes of two datacenters: the smallest of link and interfaces.
 /// nullopt where there is no link.
@@ -97,6 +98,6 @@ enum class SiteOrder {
 [[nodiscard]] int cell_size(const Supply& supply, std::span<const DatacenterId> order);
 
 /// "west 20 > east 40".
-[[nodiscard]] std::string to_text(const Supply& supply, const Way& way);
+[[nodiscard]] std::string to_text(const Supply& supply, const StagePlacement& way);
 
 }  // namespace longhaul

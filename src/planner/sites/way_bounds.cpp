@@ -110,7 +110,7 @@ WayBounds::Hop WayBounds::hop(DatacenterId from, DatacenterId to, int stage) con
   return hop;
 }
 
-std::vector<LeastHop> WayBounds::hops(const Way& way) const {
+std::vector<LeastHop> WayBounds::hops(const StagePlacement& way) const {
   std::vector<LeastHop> hops;
   const auto cross = [&](DatacenterId from, DatacenterId to) {
     const int stage = static_cast<int>(hops.size());

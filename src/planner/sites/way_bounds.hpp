@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/sites/sites.hpp"
-#include "schedule/generators/atlas.hpp"
+#include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {
 
@@ -39,7 +39,7 @@ public:
   [[nodiscard]] State extended(const State& state, SiteShare share) const;
   [[nodiscard]] CellBound bound(const State& state) const;
   /// Of the boundaries between the stages of a complete way.
-  [[nodiscard]] std::vector<LeastHop> hops(const Way& way) const;
+  [[nodiscard]] std::vector<LeastHop> hops(const StagePlacement& way) const;
 
 private:
   struct Hop {

@@ -88,7 +88,7 @@ std::int64_t WayTree::completions(std::uint32_t used, int left) {
   return completions_[used] = count;
 }
 
-double WayTree::score_of(std::int64_t time, const Way& way, bool with_egress) const {
+double WayTree::score_of(std::int64_t time, const StagePlacement& way, bool with_egress) const {
   const auto nanoseconds = static_cast<double>(time);
   const double replicas = static_cast<double>(group_.cells) * group_.pipelines;
   if (objective_ == SiteObjective::time) return nanoseconds;
@@ -108,13 +108,13 @@ double WayTree::score_of(std::int64_t time, const Way& way, bool with_egress) co
   return cost / samples_of_pipeline(supply_);
 }
 
-double WayTree::score_of(const Way& way, Duration time) const {
-  const Layout layout{way, group_.cells, group_.pipelines};
+double WayTree::score_of(const StagePlacement& way, Duration time) const {
+  const SiteLayout layout{way, group_.cells, group_.pipelines};
   return score_of((time + all_reduce_time(supply_, layout)).count(), way, true);
 }
 
 /// Every objective grows with the time in proportion, from where no time is taken.
-Duration WayTree::time_of(const Way& way, double score) const {
+Duration WayTree::time_of(const StagePlacement& way, double score) const {
   constexpr Duration kSecond = 1s;
   const double least = score_of(way, Duration::zero());
   const double seconds = (score - least) / (score_of(way, kSecond) - least);
@@ -122,7 +122,7 @@ Duration WayTree::time_of(const Way& way, double score) const {
   return Duration{static_cast<std::int64_t>(std::max(0.0, seconds * 1e9))};
 }
 
-WayTree::Judged WayTree::judged(const Node& node, const Way& way) const {
+WayTree::Judged WayTree::judged(const Node& node, const StagePlacement& way) const {
   const CellBound bound = bounds_.bound(node.state);
   const std::int64_t largest = bound.largest();
   Judged judged;

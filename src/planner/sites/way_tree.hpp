@@ -19,7 +19,7 @@ public:
   };
   /// A candidate that bounds leave.
   struct Leaf {
-    Way way;
+    StagePlacement way;
     double bound = 0;    ///< of its score
     SitePrune reason{};  ///< what prunes it if the bound does
   };
@@ -32,10 +32,12 @@ public:
   /// Of the score of each of them.
   [[nodiscard]] double bound() const { return judged(Node{}, {}).bound; }
   /// Of the score of a complete way whose cell takes `time`.
-  [[nodiscard]] double score_of(const Way& way, Duration time) const;
+  [[nodiscard]] double score_of(const StagePlacement& way, Duration time) const;
   /// How long a cell on the way takes where its score is `score`.
-  [[nodiscard]] Duration time_of(const Way& way, double score) const;
-  [[nodiscard]] std::vector<LeastHop> hops(const Way& way) const { return bounds_.hops(way); }
+  [[nodiscard]] Duration time_of(const StagePlacement& way, double score) const;
+  [[nodiscard]] std::vector<LeastHop> hops(const StagePlacement& way) const {
+    return bounds_.hops(way);
+  }
   /// Those whose bound is below `score`, in the order of their sequences. Counts the others in
   /// `pruned`. `prune` false: all, with neither bounds nor symmetry.
   [[nodiscard]] std::vector<Leaf> leaves(double score, bool prune,
@@ -52,8 +54,9 @@ private:
   };
 
   [[nodiscard]] std::int64_t completions(std::uint32_t used, int left);
-  [[nodiscard]] Judged judged(const Node& node, const Way& way) const;
-  [[nodiscard]] double score_of(std::int64_t time, const Way& way, bool with_egress) const;
+  [[nodiscard]] Judged judged(const Node& node, const StagePlacement& way) const;
+  [[nodiscard]] double score_of(std::int64_t time, const StagePlacement& way,
+                                bool with_egress) const;
   [[nodiscard]] bool has_unused_twin(std::size_t datacenter, std::uint32_t used) const;
   [[nodiscard]] bool alike(std::size_t a, std::size_t b) const;
   void descend(const Node& node);
@@ -66,7 +69,7 @@ private:
   std::vector<std::vector<std::size_t>> twins_;  ///< earlier ones that are alike
   double least_price_ = 0;
   std::unordered_map<std::uint32_t, std::int64_t> completions_;
-  Way way_;  ///< while descending
+  StagePlacement way_;  ///< while descending
   double score_ = 0;
   bool prune_ = true;
   std::int64_t* pruned_ = nullptr;

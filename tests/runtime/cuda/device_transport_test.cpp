@@ -1,12 +1,14 @@
 // The transports of GPUs' memory, and of the host's over them.
+#include <fmt/format.h>
+
+#include "comm/cuda/device_ways.hpp"
+#include "comm/mpi/mpi_transport.hpp"
+#include "comm/payload_transport.hpp"
+#include "comm/threads/thread_transport.hpp"
+#include "cuda/accelerator.hpp"
+#include "cuda/handles.hpp"
+#include "host/rank_accelerator.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/accelerator.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/rank_accelerator.hpp"
-#include "runtime/threads/thread_transport.hpp"
-#include "runtime/transport/device_ways.hpp"
-#include "runtime/transport/mpi/mpi_transport.hpp"
-#include "runtime/transport/payload_transport.hpp"
 
 namespace longhaul::testing {
 

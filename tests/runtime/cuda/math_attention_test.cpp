@@ -7,7 +7,7 @@ namespace {
 /// What an attention needs, without a CudaMath around it.
 struct Device {
   cuda::Stream stream{};
-  cuda::Pool pool{0, stream.get()};
+  cuda::StreamMemoryPool pool{0, stream.get()};
   cuda::Gemms gemms{0, stream.get(), pool, cuda::GemmChoice::first};
   cuda::OwnAttention whole{stream.get(), pool, gemms};
 };

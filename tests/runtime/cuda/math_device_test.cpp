@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "base/error.hpp"
 #include "math_fixture.hpp"
 
 /// Order, memory and repetition on one stream.

@@ -5,10 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "cuda/accelerator.hpp"
 #include "math_suite.hpp"
-#include "runtime/accelerator.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
-#include "runtime/math/cuda/cuda_math.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "nn/cuda/cuda_math.hpp"
+#include "nn/cuda/factory.hpp"
 
 namespace longhaul {
 

@@ -6,7 +6,7 @@ set(transport_sources ${CMAKE_CURRENT_SOURCE_DIR}/device_transport_test.cpp
 function(longhaul_transport_test target)
   add_executable(${target} ${transport_sources})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/..)
-  target_link_libraries(${target} PRIVATE longhaul_runtime longhaul_flags GTest::gtest GTest::gmock)
+  target_link_libraries(${target} PRIVATE longhaul_engine longhaul_host longhaul_flags GTest::gtest GTest::gmock)
   longhaul_precompiled(${target} test)
   longhaul_keep_loaded(${target})
 endfunction()

@@ -1,11 +1,12 @@
 // Lowered schedules on real ranks whose blocks run on the device, against what is predicted.
 #include <algorithm>
 
+#include "device/cuda/factories.hpp"
+#include "engine/engine.hpp"
 #include "on_device.hpp"
-#include "plan/lower.hpp"
-#include "runtime/engine/engine.hpp"
-#include "runtime/rank_ops.hpp"
-#include "schedule/generate.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/rank_ops.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::testing {

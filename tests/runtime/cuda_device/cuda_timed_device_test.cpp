@@ -1,7 +1,7 @@
 #include <thread>
 
+#include "device/cuda/timed_device.hpp"
 #include "on_device.hpp"
-#include "runtime/device/cuda/timed_device.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -1,9 +1,9 @@
-#include "runtime/device/cuda/device_cargo.hpp"
+#include "device/cuda/device_cargo.hpp"
 
 #include <cstring>
 
+#include "harness/profile/plan_builder.hpp"
 #include "on_device.hpp"
-#include "support/plan_builder.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "runtime/accelerator.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/device/cuda/real_device.hpp"
+#include "cuda/accelerator.hpp"
+#include "cuda/handles.hpp"
+#include "device/cuda/real_device.hpp"
 
 namespace longhaul::testing {
 namespace {

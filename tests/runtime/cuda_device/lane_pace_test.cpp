@@ -1,5 +1,4 @@
-#include "runtime/device/cuda/lane_pace.hpp"
-
+#include "cuda/lane_pacer.hpp"
 #include "on_device.hpp"
 
 namespace longhaul::testing {

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "cuda/accelerator.hpp"
+#include "cuda/device_clock.hpp"
+#include "cuda/handles.hpp"
+#include "cuda/spin.hpp"
 #include "ranks_fixture.hpp"
-#include "runtime/accelerator.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/device/cuda/device_clock.hpp"
-#include "runtime/device/cuda/spin.hpp"
 
 namespace longhaul::testing {
 

@@ -9,12 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "naive.hpp"
-#include "runtime/layers/chunk.hpp"
+#include "nn/layers/chunk.hpp"
 
 namespace longhaul {
 
 /// B, or D and W by themselves.
-enum class Backward : std::uint8_t { both, apart };
+enum class BackwardRun : std::uint8_t { both, apart };
 
 struct Outcome {
   float loss = 0;
@@ -38,13 +38,13 @@ public:
       }
     }
   }
-  void backward(int microbatch, Backward how) {
+  void backward(int microbatch, BackwardRun how) {
     Buffer passing;
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
       recompute(**chunk, microbatch);
       for (int part = 0; part < parts_; ++part) {
         const BlockPart which{part, parts_};
-        passing = how == Backward::both
+        passing = how == BackwardRun::both
                       ? (*chunk)->backward(microbatch, which, std::move(passing))
                       : (*chunk)->backward_input(microbatch, which, std::move(passing));
       }

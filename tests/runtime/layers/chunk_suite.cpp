@@ -99,13 +99,13 @@ Outcome ChunkSuite::outcome(const Pipeline& pipeline) {
 }
 
 Outcome ChunkSuite::run(const ModelShape& shape, const std::vector<int>& cuts, int parts,
-                        Recompute recompute, Backward how) {
+                        Recompute recompute, BackwardRun how) {
   Pipeline made = pipeline(shape, cuts, parts, recompute);
   const std::size_t before = memory().held();
   for (int microbatch = 0; microbatch < 3; ++microbatch) {
     made.forward(microbatch, tokens(shape, microbatch), targets(shape, microbatch));
     made.backward(microbatch, how);
-    if (how == Backward::apart) made.backward_weights(microbatch);
+    if (how == BackwardRun::apart) made.backward_weights(microbatch);
   }
   EXPECT_EQ(memory().held(), before) << "everything is given back";
   return outcome(made);

@@ -6,7 +6,7 @@
 #include "chunk_pipeline.hpp"
 #include "math_suite.hpp"
 #include "naive_model.hpp"
-#include "runtime/layers/chunk.hpp"
+#include "nn/layers/chunk.hpp"
 
 /// Layers and chunks on any Math; instantiated as MathSuite is.
 namespace longhaul {
@@ -38,7 +38,7 @@ protected:
   [[nodiscard]] Outcome outcome(const Pipeline& pipeline);
   /// Three microbatches, one behind the other.
   [[nodiscard]] Outcome run(const ModelShape& shape, const std::vector<int>& cuts, int parts,
-                            Recompute recompute, Backward how);
+                            Recompute recompute, BackwardRun how);
   /// A microbatch of the model, the same in every test.
   [[nodiscard]] static naive::Tokens tokens(const ModelShape& shape, int microbatch);
   [[nodiscard]] static naive::Tokens targets(const ModelShape& shape, int microbatch);

@@ -1,5 +1,5 @@
 #include "chunk_suite.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_math.hpp"
 
 /// What needs one Math alone; the rest is in chunk_suite*.cpp.
 namespace longhaul {

@@ -1,11 +1,11 @@
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_math.hpp"
 
 #include <cmath>
 
+#include "base/number_types.hpp"
 #include "chunk_suite.hpp"
 #include "math_suite.hpp"
-#include "runtime/math/counter_random.hpp"
-#include "runtime/math/number_types.hpp"
+#include "nn/counter_random.hpp"
 
 namespace longhaul {
 

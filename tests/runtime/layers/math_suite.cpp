@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/math/counter_random.hpp"
+#include "nn/counter_random.hpp"
 
 namespace longhaul {
 

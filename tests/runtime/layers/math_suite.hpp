@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "naive.hpp"
-#include "runtime/math/math.hpp"
+#include "nn/math.hpp"
 
 /// Every operation of a Math against naive.hpp. A test program links the object library
 /// `math_suite` and says

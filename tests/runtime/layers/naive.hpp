@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/math/math.hpp"
+#include "nn/math.hpp"
 
 /// What Math computes, once more, in double precision and as the formulas read: nothing here is
 /// shared with src/.

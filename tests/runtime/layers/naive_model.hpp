@@ -4,7 +4,7 @@
 #include <string>
 
 #include "naive.hpp"
-#include "runtime/layers/shape.hpp"
+#include "nn/layers/shape.hpp"
 
 /// The model of docs/layers.md in double precision, forward only: gradients of anything are
 /// differences of it.

@@ -1,11 +1,11 @@
-#include "runtime/layers/optimizer.hpp"
+#include "nn/layers/optimizer.hpp"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_math.hpp"
 
 namespace longhaul {
 

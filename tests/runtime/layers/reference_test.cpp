@@ -1,4 +1,4 @@
-#include "runtime/layers/reference.hpp"
+#include "nn/layers/reference.hpp"
 
 #include <cmath>
 #include <thread>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "chunk_suite.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_math.hpp"
 
 namespace longhaul {
 
@@ -39,7 +39,7 @@ TEST(ReferenceTest, ChunksThatStepByThemselvesStayWithIt) {
       for (const int microbatch : {1, 0}) {
         const MicrobatchText& piece = microbatches[static_cast<std::size_t>(microbatch)];
         pipeline.forward(microbatch, piece.tokens, piece.targets);
-        pipeline.backward(microbatch, Backward::apart);
+        pipeline.backward(microbatch, BackwardRun::apart);
         pipeline.backward_weights(microbatch);
       }
       EXPECT_NEAR(pipeline.chunks().back()->loss(), loss, 1e-5 * loss);

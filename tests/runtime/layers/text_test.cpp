@@ -1,4 +1,4 @@
-#include "runtime/layers/text.hpp"
+#include "nn/layers/text.hpp"
 
 #include <cmath>
 #include <map>

@@ -1,11 +1,11 @@
 // Times of single calls.
-#include "runtime/math/timed_math.hpp"
+#include "nn/timed_math.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/math/cpu/cpu_math.hpp"
-#include "runtime/math/memory.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "nn/memory.hpp"
 
 namespace longhaul {
 namespace {

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/lower.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "plan/lowering/lower.hpp"
 #include "played_ranks.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
-#include "runtime/real/model_layout.hpp"
+#include "training/model_layout.hpp"
 
 namespace longhaul::testing {
 namespace {

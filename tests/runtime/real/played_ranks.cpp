@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "base/random.hpp"
-#include "plan/lower.hpp"
-#include "runtime/math/cpu/cpu_math.hpp"
-#include "runtime/real/model_layout.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "plan/lowering/lower.hpp"
 #include "scenario/model_costs.hpp"
+#include "training/model_layout.hpp"
 
 namespace longhaul::testing {
 
@@ -48,7 +48,7 @@ PlayedRanks::PlayedRanks(const Schedule& schedule, const Scenario& scenario,
     rank.work = std::make_unique<RealWork>(plan_, schedule_, scenario_, self, *rank.math,
                                            *rank.memory, model_);
     rank.cargo = std::make_unique<RealCargo>(plan_, self, *rank.work);
-    rank.forwards = std::make_unique<Forwards>(plan_, self);
+    rank.forwards = std::make_unique<RelayTable>(plan_, self);
     told.push_back(ModelMap::describe(rank.work->stages()));
     ranks_.push_back(std::move(rank));
   }

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/real/gradient_check.hpp"
-#include "runtime/real/real_cargo.hpp"
-#include "runtime/real/real_work.hpp"
-#include "schedule/generate.hpp"
+#include "schedule/generators/generate.hpp"
+#include "training/gradient_check.hpp"
+#include "training/real_cargo.hpp"
+#include "training/real_work.hpp"
 
 namespace longhaul::testing {
 
@@ -42,7 +42,7 @@ private:
     std::unique_ptr<DeviceMemory> memory;
     std::unique_ptr<RealWork> work;
     std::unique_ptr<RealCargo> cargo;
-    std::unique_ptr<Forwards> forwards;
+    std::unique_ptr<RelayTable> forwards;
     std::map<OpId, Payload> kept;  ///< by send
   };
   [[nodiscard]] PlayedRank& rank_of(OpId id) { return ranks_[index(plan_.rank_of(id))]; }

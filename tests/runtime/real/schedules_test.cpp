@@ -4,7 +4,7 @@
 
 #include "planner/random_schedules.hpp"
 #include "played_ranks.hpp"
-#include "schedule/csv.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/generators/registry.hpp"
 #include "testing/cells.hpp"
 

@@ -1,0 +1,108 @@
+#include "comm/cuda/lanes.hpp"
+
+#include <algorithm>
+
+#include "comm/blocking_call.hpp"
+#include "comm/cuda/pool.hpp"
+
+namespace longhaul::cuda {
+
+bool is_on_device(const void* data) {
+  cudaPointerAttributes attributes{};
+  const cudaError_t code = cudaPointerGetAttributes(&attributes, data);
+  if (code == cudaErrorInvalidValue) {  // what drivers before CUDA 11 say of the host's memory
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check(code);
+  return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+}
+
+Lanes::Lanes(int index) : clock_{DeviceClock::of(index)} { load_spin_kernels(); }
+
+/// What is under way uses marks and buffers: they must outlive it.
+Lanes::~Lanes() { wait(); }
+
+void Lanes::wait() const {
+  const BlockingCall guard{"the last transfers on a GPU", std::chrono::seconds{10}};
+  for (const auto& [key, stream] : streams_)
+    report(cudaStreamSynchronize(stream.get()), "waiting for a lane's last transfers");
+}
+
+cudaStream_t Lanes::stream(Side side, LaneId lane, Rank peer) {
+  const std::tuple key{side, lane, peer};
+  auto found = streams_.find(key);
+  if (found == streams_.end()) found = streams_.emplace(key, Stream{Urgency::high}).first;
+  return found->second.get();
+}
+
+Lanes::MarkHandle Lanes::begin(cudaStream_t stream) {
+  MarkHandle mark;
+  if (free_marks_.empty()) {
+    mark = std::make_unique<Mark>();
+  } else {
+    mark = std::move(free_marks_.back());
+    free_marks_.pop_back();
+  }
+  mark->stamps[0] = {};
+  stamp(&mark->stamps[0].begin, stream);
+  return mark;
+}
+
+void Lanes::end(Work work, cudaStream_t stream) {
+  stamp(&work.mark->transferred[0], stream);
+  const TimePoint from = work.pace.from;
+  hold_behind(&work.mark->stamps[0], from == TimePoint{} ? 0 : clock_.to_device(from),
+              static_cast<std::uint64_t>(work.pace.hold.count()), stream);
+  work.mark->event.record(stream);
+  under_way_.push_back(std::move(work));
+}
+
+void Lanes::behind(cudaStream_t stream, std::function<void()> what) {
+  Event event;
+  if (!free_events_.empty()) {
+    event = std::move(free_events_.back());
+    free_events_.pop_back();
+  }
+  event.record(stream);
+  behind_.push_back({std::move(event), std::move(what)});
+}
+
+Completion Lanes::completion_of(const Work& work) const {
+  return {work.ticket, work.size_bytes, clock_.to_host(work.mark->stamps[0].end),
+          clock_.to_host(work.mark->transferred[0])};
+}
+
+void Lanes::advance(std::vector<Completion>& done) {
+  std::vector<std::function<void()>> calls;
+  for (auto at = behind_.begin(); at != behind_.end();) {
+    if (!at->event.done()) {
+      ++at;
+      continue;
+    }
+    calls.push_back(std::move(at->what));
+    free_events_.push_back(std::move(at->event));
+    at = behind_.erase(at);
+  }
+  for (const auto& call : calls) call();  // which may begin more
+  for (auto at = under_way_.begin(); at != under_way_.end();) {
+    if (!at->mark->event.done()) {
+      ++at;
+      continue;
+    }
+    if (at->then) at->then();
+    done.push_back(completion_of(*at));
+    free_marks_.push_back(std::move(at->mark));
+    at = under_way_.erase(at);
+  }
+}
+
+TimePoint Lanes::next_event() const {
+  TimePoint first = kNever;
+  for (const Work& work : under_way_)
+    if (work.pace.from != TimePoint{} && work.pace.hold > Duration::zero())
+      first = std::min(first, work.pace.from + work.pace.hold);
+  return first;
+}
+
+}  // namespace longhaul::cuda

@@ -1,0 +1,65 @@
+#include "comm/cuda/staged_collectives.hpp"
+
+namespace longhaul::cuda {
+
+struct StagedCollectives::Staged {
+  Ticket ticket{};
+  CollectiveKind kind{};
+  std::vector<Rank> members;
+  Exchange of_caller;
+  bool on_device = false;
+  std::shared_ptr<std::byte> mine{}, result{};  ///< pinned
+};
+
+void StagedCollectives::begin(Ticket ticket, CollectiveKind kind, std::span<const Rank> members,
+                              const Exchange& exchange_of_caller) {
+  const auto staged =
+      std::make_shared<Staged>(Staged{ticket,
+                                      kind,
+                                      {members.begin(), members.end()},
+                                      exchange_of_caller,
+                                      is_on_device(exchange_of_caller.mine.data())});
+  ++under_way_;
+  if (!staged->on_device) return exchange(staged);
+  const Exchange& caller = staged->of_caller;
+  staged->mine = pinned_.take(caller.mine.size());
+  staged->result = pinned_.take(caller.result.size());
+  const cudaStream_t stream = lanes_.stream(Side::send, kNone<LaneId>, members.front());
+  check(cudaMemcpyAsync(staged->mine.get(), caller.mine.data(), caller.mine.size(),
+                        cudaMemcpyDeviceToHost, stream));
+  lanes_.behind(stream, [this, staged] { exchange(staged); });
+}
+
+void StagedCollectives::exchange(const std::shared_ptr<Staged>& staged) {
+  Exchange exchange = staged->of_caller;
+  if (staged->on_device) {
+    exchange.mine = {staged->mine.get(), exchange.mine.size()};
+    exchange.result = {staged->result.get(), exchange.result.size()};
+  }
+  at_host_.emplace(host_.collective(staged->kind, staged->members, exchange), staged);
+}
+
+bool StagedCollectives::host_done(const Completion& completion, std::vector<Completion>& done) {
+  const auto found = at_host_.find(completion.ticket);
+  if (found == at_host_.end()) return false;
+  const std::shared_ptr<Staged> staged = found->second;
+  at_host_.erase(found);
+  --under_way_;
+  if (staged->on_device) {
+    bring_back(staged);
+  } else {
+    done.push_back({staged->ticket, completion.size_bytes});
+  }
+  return true;
+}
+
+void StagedCollectives::bring_back(const std::shared_ptr<Staged>& staged) {
+  const std::span<std::byte> result = staged->of_caller.result;
+  const cudaStream_t stream = lanes_.stream(Side::receive, kNone<LaneId>, staged->members.front());
+  Lanes::MarkHandle mark = lanes_.begin(stream);
+  check(cudaMemcpyAsync(result.data(), staged->result.get(), result.size(), cudaMemcpyHostToDevice,
+                        stream));
+  lanes_.end({staged->ticket, result.size(), {}, std::move(mark), [staged] {}}, stream);
+}
+
+}  // namespace longhaul::cuda

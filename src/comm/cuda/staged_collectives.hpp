@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/cuda/lanes.hpp"
+#include "comm/cuda/pool.hpp"
+#include "comm/payload_way.hpp"
+
+namespace longhaul::cuda {
+
+/// Collectives of device memory by the host's transport: to pinned memory, there, and back. What
+/// lies in the host's memory goes as it is.
+class StagedCollectives {
+public:
+  StagedCollectives(Transport& host, Lanes& lanes) : host_{host}, lanes_{lanes} {}
+
+  void begin(Ticket ticket, CollectiveKind kind, std::span<const Rank> members,
+             const Exchange& exchange);
+  [[nodiscard]] bool host_done(const Completion& completion, std::vector<Completion>& done);
+  [[nodiscard]] bool busy() const { return under_way_ > 0; }
+
+private:
+  struct Staged;
+  void exchange(const std::shared_ptr<Staged>& staged);
+  void bring_back(const std::shared_ptr<Staged>& staged);
+
+  Transport& host_;
+  Lanes& lanes_;
+  PinnedPool pinned_;
+  int under_way_ = 0;
+  std::unordered_map<Ticket, std::shared_ptr<Staged>> at_host_;
+};
+
+}  // namespace longhaul::cuda

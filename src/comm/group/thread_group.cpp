@@ -1,0 +1,69 @@
+#include "comm/group/thread_group.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+/// Whoever changes something wakes the sleepers; they look around now and then all the same, for a
+/// watchdog, a signal, or a rank that has failed.
+template <typename Done>
+void ThreadGroup::wait(std::unique_lock<std::mutex>& lock, const mpi::OnWait& on_wait, Done done) {
+  using namespace std::chrono_literals;
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto pause = 1ms; !changed_.wait_for(lock, pause, done); pause = std::min(pause * 2, 8ms)) {
+    if (*failed_)
+      throw Error{"another rank of this process cannot go on. See its message.",
+                  ExitCode::run_failed};
+    if (!on_wait) continue;
+    lock.unlock();
+    on_wait(std::chrono::steady_clock::now() - begin);
+    lock.lock();
+  }
+}
+
+std::shared_ptr<const ThreadGroup::Round> ThreadGroup::exchange(int member, Part mine,
+                                                                const mpi::OnWait& on_wait) {
+  std::unique_lock lock{mutex_};
+  if (!round_)
+    round_ = std::make_shared<Round>(
+        Round{rounds_++, std::vector<Part>(static_cast<std::size_t>(size_)), size_});
+  const std::shared_ptr<Round> round = round_;
+  round->parts[static_cast<std::size_t>(member)] = std::move(mine);
+  if (--round->missing == 0) {
+    round_ = nullptr;  // whoever comes next begins another one
+    changed_.notify_all();
+  } else {
+    wait(lock, on_wait, [&] { return round->missing == 0; });
+  }
+  return round;
+}
+
+std::shared_ptr<ThreadGroup> ThreadGroup::found(const Key& key, int size) {
+  const std::scoped_lock lock{mutex_};
+  const auto at = founded_.try_emplace(key).first;
+  Founded& founded = at->second;
+  if (!founded.group) founded = {std::make_shared<ThreadGroup>(size, failed_), size};
+  const std::shared_ptr<ThreadGroup> group = founded.group;
+  if (--founded.missing == 0) founded_.erase(at);
+  return group;
+}
+
+void ThreadGroup::send(int from, int to, std::int64_t word) {
+  const std::scoped_lock lock{mutex_};
+  words_[{from, to}].push_back(word);
+  changed_.notify_all();
+}
+
+std::int64_t ThreadGroup::receive(int from, int to) {
+  std::unique_lock lock{mutex_};
+  std::deque<std::int64_t>& words = words_[{from, to}];  // stays where it is
+  wait(lock, {}, [&] { return !words.empty(); });
+  const std::int64_t word = words.front();
+  words.pop_front();
+  return word;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,162 @@
+#include "comm/payload_transport.hpp"
+
+#include <algorithm>
+
+#include "comm/transport_error.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Tickets of payloads have this bit; the host's transport counts its own from 0.
+constexpr std::uint32_t kPayload = 1U << 31U;
+
+std::span<const std::byte> bytes_of(const Announcement& word) {
+  return std::as_bytes(std::span{&word, 1});
+}
+
+/// What the way says of it, as an error of that operation.
+template <typename Call>
+auto of_operation(std::optional<Ticket> ticket, Call&& call) {
+  try {
+    return call();
+  } catch (const TransportError&) {
+    throw;
+  } catch (const Error& error) {
+    throw TransportError{ticket, error.what()};
+  }
+}
+
+}  // namespace
+
+PayloadTransport::PayloadTransport(Transport& host, std::unique_ptr<PayloadWay> way)
+    : host_{host}, way_{std::move(way)}, tags_{host.tags() - way_->tags() - 1} {
+  way_->use_tags(tags_ + 1);
+}
+
+/// The host's transport writes into an announcement that it still waits for, whenever it comes:
+/// that happens only where a run was broken off, and those bytes are left to it.
+PayloadTransport::~PayloadTransport() {
+  for (auto& [from, inbox] : inboxes_) static_cast<void>(inbox.next.release());
+  for (auto& [ticket, word] : announced_) static_cast<void>(word.release());
+}
+
+Ticket PayloadTransport::new_ticket() { return Ticket{kPayload | next_ticket_++}; }
+
+Ticket PayloadTransport::send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                      const LanePace& pace) {
+  const Ticket ticket = new_ticket();
+  outgoing_[to].push_back({{ticket, to, data, pace}, tag});
+  begin_sends(to);
+  return ticket;
+}
+
+Ticket PayloadTransport::receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                         const LanePace& pace) {
+  const Ticket ticket = new_ticket();
+  inboxes_[from].waiting.push_back({{ticket, from, buffer, pace, {}}, tag});
+  match(from);
+  return ticket;
+}
+
+Ticket PayloadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
+                                    const Exchange& exchange) {
+  const Ticket ticket = new_ticket();
+  of_operation(ticket, [&] { way_->collective(ticket, kind, members, exchange); });
+  return ticket;
+}
+
+void PayloadTransport::begin_sends(Rank to) {
+  std::deque<Outgoing>& queue = outgoing_[to];
+  while (!queue.empty()) {
+    const Outgoing& first = queue.front();
+    auto word = std::make_unique<Announcement>();
+    word->size_bytes = first.payload.data.size();
+    word->tag = first.tag;
+    word->lane = static_cast<std::uint32_t>(first.payload.pace.lane);
+    if (!of_operation(first.payload.ticket,
+                      [&] { return way_->send(first.payload, word->details); }))
+      return;
+    const Ticket ticket = host_.send(to, tags_, bytes_of(*word));
+    announced_.emplace(ticket, std::move(word));
+    host_.ring(to);
+    queue.pop_front();
+  }
+}
+
+/// One receive of an announcement is posted while a payload is waited for.
+void PayloadTransport::listen(Rank from) {
+  Inbox& inbox = inboxes_[from];
+  if (inbox.next || inbox.waiting.empty()) return;
+  inbox.next = std::make_unique<Announcement>();
+  const Ticket ticket =
+      host_.receive(from, tags_, std::as_writable_bytes(std::span{inbox.next.get(), 1}));
+  listening_.emplace(ticket, from);
+}
+
+/// Of several receives of one tag the first one; in the order of the announcements.
+void PayloadTransport::match(Rank from) {
+  Inbox& inbox = inboxes_[from];
+  std::vector<std::uint32_t> stopped;  // lanes in which a payload nobody receives stands in front
+  for (auto word = inbox.unclaimed.begin(); word != inbox.unclaimed.end();) {
+    const auto found = std::ranges::find(inbox.waiting, word->tag, &Waiting::tag);
+    if (found == inbox.waiting.end() || std::ranges::find(stopped, word->lane) != stopped.end()) {
+      if (way_->keeps_order()) stopped.push_back(word->lane);
+      ++word;
+      continue;
+    }
+    const PayloadReceive payload = found->payload;
+    inbox.waiting.erase(found);
+    begin_receive(*word, payload);
+    word = inbox.unclaimed.erase(word);
+  }
+  listen(from);
+}
+
+void PayloadTransport::begin_receive(const Announcement& word, PayloadReceive payload) {
+  if (word.size_bytes > payload.buffer.size())
+    throw TransportError{
+        payload.ticket,
+        fmt::format("a payload of {} bytes came from rank {} for {} (the ranks do not run the same "
+                    "plan). Start all of them with the same input.",
+                    word.size_bytes, index(payload.from), payload.buffer.size())};
+  payload.lane_of_sender = LaneId{word.lane};
+  of_operation(payload.ticket, [&] { way_->receive(payload, word.size_bytes, word.details); });
+}
+
+void PayloadTransport::take_host_message(const Completion& completion,
+                                         std::vector<Completion>& done) {
+  if (const auto heard = listening_.find(completion.ticket); heard != listening_.end()) {
+    const Rank from = heard->second;
+    listening_.erase(heard);
+    Inbox& inbox = inboxes_[from];
+    inbox.unclaimed.push_back(*inbox.next);
+    inbox.next.reset();
+    return match(from);
+  }
+  if (announced_.erase(completion.ticket) > 0 || way_->host_done(completion, done)) return;
+  done.push_back(completion);
+}
+
+void PayloadTransport::advance(std::vector<Completion>& done) {
+  of_host_.clear();
+  host_.advance(of_host_);
+  const std::vector<Completion> came = of_host_;
+  for (const Completion& completion : came) take_host_message(completion, done);
+  of_operation(std::nullopt, [&] { way_->advance(done); });
+  for (auto& [to, queue] : outgoing_)
+    if (!queue.empty()) begin_sends(to);
+}
+
+bool PayloadTransport::wants_polling() const {
+  return host_.wants_polling() || way_->busy() ||
+         std::ranges::any_of(outgoing_, [](const auto& entry) { return !entry.second.empty(); });
+}
+
+/// The host's count has announcements in it that were never looked at.
+std::int64_t PayloadTransport::unclaimed() {
+  std::int64_t count = host_.unclaimed();
+  for (auto& [from, inbox] : inboxes_) count += std::ssize(std::exchange(inbox.unclaimed, {}));
+  return count;
+}
+
+}  // namespace longhaul

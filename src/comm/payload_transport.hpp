@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/payload_way.hpp"
+
+namespace longhaul {
+
+/// Messages of the host over the host's transport, payloads and their collectives another way. It
+/// announces each payload by a message of the host, and finds the receive for what was announced;
+/// a receive begins when both are there. A payload that nobody receives stays with its sender.
+class PayloadTransport final : public Transport {
+public:
+  /// `host` outlives this and is used by nobody else meanwhile.
+  PayloadTransport(Transport& host, std::unique_ptr<PayloadWay> way);
+  ~PayloadTransport() override;
+
+  [[nodiscard]] Rank self() const override { return host_.self(); }
+  [[nodiscard]] int ranks() const override { return host_.ranks(); }
+  [[nodiscard]] Ticket send(Rank to, int tag, std::span<const std::byte> data) override {
+    return host_.send(to, tag, data);
+  }
+  [[nodiscard]] Ticket receive(Rank from, int tag, std::span<std::byte> buffer) override {
+    return host_.receive(from, tag, buffer);
+  }
+  /// Fewer than the host's: the last ones are for announcements and the way's own messages.
+  [[nodiscard]] int tags() const override { return tags_; }
+  void ring(Rank to) override { host_.ring(to); }
+
+  [[nodiscard]] Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                    const LanePace& pace = {}) override;
+  [[nodiscard]] Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                       const LanePace& pace = {}) override;
+  [[nodiscard]] bool holds_lanes() const override { return true; }
+  [[nodiscard]] TimePoint next_event() const override { return way_->next_event(); }
+  [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
+                                  const Exchange& exchange) override;
+  void prepare_group(std::span<const Rank> members) override { way_->prepare_group(members); }
+
+  void advance(std::vector<Completion>& done) override;
+  [[nodiscard]] bool wants_look() const override { return host_.wants_look(); }
+  [[nodiscard]] bool wants_polling() const override;
+  [[nodiscard]] std::int64_t unclaimed() override;
+
+private:
+  struct Outgoing {
+    PayloadSend payload;
+    int tag = 0;
+  };
+  struct Waiting {
+    PayloadReceive payload;
+    int tag = 0;
+  };
+  /// What one rank sends us.
+  struct Inbox {
+    std::deque<Waiting> waiting;         ///< receives, in the order in which they were posted
+    std::deque<Announcement> unclaimed;  ///< announced, not received yet
+    std::unique_ptr<Announcement> next;  ///< its receive is posted
+  };
+
+  Ticket new_ticket();
+  void begin_sends(Rank to);
+  void listen(Rank from);
+  void match(Rank from);
+  void begin_receive(const Announcement& word, PayloadReceive payload);
+  void take_host_message(const Completion& completion, std::vector<Completion>& done);
+
+  Transport& host_;
+  std::unique_ptr<PayloadWay> way_;
+  int tags_ = 0;
+  std::uint32_t next_ticket_ = 0;
+  std::unordered_map<Rank, std::deque<Outgoing>> outgoing_;  ///< not begun yet
+  std::unordered_map<Rank, Inbox> inboxes_;
+  std::unordered_map<Ticket, std::unique_ptr<Announcement>> announced_;  ///< that leave
+  std::unordered_map<Ticket, Rank> listening_;
+  std::vector<Completion> of_host_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "comm/threads/thread_inbox.hpp"
+
+namespace longhaul {
+
+/// Collectives among threads: whoever comes last does the work for all, from their buffers into
+/// their buffers. Sums are taken in order of the members, so that they are equal bits every time.
+class ThreadCollectives {
+public:
+  struct Member {
+    Exchange exchange;
+    Ticket ticket{};
+    ThreadInbox* inbox = nullptr;  ///< gets the completion
+  };
+  /// Which one: its members' ranks and its number among theirs.
+  using Key = std::pair<std::vector<int>, std::int64_t>;
+
+  /// True for the last, by whom all have completed.
+  bool join(const Key& key, CollectiveKind kind, std::size_t place, const Member& member);
+
+private:
+  std::mutex mutex_;
+  std::map<Key, std::vector<Member>> open_;
+};
+
+/// The work of one: `members` in order. bf16 is summed in fp32 and rounded once.
+void exchange_among(CollectiveKind kind, std::span<const Exchange> members);
+
+}  // namespace longhaul

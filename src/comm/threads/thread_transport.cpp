@@ -1,0 +1,68 @@
+#include "comm/threads/thread_transport.hpp"
+
+#include <algorithm>
+
+namespace longhaul {
+
+/// Of all ranks.
+struct ThreadTransport::Shared {
+  explicit Shared(int ranks) : inboxes(static_cast<std::size_t>(ranks)) {}
+  std::vector<ThreadInbox> inboxes;  ///< index: rank
+  ThreadCollectives collectives;
+};
+
+ThreadTransport::ThreadTransport(const mpi::Communicator& world, const Board& board)
+    : board_{board},
+      shared_{std::static_pointer_cast<Shared>(
+          world.share(world.rank() == 0 ? std::make_shared<Shared>(world.size()) : nullptr))} {}
+
+/// Others go on: nothing of theirs may end in our buffers any more.
+ThreadTransport::~ThreadTransport() {
+  mine().forget_receives();
+  for (ThreadInbox& inbox : shared_->inboxes) inbox.forget_sends_of(static_cast<int>(self()));
+}
+
+ThreadInbox& ThreadTransport::inbox(Rank rank) const { return shared_->inboxes[index(rank)]; }
+
+Ticket ThreadTransport::next_ticket(bool is_near) {
+  const Ticket ticket{tickets_++};
+  if (!is_near) distant_.insert(ticket);
+  return ticket;
+}
+
+Ticket ThreadTransport::send(Rank to, int tag, std::span<const std::byte> data) {
+  const Ticket ticket = next_ticket(board_.is_local(to));
+  inbox(to).put({static_cast<int>(self()), tag, data, ticket, &mine()});
+  return ticket;
+}
+
+Ticket ThreadTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
+  const Ticket ticket = next_ticket(board_.is_local(from));
+  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) board_.ring(from);
+  return ticket;
+}
+
+Ticket ThreadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
+                                   const Exchange& exchange) {
+  const bool is_near =
+      std::ranges::all_of(members, [&](Rank rank) { return board_.is_local(rank); });
+  const Ticket ticket = next_ticket(is_near);
+  std::vector<int> numbers;
+  for (const Rank member : members) numbers.push_back(static_cast<int>(member));
+  const auto place = std::ranges::find(members, self()) - members.begin();
+  const std::int64_t count = collectives_[numbers]++;
+  if (shared_->collectives.join({std::move(numbers), count}, kind, static_cast<std::size_t>(place),
+                                {exchange, ticket, &mine()}))
+    for (const Rank member : members)
+      if (member != self()) board_.ring(member);
+  return ticket;
+}
+
+void ThreadTransport::advance(std::vector<Completion>& done) {
+  const std::size_t before = done.size();
+  mine().take(done);
+  if (distant_.empty()) return;
+  for (std::size_t i = before; i < done.size(); ++i) distant_.erase(done[i].ticket);
+}
+
+}  // namespace longhaul

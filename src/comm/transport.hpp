@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "comm/exchange.hpp"
+#include "cuda/lane_pace.hpp"
+#include "plan/plan.hpp"
+
+namespace longhaul {
+
+/// Names one unfinished operation of a transport.
+enum class Ticket : std::uint32_t {};
+
+/// An operation that is done; `size_bytes` is what a receive got. Where the transport's device
+/// stamped them, on this host's clock: `transferred`, when the bytes were there, and `over`, when
+/// the lane was free again. Otherwise both are when it is seen.
+struct Completion {
+  Ticket ticket{};
+  std::size_t size_bytes = 0;
+  TimePoint over = kNever;
+  TimePoint transferred = kNever;
+};
+
+/// Moves bytes between ranks without blocking. Messages of one (sender, receiver, tag) arrive in
+/// order. Buffers stay the caller's and must live until their completion. One thread.
+class Transport {
+public:
+  Transport() = default;
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  [[nodiscard]] virtual Rank self() const = 0;
+  [[nodiscard]] virtual int ranks() const = 0;
+
+  /// `tag` in [0, tags()).
+  [[nodiscard]] virtual Ticket send(Rank to, int tag, std::span<const std::byte> data) = 0;
+  [[nodiscard]] virtual Ticket receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
+  [[nodiscard]] virtual int tags() const = 0;
+  /// Tells `to` that there is something for it: behind one send or several.
+  virtual void ring(Rank to) = 0;
+
+  /// The same for what a cargo carries, which may lie in a device's memory. A transfer into there
+  /// begins when its sender's side has begun, not when the receive was posted.
+  [[nodiscard]] virtual Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                            const LanePace& /*pace*/ = {}) {
+    return send(to, tag, data);
+  }
+  [[nodiscard]] virtual Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                               const LanePace& /*pace*/ = {}) {
+    return receive(from, tag, buffer);
+  }
+  /// Does it hold lanes as LanePace says? Otherwise that is the caller's. It then takes a receive
+  /// of a payload when its header is there, since only then the hold is known.
+  [[nodiscard]] virtual bool holds_lanes() const { return false; }
+  /// When the next of these holds ends; kNever: there is none.
+  [[nodiscard]] virtual TimePoint next_event() const { return kNever; }
+
+  /// A collective of a cargo on `members` (ascending; this rank is one): all_gather puts the
+  /// members' `mine` side by side, reduce_scatter sums and gives each member its part, all_reduce
+  /// sums. Members begin their collectives of one group in one order.
+  [[nodiscard]] virtual Ticket collective(CollectiveKind kind, std::span<const Rank> members,
+                                          const Exchange& exchange) = 0;
+  /// Collective over `members`: makes the group ready, so that its first use takes no longer.
+  virtual void prepare_group(std::span<const Rank> members) = 0;
+
+  /// Adds what has completed since the last call to `done`.
+  virtual void advance(std::vector<Completion>& done) = 0;
+  /// A receive was posted since the last look: what it waits for may have come before it, and rung
+  /// then.
+  [[nodiscard]] virtual bool wants_look() const = 0;
+  /// Unfinished operations of ours that only further calls of advance() can finish: the caller
+  /// looks again soon, for no bell may ring.
+  [[nodiscard]] virtual bool wants_polling() const = 0;
+  /// Messages that have come and that nobody receives.
+  [[nodiscard]] virtual std::int64_t unclaimed() = 0;
+};
+
+}  // namespace longhaul

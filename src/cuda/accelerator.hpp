@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+/// The GPUs that this process sees. src/cuda/accelerator.cpp answers where CUDA was built in,
+/// src/cuda/without_gpu/without_cuda.cpp where not.
+namespace longhaul {
+
+struct AcceleratorInfo {
+  std::string name;
+  std::string driver;  ///< "13.0"
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0;
+  std::string uuid;
+  std::vector<std::string>
+      beyond_reach{};  ///< uuids of those here whose memory it cannot copy from
+};
+
+/// Was this program built with CUDA (LONGHAUL_WITH_CUDA)?
+[[nodiscard]] bool built_with_cuda();
+/// Devices that this process can use; empty without CUDA, without a driver, without a GPU.
+[[nodiscard]] std::vector<AcceleratorInfo> accelerators();
+/// Why there are none: "built without CUDA", "no driver: ...". Empty where there are.
+[[nodiscard]] std::string why_no_accelerator();
+
+/// What a program that was built without CUDA says when it is asked for it; throws Error.
+[[noreturn]] void refuse_without_cuda();
+
+}  // namespace longhaul

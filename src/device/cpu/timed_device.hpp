@@ -1,0 +1,18 @@
+#pragma once
+
+#include "engine/device.hpp"
+
+namespace longhaul {
+
+/// Blocks that take their modelled time and no processor: the engine sleeps until they are over.
+class TimedDevice final : public Device {
+public:
+  void start(OpId op, TimePoint begin, Duration duration) override;
+  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
+  [[nodiscard]] TimePoint next_event() const override { return running_ ? running_->due : kNever; }
+
+private:
+  std::optional<FinishedBlock> running_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,56 @@
+#include "device/cuda/factories.hpp"
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "cuda/accelerator.hpp"
+#include "cuda/device_clock.hpp"
+#include "device/cuda/device_cargo.hpp"
+#include "device/cuda/real_device.hpp"
+#include "device/cuda/timed_device.hpp"
+#include "nn/cuda/cuda_math.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Streams share the queues of the hardware, 8 of them unless asked for more: a spin kernel in
+/// front of another stream's work would hold that up. Read by the driver when it makes a context;
+/// nobody has threads yet when this runs.
+[[maybe_unused]] const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+
+/// Between GPUs of one process NCCL writes straight into what it is given, and memory of a pool is
+/// for its own GPU alone: let it go through buffers of its own. Read when NCCL starts.
+[[maybe_unused]] const int kNcclBuffers = setenv("NCCL_P2P_DIRECT_DISABLE", "1", 0);
+
+void require(int index) {
+  const std::string why = why_no_accelerator();
+  if (!why.empty()) fail("device {} cannot be used ({}). Use --device cpu.", index, why);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_timed_device(int index, Duration credit) {
+  require(index);
+  return std::make_unique<cuda::TimedDevice>(index, credit);
+}
+
+std::unique_ptr<Device> make_cuda_real_device(int index, Math& math, BlockWork& work) {
+  require(index);
+  auto* const on_gpu = dynamic_cast<cuda::CudaMath*>(&math);
+  LONGHAUL_ASSERT(on_gpu != nullptr, "device {} runs the math of another one", index);
+  return std::make_unique<cuda::RealDevice>(index, work, on_gpu->stream());
+}
+
+std::unique_ptr<Cargo> make_cuda_cargo(int index, const Plan& plan, Rank self, std::uint64_t seed,
+                                       Bytes largest) {
+  require(index);
+  return std::make_unique<cuda::DeviceCargo>(index, plan, self, seed, largest);
+}
+
+AcceleratorClock accelerator_clock(int index) {
+  require(index);
+  const cuda::DeviceClock& clock = cuda::DeviceClock::of(index);
+  return {clock.error(), clock.largest_error(), clock.tick(), clock.drift()};
+}
+
+}  // namespace longhaul

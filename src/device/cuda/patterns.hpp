@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+#include "engine/payloads/message.hpp"
+
+/// Payloads (engine/payloads/message.hpp) made and checked on the device.
+namespace longhaul::cuda {
+
+/// What a check found, in pinned memory; of value once `done`.
+struct CheckedPayload {
+  PayloadId found;
+  std::uint32_t wrong = 0;  ///< bytes behind the id that are not what they should be: some
+  std::uint64_t done = 0;
+};
+
+/// `window`: in device memory, what comes behind the id.
+void fill_payload(const PayloadId& id, const std::byte* window, std::byte* payload,
+                  std::size_t size, cudaStream_t stream);
+void check_payload(const std::byte* payload, std::size_t size, const std::byte* window,
+                   CheckedPayload* result, cudaStream_t stream);
+/// Turns a bit of its last byte.
+void corrupt_payload(std::byte* payload, std::size_t size, cudaStream_t stream);
+void load_pattern_kernels();
+
+}  // namespace longhaul::cuda

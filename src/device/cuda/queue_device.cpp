@@ -1,0 +1,101 @@
+#include "device/cuda/queue_device.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+namespace longhaul::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between two looks at a block that may end at any time.
+constexpr Duration kPoll = 20us;
+/// Between two questions to the driver whether a block has failed: each costs about a microsecond.
+constexpr Duration kErrorLook = 1ms;
+/// Clocks drift apart by less than a microsecond meanwhile.
+constexpr Duration kClockAge = 20ms;
+
+std::uint64_t read(std::uint64_t& stamp) {
+  return std::atomic_ref{stamp}.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+QueueDevice::QueueDevice(int index, int depth)
+    : index_{index},
+      depth_{depth},
+      clock_{DeviceClock::of(index)},
+      stamps_{static_cast<std::size_t>(depth) + 1} {
+  use_device(index);
+  load_spin_kernels();
+}
+
+void QueueDevice::begin_iteration(int /*iteration*/) {
+  use_device(index_);
+  clock_.refresh(kClockAge);
+}
+
+void QueueDevice::start(OpId op, TimePoint begin, Duration duration) {
+  Stamps& stamps = stamps_[next_slot_];
+  stamps = {};
+  TimePoint expected = kNever;
+  if (is_timed()) {
+    expected = begin + duration;
+    if (!given_.empty()) expected = std::max(expected, given_.back().expected + duration);
+  }
+  try {
+    enqueue({op, clock_.to_device(begin), duration}, stamps);
+  } catch (const DeviceError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw DeviceError{op, error.what()};
+  }
+  given_.push_back({op, next_slot_, expected});
+  next_slot_ = (next_slot_ + 1) % stamps_.size();
+}
+
+std::optional<FinishedBlock> QueueDevice::finished(TimePoint at) {
+  if (given_.empty()) return std::nullopt;
+  const Given first = given_.front();
+  Stamps& stamps = stamps_[first.slot];
+  const std::uint64_t end = read(stamps.end);
+  if (end == 0) {
+    overdue_ = !is_timed() || at >= first.expected;
+    look_for_errors(first.op, at);
+    return std::nullopt;
+  }
+  given_.pop_front();
+  overdue_ = !is_timed();
+  try {
+    ended(first.op);
+  } catch (const std::exception& error) {
+    throw DeviceError{first.op, error.what()};
+  }
+  // The host has seen it: where it does not seem so, the clocks are that far apart.
+  const TimePoint over = std::min(clock_.to_host(end), now());
+  return FinishedBlock{first.op, over, std::min(clock_.to_host(stamps.begin), over)};
+}
+
+/// Errors of kernels stick to the device: a failed one never stamps.
+void QueueDevice::look_for_errors(OpId op, TimePoint at) {
+  if (at - looked_for_errors_ < kErrorLook) return;
+  looked_for_errors_ = at;
+  const cudaError_t code = cudaStreamQuery(stream());
+  if (code == cudaErrorNotReady) return;
+  try {
+    check(code);
+  } catch (const Error& error) {
+    throw DeviceError{op, error.what()};
+  }
+}
+
+/// A block that is overdue gives no time: the watchdog counts from its last progress then.
+TimePoint QueueDevice::next_event() const {
+  return given_.empty() || overdue_ ? kNever : given_.front().expected;
+}
+
+Duration QueueDevice::poll_interval() const {
+  return !given_.empty() && (overdue_ || !is_timed()) ? kPoll : Duration::zero();
+}
+
+}  // namespace longhaul::cuda

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "cuda/device_clock.hpp"
+#include "cuda/handles.hpp"
+#include "cuda/spin.hpp"
+#include "engine/device.hpp"
+
+namespace longhaul::cuda {
+
+/// Blocks on a stream, stamped by the device in front of and behind each. The host looks at pinned
+/// memory alone; nothing waits. Belongs to the thread that makes it.
+class QueueDevice : public Device {
+public:
+  [[nodiscard]] int depth() const final { return depth_; }
+  void begin_iteration(int iteration) override;
+  void start(OpId op, TimePoint begin, Duration duration) final;
+  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) final;
+  [[nodiscard]] TimePoint next_event() const final;
+  [[nodiscard]] Duration poll_interval() const final;
+
+protected:
+  struct Block {
+    OpId op{};
+    std::uint64_t not_before = 0;  ///< device time
+    Duration duration{};
+  };
+  QueueDevice(int index, int depth);
+  /// Gives the block to `stream`, between stamps.
+  virtual void enqueue(const Block& block, Stamps& stamps) = 0;
+  /// The block's stamps are there.
+  virtual void ended(OpId /*op*/) {}
+  /// Is `duration` how long the block will take?
+  [[nodiscard]] virtual bool is_timed() const = 0;
+  [[nodiscard]] virtual cudaStream_t stream() const = 0;
+  /// Before what blocks write to goes away: a run that ends early leaves some on the device.
+  void wait_for_all() const {
+    if (!given_.empty()) report(cudaStreamSynchronize(stream()), "ending blocks");
+  }
+
+private:
+  struct Given {
+    OpId op{};
+    std::size_t slot = 0;
+    TimePoint expected = kNever;  ///< end
+  };
+  void look_for_errors(OpId op, TimePoint at);
+
+  int index_, depth_;
+  DeviceClock& clock_;
+  PinnedMemory<Stamps> stamps_;
+  std::size_t next_slot_ = 0;
+  std::deque<Given> given_;
+  bool overdue_ = false;  ///< the first of them
+  TimePoint looked_for_errors_{};
+};
+
+}  // namespace longhaul::cuda

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "device/cuda/queue_device.hpp"
+
+namespace longhaul::cuda {
+
+/// Blocks that take their modelled time on the device: one thread of it looks at its clock.
+class TimedDevice final : public QueueDevice {
+public:
+  /// `credit`: a block that begins later than it could have is shorter by that, up to here.
+  TimedDevice(int index, Duration credit, int depth = 2);
+  ~TimedDevice() override { wait_for_all(); }
+
+private:
+  void enqueue(const Block& block, Stamps& stamps) override;
+  [[nodiscard]] bool is_timed() const override { return true; }
+  [[nodiscard]] cudaStream_t stream() const override { return stream_.get(); }
+
+  Duration credit_;
+  Stream stream_;
+  DeviceBuffer free_since_;
+};
+
+}  // namespace longhaul::cuda

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/ids.hpp"
+
+namespace longhaul {
+
+/// A block that has ended. `due` is when its work was over; noticing it took until now. `start`,
+/// where the device stamps its blocks: when its work began, and then `due` is a stamp too.
+struct FinishedBlock {
+  OpId op{};
+  TimePoint due{};
+  TimePoint start = kNever;
+};
+
+/// The device cannot go on: `op` is the block with which it failed.
+class DeviceError : public Error {
+public:
+  DeviceError(OpId op, const std::string& what) : Error{what, ExitCode::run_failed}, op_{op} {}
+  [[nodiscard]] OpId op() const { return op_; }
+
+private:
+  OpId op_;
+};
+
+/// Computes the blocks of one rank, one behind the other, behind the engine's back: no call blocks.
+/// What the device reports as an error is thrown as DeviceError, and ends the run.
+class Device {
+public:
+  Device() = default;
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  /// Before the ranks meet for it: may take its time.
+  virtual void begin_iteration(int /*iteration*/) {}
+  /// How many blocks it takes that have not finished. Above 1 it keeps them in order and stamps
+  /// them; the engine then hands over the next one while one runs, and need not be quick.
+  [[nodiscard]] virtual int depth() const { return 1; }
+  /// Starts a block of `duration` that could have begun at `begin`, as far as the engine was late
+  /// to notice. A device that takes several also gets blocks that may not begin before `begin`,
+  /// which is then later than now: the device waits itself.
+  virtual void start(OpId op, TimePoint begin, Duration duration) = 0;
+  /// The first block that has ended and was not told yet, if one has.
+  [[nodiscard]] virtual std::optional<FinishedBlock> finished(TimePoint at) = 0;
+  /// When to ask again at the latest; kNever when nothing runs or a doorbell will ring.
+  [[nodiscard]] virtual TimePoint next_event() const = 0;
+  /// Something may end at any time, and only looking tells: again after so long. 0: no need.
+  [[nodiscard]] virtual Duration poll_interval() const { return Duration::zero(); }
+};
+
+}  // namespace longhaul

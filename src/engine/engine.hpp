@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+
+#include "engine/device.hpp"
+#include "engine/links/conditions.hpp"
+#include "engine/options.hpp"
+#include "engine/payloads/cargo.hpp"
+#include "engine/watchdog/ranks.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul {
+
+/// What one rank did in one iteration. Times are stamps of this host's clock, of this rank's ops
+/// alone.
+struct IterationResult {
+  OpTimes times;
+  Checks checks;
+  LeaseCost lease;
+  std::int64_t transfers = 0;  ///< messages received
+  Duration transfer_total{};   ///< real time of their transfers, by this rank's clock
+  Duration transfer_longest{};
+  std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
+  Duration weather_age{};             ///< see Conditions::age: when this rank began
+};
+
+/// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and
+/// transport, start what can start, sleep until the next timer or a doorbell (docs/runtime.md).
+class Engine {
+public:
+  /// Collective over the ranks. `plan`, `device` and `cargo` outlive the engine.
+  Engine(const Plan& plan, Ranks& ranks, Device& device, Cargo& cargo, EngineOptions options);
+  /// With a MadeUpCargo of its own.
+  Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Collective: all ranks meet, run the plan once, and meet again. The weather, where there is
+  /// one, is the same on all ranks; warm-up iterations are below 0.
+  IterationResult run(int iteration, const PlayedWeather& weather = {});
+
+private:
+  struct Parts;
+  Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<Cargo> own,
+         EngineOptions options);
+  template <typename Work>
+  void report_failures(Work&& work);
+  void meet(int which);
+  void execute();
+  bool step();
+  bool handle_completions(TimePoint at);
+  bool handle_timers(TimePoint at);
+  void dispatch(const Completion& completion, TimePoint at);
+  void wait(std::uint32_t bell);
+  [[nodiscard]] TimePoint end_of_hold(TimePoint at);
+  bool keeps_awake(TimePoint at, TimePoint timer);
+  void announce(TimePoint timer);
+  [[nodiscard]] TimePoint next_look(TimePoint at);
+
+  const Plan& plan_;
+  Ranks& ranks_;
+  EngineOptions options_;
+  std::unique_ptr<Cargo> own_cargo_;
+  std::unique_ptr<Parts> parts_;
+  std::int64_t receives_ = 0;  ///< of this rank in an iteration
+};
+
+}  // namespace longhaul

@@ -1,0 +1,96 @@
+#include "engine/links.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Which resources are held by sends of more than one rank; refuses ranks of several hosts.
+std::vector<bool> find_shared(const Plan& plan, const Board& board) {
+  std::vector<Rank> user(plan.resources.size(), kNone<Rank>);
+  std::vector<bool> shared(plan.resources.size(), false);
+  for (const Lane& lane : plan.lanes) {
+    if (lane.kind != LaneKind::send || lane.count == 0) continue;
+    for (const ResourceId id : plan.resources_of(lane.first)) {
+      Rank& other = user[index(id)];
+      if (other == kNone<Rank>) other = lane.rank;
+      if (other == lane.rank) continue;
+      shared[index(id)] = true;
+      if (board.host_of(other) != board.host_of(lane.rank))
+        fail(
+            "{} is shared by ranks {} and {} (on different hosts: its lease is kept in the memory "
+            "of one). Place the ranks of a datacenter on one host, or set sharing = \"pair\".",
+            plan.resources[index(id)].name, index(other), index(lane.rank));
+    }
+  }
+  return shared;
+}
+
+/// A set with one shared resource is asked for in the shared table as a whole, and whoever else
+/// uses part of it with it.
+std::vector<bool> find_shared_sets(const Plan& plan, std::vector<bool> shared) {
+  const std::size_t sets = plan.set_begin.size() - 1;
+  std::vector<bool> shared_set(sets, false);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t set = 0; set < sets; ++set) {
+      const auto begin = plan.set_items.begin() + plan.set_begin[set];
+      const auto end = plan.set_items.begin() + plan.set_begin[set + 1];
+      if (shared_set[set] ||
+          std::none_of(begin, end, [&](ResourceId id) { return shared[index(id)]; }))
+        continue;
+      changed = shared_set[set] = true;
+      std::for_each(begin, end, [&](ResourceId id) { shared[index(id)] = true; });
+    }
+  }
+  return shared_set;
+}
+
+}  // namespace
+
+Links::Links(const Plan& plan, const Board& board)
+    : plan_{plan},
+      board_{board},
+      shared_set_{find_shared_sets(plan, find_shared(plan, board))},
+      own_memory_(LinkTable::bytes(plan)) {
+  own_.emplace(plan, own_memory_.data(), true);
+  if (std::ranges::find(shared_set_, true) == shared_set_.end()) return;
+  shared_memory_ = std::make_unique<SharedMemory>(board.host(), LinkTable::bytes(plan));
+  shared_.emplace(plan, shared_memory_->data(), board.host().rank() == 0);
+  board.host().barrier();
+}
+
+std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at) {
+  Grant grant;
+  if (!table_of(send).take(plan_.op(send).lane, grant)) return std::nullopt;
+  if (shared_set_[index(plan_.op(send).resources)]) {
+    const Duration late = std::max(Duration::zero(), at - std::max(ready, grant.free));
+    ++cost_.leases;
+    cost_.total += late;
+    cost_.longest = std::max(cost_.longest, late);
+  }
+  return grant;
+}
+
+void Links::request(OpId send, TimePoint ready) {
+  granted_.clear();
+  table_of(send).request(send, ready, granted_);
+  wake_granted();
+}
+
+void Links::release(OpId send, TimePoint due) {
+  granted_.clear();
+  table_of(send).release(send, due, granted_);
+  wake_granted();
+}
+
+void Links::wake_granted() const {
+  for (const OpId granted : granted_)
+    if (plan_.rank_of(granted) != board_.self()) board_.ring(plan_.rank_of(granted));
+}
+
+LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }
+
+}  // namespace longhaul

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/group/board.hpp"
+#include "comm/group/shared_memory.hpp"
+#include "engine/links/link_table.hpp"
+#include "engine/options.hpp"
+
+namespace longhaul {
+
+/// The resources that this rank's sends hold: those it has to itself in its own table, those that
+/// several ranks of the host share leased from a table in shared memory.
+class Links {
+public:
+  /// Collective over the ranks; made where links are emulated. Throws Error where ranks of several
+  /// hosts share a resource.
+  Links(const Plan& plan, const Board& board);
+
+  using Grant = LinkTable::Grant;
+  /// Asks, and wakes who gets a turn thereby.
+  void request(OpId send, TimePoint ready);
+  [[nodiscard]] std::optional<Grant> take(OpId send, TimePoint ready, TimePoint at);
+  /// Lets go as of `due` and wakes who gets it next.
+  void release(OpId send, TimePoint due);
+  /// What leasing has cost since the last call.
+  [[nodiscard]] LeaseCost take_cost();
+
+private:
+  void wake_granted() const;
+  [[nodiscard]] LinkTable& table_of(OpId send) {
+    return shared_set_[index(plan_.op(send).resources)] ? *shared_ : *own_;
+  }
+
+  const Plan& plan_;
+  const Board& board_;
+  std::vector<bool> shared_set_;  ///< by resource set
+  std::vector<std::byte> own_memory_;
+  std::optional<LinkTable> own_;
+  std::unique_ptr<SharedMemory> shared_memory_;
+  std::optional<LinkTable> shared_;
+  LeaseCost cost_;
+  std::vector<OpId> granted_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,114 @@
+#include "engine/op_states.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+OpStates::OpStates(const Plan& plan, const Board& board)
+    : plan_{plan},
+      board_{board},
+      range_{ops_of_rank(plan, board.self())},
+      open_(range_.count),
+      cause_(range_.count),
+      dependent_begin_(range_.count + 1, 0),
+      due_(range_.count),
+      posted_(range_.count),
+      done_(range_.count),
+      times_(plan.ops.size()),
+      events_{plan, board} {
+  const auto each_edge = [&](auto&& visit) {
+    for (std::uint32_t i = 0; i < range_.count; ++i)
+      for (const OpId before : plan_.after_of(OpId{range_.first + i}))
+        visit(local(before), OpId{range_.first + i});
+  };
+  each_edge([&](std::size_t before, OpId) { ++dependent_begin_[before + 1]; });
+  std::partial_sum(dependent_begin_.begin(), dependent_begin_.end(), dependent_begin_.begin());
+  dependents_.resize(dependent_begin_.back());
+  std::vector<std::uint32_t> next(dependent_begin_.begin(), dependent_begin_.end() - 1);
+  each_edge([&](std::size_t before, OpId id) { dependents_[next[before]++] = id; });
+}
+
+void OpStates::begin_iteration(TimePoint at) {
+  for (std::uint32_t i = 0; i < range_.count; ++i) {
+    const OpId id{range_.first + i};
+    open_[i] = plan_.op(id).after_count;
+    cause_[i] = {at, kNone<OpId>, BoundKind::start};
+    times_[index(id)].ready = at;
+    due_[i] = kNever;
+    posted_[i] = done_[i] = false;
+    events_.note(id, OpEvent::none);
+  }
+  remaining_ = range_.count;
+}
+
+void OpStates::posted(OpId id) {
+  posted_[local(id)] = true;
+  publish(id, OpEvent::posted);
+}
+
+void OpStates::started(OpId id, TimePoint seen, const Cause& cause) {
+  times_[index(id)].start = seen;
+  times_[index(id)].bound_by = cause.by;
+  times_[index(id)].bound_kind = cause.kind;
+  if (marks_) marks_->started(id);
+  publish(id, OpEvent::started);
+}
+
+void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
+  const std::size_t at = local(id);
+  LONGHAUL_ASSERT(!done_[at], "op {} ends twice", index(id));
+  done_[at] = true;
+  --remaining_;
+  times_[index(id)].end = seen;
+  for (const OpId dependent : dependents(id)) {
+    --open_[local(dependent)];
+    cause_[local(dependent)].raise(due, id, BoundKind::dependency);
+    times_[index(dependent)].ready = seen;
+  }
+  if (marks_) marks_->ended(id);
+  publish(id, OpEvent::ended);
+  publish_progress(seen);
+}
+
+void OpStates::stamped(OpId block, TimePoint given, TimePoint start, const Cause& cause) {
+  OpTime& time = times_[index(block)];
+  time.start = std::max(start, given);
+  time.bound_by = cause.by;
+  time.bound_kind = cause.kind;
+  TimePoint ready{};
+  for (const OpId before : plan_.after_of(block)) {
+    OpTime& input = times_[index(before)];
+    if (input.end > given) input.end = std::clamp(time.start, input.start, input.end);
+    ready = std::max(ready, input.end);
+  }
+  if (ready > TimePoint{}) time.ready = ready;
+}
+
+void OpStates::publish(OpId id, OpEvent event) const {
+  events_.note(id, event);
+  RankSlot& slot = board_.mine();
+  slot.last_op.store(static_cast<std::uint32_t>(id), std::memory_order_relaxed);
+  slot.last_event.store(event, std::memory_order_relaxed);
+}
+
+void OpStates::publish_progress(TimePoint at) const {
+  board_.mine().progress.store(at.count(), std::memory_order_relaxed);
+}
+
+void OpStates::publish_wait(OpId next_block) const {
+  OpId waits_for = kNone<OpId>;
+  if (next_block != kNone<OpId>) {
+    for (const OpId before : plan_.after_of(next_block))
+      if (!done_[local(before)]) waits_for = before;
+  }
+  const bool unposted = waits_for != kNone<OpId> && plan_.op(waits_for).kind == OpKind::recv &&
+                        !posted_[local(waits_for)];
+  RankSlot& slot = board_.mine();
+  slot.waits_for.store(static_cast<std::uint32_t>(waits_for), std::memory_order_relaxed);
+  slot.unposted.store(unposted ? 1 : 0, std::memory_order_relaxed);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "comm/group/board.hpp"
+#include "engine/op_marks.hpp"
+#include "engine/watchdog/op_events.hpp"
+#include "plan/plan.hpp"
+#include "plan/rank_ops.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul {
+
+/// Until when an op had to wait, and for what.
+struct Cause {
+  TimePoint until{};
+  OpId by = kNone<OpId>;
+  BoundKind kind = BoundKind::start;
+  /// Takes the later of the two; the earlier told one where they are alike.
+  void raise(TimePoint to, OpId cause, BoundKind why) {
+    if (to > until || kind == BoundKind::start) *this = {to, cause, why};
+  }
+};
+
+/// What has become of this rank's ops in the running iteration: which dependencies are open, when
+/// things happened. Every end has two stamps: `seen` is when this rank noticed, `due` when it was
+/// over (a block's or a hold's deadline); they differ by how late the host woke us.
+class OpStates {
+public:
+  /// Collective over the ranks of this host.
+  OpStates(const Plan& plan, const Board& board);
+
+  void begin_iteration(TimePoint at);
+  /// Are all ops done that it depends on?
+  [[nodiscard]] bool is_ready(OpId id) const { return open_[local(id)] == 0; }
+  /// The dependency that ended last; the start of the iteration where there is none.
+  [[nodiscard]] const Cause& ready_cause(OpId id) const { return cause_[local(id)]; }
+  [[nodiscard]] bool all_done() const { return remaining_ == 0; }
+
+  /// Ops of this rank that wait for `id`.
+  [[nodiscard]] std::span<const OpId> dependents(OpId id) const {
+    const std::size_t at = local(id);
+    return {dependents_.data() + dependent_begin_[at],
+            dependents_.data() + dependent_begin_[at + 1]};
+  }
+
+  /// An op whose end is only a matter of time: what waits for it may be given to a device that
+  /// waits itself.
+  void will_end(OpId id, TimePoint due) { due_[local(id)] = due; }
+  /// kNever where nobody knows.
+  [[nodiscard]] TimePoint due(OpId id) const { return due_[local(id)]; }
+  [[nodiscard]] bool is_done(OpId id) const { return done_[local(id)]; }
+
+  /// Shows blocks and messages to a profiler from now on.
+  void show_marks() { marks_.emplace(plan_); }
+
+  void posted(OpId id);
+  void started(OpId id, TimePoint seen, const Cause& cause);
+  void ended(OpId id, TimePoint seen, TimePoint due);
+  /// What a device's stamps say of a block that it was `given` earlier, before it is ended: when it
+  /// began. Inputs that were still under way when it was given had come by then.
+  void stamped(OpId block, TimePoint given, TimePoint start, const Cause& cause);
+  /// Tells the neighbours which op the next block waits for.
+  void publish_wait(OpId next_block) const;
+  /// Tells them that we are alive and getting on.
+  void publish_progress(TimePoint at) const;
+
+  [[nodiscard]] std::uint32_t count() const { return range_.count; }
+  [[nodiscard]] OpTimes& times() { return times_; }
+  /// Of all ranks of this host.
+  [[nodiscard]] const OpEvents& events() const { return events_; }
+
+private:
+  [[nodiscard]] std::size_t local(OpId id) const { return index(id) - range_.first; }
+  void publish(OpId id, OpEvent event) const;
+
+  const Plan& plan_;
+  const Board& board_;
+  OpRange range_;
+  std::vector<std::uint16_t> open_;             ///< dependencies that are not done
+  std::vector<Cause> cause_;                    ///< the latest of those that are
+  std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end
+  std::vector<OpId> dependents_;
+  std::vector<TimePoint> due_;
+  std::vector<bool> posted_, done_;
+  std::uint32_t remaining_ = 0;
+  OpTimes times_;
+  OpEvents events_;
+  std::optional<OpMarks> marks_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,76 @@
+// When nothing moves: how long a rank sleeps, and what it looks out for instead.
+#include <algorithm>
+
+#include "engine/parts.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Only where every rank of the host has a core to itself: a last stretch before a timer that is
+/// looked through instead of slept, and how long a rank stays awake for a message that was
+/// announced to it.
+constexpr Duration kFinalSpin = std::chrono::microseconds{60};
+constexpr Duration kAlertSpin = std::chrono::microseconds{200};
+
+constexpr Duration kLongestPoll = std::chrono::milliseconds{1};
+
+}  // namespace
+
+/// Nothing moved: sleeps until something can, and sees to it that this is not forever.
+void Engine::wait(std::uint32_t bell) {
+  const TimePoint at = now();
+  const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
+  const TimePoint hold_ends = end_of_hold(at);
+  ranks_.watchdog().check(at, std::min(timer, hold_ends));
+  // An op that an outage holds has a timer of its own, for which the watchdog would wait.
+  if (const auto held = parts_->core.conditions.look_for_outage(at))
+    ranks_.watchdog().check_outage(held->op, at - held->since, held->left);
+  if (parts_->spins && keeps_awake(at, timer)) return;
+  parts_->core.ops.publish_wait(parts_->compute.next());
+  const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
+  ranks_.board().sleep(bell, std::min({wake, hold_ends, next_look(at)}));
+}
+
+/// Of the next one that the transport plays; behind it, looks are close to each other.
+TimePoint Engine::end_of_hold(TimePoint at) {
+  const TimePoint end = ranks_.transport().next_event();
+  if (end == kNever) return kNever;
+  if (end <= at + parts_->poll) parts_->poll = kShortestPoll;
+  return end > at ? end : kNever;
+}
+
+/// Is something so near that this rank looks out for it instead of sleeping?
+bool Engine::keeps_awake(TimePoint at, TimePoint timer) {
+  const std::uint32_t alerts = ranks_.board().mine().alerts.load();
+  if (alerts != parts_->alerts) {
+    parts_->alerts = alerts;
+    parts_->awake_until = at + kAlertSpin;
+  }
+  if (timer > at + kFinalSpin) return at < parts_->awake_until;
+  announce(timer);
+  return true;
+}
+
+/// Tells who gets the messages that leave when `timer` fires.
+void Engine::announce(TimePoint timer) {
+  if (parts_->announced == timer) return;
+  parts_->announced = timer;
+  const Core& core = parts_->core;
+  const OpId op = core.timers.next() == timer ? core.timers.next_op() : parts_->compute.running();
+  if (op == kNone<OpId>) return;
+  for (const OpId next : core.ops.dependents(op))
+    if (plan_.op(next).kind == OpKind::send) ranks_.board().alert(plan_.op(next).peer);
+}
+
+TimePoint Engine::next_look(TimePoint at) {
+  TimePoint look = std::min(at + kSafetyLook, ranks_.watchdog().expires(kNever));
+  if (const Duration poll = parts_->device.poll_interval(); poll > Duration::zero())
+    look = std::min(look, at + poll);
+  if (ranks_.transport().wants_polling() || parts_->core.open_transfers > 0) {
+    look = std::min(look, at + parts_->poll);
+    parts_->poll = std::min(parts_->poll * 2, kLongestPoll);
+  }
+  return look;
+}
+
+}  // namespace longhaul

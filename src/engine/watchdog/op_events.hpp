@@ -1,0 +1,41 @@
+#pragma once
+
+#include "comm/group/board.hpp"
+#include "comm/group/shared_memory.hpp"
+#include "plan/plan.hpp"
+
+namespace longhaul {
+
+/// What became of every op of a plan in the running iteration, as all ranks of a host can see it,
+/// also when one of them is dead: one byte an op, written by its own rank.
+class OpEvents {
+public:
+  /// Collective over the ranks of this host.
+  OpEvents(const Plan& plan, const Board& board) : memory_{board.host(), plan.ops.size() + 1} {}
+
+  void note(OpId id, OpEvent event) const {
+    at(id).store(static_cast<std::uint8_t>(event), std::memory_order_relaxed);
+  }
+  [[nodiscard]] OpEvent of(OpId id) const {
+    return static_cast<OpEvent>(at(id).load(std::memory_order_relaxed));
+  }
+
+private:
+  using Cell = std::atomic<std::uint8_t>;
+  static_assert(Cell::is_always_lock_free && sizeof(Cell) == 1);
+  [[nodiscard]] Cell& at(OpId id) const {
+    return reinterpret_cast<Cell*>(memory_.data())[index(id)];
+  }
+  SharedMemory memory_;
+};
+
+/// An op that has not come about, and why: where a chain of ops that wait for each other begins.
+struct HeldUp {
+  OpId op{};
+  const char* why = "";  ///< "sent, and never received"
+};
+/// Follows what `waits` waits for, from rank to rank of this host: messages, relays, lanes.
+[[nodiscard]] HeldUp find_held_up(const Plan& plan, const OpEvents& events, const Board& board,
+                                  OpId waits);
+
+}  // namespace longhaul

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "comm/blocking_call.hpp"
+#include "comm/group/board.hpp"
+#include "comm/group/communicator.hpp"
+#include "comm/transport.hpp"
+#include "engine/watchdog/watchdog.hpp"
+
+namespace longhaul {
+
+/// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
+class Ranks {
+public:
+  /// Collective over mpi::Communicator::world(). `ranks_per_host` as for Board. `as`: the rank that
+  /// this process or thread plays; otherwise its number there.
+  explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0,
+                 std::optional<Rank> as = std::nullopt);
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  [[nodiscard]] Rank self() const { return board_.self(); }
+  [[nodiscard]] bool is_first() const { return self() == Rank{0}; }
+  [[nodiscard]] int count() const { return board_.ranks(); }
+  [[nodiscard]] const mpi::Communicator& world() const { return world_; }
+  [[nodiscard]] const Board& board() const { return board_; }
+  /// What a plan is run over: the host's transport, or what carries payloads on top of it.
+  [[nodiscard]] Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
+  [[nodiscard]] Transport& host_transport() { return *transport_; }
+  /// Payloads go over `transport`, which uses host_transport(), from now on. On all ranks alike.
+  void carry_payloads_by(std::unique_ptr<Transport> transport) { payloads_ = std::move(transport); }
+  [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
+  /// Numbers the plans that these ranks run, from 0.
+  [[nodiscard]] std::uint32_t next_run() { return runs_++; }
+
+private:
+  std::optional<BlockingCall> guard_;  ///< while the others are made
+  mpi::Communicator world_;
+  Board board_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> payloads_;  ///< none: transport_
+  Watchdog watchdog_;
+  std::uint32_t runs_ = 0;
+};
+
+}  // namespace longhaul

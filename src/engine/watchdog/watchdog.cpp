@@ -1,0 +1,200 @@
+#include "engine/watchdog/watchdog.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/unit_text.hpp"
+#include "comm/group/session.hpp"
+#include "plan/rank_ops.hpp"
+
+namespace longhaul {
+namespace {
+
+std::atomic<int> caught_signal = 0;
+/// Of one of its ranks, where they are threads: that one tells of the signal.
+std::atomic<std::atomic<std::uint32_t>*> bell_of_this_process = nullptr;
+static_assert(decltype(bell_of_this_process)::is_always_lock_free);
+
+/// A sleeper that has not gone to sleep yet sees the bell; one that has is woken by the signal, or,
+/// where another thread has got it, looks around soon all the same.
+void on_signal(int signal) {
+  caught_signal = signal;
+  if (auto* const bell = bell_of_this_process.load()) bell->fetch_add(1);
+}
+
+/// Whoever started the ranks; nullopt: this one was started by hand, and whose child it is means
+/// nothing.
+std::optional<int> launcher_of_this_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (std::getenv(name) != nullptr) return getppid();
+  return std::nullopt;
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+/// "link west>east", by its datacenters; a collective has several.
+std::string link_name(const Plan& plan, OpId id) {
+  const Op& op = plan.op(id);
+  if (op.kind == OpKind::collective) return "a link of its ring";
+  const auto name = [&](Rank rank) {
+    return plan.datacenters[index(plan.ranks[index(rank)].datacenter)];
+  };
+  return fmt::format("link {}>{}", name(plan.rank_of(id)), name(op.peer));
+}
+
+/// Signals are the process's: taken over by the first watchdog in it, given back by the last.
+class Signals {
+public:
+  void take() {
+    const std::scoped_lock lock{mutex_};
+    if (users_++ > 0) return;
+    handle(SIGTERM, on_signal);
+    handle(SIGINT, on_signal);
+  }
+  void give_back() {
+    const std::scoped_lock lock{mutex_};
+    if (--users_ > 0) return;
+    handle(SIGTERM, SIG_DFL);
+    handle(SIGINT, SIG_DFL);
+  }
+
+private:
+  std::mutex mutex_;
+  int users_ = 0;
+} signals;
+
+}  // namespace
+
+Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
+    : board_{board},
+      options_{options},
+      launcher_{launcher_of_this_process()},
+      last_progress_{now()} {
+  bell_of_this_process = &board_.mine().bell;
+  signals.take();
+}
+
+Watchdog::~Watchdog() {
+  signals.give_back();
+  auto* mine = &board_.mine().bell;
+  bell_of_this_process.compare_exchange_strong(mine, nullptr);
+}
+
+void Watchdog::watch(const Plan* plan, Duration longest_wait) {
+  plan_ = plan;
+  longest_wait_ = longest_wait;
+  last_progress_ = now();
+}
+
+TimePoint Watchdog::expires(TimePoint next_timer) const {
+  const TimePoint from = std::max(last_progress_, next_timer == kNever ? TimePoint{} : next_timer);
+  return from + longest_wait_ + options_.deadline;
+}
+
+void Watchdog::check_signal() {
+  if (launcher_ && getppid() != *launcher_)
+    end(fmt::format("rank {} has lost its launcher (mpirun or its like was killed)",
+                    index(board_.self())),
+        true);
+  if (caught_signal != 0)
+    end(fmt::format("rank {} was told to end (signal {}, {})", index(board_.self()),
+                    caught_signal.load(), caught_signal == SIGINT ? "SIGINT" : "SIGTERM"),
+        true);
+}
+
+void Watchdog::check_wait(Duration waited) {
+  using namespace std::chrono_literals;
+  check_signal();
+  const Duration limit = options_.deadline + patience_;
+  const Duration grace = options_.deadline + 5s;
+  if (waited <= std::min(limit, grace)) return;
+  // Patience is for ranks that are at work; whether one is dead or stopped shows at once.
+  if (waited <= limit && now() < next_look_) return;
+  next_look_ = now() + 500ms;
+  if (waited <= limit && hurt_ranks().empty()) return;
+  end(fmt::format("rank {} has waited {} for the others, outside an iteration",
+                  index(board_.self()), to_text(waited)),
+      false);
+}
+
+void Watchdog::check(TimePoint at, TimePoint next_timer) {
+  check_signal();
+  if (at <= expires(next_timer)) return;
+  end(fmt::format("rank {} has made no progress for {} (deadline {} beyond the plan's longest "
+                  "wait of {})",
+                  index(board_.self()), to_text(at - last_progress_), to_text(options_.deadline),
+                  to_text(longest_wait_)),
+      false);
+}
+
+void Watchdog::check_outage(OpId op, Duration held, Duration left) {
+  if (held <= options_.deadline) return;
+  end(fmt::format("an outage of {} has held {} for {} and goes on for {} (longer than the deadline "
+                  "of {})",
+                  plan_ == nullptr ? "a link" : link_name(*plan_, op),
+                  text_of(static_cast<std::uint32_t>(op)), to_text(held), to_text(left),
+                  to_text(options_.deadline)),
+      false);
+}
+
+void Watchdog::fail(const std::string& cause) {
+  end(fmt::format("rank {}: {}", index(board_.self()), cause), false);
+}
+
+void Watchdog::end(const std::string& cause, bool by_signal) {
+  using namespace std::chrono_literals;
+  constexpr int kFailed = 3;
+  if (!board_.claim_report()) {
+    std::this_thread::sleep_for(3s);  // the reporter ends us
+    std::_Exit(kFailed);
+  }
+  const std::string text = report(cause);
+  keep_report(text);
+  std::signal(SIGPIPE, SIG_IGN);  // nobody may be left who listens
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+  if (by_signal) std::_Exit(kFailed);  // whoever sent the signal ends the others
+  handle(SIGALRM, SIG_DFL);
+  alarm(5);  // should the launcher not answer
+  mpi::abort_run(kFailed);
+}
+
+/// Best effort: the run ends either way.
+void Watchdog::keep_report(const std::string& text) const {
+  if (report_file_.empty()) return;
+  const int file = open(report_file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  if (write(file, text.data(), text.size()) < 0) unlink(report_file_.c_str());
+  close(file);
+}
+
+Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank) {
+  std::vector<Duration> events{Duration::zero()};
+  const OpRange mine = ops_of_rank(plan, rank);
+  for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
+    events.push_back(predicted[i].start);
+    events.push_back(predicted[i].end);
+  }
+  events.push_back(std::ranges::max_element(predicted, {}, &OpTime::end)->end);
+  std::ranges::sort(events);
+  Duration longest{};
+  for (std::size_t i = 1; i < events.size(); ++i)
+    longest = std::max(longest, events[i] - events[i - 1]);
+  return longest;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "comm/group/board.hpp"
+#include "engine/watchdog/op_events.hpp"
+#include "plan/plan.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul {
+
+struct WatchdogOptions {
+  /// How long a rank may make no progress beyond what its plan lets it wait.
+  Duration deadline = std::chrono::seconds{10};
+};
+
+/// Ends the run when it hangs or is told to end: one rank of a host reports why, and for every rank
+/// of the host what it did last; then all ranks end with exit code 3.
+class Watchdog {
+public:
+  /// Takes SIGTERM and SIGINT over for this process, once for all of its ranks.
+  Watchdog(const Board& board, const WatchdogOptions& options);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  /// The plan that runs now (nullptr: none), for the report and for how long a rank may wait:
+  /// `longest_wait` is the longest that the plan leaves this rank without an event of its own.
+  void watch(const Plan* plan, Duration longest_wait);
+
+  /// A file for the report beside stderr, which leads through the launcher and ends with it.
+  void report_also_to(std::filesystem::path file) { report_file_ = std::move(file); }
+
+  /// What becomes of the plan's ops, for the report (nullptr: nobody says).
+  void follow(const OpEvents* events) { events_ = events; }
+
+  /// How much longer than the deadline a rank may wait for others outside iterations: seconds
+  /// between them, more while rank 0 reads, searches or writes (the default). A rank of this host
+  /// that is dead or stopped ends the run 5 s behind the deadline, however patient we are.
+  void set_patience(Duration patience) { patience_ = patience; }
+  [[nodiscard]] Duration patience() const { return patience_; }
+
+  /// Call whenever this rank looks around. Ends the run if a signal came, or if neither progress
+  /// nor a timer of ours (`next_timer`; kNever: none) is within the deadline.
+  void check(TimePoint at, TimePoint next_timer);
+  /// Ends the run if an outage of the weather has held this op of ours for longer than the
+  /// deadline; it goes on for `left`.
+  void check_outage(OpId op, Duration held, Duration left);
+  /// Ends the run with the report: this rank cannot go on, for a reason of its own.
+  [[noreturn]] void fail(const std::string& cause);
+  /// Of the plan that is watched, for messages.
+  [[nodiscard]] std::string text_of(OpId op) const {
+    return text_of(static_cast<std::uint32_t>(op));
+  }
+  /// The same in an operation outside an iteration, that this rank has waited in for so long.
+  void check_wait(Duration waited);
+  /// When check() would end the run, should nothing happen until then.
+  [[nodiscard]] TimePoint expires(TimePoint next_timer) const;
+  /// This rank got on.
+  void progress(TimePoint at) { last_progress_ = at; }
+
+private:
+  void check_signal();
+  [[noreturn]] void end(const std::string& cause, bool by_signal);
+  [[nodiscard]] std::string report(const std::string& cause) const;
+  /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
+  [[nodiscard]] std::string hurt_ranks() const;
+  [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
+  [[nodiscard]] std::string last_of(const RankSlot& slot) const;
+  [[nodiscard]] std::string text_of(std::uint32_t op) const;
+  /// ", held up by ..." where what it waits for waits in turn.
+  [[nodiscard]] std::string cause_of(std::uint32_t waits_for) const;
+
+  void keep_report(const std::string& text) const;
+
+  const Board& board_;
+  WatchdogOptions options_;
+  std::optional<int> launcher_;  ///< the process that started the ranks
+  std::filesystem::path report_file_;
+  const Plan* plan_ = nullptr;
+  const OpEvents* events_ = nullptr;
+  Duration longest_wait_{};
+  Duration patience_ = std::chrono::seconds{120};
+  TimePoint last_progress_{};
+  TimePoint next_look_{};  ///< at the others' processes, in a long wait
+};
+
+/// The longest time that a rank spends in an iteration without one of its own ops starting or
+/// ending, by predicted times; from the start of the iteration and to its end, too.
+[[nodiscard]] Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank);
+
+}  // namespace longhaul

@@ -1,0 +1,113 @@
+// What the watchdog says when a run ends: who is hurt, and what every rank did last.
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "base/unit_text.hpp"
+#include "engine/watchdog/watchdog.hpp"
+#include "plan/rank_ops.hpp"
+
+namespace longhaul {
+namespace {
+
+/// "gone", "stopped" or "" (as it should be, or not there yet).
+const char* state_of_process(int pid) {
+  if (pid == 0) return "";
+  std::ifstream file{fmt::format("/proc/{}/stat", pid)};
+  std::string line;
+  if (!std::getline(file, line)) return "gone";
+  const std::size_t name_end = line.rfind(')');
+  const char state = name_end + 2 < line.size() ? line[name_end + 2] : '?';
+  if (state == 'Z' || state == 'X') return "gone";
+  return state == 'T' || state == 't' ? "stopped" : "";
+}
+
+const char* name_of(OpEvent event) {
+  switch (event) {
+    case OpEvent::none: return "nothing yet";
+    case OpEvent::posted: return "posted";
+    case OpEvent::started: return "started";
+    case OpEvent::ended: return "ended";
+  }
+  return "?";
+}
+
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::set_up: return "setting up";
+    case Phase::barrier: return "at the barrier of";
+    case Phase::running: return "in";
+    case Phase::between: return "behind";
+    case Phase::finished: return "finished";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string Watchdog::report(const std::string& cause) const {
+  const TimePoint at = now();
+  const std::string hurt = hurt_ranks();
+  std::string text =
+      fmt::format("longhaul: the run ends: {}{}{}{} What the ranks did last:\n", hurt,
+                  hurt.empty() ? "" : ". Noticed: ", cause, cause.ends_with('.') ? "" : ".");
+  for (const Rank rank : board_.local()) text += line_of(rank, at);
+  if (!board_.all_local())
+    text += fmt::format("  ({} ranks on other hosts report there)\n",
+                        board_.ranks() - board_.local_ranks());
+  return text;
+}
+
+/// A rank that is gone is the cause, whatever told us; a stopped one is where none is gone.
+std::string Watchdog::hurt_ranks() const {
+  for (const std::string state : {"gone", "stopped"}) {
+    std::string text;
+    for (const Rank rank : board_.local()) {
+      const RankSlot& slot = board_.slot(rank);
+      if (slot.phase == Phase::finished || state_of_process(slot.pid) != state) continue;
+      text += fmt::format("{}rank {} is {}{}", text.empty() ? "" : "; ", index(rank), state,
+                          state == "gone" ? " (killed or crashed)" : " (frozen, SIGSTOP)");
+      if (slot.last_event != OpEvent::none) text += fmt::format(", {}", last_of(slot));
+    }
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+std::string Watchdog::text_of(std::uint32_t op) const {
+  const bool known = plan_ != nullptr && op < plan_->ops.size();
+  return known ? describe(*plan_, OpId{op}) : fmt::format("op {}", op);
+}
+
+std::string Watchdog::last_of(const RankSlot& slot) const {
+  return fmt::format("last {}: {}", name_of(slot.last_event.load()), text_of(slot.last_op));
+}
+
+std::string Watchdog::line_of(Rank rank, TimePoint at) const {
+  const RankSlot& slot = board_.slot(rank);
+  const std::string state = state_of_process(slot.pid);
+  std::string line =
+      fmt::format("  rank {}{} {}", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
+                  name_of(slot.phase.load()));
+  if (slot.phase != Phase::set_up && slot.phase != Phase::finished)
+    line += fmt::format(" iteration {}", slot.iteration.load());
+  // A rank goes on while others report.
+  const Duration still = std::max(Duration::zero(), at - TimePoint{slot.progress});
+  line += fmt::format(", {} without progress", to_text(still));
+  if (slot.last_event != OpEvent::none) line += "; " + last_of(slot);
+  if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
+    line += fmt::format("; waits for: {}{}{}", text_of(slot.waits_for),
+                        slot.unposted != 0 ? ", which it has not posted" : "",
+                        cause_of(slot.waits_for));
+  return line + "\n";
+}
+
+std::string Watchdog::cause_of(std::uint32_t waits_for) const {
+  if (plan_ == nullptr || events_ == nullptr || waits_for >= plan_->ops.size()) return "";
+  const HeldUp found = find_held_up(*plan_, *events_, board_, OpId{waits_for});
+  if (found.op == OpId{waits_for} && plan_->op(found.op).kind != OpKind::recv) return "";
+  return fmt::format("; held up by: {}: {}", describe(*plan_, found.op), found.why);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,234 @@
+#include "harness/checkpoint/resume.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/chrono.h>
+
+#include "harness/checkpoint/resume_read.hpp"
+#include "harness/options/record_files.hpp"
+#include "harness/options/resume_input.hpp"
+#include "harness/ranks/main.hpp"
+#include "trace/hdf5/new_file.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+/// What an iteration came to on all ranks, on rank 0.
+IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mine) {
+  struct Parts {
+    Checks checks;
+    LeaseCost lease;
+    std::int64_t transfers = 0;
+    Duration total{}, longest{};
+  };
+  static_assert(std::is_trivially_copyable_v<Parts>);
+  const Parts part{mine.checks, mine.lease, mine.transfers, mine.transfer_total,
+                   mine.transfer_longest};
+  std::vector<int> counts;
+  const auto bytes = world.gather(std::as_bytes(std::span{&part, 1}), counts);
+  IterationResult sums;
+  for (std::size_t at = 0; at + sizeof(Parts) <= bytes.size(); at += sizeof(Parts)) {
+    Parts other;
+    std::memcpy(&other, bytes.data() + at, sizeof(Parts));
+    IterationResult one;
+    one.checks = other.checks;
+    one.lease = other.lease;
+    one.transfers = other.transfers;
+    one.transfer_total = other.total;
+    one.transfer_longest = other.longest;
+    add(sums, one);
+  }
+  return sums;
+}
+
+json part_of(const RunInfo& info, const std::vector<EarlierIterations>& earlier) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  json part = {{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds))},
+               {"git_commit", info.git_commit},
+               {"command_line", info.command_line},
+               {"hosts", json::array()},
+               {"finished_before", json::array()}};
+  const json environment = json::parse(info.environment, nullptr, false);
+  if (environment.is_object() && environment.contains("hosts"))
+    for (const json& host : environment["hosts"]) part["hosts"].push_back(host["name"]);
+  for (const EarlierIterations& each : earlier) part["finished_before"].push_back(each.count);
+  return part;
+}
+
+/// Another version of the program may lower the same schedules to other rows.
+void require_same_rows(const Timeline& kept, const Timeline& planned,
+                       const std::filesystem::path& directory) {
+  if (kept.rows == planned.rows && kept.schedules == planned.schedules) return;
+  fail(
+      "{} cannot be resumed (this version of the program predicts other rows for it). Use the "
+      "version that began it, or give --out another directory.",
+      directory.string());
+}
+
+bool is_temporary(const std::string& name) {
+  return name.starts_with('.') && name.ends_with(".tmp");
+}
+
+bool is_segment(const std::string& name) {
+  return name.starts_with("segment.") && name.ends_with(".h5");
+}
+
+/// "segment.<schedule>.<iteration>...." of an iteration that is not done again.
+bool is_gone_on_from(const std::string& name, const std::vector<EarlierIterations>& kept) {
+  int schedule = -1, iteration = -1;
+  if (std::sscanf(name.c_str(), "segment.%d.%d.", &schedule, &iteration) != 2) return false;
+  return schedule >= 0 && std::cmp_less(schedule, kept.size()) &&
+         iteration < kept[static_cast<std::size_t>(schedule)].count;
+}
+
+bool is_report(const std::string& name) {
+  return name.starts_with("report.") && name.ends_with(".txt");
+}
+
+void remove_segments(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> merged;
+  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
+    const std::string name = entry.path().filename().string();
+    if (is_segment(name) || name == "run.h5") merged.push_back(entry.path());
+  }
+  for (const auto& file : merged) std::filesystem::remove(file);
+}
+
+/// A directory of its own that nobody had before.
+std::filesystem::path make_aside(const std::filesystem::path& directory) {
+  for (int number = 1;; ++number) {
+    std::filesystem::path aside = directory / fmt::format("unfinished-{}", number);
+    if (std::filesystem::create_directory(aside)) return aside;
+  }
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(Ranks& ranks, const PipelineInput& input, const PipelineOptions& options,
+                           const RunInfo& info)
+    : ranks_{ranks}, directory_{options.out} {
+  if (directory_.empty()) return;
+  on_first(ranks_.world(), [&] {
+    open(input, info);
+    return std::string{};
+  });
+  tell_counts();
+  ranks_.watchdog().report_also_to(directory_ / fmt::format("report.{}.txt", index(ranks_.self())));
+}
+
+void RunDirectory::open(const PipelineInput& input, const RunInfo& info) {
+  if (!input.goes_on) keep_input(directory_, input.asked, input.handed);
+  journal_ = std::make_unique<Journal>(directory_);
+  if (input.goes_on)
+    go_on(input, info);
+  else
+    begin_run(directory_, info, predicted_timeline(input), ranks_.count());
+  const json part = part_of(info, earlier_);
+  journal_->add({{"part", part}});
+  parts_.push_back(part);
+}
+
+void RunDirectory::go_on(const PipelineInput& input, const RunInfo& info) {
+  if (is_complete(directory_))
+    fail("another run has just completed {}. Run again to see it.", directory_.string());
+  const std::vector<json> journal = journal_->read();
+  for (const json& entry : journal)
+    if (entry.contains("part")) parts_.push_back(entry["part"]);
+  const bool begun = std::filesystem::exists(directory_ / "run.h5");
+  if (begun) {
+    const Trace trace = merge_run(directory_);
+    require_same_rows(trace.predicted, predicted_timeline(input), directory_);
+    earlier_ = read_earlier(trace.measured, input, journal);
+  }
+  sweep_aside(earlier_);
+  if (!begun) begin_run(directory_, info, predicted_timeline(input), ranks_.count());
+}
+
+/// Temporary files, segments that are not gone on from, and a trace without its record.
+void RunDirectory::sweep_aside(const std::vector<EarlierIterations>& kept) {
+  std::vector<std::filesystem::path> half;
+  for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
+    const std::string name = entry.path().filename().string();
+    const bool lost = is_segment(name) && !is_gone_on_from(name, kept);
+    if (is_temporary(name) || name == "trace.h5" || is_report(name) || lost)
+      half.push_back(entry.path());
+  }
+  if (half.empty()) return;
+  const std::filesystem::path aside = make_aside(directory_);
+  for (const auto& file : half) std::filesystem::rename(file, aside / file.filename());
+}
+
+void RunDirectory::tell_counts() {
+  json counts = json::array();
+  for (const EarlierIterations& each : earlier_) counts.push_back(each.count);
+  counts = json::parse(ranks_.world().broadcast(counts.dump()));
+  earlier_.resize(counts.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) earlier_[i].count = counts[i].get<int>();
+}
+
+void RunDirectory::note(int position, int iteration, const IterationResult& result) {
+  if (directory_.empty()) return;
+  IterationResult sums = sum_of(ranks_.world(), result);
+  sums.weather_age = result.weather_age;
+  if (journal_) journal_->add(sums_entry(position, iteration, sums));
+}
+
+void RunDirectory::note_end(int position, const PipelineMeasurement& measurement) {
+  if (journal_) journal_->add(end_entry(position, measurement));
+}
+
+json RunDirectory::parts() const { return parts_.size() > 1 ? parts_ : json(); }
+
+void RunDirectory::finish() {
+  if (!journal_) return;
+  remove_segments(directory_);
+  journal_->remove();
+}
+
+void prepare_write_fault(const std::optional<Fault>& fault, Rank self) {
+  if (!fault || fault->aim != FaultAim::write) return;
+  set_publish_probe([fault = *fault, self](const auto& file, const auto& temporary) {
+    int schedule = -1, iteration = -1;
+    const std::string name = file.filename().string();
+    if (std::sscanf(name.c_str(), "segment.%d.%d.", &schedule, &iteration) != 2) return;
+    if (!strikes_write(fault, self, iteration)) return;
+    if (fault.kind == FaultKind::kill)  // a frozen one may wake and go on
+      std::filesystem::resize_file(temporary, std::filesystem::file_size(temporary) / 2);
+    strike(fault);
+  });
+}
+
+std::string parts_text(const json& parts) {
+  std::string text;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    text +=
+        fmt::format("resumed at {} on {} by {}, behind {} iterations of the schedules\n",
+                    parts[i]["time"].get<std::string>(), parts[i]["hosts"].dump(),
+                    parts[i]["git_commit"].get<std::string>(), parts[i]["finished_before"].dump());
+  return text;
+}
+
+ExitCode report_complete(const PipelineOptions& options) {
+  const std::filesystem::path file = options.out / "record.json";
+  std::ifstream stream{file};
+  const auto record = nlohmann::ordered_json::parse(stream, nullptr, false);
+  if (!record.is_object() || !record.contains("schedules"))
+    fail("{} is damaged (no record). Give --out another directory.", file.string());
+  if (std::filesystem::exists(options.out / "run.h5")) {  // it was killed while it tidied up
+    Journal journal{options.out};
+    remove_segments(options.out);
+    journal.remove();
+  }
+  if (options.json) fmt::print("{}\n", record.dump(2));
+  fmt::print(stderr, "longhaul: {} is complete: nothing is left to run\n", options.out.string());
+  for (const auto& schedule : record["schedules"])
+    if (schedule.value("check", "") != "ok") return ExitCode::answer_is_no;
+  return ExitCode::fine;
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/session/pipeline_run.hpp"
+
+namespace longhaul::bench {
+
+/// An entry of the journal for what the checks of all ranks said of an iteration.
+[[nodiscard]] nlohmann::json sums_entry(int position, int iteration, const IterationResult& sums);
+/// The same for the end of a schedule: messages left over, and the first wrong ones by name.
+[[nodiscard]] nlohmann::json end_entry(int position, const PipelineMeasurement& measurement);
+
+/// What the iterations of each schedule came to that follow each other from 0 on and of which all
+/// rows are there, with their entries of the journal. `measured` is what is finished.
+[[nodiscard]] std::vector<EarlierIterations> read_earlier(
+    const Timeline& measured, const PipelineInput& input,
+    const std::vector<nlohmann::json>& journal);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,104 @@
+#include "harness/environment/run_facts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "base/version.hpp"
+#include "harness/environment/host_facts.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array kParameters{"OMPI_MCA_",  "PRTE_MCA_", "PMIX_MCA_", "MPICH_",
+                                 "MPIR_CVAR_", "I_MPI_",    "UCX_",      "FI_",
+                                 "NCCL_",      "HWLOC_",    "LONGHAUL_"};
+/// Addresses, keys and places of one start: they tell nothing, and are nobody's business.
+constexpr std::array kOfTheLauncher{
+    "OMPI_MCA_orte_",        "OMPI_MCA_prte_",         "OMPI_MCA_ess", "OMPI_MCA_pmix=",
+    "OMPI_MCA_initial_wdir", "OMPI_MCA_shmem_RUNTIME", "PRTE_MCA_ess", "PRTE_MCA_prte_"};
+
+constexpr std::array kOfTheJob{
+    "JOB_ID",         "JOB_NAME",      "JOB_PARTITION",   "JOB_NUM_NODES",
+    "JOB_NODELIST",   "NTASKS",        "NTASKS_PER_NODE", "CPUS_PER_TASK",
+    "TASKS_PER_NODE", "DISTRIBUTION",  "CPU_BIND",        "GPUS",
+    "GPUS_PER_NODE",  "GPUS_ON_NODE",  "MEM_PER_NODE",    "ARRAY_JOB_ID",
+    "ARRAY_TASK_ID",  "RESTART_COUNT", "CLUSTER_NAME",    "MPI_TYPE"};
+
+std::optional<std::string> find(const Variables& variables, const std::string& name) {
+  const std::string start = name + "=";
+  for (const std::string& variable : variables)
+    if (variable.starts_with(start)) return variable.substr(start.size());
+  return std::nullopt;
+}
+
+/// JSON holds nothing else: other bytes (an old encoding) become U+FFFD.
+json as_utf8(const std::string& text) {
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+bool begins_with_one_of(const std::string& text, const auto& starts) {
+  return std::ranges::any_of(starts, [&](const char* start) { return text.starts_with(start); });
+}
+
+}  // namespace
+
+Variables environment_variables() {
+  Variables variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
+json program_facts(const std::string& command_line) {
+  const std::string_view commit = git_commit();
+  json facts = {{"version", version()}, {"git_commit", commit}, {"command_line", command_line}};
+  if (commit == "unknown") {
+    facts["git_dirty"] = nullptr;
+  } else {
+    facts["git_dirty"] = commit.ends_with("-dirty");
+  }
+  return facts;
+}
+
+json job_facts(const Variables& variables) {
+  if (!find(variables, "SLURM_JOB_ID")) return nullptr;
+  json facts = json::object();
+  for (const char* const name : kOfTheJob)
+    if (const auto value = find(variables, std::string{"SLURM_"} + name))
+      facts[lower_case(name)] = as_utf8(*value);
+  return facts;
+}
+
+json mpi_parameters(const Variables& variables) {
+  json facts = json::object();
+  for (const std::string& variable : variables) {
+    const std::size_t end = variable.find('=');
+    if (end == std::string::npos || !begins_with_one_of(variable, kParameters) ||
+        begins_with_one_of(variable, kOfTheLauncher))
+      continue;
+    facts[variable.substr(0, end)] = as_utf8(variable.substr(end + 1));
+  }
+  return facts;
+}
+
+json local_environment(const std::string& command_line) {
+  return {{"hosts", json::array({whole_host_facts()})},
+          {"program", program_facts(command_line)},
+          {"slurm", job_facts(environment_variables())}};
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,171 @@
+#include "harness/kernels/layer_blocks.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "nn/layers/chunk.hpp"
+#include "nn/timed_math.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+constexpr int kMicrobatches = 3;  // inputs that change, of a block after the other
+
+/// Inputs and gradients of the microbatches of a round, made anew by copying.
+struct Supply {
+  Supply(Math& on, DeviceMemory& from, const ModelShape& shape)
+      : math{on}, memory{from}, count{shape.boundary()} {
+    for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+      kept.push_back(from.take(count, "a benchmark's inputs"));
+      on.fill_random(static_cast<std::uint64_t>(100 + microbatch), 1, kept.back().view());
+    }
+  }
+  [[nodiscard]] std::vector<Buffer> buffers() const {
+    std::vector<Buffer> made;
+    for (const Buffer& one : kept) {
+      made.push_back(memory.take(count, "a benchmark's inputs"));
+      math.copy(one.view(), made.back().view());
+    }
+    return made;
+  }
+  Math& math;
+  DeviceMemory& memory;
+  std::size_t count;
+  std::vector<Buffer> kept{};
+};
+
+void expect_numbers(Math& math, View view, const char* what) {
+  std::vector<float> numbers(view.count);
+  math.copy_out(view, numbers);
+  double length = 0;
+  for (const float number : numbers)
+    length += static_cast<double>(number) * static_cast<double>(number);
+  if (!std::isfinite(length) || length == 0)
+    throw Error{fmt::format("{} of a layer are zero or no numbers (the device computes wrongly). "
+                            "Run the tests.",
+                            what),
+                ExitCode::answer_is_no};
+}
+
+class Rounds {
+public:
+  Rounds(Math& math, DeviceMemory& memory, const ModelShape& shape, Recompute recompute)
+      : math_{math},
+        chunk_{math, memory, shape, {1, 1}, recompute, 7},
+        supply_{math, memory, shape} {}
+
+  [[nodiscard]] double forward() {
+    inputs_ = supply_.buffers();
+    outputs_.clear();
+    return each([&](int m) { outputs_.push_back(chunk_.forward(m, {}, take(inputs_, m))); });
+  }
+  [[nodiscard]] double recompute() {
+    return each([&](int m) { chunk_.recompute(m, {}); });
+  }
+  [[nodiscard]] double input_gradient() {
+    inputs_ = supply_.buffers();
+    outputs_.clear();
+    return each([&](int m) { outputs_.push_back(chunk_.backward_input(m, {}, take(inputs_, m))); });
+  }
+  [[nodiscard]] double weight_gradient() {
+    return each([&](int m) { chunk_.backward_weight(m, {}); });
+  }
+  [[nodiscard]] double backward() {
+    inputs_ = supply_.buffers();
+    outputs_.clear();
+    return each([&](int m) { outputs_.push_back(chunk_.backward(m, {}, take(inputs_, m))); });
+  }
+  void expect_results(const char* what) {
+    for (const Buffer& output : outputs_) expect_numbers(math_, output.view(), what);
+  }
+  void expect_weight_gradients() {
+    for (const Parameter& parameter : chunk_.parameters())
+      expect_numbers(math_, parameter.gradient, "gradients of weights");
+  }
+
+private:
+  static Buffer take(std::vector<Buffer>& buffers, int at) {
+    return std::move(buffers[static_cast<std::size_t>(at)]);
+  }
+  [[nodiscard]] double each(const std::function<void(int)>& block) {
+    const double seconds = time_once(math_, [&] {
+      for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) block(microbatch);
+    });
+    return seconds / kMicrobatches;
+  }
+
+  Math& math_;
+  Chunk chunk_;
+  Supply supply_;
+  std::vector<Buffer> inputs_, outputs_;
+};
+
+}  // namespace
+
+LayerFlops::LayerFlops(const ModelShape& shape) {
+  const double hidden = shape.hidden, tokens = static_cast<double>(shape.tokens());
+  const double heads = static_cast<double>(shape.head_size()) * (shape.heads + 2 * shape.kv_heads);
+  weights = 2 * tokens * hidden * (heads + hidden + 3.0 * shape.intermediate);
+  attention = 2 * tokens * shape.sequence * hidden;
+}
+
+void check_flops(Math& math, const ModelShape& shape) {
+  TimedMath counting{math};
+  DeviceMemory memory{counting, 0};
+  Chunk chunk{counting, memory, shape, {1, 1}, Recompute::off, 7};
+  const Supply supply{counting, memory, shape};
+  const LayerFlops flops{shape};
+  const auto expect = [&](const char* block, double expected) {
+    double counted = 0;
+    for (const MathCall& call : counting.take()) counted += call.flops;
+    if (std::abs(counted - expected) > 1e-9 * expected)
+      throw Error{fmt::format("{} of a layer takes {:.6g} FLOPs, and {:.6g} were counted (the "
+                              "layer's calls have changed). Correct LayerFlops.",
+                              block, counted, expected),
+                  ExitCode::answer_is_no};
+  };
+  std::vector<Buffer> inputs = supply.buffers(), gradients = supply.buffers();
+  static_cast<void>(counting.take());
+  const Buffer output = chunk.forward(0, {}, std::move(inputs.front()));
+  expect("F", flops.weights + flops.attention);
+  const Buffer gradient = chunk.backward_input(0, {}, std::move(gradients.front()));
+  expect("D", flops.weights + 2 * flops.attention);
+  chunk.backward_weight(0, {});
+  expect("W", flops.weights);
+}
+
+std::vector<LayerPart> time_blocks(Math& math, DeviceMemory& memory, const ModelShape& shape,
+                                   int samples) {
+  const LayerFlops flops{shape};
+  LayerPart f{"block", "F", flops.weights + flops.attention, 0, {}};
+  LayerPart d{"block", "D", flops.weights + 2 * flops.attention, 0, {}};
+  LayerPart w{"block", "W", flops.weights, 0, {}};
+  LayerPart b{"block", "B", d.flops + w.flops, 0, {}};
+  LayerPart r{"block", "R", f.flops, 0, {}};
+  constexpr int kWarmUp = 2;
+  const auto keep = [](LayerPart& part, int round, double seconds) {
+    if (round >= kWarmUp) part.seconds.push_back(seconds);
+  };
+  {
+    Rounds rounds{math, memory, shape, Recompute::off};
+    for (int round = 0; round < samples + kWarmUp; ++round) {
+      keep(f, round, rounds.forward());
+      if (round == 0) rounds.expect_results("outputs");
+      keep(d, round, rounds.input_gradient());
+      if (round == 0) rounds.expect_results("gradients");
+      keep(w, round, rounds.weight_gradient());
+      static_cast<void>(rounds.forward());
+      keep(b, round, rounds.backward());
+    }
+    rounds.expect_weight_gradients();
+  }
+  Rounds rounds{math, memory, shape, Recompute::on};
+  for (int round = 0; round < samples + kWarmUp; ++round) {
+    static_cast<void>(rounds.forward());
+    keep(r, round, rounds.recompute());
+    static_cast<void>(rounds.backward());
+  }
+  return {f, d, w, b, r};
+}
+
+}  // namespace longhaul::bench

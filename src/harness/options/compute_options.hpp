@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/arguments.hpp"
+#include "harness/ranks/rank_device.hpp"
+#include "nn/layers/optimizer.hpp"
+
+namespace longhaul::bench {
+
+/// How blocks are computed, as typed.
+struct ComputeOptions {
+  std::string compute = "timed";
+  std::string device = "cpu";
+  std::string optimizer = "adamw";
+  double learning_rate = 1e-3;
+  std::string check_gradients;  ///< empty: all of a small model, first of others
+};
+void add_compute_options(Arguments& arguments, ComputeOptions& options);
+/// For --resume and the record.
+[[nodiscard]] nlohmann::ordered_json compute_json(const ComputeOptions& options);
+
+/// Which iterations are held against a one-rank reference.
+enum class GradientChecks { by_size, all, first, off };
+
+/// The same on every rank.
+struct ComputeSettings {
+  bool real = false;
+  DeviceKind device = DeviceKind::cpu;
+  OptimizerOptions optimizer;
+  GradientChecks checks = GradientChecks::by_size;
+};
+/// Throws Error for what is no choice.
+[[nodiscard]] ComputeSettings compute_settings_of(const ComputeOptions& options);
+
+}  // namespace longhaul::bench

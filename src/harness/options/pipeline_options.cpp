@@ -1,0 +1,136 @@
+#include "harness/options/pipeline_options.hpp"
+
+#include "base/error.hpp"
+#include "base/unit_text.hpp"
+#include "cli/evaluate.hpp"
+#include "harness/ranks/transport_choice.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+/// What is run, on which schedules, how often.
+void declare_work(Arguments& arguments, PipelineOptions& options) {
+  arguments.option("scenario", options.scenario, "scenario file (TOML)").required();
+  arguments
+      .option("--schedule", options.schedule,
+              "comma list of schedules and .csv files; static, dynamic: all of these; best")
+      .shows_default();
+  add_planner_options(arguments, options.planner);
+  arguments.option("--comm", options.comm, "grouped or decoupled communication").shows_default();
+  arguments.option("--iterations", options.iterations, "measured iterations of each schedule")
+      .within(1, 1'000'000);
+  add_shared_options(arguments, options,
+                     {{Shared::confidence,
+                       "go on until the 95% interval of a schedule's median is narrower than this: "
+                       "5%; --iterations are then the least"}});
+  arguments
+      .option("--max-iterations", options.max_iterations,
+              "the most iterations with --confidence (default: 100)")
+      .within(1, 1'000'000);
+  arguments.option("--warmup", options.warmup, "iterations before them").within(0, 1'000'000);
+  add_shared_options(arguments, options, {{Shared::overrides}});
+  arguments
+      .option("--change", options.changes,
+              "ITERATION:PATH=VALUE: links or node interfaces change there; repeatable")
+      .one_value_each();
+  arguments.flag("--adaptive", options.adaptive,
+                 "select the best of --schedule, and anew when the ranks measure other links");
+  arguments
+      .option("--switch-threshold", options.switch_threshold_percent,
+              "deviation of a link or block, in percent, that calls for another selection")
+      .shows_default();
+}
+
+/// What is kept of it, and how ranks play it.
+void declare_run(Arguments& arguments, PipelineOptions& options) {
+  add_shared_options(arguments, options, {{Shared::out, "directory for trace.h5 and record.json"}});
+  arguments.option("--trace", options.trace, "on, or off: --out gets record.json alone")
+      .shows_default();
+  arguments.flag("--resume", options.resume,
+                 "go on in --out behind the last finished iteration of each schedule");
+  add_compute_options(arguments, options.compute);
+  arguments.option("--payload", options.payload, "cap on the bytes really sent for a message")
+      .shows_default();
+  arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
+      .shows_default();
+  add_shared_options(arguments, options,
+                     {{Shared::transport, transport_help()},
+                      {Shared::deadline, "end a run in which a rank hangs for so long"},
+                      {Shared::ranks}});
+  arguments
+      .option("--credit", options.credit,
+              "how much lateness of this host's timers is made up for; 0s: none")
+      .shows_default();
+  arguments.flag("--print-map", options.print_map,
+                 "print which rank is where (host, stage, device, cores), and run nothing");
+  add_shared_options(arguments, options, {{Shared::json, "print the record instead of tables"}});
+  arguments.option("--fault", options.fault).group("");  // for tests
+}
+
+}  // namespace
+
+void declare(Arguments& arguments, PipelineOptions& options) {
+  declare_work(arguments, options);
+  declare_run(arguments, options);
+}
+
+Duration deadline_of(const std::string& text) {
+  const Duration deadline = parse_duration(text);
+  if (deadline <= Duration::zero())
+    fail("--deadline {} is not positive (nobody could ever wait). Give 10s.", text);
+  return deadline;
+}
+
+Bytes payload_of(const std::string& text) {
+  const Bytes payload = parse_bytes(text);
+  if (payload > Bytes{1 << 30})
+    fail("--payload {} is more than a message can hold (1 GiB). Give 64KiB.", text);
+  return payload;
+}
+
+PipelineSettings settings_of(const PipelineOptions& options) {
+  PipelineSettings settings;
+  settings.arrangement = arrangement_of(options.comm);
+  settings.planner = planner_options_of(options.planner, settings.arrangement);
+  settings.deadline = deadline_of(options.deadline);
+  settings.engine.payload = payload_of(options.payload);
+  settings.engine.credit = parse_duration(options.credit);
+  if (options.emulate != "on" && options.emulate != "off")
+    fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
+  settings.transport = transport_kind_of(options.transport);
+  settings.engine.emulation = options.emulate == "on" ? Emulation::on : Emulation::off;
+  if (settings.engine.emulation == Emulation::off && !options.changes.empty())
+    fail("--change needs --emulate on (a network as it is changes by itself). Leave one out.");
+  if (!(options.switch_threshold_percent > 0))
+    fail("--switch-threshold {} is not positive (every iteration deviates by something). Give 10.",
+         options.switch_threshold_percent);
+  if (options.trace != "on" && options.trace != "off")
+    fail("--trace {} is neither on nor off. Write --trace on.", options.trace);
+  if (options.resume && options.trace == "off")
+    fail("--resume needs --trace on (it goes on behind the last iteration that was traced).");
+  if (options.resume && options.out.empty())
+    fail("--resume needs --out (it goes on with the run of a directory). Name it.");
+  if (options.resume && (options.adaptive || !options.changes.empty()))
+    fail(
+        "--resume cannot go on with {} (what was believed of the links is not kept). Begin anew in "
+        "another directory.",
+        options.adaptive ? "--adaptive" : "--change");
+  if (!options.confidence.empty() && (options.adaptive || !options.changes.empty()))
+    fail(
+        "--confidence does not go with {} (iterations on other links or in another order are no "
+        "sample of one time). Give --iterations.",
+        options.adaptive ? "--adaptive" : "--change");
+  settings.compute = compute_settings_of(options.compute);
+  settings.engine.marks = settings.compute.device == DeviceKind::cuda;
+  if (options.resume && settings.compute.real)
+    fail(
+        "--resume cannot go on with --compute real (weights are not kept when a run ends). Begin "
+        "anew in another directory.");
+  if (!options.fault.empty()) settings.engine.fault = parse_fault(options.fault);
+  if (settings.engine.fault && settings.engine.fault->kind == FaultKind::perturb &&
+      !settings.compute.real)
+    fail("--fault {} needs --compute real (timed blocks have no weights).", options.fault);
+  return settings;
+}
+
+}  // namespace longhaul::bench

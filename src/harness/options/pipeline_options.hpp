@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/planner_arguments.hpp"
+#include "harness/environment/shared_options.hpp"
+#include "plan/plan.hpp"
+
+namespace longhaul::bench {
+
+/// What bench_pipeline was asked for, as typed.
+struct PipelineOptions : SharedOptions {
+  std::string scenario;
+  std::string schedule = "static";
+  PlannerArguments planner;
+  std::string comm = "decoupled";
+  std::optional<int> iterations;  ///< absent: as the scenario says
+  std::optional<int> warmup;
+  std::optional<int> max_iterations;  ///< with `confidence` alone
+  std::vector<std::string> changes;   ///< ITERATION:PATH=VALUE
+  bool adaptive = false;
+  double switch_threshold_percent = 10;
+  std::string trace = "on";
+  bool resume = false;
+  std::string payload = "64KiB";
+  ComputeOptions compute;
+  std::string emulate = "on";
+  std::string credit = "1ms";
+  std::string fault;
+  bool print_map = false;
+};
+
+void declare(Arguments& arguments, PipelineOptions& options);
+
+/// The same on every rank. Reads no file.
+struct PipelineSettings {
+  PlannerOptions planner;
+  Arrangement arrangement = Arrangement::decoupled;
+  EngineOptions engine;
+  TransportKind transport = TransportKind::automatic;
+  Duration deadline{};
+  ComputeSettings compute;
+};
+[[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
+
+/// Values of --deadline and --payload; Errors name the option.
+[[nodiscard]] Duration deadline_of(const std::string& text);
+[[nodiscard]] Bytes payload_of(const std::string& text);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,128 @@
+#include "harness/options/resume_input.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "harness/options/record_files.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream{file, std::ios::binary};
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+json number_or_null(const std::optional<int>& number) { return number ? json(*number) : json(); }
+
+json planner_json(const PlannerArguments& planner) {
+  return {{"--search-time", planner.search_time},
+          {"--search-moves", planner.search_moves},
+          {"--search-threads", planner.search_threads},
+          {"--search-seed", planner.search_seed},
+          {"--placement", planner.placement},
+          {"--robust", planner.robust},
+          {"--time-limit", planner.time_limit},
+          {"--any-microbatch-order", planner.any_microbatch_order},
+          {"--solver-without-dp", planner.solver_without_dp},
+          {"--solver-without-fusion", planner.solver_without_fusion}};
+}
+
+/// Contents of the files that the list of schedules names.
+json schedule_files(const std::string& list) {
+  json files = json::object();
+  std::istringstream words{list};
+  for (std::string word; std::getline(words, word, ',');)
+    if (word.ends_with(".csv")) files[word] = text_of(word);
+  return files;
+}
+
+/// "line 12 was "x" and is "y"" of the first line that is not the same.
+std::string first_difference(const std::string& was, const std::string& is) {
+  std::istringstream before{was}, after{is};
+  for (int line = 1;; ++line) {
+    std::string one, other;
+    const bool more = static_cast<bool>(std::getline(before, one));
+    const bool others = static_cast<bool>(std::getline(after, other));
+    if (!more && !others) return "line ends";
+    if (one != other || more != others)
+      return fmt::format("line {} was \"{}\" and is \"{}\"", line, one, other);
+  }
+}
+
+std::string difference(const std::string& name, const json& was, const json& is) {
+  if (name == "scenario" && was.is_string() && is.is_string())
+    return fmt::format("the scenario: {}",
+                       first_difference(was.get<std::string>(), is.get<std::string>()));
+  if (name == "files") return "the files of --schedule";
+  return fmt::format("{}: was {} and is {}", name, was.is_null() ? "not given" : was.dump(),
+                     is.is_null() ? "not given" : is.dump());
+}
+
+std::vector<std::string> differences(const json& was, const json& is) {
+  std::vector<std::string> found;
+  for (const auto& [name, value] : is.items()) {
+    const json before = was.contains(name) ? was[name] : json();
+    if (before != value) found.push_back(difference(name, before, value));
+  }
+  for (const auto& [name, value] : was.items())
+    if (!is.contains(name)) found.push_back(difference(name, value, json()));
+  return found;
+}
+
+}  // namespace
+
+json asked_of(const PipelineOptions& options, const Scenario& scenario, int ranks) {
+  json asked = {{"ranks", ranks},
+                {"scenario", scenario.text},
+                {"files", schedule_files(options.schedule)},
+                {"--schedule", options.schedule},
+                {"--comm", options.comm},
+                {"--iterations", number_or_null(options.iterations)},
+                {"--confidence", options.confidence},
+                {"--max-iterations", number_or_null(options.max_iterations)},
+                {"--warmup", number_or_null(options.warmup)},
+                {"--set", options.overrides},
+                {"--change", options.changes},
+                {"--adaptive", options.adaptive},
+                {"--payload", options.payload},
+                {"--emulate", options.emulate},
+                {"--credit", options.credit}};
+  asked.update(planner_json(options.planner));
+  asked["--compute"] = json(compute_json(options.compute));
+  return asked;
+}
+
+std::optional<json> kept_input(const std::filesystem::path& directory, const json& asked) {
+  const std::filesystem::path file = directory / kInputFile;
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  const json kept = json::parse(text_of(file), nullptr, false);
+  if (!kept.is_object() || !kept.contains("asked") || !kept.contains("handed"))
+    fail("{} is damaged (a run's input was expected). Give --out another directory.",
+         file.string());
+  const std::vector<std::string> found = differences(kept["asked"], asked);
+  if (!found.empty())
+    fail(
+        "{} cannot be resumed (it was begun with other input: {}). Give the same input again, or "
+        "--out another directory.",
+        directory.string(), fmt::join(found, "; "));
+  return kept["handed"];
+}
+
+void keep_input(const std::filesystem::path& directory, const json& asked, const json& handed) {
+  write_new_file(directory / kInputFile, json{{"asked", asked}, {"handed", handed}}.dump(1) + "\n");
+}
+
+bool is_complete(const std::filesystem::path& directory) {
+  return std::filesystem::exists(directory / "record.json") &&
+         std::filesystem::exists(directory / "trace.h5");
+}
+
+}  // namespace longhaul::bench

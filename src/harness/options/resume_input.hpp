@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/options/pipeline_options.hpp"
+#include "scenario/scenario.hpp"
+
+namespace longhaul::bench {
+
+/// Of a run's directory: what was asked for, and what rank 0 handed to all ranks for it, so that a
+/// run that goes on plays the same rows without searching again.
+inline constexpr const char* kInputFile = "input.json";
+
+/// What the results of a run depend on: texts of scenario and files, overrides, schedules, options.
+/// Where a run is the same in all of it, it may be gone on with. Reads the files of --schedule.
+[[nodiscard]] nlohmann::json asked_of(const PipelineOptions& options, const Scenario& scenario,
+                                      int ranks);
+
+/// What rank 0 handed out when the run in `directory` was begun; nullopt: none was begun there.
+/// Throws Error that names what differs where it was asked for something else.
+[[nodiscard]] std::optional<nlohmann::json> kept_input(const std::filesystem::path& directory,
+                                                       const nlohmann::json& asked);
+
+/// Writes it. Of several runs that begin in one directory one succeeds; Error in the others.
+void keep_input(const std::filesystem::path& directory, const nlohmann::json& asked,
+                const nlohmann::json& handed);
+
+/// Trace and record are there: nothing is left to run.
+[[nodiscard]] bool is_complete(const std::filesystem::path& directory);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,234 @@
+#include "harness/placement/placement.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+using Ranks = std::vector<Rank>;
+using HostOf = std::vector<std::size_t>;  ///< index: rank
+
+/// Ranks of each datacenter, in the order of their lowest ranks.
+std::vector<Ranks> ranks_by_datacenter(const Scenario& scenario) {
+  std::vector<Ranks> all(scenario.datacenters.size());
+  for (int rank = 0; rank < scenario.ranks(); ++rank)
+    all[index(scenario.datacenter_of(Rank{rank}))].push_back(Rank{rank});
+  std::erase_if(all, [](const Ranks& ranks) { return ranks.empty(); });
+  std::ranges::sort(all, {}, [](const Ranks& ranks) { return ranks.front(); });
+  return all;
+}
+
+bool are_together(const std::vector<RankGroup>& groups, const HostOf& host_of) {
+  return std::ranges::all_of(groups, [&](const RankGroup& group) {
+    return std::ranges::all_of(
+        group, [&](Rank rank) { return host_of[index(rank)] == host_of[index(group.front())]; });
+  });
+}
+
+bool are_whole(const Scenario& scenario, const HostOf& host_of, std::size_t hosts) {
+  std::vector<std::optional<DatacenterId>> datacenter(hosts);
+  for (std::size_t rank = 0; rank < host_of.size(); ++rank) {
+    auto& here = datacenter[host_of[rank]];
+    const DatacenterId of = scenario.placement[rank];
+    if (here && *here != of) return false;
+    here = of;
+  }
+  return true;
+}
+
+class Placer {
+public:
+  Placer(const Scenario& scenario, const std::vector<AllocatedHost>& hosts,
+         const std::vector<RankGroup>& groups)
+      : scenario_{scenario}, hosts_{hosts}, groups_{groups} {}
+
+  std::optional<HostOf> as_started() const {
+    HostOf host_of(static_cast<std::size_t>(scenario_.ranks()));
+    for (std::size_t host = 0; host < hosts_.size(); ++host)
+      for (const int process : hosts_[host].processes)
+        host_of[static_cast<std::size_t>(process)] = host;
+    return are_whole(scenario_, host_of, hosts_.size()) && are_together(groups_, host_of)
+               ? std::optional{host_of}
+               : std::nullopt;
+  }
+
+  /// Each datacenter takes hosts that it fills to the last slot: the earliest ones, or, where that
+  /// leaves others none, the largest datacenter chooses first.
+  std::optional<HostOf> on_whole_hosts() const {
+    auto datacenters = ranks_by_datacenter(scenario_);
+    if (auto found = on_whole_hosts(datacenters)) return found;
+    std::ranges::stable_sort(datacenters, std::ranges::greater{}, &Ranks::size);
+    return on_whole_hosts(datacenters);
+  }
+
+  /// Datacenter by datacenter, hosts shared where they have to be.
+  std::optional<HostOf> on_shared_hosts() const {
+    Ranks all;
+    for (const Ranks& ranks : ranks_by_datacenter(scenario_))
+      all.insert(all.end(), ranks.begin(), ranks.end());
+    std::vector<std::size_t> every(hosts_.size());
+    std::iota(every.begin(), every.end(), std::size_t{0});
+    HostOf host_of(all.size());
+    if (!fill(all, every, host_of)) return std::nullopt;
+    return host_of;
+  }
+
+private:
+  std::size_t slots(std::size_t host) const { return hosts_[host].processes.size(); }
+
+  std::optional<HostOf> on_whole_hosts(const std::vector<Ranks>& datacenters) const {
+    HostOf host_of(static_cast<std::size_t>(scenario_.ranks()));
+    std::vector<std::size_t> left(hosts_.size());
+    std::iota(left.begin(), left.end(), std::size_t{0});
+    for (const Ranks& ranks : datacenters) {
+      const auto chosen = choose(left, ranks.size());
+      if (!chosen || !fill(ranks, *chosen, host_of)) return std::nullopt;
+      std::erase_if(left, [&](std::size_t host) {
+        return std::ranges::find(*chosen, host) != chosen->end();
+      });
+    }
+    return host_of;
+  }
+
+  /// The earliest hosts that have so many slots together.
+  std::optional<std::vector<std::size_t>> choose(const std::vector<std::size_t>& from,
+                                                 std::size_t needed) const {
+    // reachable[i][n]: hosts from the i-th on can make up n slots.
+    std::vector<std::vector<bool>> reachable(from.size() + 1, std::vector<bool>(needed + 1));
+    reachable[from.size()][0] = true;
+    for (std::size_t i = from.size(); i-- > 0;)
+      for (std::size_t n = 0; n <= needed; ++n)
+        reachable[i][n] =
+            reachable[i + 1][n] || (slots(from[i]) <= n && reachable[i + 1][n - slots(from[i])]);
+    if (!reachable[0][needed]) return std::nullopt;
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; needed > 0; ++i) {
+      if (slots(from[i]) > needed || !reachable[i + 1][needed - slots(from[i])]) continue;
+      chosen.push_back(from[i]);
+      needed -= slots(from[i]);
+    }
+    return chosen;
+  }
+
+  /// In order; where that would part a group, groups first, the largest in front.
+  bool fill(const Ranks& ranks, const std::vector<std::size_t>& hosts, HostOf& host_of) const {
+    std::vector<Ranks> units;
+    for (const Rank rank : ranks) units.push_back({rank});
+    if (first_fit(units, hosts, host_of) && are_kept(ranks, host_of)) return true;
+    units.clear();
+    Ranks single = ranks;
+    for (const RankGroup& group : groups_) {
+      if (std::ranges::find(ranks, group.front()) == ranks.end()) continue;
+      units.push_back(group);
+      std::erase_if(single,
+                    [&](Rank rank) { return std::ranges::find(group, rank) != group.end(); });
+    }
+    std::ranges::stable_sort(units, std::ranges::greater{}, &Ranks::size);
+    for (const Rank rank : single) units.push_back({rank});
+    return first_fit(units, hosts, host_of) && are_kept(ranks, host_of);
+  }
+
+  /// Of the groups that have a rank among these: are they together, and wholly among these?
+  bool are_kept(const Ranks& ranks, const HostOf& host_of) const {
+    const auto is_here = [&](Rank rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
+    return std::ranges::all_of(groups_, [&](const RankGroup& group) {
+      return std::ranges::none_of(group, is_here) ||
+             (std::ranges::all_of(group, is_here) && are_together({group}, host_of));
+    });
+  }
+
+  bool first_fit(const std::vector<Ranks>& units, const std::vector<std::size_t>& hosts,
+                 HostOf& host_of) const {
+    std::vector<std::size_t> free;
+    for (const std::size_t host : hosts) free.push_back(slots(host));
+    for (const Ranks& unit : units) {
+      const auto at =
+          std::ranges::find_if(free, [&](std::size_t left) { return left >= unit.size(); });
+      if (at == free.end()) return false;
+      *at -= unit.size();
+      const auto host = static_cast<std::size_t>(at - free.begin());
+      for (const Rank rank : unit) host_of[index(rank)] = hosts[host];
+    }
+    return true;
+  }
+
+  const Scenario& scenario_;
+  const std::vector<AllocatedHost>& hosts_;
+  const std::vector<RankGroup>& groups_;
+};
+
+/// Processes of a host take its ranks in order.
+std::vector<Rank> ranks_of_processes(const std::vector<AllocatedHost>& hosts,
+                                     const HostOf& host_of) {
+  std::vector<Rank> rank_of(host_of.size());
+  std::vector<std::size_t> next(hosts.size());
+  for (std::size_t rank = 0; rank < host_of.size(); ++rank) {
+    const std::size_t host = host_of[rank];
+    const int process = hosts[host].processes[next[host]++];
+    rank_of[static_cast<std::size_t>(process)] = Rank{static_cast<std::int32_t>(rank)};
+  }
+  return rank_of;
+}
+
+std::vector<std::string> warnings_of(const Scenario& scenario,
+                                     const std::vector<AllocatedHost>& hosts, const HostOf& host_of,
+                                     const std::string& fitting) {
+  std::vector<std::string> shared;
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    std::vector<std::string> names;
+    for (std::size_t rank = 0; rank < host_of.size(); ++rank) {
+      const std::string& name = scenario.datacenters[index(scenario.placement[rank])].name;
+      if (host_of[rank] == host && std::ranges::find(names, name) == names.end())
+        names.push_back(name);
+    }
+    if (names.size() > 1)
+      shared.push_back(fmt::format("{} ({})", hosts[host].name, fmt::join(names, ", ")));
+  }
+  if (shared.empty()) return {};
+  return {
+      fmt::format("datacenters share hosts: {} (messages between them do not leave the host). "
+                  "What would keep them apart: {}",
+                  fmt::join(shared, "; "), fitting)};
+}
+
+}  // namespace
+
+bool PlacedRanks::is_as_started() const {
+  for (std::size_t process = 0; process < rank_of.size(); ++process)
+    if (index(rank_of[process]) != process) return false;
+  return true;
+}
+
+PlacedRanks place_ranks(const Scenario& scenario, const std::vector<AllocatedHost>& hosts,
+                        const std::vector<RankGroup>& groups) {
+  PlacedRanks placement;
+  std::size_t most = 0;
+  for (const AllocatedHost& host : hosts) most = std::max(most, host.processes.size());
+  const Placer placer{scenario, hosts, groups};
+  std::optional<HostOf> host_of =
+      hosts.size() == 1 ? HostOf(static_cast<std::size_t>(scenario.ranks())) : placer.as_started();
+  if (host_of) {
+    for (int rank = 0; rank < scenario.ranks(); ++rank) placement.rank_of.push_back(Rank{rank});
+    return placement;
+  }
+  const std::string fitting = fitting_allocation(scenario, groups, static_cast<int>(most));
+  host_of = placer.on_whole_hosts();
+  if (!host_of) host_of = placer.on_shared_hosts();
+  if (!host_of) {
+    const RankGroup& largest = *std::ranges::max_element(groups, {}, &RankGroup::size);
+    fail(
+        "the allocation does not fit: {} ranks ({} to {}) share links or interfaces, whose leases "
+        "are kept in the memory of one host, and {} hosts with {} slots at most cannot keep all "
+        "such ranks together. What would fit: {}",
+        largest.size(), index(largest.front()), index(largest.back()), hosts.size(), most, fitting);
+  }
+  placement.rank_of = ranks_of_processes(hosts, *host_of);
+  placement.warnings = warnings_of(scenario, hosts, *host_of, fitting);
+  return placement;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/options.hpp"
+#include "engine/watchdog/ranks.hpp"
+#include "harness/options/stopping.hpp"
+#include "harness/ranks/rank_device.hpp"
+#include "trace/report/report.hpp"
+
+namespace longhaul::bench {
+
+/// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
+enum class LinkTest { latency, bandwidth };
+[[nodiscard]] const char* name_of(LinkTest test);
+
+struct LinkSettings {
+  int samples = 20;                     ///< of each pair of ranks
+  Bytes size;                           ///< nominal, of a message
+  Bytes payload;                        ///< really sent
+  DeviceKind device = DeviceKind::cpu;  ///< what has the payloads, and plays the delays
+  Duration baseline{};                  ///< of a message without injected delay: not in samples
+};
+
+struct LinkMeasurement {
+  LinkTest test{};
+  Duration target{};
+  std::vector<std::int64_t> samples_ns;  ///< of all pairs of ranks; complete on rank 0
+  SampleSummary error_percent;           ///< against the target
+  /// Of the pair of ranks with the least: from the first send's start to the last message's end, by
+  /// message (latency: with nothing taken off). A late look makes a sample short, and never this.
+  Duration least_mean = kNoMean;
+  static constexpr Duration kNoMean = Duration::max();
+};
+
+/// Collective: ranks k and k + ranks/2 are a pair each, all at the same time. A sample is half a
+/// round trip, or the time from one message to the next.
+[[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
+                                           const LinkSettings& settings, Checks& checks);
+
+/// Collective: round by round, until the median of the samples is known as well as asked.
+[[nodiscard]] LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test,
+                                            Duration target, Ranks& ranks,
+                                            const LinkSettings& settings, Checks& checks);
+
+/// A link cannot be faster than its target, all messages of a run together.
+[[nodiscard]] bool is_too_fast(const LinkMeasurement& measurement);
+
+/// Collective: the median of half a round trip into which nothing is injected, on rank 0. F.2 holds
+/// delays of GPUs against it, whose messages take longer than those of the host.
+[[nodiscard]] Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks);
+
+/// Of one sample against its target.
+[[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);
+/// Of all samples.
+[[nodiscard]] std::vector<double> errors_percent(const LinkMeasurement& measurement);
+
+}  // namespace longhaul::bench

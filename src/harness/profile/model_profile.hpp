@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/watchdog/ranks.hpp"
+#include "harness/options/stopping.hpp"
+#include "harness/profile/operator_probe.hpp"
+#include "harness/profile/stage_probe.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul::bench {
+
+/// Chunks of layers that one device computes, and what a microbatch of them costs. Devices that
+/// hold as many layers of each kind in each chunk are alike, and are measured once.
+struct DeviceProfile {
+  std::string name;  ///< "stage 0", "stages 1-6", or the part of the model
+  std::vector<LayerRange> chunks;
+  std::vector<int> devices;  ///< empty: a part of the model
+  BlockSamples samples{};    ///< of all ranks that measured it
+  StageMemory memory{};
+  float loss = 0;
+};
+
+/// What bench_profile measures; complete on rank 0.
+struct ModelProfile {
+  ModelShape shape;
+  NumberType type{};
+  std::vector<DeviceProfile> devices;
+  std::vector<DeviceProfile> parts;  ///< embedding, one layer, head
+  std::vector<double> message;       ///< ns, one way
+  std::vector<OperatorTimes> operators;
+
+  [[nodiscard]] Bytes message_size() const {
+    return Bytes{static_cast<std::int64_t>(shape.boundary() * bytes_of(type))};
+  }
+  [[nodiscard]] const DeviceProfile& of_device(int device) const;
+};
+
+struct ProfileOptions {
+  StoppingRule rule;  ///< of rounds
+  Duration patience{};
+};
+
+/// What each device of `schedule` holds, not measured yet. Throws Error where the scenario has no
+/// model that real layers can be made of, or a chunk would hold none.
+[[nodiscard]] std::vector<DeviceProfile> profiled_devices(const Schedule& schedule,
+                                                          const Scenario& scenario);
+
+/// Collective: measures the chunks of each device of `schedule`, all ranks at once, each another
+/// device. Ranks that share a machine keep each other as busy as in a run. Throws Error as
+/// profiled_devices() does.
+[[nodiscard]] ModelProfile profile_model(Ranks& ranks, Math& math, const Scenario& scenario,
+                                         const Schedule& schedule, const ProfileOptions& options);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/sample.hpp"
+#include "nn/layers/chunk.hpp"
+#include "nn/timed_math.hpp"
+
+namespace longhaul::bench {
+
+/// One operator of one block of one kind of layer: what it is, how often the block calls it, and
+/// how long a call takes, in ns.
+struct OperatorTimes {
+  std::string part;   ///< "embedding", "layer", "head"
+  std::string block;  ///< "F", "R", "D", "W", "update"
+  MathCall call;      ///< its time aside
+  int calls = 0;
+  std::vector<double> samples;
+};
+
+/// A kind of layer: all layers of a model between embedding and head are alike, so that one stands
+/// for them all (vTrain section III-C: "necessary operators").
+struct ModelPart {
+  const char* name;
+  LayerRange layers;
+  int count = 1;  ///< of them in the model
+};
+[[nodiscard]] std::vector<ModelPart> parts_of(const ModelShape& shape);
+
+/// Every operator of every block of one layer of each kind, and of an optimizer's step on its
+/// weights ("update": SGD and AdamW), in the order in which blocks call them first.
+[[nodiscard]] std::vector<OperatorTimes> operator_times(Math& math, const ModelShape& shape,
+                                                        int samples);
+
+/// "part,block,operator,shape,type,calls,n,median_ns,low_ns,high_ns,min_ns,flops,bytes":
+/// docs/profile.md.
+[[nodiscard]] std::string operators_csv(const std::vector<OperatorTimes>& operators);
+
+/// What the operators of a block come to: calls times medians, ns.
+[[nodiscard]] double block_time(const std::vector<OperatorTimes>& operators,
+                                const std::string& part, const std::string& block);
+/// FLOPs of a block's matrix products.
+[[nodiscard]] double block_flops(const std::vector<OperatorTimes>& operators,
+                                 const std::string& part, const std::string& block);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,161 @@
+#include "harness/ranks/environment.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "comm/group/session.hpp"
+#include "harness/environment/host_facts.hpp"
+#include "harness/environment/run_facts.hpp"
+#include "harness/ranks/gather_texts.hpp"
+#include "host/mps.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const ClockOffset& clock) {
+  return {{"offset_ns", clock.offset.count()}, {"error_ns", clock.error.count()}};
+}
+
+/// One entry a host, as its first rank reports it, with the numbers of its ranks. Told apart by
+/// that rank: names may be alike.
+json group_by_host(const std::vector<json>& ranks) {
+  json hosts = json::array();
+  std::vector<int> firsts;
+  for (const json& rank : ranks) {
+    const auto at = std::ranges::find(firsts, rank["first_of_host"].get<int>());
+    if (at == firsts.end()) {
+      firsts.push_back(rank["rank"].get<int>());
+      hosts.push_back(rank["host"]);
+      hosts.back()["ranks"] = {rank["rank"]};
+    } else {
+      hosts[static_cast<std::size_t>(at - firsts.begin())]["ranks"].push_back(rank["rank"]);
+    }
+  }
+  return hosts;
+}
+
+/// How well the clocks of several hosts are known; null where there is one.
+json clocks_of(const json& hosts) {
+  if (hosts.size() < 2) return nullptr;
+  std::int64_t error = 0;
+  double drift = 0;
+  for (const json& host : hosts) {
+    error = std::max(error, host["clock"]["error_ns"].get<std::int64_t>());
+    if (!host.contains("clock_after")) continue;
+    error = std::max(error, host["clock_after"]["error_ns"].get<std::int64_t>());
+    drift = std::max(drift, std::abs(host["clock_drift_ppm"].get<double>()));
+  }
+  json clocks = {{"aligned_to", "rank 0"}, {"largest_error_ns", error}};
+  if (hosts.front().contains("clock_after")) clocks["largest_drift_ppm"] = drift;
+  return clocks;
+}
+
+std::int64_t total(const std::vector<json>& ranks, const char* key) {
+  return std::accumulate(
+      ranks.begin(), ranks.end(), std::int64_t{0},
+      [&](std::int64_t sum, const json& rank) { return sum + rank[key].get<std::int64_t>(); });
+}
+
+}  // namespace
+
+json library_versions(const Machine& machine) {
+  return {{"compiler", __VERSION__},
+          {"mpi", mpi::library_version()},
+          {"hwloc", machine.hwloc_version},
+          {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
+                              FMT_VERSION % 100)},
+          {"nlohmann_json", fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR,
+                                        NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)}};
+}
+
+Environment::Environment(Ranks& ranks, std::string command_line)
+    : ranks_{ranks},
+      command_line_{std::move(command_line)},
+      machine_{describe_machine()},
+      seat_{take_seat(ranks.board())},
+      load_before_{load_now()},
+      clock_{measure_clock_offset(ranks.world(), ranks.board()), {}} {}
+
+json Environment::of_this_host() const {
+  const Load load = load_now();
+  json host = host_facts();
+  host.update({{"name", machine_.host},
+               {"kernel", machine_.kernel},
+               {"processor", machine_.processor},
+               {"topology", machine_.topology},
+               {"cores", machine_.cores},
+               {"memory_bytes", machine_.memory.count()},
+               {"bound_to_cores", seat_.has_cores},
+               {"ranks_are", name_of(gpu_sharing())},
+               {"clock", to_json(clock_.start)}});
+  host["load_average"]["before"] = load_before_.average;
+  if (!finished_) return host;
+  host["load_average"]["after"] = load.average;
+  host["clock_after"] = to_json(clock_.end);
+  host["clock_drift_ppm"] = 1e6 * clock_.drift();
+  const auto ticks = std::max<std::int64_t>(1, load.all_ticks - load_before_.all_ticks);
+  host["steal_percent"] = 100.0 * static_cast<double>(load.steal_ticks - load_before_.steal_ticks) /
+                          static_cast<double>(ticks);
+  return host;
+}
+
+json Environment::of_this_rank() const {
+  const Load load = load_now();
+  const Rank first = ranks_.board().host_of(ranks_.self());
+  return {{"rank", index(ranks_.self())},
+          {"first_of_host", index(first)},
+          {"host", first == ranks_.self() ? of_this_host() : json(nullptr)},
+          {"clock_since_ns", (clock_.start.at + clock_.start.offset).count()},
+          {"clock_until_ns", (clock_.end.at + clock_.start.offset).count()},
+          {"clock_drift", clock_.drift()},
+          {"involuntary", load.involuntary_switches - load_before_.involuntary_switches},
+          {"voluntary", load.voluntary_switches - load_before_.voluntary_switches},
+          {"processor_ns", (load.processor_time - load_before_.processor_time).count()}};
+}
+
+json Environment::gathered() {
+  const auto texts = gather_texts(ranks_.world(), of_this_rank().dump());
+  if (!ranks_.is_first()) return nullptr;
+  std::vector<json> ranks;
+  for (const std::string& text : texts) ranks.push_back(json::parse(text));
+  json result = {{"ranks", ranks_.count()}, {"hosts", group_by_host(ranks)}};
+  result["ranks_per_process"] = ranks_.world().is_of_threads() ? ranks_.count() : 1;
+  result["load_average"] = result["hosts"][0]["load_average"];
+  result["libraries"] = library_versions(machine_);
+  const Variables variables = environment_variables();
+  result["mpi"] = {{"library", mpi::library_version()}, {"parameters", mpi_parameters(variables)}};
+  result["slurm"] = job_facts(variables);
+  result["program"] = program_facts(command_line_);
+  result["clocks"] = clocks_of(result["hosts"]);
+  if (finished_) {
+    result["involuntary_context_switches"] = total(ranks, "involuntary");
+    result["voluntary_context_switches"] = total(ranks, "voluntary");
+    result["processor_ns"] = total(ranks, "processor_ns");
+    keep_clocks(ranks);
+  }
+  return result;
+}
+
+void Environment::keep_clocks(const std::vector<json>& ranks) {
+  rank_clocks_.clear();
+  if (ranks_.board().all_local()) return;
+  for (const json& rank : ranks)
+    rank_clocks_.push_back({rank["clock_since_ns"].get<std::int64_t>(),
+                            rank["clock_until_ns"].get<std::int64_t>(),
+                            rank["clock_drift"].get<double>()});
+}
+
+json Environment::before() { return gathered(); }
+
+json Environment::after() {
+  finished_ = true;
+  clock_.end = measure_clock_offset(ranks_.world(), ranks_.board());
+  return gathered();
+}
+
+}  // namespace longhaul::bench

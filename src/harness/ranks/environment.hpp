@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "comm/group/clock_sync.hpp"
+#include "engine/watchdog/ranks.hpp"
+#include "host/machine.hpp"
+#include "trace/timeline/rank_clock.hpp"
+
+namespace longhaul::bench {
+
+/// Where a run happens and how loaded the machine was meanwhile. Made before the measurements.
+class Environment {
+public:
+  /// Collective. Binds this rank to a core where there are enough.
+  Environment(Ranks& ranks, std::string command_line);
+
+  /// What is known before the run. Collective; rank 0 gets it, the others null.
+  [[nodiscard]] nlohmann::json before();
+  /// The same with what happened since. Collective likewise.
+  [[nodiscard]] nlohmann::json after();
+  /// Moves this rank's stamps to rank 0's clock, as it stood when the run began.
+  [[nodiscard]] const ClockOffset& clock() const { return clock_.start; }
+  /// What the ranks' clocks did since, for stamps that were moved so. On rank 0, behind after();
+  /// empty where one host has all ranks.
+  [[nodiscard]] const std::vector<RankClock>& rank_clocks() const { return rank_clocks_; }
+
+private:
+  [[nodiscard]] nlohmann::json of_this_rank() const;
+  [[nodiscard]] nlohmann::json of_this_host() const;
+  [[nodiscard]] nlohmann::json gathered();
+  void keep_clocks(const std::vector<nlohmann::json>& ranks);
+
+  Ranks& ranks_;
+  std::string command_line_;
+  Machine machine_;
+  Seat seat_;
+  Load load_before_;
+  ClockAlignment clock_;
+  std::vector<RankClock> rank_clocks_;
+  bool finished_ = false;
+};
+
+/// Versions of what was built in: compiler, MPI, libraries.
+[[nodiscard]] nlohmann::json library_versions(const Machine& machine);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "engine/watchdog/ranks.hpp"
+#include "harness/environment/gpu_energy.hpp"
+#include "harness/ranks/rank_device.hpp"
+
+namespace longhaul::bench {
+
+/// What the GPUs of a run drew, and how well their clocks are known. Made before the iterations.
+class GpuReport {
+public:
+  GpuReport(const Ranks& ranks, DeviceKind kind);
+
+  /// Collective, behind the iterations: "accelerators" of a record's environment on rank 0, one
+  /// entry for each GPU that was used; nothing where none was.
+  void add_to(nlohmann::json& environment) const;
+
+private:
+  const Ranks& ranks_;
+  std::optional<int> index_;  ///< of this rank's GPU
+  std::unique_ptr<GpuEnergy> energy_;
+};
+
+}  // namespace longhaul::bench

@@ -1,0 +1,56 @@
+#include "harness/ranks/host_segment.hpp"
+
+#include <cstring>
+#include <span>
+
+#include "plan/rank_ops.hpp"
+#include "plan/rows.hpp"
+#include "trace/file/trace_file.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+/// The times of all of this host's ranks, on its first one; ops of others are left alone.
+OpTimes gather_on_host(const Board& board, const Plan& plan, const OpTimes& mine) {
+  const OpRange range = ops_of_rank(plan, board.self());
+  std::vector<int> counts;
+  const auto bytes =
+      board.host().gather(std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
+  if (board.self() != board.local().front()) return {};
+  OpTimes all(plan.ops.size());
+  const std::byte* at = bytes.data();
+  for (const Rank rank : board.local()) {
+    const OpRange ops = ops_of_rank(plan, rank);
+    std::memcpy(all.data() + ops.first, at, ops.count * sizeof(OpTime));
+    at += ops.count * sizeof(OpTime);
+  }
+  return all;
+}
+
+/// On a network as it is no message holds what the plan names: two may be on their way at once.
+void leave_resources_out(Timeline& timeline) {
+  for (TimelineRow& row : timeline.rows)
+    if (row.kind == RowKind::send || row.kind == RowKind::recv) row.resource = -1;
+}
+
+}  // namespace
+
+void write_host_segment(const Ranks& ranks, const Plan& plan, const OpTimes& times,
+                        const std::filesystem::path& directory, const IterationKey& key,
+                        bool emulates) {
+  const Board& board = ranks.board();
+  const OpTimes all = gather_on_host(board, plan, times);
+  if (all.empty()) return;
+  Timeline rows;
+  std::vector<int> local;
+  for (const Rank rank : board.local()) local.push_back(static_cast<int>(rank));
+  if (board.all_local()) {
+    append_rows(rows, plan, all, key.iteration);
+  } else {
+    for (const Rank rank : board.local()) append_rows(rows, plan, all, key.iteration, rank);
+  }
+  if (!emulates) leave_resources_out(rows);
+  write_segment(directory, key, local, rows);
+}
+
+}  // namespace longhaul::bench

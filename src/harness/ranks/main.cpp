@@ -1,0 +1,132 @@
+#include "harness/ranks/main.hpp"
+
+#include <atomic>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.hpp"
+#include "comm/group/session.hpp"
+#include "comm/group/thread_ranks.hpp"
+#include "harness/environment/shared_options.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+void say(const std::string& text) {
+  fmt::print(stderr, "longhaul: {}\n", text);
+  std::fflush(stderr);
+}
+
+/// Names stand in records and traces.
+void require_utf8(int argc, char** argv) {
+  using nlohmann::json;
+  for (int i = 0; i < argc; ++i) {
+    const json word(argv[i]);
+    const std::string shown = word.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (json::parse(shown) != word)
+      throw AgreedError{fmt::format(
+          "{} is no UTF-8 (records and traces hold the command line). Rename it.", shown)};
+  }
+}
+
+/// What the command line says of it, before it is read as a whole: that is what ranks do. A value
+/// that is none is refused then.
+int asked_ranks_per_process(int argc, char** argv) {
+  const std::size_t length = std::strlen(kRanksPerProcess);
+  int asked = 1;
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
+    if (std::strncmp(argv[i], kRanksPerProcess, length) != 0) continue;
+    const char* text = argv[i] + length;
+    if (*text == '=')
+      ++text;
+    else if (*text != '\0' || i + 1 == argc)
+      continue;
+    else
+      text = argv[i + 1];
+    int number = 0;
+    const char* const end = text + std::strlen(text);
+    const auto [at, problem] = std::from_chars(text, end, number);
+    if (problem == std::errc{} && at == end && number >= 1 && number <= kMostRanksPerProcess)
+      asked = number;
+  }
+  return asked;
+}
+
+/// A rank from here on.
+int run_rank(const std::function<ExitCode()>& body) {
+  try {
+    return static_cast<int>(body());
+  } catch (const AgreedError& error) {
+    if (mpi::world_rank() == 0) say(error.what());
+    return static_cast<int>(error.code());
+  } catch (const Error& error) {
+    say(fmt::format("rank {}: {}", mpi::world_rank(), error.what()));
+    mpi::abort_run(static_cast<int>(error.code()));
+  } catch (const std::exception& error) {
+    say(fmt::format("rank {}: {}", mpi::world_rank(), error.what()));
+    mpi::abort_run(static_cast<int>(ExitCode::run_failed));
+  }
+}
+
+}  // namespace
+
+int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
+  const mpi::Session session{argc, argv};
+  const int ranks = asked_ranks_per_process(argc, argv);
+  if (ranks == 1) return run_rank(body);
+  if (mpi::processes() > 1) {
+    if (mpi::world_rank() == 0)
+      say(fmt::format(
+          "{} {} on {} processes (threads are the ranks of one process alone). Start "
+          "one, with all ranks in it: scripts/mpi -n 1 ... {} {}.",
+          kRanksPerProcess, ranks, mpi::processes(), kRanksPerProcess, ranks * mpi::processes()));
+    return static_cast<int>(ExitCode::bad_input);
+  }
+  std::atomic<int> code = 0;
+  run_thread_ranks(ranks, [&] {
+    const int mine = run_rank(body);
+    if (mpi::world_rank() == 0) code = mine;
+  });
+  return code;
+}
+
+std::string on_first(const mpi::Communicator& world, const std::function<std::string()>& work) {
+  std::string message;  // a digit for how it went, then the text
+  if (world.rank() == 0) {
+    try {
+      message = "0" + work();
+    } catch (const Error& error) {
+      message = fmt::format("{}{}", static_cast<int>(error.code()), error.what());
+    }
+  }
+  message = world.broadcast(std::move(message));
+  const int code = message.front() - '0';
+  if (code != 0) throw AgreedError{message.substr(1), static_cast<ExitCode>(code)};
+  return message.substr(1);
+}
+
+void agreed(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw AgreedError{error.what(), error.code()};
+  }
+}
+
+std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** argv) {
+  arguments.version(fmt::format("{} ({})", version(), git_commit()));
+  require_utf8(argc, argv);
+  try {
+    const std::optional<std::string> text = arguments.parse(argc, argv);
+    if (!text) return std::nullopt;
+    if (mpi::world_rank() == 0) fmt::print("{}", *text);
+    return ExitCode::fine;
+  } catch (const ArgumentError& problem) {
+    throw AgreedError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
+  }
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,56 @@
+#include "harness/ranks/rank_device.hpp"
+
+#include "base/error.hpp"
+#include "cuda/accelerator.hpp"
+#include "device/cpu/real_device.hpp"
+#include "device/cpu/timed_device.hpp"
+#include "device/cuda/factories.hpp"
+#include "engine/payloads/made_up_cargo.hpp"
+#include "host/rank_accelerator.hpp"
+#include "nn/cpu/cpu_math.hpp"
+#include "nn/cuda/factory.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+/// This rank's among those of its host.
+int gpu_of(const Ranks& ranks) {
+  const std::string why = why_no_accelerator();
+  if (!why.empty()) fail("--device cuda cannot compute here ({}). Use --device cpu.", why);
+  return accelerator_of(ranks.board());
+}
+
+}  // namespace
+
+DeviceKind device_kind_of(const std::string& text) {
+  if (text == "cpu") return DeviceKind::cpu;
+  if (text == "cuda") return DeviceKind::cuda;
+  fail("--device {} is neither cpu nor cuda. Write --device cpu.", text);
+}
+
+const char* name_of(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
+
+std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& ranks) {
+  if (kind == DeviceKind::cpu) return make_cpu_math();
+  return make_cuda_math(gpu_of(ranks));
+}
+
+std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks, Duration credit) {
+  if (kind == DeviceKind::cpu) return std::make_unique<TimedDevice>();
+  return make_cuda_timed_device(gpu_of(ranks), credit);
+}
+
+std::unique_ptr<Cargo> make_cargo(DeviceKind kind, const Ranks& ranks, const Plan& plan,
+                                  const EngineOptions& options) {
+  if (kind == DeviceKind::cpu)
+    return std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload);
+  return make_cuda_cargo(gpu_of(ranks), plan, ranks.self(), options.run.seed, options.payload);
+}
+
+std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks, BlockWork& work,
+                                         Math& math) {
+  if (kind == DeviceKind::cpu) return std::make_unique<RealDevice>(work, ranks.board());
+  return make_cuda_real_device(gpu_of(ranks), math, work);
+}
+
+}  // namespace longhaul::bench

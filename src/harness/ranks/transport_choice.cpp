@@ -1,0 +1,81 @@
+#include "harness/ranks/transport_choice.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "comm/cuda/device_ways.hpp"
+#include "comm/payload_transport.hpp"
+#include "cuda/accelerator.hpp"
+#include "harness/ranks/gather_texts.hpp"
+#include "harness/ranks/main.hpp"
+#include "host/machine.hpp"
+#include "host/rank_accelerator.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+/// Of this rank; "missing": why it has no GPU, though it should.
+json place_of(const Ranks& ranks, DeviceKind device) {
+  json place = {{"host", index(ranks.board().host_of(ranks.self()))},
+                {"host_name", host_name()},
+                {"gpu", ""},
+                {"beyond_reach", json::array()},
+                {"missing", ""}};
+  if (device == DeviceKind::cpu) return place;
+  place["missing"] = why_no_accelerator();
+  if (place["missing"] != "") return place;
+  const auto index = static_cast<std::size_t>(accelerator_of(ranks.board()));
+  const AcceleratorInfo gpu = accelerators().at(index);
+  place["gpu"] = gpu.uuid;
+  place["beyond_reach"] = gpu.beyond_reach;
+  return place;
+}
+
+TransportChoice choose(TransportKind asked, const std::vector<std::string>& texts) {
+  std::vector<PayloadPlace> places;
+  for (const std::string& text : texts) {
+    const json place = json::parse(text);
+    const std::string missing = place["missing"];
+    if (!missing.empty())
+      fail("--device cuda: rank {} on {} has no GPU ({}). Use --device cpu.", places.size(),
+           place["host_name"].get<std::string>(), missing);
+    places.push_back({place["host"], place["host_name"], place["gpu"], place["beyond_reach"]});
+  }
+  return choose_transport(asked, places, !nccl_version().empty());
+}
+
+}  // namespace
+
+std::string transport_help() { return "what carries payloads: auto, mpi, nccl or cuda-ipc"; }
+
+TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device) {
+  const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());
+  const std::string text = on_first(ranks.world(), [&] {
+    const TransportChoice choice = choose(asked, texts);
+    return json{{"kind", name_of(choice.kind)}, {"why", choice.why}}.dump();
+  });
+  const json chosen = json::parse(text);
+  const TransportChoice choice{transport_kind_of(chosen["kind"]), chosen["why"]};
+  if (device == DeviceKind::cuda)
+    ranks.carry_payloads_by(std::make_unique<PayloadTransport>(
+        ranks.host_transport(), make_device_way(choice.kind, ranks.host_transport(), ranks.world(),
+                                                ranks.board(), accelerator_of(ranks.board()))));
+  return choice;
+}
+
+nlohmann::ordered_json transport_json(const TransportChoice& choice) {
+  nlohmann::ordered_json transport = {{"name", name_of(choice.kind)}, {"why", choice.why}};
+  if (choice.kind == TransportKind::nccl) transport["nccl"] = nccl_version();
+  return transport;
+}
+
+std::string transport_note(const nlohmann::json& environment) {
+  if (!environment.contains("transport")) return "";
+  const json& transport = environment["transport"];
+  if (transport["name"] == "mpi" && transport["why"] != "asked for") return "";
+  return fmt::format("payloads over {} ({})\n", transport["name"].get<std::string>(),
+                     transport["why"].get<std::string>());
+}
+
+}  // namespace longhaul::bench

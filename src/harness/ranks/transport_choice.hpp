@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "comm/choice.hpp"
+#include "engine/watchdog/ranks.hpp"
+#include "harness/ranks/rank_device.hpp"
+
+namespace longhaul::bench {
+
+/// Of --transport, for the help.
+[[nodiscard]] std::string transport_help();
+
+/// Collective, before anything is run: chooses what carries payloads of blocks on that kind of
+/// device, and puts it in place. What cannot be becomes an AgreedError that says what to use.
+TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device);
+
+/// "transport" of a record's environment.
+[[nodiscard]] nlohmann::ordered_json transport_json(const TransportChoice& choice);
+/// A line below the table; empty where payloads lie in the hosts' memory.
+[[nodiscard]] std::string transport_note(const nlohmann::json& environment);
+
+}  // namespace longhaul::bench

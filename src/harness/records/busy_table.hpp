@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/session/pipeline_run.hpp"
+
+namespace longhaul::bench {
+
+/// For people: links, interfaces and collectives that are held for any time, the busiest of each
+/// schedule, predicted and measured. Empty where none is.
+[[nodiscard]] std::string busy_table(const std::vector<PipelineMeasurement>& measurements);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,63 @@
+#include "harness/records/check_report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/unit_text.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+struct CheckPart {
+  const char* key;  ///< in the record
+  const char* one;  ///< for people
+  const char* many;
+  std::int64_t Checks::*member;
+};
+constexpr CheckPart kWrong[] = {
+    {"lost", "lost", "lost", &Checks::lost},
+    {"mixed_up", "mixed up", "mixed up", &Checks::mixed_up},
+    {"corrupted", "corrupted", "corrupted", &Checks::corrupted},
+    {"out_of_order", "out of order", "out of order", &Checks::out_of_order},
+    {"unclaimed", "unclaimed", "unclaimed", &Checks::unclaimed},
+    {"wrong_tensors", "wrong tensor", "wrong tensors", &Checks::wrong_tensors}};
+
+}  // namespace
+
+std::string check_text(const Checks& checks) {
+  std::string text;
+  for (const CheckPart& part : kWrong) {
+    const std::int64_t count = checks.*part.member;
+    if (count != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
+                          count == 1 ? part.one : part.many);
+  }
+  return text.empty() ? "ok" : text;
+}
+
+nlohmann::ordered_json checks_json(const Checks& checks) {
+  nlohmann::ordered_json json = {{"blocks", checks.blocks}, {"messages", checks.messages}};
+  for (std::size_t leg = 0; leg < checks.of_leg.size(); ++leg)
+    json["messages_of_leg"][name_of(static_cast<RowLeg>(leg))] = checks.of_leg[leg];
+  json["relayed"] = checks.relayed;
+  json["relayed_bytes"] = checks.relayed_bytes;
+  for (const CheckPart& part : kWrong) json[part.key] = checks.*part.member;
+  return json;
+}
+
+std::string message_notes(const std::string& schedule, const Checks& checks,
+                          const std::vector<std::string>& wrong_messages) {
+  const auto of = [&](RowLeg leg) { return checks.of_leg[static_cast<std::size_t>(leg)]; };
+  std::string text;
+  if (checks.relayed > 0)
+    text += fmt::format(
+        "{}: {} payloads relayed ({}); right on arrival: {} scatter, {} wan, {} gather, {} whole\n",
+        schedule, checks.relayed, to_text(Bytes{checks.relayed_bytes}), of(RowLeg::scatter),
+        of(RowLeg::wan), of(RowLeg::gather), of(RowLeg::whole));
+  for (const std::string& wrong : wrong_messages)
+    text += fmt::format("! {}: {}\n", schedule, wrong);
+  return text;
+}
+
+}  // namespace longhaul::bench

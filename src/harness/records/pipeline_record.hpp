@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/session/pipeline_run.hpp"
+
+namespace longhaul::bench {
+
+/// The record that feeds table and JSON (docs/runtime.md).
+[[nodiscard]] nlohmann::ordered_json pipeline_record(
+    const std::vector<PipelineMeasurement>& measurements, const PipelineInput& input,
+    const PipelineOptions& options, const nlohmann::json& environment);
+
+/// For people: predicted against measured, and where the idle time went.
+[[nodiscard]] std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
+                                         const PipelineInput& input,
+                                         const PipelineOptions& options);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/session/pipeline_run.hpp"
+
+namespace longhaul::bench {
+
+/// Of a schedule of real layers, for the record.
+[[nodiscard]] nlohmann::ordered_json real_json(const RealOutcome& outcome);
+
+/// Loss of the last iteration, for the table.
+[[nodiscard]] std::string loss_text(const PipelineMeasurement& measurement);
+
+/// Whether predictions are of costs that bench_profile measured.
+[[nodiscard]] bool costs_are_measured(const PipelineInput& input, const PipelineOptions& options);
+
+/// For people: what computed, how weights were stepped, how many iterations were held against one
+/// rank, and what predictions are worth. Empty where blocks were timed.
+[[nodiscard]] std::string real_note(const std::vector<PipelineMeasurement>& measurements,
+                                    const PipelineInput& input, const PipelineOptions& options);
+
+}  // namespace longhaul::bench

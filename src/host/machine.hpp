@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/units.hpp"
+#include "comm/group/board.hpp"
+#include "host/seat.hpp"
+
+namespace longhaul {
+
+/// The host that a rank is on.
+struct Machine {
+  std::string host;
+  std::string kernel;
+  std::string processor;
+  std::string topology;  ///< "2 packages, 2 NUMA nodes, 64 cores, 128 threads"
+  int cores = 0;
+  Bytes memory;
+  std::string hwloc_version;
+};
+[[nodiscard]] Machine describe_machine();
+[[nodiscard]] std::string host_name();
+
+/// Collective over the ranks of this host: seats them (seats_of), and binds each to its cores where
+/// there are enough. Ranks that a launcher has bound apart stay where they are.
+[[nodiscard]] Seat take_seat(const Board& board);
+
+/// How busy the machine is, and what that did to this rank (its process, or its thread where ranks
+/// are threads), up to now.
+struct Load {
+  std::array<double, 3> average{};  ///< of 1, 5 and 15 minutes
+  std::int64_t steal_ticks = 0;     ///< taken by other virtual machines
+  std::int64_t all_ticks = 0;
+  std::int64_t involuntary_switches = 0;
+  std::int64_t voluntary_switches = 0;
+  Duration processor_time{};
+};
+[[nodiscard]] Load load_now();
+
+}  // namespace longhaul

@@ -1,0 +1,50 @@
+#include "host/mps.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "comm/group/thread_ranks.hpp"
+
+namespace longhaul {
+
+std::filesystem::path mps_directory() {
+  const char* const named = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  return named != nullptr && *named != '\0' ? named : "/tmp/nvidia-mps";
+}
+
+bool mps_listens(const std::filesystem::path& directory) {
+  const std::string path = (directory / "control").string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return false;  // no socket can have that name
+  std::strcpy(address.sun_path, path.c_str());
+  const int end = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (end < 0) return false;
+  const int result = connect(end, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int problem = errno;
+  close(end);
+  // One of another type, or with many callers, is there all the same.
+  return result == 0 || problem == EPROTOTYPE || problem == EAGAIN;
+}
+
+GpuSharing gpu_sharing() {
+  if (this_thread_rank() != nullptr) return GpuSharing::threads;
+  return mps_listens(mps_directory()) ? GpuSharing::processes_with_mps : GpuSharing::processes;
+}
+
+const char* name_of(GpuSharing sharing) {
+  switch (sharing) {
+    case GpuSharing::processes: return "processes";
+    case GpuSharing::processes_with_mps: return "processes with MPS";
+    case GpuSharing::threads: return "threads of one process";
+  }
+  return "?";
+}
+
+}  // namespace longhaul

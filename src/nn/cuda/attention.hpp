@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "nn/cuda/pool.hpp"
+#include "nn/math.hpp"
+
+namespace longhaul::cuda {
+
+/// Causal attention on one stream, our own or a library's. Meaning and shapes as in Math.
+class Attention {
+public:
+  Attention() = default;
+  virtual ~Attention() = default;
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
+
+  /// Can it do this shape? May take long when first asked for one.
+  [[nodiscard]] virtual bool takes(const AttentionShape& shape) = 0;
+  virtual void forward(const AttentionShape& shape, View qkv, View out, View log_sums) = 0;
+  virtual void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
+                        View dqkv) = 0;
+};
+
+/// How far `other` is from `own` on random numbers, over outputs, log-sums and gradients: the
+/// largest |a - b| / |b|, infinite where a number is none. Waits for the stream.
+[[nodiscard]] double disagreement(cudaStream_t stream, StreamMemoryPool& pool,
+                                  const AttentionShape& shape, Attention& other, Attention& own);
+
+}  // namespace longhaul::cuda

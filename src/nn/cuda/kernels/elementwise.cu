@@ -1,0 +1,75 @@
+#include "nn/counter_random.hpp"
+#include "nn/cuda/kernels/kernels.hpp"
+#include "nn/cuda/kernels/number_types.cuh"
+#include "nn/cuda/kernels/numbers.cuh"
+
+namespace longhaul::cuda {
+namespace {
+
+template <int kVector, typename From, typename To>
+__global__ void convert_numbers(const From* from, std::size_t count, To* to) {
+  each_vector<kVector>(
+      count, [&](auto vector, std::size_t i) { write(to + i, read<vector.value>(from + i)); });
+}
+
+template <int kVector, typename T>
+__global__ void add_numbers(const T* a, const T* b, std::size_t count, T* sum) {
+  each_vector<kVector>(count, [&](auto vector, std::size_t i) {
+    Numbers<vector.value> total = read<vector.value>(a + i);
+    const Numbers<vector.value> more = read<vector.value>(b + i);
+#pragma unroll
+    for (int k = 0; k < vector.value; ++k) total.at[k] += more.at[k];
+    write(sum + i, total);
+  });
+}
+
+template <int kVector, typename T>
+__global__ void fill_numbers(std::uint64_t seed, float bound, std::size_t count, T* to) {
+  each_vector<kVector>(count, [&](auto vector, std::size_t i) {
+    Numbers<vector.value> numbers;
+#pragma unroll
+    for (int k = 0; k < vector.value; ++k)
+      numbers.at[k] = bound * counter_random(seed, i + static_cast<std::size_t>(k));
+    write(to + i, numbers);
+  });
+}
+
+}  // namespace
+
+void convert(cudaStream_t stream, View from, View to) {
+  with_type(from, [&](auto* source) {
+    with_type(to, [&](auto* target) {
+      with_vector(aligned(from, to), [&](auto vector) {
+        using From = std::remove_pointer_t<decltype(source)>;
+        using To = std::remove_pointer_t<decltype(target)>;
+        launch(convert_numbers<vector.value, From, To>,
+               {vector_blocks(from.count, vector.value), kThreads, 0, stream}, source, from.count,
+               target);
+      });
+    });
+  });
+}
+
+void add(cudaStream_t stream, View a, View b, View sum) {
+  with_type(sum, [&](auto* target) {
+    with_vector(aligned(a, b, sum), [&](auto vector) {
+      using T = std::remove_pointer_t<decltype(target)>;
+      launch(add_numbers<vector.value, T>,
+             {vector_blocks(sum.count, vector.value), kThreads, 0, stream}, numbers<T>(a),
+             numbers<T>(b), sum.count, target);
+    });
+  });
+}
+
+void fill_random(cudaStream_t stream, std::uint64_t seed, float bound, View what) {
+  with_type(what, [&](auto* target) {
+    with_vector(aligned(what), [&](auto vector) {
+      using T = std::remove_pointer_t<decltype(target)>;
+      launch(fill_numbers<vector.value, T>,
+             {vector_blocks(what.count, vector.value), kThreads, 0, stream}, seed, bound,
+             what.count, target);
+    });
+  });
+}
+
+}  // namespace longhaul::cuda

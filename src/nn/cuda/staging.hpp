@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/handles.hpp"
+
+namespace longhaul::cuda {
+
+/// The way between ordinary memory of the host and the device: through pinned pieces, taken in
+/// turns, so that a copy to the device returns at once unless all of them are still under way. (A
+/// copy straight from ordinary memory may wait for the whole stream.)
+class Staging {
+public:
+  static constexpr std::size_t kPieceBytes = 1U << 20U;
+
+  explicit Staging(cudaStream_t stream);
+
+  /// `from` (at most kPieceBytes) may be changed when this returns.
+  void to_device(std::span<const std::byte> from, std::byte* to);
+  /// Waits for what is in front of it on the stream.
+  void to_host(const std::byte* from, std::span<std::byte> to);
+
+private:
+  static constexpr std::size_t kPieces = 8;
+  cudaStream_t stream_;
+  PinnedMemory<std::byte> memory_{kPieces * kPieceBytes};
+  std::array<Event, kPieces> left_;  ///< behind the copy from that piece
+  std::size_t next_ = 0;
+};
+
+}  // namespace longhaul::cuda

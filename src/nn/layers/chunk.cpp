@@ -1,0 +1,118 @@
+#include "nn/layers/chunk.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "nn/layers/chunk_parts.hpp"
+
+namespace longhaul {
+
+Chunk::Chunk(Math& math, DeviceMemory& memory, const ModelShape& shape, LayerRange layers,
+             Recompute recompute, std::uint64_t seed)
+    : parts_{std::make_unique<Parts>(math, memory, shape, layers, recompute, seed)} {}
+
+Chunk::~Chunk() = default;
+
+bool Chunk::holds_embedding() const { return parts_->range.first == 0; }
+
+bool Chunk::holds_head() const {
+  return parts_->range.first + parts_->range.count == parts_->shape.layers;
+}
+
+void Chunk::set_tokens(int microbatch, std::span<const std::int32_t> tokens) {
+  LONGHAUL_ASSERT(holds_embedding(), "layers from {} on", parts_->range.first);
+  parts_->set(&InFlight::tokens, microbatch, tokens, 0);
+}
+
+void Chunk::set_targets(int microbatch, std::span<const std::int32_t> targets) {
+  LONGHAUL_ASSERT(holds_head(), "{} layers from {} on", parts_->range.count, parts_->range.first);
+  parts_->set(&InFlight::targets, microbatch, targets, std::numeric_limits<std::int32_t>::min());
+}
+
+Buffer Chunk::forward(int microbatch, BlockPart part, Buffer input) {
+  InFlight& data = parts_->microbatches[microbatch];
+  const int first = parts_->begin(part, data.forwarded, "F", microbatch);
+  if (part.part == 0) {
+    LONGHAUL_ASSERT(input.view().count == (holds_embedding() ? 0 : parts_->shape.boundary()) &&
+                        (!holds_embedding() || data.tokens) && (!holds_head() || data.targets),
+                    "F(microbatch {}) of {} numbers", microbatch, input.view().count);
+    data.passing = std::move(input);
+  }
+  data.forwarded = parts_->end(part);
+  parts_->forward_layers(parts_->work("F", microbatch, data), data, first, data.forwarded,
+                         Pass::forward);
+  if (!Parts::last(part)) return {};
+  if (parts_->recompute == Recompute::off) data.targets = {};
+  return std::move(data.passing);
+}
+
+void Chunk::recompute(int microbatch, BlockPart part) {
+  InFlight& data = parts_->at("R", microbatch);
+  const int first = parts_->begin(part, data.remade, "R", microbatch);
+  LONGHAUL_ASSERT(parts_->recompute == Recompute::on && data.forwarded == parts_->count(),
+                  "R(microbatch {}) with {} layers forwarded", microbatch, data.forwarded);
+  if (part.part == 0) data.passing = std::move(data.input);
+  data.remade = parts_->end(part);
+  parts_->forward_layers(parts_->work("R", microbatch, data), data, first, data.remade,
+                         Pass::recompute);
+  if (Parts::last(part)) data.targets = {};
+}
+
+Buffer Chunk::backward_input(int microbatch, BlockPart part, Buffer gradient) {
+  InFlight& data = parts_->at("D", microbatch);
+  const int done = parts_->begin_backward("D", data, microbatch, part, std::move(gradient));
+  data.passed_back = parts_->end(part);
+  const Work work = parts_->work("D", microbatch, data);
+  for (int i = done; i < data.passed_back; ++i) {
+    data.passing = parts_->from_the_end(i).input_gradient(work, std::move(data.passing));
+  }
+  return Parts::last(part) ? std::move(data.passing) : Buffer{};
+}
+
+void Chunk::backward_weight(int microbatch, BlockPart part) {
+  InFlight& data = parts_->at("W", microbatch);
+  const int done = parts_->begin(part, data.weighed, "W", microbatch);
+  data.weighed = parts_->end(part);
+  LONGHAUL_ASSERT(data.weighed <= data.passed_back, "W(microbatch {}) of {} layers, D of {}",
+                  microbatch, data.weighed, data.passed_back);
+  const Work work = parts_->work("W", microbatch, data);
+  for (int i = done; i < data.weighed; ++i) parts_->from_the_end(i).weight_gradient(work);
+  if (data.weighed == parts_->count()) parts_->microbatches.erase(microbatch);
+}
+
+Buffer Chunk::backward(int microbatch, BlockPart part, Buffer gradient) {
+  InFlight& data = parts_->at("B", microbatch);
+  const int done = parts_->begin_backward("B", data, microbatch, part, std::move(gradient));
+  data.passed_back = data.weighed = parts_->end(part);
+  const Work work = parts_->work("B", microbatch, data);
+  for (int i = done; i < data.passed_back; ++i) {
+    data.passing = parts_->from_the_end(i).input_gradient(work, std::move(data.passing));
+    parts_->from_the_end(i).weight_gradient(work);
+  }
+  if (!Parts::last(part)) return {};
+  Buffer passed = std::move(data.passing);
+  parts_->microbatches.erase(microbatch);
+  return passed;
+}
+
+void Chunk::set_loss_scale(float scale) { parts_->loss_scale = scale; }
+
+float Chunk::loss() {
+  float sum = 0;
+  parts_->math.copy_out(parts_->losses.view().part(0, 1), {&sum, 1});
+  return sum;
+}
+
+void Chunk::begin_iteration() {
+  LONGHAUL_ASSERT(in_flight() == 0, "{} microbatches are in flight", in_flight());
+  parts_->math.zero(all_gradients());
+  parts_->math.zero(parts_->losses.view());
+}
+
+std::span<const Parameter> Chunk::parameters() const { return parts_->weights.parameters(); }
+View Chunk::all_weights() const { return parts_->weights.weights(); }
+View Chunk::all_gradients() const { return parts_->weights.gradients(); }
+View Chunk::all_masters() const { return parts_->weights.masters(); }
+int Chunk::in_flight() const { return static_cast<int>(parts_->microbatches.size()); }
+
+}  // namespace longhaul

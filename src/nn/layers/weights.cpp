@@ -1,0 +1,96 @@
+#include "nn/layers/weights.hpp"
+
+#include "base/random.hpp"
+
+namespace longhaul {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t aligned(std::size_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// FNV-1a: a name's number, the same everywhere.
+std::uint64_t number_of(const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+}  // namespace
+
+Weights::Weights(Math& math, DeviceMemory& memory, std::span<const std::unique_ptr<Layer>> layers,
+                 std::uint64_t seed) {
+  std::size_t count = 0;
+  for (const auto& layer : layers) {
+    for (const ParameterNeed& need : layer->needs()) count += aligned(need.count);
+  }
+  weights_ = memory.take(count, "weights");
+  gradients_ = memory.take(count, NumberType::f32, "gradients of weights");
+  if (math.working_type() != NumberType::f32) {
+    masters_ = memory.take(count, NumberType::f32, "master weights");
+  }
+  math.zero(masters());
+  math.zero(gradients_.view());
+  std::size_t first = 0;
+  for (const auto& layer : layers) {
+    const std::size_t before = parameters_.size();
+    for (const ParameterNeed& need : layer->needs()) {
+      make(math, need, first, seed);
+      first += aligned(need.count);
+    }
+    layer->bind(std::span{parameters_}.subspan(before));
+  }
+  if (masters_) math.copy(masters_.view(), weights_.view());
+}
+
+void Weights::make(Math& math, const ParameterNeed& need, std::size_t first, std::uint64_t seed) {
+  const Parameter& made = parameters_.emplace_back(
+      Parameter{need.name, need.count, weights_.view().part(first, need.count),
+                gradients_.view().part(first, need.count), masters().part(first, need.count)});
+  if (need.bound > 0) {
+    math.fill_random(derived_seed(seed, number_of(need.name)), need.bound, made.master);
+  } else {
+    math.copy_in(std::vector<float>(need.count, 1.0F), made.master);
+  }
+}
+
+void check_layers(const ModelShape& shape, LayerRange layers) {
+  for (const auto& [number, name] : {std::pair{shape.batch, "microbatch size"},
+                                     {shape.sequence, "sequence length"},
+                                     {shape.hidden, "hidden size"},
+                                     {shape.intermediate, "intermediate size"},
+                                     {shape.heads, "number of heads"},
+                                     {shape.kv_heads, "number of key and value heads"},
+                                     {shape.vocabulary, "vocabulary"}}) {
+    if (number < 1) fail("the model's {} is {} (it counts from 1). Give one.", name, number);
+  }
+  if (shape.layers < 2) {
+    fail("the model has {} layers (embedding and output head are one each). Give 2 or more.",
+         shape.layers);
+  }
+  if (layers.count < 1) {
+    fail(
+        "a chunk holds {} layers (each must hold one at least). Take fewer stages or chunks, or "
+        "more layers.",
+        layers.count);
+  }
+  if (layers.first < 0 || layers.first + layers.count > shape.layers) {
+    fail("a chunk holds layers {} to {} (the model has 0 to {}). Let layers add up.", layers.first,
+         layers.first + layers.count - 1, shape.layers - 1);
+  }
+  if (shape.hidden % shape.heads != 0 || shape.head_size() % 2 != 0) {
+    fail("{} heads share a hidden size of {} (each needs the same, even number). Change either.",
+         shape.heads, shape.hidden);
+  }
+  if (shape.heads % shape.kv_heads != 0) {
+    fail("{} heads share {} key and value heads (each needs as many). Change either.", shape.heads,
+         shape.kv_heads);
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nn/layers/layer.hpp"
+
+namespace longhaul {
+
+/// Weights, gradients and master weights of a chunk, each in one piece. Every parameter begins at a
+/// multiple of 64 numbers, where devices read fastest; what lies between is 0 and stays 0.
+class Weights {
+public:
+  /// Makes what `layers` need, from `seed` and the names alone, and binds it to them.
+  Weights(Math& math, DeviceMemory& memory, std::span<const std::unique_ptr<Layer>> layers,
+          std::uint64_t seed);
+
+  [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+  [[nodiscard]] View weights() const { return weights_.view(); }
+  [[nodiscard]] View gradients() const { return gradients_.view(); }
+  /// The weights themselves where they are f32.
+  [[nodiscard]] View masters() const { return masters_ ? masters_.view() : weights_.view(); }
+
+private:
+  void make(Math& math, const ParameterNeed& need, std::size_t first, std::uint64_t seed);
+
+  Buffer weights_, gradients_, masters_;
+  std::vector<Parameter> parameters_;
+};
+
+/// Throws Error where no chunk of these layers can be made of the shape; says why.
+void check_layers(const ModelShape& shape, LayerRange layers);
+
+}  // namespace longhaul

@@ -1,0 +1,155 @@
+#include "plan/lowering/collectives.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "plan/lowering/lanes.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// What of the model lies where, and when its blocks run.
+struct Stage {
+  std::vector<int> devices;  ///< that hold it, ascending
+  std::vector<int> chunks;   ///< the first of the stage on each of these devices
+  std::int64_t first_forward = std::numeric_limits<std::int64_t>::max();  ///< row position
+  std::int64_t last_gradient = -1;                                        ///< row position
+};
+
+/// By stage. Positions are those of replica 0; of several holders, the earliest and the latest.
+std::vector<Stage> find_stages(const Schedule& schedule) {
+  std::vector<Stage> stages(at(schedule.chunks_of_copy()));
+  for (int device = 0; device < schedule.devices; ++device) {
+    for (const int chunk : chunks_on(schedule, device)) {
+      Stage& stage = stages[at(schedule.stage_of(chunk))];
+      if (!stage.devices.empty() && stage.devices.back() == device) continue;
+      stage.devices.push_back(device);
+      stage.chunks.push_back(chunk);
+    }
+    const auto row = schedule.row(0, device);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      Stage& stage = stages[at(schedule.stage_of(row[i].chunk))];
+      const auto position = static_cast<std::int64_t>(i);
+      if (row[i].kind == BlockKind::F)
+        stage.first_forward = std::min(stage.first_forward, position);
+      if (row[i].kind == BlockKind::W || row[i].kind == BlockKind::B)
+        stage.last_gradient = std::max(stage.last_gradient, position);
+    }
+  }
+  return stages;
+}
+
+/// Stages in the order of a position of theirs, which is the same order on every lane.
+std::vector<int> stages_by(const std::vector<Stage>& stages, std::int64_t Stage::*position) {
+  std::vector<int> order(stages.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int stage) { return stages[at(stage)].*position; });
+  return order;
+}
+
+/// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
+/// microbatch.
+std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, LaneId compute,
+                                  int stage) {
+  const Rank rank = plan.lanes[index(compute)].rank;
+  const RankInfo& info = plan.ranks[index(rank)];
+  const auto row = schedule.row(info.replica, info.device);
+  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
+    return schedule.stage_of(block.chunk) == stage &&
+           (block.kind == BlockKind::W || block.kind == BlockKind::B);
+  });
+  if (last == row.rend()) return std::nullopt;
+  return op_at(plan, compute, static_cast<std::size_t>(row.rend() - last - 1));
+}
+
+void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,
+              LaneId compute, OpId id, std::uint32_t group, Network& network) {
+  plan.collectives[group].push_back(id);
+  Op& op = plan.ops[index(id)];
+  op.kind = OpKind::collective;
+  op.collective = collective.kind;
+  op.chunk = collective.chunk;
+  op.peer = collective.members.front();
+  op.match = group;
+  op.resources = network.collective(plan.lanes[index(compute)].rank);
+  op.duration = collective.duration;
+  op.size = collective.size;
+  if (collective.kind == CollectiveKind::all_gather) return;
+  if (const auto last = last_gradient(plan, schedule, compute, collective.stage))
+    plan.add_after(op, *last);
+}
+
+}  // namespace
+
+Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, const RingHop& ring,
+                         GradientSync sync) {
+  if (sync == GradientSync::two_datacenter) return exchange_time(ring, size);
+  if (sync == GradientSync::ring_rate)
+    return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
+  const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
+  return kind == CollectiveKind::all_reduce ? 2 * once : once;
+}
+
+std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
+                                                           const Scenario& scenario,
+                                                           const Network& network) {
+  std::vector<std::vector<ChunkCollective>> of_device(at(schedule.devices));
+  const GradientSync sync = scenario.parallel.gradient_sync;
+  if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;
+  const std::vector<Stage> stages = find_stages(schedule);
+  const std::vector<ChunkShare> shares = chunk_shares(schedule);
+  const auto add = [&](CollectiveKind kind, int s) {
+    const Stage& stage = stages[at(s)];
+    std::vector<Rank> members;
+    for (int replica = 0; replica < schedule.replicas; ++replica) {
+      for (const int device : stage.devices) members.push_back(scenario.rank(replica, device));
+    }
+    if (members.size() < 2) return;
+    // Copy 0's holder says how large the stage is: its copies are of one size.
+    const Bytes size = share(scenario.costs.weights[at(schedule.device_of_chunk[at(s)])],
+                             shares[at(s)].of, shares[at(s)].place);
+    const Duration duration =
+        collective_time(kind, size, members.size(), network.ring(members), sync);
+    for (std::size_t i = 0; i < stage.devices.size(); ++i)
+      of_device[at(stage.devices[i])].push_back(
+          {kind, s, stage.chunks[i], size, duration, members});
+  };
+  if (sync == GradientSync::zero1) {
+    for (const int s : stages_by(stages, &Stage::first_forward)) add(CollectiveKind::all_gather, s);
+  }
+  for (const int s : stages_by(stages, &Stage::last_gradient)) {
+    add(sync == GradientSync::zero1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+        s);
+  }
+  return of_device;
+}
+
+void fill_collectives(Plan& plan, const Schedule& schedule,
+                      const std::vector<std::vector<ChunkCollective>>& of_device,
+                      const std::vector<LaneId>& lane_of_rank,
+                      const std::vector<LaneId>& compute_lane_of_rank, Network& network) {
+  std::map<std::pair<CollectiveKind, int>, std::uint32_t> groups;  // by kind and stage
+  for (std::size_t device = 0; device < of_device.size(); ++device) {
+    for (std::size_t k = 0; k < of_device[device].size(); ++k) {
+      const ChunkCollective& collective = of_device[device][k];
+      const auto [group, is_new] = groups.try_emplace(
+          {collective.kind, collective.stage}, static_cast<std::uint32_t>(plan.collectives.size()));
+      if (is_new) plan.collectives.emplace_back();
+      for (const Rank rank : collective.members) {
+        if (plan.ranks[index(rank)].device != static_cast<int>(device)) continue;
+        const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
+        const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
+        fill_one(plan, schedule, collective, compute_lane_of_rank[index(rank)], id, group->second,
+                 network);
+      }
+    }
+  }
+  for (std::vector<OpId>& members : plan.collectives) std::ranges::sort(members);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,204 @@
+#include "plan/lowering/lowering.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "plan/lowering/link_orders.hpp"
+#include "plan/lowering/pooled.hpp"
+
+namespace longhaul {
+
+Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+                   Crossing crossing)
+    : schedule_{schedule},
+      scenario_{scenario},
+      crossing_{crossing},
+      costs_{schedule, scenario},
+      network_{scenario, plan_} {
+  plan_.schedule = schedule.name;
+  plan_.arrangement = arrangement;
+  plan_.stages = schedule.devices;
+  plan_.replicas = schedule.replicas;
+  plan_.microbatches = schedule.microbatches;
+  plan_.cell = schedule.cell;
+  for (const Datacenter& datacenter : scenario.datacenters)
+    plan_.datacenters.push_back(datacenter.name);
+  collectives_ = find_collectives(schedule, scenario, network_);
+  if (crossing == Crossing::relayed)
+    relays_.emplace(schedule, scenario, costs_, plan_, network_, compute_lane_);
+}
+
+Plan Lowering::run() {
+  arrange_messages();
+  reserve();
+  for (int cell = 0; cell * schedule_.cell < schedule_.replicas; ++cell) lower_cell(cell);
+  if (relays_) relays_->finish();
+  fill_collectives(plan_, schedule_, collectives_, collective_lane_, compute_lane_, network_);
+  apply_link_orders(plan_, schedule_, relays_ ? Turns::taken : Turns::ordered);
+  return std::move(plan_);
+}
+
+void Lowering::lower_cell(int cell) {
+  const CellReplicas replicas = cell_replicas(schedule_, cell);
+  if (relays_) relays_->begin(messages_of(cell));
+  send_lane_.assign(static_cast<std::size_t>(replicas.count), {});
+  recv_lane_.assign(static_cast<std::size_t>(replicas.count), {});
+  for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas.first + local, local);
+  if (relays_) relays_->fill();
+  for (int local = 0; local < replicas.count; ++local) {
+    const int replica = replicas.first + local;
+    for (int device = 0; device < schedule_.devices; ++device) fill_compute(replica, local, device);
+    for (std::size_t c = 0; c < messages(replica).channels.size(); ++c)
+      fill_channel(replica, local, c);
+  }
+}
+
+void Lowering::arrange_messages() {
+  // In pooled plans a lane has the order of its cell's turns.
+  const bool alike = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
+  for (int replica = 0; replica < (alike ? 1 : schedule_.replicas); ++replica) {
+    messages_.push_back(replica > 0 && schedule_.replicas_alike()
+                            ? messages_.front()
+                            : find_messages(schedule_, replica));
+    if (grouped()) arrange_groups(messages_.back());
+  }
+  if (crossing_ == Crossing::pooled) order_by_turns(schedule_, messages_);
+}
+
+CellMessages Lowering::messages_of(int cell) const {
+  const CellReplicas replicas = cell_replicas(schedule_, cell);
+  const std::span all{messages_};
+  if (all.size() == 1) return {cell, replicas, all};
+  return {cell, replicas,
+          all.subspan(static_cast<std::size_t>(replicas.first),
+                      static_cast<std::size_t>(replicas.count))};
+}
+
+void Lowering::reserve() {
+  std::size_t blocks = 0;
+  std::size_t plain = 0;   // messages
+  std::size_t pieces = 0;  // of relayed messages
+  for (int replica = 0; replica < schedule_.replicas; ++replica) {
+    for (int device = 0; device < schedule_.devices; ++device)
+      blocks += schedule_.row(replica, device).size();
+    const CellReplicas cell = cell_replicas(schedule_, replica / schedule_.cell);
+    for (const auto& channel : messages(replica).channels) {
+      const bool carried =
+          relays_ && scenario_.datacenter_of(scenario_.rank(replica, channel.from)) !=
+                         scenario_.datacenter_of(scenario_.rank(replica, channel.to));
+      (carried ? pieces : plain) +=
+          channel.count * static_cast<std::size_t>(carried ? cell.count : 1);
+    }
+  }
+  std::size_t collectives = 0;
+  for (const auto& mine : collectives_)
+    collectives += mine.size() * static_cast<std::size_t>(schedule_.replicas);
+  // A piece has at most three legs.
+  plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
+  // A block waits for its input, a send for its producer, a grouped receive for the block before.
+  plan_.after.reserve((grouped() ? 3 : 2) * plain + 4 * pieces + 2 * collectives);
+}
+
+void Lowering::lay_out_lanes(int replica, int local) {
+  const auto rank_of = [&](int device) { return scenario_.rank(replica, device); };
+  const auto& channels = messages(replica).channels;
+  auto& send_lane = send_lane_[static_cast<std::size_t>(local)];
+  auto& recv_lane = recv_lane_[static_cast<std::size_t>(local)];
+  send_lane.assign(channels.size(), kNone<LaneId>);
+  recv_lane.assign(channels.size(), kNone<LaneId>);
+  for (int device = 0; device < schedule_.devices; ++device) {
+    const Rank rank = rank_of(device);
+    plan_.ranks.push_back({replica, device, scenario_.datacenter_of(rank)});
+    compute_lane_.push_back(add_lane(plan_, "compute", LaneKind::compute, rank, kNone<Rank>,
+                                     schedule_.row(replica, device).size()));
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      if (channels[c].from != device || relayed(channels[c])) continue;
+      const Rank peer = rank_of(channels[c].to);
+      send_lane[c] = add_lane(plan_, fmt::format("send>{}", index(peer)), LaneKind::send, rank,
+                              peer, channels[c].count);
+    }
+    if (relays_) relays_->add_send_lanes(local, device);
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      if (channels[c].to != device || relayed(channels[c])) continue;
+      const Rank peer = rank_of(channels[c].from);
+      recv_lane[c] = add_lane(plan_, fmt::format("recv<{}", index(peer)), LaneKind::recv, rank,
+                              peer, channels[c].count);
+    }
+    if (relays_) relays_->add_recv_lanes(local, device);
+    const auto& mine = collectives_[static_cast<std::size_t>(device)];
+    collective_lane_.push_back(mine.empty() ? kNone<LaneId>
+                                            : add_lane(plan_, "collective", LaneKind::collective,
+                                                       rank, kNone<Rank>, mine.size()));
+  }
+}
+
+Waits Lowering::waits_of(int replica, int local, int device) const {
+  Waits waits;
+  const Messages& mine = messages(replica);
+  for (std::size_t c = 0; c < mine.channels.size(); ++c) {
+    const auto& channel = mine.channels[c];
+    if (channel.to != device || relayed(channel)) continue;
+    const LaneId lane = recv_lane_[static_cast<std::size_t>(local)][c];
+    for (std::size_t i = 0; i < channel.count; ++i)
+      waits.emplace_back(mine.all[channel.first + i].needed_before, op_at(plan_, lane, i));
+  }
+  if (relays_) relays_->append_waits(local, device, waits);
+  add_gathers(replica, device, waits);
+  std::ranges::sort(waits);
+  return waits;
+}
+
+void Lowering::add_gathers(int replica, int device, Waits& waits) const {
+  const auto& mine = collectives_[static_cast<std::size_t>(device)];
+  const auto row = schedule_.row(replica, device);
+  for (std::size_t k = 0; k < mine.size(); ++k) {
+    if (mine[k].kind != CollectiveKind::all_gather) continue;
+    const auto first = std::ranges::find_if(row, [&](const Block& block) {
+      return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == mine[k].stage;
+    });
+    if (first == row.end()) continue;  // fewer microbatches than copies
+    waits.emplace_back(static_cast<std::int32_t>(first - row.begin()),
+                       op_at(plan_, collective_lane_[index(scenario_.rank(replica, device))], k));
+  }
+}
+
+void Lowering::fill_compute(int replica, int local, int device) {
+  const auto row = schedule_.row(replica, device);
+  const Waits waits = waits_of(replica, local, device);
+  const ResourceSetId resources = network_.device(scenario_.rank(replica, device));
+  auto wait = waits.begin();
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    Op& op = plan_.ops[index(compute_at(replica, device, static_cast<std::int32_t>(i)))];
+    set_block(op, row[i]);
+    op.resources = resources;
+    op.duration = costs_.duration(row[i]);
+    op.size = costs_.memory(row[i]);
+    for (; wait != waits.end() && wait->first == static_cast<std::int32_t>(i); ++wait)
+      plan_.add_after(op, wait->second);
+  }
+}
+
+Route Lowering::route_of(int replica, const Messages::Channel& channel) {
+  if (crossing_ == Crossing::pooled)
+    return pooled_route(schedule_, scenario_, replica, channel, network_);
+  return network_.route(scenario_.rank(replica, channel.from), scenario_.rank(replica, channel.to));
+}
+
+void Lowering::fill_channel(int replica, int local, std::size_t c) {
+  const auto& channel = messages(replica).channels[c];
+  if (relayed(channel)) return;
+  const Route route = route_of(replica, channel);
+  for (std::size_t i = 0; i < channel.count; ++i) {
+    const Message& m = messages(replica).all[channel.first + i];
+    const OpId send = op_at(plan_, send_lane_[static_cast<std::size_t>(local)][c], i);
+    const OpId recv = op_at(plan_, recv_lane_[static_cast<std::size_t>(local)][c], i);
+    join_sides(plan_, send, recv, m.producer, costs_.message(m.producer), route);
+    plan_.add_after(plan_.ops[index(send)], compute_at(replica, m.from, m.sent_after));
+    if (grouped() && m.posted_before > 0)
+      plan_.add_after(plan_.ops[index(recv)], compute_at(replica, m.to, m.posted_before - 1));
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,93 @@
+#include "plan/lowering/messages.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Where the block that passes an activation (F) or a gradient (D, B) of (chunk, microbatch)
+/// stands.
+class Positions {
+public:
+  Positions(const Schedule& schedule, int replica)
+      : microbatches_{schedule.microbatches}, chunks_{schedule.chunks} {
+    const auto cells = static_cast<std::size_t>(chunks_) * static_cast<std::size_t>(microbatches_);
+    first_[0].assign(cells, -1);
+    first_[1].assign(cells, -1);
+    for (int device = 0; device < schedule.devices; ++device) {
+      const auto row = schedule.row(replica, device);
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const Block& block = row[i];
+        if (block.part != 0 || block.kind == BlockKind::W) continue;
+        if (block.kind == BlockKind::R && schedule.recompute_timing == RecomputeTiming::ahead)
+          continue;
+        std::int32_t& first =
+            first_[block.kind != BlockKind::F][cell(block.chunk, block.microbatch)];
+        if (first < 0) first = static_cast<std::int32_t>(i);
+      }
+    }
+  }
+  /// What takes the activation (or gradient) of a chunk and microbatch in its device's row: the
+  /// first part of the F (or D or B, or of the R in front of it).
+  [[nodiscard]] std::int32_t first(bool backward, int chunk, int microbatch) const {
+    const std::int32_t at = first_[backward][cell(chunk, microbatch)];
+    LONGHAUL_ASSERT(at >= 0, "no block consumes chunk {} microbatch {}", chunk, microbatch);
+    return at;
+  }
+
+private:
+  [[nodiscard]] std::size_t cell(int chunk, int microbatch) const {
+    return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(microbatches_) +
+           static_cast<std::size_t>(microbatch);
+  }
+  int microbatches_, chunks_;
+  std::vector<std::int32_t> first_[2];
+};
+
+/// The chunk that takes over what `block` produced; -1: nobody.
+int next_chunk(const Block& block, const Schedule& schedule) {
+  if (block.part + 1 != block.parts) return -1;
+  if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;
+  return is_backward(block.kind) && !schedule.is_first(block.chunk) ? block.chunk - 1 : -1;
+}
+
+}  // namespace
+
+Messages find_messages(const Schedule& schedule, int replica) {
+  const Positions positions{schedule, replica};
+  Messages messages;
+  std::vector<std::vector<Message>> to_peer(static_cast<std::size_t>(schedule.devices));
+  for (int device = 0; device < schedule.devices; ++device) {
+    const auto row = schedule.row(replica, device);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const int chunk = next_chunk(row[i], schedule);
+      if (chunk < 0) continue;
+      const int peer = schedule.device_of_chunk[static_cast<std::size_t>(chunk)];
+      if (peer == device) continue;
+      const std::int32_t consumer =
+          positions.first(is_backward(row[i].kind), chunk, row[i].microbatch);
+      to_peer[static_cast<std::size_t>(peer)].push_back(
+          {row[i], device, peer, static_cast<std::int32_t>(i), consumer, consumer});
+    }
+    for (int peer = 0; peer < schedule.devices; ++peer) {
+      auto& sent = to_peer[static_cast<std::size_t>(peer)];
+      if (sent.empty()) continue;
+      messages.channels.push_back({device, peer, static_cast<std::uint32_t>(messages.all.size()),
+                                   static_cast<std::uint32_t>(sent.size())});
+      messages.all.insert(messages.all.end(), sent.begin(), sent.end());
+      sent.clear();
+    }
+  }
+  for (int device = 0; device < schedule.devices; ++device)
+    messages.input_of.emplace_back(schedule.row(replica, device).size(), -1);
+  for (std::size_t i = 0; i < messages.all.size(); ++i) {
+    const Message& m = messages.all[i];
+    messages.input_of[static_cast<std::size_t>(m.to)][static_cast<std::size_t>(m.needed_before)] =
+        static_cast<std::int32_t>(i);
+  }
+  return messages;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/lowering/messages.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// One message of a DP-cell in the order in which the cell sends over the WAN.
+struct Turn {
+  int owner = 0;              ///< LocalDPRank of the replica whose message it is
+  std::uint32_t message = 0;  ///< index into the owner's Messages::all
+};
+
+/// The messages of the replicas of one cell.
+struct CellMessages {
+  int cell = 0;
+  CellReplicas replicas;
+  std::span<const Messages> messages;  ///< of each replica, or one that all of them have
+  [[nodiscard]] const Messages& of(int local) const {
+    return messages[messages.size() == 1 ? 0 : static_cast<std::size_t>(local)];
+  }
+};
+
+/// Looks up the turns that a schedule states: see turns_name().
+class TurnTable {
+public:
+  /// Throws Error where the turns of one pair of devices are stated twice.
+  explicit TurnTable(const Schedule& schedule);
+
+  [[nodiscard]] bool states(int cell, int from, int to) const {
+    return by_name_.contains(turns_name(cell, from, to));
+  }
+  /// The turns of all messages of the cell in channel `channel`. Throws Error where they are
+  /// missing, name a message that the cell does not send there, name one twice or leave one out.
+  [[nodiscard]] std::vector<Turn> of(const CellMessages& cell, std::size_t channel);
+  /// Throws Error where there are turns that nobody asked for: no message takes them.
+  void check_all_used() const;
+
+private:
+  struct Entry {
+    const LinkOrder* order = nullptr;
+    bool used = false;
+  };
+  const Schedule& schedule_;
+  std::map<std::string, Entry> by_name_;
+};
+
+/// Does it state turns of a cell, not the order of a resource of the plan?
+[[nodiscard]] bool is_turns(const LinkOrder& order);
+
+}  // namespace longhaul

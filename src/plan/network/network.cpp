@@ -1,0 +1,144 @@
+#include "plan/network/network.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+ResourceKind kind_of(HeldKind kind) {
+  switch (kind) {
+    case HeldKind::pair:
+    case HeldKind::datacenters: return ResourceKind::link;
+    case HeldKind::aggregate: return ResourceKind::aggregate;
+    case HeldKind::egress: return ResourceKind::egress;
+    case HeldKind::ingress: return ResourceKind::ingress;
+    case HeldKind::internal_out: return ResourceKind::internal_out;
+    case HeldKind::internal_in: return ResourceKind::internal_in;
+  }
+  return ResourceKind::link;
+}
+
+}  // namespace
+
+Network::Network(const Scenario& scenario, Plan& plan)
+    : scenario_{scenario}, plan_{plan}, ways_{scenario} {
+  plan_.set_begin.assign(1, 0);
+}
+
+ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
+  plan_.resources.push_back({std::move(name), kind, static_cast<std::uint32_t>(capacity), {}, 0});
+  return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};
+}
+
+std::string Network::name_of(const Held& held) const {
+  const auto datacenter = [&](int id) -> const std::string& {
+    return scenario_.datacenters[static_cast<std::size_t>(id)].name;
+  };
+  const auto of_node = [&](const char* what) {
+    return fmt::format("{} {}/{}", what, datacenter(held.first), held.second);
+  };
+  const auto of_pair = [&](const char* what) {
+    return fmt::format("{} {}>{}", what, datacenter(held.first), datacenter(held.second));
+  };
+  switch (held.kind) {
+    case HeldKind::pair: return fmt::format("link {}>{}", held.first, held.second);
+    case HeldKind::datacenters: return of_pair("link");
+    case HeldKind::aggregate: return of_pair("aggregate");
+    case HeldKind::egress: return of_node("egress");
+    case HeldKind::ingress: return of_node("ingress");
+    case HeldKind::internal_out: return of_node("internal-out");
+    case HeldKind::internal_in: return of_node("internal-in");
+  }
+  return "?";
+}
+
+ResourceId Network::held(const NetworkRoute::Hold& hold) {
+  const auto [at, is_new] = by_held_.try_emplace(hold.what, ResourceId{});
+  if (is_new) at->second = add(name_of(hold.what), kind_of(hold.what.kind), hold.capacity);
+  return at->second;
+}
+
+ResourceSetId Network::set(const std::vector<ResourceId>& items) {
+  for (const ResourceId item : items) ++plan_.resources[index(item)].lanes;
+  plan_.set_items.insert(plan_.set_items.end(), items.begin(), items.end());
+  plan_.set_begin.push_back(static_cast<std::uint32_t>(plan_.set_items.size()));
+  return ResourceSetId{static_cast<std::uint32_t>(plan_.set_begin.size() - 2)};
+}
+
+ResourceSetId Network::device(Rank rank) {
+  return set({add(fmt::format("device {}", index(rank)), ResourceKind::device)});
+}
+
+ResourceSetId Network::collective(Rank rank) {
+  const auto known = collective_of_.find(rank);
+  if (known != collective_of_.end()) return known->second;
+  const ResourceSetId made =
+      set({add(fmt::format("collective {}", index(rank)), ResourceKind::collective)});
+  collective_of_.emplace(rank, made);
+  return made;
+}
+
+NetworkRoute Network::way(Rank from, Rank to) const {
+  NetworkRoute way = ways_.between(from, to);
+  if (!way.linked) {
+    const auto name = [&](Rank rank) -> const std::string& {
+      return scenario_.datacenters[index(scenario_.datacenter_of(rank))].name;
+    };
+    fail(
+        "no link from {} to {} (rank {} sends to rank {}). Add [[link]] between = [\"{}\", "
+        "\"{}\"].",
+        name(from), name(to), index(from), index(to), name(from), name(to));
+  }
+  return way;
+}
+
+Route Network::route(Rank from, Rank to) {
+  const NetworkRoute way = this->way(from, to);
+  std::vector<ResourceId> items;
+  Bandwidth narrowest;
+  for (const NetworkRoute::Hold& hold : way.holds) {
+    const bool narrower = hold.rate < narrowest;
+    items.insert(narrower ? items.begin() : items.end(), held(hold));  // the narrowest first
+    narrowest = std::min(narrowest, hold.rate);
+  }
+  return {set(items), way.rate, way.latency};
+}
+
+Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs) {
+  const auto [pooled, is_new] = pools_.try_emplace(name, ResourceId{});
+  if (is_new) pooled->second = add(name, ResourceKind::link);
+  std::vector<ResourceId> items{pooled->second};
+  std::map<HeldKind, double> sums;  // bits per second
+  std::set<Held> seen;
+  Route route;
+  for (const auto& [from, to] : pairs) {
+    const NetworkRoute way = this->way(from, to);
+    route.latency = std::max(route.latency, way.latency);
+    for (NetworkRoute::Hold hold : way.holds) {
+      if (!seen.insert(hold.what).second) continue;
+      const double pieces = hold.capacity * way.rate.bits_per_second();
+      sums[hold.what.kind] += std::min(hold.rate.bits_per_second(), pieces);
+      if (hold.what.kind == HeldKind::pair) continue;
+      hold.capacity = std::max(1, hold.capacity / static_cast<int>(pairs.size()));
+      items.push_back(held(hold));
+    }
+  }
+  for (const auto& [kind, sum] : sums) route.rate = std::min(route.rate, Bandwidth{sum});
+  route.resources = set(items);
+  return route;
+}
+
+RingHop Network::ring(const std::vector<Rank>& ranks) const {
+  RingHop ring;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const NetworkRoute hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
+    ring.rate = std::min(ring.rate, hop.rate);
+    ring.latency = std::max(ring.latency, hop.latency);
+  }
+  return ring;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/ring_time.hpp"
+#include "schedule/ways.hpp"
+
+namespace longhaul {
+
+/// How messages of one ordered pair of ranks travel.
+struct Route {
+  ResourceSetId resources{};
+  Bandwidth rate;  ///< the smallest of link and interfaces
+  Duration latency{};
+};
+
+struct RankPair {
+  Rank from{}, to{};
+};
+
+/// Builds the resources of a plan: one per rank's device, and links and interfaces as messages
+/// need them (DESIGN.md section 2).
+class Network {
+public:
+  Network(const Scenario& scenario, Plan& plan);
+
+  /// Of one lane of messages: call once for each. Throws Error where the two lie in different
+  /// datacenters with no link between them.
+  [[nodiscard]] Route route(Rank from, Rank to);
+  /// Of one lane of messages that all of these take together, a piece each: call once for each. As
+  /// one exclusion `name`, beside the interfaces and shared links that they hold, at the sum of
+  /// their rates; what several of them share counts once.
+  [[nodiscard]] Route pool(const std::string& name, const std::vector<RankPair>& pairs);
+  /// Of the rank's compute lane: call once for each.
+  [[nodiscard]] ResourceSetId device(Rank rank);
+  /// The rank's turn in data-parallel communication; the same set each time.
+  [[nodiscard]] ResourceSetId collective(Rank rank);
+  /// Slowest rate of links and interfaces and largest latency of a ring over the ranks, in their
+  /// order.
+  [[nodiscard]] RingHop ring(const std::vector<Rank>& ranks) const;
+
+private:
+  [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
+  [[nodiscard]] ResourceId held(const NetworkRoute::Hold& hold);
+  [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
+  [[nodiscard]] std::string name_of(const Held& held) const;
+  /// Throws Error where there is none.
+  [[nodiscard]] NetworkRoute way(Rank from, Rank to) const;
+
+  const Scenario& scenario_;
+  Plan& plan_;
+  NetworkRoutes ways_;
+  std::map<Held, ResourceId> by_held_;
+  std::map<std::string, ResourceId> pools_;
+  std::unordered_map<Rank, ResourceSetId> collective_of_;
+};
+
+}  // namespace longhaul

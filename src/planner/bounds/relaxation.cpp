@@ -1,0 +1,172 @@
+#include "planner/bounds/relaxation.hpp"
+
+#include <algorithm>
+
+#include "plan/lowering/collectives.hpp"
+#include "schedule/block_costs.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// By chunk: as its blocks are, and where there are none as the scenario says.
+std::vector<bool> recomputed_chunks(const Schedule& like, const Scenario& scenario) {
+  std::vector<bool> known(at(like.chunks)), recomputed(at(like.chunks));
+  for (const auto& row : like.rows) {
+    for (const Block& block : row) {
+      known[at(block.chunk)] = true;
+      if (block.kind == BlockKind::R) recomputed[at(block.chunk)] = true;
+    }
+  }
+  for (std::size_t chunk = 0; chunk < known.size(); ++chunk) {
+    if (!known[chunk]) recomputed[chunk] = scenario.memory.recompute;
+  }
+  return recomputed;
+}
+
+/// The layout without an order; an R a chunk where blocks are recomputed, which is how costs and
+/// memory know.
+Schedule layout_of(const Schedule& like, const std::vector<bool>& recomputed) {
+  Schedule layout = like;
+  layout.link_orders.clear();
+  layout.rows.assign(at(like.devices), {});
+  for (int chunk = 0; chunk < like.chunks; ++chunk) {
+    if (recomputed[at(chunk)])
+      layout.rows[at(like.device_of_chunk[at(chunk)])].push_back(
+          {.kind = BlockKind::R, .chunk = chunk});
+  }
+  return layout;
+}
+
+RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCosts& costs,
+                         const ActivationModel& memory, int chunk) {
+  const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
+  const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
+  const Duration split = time(BlockKind::D) + time(BlockKind::W);
+  RelaxedChunk relaxed;
+  relaxed.device = layout.device_of_chunk[at(chunk)];
+  relaxed.count = layout.microbatches_of(chunk);
+  relaxed.forward = time(BlockKind::F);
+  relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
+  relaxed.weight = std::min(split, time(BlockKind::B)) - relaxed.gradient;
+  relaxed.taken = memory.effect(block(BlockKind::F)).at_start;
+  relaxed.recomputed = recompute;
+  if (recompute) {
+    relaxed.recompute = time(BlockKind::R);
+  } else {
+    relaxed.rest = relaxed.taken + memory.effect(block(BlockKind::D)).at_end;
+  }
+  return relaxed;
+}
+
+void add_collectives(const Schedule& layout, const Scenario& scenario, const Network& network,
+                     std::vector<RelaxedChunk>& chunks) {
+  for (const auto& of_device : find_collectives(layout, scenario, network)) {
+    for (const ChunkCollective& collective : of_device) {
+      for (int copy = 0; copy < layout.copies; ++copy) {
+        RelaxedChunk& chunk = chunks[at(copy * layout.chunks_of_copy() + collective.stage)];
+        const bool before = collective.kind == CollectiveKind::all_gather;
+        (before ? chunk.gather : chunk.reduction) = collective.duration;
+      }
+    }
+  }
+}
+
+/// Finds how messages travel.
+class Hops {
+public:
+  Hops(const Schedule& layout, const Scenario& scenario, const BlockCosts& costs)
+      : layout_{layout}, scenario_{scenario}, costs_{costs}, network_{scenario, plan_} {}
+
+  /// From the chunk of `producer` to another, in one replica.
+  RelaxedHop find(int replica, const Block& producer, int to) {
+    RelaxedHop hop;
+    const int from_device = layout_.device_of_chunk[at(producer.chunk)];
+    const int to_device = layout_.device_of_chunk[at(to)];
+    if (from_device == to_device) return hop;
+    const int relay = relay_of(replica, from_device, to_device);
+    const Route route =
+        network_.route(scenario_.rank(relay, from_device), scenario_.rank(relay, to_device));
+    Bytes size = costs_.message(producer);
+    if (is_relayed(replica, from_device, to_device)) {
+      const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);
+      size = share(size, cell.count, relay - cell.first);
+    }
+    hop.transfer = size / route.rate;
+    hop.latency = route.latency;
+    const auto set = static_cast<std::size_t>(route.resources);
+    for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
+      const ResourceId resource = plan_.set_items[i];
+      // What several hold at a time is no machine.
+      if (plan_.resources[index(resource)].capacity == 1) hop.resources.push_back(resource);
+    }
+    return hop;
+  }
+  [[nodiscard]] const Network& network() const { return network_; }
+  [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
+
+private:
+  [[nodiscard]] bool is_relayed(int replica, int from, int to) const {
+    return layout_.cell > 1 && scenario_.datacenter_of(scenario_.rank(replica, from)) !=
+                                   scenario_.datacenter_of(scenario_.rank(replica, to));
+  }
+
+  /// Between datacenters a DP-cell sends a piece of every message over each of its pipelines'
+  /// links. The piece on the slowest link alone is looked at, which is of the same LocalDPRank for
+  /// all messages: none is there before this piece is, and the link has one after the other.
+  /// Routes inside the datacenters are left out.
+  [[nodiscard]] int relay_of(int replica, int from, int to) {
+    if (!is_relayed(replica, from, to)) return replica;
+    const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);
+    int slowest = cell.first;
+    Bandwidth least;
+    for (int relay = cell.first; relay < cell.first + cell.count; ++relay) {
+      const Bandwidth rate =
+          network_.route(scenario_.rank(relay, from), scenario_.rank(relay, to)).rate;
+      if (rate >= least) continue;
+      least = rate;
+      slowest = relay;
+    }
+    return slowest;
+  }
+
+  const Schedule& layout_;
+  const Scenario& scenario_;
+  const BlockCosts& costs_;
+  Plan plan_;
+  Network network_;
+};
+
+}  // namespace
+
+Relaxation relax(const Schedule& like, const Scenario& scenario) {
+  const std::vector<bool> recomputed = recomputed_chunks(like, scenario);
+  const Schedule layout = layout_of(like, recomputed);
+  const BlockCosts costs{layout, scenario};
+  const ActivationModel memory{layout, scenario};
+  Hops hops{layout, scenario, costs};
+  RelaxedReplica timeless;
+  for (int chunk = 0; chunk < layout.chunks; ++chunk)
+    timeless.chunks.push_back(relax_chunk(layout, recomputed[at(chunk)], costs, memory, chunk));
+  add_collectives(layout, scenario, hops.network(), timeless.chunks);
+  Relaxation relaxation{
+      layout.devices, layout.chunks_of_copy(), allowed_activation(layout, scenario), {}, {}};
+  for (int replica = 0; replica < layout.replicas; ++replica) {
+    relaxation.replicas.push_back(timeless);
+    for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+      RelaxedChunk& relaxed = relaxation.replicas.back().chunks[at(chunk)];
+      const auto hop_to = [&](BlockKind kind, int to) {
+        return hops.find(replica, {.kind = kind, .part = 0, .parts = 1, .chunk = chunk}, to);
+      };
+      if (!layout.is_last(chunk)) relaxed.next = hop_to(BlockKind::F, chunk + 1);
+      if (!layout.is_first(chunk)) relaxed.previous = hop_to(BlockKind::D, chunk - 1);
+    }
+  }
+  for (const Resource& resource : hops.resources())
+    relaxation.resource_names.push_back(resource.name);
+  return relaxation;
+}
+
+}  // namespace longhaul

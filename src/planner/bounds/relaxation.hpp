@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/network/network.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// How messages cross one chunk boundary in one direction. Without resources: on one device.
+struct RelaxedHop {
+  Duration transfer{};
+  Duration latency{};
+  std::vector<ResourceId> resources;
+};
+
+/// A chunk of the relaxed problem in which bounds are computed. It forgets which microbatch is
+/// which and keeps counts: the k-th F of a chunk needs k Fs of the chunk before it, and so on. A
+/// schedule of the class becomes one of the relaxed problem that ends no later:
+///  - A backward block becomes a `gradient` of min(D, B) and, behind it, a `weight` of what the
+///    cheaper of D + W and B leaves. Both fit into the time that the block had; the gradient ends
+///    no later than the block, and memory is released no later.
+///  - Blocks of one kind and chunk are equal, so their time on the device may be given to them
+///    first come, first served: for every k, the k-th ends no later and the k-th starts no earlier.
+///    Hence parts of blocks may be taken as whole blocks that others interrupt.
+struct RelaxedChunk {
+  int device = 0;
+  int count = 0;  ///< microbatches that run through it
+  Duration forward{}, gradient{}, weight{};
+  bool recomputed = false;
+  Duration recompute{};
+  Duration gather{};     ///< of weights, before its first F
+  Duration reduction{};  ///< of gradients, after its last W
+  Bytes taken;           ///< activation memory held from the start of F, at least, until
+  Bytes rest;            ///< the gradient's end; `rest` of it until the end of the weight
+  RelaxedHop next, previous;
+};
+
+/// One replica of a schedule of the layout of `like`.
+struct RelaxedReplica {
+  std::vector<RelaxedChunk> chunks;
+};
+
+/// All replicas, and the resources that their messages need.
+struct Relaxation {
+  int devices = 0;
+  int chunks_of_copy = 0;
+  Bytes limit;  ///< of activation memory, on every device
+  std::vector<RelaxedReplica> replicas;
+  std::vector<std::string> resource_names;
+};
+
+/// Recomputes the chunks that have an R in `like`; where `like` has no blocks of a chunk, if the
+/// scenario says so.
+[[nodiscard]] Relaxation relax(const Schedule& like, const Scenario& scenario);
+
+}  // namespace longhaul

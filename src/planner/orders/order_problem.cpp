@@ -1,0 +1,170 @@
+#include "planner/orders/order_problem.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/lowering/lower.hpp"
+#include "schedule/block_costs.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+bool recomputes(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.rows, [](const auto& row) {
+    return std::ranges::any_of(row, [](const Block& b) { return b.kind == BlockKind::R; });
+  });
+}
+
+}  // namespace
+
+OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario, Arrangement arrangement)
+    : devices_{like.devices},
+      microbatches_{like.microbatches},
+      recomputes_{longhaul::recomputes(like)},
+      chunks_(at(like.chunks)),
+      chunks_on_(at(like.devices)) {
+  read_costs(like, scenario);
+  fill_infos();
+  read_limits(like, scenario);
+  exact_ = arrangement == Arrangement::decoupled;
+  read_plan(like, lower(like, scenario));
+}
+
+void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
+  using enum BlockKind;
+  const BlockCosts costs{like, scenario};
+  const ActivationModel memory{like, scenario};
+  for (int c = 0; c < chunks(); ++c) {
+    OfChunk& chunk = chunks_[at(c)];
+    const auto block = [c](BlockKind kind) { return Block{kind, 0, 1, c, 0}; };
+    chunk.device = like.device_of_chunk[at(c)];
+    chunks_on_[at(chunk.device)].push_back(c);
+    constexpr BlockKind kKinds[] = {F, D, W, B};
+    for (std::size_t k = 0; k < 4; ++k) {
+      chunk.time[k] = costs.duration(block(kKinds[k])).count();
+      chunk.freed[k] = -memory.effect(block(kKinds[k])).at_end.count();
+    }
+    chunk.taken = memory.effect(block(F)).at_start.count();
+    chunk.is_first = like.is_first(c);
+    chunk.is_last = like.is_last(c);
+    if (!chunk.is_first) chunk.input_here = like.device_of_chunk[at(c - 1)] == chunk.device;
+    if (!recomputes_) continue;
+    chunk.again = memory.effect(block(R)).at_start.count();
+    const std::int64_t again = costs.duration(block(R)).count();
+    chunk.time[1] += again;
+    chunk.time[3] += again;
+  }
+}
+
+void OrderProblem::fill_infos() {
+  infos_.resize(at(blocks() + 1));
+  for (int c = 0; c < chunks(); ++c) {
+    for (int m = 0; m < microbatches_; ++m) {
+      const auto set = [&](Kind kind) -> Info& {
+        Info& info = infos_[at(id(kind, c, m))];
+        info.kind = kind;
+        info.chunk = c;
+        info.microbatch = m;
+        return info;
+      };
+      Info& forward = set(Kind::F);
+      if (chunk(c).input_here) forward.needs[0] = id(Kind::F, c - 1, m);
+      Info& gradient = set(Kind::G);
+      gradient.needs[0] = id(Kind::F, c, m);
+      if (!chunk(c).is_last && chunk(c + 1).input_here) gradient.needs[1] = id(Kind::G, c + 1, m);
+      set(Kind::W).needs[0] = id(Kind::G, c, m);
+    }
+  }
+}
+
+void OrderProblem::read_limits(const Schedule& like, const Scenario& scenario) {
+  const std::int64_t allowed = allowed_activation(like, scenario).count();
+  for (const DeviceNeed& memory : device_memory(like, scenario)) {
+    limit_.push_back(allowed);
+    if (!memory.capacity) continue;
+    const Bytes others = memory.total() - memory.activations;
+    limit_.back() = std::min(allowed, (*memory.capacity - others).count());
+  }
+}
+
+void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
+  for (int replica = 0; replica < plan.replicas; ++replica) {
+    Links links = links_of(like, plan, replica);
+    if (std::ranges::find(links_, links) == links_.end()) links_.push_back(std::move(links));
+  }
+  // Copies gather and reduce together: other devices decide when, unless it takes no time.
+  if (like.copies == 1) read_collectives(plan);
+  const bool own_collectives =
+      like.copies == 1 || std::ranges::all_of(plan.ops, [](const Op& op) {
+        return op.kind != OpKind::collective || op.duration == Duration::zero();
+      });
+  const bool private_links = std::ranges::all_of(
+      plan.resources, [](const Resource& r) { return r.lanes <= 1 && r.order.empty(); });
+  // Blocks that take no time may wait for each other without anyone noticing.
+  const bool takes_time = std::ranges::all_of(chunks_, [](const OfChunk& chunk) {
+    return std::ranges::all_of(chunk.time, [](std::int64_t time) { return time > 0; });
+  });
+  exact_ = exact_ && private_links && takes_time && own_collectives;
+}
+
+void OrderProblem::read_collectives(const Plan& plan) {
+  std::vector<std::int64_t> gathered(at(devices_));
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::collective) continue;
+    const RankInfo& rank = plan.ranks[index(plan.lanes[index(op.lane)].rank)];
+    if (rank.replica != 0) continue;
+    if (op.collective == CollectiveKind::all_gather) {
+      chunks_[at(op.chunk)].gathered = gathered[at(rank.device)] += op.duration.count();
+    } else {
+      chunks_[at(op.chunk)].reduction = op.duration.count();
+      reduces_ = true;
+    }
+  }
+}
+
+OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& plan,
+                                           int replica) const {
+  Links links;
+  for (auto& ways : links.ways) ways.resize(chunks_.size());
+  for (auto& queue : links.queue) queue.assign(chunks_.size(), -1);
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::send) continue;
+    const Lane& lane = plan.lanes[index(op.lane)];
+    if (plan.ranks[index(lane.rank)].replica != replica) continue;
+    const std::size_t kind = op.block_kind == BlockKind::F ? 0 : 1;
+    links.ways[kind][at(op.chunk)] = {op.duration.count(), plan.ops[op.match].duration.count()};
+    const int to = plan.ranks[index(lane.peer)].device;
+    links.queue[kind][at(op.chunk)] = like.device_of_chunk[at(op.chunk)] * devices_ + to;
+  }
+  drop_idle_queues(links);
+  return links;
+}
+
+/// Where no transfer takes longer than the shortest block that sends on the link, the link is free
+/// whenever a message is ready: its queue needs no book-keeping.
+void OrderProblem::drop_idle_queues(Links& links) const {
+  std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> of_queue;  // transfer, block
+  const auto each = [&](const auto& visit) {
+    for (std::size_t kind = 0; kind < 2; ++kind) {
+      for (std::size_t c = 0; c < chunks_.size(); ++c) {
+        if (links.queue[kind][c] >= 0) visit(kind, c, links.queue[kind][c]);
+      }
+    }
+  };
+  each([&](std::size_t kind, std::size_t c, std::int32_t queue) {
+    const auto& time = chunks_[c].time;
+    const std::int64_t block = kind == 0 ? time[0] : std::min(time[1], time[3]);
+    const auto [found, is_new] = of_queue.try_emplace(queue, 0, block);
+    found->second.first = std::max(found->second.first, links.ways[kind][c].transfer);
+    found->second.second = std::min(found->second.second, block);
+  });
+  each([&](std::size_t kind, std::size_t c, std::int32_t queue) {
+    const auto [transfer, block] = of_queue.at(queue);
+    if (transfer <= block) links.queue[kind][c] = -1;
+  });
+}
+
+}  // namespace longhaul

@@ -1,0 +1,90 @@
+#include "planner/orders/whole_blocks.hpp"
+
+#include <algorithm>
+
+namespace longhaul {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Gives the blocks of a kind (D and B count as one) and chunk their microbatches in turn.
+class Numbering {
+public:
+  explicit Numbering(const Schedule& schedule) : schedule_{schedule}, cells_(at(schedule.chunks)) {
+    for (int c = 0; c < schedule.chunks; ++c) {
+      Cell& cell = cells_[at(c)];
+      cell.forward = cell.gradient = schedule.copy_of(c);
+    }
+  }
+
+  int next(const Block& block) {
+    Cell& cell = cells_[at(block.chunk)];
+    const auto step = [this](int& microbatch) {
+      const int now = microbatch;
+      microbatch += schedule_.copies;
+      return now;
+    };
+    if (block.kind == BlockKind::F) return step(cell.forward);
+    if (block.kind == BlockKind::W) return cell.split[cell.taken++];
+    const int microbatch = step(cell.gradient);
+    if (block.kind == BlockKind::D) cell.split.push_back(microbatch);
+    return microbatch;
+  }
+
+private:
+  struct Cell {
+    int forward = 0;
+    int gradient = 0;
+    std::vector<int> split;  ///< microbatches whose D has been, for their W
+    std::size_t taken = 0;
+  };
+  const Schedule& schedule_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace
+
+Schedule whole_blocks(const Schedule& schedule) {
+  Schedule whole = schedule;
+  whole.rows.assign(at(schedule.devices), {});
+  whole.link_orders.clear();
+  whole.recompute_timing = RecomputeTiming::on_arrival;
+  bool recomputes = false;
+  for (const auto& row : schedule.rows)
+    recomputes |= std::ranges::find(row, BlockKind::R, &Block::kind) != row.end();
+  Numbering numbering{schedule};
+  for (int device = 0; device < schedule.devices; ++device) {
+    for (const Block& block : schedule.row(0, device)) {
+      if (block.part + 1 != block.parts || block.kind == BlockKind::R) continue;
+      const int microbatch = numbering.next(block);
+      auto& row = whole.rows[at(device)];
+      if (recomputes && is_backward(block.kind))
+        row.push_back({BlockKind::R, 0, 1, block.chunk, microbatch});
+      row.push_back({block.kind, 0, 1, block.chunk, microbatch});
+    }
+  }
+  return whole;
+}
+
+Schedule serial_schedule(const Schedule& like, bool recomputes) {
+  Schedule serial = like;
+  serial.link_orders.clear();
+  for (int device = 0; device < like.devices; ++device) {
+    auto& row = serial.rows[at(device)];
+    row.clear();
+    const std::vector<int> mine = longhaul::chunks_on(like, device);
+    for (int m = 0; m < like.microbatches; ++m) {
+      for (const int c : mine) {
+        if (like.runs(c, m)) row.push_back({BlockKind::F, 0, 1, c, m});
+      }
+      for (std::size_t i = mine.size(); i-- > 0;) {
+        if (!like.runs(mine[i], m)) continue;
+        if (recomputes) row.push_back({BlockKind::R, 0, 1, mine[i], m});
+        row.push_back({BlockKind::B, 0, 1, mine[i], m});
+      }
+    }
+  }
+  return serial;
+}
+
+}  // namespace longhaul

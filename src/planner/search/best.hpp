@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/bounds/bounds.hpp"
+#include "planner/search/candidates.hpp"
+
+namespace longhaul {
+
+/// How a search looks, and for how long.
+struct SearchOptions {
+  Duration time = std::chrono::seconds{1};  ///< wall-clock time of the search; at least 0
+  std::optional<std::int64_t> moves;        ///< instead of `time`: repeatable on any machine
+  int threads = 0;                          ///< 0: all cores
+  std::uint64_t seed = 1;
+  Arrangement arrangement = Arrangement::decoupled;
+  std::vector<Placement> placements;  ///< empty: any
+};
+
+/// What `best` found, and how.
+struct Found {
+  Schedule schedule;  ///< named "best"; within the budget
+  Duration makespan{};
+  std::string started_from;  ///< the candidate that it came from
+  Bound bound;               ///< over all placements that were considered
+  Candidates candidates;     ///< what it had to choose from
+  std::int64_t moves = 0;    ///< tried by the search
+  std::int64_t accepted = 0;
+};
+
+/// The best schedule that generation and search find: never worse than any schedule it could choose
+/// from. Throws Error where no schedule fits the budget, naming the smallest budget that one does.
+[[nodiscard]] Found find_best(const Scenario& scenario, const SearchOptions& options);
+
+}  // namespace longhaul

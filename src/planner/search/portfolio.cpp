@@ -1,0 +1,170 @@
+#include "planner/search/portfolio.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.hpp"
+#include "planner/orders/list_schedule.hpp"
+#include "planner/orders/whole_blocks.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/search/search_round.hpp"
+#include "schedule/validity/validity.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Searches of the first round; half of them, the better ones, go on in each next round.
+constexpr std::size_t kSearches = 8;
+constexpr int kRounds = 3;
+/// List schedules of a layout, at most, and how many blocks they may have together.
+constexpr std::int64_t kListSchedules = 64;
+constexpr std::int64_t kListedBlocks = 400'000;
+/// Layouts whose best start takes longer than the best of all by these factors are given up: an
+/// order that has to be simulated is looked at ten times less often.
+constexpr double kHope = 1.12;
+constexpr double kHopeOfSimulations = 1.03;
+using Clock = std::chrono::steady_clock;
+
+std::size_t threads_of(const SearchOptions& options) {
+  if (options.threads > 0) return static_cast<std::size_t>(options.threads);
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+Portfolio::Portfolio(const Scenario& scenario, const SearchOptions& options)
+    : scenario_{scenario}, options_{options}, begin_{Clock::now()}, threads_{threads_of(options)} {}
+
+void Portfolio::add_layout(const Schedule& schedule) {
+  const auto is_like = [&](const auto& layout) {
+    return layout->like.copies == schedule.copies &&
+           layout->like.device_of_chunk == schedule.device_of_chunk;
+  };
+  if (std::ranges::any_of(layouts_, is_like)) return;
+  const Schedule like = whole_blocks(schedule);
+  Simulation simulation = [this, like](const Orders& orders) -> std::optional<std::int64_t> {
+    try {
+      return makespan_of(orders.schedule(like), scenario_, options_.arrangement).count();
+    } catch (const Error&) {
+      return std::nullopt;  // blocks wait for each other
+    }
+  };
+  layouts_.push_back(std::make_shared<const ChunkLayout>(ChunkLayout{
+      like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation)}));
+}
+
+void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) {
+  if (!schedule.replicas_alike()) return;
+  const auto layout = std::ranges::find_if(layouts_, [&](const auto& known) {
+    return known->like.copies == schedule.copies &&
+           known->like.device_of_chunk == schedule.device_of_chunk;
+  });
+  LONGHAUL_ASSERT(layout != layouts_.end(), "the layout of {} is not known", schedule.name);
+  Start start{schedule.name, *layout, whole_blocks(schedule), 0};
+  if (makespan && start.schedule == schedule) {
+    start.makespan = makespan->count();
+  } else {
+    if (first_violation(start.schedule, scenario_)) return;
+    start.makespan = Walk{(*layout)->problem, start.schedule, (*layout)->simulation}.makespan();
+  }
+  starts_.push_back(std::move(start));
+}
+
+void Portfolio::add_own_starts() {
+  for (const auto& layout : layouts_) {
+    const auto has_start = [&] {
+      return std::ranges::find(starts_, layout, &Start::layout) != starts_.end();
+    };
+    const std::int64_t count =
+        std::clamp(kListedBlocks / layout->problem.blocks(), std::int64_t{2}, kListSchedules);
+    for (std::int64_t i = 0; i < count && (!is_late() || starts_.empty()); ++i) {
+      auto made = list_schedule(layout->problem, layout->like,
+                                derived_seed(options_.seed, static_cast<std::uint64_t>(i)));
+      if (!made) continue;
+      made->name = "list schedule";
+      add(*made);
+    }
+    if (has_start()) continue;
+    Schedule serial = serial_schedule(layout->like, layout->problem.recomputes());
+    serial.name = "one microbatch at a time";
+    add(serial);
+  }
+}
+
+/// Has a good part of the time gone, so that what is left should go into the search?
+bool Portfolio::is_late() const {
+  return !options_.moves && Clock::now() - begin_ > options_.time * 3 / 10;
+}
+
+/// The best starts, layouts in turn, those with the best start first: which layout wins shows late.
+std::vector<Portfolio::Search> Portfolio::first_searches(std::size_t count) const {
+  std::vector<Start> sorted = starts_;
+  std::ranges::stable_sort(sorted, {}, &Start::makespan);
+  const auto best = static_cast<double>(sorted.front().makespan);
+  std::vector<std::vector<const Start*>> of_layout;
+  for (const Start& start : sorted) {
+    const auto same = std::ranges::find_if(
+        of_layout, [&](const auto& mine) { return mine.front()->layout == start.layout; });
+    const double hope = start.layout->problem.is_exact() ? kHope : kHopeOfSimulations;
+    if (same != of_layout.end()) {
+      (*same).push_back(&start);
+    } else if (static_cast<double>(start.makespan) <= best * hope) {
+      of_layout.push_back({&start});
+    }
+  }
+  std::vector<Search> searches;
+  for (std::size_t place = 0; searches.size() < count; ++place) {
+    for (const auto& mine : of_layout) {
+      if (searches.size() < count) searches.push_back({*mine[place % mine.size()], 0, 0});
+    }
+  }
+  return searches;
+}
+
+Portfolio::Result Portfolio::run() {
+  const std::size_t factor = options_.moves ? 1 : std::max<std::size_t>(1, threads_ / 2);
+  std::vector<Search> searches = first_searches(kSearches * factor);
+  Result total;
+  for (int round = 0; round < kRounds; ++round) {
+    run_round(searches, round);
+    std::ranges::stable_sort(searches, {}, [](const Search& s) { return s.from.makespan; });
+    for (Search& search : searches) {
+      total.moves += std::exchange(search.moves, 0);
+      total.accepted += std::exchange(search.accepted, 0);
+    }
+    if (round + 1 < kRounds) searches.resize(searches.size() / 2);
+  }
+  total.schedule = searches.front().from.schedule;
+  total.schedule.name = searches.front().from.name;
+  total.makespan = searches.front().from.makespan;
+  return total;
+}
+
+void Portfolio::run_round(std::vector<Search>& searches, int round) {
+  longhaul::run_round({round, kRounds, searches.size(), threads_, begin_}, options_,
+                      [&](std::size_t i, const SearchProgress& progress) {
+                        run_search(searches[i], round, i, progress);
+                      });
+}
+
+void Portfolio::run_search(Search& search, int round, std::size_t index,
+                           const SearchProgress& progress) const {
+  const ChunkLayout& layout = *search.from.layout;
+  const std::uint64_t seed =
+      derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 1, index);
+  const Annealed found = anneal(layout.problem, search.from.schedule, layout.simulation,
+                                cooling_of(search, round, index), seed, progress);
+  search.from.schedule = found.best.schedule(search.from.schedule);
+  search.from.makespan = found.makespan;
+  search.moves += found.moves;
+  search.accepted += found.accepted;
+}
+
+/// In parts of the longest forward: measured on CrossPipe's cases (docs/performance.md).
+Cooling Portfolio::cooling_of(const Search&, int round, std::size_t index) const {
+  const auto unit = static_cast<double>(scenario_.largest_forward().count());
+  const double hot = (index % 2 == 0 ? 0.026 : 0.05) / (1 << round);
+  return {unit * hot, unit * 0.005};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/search/annealing.hpp"
+#include "planner/search/search.hpp"
+
+namespace longhaul {
+
+/// Chunks on their devices, and what the search knows of their orders.
+struct ChunkLayout {
+  Schedule like;
+  OrderProblem problem;
+  Simulation simulation;
+};
+
+/// An order to start from.
+struct Start {
+  std::string name;
+  std::shared_ptr<const ChunkLayout> layout;
+  Schedule schedule;  ///< whole blocks
+  std::int64_t makespan = 0;
+};
+
+/// Starts, the searches that they grow into, and which of them live on.
+class Portfolio {
+public:
+  Portfolio(const Scenario& scenario, const SearchOptions& options);
+
+  /// Takes a layout in; its rows must run, within the budget or not. Nothing where it is known.
+  void add_layout(const Schedule& like);
+  /// A start of a known layout: its blocks made whole. Left out where it does not fit. `makespan`:
+  /// of a schedule that fits, where it is known.
+  void add(const Schedule& schedule, std::optional<Duration> makespan = {});
+  /// More starts of every layout: list schedules with random priorities; one microbatch at a time
+  /// where there is nothing else.
+  void add_own_starts();
+  [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
+
+  /// Searches from the best starts, several seeds on all threads: many searches first, fewer and
+  /// longer ones after. With a number of moves the result does not depend on the threads. Needs a
+  /// start.
+  struct Result {
+    Schedule schedule;  ///< named as its start
+    std::int64_t makespan = 0;
+    std::int64_t moves = 0;
+    std::int64_t accepted = 0;
+  };
+  [[nodiscard]] Result run();
+
+private:
+  struct Search {
+    Start from;
+    std::int64_t moves = 0;
+    std::int64_t accepted = 0;
+  };
+  [[nodiscard]] bool is_late() const;
+  [[nodiscard]] std::vector<Search> first_searches(std::size_t count) const;
+  void run_round(std::vector<Search>& searches, int round);
+  void run_search(Search& search, int round, std::size_t index,
+                  const SearchProgress& progress) const;
+  [[nodiscard]] Cooling cooling_of(const Search& search, int round, std::size_t index) const;
+
+  const Scenario& scenario_;
+  const SearchOptions& options_;
+  std::chrono::steady_clock::time_point begin_;
+  std::size_t threads_;
+  std::vector<std::shared_ptr<const ChunkLayout>> layouts_;
+  std::vector<Start> starts_;
+};
+
+}  // namespace longhaul

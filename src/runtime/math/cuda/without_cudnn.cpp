@@ -1,9 +1,0 @@
-#include "runtime/math/cuda/cudnn.hpp"
-
-namespace longhaul::cuda {
-
-CudnnOffer offer_cudnn(cudaStream_t, Pool&, Attention&) {
-  return {nullptr, "own (built without cuDNN and its front end)"};
-}
-
-}  // namespace longhaul::cuda

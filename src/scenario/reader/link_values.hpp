@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenario/reader/sections.hpp"
+#include "scenario/regions.hpp"
+
+namespace longhaul {
+
+/// The datacenter that a field names.
+[[nodiscard]] DatacenterId datacenter_named(const Field& field, const Scenario& scenario);
+
+/// Fails where a limited rate would take a time without a size.
+void refuse_rate_without_size(const Field& field, const Scenario& scenario, bool message_known);
+
+/// Keys of [[link]].
+[[nodiscard]] const std::vector<std::string>& link_keys();
+/// Whether an entry leaves nothing to what was measured between regions.
+[[nodiscard]] bool gives_latency_and_rate(const Section& section);
+/// `link` with what one [[link]] says written over it, ends aside.
+[[nodiscard]] Link read_link(const Section& section, Link link, const Scenario& scenario,
+                             bool message_known);
+
+/// Adds one [[node]].
+void read_node(const ConfigNode& table, Scenario& scenario, bool message_known);
+
+/// The regions that datacenters lie in, and what [wan] says was measured between them.
+class SiteRegions {
+public:
+  /// Reads [wan]; refuses regions that the table does not have.
+  SiteRegions(const ConfigNode& root, const Scenario& scenario);
+
+  [[nodiscard]] bool any() const { return any_; }
+  /// Whether both have a region.
+  [[nodiscard]] bool both(DatacenterId from, DatacenterId to) const;
+  /// What was measured from one to the other, or else the other way; nullopt where neither was, or
+  /// where one has no region.
+  [[nodiscard]] std::optional<RegionPair> link(DatacenterId from, DatacenterId to) const;
+  [[noreturn]] void refuse_pair(const Place& place, DatacenterId from, DatacenterId to) const;
+  [[noreturn]] void refuse_unknown_message() const;
+
+private:
+  [[nodiscard]] const std::string& region(DatacenterId id) const;
+  void require_known(const ConfigNode& root) const;
+
+  const Scenario& scenario_;
+  bool any_ = false;
+  RegionTable own_;                     ///< of wan.regions
+  const RegionTable* table_ = nullptr;  ///< own_ or the built-in one
+  Field first_;                         ///< the first datacenter.region
+};
+
+}  // namespace longhaul

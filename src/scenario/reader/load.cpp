@@ -1,0 +1,96 @@
+#include "scenario/reader/load.hpp"
+
+#include <fstream>
+#include <system_error>
+
+#include "scenario/reader/costs_file.hpp"
+#include "scenario/reader/held_files.hpp"
+#include "scenario/reader/link_trace.hpp"
+#include "scenario/reader/sections.hpp"
+#include "scenario/text/toml_text.hpp"
+
+namespace longhaul {
+namespace {
+
+std::string read_name(const ConfigNode& root, const std::string& source) {
+  const auto section = section_of(root, "scenario", {"name"});
+  const auto field = section ? section->find("name") : std::nullopt;
+  if (!field) return std::filesystem::path{source}.stem().string();
+  const std::string name = read_text(*field);
+  if (name.empty() || name != shown(name))
+    fail_at(field->node->place,
+            "scenario.name = \"{}\" is no name (it stands in tables: 1 to 60 "
+            "characters in one line). Choose another.",
+            shown(name));
+  return name;
+}
+
+/// The text with the overrides below it, as comments: what a trace keeps.
+std::string text_with(std::string_view toml, std::span<const std::string> overrides) {
+  std::string text{toml};
+  if (!overrides.empty() && !text.ends_with('\n')) text += '\n';
+  for (const std::string& option : overrides) text += "# --set " + option + "\n";
+  return text;
+}
+
+/// At most one byte more than is accepted, whatever the file is.
+std::string read_file(const std::filesystem::path& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error))
+    fail("{}: this is a directory (a scenario is a TOML file). Name the file.", file.string());
+  std::ifstream stream{file, std::ios::binary};
+  if (!stream)
+    fail("{}: the file cannot be read ({}). Check its name and permissions.", file.string(),
+         std::generic_category().message(errno));
+  std::string text(kLargestText + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() <= kLargestText || !holds_files(text)) return text;
+  text.resize(kLargestText + kLargestTraces + 1);  // a text that holds files, out of a record
+  stream.read(text.data() + kLargestText + 1, static_cast<std::streamsize>(kLargestTraces));
+  text.resize(kLargestText + 1 + static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+}  // namespace
+
+Scenario parse_scenario(std::string_view toml, const std::string& source,
+                        std::span<const std::string> overrides, Placing placing) {
+  std::string plain{toml};
+  const HeldFiles held = take_held_files(plain, source);
+  ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
+  add_held_files(root, held);
+  const auto costs_file = CostsFile::include(root, overrides);
+  for (const std::string& option : overrides) apply_override(root, option);
+  const Section known{root,
+                      "",
+                      {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
+                       "link", "node", "run", "traces", "profiles"}};
+  Scenario scenario;
+  scenario.name = read_name(root, source);
+  scenario.text = text_with(toml, overrides);
+  scenario.parallel = read_parallel(root);
+  const int stages = scenario.parallel.stages;
+  const auto model = read_model(root);
+  if (model) scenario.model = model->model;
+  read_placement(root, placing, scenario);
+  if (model) scenario.layers = read_layers(root, *model, scenario);
+  if (costs_file) {
+    costs_file->require_fit(model, scenario);
+    scenario.text += costs_file->held_text();
+  }
+  LoadedCosts costs = read_costs(root, model, scenario);
+  scenario.costs = std::move(costs.costs);
+  scenario.memory = read_memory(root, stages, costs.activation_known);
+  read_network(root, scenario, costs.message_known);
+  scenario.run = read_run(root, stages);
+  check_scenario(root, scenario, costs.weights_known);
+  return scenario;
+}
+
+Scenario load_scenario(const std::filesystem::path& file, std::span<const std::string> overrides,
+                       Placing placing) {
+  return parse_scenario(read_file(file), file.string(), overrides, placing);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,168 @@
+#include <algorithm>
+
+#include "scenario/reader/sections.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr std::size_t kMostDatacenters = 64;
+constexpr double kMostSpeed = 1000;
+constexpr double kMostPrice = 1e6;  // $
+
+std::string read_name(const Section& section, const std::vector<Datacenter>& before) {
+  const Field field = section.require("name", "links and overrides call it by its name");
+  const std::string name = read_text(field);
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  };
+  if (name.empty() || name.size() > 60 || name == "all" || !std::ranges::all_of(name, good))
+    fail_at(field.node->place,
+            "{} = \"{}\" is no name (letters, digits, - and _; \"all\" is "
+            "taken; --set writes datacenter.NAME). Choose another.",
+            field.path, shown(name));
+  if (std::ranges::any_of(before, [&](const Datacenter& other) { return other.name == name; }))
+    fail_at(field.node->place,
+            "{} = \"{}\" is there already (names tell datacenters apart). "
+            "Choose another.",
+            field.path, name);
+  return name;
+}
+
+/// The indices of a key, or all where it is missing.
+std::vector<std::pair<int, Place>> indices(const Section& section, const char* key, int end) {
+  std::vector<std::pair<int, Place>> result;
+  if (const auto field = section.find(key)) {
+    for (const auto& [i, item] : read_indices(*field, end))
+      result.emplace_back(i, item.node->place);
+  } else {
+    for (int i = 0; i < end; ++i) result.emplace_back(i, section.place());
+  }
+  return result;
+}
+
+/// Places the stages of one datacenter; returns how many ranks it got.
+std::int64_t place_ranks(const Section& section, DatacenterId id, Scenario& scenario) {
+  const auto replicas = indices(section, "replicas", scenario.parallel.replicas);
+  std::int64_t placed = 0;
+  for (const auto& [stage, place] : indices(section, "stages", scenario.parallel.stages)) {
+    for (const auto& [replica, _] : replicas) {
+      DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage))];
+      if (at != kNone<DatacenterId>)
+        fail_at(place, "stage {} of replica {} is placed twice (in {} and in {}). Keep one.", stage,
+                replica, scenario.datacenters[index(at)].name,
+                scenario.datacenters[index(id)].name);
+      at = id;
+      ++placed;
+    }
+  }
+  return placed;
+}
+
+void read_gpus(const Section& section, std::int64_t ranks, const Scenario& scenario,
+               Datacenter& datacenter) {
+  const auto field = section.find("gpus");
+  if (!field) return;
+  datacenter.gpus = static_cast<int>(read_integer(*field, 0, 1 << 30));
+  const int gpus_of_rank = scenario.model ? scenario.model->tensor_parallel : 1;
+  if (ranks * gpus_of_rank > *datacenter.gpus)
+    fail_at(field->node->place,
+            "{} = {} is too few for what is placed in {} ({} ranks of {} GPUs). Place fewer "
+            "stages there or give it more GPUs.",
+            field->path, *datacenter.gpus, datacenter.name, ranks, gpus_of_rank);
+}
+
+void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
+  const auto missing = std::ranges::find(scenario.placement, kNone<DatacenterId>);
+  if (missing == scenario.placement.end()) return;
+  const auto rank = static_cast<int>(missing - scenario.placement.begin());
+  const int stages = scenario.parallel.stages;
+  fail_at(root.find("parallel")->find("stages")->place,
+          "stage {} of replica {} is in no datacenter (parallel asks for {} stages x {} replicas). "
+          "Add it to the stages of one [[datacenter]].",
+          rank % stages, rank / stages, stages, scenario.parallel.replicas);
+}
+
+/// Costs are of a stage, in whichever replica (CrossPipe 8.1: stages are homogeneous).
+void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Scenario& scenario) {
+  for (int rank = 0; rank < scenario.ranks(); ++rank) {
+    const int stage = rank % scenario.parallel.stages;
+    const DatacenterId first = scenario.datacenter_of(scenario.rank(0, stage));
+    const DatacenterId other = scenario.datacenter_of(Rank{rank});
+    const Datacenter& one = scenario.datacenters[index(first)];
+    const Datacenter& two = scenario.datacenters[index(other)];
+    if (one.speed == two.speed) continue;
+    fail_at(tables[index(other)]->place,
+            "stage {} has replicas in {} (speed {}) and in {} (speed {}), but one cost (all "
+            "replicas of a stage wait for the slowest). Give both datacenters the same speed.",
+            stage, one.name, one.speed, two.name, two.speed);
+  }
+}
+
+std::string read_region(const Field& field) {
+  const std::string region = read_text(field);
+  if (region.empty())
+    fail_at(field.node->place, "{} is empty (no region is called so). Remove it.", field.path);
+  return region;
+}
+
+/// Whether several datacenters leave it to a planner what each of them holds.
+bool leaves_open(const std::vector<const ConfigNode*>& tables) {
+  return tables.size() > 1 && std::ranges::none_of(tables, [](const ConfigNode* table) {
+           return table->find("stages") != nullptr || table->find("replicas") != nullptr;
+         });
+}
+
+[[noreturn]] void refuse_open_placement(const std::vector<const ConfigNode*>& tables,
+                                        const Scenario& scenario) {
+  fail_at(
+      tables.front()->place,
+      "none of {} datacenters says which of {} stages it holds (several of them leave it open). "
+      "Give each its stages, or ask `longhaul plan`, which chooses them.",
+      tables.size(), scenario.parallel.stages);
+}
+
+void read_datacenter(const ConfigNode& table, Scenario& scenario) {
+  const Section section{table,
+                        "datacenter",
+                        {"name", "stages", "replicas", "gpus", "speed", "region", "gpus_per_node",
+                         "price", "egress_price"}};
+  if (scenario.datacenters.size() == kMostDatacenters)
+    fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
+            kMostDatacenters + 1, kMostDatacenters);
+  const DatacenterId id{static_cast<int>(scenario.datacenters.size())};
+  scenario.datacenters.push_back({read_name(section, scenario.datacenters), std::nullopt, 1.0});
+  Datacenter& datacenter = scenario.datacenters.back();
+  if (const auto field = section.find("speed"))
+    datacenter.speed = read_number(*field, 1 / kMostSpeed, kMostSpeed);
+  if (const auto field = section.find("region")) datacenter.region = read_region(*field);
+  if (const auto field = section.find("gpus_per_node"))
+    datacenter.gpus_per_node = static_cast<int>(read_integer(*field, 1, 1 << 20));
+  if (const auto field = section.find("price"))
+    datacenter.price = read_number(*field, 0, kMostPrice);
+  if (const auto field = section.find("egress_price"))
+    datacenter.egress_price = read_number(*field, 0, kMostPrice);
+  const std::int64_t ranks = scenario.is_placed() ? place_ranks(section, id, scenario) : 0;
+  read_gpus(section, ranks, scenario, datacenter);
+}
+
+}  // namespace
+
+void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario) {
+  const auto tables = tables_of(root, "datacenter");
+  const bool placed = !leaves_open(tables);
+  if (!placed && placing == Placing::required) refuse_open_placement(tables, scenario);
+  if (placed)
+    scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
+  if (tables.empty()) {
+    scenario.datacenters = {{"local", std::nullopt, 1.0}};
+    std::ranges::fill(scenario.placement, DatacenterId{0});
+    return;
+  }
+  for (const ConfigNode* table : tables) read_datacenter(*table, scenario);
+  if (!placed) return;
+  refuse_unplaced(root, scenario);
+  refuse_uneven_stages(tables, scenario);
+}
+
+}  // namespace longhaul

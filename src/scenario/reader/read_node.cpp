@@ -1,0 +1,54 @@
+#include <algorithm>
+
+#include "base/suggest.hpp"
+#include "scenario/reader/link_values.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Ranks of a node where [[node]] leaves them out: its GPUs, a tensor-parallel group being one
+/// rank.
+int ranks_of_node(const Datacenter& datacenter, const std::optional<Model>& model) {
+  if (!datacenter.gpus_per_node) return 1;
+  return std::max(1, *datacenter.gpus_per_node / (model ? model->tensor_parallel : 1));
+}
+
+}  // namespace
+
+DatacenterId datacenter_named(const Field& field, const Scenario& scenario) {
+  const std::string name = read_text(field);
+  std::vector<std::string> names;
+  for (const Datacenter& datacenter : scenario.datacenters) names.push_back(datacenter.name);
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    fail_at(field.node->place, "{} = \"{}\" is no datacenter (no [[datacenter]] has that name). {}",
+            field.path, shown(name), suggestion(name, names));
+  return DatacenterId{static_cast<int>(found - names.begin())};
+}
+
+void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) {
+  const Section section{table, "node", {"datacenter", "gpus", "egress", "ingress", "internal"}};
+  const Field where = section.require("datacenter", "interfaces belong to nodes of one");
+  NodeInterfaces node;
+  node.datacenter = datacenter_named(where, scenario);
+  if (scenario.interfaces(node.datacenter) != nullptr)
+    fail_at(where.node->place,
+            "{} = {} has a [[node]] already (all nodes of a datacenter are "
+            "alike). Keep one.",
+            where.path, describe(*where.node));
+  node.gpus = ranks_of_node(scenario.datacenters[index(node.datacenter)], scenario.model);
+  if (const auto field = section.find("gpus"))
+    node.gpus = static_cast<int>(read_integer(*field, 1, 1 << 20));
+  const auto read_side = [&](const char* key, Bandwidth& rate) {
+    const auto field = section.find(key);
+    if (!field) return;
+    rate = read_bandwidth(*field);
+    if (!rate.is_unlimited()) refuse_rate_without_size(*field, scenario, message_known);
+  };
+  read_side("egress", node.egress);
+  read_side("ingress", node.ingress);
+  read_side("internal", node.internal);
+  scenario.nodes.push_back(node);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,137 @@
+#include <limits>
+
+#include "scenario/reader/sections.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+constexpr std::int64_t kMostMicrobatches = std::int64_t{1} << 24;
+constexpr std::int64_t kMostChunks = 1 << 10;
+constexpr std::int64_t kMostSubBlocks = 255;  // Block::parts
+constexpr std::int64_t kMostCell = 255;       // Op::pieces
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 31;
+constexpr double kMostStraggling = 1000;
+
+void refuse_absurd_counts(const Parallel& parallel, const Section& section) {
+  const std::int64_t ranks = std::int64_t{parallel.stages} * parallel.replicas;
+  if (ranks > kMostRanks)
+    fail_at(section.place(), "{} stages x {} replicas are {} ranks ({} is the limit). Use fewer.",
+            parallel.stages, parallel.replicas, ranks, kMostRanks);
+  const std::int64_t per_chunk = ranks * parallel.microbatches;  // below 2^44
+  if (per_chunk * parallel.chunks > kMostBlocks)
+    fail_at(section.place(),
+            "ranks x microbatches x chunks = {} ({} is the limit). Use fewer of them.",
+            per_chunk * parallel.chunks, kMostBlocks);
+}
+
+/// Pipelines of a DP-cell; nullopt for "auto", and where the key is missing.
+std::optional<int> read_cell(const Section& section) {
+  const auto field = section.find("cell");
+  if (!field) return std::nullopt;
+  if (field->node->kind != ConfigNode::Kind::text)
+    return static_cast<int>(read_integer(*field, 1, kMostCell));
+  (void)read_choice(*field, {"auto"});
+  return std::nullopt;
+}
+
+std::vector<double> read_stragglers(const Field& field, int stages) {
+  const auto factor = [](const Field& item) {
+    return read_number(item, 1 / kMostStraggling, kMostStraggling);
+  };
+  if (field.node->kind != ConfigNode::Kind::table) {
+    (void)elements(field);  // a single factor for all is noise of the costs, not a straggler
+    return read_per_stage(field, stages, factor);
+  }
+  std::vector<double> factors(static_cast<std::size_t>(stages), 1.0);
+  for (const ConfigEntry& entry : field.node->entries) {
+    ConfigNode ranges;  // the key is an index or a range, as in datacenter.stages
+    ranges.kind = ConfigNode::Kind::text;
+    ranges.place = entry.place;
+    ranges.text = entry.key;
+    const std::string path = field.path + "." + shown(entry.key);
+    for (const auto& [stage, _] : read_indices({&ranges, path}, stages))
+      factors[static_cast<std::size_t>(stage)] = factor({&entry.value, path});
+  }
+  return factors;
+}
+
+}  // namespace
+
+std::optional<Section> section_of(const ConfigNode& root, const std::string& name,
+                                  std::vector<std::string> known) {
+  const ConfigNode* table = root.find(name);
+  if (table == nullptr) return std::nullopt;
+  return Section{*table, name, std::move(known)};
+}
+
+Parallel read_parallel(const ConfigNode& root) {
+  const auto section = section_of(
+      root, "parallel",
+      {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync", "cell"});
+  if (!section)
+    fail_at(root.place,
+            "[parallel] is missing (stages and microbatches have no default). Add "
+            "[parallel] with stages = 8 and microbatches = 16, say.");
+  const auto count = [](const Field& field, std::int64_t most) {
+    return static_cast<int>(read_integer(field, 1, most));
+  };
+  Parallel parallel;
+  parallel.stages = count(section->require("stages", "it has no default"), kMostRanks);
+  parallel.microbatches =
+      count(section->require("microbatches", "it has no default"), kMostMicrobatches);
+  if (const auto field = section->find("replicas")) parallel.replicas = count(*field, kMostRanks);
+  if (const auto field = section->find("chunks")) parallel.chunks = count(*field, kMostChunks);
+  if (const auto field = section->find("sub_blocks"))
+    parallel.sub_blocks = count(*field, kMostSubBlocks);
+  if (const auto field = section->find("gradient_sync"))
+    parallel.gradient_sync = static_cast<GradientSync>(
+        read_choice(*field, {"none", "all-reduce", "zero1", "two-datacenter", "ring-rate"}));
+  parallel.cell = read_cell(*section);
+  refuse_absurd_counts(parallel, *section);
+  return parallel;
+}
+
+Memory read_memory(const ConfigNode& root, int stages, bool activation_known) {
+  const auto section = section_of(root, "memory", {"budget", "capacity", "static", "recompute"});
+  Memory memory;
+  memory.capacity.resize(static_cast<std::size_t>(stages));
+  memory.fixed.resize(static_cast<std::size_t>(stages));
+  if (!section) return memory;
+  const auto read = [](const Field& field) { return std::optional{read_bytes(field)}; };
+  if (const auto field = section->find("budget")) memory.budget = read_number(*field, 1e-6, 1e6);
+  if (const auto field = section->find("recompute")) memory.recompute = read_boolean(*field);
+  if (const auto field = section->find("static"))
+    memory.fixed = read_per_stage(*field, stages, read);
+  if (const auto field = section->find("capacity")) {
+    memory.capacity = read_per_stage(*field, stages, read);
+    if (!activation_known)
+      fail_at(field->node->place,
+              "memory.capacity needs costs.activation (without a model nothing "
+              "tells what a microbatch keeps). Add costs.activation.");
+  }
+  return memory;
+}
+
+Run read_run(const ConfigNode& root, int stages) {
+  const auto section = section_of(
+      root, "run", {"iterations", "warmup", "seed", "time_scale", "noise", "stragglers"});
+  Run run;
+  if (!section) return run;
+  constexpr int kMostIterations = 1'000'000;
+  if (const auto field = section->find("iterations"))
+    run.iterations = static_cast<int>(read_integer(*field, 1, kMostIterations));
+  if (const auto field = section->find("warmup"))
+    run.warmup = static_cast<int>(read_integer(*field, 0, kMostIterations));
+  if (const auto field = section->find("seed"))
+    run.seed = static_cast<std::uint64_t>(
+        read_integer(*field, 0, std::numeric_limits<std::int64_t>::max()));
+  if (const auto field = section->find("time_scale"))
+    run.time_scale = read_number(*field, 1e-6, 1e6);
+  if (const auto field = section->find("noise")) run.noise = read_number(*field, 0, 1);
+  if (const auto field = section->find("stragglers"))
+    run.stragglers = read_stragglers(*field, stages);
+  return run;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scenario/model_costs.hpp"
+#include "scenario/reader/load.hpp"
+#include "scenario/scenario.hpp"
+#include "scenario/text/config_node.hpp"
+#include "scenario/text/fields.hpp"
+
+namespace longhaul {
+
+// Readers of the file's sections, in the order in which they need each other. Each throws Error
+// with the place of the mistake.
+
+/// The section [name] with its known keys; nullopt where the file has none.
+[[nodiscard]] std::optional<Section> section_of(const ConfigNode& root, const std::string& name,
+                                                std::vector<std::string> known);
+
+struct LoadedModel {
+  Model model;
+  std::optional<LayerTimes> measured;
+  Place place;
+};
+
+[[nodiscard]] std::optional<LoadedModel> read_model(const ConfigNode& root);
+
+[[nodiscard]] Parallel read_parallel(const ConfigNode& root);
+
+/// Costs, and which sizes come from the file or a model: a default size is no ground for a time.
+struct LoadedCosts {
+  Costs costs;
+  bool activation_known = false;
+  bool message_known = false;
+  bool weights_known = false;
+};
+
+/// `scenario` has its parallel layout, its layers and its placement.
+[[nodiscard]] LoadedCosts read_costs(const ConfigNode& root,
+                                     const std::optional<LoadedModel>& model,
+                                     const Scenario& scenario);
+
+/// Layers of each stage by model.layers_per_stage: a list, "balanced" or "even". `scenario` has its
+/// parallel layout and its placement.
+[[nodiscard]] std::vector<int> read_layers(const ConfigNode& root, const LoadedModel& model,
+                                           const Scenario& scenario);
+
+[[nodiscard]] Memory read_memory(const ConfigNode& root, int stages, bool activation_known);
+
+[[nodiscard]] Run read_run(const ConfigNode& root, int stages);
+
+/// Sets datacenters and placement; with Placing::optional several datacenters may all leave open
+/// what they hold.
+void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario);
+
+/// Sets links and nodes; refuses a rate where the size of a message is not known.
+void read_network(const ConfigNode& root, Scenario& scenario, bool message_known);
+
+/// link.jitter: one number for latency and transfer, or a table.
+[[nodiscard]] Jitter read_jitter(const Field& field);
+
+/// What only the whole shows: links where messages must cross, numbers that stay in 64 bits.
+void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known);
+
+/// Writes one --set PATH=VALUE into the tree before it is read.
+void apply_override(ConfigNode& root, const std::string& option);
+
+}  // namespace longhaul

@@ -1,0 +1,71 @@
+#include <filesystem>
+
+#include "base/suggest.hpp"
+#include "scenario/reader/link_values.hpp"
+
+namespace longhaul {
+
+SiteRegions::SiteRegions(const ConfigNode& root, const Scenario& scenario) : scenario_{scenario} {
+  const auto wan = section_of(root, "wan", {"regions"});
+  const auto file = wan ? wan->find("regions") : std::nullopt;
+  for (const ConfigNode* table : tables_of(root, "datacenter")) {
+    const ConfigNode* const region = table->find("region");
+    if (region == nullptr) continue;
+    if (!any_) first_ = {region, "datacenter.region"};
+    any_ = true;
+  }
+  if (file) {
+    const std::filesystem::path scenario_file{*root.place.origin};
+    own_ = RegionTable::load(scenario_file.parent_path() / read_text(*file));
+    table_ = &own_;
+  } else if (any_) {
+    table_ = &RegionTable::built_in();
+  }
+  require_known(root);
+}
+
+void SiteRegions::require_known(const ConfigNode& root) const {
+  for (const ConfigNode* table : tables_of(root, "datacenter")) {
+    const ConfigNode* const region = table->find("region");
+    if (region == nullptr || table_->knows(region->text)) continue;
+    const std::vector<std::string> known(table_->regions().begin(), table_->regions().end());
+    const auto like = nearest(region->text, known);
+    fail_at(region->place, "datacenter.region = \"{}\" is no region (of {}). {}{}",
+            shown(region->text), table_->source(),
+            like || known.size() <= 12
+                ? suggestion(region->text, known)
+                : fmt::format("It has {}, such as {}.", known.size(), known[0]),
+            table_ == &own_ ? "" : " Others: [wan] regions = \"file.csv\".");
+  }
+}
+
+const std::string& SiteRegions::region(DatacenterId id) const {
+  return scenario_.datacenters[index(id)].region;
+}
+
+bool SiteRegions::both(DatacenterId from, DatacenterId to) const {
+  return !region(from).empty() && !region(to).empty();
+}
+
+std::optional<RegionPair> SiteRegions::link(DatacenterId from, DatacenterId to) const {
+  if (!both(from, to)) return std::nullopt;
+  if (const RegionPair* pair = table_->find(region(from), region(to))) return *pair;
+  if (const RegionPair* pair = table_->find(region(to), region(from))) return *pair;
+  return std::nullopt;
+}
+
+void SiteRegions::refuse_pair(const Place& place, DatacenterId from, DatacenterId to) const {
+  fail_at(place,
+          "nothing was measured between {} and {} ({} has no such pair). Give the link latency and "
+          "bandwidth.",
+          region(from), region(to), table_->source());
+}
+
+void SiteRegions::refuse_unknown_message() const {
+  fail_at(first_.node->place,
+          "{} needs costs.message (the region gives the link a rate, and without a model nothing "
+          "tells the size of a message). Add costs.message.",
+          first_.path);
+}
+
+}  // namespace longhaul

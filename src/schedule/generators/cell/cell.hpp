@@ -1,0 +1,106 @@
+#pragma once
+
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "schedule/generators/cell/atlas.hpp"
+#include "schedule/generators/greedy/greedy.hpp"
+
+/// Greedy generation of whole pipelines with recomputation ahead of the gradient: Varuna's, and
+/// Atlas' of several pipelines that share the WAN in time.
+namespace longhaul::families {
+
+/// How the output of a stage of one pipeline travels. `way.chunk` is the node that takes it.
+struct CellHop {
+  GreedyHop way;
+  Duration scatter{};  ///< between the end of the block and the transfer
+  int turns = -1;      ///< which of CellProblem::turns it takes; -1: it stays in its datacenter
+  friend bool operator==(const CellHop&, const CellHop&) = default;
+};
+
+/// What a stage costs, the same in every pipeline.
+struct CellStage {
+  Duration forward{};
+  Duration recompute{};
+  Duration backward{};
+  Duration release{};    ///< its first F waits for this (weights that are gathered)
+  Duration reduction{};  ///< data parallelism, behind the last B of all replicas
+  Bytes kept;            ///< F takes it
+  Bytes rest;            ///< R takes it
+  bool recomputes = false;
+  friend bool operator==(const CellStage&, const CellStage&) = default;
+};
+
+/// Pipelines that decide together. A node is one stage of one pipeline: pipeline * stages + stage.
+struct CellProblem {
+  struct Turns {
+    int from = 0, to = 0;  ///< devices
+    friend bool operator==(const Turns&, const Turns&) = default;
+  };
+  int pipelines = 1;
+  int microbatches = 0;
+  std::vector<CellStage> stages;
+  std::vector<CellHop> activations;  ///< index: node; way.chunk -1: the last stage
+  std::vector<CellHop> gradients;    ///< index: node; way.chunk -1: the first stage
+  std::vector<Turns> turns;
+  int resources = 0;
+  Bytes limit{std::numeric_limits<std::int64_t>::max()};  ///< of each device's activations
+  friend bool operator==(const CellProblem&, const CellProblem&) = default;
+};
+
+/// When an R runs that nothing forces to.
+enum class RecomputePolicy : std::uint8_t {
+  timed,  ///< so that it ends when its gradient arrives, in front of an F that is ready (Varuna)
+  idle,   ///< where its device has nothing else to do; behind an F until its gradient is there
+};
+
+struct CellRules {
+  RecomputePolicy recompute = RecomputePolicy::timed;
+  /// Blocks start only when their message can leave as soon as they end (Atlas, rule 3).
+  bool at_once = false;
+  /// Of pipelines that are ready for one turn the one with the fewest F done goes first, not the
+  /// one with the lowest LocalDPRank.
+  bool even = false;
+};
+
+inline constexpr CellRules kVaruna{};
+inline constexpr CellRules kVarunaFill{.recompute = RecomputePolicy::idle};
+inline constexpr CellRules kAtlas{.recompute = RecomputePolicy::idle, .at_once = true};
+inline constexpr CellRules kAtlasTimed{.at_once = true};
+inline constexpr CellRules kAtlasEven{
+    .recompute = RecomputePolicy::idle, .at_once = true, .even = true};
+
+/// A message that took its turn.
+struct CellTransfer {
+  int pipeline = 0;
+  Block producer;
+  Duration start{}, end{};
+};
+
+/// What a run decided, with its times.
+struct CellTimes {
+  std::vector<std::vector<Block>> rows;              ///< index: node
+  std::vector<std::vector<Duration>> starts;         ///< of the blocks of `rows`
+  std::vector<std::vector<CellTransfer>> transfers;  ///< index: turns
+};
+
+/// Varuna's view: each pipeline sends for itself, all alike, without a limit of memory.
+[[nodiscard]] CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule);
+/// Of the pipelines [first, first + count): a message between datacenters leaves over all their
+/// nodes at once. Throws Error where no order fits the budget, and where pipelines of a cell have
+/// one stage in different datacenters.
+[[nodiscard]] CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
+                                        int first, int count);
+
+/// The F of stages inside a datacenter start as late as what comes behind them lets them: the
+/// computation waits, not its message. Orders, transfers and all other blocks stay.
+void start_late(const CellProblem& problem, CellTimes& times);
+
+[[nodiscard]] CellTimes run_cell(const CellProblem& problem, const CellRules& rules);
+
+/// EarliestTimes::bound() of the orders of run_cell(), which stops as soon as it is `enough`.
+[[nodiscard]] Duration earliest_end(const CellProblem& problem, const CellRules& rules,
+                                    std::span<const LeastHop> hops, Duration enough);
+
+}  // namespace longhaul::families

@@ -1,0 +1,23 @@
+#include <algorithm>
+
+#include "schedule/generators/families.hpp"
+#include "schedule/generators/fixed/row_writer.hpp"
+
+namespace longhaul::families {
+
+/// Narayanan et al., "PipeDream", SOSP 2019 (with a flush, as in Megatron-LM): as many F as there
+/// are stages behind this one, then F and B in turn, then the B that are left.
+void fill_1f1b(const Scenario& scenario, Schedule& schedule) {
+  for (int stage = 0; stage < schedule.devices; ++stage) {
+    RowWriter row{scenario, schedule, stage};
+    ChunkWriter chunk{row, stage, schedule.microbatches};
+    chunk.next(BlockKind::F, std::min(schedule.devices - stage - 1, schedule.microbatches));
+    while (chunk.has(BlockKind::F)) {
+      chunk.next(BlockKind::F);
+      chunk.next(BlockKind::B);
+    }
+    chunk.rest(BlockKind::B);
+  }
+}
+
+}  // namespace longhaul::families

@@ -1,0 +1,113 @@
+#include "schedule/generators/generate.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "schedule/generators/empty_schedule.hpp"
+#include "schedule/generators/registry.hpp"
+
+namespace longhaul {
+namespace {
+
+/// More blocks than this are a slip of the keyboard: 3 GiB of schedule, and ids of ops are 32 bits.
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 28;
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const Generator& generator : generators()) names.emplace_back(generator.name);
+  return names;
+}
+
+void check_counts(const Parallel& parallel) {
+  const auto at_least_one = [](const char* what, int count) {
+    if (count >= 1) return;
+    fail("A schedule cannot have {} {} (at least 1 is needed). Set parallel.{}.", count, what,
+         what);
+  };
+  at_least_one("stages", parallel.stages);
+  at_least_one("microbatches", parallel.microbatches);
+  at_least_one("replicas", parallel.replicas);
+  at_least_one("chunks", parallel.chunks);
+}
+
+int chunks_per_device(Placement placement, const Parallel& parallel) {
+  switch (placement) {
+    case Placement::unidirectional: return 1;
+    case Placement::loop: return parallel.chunks;
+    case Placement::wave: return 2;
+    case Placement::bidirectional: return 2;  // one of each copy
+  }
+  return 1;
+}
+
+int copies_of(Placement placement) { return placement == Placement::bidirectional ? 2 : 1; }
+
+int device_of(int chunk, int devices, Placement placement) {
+  switch (placement) {
+    case Placement::unidirectional:
+    case Placement::loop: return chunk % devices;
+    case Placement::wave:
+    case Placement::bidirectional: break;
+  }
+  // The second half runs backwards: the way back of a V, or the other copy.
+  return std::min(chunk, 2 * devices - 1 - chunk);
+}
+
+}  // namespace
+
+Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
+  const Parallel& parallel = scenario.parallel;
+  const int chunks = chunks_per_device(generator.placement, parallel);
+  const int kinds = (generator.backward == Backward::split ? 3 : 2) + scenario.memory.recompute;
+  // Limits chunks * stages first: the product of all three factors may overflow.
+  const std::int64_t cells = std::int64_t{chunks} * parallel.stages;
+  const std::int64_t most_microbatches = kMostBlocks / kinds / std::min(cells, kMostBlocks);
+  if (cells > kMostBlocks || parallel.microbatches > most_microbatches) {
+    fail(
+        "{} for {} stages, {} chunks a stage and {} microbatches has more than {} blocks (too many "
+        "to hold). Lower parallel.microbatches to {} or less.",
+        generator.name, parallel.stages, chunks, parallel.microbatches, kMostBlocks,
+        most_microbatches);
+  }
+  Schedule schedule;
+  schedule.name = generator.name;
+  schedule.devices = parallel.stages;
+  schedule.chunks = chunks * parallel.stages;
+  schedule.microbatches = parallel.microbatches;
+  schedule.replicas = parallel.replicas;
+  schedule.copies = copies_of(generator.placement);
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    schedule.device_of_chunk.push_back(device_of(chunk, schedule.devices, generator.placement));
+  }
+  schedule.rows.resize(static_cast<std::size_t>(schedule.devices));
+  for (std::vector<Block>& row : schedule.rows) {
+    row.reserve(static_cast<std::size_t>(kinds * chunks / schedule.copies) *
+                static_cast<std::size_t>(schedule.microbatches));
+  }
+  return schedule;
+}
+
+std::span<const std::string> static_schedule_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const Generator& generator : generators()) {
+      if (generator.knowledge == Knowledge::counts) names.emplace_back(generator.name);
+    }
+    return names;
+  }();
+  return kNames;
+}
+
+Schedule generate(std::string_view name, const Scenario& scenario) {
+  const Generator* generator = find_generator(name);
+  if (generator == nullptr) {
+    fail("There is no schedule \"{}\". {}", name, suggestion(name, known_names()));
+  }
+  check_counts(scenario.parallel);
+  Schedule schedule = empty_schedule(*generator, scenario);
+  generator->fill(scenario, schedule);
+  return schedule;
+}
+
+}  // namespace longhaul

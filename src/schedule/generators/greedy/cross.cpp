@@ -1,0 +1,138 @@
+#include <array>
+
+#include "schedule/generators/families.hpp"
+#include "schedule/generators/greedy/greedy.hpp"
+
+namespace longhaul::families {
+namespace {
+
+using enum BlockKind;
+
+// Each list was found greedily: the first serves best alone, each other one helps most where those
+// before it leave something to gain over published instances and random ones.
+
+constexpr std::array kOneChunk{
+    GreedyRules{.patience = 0.25},
+    GreedyRules{.after_forward{F, D, W}, .patience = 0.75, .cap_first = 1, .cap_slope = 2},
+    GreedyRules{.after_backward{D, F, W}, .patience = 0.5},
+    GreedyRules{.patience = 1, .cap_first = 1, .cap_slope = 1.5},
+    GreedyRules{},
+    GreedyRules{.patience = 0.5, .cap_first = 1, .cap_slope = 1.5},
+    GreedyRules{.after_forward{F, D, W}, .cap_first = 1, .cap_slope = 1.5},
+    GreedyRules{.patience = 0.75},
+    GreedyRules{.after_forward{D, W, F}, .cap_first = 1, .cap_slope = 2},
+    GreedyRules{.after_backward{D, F, W},
+                .memory_full{D, W, F},
+                .patience = 0.75,
+                .cap_first = 1,
+                .cap_slope = 1},
+};
+
+/// Parts of W wait for less.
+constexpr std::array kInParts{
+    GreedyRules{.patience = 0.5},
+    GreedyRules{.after_forward{F, D, W}, .patience = 1, .cap_first = 1, .cap_slope = 1.5},
+    GreedyRules{.after_backward{D, F, W}, .memory_full{D, W, F}, .cap_first = 1, .cap_slope = 2},
+    GreedyRules{.after_forward{F, D, W}, .patience = 0.25, .cap_first = 1, .cap_slope = 1.5},
+    GreedyRules{.after_backward{D, F, W}, .memory_full{D, W, F}, .patience = 0.75},
+    GreedyRules{.after_backward{F, W, D}, .patience = 1},
+    GreedyRules{.after_forward{D, W, F}},
+};
+
+constexpr std::array kWave{
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.after_forward{F, D, W}, .patience = 0.5, .sharing = 0.9, .deep_wgrad = false},
+    GreedyRules{.memory_full{D, W, F}, .sharing = 0.9, .deep_dgrad = true, .deep_wgrad = false},
+    GreedyRules{.after_forward{F, D, W}, .patience = 1, .sharing = 0.5},
+    GreedyRules{.after_forward{F, D, W},
+                .after_backward{D, F, W},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_dgrad = true,
+                .deep_wgrad = false},
+    GreedyRules{.after_forward{F, D, W},
+                .after_backward{F, W, D},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_wgrad = false},
+    GreedyRules{.after_forward{F, D, W},
+                .memory_full{D, W, F},
+                .patience = 1,
+                .sharing = 0.9,
+                .deep_dgrad = true},
+    GreedyRules{.after_forward{F, D, W}, .patience = 1, .sharing = 1},
+    GreedyRules{.after_backward{D, W, F}, .memory_full{D, W, F}, .patience = 1, .sharing = 0.9},
+    GreedyRules{.after_forward{D, W, F},
+                .after_backward{D, F, W},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 0.75,
+                .deep_wgrad = false},
+    GreedyRules{.patience = 0.5, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.after_forward{F, D, W},
+                .memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 0.9,
+                .deep_dgrad = true},
+};
+
+constexpr std::array kLoop{
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 1.1, .deep_forward = false},
+    GreedyRules{.sharing = 0.75, .deep_dgrad = true},
+    GreedyRules{.after_backward{D, F, W}, .patience = 0.5, .sharing = 1.1},
+    GreedyRules{.after_backward{D, F, W},
+                .patience = 1,
+                .sharing = 0.9,
+                .deep_forward = false,
+                .deep_dgrad = true},
+    GreedyRules{.after_forward{D, W, F},
+                .after_backward{F, W, D},
+                .patience = 1,
+                .sharing = 1,
+                .deep_dgrad = true,
+                .deep_wgrad = false},
+    GreedyRules{.memory_full{D, W, F},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_forward = false,
+                .deep_dgrad = true,
+                .deep_wgrad = false},
+    GreedyRules{.patience = 0.5, .sharing = 1.1, .deep_wgrad = false},
+    GreedyRules{.memory_full{D, W, F}, .patience = 0.5, .sharing = 0.75},
+    GreedyRules{.after_forward{D, W, F}, .patience = 1, .sharing = 0.5},
+    GreedyRules{.after_backward{D, F, W}, .memory_full{D, W, F}, .sharing = 1, .deep_dgrad = true},
+    GreedyRules{.after_forward{D, W, F},
+                .after_backward{D, F, W},
+                .patience = 0.5,
+                .sharing = 1,
+                .deep_forward = false,
+                .deep_dgrad = true},
+};
+
+}  // namespace
+
+void fill_cross_ud(const Scenario& scenario, Schedule& schedule) {
+  run_best(greedy_problem(scenario, schedule, 1), kOneChunk, schedule.rows);
+}
+
+void fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule) {
+  const GreedyProblem parts = greedy_problem(scenario, schedule, scenario.parallel.sub_blocks);
+  const GreedyProblem whole = greedy_problem(scenario, schedule, 1);
+  std::vector<GreedyTrial> trials;
+  for (const GreedyRules& rules : kInParts) trials.push_back({&parts, &rules});
+  for (const GreedyRules& rules : kOneChunk) trials.push_back({&whole, &rules});
+  run_best(trials, schedule.rows);
+}
+
+void fill_cross_wave(const Scenario& scenario, Schedule& schedule) {
+  run_best(greedy_problem(scenario, schedule, 1), kWave, schedule.rows);
+}
+
+void fill_cross_loop(const Scenario& scenario, Schedule& schedule) {
+  run_best(greedy_problem(scenario, schedule, 1), kLoop, schedule.rows);
+}
+
+}  // namespace longhaul::families

@@ -1,0 +1,137 @@
+#include <algorithm>
+
+#include "schedule/validity/checks.hpp"
+
+namespace longhaul::checks {
+namespace {
+
+using enum BlockKind;
+
+/// Is a block the same one as `wanted`, whatever its part?
+auto is_same(const Block& wanted) {
+  return [wanted](const Block& block) {
+    return block.kind == wanted.kind && block.chunk == wanted.chunk &&
+           block.microbatch == wanted.microbatch;
+  };
+}
+
+}  // namespace
+
+std::optional<Violation> Census::missing(std::size_t row) const {
+  const Row& census = rows_[row];
+  std::size_t index = 0;
+  for (const int chunk : chunks_on_[static_cast<std::size_t>(device_of(row))]) {
+    for (int microbatch = schedule_.copy_of(chunk); microbatch < schedule_.microbatches;
+         microbatch += schedule_.copies, ++index) {
+      if (index == census.cells.size()) return std::nullopt;
+      if (auto found = missing_of(row, census.cells[index], chunk, microbatch)) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Violation> Census::missing_of(std::size_t row, const Cell& cell, int chunk,
+                                            int microbatch) const {
+  const auto text = [&](BlockKind kind) {
+    return to_text(Block{.kind = kind, .chunk = chunk, .microbatch = microbatch});
+  };
+  const auto where = [&] { return device_text(schedule_, row); };
+  const auto lacks = [&](BlockKind kind, const char* why) {
+    return violation(ViolationKind::missing_block, "{} lacks {} ({}). Add it.", where(), text(kind),
+                     why);
+  };
+  const bool split = cell.has(D) || cell.has(W);
+  if (cell.has(B) && split) {
+    const BlockKind other = cell.has(D) ? D : W;
+    return violation(ViolationKind::repeated_block,
+                     "{} has both {} and {} (B is D and W in one). Leave one of them out.", where(),
+                     text(B), text(other));
+  }
+  if (!cell.has(F)) return lacks(F, "every chunk runs F for every microbatch");
+  if (!split && !cell.has(B)) return lacks(B, "every microbatch needs B, or D and W");
+  if (split && !cell.has(D)) return lacks(D, "its W is there");
+  if (split && !cell.has(W)) return lacks(W, "its D is there");
+  const bool recomputed = recomputed_[static_cast<std::size_t>(chunk)];
+  if (recomputed && !cell.has(R)) return lacks(R, "the chunk recomputes other microbatches");
+  for (const BlockKind kind : {F, B, D, W, R}) {
+    if (cell.seen[slot(kind)] == cell.parts[slot(kind)]) continue;
+    return violation(ViolationKind::missing_block, "{} has {} of the {} parts of {}. Add the rest.",
+                     where(), cell.seen[slot(kind)], cell.parts[slot(kind)], text(kind));
+  }
+  return std::nullopt;
+}
+
+/// What `block` needs of its own device and has not had: compares with the blocks seen so far.
+std::optional<Block> Census::unmet_need(std::size_t row, const Block& block) {
+  const auto needs = [&](BlockKind kind, int chunk) -> std::optional<Block> {
+    if (cell(row, chunk, block.microbatch).complete(kind)) return std::nullopt;
+    return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
+  };
+  const auto is_here = [&](int chunk) { return lies_on(device_of(row), chunk); };
+  const auto needs_gradient = [&]() -> std::optional<Block> {
+    const int behind = block.chunk + 1;
+    if (schedule_.is_last(block.chunk) || !is_here(behind)) return std::nullopt;
+    return needs(cell(row, behind, block.microbatch).has(B) ? B : D, behind);
+  };
+  switch (block.kind) {
+    case F:
+      if (schedule_.is_first(block.chunk) || !is_here(block.chunk - 1)) return std::nullopt;
+      return needs(F, block.chunk - 1);
+    case W: return needs(D, block.chunk);
+    case R:
+      if (auto need = needs(F, block.chunk)) return need;
+      if (schedule_.recompute_timing == RecomputeTiming::ahead) return std::nullopt;
+      return needs_gradient();
+    case B:
+    case D: break;
+  }
+  if (auto need = needs(F, block.chunk)) return need;
+  if (recomputed_[static_cast<std::size_t>(block.chunk)]) {
+    if (auto need = needs(R, block.chunk)) return need;
+  }
+  return needs_gradient();
+}
+
+Violation Census::part_violation(std::size_t row, std::size_t position, int wanted) const {
+  const std::vector<Block>& blocks = schedule_.rows[row];
+  const Block& block = blocks[position];
+  const std::string where = device_text(schedule_, row);
+  if (block.part < wanted) {
+    return violation(ViolationKind::repeated_block,
+                     "{} has {} once more at position {} (every part runs once).", where,
+                     to_text(block), position);
+  }
+  const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const Block& other) {
+    return is_same(block)(other) && other.part == wanted;
+  });
+  if (found == blocks.end()) {
+    return violation(ViolationKind::missing_block, "{} has {} at position {}, but not part {}.",
+                     where, to_text(block), position, wanted);
+  }
+  return violation(ViolationKind::dependency,
+                   "{} has {} at position {} in front of part {} at position {} (parts run in "
+                   "turn). Reorder them.",
+                   where, to_text(block), position, wanted, found - blocks.begin());
+}
+
+std::optional<Violation> Census::order(std::size_t row) {
+  for (Cell& cell : rows_[row].cells) std::fill_n(cell.seen, kKinds, std::uint8_t{0});
+  const std::vector<Block>& blocks = schedule_.rows[row];
+  for (std::size_t position = 0; position < blocks.size(); ++position) {
+    const Block& block = blocks[position];
+    std::uint8_t& seen = cell(row, block.chunk, block.microbatch).seen[slot(block.kind)];
+    if (block.part != seen) return part_violation(row, position, seen);
+    if (const auto need = unmet_need(row, block)) {
+      const auto last_part = std::find_if(blocks.rbegin(), blocks.rend(), is_same(*need));
+      return violation(ViolationKind::dependency,
+                       "{} has {} at position {}, but {}, which it needs, stands at position {}. "
+                       "Reorder them.",
+                       device_text(schedule_, row), to_text(block), position, to_text(*need),
+                       blocks.rend() - last_part - 1);
+    }
+    ++seen;
+  }
+  return std::nullopt;
+}
+
+}  // namespace longhaul::checks

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+#include "trace/file/trace_file.hpp"
+
+namespace longhaul {
+
+/// What to export; absent: everything.
+struct Selection {
+  std::optional<std::string> schedule;  ///< by its name: either timeline has its own positions
+  std::optional<int> iteration;         ///< of what was measured; a prediction has only one
+  /// Viewers refuse larger files, so more than this is an error (Chrome format only).
+  std::int64_t most_bytes = 250'000'000;
+};
+
+/// Chrome / Perfetto JSON: process = datacenter (predicted apart from measured), thread = rank and
+/// lane, arguments = microbatch, chunk, size; flow arrows join send and arrival of a message.
+/// Iterations follow one another, and each prediction stands above the first of its schedule.
+/// Throws Error if the selection is too large.
+/// Every export throws Error where nothing is selected.
+void export_chrome(const Trace& trace, const Selection& selection, std::ostream& out);
+/// One line per row, header first, names written out, source column `measured` or `predicted`.
+void export_csv(const Trace& trace, const Selection& selection, std::ostream& out);
+/// CSV of activation memory over time: for every rank one line per change, with what it holds from
+/// then on. A block takes (positive size) at its start and releases (negative) at its end, so the
+/// largest value is the peak of IterationReport.
+void export_memory(const Trace& trace, const Selection& selection, std::ostream& out);
+
+}  // namespace longhaul

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/hdf5/hdf5_handle.hpp"
+
+namespace longhaul::hdf5 {
+
+// What reads files of others: every function throws Error on what could make HDF5 open other files,
+// load plugins, or take memory that the bytes of the file cannot account for.
+
+[[nodiscard]] bool has_member(Id group, const char* name);
+/// Opens a member that lies in this very file: links out of it are not followed.
+[[nodiscard]] Handle open_member(Id group, const char* name);
+[[nodiscard]] Handle open_dataset(Id group, const char* name);
+/// Length of a one-dimensional dataset that the file is large enough to hold.
+[[nodiscard]] std::uint64_t checked_length(Id dataset, std::uint64_t file_bytes);
+/// What one of its chunks takes in memory; 0 where there are none.
+[[nodiscard]] std::size_t chunk_bytes(Id dataset);
+/// A table of names.
+[[nodiscard]] std::vector<std::string> read_names(Id group, const char* name,
+                                                  std::uint64_t file_bytes);
+
+}  // namespace longhaul::hdf5

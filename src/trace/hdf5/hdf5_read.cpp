@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <optional>
+
+#include <hdf5.h>
+
+#include "base/error.hpp"
+#include "trace/hdf5/hdf5_checked.hpp"
+#include "trace/hdf5/hdf5_timeline.hpp"
+#include "trace/hdf5/hdf5_types.hpp"
+#include "trace/timeline/columns.hpp"
+
+namespace longhaul::hdf5 {
+namespace {
+
+std::uint64_t checked_column_length(Id group, const Column& column, std::uint64_t file_bytes) {
+  const Handle dataset = open_dataset(group, column.name);
+  const Handle stored{H5Dget_type(dataset.get()), H5Tclose};
+  if (check(H5Tequal(stored.get(), column_type(column.type).get())) == 0)
+    fail("it has another type than it should");
+  return checked_length(dataset.get(), file_bytes);
+}
+
+/// Runs one step on one member; what it throws becomes a finding about that member.
+template <typename Step>
+void guarded(const char* group, const char* member, Findings& findings, Step&& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    findings.add("members that cannot be read",
+                 fmt::format("{}/{} cannot be read ({}).", group, member, error.what()));
+  }
+}
+
+/// The length that all columns have; none: they differ or cannot be read.
+std::optional<std::uint64_t> common_length(Id group, const char* name, std::uint64_t file_bytes,
+                                           Findings& findings) {
+  std::optional<std::uint64_t> common;
+  bool sound = true;
+  for (const Column& column : timeline_columns()) {
+    std::optional<std::uint64_t> length;
+    guarded(name, column.name, findings,
+            [&] { length = checked_column_length(group, column, file_bytes); });
+    sound = sound && length.has_value();
+    if (!common) common = length;
+    if (!length || *length == *common) continue;
+    sound = false;
+    findings.add("columns of another length",
+                 fmt::format("{}/{} has {} values ({}/schedule has {}).", name, column.name,
+                             *length, name, *common));
+  }
+  return sound ? common : std::nullopt;
+}
+
+/// Opens a dataset so that it holds one chunk in memory, whatever that takes.
+Handle open_for_reading(Id group, const char* name) {
+  const std::size_t bytes = chunk_bytes(open_dataset(group, name).get());
+  const Handle access{H5Pcreate(H5P_DATASET_ACCESS), H5Pclose};
+  check(H5Pset_chunk_cache(access.get(), H5D_CHUNK_CACHE_NSLOTS_DEFAULT, bytes, 1.0));
+  return {H5Dopen2(group, name, access.get()), H5Dclose};
+}
+
+}  // namespace
+
+TimelineReader::TimelineReader(Id file, const char* group, std::uint64_t file_bytes,
+                               Findings& findings)
+    : group_name_{group} {
+  guarded(group, "", findings, [&] {
+    const Handle opened = open_member(file, group);
+    if (H5Iget_type(opened.get()) != H5I_GROUP) fail("it is no group");
+    for (const NameColumn& table : name_columns()) {
+      guarded(group, table.name, findings,
+              [&] { names_.*table.names = read_names(opened.get(), table.name, file_bytes); });
+    }
+    const auto length = common_length(opened.get(), group, file_bytes, findings);
+    if (!length) return;
+    for (const Column& column : timeline_columns()) {
+      Handle dataset = open_for_reading(opened.get(), column.name);
+      Handle space{H5Dget_space(dataset.get()), H5Sclose};
+      columns_.push_back({std::move(dataset), column_type(column.type), std::move(space)});
+    }
+    rows_ = *length;
+  });
+}
+
+void TimelineReader::read_column(std::size_t column, std::uint64_t first,
+                                 std::span<TimelineRow> rows) const {
+  const Column& what = timeline_columns()[column];
+  const OpenColumn& from = columns_[column];
+  const hsize_t begin = first;
+  const hsize_t count = rows.size();
+  const Handle memory{H5Screate_simple(1, &count, nullptr), H5Sclose};
+  check(H5Sselect_hyperslab(from.space.get(), H5S_SELECT_SET, &begin, nullptr, &count, nullptr));
+  buffer_.resize(rows.size() * size_of(what.type));
+  check(H5Dread(from.dataset.get(), from.type.get(), memory.get(), from.space.get(), H5P_DEFAULT,
+                buffer_.data()));
+  scatter(buffer_, what, rows);
+}
+
+void TimelineReader::read(std::uint64_t first, std::span<TimelineRow> rows) const {
+  LONGHAUL_ASSERT(first + rows.size() <= rows_, "rows {} to {} of {}", first, first + rows.size(),
+                  rows_);
+  for (std::size_t column = 0; column < columns_.size(); ++column) read_column(column, first, rows);
+}
+
+void TimelineReader::read_keys(std::uint64_t first, std::span<TimelineRow> rows) const {
+  constexpr std::size_t kKeys = 2;  // the first columns
+  for (std::size_t column = 0; column < kKeys; ++column) read_column(column, first, rows);
+}
+
+void TimelineReader::find_damage(Findings& findings) const {
+  std::vector<TimelineRow> rows(std::min<std::uint64_t>(rows_, kTraceChunkRows));
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    guarded(group_name_, timeline_columns()[column].name, findings, [&] {
+      for (std::uint64_t first = 0; first < rows_; first += rows.size())
+        read_column(column, first,
+                    std::span{rows}.first(std::min<std::uint64_t>(rows.size(), rows_ - first)));
+    });
+  }
+}
+
+void read_all(const TimelineReader& reader, Timeline& timeline, Findings& findings) {
+  timeline = reader.names();
+  timeline.rows.resize(static_cast<std::size_t>(reader.rows()));
+  const std::span rows{timeline.rows};
+  try {
+    for (std::size_t first = 0; first < rows.size(); first += kTraceChunkRows)
+      reader.read(first, rows.subspan(first, std::min(kTraceChunkRows, rows.size() - first)));
+  } catch (const Error&) {
+    reader.find_damage(findings);
+  }
+}
+
+}  // namespace longhaul::hdf5

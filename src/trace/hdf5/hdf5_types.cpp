@@ -1,0 +1,109 @@
+#include "trace/hdf5/hdf5_types.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <hdf5.h>
+
+#include "base/error.hpp"
+
+namespace longhaul::hdf5 {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "columns are written as they lie");
+
+template <typename Kind>
+Handle kind_type(int kinds) {
+  Handle type{H5Tenum_create(H5T_STD_U8LE), H5Tclose};
+  for (int k = 0; k < kinds; ++k) {
+    const auto value = static_cast<std::uint8_t>(k);
+    check(H5Tenum_insert(type.get(), name_of(static_cast<Kind>(k)), &value));
+  }
+  return type;
+}
+
+void write_scalar(Id object, const char* name, Id type, const void* value) {
+  const Handle space{H5Screate(H5S_SCALAR), H5Sclose};
+  const Handle attribute{H5Acreate2(object, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose};
+  check(H5Awrite(attribute.get(), type, value));
+}
+
+/// Opens a scalar attribute; throws Error where there is none.
+Handle open_scalar(Id object, const char* name) {
+  if (check(H5Aexists(object, name)) == 0) fail("there is no attribute {}", name);
+  Handle attribute{H5Aopen(object, name, H5P_DEFAULT), H5Aclose};
+  const Handle space{H5Aget_space(attribute.get()), H5Sclose};
+  if (H5Sget_simple_extent_type(space.get()) != H5S_SCALAR)
+    fail("attribute {} is no single value", name);
+  return attribute;
+}
+
+void read_number(Id object, const char* name, Id type, void* value) {
+  const Handle attribute = open_scalar(object, name);
+  const Handle stored{H5Aget_type(attribute.get()), H5Tclose};
+  if (check(H5Tequal(stored.get(), type)) == 0)
+    fail("attribute {} has another type than it should", name);
+  check(H5Aread(attribute.get(), type, value));
+}
+
+}  // namespace
+
+Handle column_type(ColumnType type) {
+  switch (type) {
+    case ColumnType::int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+    case ColumnType::int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+    case ColumnType::row_kind: return kind_type<RowKind>(kRowKinds);
+    case ColumnType::row_leg: return kind_type<RowLeg>(kRowLegs);
+    case ColumnType::bound_kind: return kind_type<BoundKind>(kBoundKinds);
+  }
+  fail("column type {} is unknown", static_cast<int>(type));
+}
+
+Handle string_type(std::size_t bytes) {
+  Handle type{H5Tcopy(H5T_C_S1), H5Tclose};
+  check(H5Tset_size(type.get(), std::max<std::size_t>(bytes, 1)));
+  check(H5Tset_strpad(type.get(), H5T_STR_NULLPAD));
+  check(H5Tset_cset(type.get(), H5T_CSET_UTF8));
+  return type;
+}
+
+void write_attribute(Id object, const char* name, const std::string& text) {
+  write_scalar(object, name, string_type(text.size()).get(), text.c_str());
+}
+
+void write_attribute(Id object, const char* name, std::int64_t value) {
+  write_scalar(object, name, H5T_STD_I64LE, &value);
+}
+
+void write_attribute(Id object, const char* name, double value) {
+  write_scalar(object, name, H5T_IEEE_F64LE, &value);
+}
+
+std::string read_text_attribute(Id object, const char* name, std::size_t longest_bytes) {
+  const Handle attribute = open_scalar(object, name);
+  const Handle stored{H5Aget_type(attribute.get()), H5Tclose};
+  // Text of variable length is refused: HDF5 would trust the lengths that the file states.
+  if (H5Tget_class(stored.get()) != H5T_STRING || H5Tis_variable_str(stored.get()) != 0)
+    fail("attribute {} is no text of fixed length", name);
+  const std::size_t size = H5Tget_size(stored.get());
+  if (size > longest_bytes) fail("attribute {} claims {} bytes", name, size);
+  std::string text(size, '\0');
+  check(H5Aread(attribute.get(), stored.get(), text.data()));
+  text.erase(text.find_last_not_of('\0') + 1);
+  return text;
+}
+
+std::int64_t read_int_attribute(Id object, const char* name) {
+  std::int64_t value = 0;
+  read_number(object, name, H5T_STD_I64LE, &value);
+  return value;
+}
+
+double read_real_attribute(Id object, const char* name) {
+  double value = 0;
+  read_number(object, name, H5T_IEEE_F64LE, &value);
+  return value;
+}
+
+}  // namespace longhaul::hdf5

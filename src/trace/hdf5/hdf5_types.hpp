@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "trace/hdf5/hdf5_handle.hpp"
+#include "trace/timeline/columns.hpp"
+
+namespace longhaul::hdf5 {
+
+/// The type of a column in the file and in memory: little-endian integers; kinds are enumerations
+/// over uint8 that carry their names.
+[[nodiscard]] Handle column_type(ColumnType type);
+/// UTF-8 of a fixed length, padded with zeros. At least one byte: HDF5 knows no empty strings.
+[[nodiscard]] Handle string_type(std::size_t bytes);
+
+/// Attributes of an open object. The readers throw Error on another type or shape.
+void write_attribute(Id object, const char* name, const std::string& text);
+void write_attribute(Id object, const char* name, std::int64_t value);
+void write_attribute(Id object, const char* name, double value);
+[[nodiscard]] std::string read_text_attribute(Id object, const char* name,
+                                              std::size_t longest_bytes);
+[[nodiscard]] std::int64_t read_int_attribute(Id object, const char* name);
+[[nodiscard]] double read_real_attribute(Id object, const char* name);
+
+}  // namespace longhaul::hdf5

@@ -1,0 +1,126 @@
+#include "trace/merge/segment_cursor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "trace/hdf5/hdf5_file.hpp"
+#include "trace/hdf5/hdf5_types.hpp"
+
+namespace longhaul {
+namespace {
+
+/// What HDF5 or a check of ours has against the file is one thing here.
+template <typename Step>
+auto undamaged(Step&& step) {
+  try {
+    return step();
+  } catch (const Error&) {
+    throw DamagedSegment{};
+  }
+}
+
+/// A segment of a version of this program that wrote no index holds the rows of one rank.
+SegmentIndex index_by_reading(hdf5::Id file, const SegmentName& name, std::uint64_t file_bytes) {
+  Findings findings;
+  const hdf5::TimelineReader reader{file, "measured", file_bytes, findings};
+  Timeline timeline;
+  hdf5::read_all(reader, timeline, findings);
+  const bool of_rank = std::ranges::all_of(
+      timeline.rows, [&](const TimelineRow& row) { return row.rank == name.lowest_rank; });
+  if (!findings.empty() || !of_rank) throw DamagedSegment{};
+  return index_of(timeline.rows, {name.lowest_rank});
+}
+
+SegmentIndex index_of_file(const SegmentFile& segment) {
+  return undamaged([&] {
+    const hdf5::Handle file = hdf5::open_file(segment.path);
+    const std::uint64_t file_bytes = hdf5::size_of_file(segment.path);
+    if (hdf5::read_int_attribute(file.get(), "schema_version") != kTraceSchemaVersion)
+      throw DamagedSegment{};
+    return has_index(file.get()) ? read_index(file.get(), file_bytes)
+                                 : index_by_reading(file.get(), segment.name, file_bytes);
+  });
+}
+
+}  // namespace
+
+SegmentCursor::SegmentCursor(SegmentFile file)
+    : file_{std::move(file)}, index_{index_of_file(file_)} {
+  if (std::cmp_not_equal(index_.ranks.size(), file_.name.ranks) ||
+      index_.ranks.front() != file_.name.lowest_rank)
+    throw DamagedSegment{};
+  next_op_ = index_.first_op;
+  rows_ = index_.last_op < index_.first_op ? 0 : 1;  // how many is known once it is open
+  first_starts_.assign(index_.ranks.size(), SegmentIndex::kNoStart);
+}
+
+void SegmentCursor::begin(const Reading& reading) {
+  reading_ = reading;
+  open();
+  names_ = reader_->names();
+  rows_ = reader_->rows();
+  if (rows_ == 0) throw DamagedSegment{};  // it says that it has some
+  fill();
+  if (piece_.front().op != index_.first_op) throw DamagedSegment{};
+}
+
+std::span<TimelineRow> SegmentCursor::take_below(std::int64_t limit) {
+  const auto left = std::span{piece_}.subspan(at_);
+  const auto end = std::ranges::lower_bound(left, limit, {}, &TimelineRow::op);
+  const auto count = static_cast<std::size_t>(end - left.begin());
+  const auto taken = left.first(std::max<std::size_t>(1, count));
+  at_ += taken.size();
+  taken_ += taken.size();
+  next_op_ = at_ < piece_.size() ? piece_[at_].op : taken.back().op;
+  return taken;
+}
+
+void SegmentCursor::open() {
+  if (reader_) return;
+  undamaged([&] {
+    Findings findings;
+    handle_.emplace(hdf5::open_file(file_.path));
+    reader_.emplace(handle_->get(), "measured", hdf5::size_of_file(file_.path), findings);
+    if (!findings.empty()) throw DamagedSegment{};
+  });
+}
+
+void SegmentCursor::close() {
+  reader_.reset();
+  handle_.reset();
+}
+
+void SegmentCursor::fill() {
+  if (at_ < piece_.size()) return;
+  open();
+  piece_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(reading_.rows, rows_ - read_)));
+  undamaged([&] { reader_->read(read_, piece_); });
+  read_ += piece_.size();
+  at_ = 0;
+  check_piece();
+  next_op_ = piece_.front().op;
+  if (read_ == rows_) check_ends();
+  if (read_ == rows_ || !reading_.stays_open) close();
+}
+
+void SegmentCursor::check_piece() {
+  if (schedule_ < 0) schedule_ = piece_.front().schedule;
+  for (const TimelineRow& row : piece_) {
+    const auto rank = std::ranges::lower_bound(index_.ranks, row.rank);
+    if (!is_sound(names_, row, schedule_, file_.name.key.iteration) || rank == index_.ranks.end() ||
+        *rank != row.rank || row.op < last_op_read_)
+      throw DamagedSegment{};
+    auto& first = first_starts_[static_cast<std::size_t>(rank - index_.ranks.begin())];
+    first = std::min(first, row.start_ns);
+    last_op_read_ = row.op;
+  }
+}
+
+/// The index was right: the iteration's origin was found by it.
+void SegmentCursor::check_ends() const {
+  if (last_op_read_ != index_.last_op || first_starts_ != index_.first_start_ns)
+    throw DamagedSegment{};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/sample.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul {
+
+/// Where the idle time of devices went, by walking the rows (docs/metrics.md). ns, summed over
+/// devices; the parts add up to the whole idle time, devices * makespan - busy.
+struct IdleTime {
+  std::int64_t dependency = 0;  ///< the block it waited for was not computed yet
+  std::int64_t link_wait = 0;   ///< its input was on the wire (transfer and latency)
+  std::int64_t link_busy = 0;   ///< its input waited for the link
+  std::int64_t rendezvous = 0;  ///< its message waited for the other side to post (grouped)
+  std::int64_t memory = 0;      ///< a forward was there to run, but the budget forbade it
+  std::int64_t straggler = 0;   ///< of a dependency: by how much that block overran its plan
+  std::int64_t collective = 0;  ///< waiting for data-parallel communication
+  std::int64_t drained = 0;     ///< behind its last block
+  [[nodiscard]] std::int64_t total() const;
+};
+/// Names and members in report order, for tables and JSON.
+struct IdlePart {
+  const char* name;
+  std::int64_t IdleTime::*member;
+};
+[[nodiscard]] std::span<const IdlePart> idle_parts();
+
+/// What the messages of one leg came to in an iteration; each counts once, at its sender.
+struct LegUse {
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
+  std::int64_t busy_ns = 0;  ///< sum of their transfers
+};
+
+/// What one iteration of one schedule came to. Formulas: docs/metrics.md.
+struct IterationReport {
+  std::string schedule;
+  int iteration = 0;
+  std::int64_t makespan_ns = 0;  ///< first op on any rank to last block or collective on any rank
+  std::int64_t device_span_ns = 0;   ///< largest, over devices, of first F to last block
+  std::vector<double> bubble_ratio;  ///< per rank: 1 - busy / makespan
+  std::vector<std::int64_t> peak_activation_bytes;  ///< per rank
+  IdleTime idle;
+  std::array<LegUse, kRowLegs> legs{};  ///< index: RowLeg; those but `whole` are relayed
+  std::int64_t wan_busy_ns = 0;         ///< transfers between datacenters, whole or in pieces
+  int wan_crossings_on_critical_path = 0;
+  /// Share of the time of data-parallel communication during which its device computes; nullopt
+  /// where no collective takes time.
+  std::optional<double> dp_overlap;
+};
+
+/// One position on the critical path, in order of time.
+struct PathStep {
+  std::int64_t op = 0;
+  std::int64_t start_ns = 0, end_ns = 0;
+  bool crosses_datacenters = false;  ///< an arrival from another datacenter
+};
+
+/// The iterations that a timeline holds, in its order.
+[[nodiscard]] std::vector<IterationKey> iterations_of(const Timeline& timeline);
+/// Rows of one (schedule, iteration), ordered by op id; empty if there is none.
+[[nodiscard]] std::span<const TimelineRow> rows_of(const Timeline& timeline, int schedule,
+                                                   int iteration);
+/// Follows bound_by back from the op that ends last (ties: lower op id) to the start.
+[[nodiscard]] std::vector<PathStep> critical_path(std::span<const TimelineRow> rows);
+/// `activation_budget_bytes` 0: no memory category.
+[[nodiscard]] IdleTime attribute_idle(std::span<const TimelineRow> rows,
+                                      std::int64_t activation_budget_bytes);
+[[nodiscard]] IterationReport report_iteration(const Timeline& timeline, int schedule,
+                                               int iteration, std::int64_t activation_budget_bytes);
+
+}  // namespace longhaul

@@ -1,0 +1,85 @@
+#include "trace/timeline/columns.hpp"
+
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+static_assert(std::is_standard_layout_v<TimelineRow> && std::is_trivially_copyable_v<TimelineRow>);
+
+#define LONGHAUL_COLUMN(member, type) \
+  Column { #member, ColumnType::type, offsetof(TimelineRow, member) }
+constexpr std::array kColumns{
+    LONGHAUL_COLUMN(schedule, int32),   LONGHAUL_COLUMN(iteration, int32),
+    LONGHAUL_COLUMN(op, int64),         LONGHAUL_COLUMN(rank, int32),
+    LONGHAUL_COLUMN(replica, int32),    LONGHAUL_COLUMN(device, int32),
+    LONGHAUL_COLUMN(datacenter, int32), LONGHAUL_COLUMN(lane, int32),
+    LONGHAUL_COLUMN(resource, int32),   LONGHAUL_COLUMN(kind, row_kind),
+    LONGHAUL_COLUMN(chunk, int32),      LONGHAUL_COLUMN(microbatch, int32),
+    LONGHAUL_COLUMN(part, int32),       LONGHAUL_COLUMN(parts, int32),
+    LONGHAUL_COLUMN(peer, int32),       LONGHAUL_COLUMN(leg, row_leg),
+    LONGHAUL_COLUMN(owner, int32),      LONGHAUL_COLUMN(piece, int32),
+    LONGHAUL_COLUMN(pieces, int32),     LONGHAUL_COLUMN(size_bytes, int64),
+    LONGHAUL_COLUMN(planned_ns, int64), LONGHAUL_COLUMN(ready_ns, int64),
+    LONGHAUL_COLUMN(start_ns, int64),   LONGHAUL_COLUMN(end_ns, int64),
+    LONGHAUL_COLUMN(bound_by, int64),   LONGHAUL_COLUMN(bound_kind, bound_kind)};
+#undef LONGHAUL_COLUMN
+
+constexpr std::array kNameColumns{
+    NameColumn{"schedules", "schedule", &Timeline::schedules, &TimelineRow::schedule, 0},
+    NameColumn{"datacenters", "datacenter", &Timeline::datacenters, &TimelineRow::datacenter, 0},
+    NameColumn{"lanes", "lane", &Timeline::lanes, &TimelineRow::lane, 0},
+    NameColumn{"resources", "resource", &Timeline::resources, &TimelineRow::resource, -1}};
+
+/// Calls `copy(row member, position in values)` with the width as a constant, so that each copy is
+/// one move.
+template <typename Visit>
+void for_width(ColumnType type, Visit&& visit) {
+  switch (size_of(type)) {
+    case 1: return visit(std::integral_constant<std::size_t, 1>{});
+    case 4: return visit(std::integral_constant<std::size_t, 4>{});
+    default: return visit(std::integral_constant<std::size_t, 8>{});
+  }
+}
+
+}  // namespace
+
+std::size_t size_of(ColumnType type) {
+  switch (type) {
+    case ColumnType::int32: return 4;
+    case ColumnType::int64: return 8;
+    case ColumnType::row_kind:
+    case ColumnType::row_leg:
+    case ColumnType::bound_kind: return 1;
+  }
+  return 0;
+}
+
+std::span<const Column> timeline_columns() { return kColumns; }
+std::span<const NameColumn> name_columns() { return kNameColumns; }
+
+void gather(std::span<const TimelineRow> rows, const Column& column, std::span<std::byte> values) {
+  LONGHAUL_ASSERT(values.size() == rows.size() * size_of(column.type), "{} bytes for {} rows",
+                  values.size(), rows.size());
+  for_width(column.type, [&](auto width) {
+    const auto* from = reinterpret_cast<const std::byte*>(rows.data()) + column.offset;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(values.data() + i * width, from + i * sizeof(TimelineRow), width);
+  });
+}
+
+void scatter(std::span<const std::byte> values, const Column& column, std::span<TimelineRow> rows) {
+  LONGHAUL_ASSERT(values.size() == rows.size() * size_of(column.type), "{} bytes for {} rows",
+                  values.size(), rows.size());
+  for_width(column.type, [&](auto width) {
+    auto* to = reinterpret_cast<std::byte*>(rows.data()) + column.offset;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(to + i * sizeof(TimelineRow), values.data() + i * width, width);
+  });
+}
+
+}  // namespace longhaul

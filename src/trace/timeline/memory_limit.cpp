@@ -1,0 +1,89 @@
+#include "trace/timeline/memory_limit.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace longhaul {
+namespace {
+
+/// Forwards of one rank that lie ahead: the earliest arrival among those above a size. Kept are
+/// only those that no larger one precedes, so arrivals grow with sizes.
+class ForwardsAhead {
+public:
+  void add(std::int64_t size_bytes, std::int64_t arrival_ns) {
+    auto at = by_size_.lower_bound(size_bytes);
+    if (at != by_size_.end() && at->second <= arrival_ns) return;
+    if (at != by_size_.end() && at->first == size_bytes) at = by_size_.erase(at);
+    while (at != by_size_.begin() && std::prev(at)->second >= arrival_ns)
+      at = by_size_.erase(std::prev(at));
+    by_size_.emplace(size_bytes, arrival_ns);
+  }
+  [[nodiscard]] std::int64_t earliest_above(std::int64_t size_bytes) const {
+    const auto at = by_size_.upper_bound(size_bytes);
+    return at == by_size_.end() ? kNever : at->second;
+  }
+
+private:
+  std::map<std::int64_t, std::int64_t> by_size_;
+};
+
+/// Does the receive bring its rank something of its own, not what it relays for another?
+bool is_own(const TimelineRow& receive) {
+  return receive.owner == receive.replica && receive.leg != RowLeg::scatter;
+}
+
+/// When the input of a forward was there: received with all its pieces, or computed by the rank
+/// itself.
+std::int64_t arrival_of_input(const IterationView& view, const RowLookup& blocks,
+                              const RowLookup& receives, const TimelineRow& forward) {
+  if (forward.chunk <= 0) return view.begin_ns;
+  const std::int32_t producer = forward.chunk - 1;
+  // A gradient may share the name; it comes later than the activation.
+  std::int32_t pieces = 0;
+  for (const std::size_t i : receives.find(forward.rank, producer, forward.microbatch)) {
+    const TimelineRow& receive = view.rows[i];
+    if (is_own(receive) && ++pieces == receive.pieces) return receive.end_ns;
+  }
+  std::int64_t computed = kNever;
+  for (const std::size_t i : blocks.find(forward.rank, producer, forward.microbatch)) {
+    if (view.rows[i].kind == RowKind::F) computed = view.rows[i].end_ns;
+  }
+  return computed;
+}
+
+}  // namespace
+
+std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+std::vector<std::int64_t> memory_in_gaps(const IterationView& view, std::size_t rank) {
+  std::vector<std::int64_t> memory{0};
+  for (const std::size_t i : view.blocks[rank])
+    memory.push_back(saturating_sum(memory.back(), view.rows[i].size_bytes));
+  return memory;
+}
+
+std::vector<std::vector<std::int64_t>> blocked_forwards_since(
+    const IterationView& view, std::int64_t activation_budget_bytes) {
+  std::vector<std::vector<std::int64_t>> since;
+  for (const auto& mine : view.blocks) since.emplace_back(mine.size(), kNever);
+  if (activation_budget_bytes <= 0) return since;
+  const RowLookup blocks{view.rows, RowLookup::Of::blocks};
+  const RowLookup receives{view.rows, RowLookup::Of::receives};
+  for (std::size_t rank = 0; rank < view.blocks.size(); ++rank) {
+    const std::vector<std::int64_t> memory = memory_in_gaps(view, rank);
+    ForwardsAhead ahead;
+    for (std::size_t k = view.blocks[rank].size(); k-- > 0;) {
+      since[rank][k] = ahead.earliest_above(saturating_sum(activation_budget_bytes, -memory[k]));
+      const TimelineRow& row = view.rows[view.blocks[rank][k]];
+      if (row.kind == RowKind::F && row.size_bytes > 0)
+        ahead.add(row.size_bytes, arrival_of_input(view, blocks, receives, row));
+    }
+  }
+  return since;
+}
+
+}  // namespace longhaul

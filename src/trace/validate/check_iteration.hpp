@@ -1,0 +1,67 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "trace/hdf5/row_source.hpp"
+#include "trace/validate/check_messages.hpp"
+#include "trace/validate/check_resources.hpp"
+
+namespace longhaul {
+
+/// The rules about rows of one iteration. Rows come in order, once; what needs another look, which
+/// a sound iteration without relays does not, is read again from the source. Holds no rows: memory
+/// grows with the ranks and with `sort_bytes` alone.
+class IterationCheck {
+public:
+  /// `first` is where the iteration begins in `source`.
+  IterationCheck(const CheckContext& context, IterationKey key, RowSource& source,
+                 std::uint64_t first)
+      : context_{context},
+        key_{key},
+        source_{source},
+        first_{first},
+        messages_{context, key},
+        resources_{context, key} {}
+
+  /// The next rows, whose values are sound.
+  void add(std::span<const TimelineRow> rows);
+  /// Call once, behind the last row. Findings go by rule.
+  [[nodiscard]] Findings finish();
+
+private:
+  struct Place {
+    std::int32_t datacenter, device, replica;
+    std::int64_t op;           ///< that was seen first
+    std::int32_t last_device;  ///< of the row that was seen last
+  };
+
+  /// False: the rest of the iteration cannot be checked.
+  bool check_order(const TimelineRow& row, const TimelineRow& before);
+  void check_lane(const TimelineRow& row, const TimelineRow& before);
+  void check_place(const TimelineRow& row);
+  void note_bound(const TimelineRow& row);
+  [[nodiscard]] bool ranks_fit() const;
+  [[nodiscard]] Findings first_rank_beyond();
+  [[nodiscard]] Findings check_bounds();
+  [[nodiscard]] Findings bounds_without_op();
+  [[nodiscard]] Findings check_pieces();
+
+  const CheckContext& context_;
+  IterationKey key_;
+  RowSource& source_;
+  std::uint64_t first_, count_ = 0;
+  std::optional<TimelineRow> last_;  ///< of those that were added
+  std::int64_t first_op_ = 0;
+  std::int64_t least_bound_ = INT64_MAX, largest_bound_ = -1;  ///< of ops that rows are bound by
+  std::int32_t highest_rank_ = 0;
+  bool has_pieces_ = false;
+  std::unordered_map<std::int32_t, Place> places_;  ///< by rank
+  Place* place_ = nullptr;                          ///< of the last row's rank
+  MessageCheck messages_;
+  ResourceCheck resources_;
+  Findings order_, lanes_, in_places_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,108 @@
+#include "trace/validate/check_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "trace/validate/check_iteration.hpp"
+#include "trace/validate/check_values.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Iterations that were seen, in few words: neighbours make up one range.
+class SeenIterations {
+public:
+  /// False: it was there before.
+  bool insert(IterationKey key) {
+    auto& ranges = of_schedule_[key.schedule];  // first -> last
+    auto behind = ranges.upper_bound(key.iteration);
+    const bool follows = behind != ranges.begin();
+    if (follows && std::prev(behind)->second >= key.iteration) return false;
+    if (follows && std::prev(behind)->second + 1 == key.iteration) {
+      std::prev(behind)->second = key.iteration;
+    } else {
+      ranges.emplace_hint(behind, key.iteration, key.iteration);
+    }
+    return true;
+  }
+
+private:
+  std::map<int, std::map<std::int64_t, std::int64_t>> of_schedule_;
+};
+
+class RowChecker {
+public:
+  RowChecker(RowSource& source, const CheckContext& context) : source_{source}, context_{context} {}
+
+  /// One pass: other rules go on while values are sound, and count only if all of them are.
+  Findings run() {
+    for (std::uint64_t at = 0; at < source_.rows();) {
+      const auto rows = first_iteration_of(source_.from(at));
+      const bool sound = check_values_of(rows);
+      if (sound) check_iteration(rows, at);
+      at += rows.size();
+    }
+    finish_iteration();
+    return values_.empty() ? of_iterations_ : values_;
+  }
+
+private:
+  static IterationKey key_of(const TimelineRow& row) { return {row.schedule, row.iteration}; }
+
+  static std::span<const TimelineRow> first_iteration_of(std::span<const TimelineRow> rows) {
+    const auto end = std::ranges::find_if(
+        rows, [&](const TimelineRow& row) { return key_of(row) != key_of(rows.front()); });
+    return rows.first(static_cast<std::size_t>(end - rows.begin()));
+  }
+
+  bool check_values_of(std::span<const TimelineRow> rows) {
+    for (const TimelineRow& row : rows) {
+      // The rest relies on indices and sums.
+      if (!check_values(row, context_, values_)) iteration_.reset();
+    }
+    return values_.empty();
+  }
+
+  void check_iteration(std::span<const TimelineRow> rows, std::uint64_t at) {
+    const IterationKey key = key_of(rows.front());
+    if (iteration_ && key == key_) return iteration_->add(rows);
+    finish_iteration();
+    // What came before may have been read again, and these rows are gone from memory.
+    const auto again = source_.from(at).first(rows.size());
+    if (!seen_.insert(key))
+      context_.add(of_iterations_, "iteration in pieces", name_of_row(again.front()),
+                   "begins a second piece of its iteration.");
+    iteration_.emplace(context_, key, source_, at);
+    key_ = key;
+    iteration_->add(again);
+  }
+
+  void finish_iteration() {
+    if (iteration_) of_iterations_.append(iteration_->finish());
+    iteration_.reset();
+  }
+
+  RowSource& source_;
+  const CheckContext& context_;
+  std::optional<IterationCheck> iteration_;
+  IterationKey key_;
+  SeenIterations seen_;
+  Findings values_, of_iterations_;
+};
+
+}  // namespace
+
+void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Findings& findings,
+                std::size_t sort_bytes) {
+  const CheckContext context{group, slack_ns, sort_bytes, &rows.names()};
+  findings.append(RowChecker{rows, context}.run());
+}
+
+void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_ns,
+                Findings& findings) {
+  RowsInMemory rows{timeline};
+  check_rows(rows, group, slack_ns, findings);
+}
+
+}  // namespace longhaul

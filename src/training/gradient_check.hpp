@@ -1,0 +1,68 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "training/model_map.hpp"
+#include "training/whole_model.hpp"
+
+namespace longhaul {
+
+/// How far a tensor may be from the reference: norm of the difference over norm of the reference.
+struct Tolerance {
+  double same_type = 1e-5;  ///< against one rank of the same device
+  double twin = 3e-2;       ///< of that reference against fp32; bf16 alone
+};
+[[nodiscard]] Tolerance tolerance_of(NumberType type);
+
+/// A tensor that is not what it should be.
+struct WrongTensor {
+  std::optional<std::size_t> rank;  ///< none: the loss, or the reference itself
+  std::string tensor;
+  std::string what;  ///< "gradient", "weight", "it"
+  double by = 0;     ///< relative; NaN where numbers are not
+  double allowed = 0;
+};
+
+/// ||found - expected|| / ||expected||; NaN where either has numbers that are none. 0 where both
+/// are 0 alone, infinite where only `expected` is.
+[[nodiscard]] double difference(std::span<const float> found, std::span<const float> expected,
+                                double norm_of_expected);
+[[nodiscard]] double norm(std::span<const float> numbers);
+
+/// What an iteration left on the ranks, on rank 0. Index: rank; numbers as the map says.
+struct IterationNumbers {
+  int iteration = 0;
+  double loss = 0;
+  std::vector<std::vector<float>> gradients;  ///< summed over replicas and copies
+  std::vector<std::vector<float>> masters;    ///< behind the optimizer's step
+};
+
+/// Holds what ranks computed against one rank that computes it all (DESIGN.md section 3): loss and
+/// each gradient from the weights that the iteration began with, and the weights behind the
+/// optimizer's step with these gradients. On rank 0.
+class GradientCheck {
+public:
+  /// `twin`: fp32, where the reference is not; nullptr: none.
+  GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> twin);
+
+  /// Iterations in turn; `step` counts from 1. Everything that differs by more than allowed.
+  [[nodiscard]] std::vector<WrongTensor> check(const ModelMap& map, const IterationNumbers& found,
+                                               int step);
+  [[nodiscard]] int checked() const { return checked_; }
+  [[nodiscard]] double allowed() const { return tolerance_.same_type; }
+
+private:
+  void compare(const ModelMap& map, const std::vector<std::vector<float>>& found,
+               std::span<const float> expected, const char* what, std::vector<WrongTensor>& wrong);
+  void compare_with_twin(const ModelMap& map, int iteration, const WholeModel::Result& reference,
+                         std::vector<WrongTensor>& wrong);
+
+  std::unique_ptr<WholeModel> reference_, twin_;
+  Tolerance tolerance_;
+  std::vector<float> began_with_;  ///< the model's masters
+  int checked_ = 0;
+};
+
+}  // namespace longhaul

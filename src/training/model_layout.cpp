@@ -1,0 +1,55 @@
+#include "training/model_layout.hpp"
+
+#include "base/error.hpp"
+
+namespace longhaul {
+
+ModelShape model_shape(const Scenario& scenario) {
+  if (!scenario.model)
+    fail(
+        "scenario {} has no model (real layers need its dimensions). Add [model] with layers, "
+        "hidden, intermediate, heads, sequence_length and vocabulary, or use --compute timed.",
+        scenario.name);
+  const Model& model = *scenario.model;
+  if (model.vocabulary == 0)
+    fail(
+        "the model of scenario {} has no vocabulary (real layers read tokens and predict the "
+        "next). Write vocabulary = 256 in [model], or --set model.vocabulary=256.",
+        scenario.name);
+  if (model.layers < 2)
+    fail(
+        "the model of scenario {} has {} layer (embedding and output head are one each). Write "
+        "layers = 2 or more.",
+        scenario.name, model.layers);
+  return {.batch = model.microbatch_size,
+          .sequence = model.sequence_length,
+          .hidden = model.hidden,
+          .intermediate = model.intermediate,
+          .heads = model.heads,
+          .kv_heads = model.kv_heads,
+          .vocabulary = model.vocabulary,
+          .layers = model.layers};
+}
+
+std::vector<LayerRange> layers_of_stages(const Schedule& schedule, const Scenario& scenario) {
+  const std::vector<ChunkShare> shares = chunk_shares(schedule);
+  std::vector<LayerRange> stages;
+  int first = 0;
+  for (int chunk = 0; chunk < schedule.chunks_of_copy(); ++chunk) {
+    const auto at = static_cast<std::size_t>(chunk);
+    const int device = schedule.device_of_chunk[at];
+    const int layers = scenario.layers[static_cast<std::size_t>(device)];
+    const auto [of, place] = shares[at];
+    const int count = layers / of + (place < layers % of ? 1 : 0);
+    if (count == 0)
+      fail(
+          "chunk {} of schedule {} would hold no layer (device {} has {} for {} chunks). Give the "
+          "model more layers (--set model.layers={}), or name schedules of one chunk a device.",
+          chunk, schedule.name, device, layers, of, schedule.chunks_of_copy());
+    stages.push_back({first, count});
+    first += count;
+  }
+  return stages;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "wan_emulator/frame.hpp"
+#include "wan_emulator/namespaces.hpp"
+
+namespace longhaul::wan {
+
+/// IPv4 address of a site: 10.83.0.(site + 1), one network for all.
+[[nodiscard]] std::string address_of(int site);
+
+/// A TUN device inside a namespace, up, with the address of a site. Reads and writes never wait.
+/// Checksums and the cutting of long segments are left out on both sides (virtio_net_hdr), so that
+/// a frame holds up to 64 KiB whatever the MTU.
+class TunDevice {
+public:
+  /// Of the largest frame.
+  static constexpr std::size_t kLargest = 66'000;
+  static constexpr const char* kName = "wan0";
+
+  TunDevice(const NetworkNamespace& inside, int site, int mtu);
+  [[nodiscard]] int get() const { return descriptor_.get(); }
+  /// Bytes read into `buffer`; 0 where nothing waits.
+  [[nodiscard]] std::size_t read(std::span<std::byte> buffer) const;
+  /// False where the kernel did not take it.
+  [[nodiscard]] bool write(std::span<const std::byte> frame) const;
+
+private:
+  FileDescriptor descriptor_;
+};
+
+/// Where a frame goes and how long it is on a wire that carries packets of the MTU's size.
+struct FrameRoute {
+  int site = -1;  ///< -1: not IPv4, or none of ours
+  std::int64_t wire_bytes = 0;
+};
+[[nodiscard]] FrameRoute route_of(std::span<const std::byte> frame, int sites);
+
+}  // namespace longhaul::wan
