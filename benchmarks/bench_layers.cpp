@@ -11,6 +11,7 @@
 #include "harness/environment/shared_options.hpp"
 #include "harness/kernels/kernels.hpp"
 #include "harness/kernels/layer_report.hpp"
+#include "harness/options/record_files.hpp"
 #include "nn/cpu/cpu_math.hpp"
 #include "nn/cuda/factory.hpp"
 #include "scenario/presets.hpp"

@@ -1,4 +1,4 @@
-#include "comm/choice.hpp"
+#include "comm/registry/transports.hpp"
 
 #include <gmock/gmock.h>
 

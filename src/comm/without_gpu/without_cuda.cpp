@@ -3,10 +3,9 @@
 
 namespace longhaul {
 
-std::unique_ptr<PayloadWay> make_device_way(TransportKind /*kind*/, Transport& /*host*/,
-                                            const mpi::Communicator& /*world*/,
-                                            const Board& /*board*/, int /*index*/) {
+std::unique_ptr<PayloadWay> make_staged_way(const BackendPlace& /*place*/) {
   refuse_without_cuda();
 }
+std::unique_ptr<PayloadWay> make_ipc_way(const BackendPlace& /*place*/) { refuse_without_cuda(); }
 
 }  // namespace longhaul

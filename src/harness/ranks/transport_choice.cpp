@@ -47,7 +47,7 @@ TransportChoice choose(TransportKind asked, const std::vector<std::string>& text
 
 }  // namespace
 
-std::string transport_help() { return "what carries payloads: auto, mpi, nccl or cuda-ipc"; }
+std::string transport_help() { return "what carries payloads: " + transport_names(); }
 
 TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device) {
   const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());

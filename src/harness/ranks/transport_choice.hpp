@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "comm/choice.hpp"
+#include "comm/registry/transports.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/ranks/rank_device.hpp"
 

@@ -4,6 +4,7 @@
 #include "comm/cuda/device_ways.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"
+#include "comm/registry/transports.hpp"
 #include "comm/threads/thread_transport.hpp"
 #include "cuda/accelerator.hpp"
 #include "cuda/handles.hpp"

@@ -1,20 +1,18 @@
-#include "comm/choice.hpp"
+#include "comm/registry/transports.hpp"
 
 #include <algorithm>
 #include <array>
 #include <map>
-#include <utility>
 
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "comm/cuda/device_ways.hpp"
+#include "comm/mpi/mpi_transport.hpp"
+#include "comm/threads/thread_transport.hpp"
 
 namespace longhaul {
 namespace {
-
-constexpr std::array kNames{
-    std::pair{TransportKind::automatic, "auto"}, std::pair{TransportKind::mpi, "mpi"},
-    std::pair{TransportKind::nccl, "nccl"}, std::pair{TransportKind::cuda_ipc, "cuda-ipc"}};
 
 bool are_on_one_host(const std::vector<PayloadPlace>& ranks) {
   return std::ranges::all_of(
@@ -43,13 +41,13 @@ std::vector<std::string> shared_gpus(const std::vector<PayloadPlace>& ranks) {
   return texts;
 }
 
-void require_gpus(TransportKind asked, const std::vector<PayloadPlace>& ranks) {
+void require_gpus(const char* name, const std::vector<PayloadPlace>& ranks) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     if (ranks[rank].gpu.empty())
       fail(
           "--transport {} carries what lies in GPUs' memory (rank {} on {} computes on the CPU). "
           "Use --device cuda with it, or --transport mpi.",
-          name_of(asked), rank, ranks[rank].host_name);
+          name, rank, ranks[rank].host_name);
 }
 
 void require_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
@@ -115,36 +113,93 @@ TransportChoice automatic(const std::vector<PayloadPlace>& ranks, bool with_nccl
   return {TransportKind::mpi, fmt::format("ranks are on several hosts, and {}", no_nccl)};
 }
 
+void require_nothing(const std::vector<PayloadPlace>& /*ranks*/, bool /*with_nccl*/) {}
+
+void require_for_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
+  require_gpus("nccl", ranks);
+  require_nccl(ranks, with_nccl);
+}
+
+void require_for_ipc(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
+  require_gpus("cuda-ipc", ranks);
+  require_one_host(ranks, with_nccl);
+  require_reach(ranks, with_nccl);
+}
+
+/// What carries payloads: a value of --transport.
+struct PayloadEntry {
+  TransportKind kind;
+  const char* name;
+  void (*require)(const std::vector<PayloadPlace>&, bool with_nccl);  ///< throws Error
+  std::unique_ptr<PayloadWay> (*make)(const BackendPlace&);           ///< none: is only asked for
+};
+
+constexpr std::array kPayloads{
+    PayloadEntry{TransportKind::automatic, "auto", require_nothing, nullptr},
+    PayloadEntry{TransportKind::mpi, "mpi", require_nothing, make_staged_way},
+    PayloadEntry{TransportKind::nccl, "nccl", require_for_nccl, make_nccl_way},
+    PayloadEntry{TransportKind::cuda_ipc, "cuda-ipc", require_for_ipc, make_ipc_way}};
+
+const PayloadEntry& entry_of(TransportKind kind) {
+  const auto found = std::ranges::find(kPayloads, kind, &PayloadEntry::kind);
+  LONGHAUL_ASSERT(found != kPayloads.end(), "transport {}", static_cast<int>(kind));
+  return *found;
+}
+
+template <typename Made>
+std::unique_ptr<Transport> make(const mpi::Communicator& world, const Board& board) {
+  return std::make_unique<Made>(world, board);
+}
+
+/// What carries messages of the hosts' memory: the first that serves the ranks.
+struct HostEntry {
+  bool (*serves)(const mpi::Communicator& world);
+  std::unique_ptr<Transport> (*make)(const mpi::Communicator& world, const Board& board);
+};
+
+constexpr std::array kHosts{
+    HostEntry{[](const mpi::Communicator& world) { return world.is_of_threads(); },
+              make<ThreadTransport>},
+    HostEntry{[](const mpi::Communicator&) { return true; }, make<MpiTransport>}};
+
 }  // namespace
 
-const char* name_of(TransportKind kind) {
-  return std::ranges::find(kNames, kind, [](const auto& entry) { return entry.first; })->second;
+const char* name_of(TransportKind kind) { return entry_of(kind).name; }
+
+std::string transport_names(const char* word) {
+  std::string names;
+  for (std::size_t i = 0; i < kPayloads.size(); ++i) {
+    if (i > 0) names += i + 1 < kPayloads.size() ? ", " : fmt::format(" {} ", word);
+    names += kPayloads[i].name;
+  }
+  return names;
 }
 
 TransportKind transport_kind_of(const std::string& text) {
-  for (const auto& [kind, name] : kNames)
-    if (text == name) return kind;
-  fail(
-      "--transport {} is unknown (there are auto, mpi, nccl and cuda-ipc). Write --transport auto.",
-      text);
+  for (const PayloadEntry& entry : kPayloads)
+    if (text == entry.name) return entry.kind;
+  fail("--transport {} is unknown (there are {}). Write --transport auto.", text,
+       transport_names("and"));
 }
 
 TransportChoice choose_transport(TransportKind asked, const std::vector<PayloadPlace>& ranks,
                                  bool with_nccl) {
-  switch (asked) {
-    case TransportKind::automatic: return automatic(ranks, with_nccl);
-    case TransportKind::mpi: break;
-    case TransportKind::nccl:
-      require_gpus(asked, ranks);
-      require_nccl(ranks, with_nccl);
-      break;
-    case TransportKind::cuda_ipc:
-      require_gpus(asked, ranks);
-      require_one_host(ranks, with_nccl);
-      require_reach(ranks, with_nccl);
-      break;
-  }
+  if (asked == TransportKind::automatic) return automatic(ranks, with_nccl);
+  entry_of(asked).require(ranks, with_nccl);
   return {asked, "asked for"};
+}
+
+std::unique_ptr<PayloadWay> make_device_way(TransportKind kind, Transport& host,
+                                            const mpi::Communicator& world, const Board& board,
+                                            int index) {
+  const PayloadEntry& entry = entry_of(kind);
+  LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", entry.name);
+  return entry.make({host, world, board, index});
+}
+
+std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world, const Board& board) {
+  const auto serves = [&](const HostEntry& entry) { return entry.serves(world); };
+  return std::ranges::find_if(kHosts, serves)->make(world, board);
 }
 
 }  // namespace longhaul

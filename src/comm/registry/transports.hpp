@@ -1,14 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "comm/group/board.hpp"
+#include "comm/payload_way.hpp"
+
+/// Every transport has one entry in the lists of transports.cpp: its name, its needs, its maker.
+/// Names, the help, refusals and the choice follow from them.
 namespace longhaul {
 
 /// What carries payloads. `automatic` is only asked for.
 enum class TransportKind : std::uint8_t { automatic, mpi, nccl, cuda_ipc };
 [[nodiscard]] const char* name_of(TransportKind kind);
+/// "auto, mpi, nccl or cuda-ipc", with that word before the last.
+[[nodiscard]] std::string transport_names(const char* word = "or");
 /// Of --transport. Throws Error that lists the names.
 [[nodiscard]] TransportKind transport_kind_of(const std::string& text);
 
@@ -31,5 +39,15 @@ struct TransportChoice {
 [[nodiscard]] TransportChoice choose_transport(TransportKind asked,
                                                const std::vector<PayloadPlace>& ranks,
                                                bool with_nccl);
+
+/// Collective over `world`: makes what was chosen, for payloads of device `index`, which becomes
+/// this thread's. `host` outlives it. Throws Error where there is no such device.
+[[nodiscard]] std::unique_ptr<PayloadWay> make_device_way(TransportKind kind, Transport& host,
+                                                          const mpi::Communicator& world,
+                                                          const Board& board, int index);
+
+/// Collective over `world`: what carries messages between these ranks, processes or threads.
+[[nodiscard]] std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
+                                                             const Board& board);
 
 }  // namespace longhaul
