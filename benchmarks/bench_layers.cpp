@@ -12,7 +12,7 @@
 #include "harness/kernels/kernels.hpp"
 #include "harness/kernels/layer_report.hpp"
 #include "harness/options/record_files.hpp"
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 #include "scenario/presets.hpp"
 
@@ -41,7 +41,7 @@ ModelShape shape_of(const Options& options) {
        options.model);
 }
 
-std::unique_ptr<Math> math_of(const Options& options, LayerReport& report) {
+std::unique_ptr<TensorOps> math_of(const Options& options, LayerReport& report) {
   if (options.device == "cpu") {
     report.device = "cpu, one core";
     return make_cpu_math();
@@ -49,7 +49,7 @@ std::unique_ptr<Math> math_of(const Options& options, LayerReport& report) {
   const std::vector<AcceleratorInfo> known = accelerators();
   if (known.empty())
     fail("--device cuda finds no GPU ({}). Use --device cpu.", why_no_accelerator());
-  auto made = make_cuda_math(options.index);
+  auto made = make_cuda_tensor_ops(options.index);
   report.device = known[static_cast<std::size_t>(options.index)].name;
   report.notes = accelerator_notes(*made);
   return made;
@@ -58,7 +58,7 @@ std::unique_ptr<Math> math_of(const Options& options, LayerReport& report) {
 LayerReport measure(const Options& options) {
   LayerReport report;
   report.shape = shape_of(options);
-  const std::unique_ptr<Math> math = math_of(options, report);
+  const std::unique_ptr<TensorOps> math = math_of(options, report);
   DeviceMemory memory{*math, 0};
   const TimingOptions timing{options.samples, options.check ? 1e-5 : 5e-3};
   const auto add = [&](std::vector<LayerPart> parts) {

@@ -53,7 +53,7 @@ StoppingRule rule_of(const Options& options, int pairs) {
 
 ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets) {
   Ranks ranks{{parse_duration(options.deadline)}};
-  on_first(ranks.world(), [&] {
+  on_rank0(ranks.world(), [&] {
     if (ranks.count() < 2 || ranks.count() % 2 != 0)
       fail("bench_link runs on pairs of ranks, not on {}. Start it with scripts/mpi -n 2 ...",
            ranks.count());
@@ -80,7 +80,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   }
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
-  const std::string code = on_first(ranks.world(), [&] {
+  const std::string code = on_rank0(ranks.world(), [&] {
     auto record = link_record({command_line(argc, argv), parse_bytes(options.payload), rule},
                               measurements, after, checks);
     record["device"] = options.device;

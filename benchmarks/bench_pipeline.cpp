@@ -56,17 +56,17 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
 ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   std::optional<Ranks> made{std::in_place, WatchdogOptions{settings.deadline}};
   PipelineInput input = prepare_input(*made, options, settings.planner);
-  take_places(made, input, settings);
+  place_ranks(made, input, settings);
   Ranks& ranks = *made;
   if (options.print_map) {
     print_map(ranks, input.scenario, options.json);
-    ranks.board().mine().phase = Phase::finished;
+    ranks.host_ranks().mine().phase = Phase::finished;
     return ExitCode::fine;
   }
   if (input.is_complete) {
-    const std::string code = on_first(
+    const std::string code = on_rank0(
         ranks.world(), [&] { return std::to_string(static_cast<int>(report_complete(options))); });
-    ranks.board().mine().phase = Phase::finished;
+    ranks.host_ranks().mine().phase = Phase::finished;
     return static_cast<ExitCode>(std::stoi(code));
   }
   input.compute = settings.compute;
@@ -92,13 +92,13 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   nlohmann::json after = described(environment.after(), options, transport);
   if (!after.is_null()) after["iterations_ns"] = took.count();
   gpus.add_to(after);
-  const std::string wrong = on_first(ranks.world(), [&] {
+  const std::string wrong = on_rank0(ranks.world(), [&] {
     conclude(outcomes, input, options, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
     for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);
   });
-  ranks.board().mine().phase = Phase::finished;
+  ranks.host_ranks().mine().phase = Phase::finished;
   return wrong == "0" ? ExitCode::fine : ExitCode::answer_is_no;
 }
 

@@ -64,7 +64,7 @@ void algorithm_1(benchmark::State& state) {
   state.SetLabel(options.schedule);
   std::int64_t simulated = 0;
   for (auto _ : state) {
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     CellTimes cells{supply};
     benchmark::DoNotOptimize(algorithm1(supply, options, cells));
     simulated = cells.simulated();
@@ -79,7 +79,7 @@ void search(benchmark::State& state) {
   state.SetLabel(state.range(1) == 0 ? "throughput" : "cost");
   SiteSearch found;
   for (auto _ : state) {
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     CellTimes cells{supply};
     found = search_sites(supply, options, cells);
   }
@@ -104,7 +104,7 @@ BENCHMARK(search)
 /// The search over two datacenters proves its answer, and algorithm 1 finds none that is better.
 void check() {
   const Scenario scenario = sites(2, 2);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, {}, cells);
   const SitePlan* best = best_plan(plans.plans, SiteObjective::throughput);

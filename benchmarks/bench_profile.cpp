@@ -19,18 +19,18 @@ ExitCode run(const ProfileSettings& options) {
   Environment environment{ranks, options.command_line};
   const TransportChoice transport =
       take_transport(ranks, transport_kind_of(options.transport), device);
-  const std::unique_ptr<Math> math = make_math(device, ranks);
+  const std::unique_ptr<TensorOps> math = make_math(device, ranks);
   const ModelProfile profile = reported(ranks, [&] {
     return profile_model(ranks, *math, input.scenario, input.schedule,
                          {input.rule, deadline_of(options.deadline)});
   });
   nlohmann::json after = environment.after();
   if (!after.is_null()) after["transport"] = transport_json(transport);
-  const std::string code = on_first(ranks.world(), [&] {
+  const std::string code = on_rank0(ranks.world(), [&] {
     const auto wrong = conclude_profile(profile, input, options, ranks.count(), after);
     return std::string{wrong == 0 ? "0" : "1"};
   });
-  ranks.board().mine().phase = Phase::finished;
+  ranks.host_ranks().mine().phase = Phase::finished;
   return static_cast<ExitCode>(code.front() - '0');
 }
 

@@ -34,7 +34,7 @@ void anneal_order(benchmark::State& state, const char* name) {
   std::int64_t accepted = 0;
   const double unit = 1e7;
   for (auto _ : state) {
-    const Annealed found = anneal(
+    const AnnealingResult found = anneal(
         problem, start, nullptr, {0.026 * unit, 0.005 * unit}, 1,
         [](std::int64_t done) { return static_cast<double>(done) / static_cast<double>(kMoves); });
     moves += found.moves;
@@ -104,7 +104,7 @@ void anneal_rows_and_turns(benchmark::State& state) {
   constexpr std::int64_t kMoves = 20'000;
   std::int64_t moves = 0;
   for (auto _ : state) {
-    const TurnAnnealed found = anneal_turns(
+    const TurnAnnealingResult found = anneal_turns(
         problem, TurnOrders{problem}, {3e5, 5e4}, 1,
         [](std::int64_t done) { return static_cast<double>(done) / static_cast<double>(kMoves); });
     moves += found.moves;
@@ -149,8 +149,9 @@ void check() {
   Evaluator evaluator{Orders{problem, start}, problem.links().front()};
   bench::expect(evaluator.makespan() == makespan_of(start, scenario).count(),
                 "makespan of the evaluator is that of the simulator");
-  const Annealed found = anneal(problem, start, nullptr, {2.6e5, 5e4}, 1,
-                                [](std::int64_t done) { return static_cast<double>(done) / 2000; });
+  const AnnealingResult found =
+      anneal(problem, start, nullptr, {2.6e5, 5e4}, 1,
+             [](std::int64_t done) { return static_cast<double>(done) / 2000; });
   bench::expect(found.moves >= 2000, "annealing makes its moves");
 }
 

@@ -57,9 +57,9 @@ bool every_pair_is_linked(const Scenario& scenario) {
 
 /// Throws Error where the schedule is not defined on the scenario. Chunks that go round the devices
 /// may meet where stages do not, so that a link that the scenario can do without is missing.
-MadeSchedule make_runnable(const std::string& name, const Scenario& scenario,
-                           const PlannerOptions& options) {
-  MadeSchedule made = make_schedule(name, scenario, options);
+ScheduleResult make_runnable(const std::string& name, const Scenario& scenario,
+                             const PlannerOptions& options) {
+  ScheduleResult made = make_schedule(name, scenario, options);
   if (every_pair_is_linked(scenario)) return made;
   const auto why = why_not_runnable(made.schedule, scenario, options.search.arrangement);
   if (why) throw Error{*why};
@@ -68,17 +68,17 @@ MadeSchedule make_runnable(const std::string& name, const Scenario& scenario,
 
 /// Reports and traces tell schedules apart by name: a file whose name is taken keeps its path.
 void make_name_unique(Schedule& schedule, const std::string& typed,
-                      std::span<const MadeSchedule> others) {
+                      std::span<const ScheduleResult> others) {
   const auto taken = [&](const std::string& name) {
     return std::ranges::any_of(
-        others, [&](const MadeSchedule& other) { return other.schedule.name == name; });
+        others, [&](const ScheduleResult& other) { return other.schedule.name == name; });
   };
   if (taken(schedule.name)) schedule.name = typed;
 }
 
 /// Takes the solver's proof where it says more. Its class is narrower than ours: what it started
 /// from may lie outside, and below.
-void raise_bound(ScheduleRecord& record, const Solved& solved) {
+void raise_bound(ScheduleRecord& record, const SolverResult& solved) {
   if (solved.bound <= record.bound.lower_bound || solved.bound.count() > record.makespan_ns) return;
   record.bound = {solved.bound, solved.holds_for, "the solver's proof"};
 }
@@ -158,16 +158,16 @@ ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario
   return chosen;
 }
 
-MadeSchedule choose_schedule(std::string_view name, const Scenario& scenario,
-                             const PlannerOptions& options) {
+ScheduleResult choose_schedule(std::string_view name, const Scenario& scenario,
+                               const PlannerOptions& options) {
   if (name == "static" || name == "dynamic" || name == "shared" ||
       name.find(',') != std::string_view::npos)
     fail("--schedule: \"{}\" names several (this command takes one). Name one of them.", name);
   return std::move(choose_schedules(name, scenario, options).schedules.front());
 }
 
-ScheduleRecord evaluate(const MadeSchedule& made, const Scenario& scenario, Arrangement arrangement,
-                        Timeline& timeline) {
+ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
+                        Arrangement arrangement, Timeline& timeline) {
   const Schedule& schedule = made.schedule;
   const Plan plan = lower(schedule, scenario, arrangement);
   const OpTimes times = simulate(plan);

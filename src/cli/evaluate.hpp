@@ -25,7 +25,7 @@ struct SkippedSchedule {
 };
 
 struct ChosenSchedules {
-  std::vector<MadeSchedule> schedules;  ///< valid; names are unique
+  std::vector<ScheduleResult> schedules;  ///< valid; names are unique
   std::vector<SkippedSchedule> skipped;
 };
 
@@ -44,8 +44,8 @@ struct ChosenSchedules {
 [[nodiscard]] ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario,
                                                const PlannerOptions& options = {});
 /// The same where the command takes exactly one.
-[[nodiscard]] MadeSchedule choose_schedule(std::string_view name, const Scenario& scenario,
-                                           const PlannerOptions& options = {});
+[[nodiscard]] ScheduleResult choose_schedule(std::string_view name, const Scenario& scenario,
+                                             const PlannerOptions& options = {});
 /// What only a dry run shows of a schedule without a violation: a missing link, an order of a link
 /// that names what is not there or deadlocks. nullopt: it runs.
 [[nodiscard]] std::optional<std::string> why_not_runnable(const Schedule& schedule,
@@ -55,7 +55,7 @@ struct ChosenSchedules {
 [[nodiscard]] Schedule read_schedule_file(const std::filesystem::path& file);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
-[[nodiscard]] ScheduleRecord evaluate(const MadeSchedule& made, const Scenario& scenario,
+[[nodiscard]] ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
                                       Arrangement arrangement, Timeline& timeline);
 
 /// "4 stages, 1 replica, 8 microbatches".

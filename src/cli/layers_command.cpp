@@ -97,7 +97,7 @@ Answer layers_command(const Options& options) {
   };
   const auto divide = [&](const char* name, const std::vector<int>& layers) {
     Scenario divided = with_layers(layers);
-    Found found = find_best(divided, search);
+    SearchResult found = find_best(divided, search);
     return Division{name, {layers, std::move(divided), std::move(found)}};
   };
   std::vector<Division> divisions;

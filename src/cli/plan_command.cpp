@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 const char* name_of(CellModel model) { return model == CellModel::pooled ? "pooled" : "relays"; }
 
-std::string heading(const Supply& supply, const std::string& what) {
+std::string heading(const GpuInventory& supply, const std::string& what) {
   const Parallel& parallel = supply.scenario().parallel;
   std::string gpus;
   for (const DatacenterId id : ordered_datacenters(supply, SiteOrder::availability))
@@ -43,7 +43,8 @@ void require_best(const SiteSearch& search) {
       search.candidates);
 }
 
-Answer algorithm1_answer(const Options& options, const PlanOptions& plan, const Supply& supply) {
+Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
+                         const GpuInventory& supply) {
   CellTimes cells{supply, plan.model, plan.threads};
   const SitePlans plans = algorithm1(supply, algorithm1_options_of(plan), cells);
   (void)best_of(plans, SiteObjective::throughput);
@@ -62,7 +63,7 @@ Answer algorithm1_answer(const Options& options, const PlanOptions& plan, const 
   return {json_text(json)};
 }
 
-Answer search_answer(const Options& options, const PlanOptions& plan, const Supply& supply) {
+Answer search_answer(const Options& options, const PlanOptions& plan, const GpuInventory& supply) {
   CellTimes cells{supply, plan.model, plan.threads};
   const SiteSearch search = search_sites(supply, search_options_of(plan), cells);
   require_best(search);
@@ -115,7 +116,7 @@ SiteSearchOptions search_options_of(const PlanOptions& options) {
           options.limit};
 }
 
-SitePlan best_of(const Supply& supply, const PlanOptions& options, CellTimes& cells) {
+SitePlan best_of(const GpuInventory& supply, const PlanOptions& options, CellTimes& cells) {
   if (options.exact) {
     SiteSearch search = search_sites(supply, search_options_of(options), cells);
     require_best(search);
@@ -145,7 +146,7 @@ Answer plan_command(const Options& options) {
   const Scenario scenario =
       load_scenario(options.files.front(), options.overrides, Placing::optional);
   if (!options.plan.break_even.empty()) return break_even_answer(options, plan, scenario);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   return plan.exact ? search_answer(options, plan, supply)
                     : algorithm1_answer(options, plan, supply);
 }

@@ -13,12 +13,12 @@ namespace {
 using nlohmann::ordered_json;
 
 /// As links were profiled.
-Duration makespan_of(const MadeSchedule& made) {
+Duration makespan_of(const ScheduleResult& made) {
   if (made.solved) return made.solved->makespan;
   return made.robust ? made.robust->candidates.front().times.nominal : made.found->makespan;
 }
 
-std::string candidate_table(const Found& found, Duration reached) {
+std::string candidate_table(const SearchResult& found, Duration reached) {
   double largest = 0;
   for (const Candidate& candidate : found.candidates.fitting)
     largest = std::max(largest, static_cast<double>(candidate.makespan.count()));
@@ -48,16 +48,16 @@ std::string gap_text(Duration makespan, const Bound& bound) {
 }
 
 /// A solver may return what it started from, which need not be of its class: then there is no gap.
-bool is_outside(const Solved& solved) { return solved.bound > solved.makespan; }
+bool is_outside(const SolverResult& solved) { return solved.bound > solved.makespan; }
 
-Bound proof_of(const Solved& solved) { return {solved.bound, solved.holds_for, "solver"}; }
+Bound proof_of(const SolverResult& solved) { return {solved.bound, solved.holds_for, "solver"}; }
 
-std::string solver_text(const Solved& solved) {
+std::string solver_text(const SolverResult& solved) {
   if (!is_outside(solved)) return gap_text(solved.makespan, proof_of(solved));
   return bound_text(solved.makespan, proof_of(solved)) + ", but this one is not of that class\n";
 }
 
-ordered_json solver_json(const Solved& solved) {
+ordered_json solver_json(const SolverResult& solved) {
   const bool of_class = !is_outside(solved);
   return {{"status", solved.status},
           {"seconds", solved.seconds},
@@ -100,9 +100,9 @@ ordered_json under_jitter_json(std::span<const RobustCandidate> candidates) {
   return json;
 }
 
-std::string planning_note(const MadeSchedule& made) {
+std::string planning_note(const ScheduleResult& made) {
   if (!made.found) return {};
-  const Found& found = *made.found;
+  const SearchResult& found = *made.found;
   std::string note =
       fmt::format("{}: from {}, the best of {} that fit; {} tried, {} taken\n", made.schedule.name,
                   found.started_from, counted(std::ssize(found.candidates.fitting), "schedule"),
@@ -119,9 +119,9 @@ std::string planning_note(const MadeSchedule& made) {
   return note;
 }
 
-std::string planning_text(const MadeSchedule& made) {
+std::string planning_text(const ScheduleResult& made) {
   if (!made.found) return {};
-  const Found& found = *made.found;
+  const SearchResult& found = *made.found;
   std::string text =
       "\nHow it was found:\n" + planning_note(made) + gap_text(makespan_of(made), found.bound);
   if (made.solved) text += solver_text(*made.solved);
@@ -132,9 +132,9 @@ std::string planning_text(const MadeSchedule& made) {
   return text;
 }
 
-ordered_json planning_json(const MadeSchedule& made) {
+ordered_json planning_json(const ScheduleResult& made) {
   if (!made.found) return nullptr;
-  const Found& found = *made.found;
+  const SearchResult& found = *made.found;
   ordered_json json;
   json["makespan_ns"] = makespan_of(made).count();
   json["started_from"] = found.started_from;

@@ -11,11 +11,11 @@ namespace longhaul {
 
 /// How a schedule was found, for people: what `best` chose from, with what is out and why. Empty
 /// for schedules that are not looked for.
-[[nodiscard]] std::string planning_text(const MadeSchedule& made);
+[[nodiscard]] std::string planning_text(const ScheduleResult& made);
 /// The same in a line: "best: from zb-h1, 12000 moves tried". Empty likewise.
-[[nodiscard]] std::string planning_note(const MadeSchedule& made);
+[[nodiscard]] std::string planning_note(const ScheduleResult& made);
 /// The same for programs; null likewise. Times are those of the scenario that it was made for.
-[[nodiscard]] nlohmann::ordered_json planning_json(const MadeSchedule& made);
+[[nodiscard]] nlohmann::ordered_json planning_json(const ScheduleResult& made);
 
 /// Times under jitter, a line for each schedule.
 [[nodiscard]] std::string under_jitter_text(std::span<const RobustCandidate> candidates);

@@ -74,7 +74,7 @@ nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& s
   return json;
 }
 
-std::string text_of(const MadeSchedule& made, const Scenario& scenario,
+std::string text_of(const ScheduleResult& made, const Scenario& scenario,
                     const ScheduleRecord& record, const Options& options) {
   const Schedule& schedule = made.schedule;
   return fmt::format("{} on {}: {}, {}, {}; simulated, {}\n\n", schedule.name, scenario.name,
@@ -92,7 +92,7 @@ Answer schedule_command(const Options& options) {
   std::optional<ScheduleOutput> output;
   if (!options.out.empty()) output.emplace(format, options.out, scenario);
   const PlannerOptions planner = planner_options_of(options);
-  const MadeSchedule made = choose_schedule(options.schedule, scenario, planner);
+  const ScheduleResult made = choose_schedule(options.schedule, scenario, planner);
   const Schedule& schedule = made.schedule;
   if (output) output->prepare(schedule, scenario, planner.search.arrangement);
   Timeline timeline;

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 struct Simulation {
   std::vector<ScheduleRecord> records;
-  std::vector<MadeSchedule> made;             ///< likewise
+  std::vector<ScheduleResult> made;           ///< likewise
   std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
   std::vector<UnderWeather> under_weather;    ///< likewise, with --iterations
   std::vector<SkippedSchedule> skipped;
@@ -26,13 +26,13 @@ struct Simulation {
 enum class KeepRows { no, yes };
 
 /// How the schedules do in the iterations that `best` is picked by.
-std::vector<RobustCandidate> all_under_jitter(const std::vector<MadeSchedule>& schedules,
+std::vector<RobustCandidate> all_under_jitter(const std::vector<ScheduleResult>& schedules,
                                               const Scenario& scenario,
                                               const PlannerOptions& planner) {
   RobustOptions options;
   options.search = planner.search;
   std::vector<RobustCandidate> result;
-  for (const MadeSchedule& made : schedules)
+  for (const ScheduleResult& made : schedules)
     result.push_back(
         {made.schedule, made.schedule.name, under_jitter(made.schedule, scenario, options)});
   return result;
@@ -46,7 +46,7 @@ Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRo
   Simulation simulation;
   simulation.skipped = std::move(chosen.skipped);
   simulation.made = std::move(chosen.schedules);
-  for (const MadeSchedule& made : simulation.made) {
+  for (const ScheduleResult& made : simulation.made) {
     Timeline alone;
     Timeline& timeline = keep == KeepRows::yes ? simulation.timeline : alone;
     simulation.records.push_back(evaluate(made, scenario, planner.search.arrangement, timeline));
@@ -65,7 +65,7 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
       fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
   text += table_text(simulation.records, scenario);
   std::string notes;
-  for (const MadeSchedule& made : simulation.made) notes += planning_note(made);
+  for (const ScheduleResult& made : simulation.made) notes += planning_note(made);
   if (!notes.empty()) text += '\n' + notes;
   if (!simulation.under_jitter.empty())
     text += fmt::format("\nIn {} iterations under jitter (run.seed = {}):\n",

@@ -41,7 +41,7 @@ const char* name_of(BreakEven verdict) {
 
 }  // namespace
 
-ordered_json to_json(const Supply& supply, const SitePlan& plan) {
+ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
   const SiteLayout& layout = plan.layout;
   ordered_json json{{"schedule", plan.schedule},
                     {"cells", layout.cells},
@@ -53,7 +53,7 @@ ordered_json to_json(const Supply& supply, const SitePlan& plan) {
     return json;
   }
   json["way"] = ordered_json::array();
-  for (const SiteShare& share : layout.way)
+  for (const DatacenterStages& share : layout.way)
     json["way"].push_back({{"datacenter", supply.name(share.datacenter)},
                            {"stages", share.stages},
                            {"gpus", share.stages * layout.replicas() * supply.gpus_of_stage()}});
@@ -65,7 +65,7 @@ ordered_json to_json(const Supply& supply, const SitePlan& plan) {
   return json;
 }
 
-ordered_json best_json(const Supply& supply, const std::vector<SitePlan>& plans) {
+ordered_json best_json(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   ordered_json json;
   for (const SiteObjective objective :
        {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {

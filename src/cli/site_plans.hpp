@@ -11,7 +11,8 @@ namespace longhaul {
 [[nodiscard]] SiteSearchOptions search_options_of(const PlanOptions& options);
 
 /// The best plan by the objective, by algorithm 1 or the search. Throws Error where there is none.
-[[nodiscard]] SitePlan best_of(const Supply& supply, const PlanOptions& options, CellTimes& cells);
+[[nodiscard]] SitePlan best_of(const GpuInventory& supply, const PlanOptions& options,
+                               CellTimes& cells);
 
 /// What every record of `longhaul plan` says first.
 [[nodiscard]] nlohmann::ordered_json plan_header(const Options& options, const PlanOptions& plan,

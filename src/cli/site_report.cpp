@@ -16,16 +16,16 @@ constexpr SiteObjective kObjectives[] = {SiteObjective::throughput, SiteObjectiv
                                          SiteObjective::time};
 
 bool uses(const SitePlan& plan, DatacenterId datacenter) {
-  return std::ranges::find(plan.layout.way, datacenter, &SiteShare::datacenter) !=
+  return std::ranges::find(plan.layout.way, datacenter, &DatacenterStages::datacenter) !=
          plan.layout.way.end();
 }
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 std::string number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
 
-std::string gpus_text(const Supply& supply, const SitePlan& plan) {
+std::string gpus_text(const GpuInventory& supply, const SitePlan& plan) {
   std::string text;
-  for (const SiteShare& share : plan.layout.way)
+  for (const DatacenterStages& share : plan.layout.way)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", supply.name(share.datacenter),
                         share.stages * plan.layout.replicas() * supply.gpus_of_stage());
   return text;
@@ -41,7 +41,7 @@ std::string marks(const std::vector<SitePlan>& plans, const SitePlan& plan) {
   return plan.pareto ? text + '*' : text;
 }
 
-Table plan_table(const Supply& supply, const char* time_unit) {
+Table plan_table(const GpuInventory& supply, const char* time_unit) {
   const bool tokens = supply.scenario().model.has_value();
   return Table{{{"D"},
                 {"GPUs", Align::left},
@@ -60,7 +60,7 @@ Table plan_table(const Supply& supply, const char* time_unit) {
                 {"", Align::left}}};
 }
 
-std::vector<std::string> plan_row(const Supply& supply, const SitePlan& plan,
+std::vector<std::string> plan_row(const GpuInventory& supply, const SitePlan& plan,
                                   const TimeScale& scale, const std::string& mark) {
   const std::string cells = std::to_string(plan.layout.cells);
   if (!plan.feasible()) return {cells, "-", plan.infeasible};
@@ -84,7 +84,7 @@ std::vector<std::string> plan_row(const Supply& supply, const SitePlan& plan,
           mark};
 }
 
-std::string left_out_text(const Supply& supply, const std::vector<SitePlan>& plans) {
+std::string left_out_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   std::string text;
   for (const LeftOut& out : left_out(supply, plans)) {
     const std::string& name = supply.name(out.datacenter);
@@ -104,7 +104,7 @@ std::string left_out_text(const Supply& supply, const std::vector<SitePlan>& pla
 
 }  // namespace
 
-std::vector<LeftOut> left_out(const Supply& supply, const std::vector<SitePlan>& plans) {
+std::vector<LeftOut> left_out(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   std::vector<LeftOut> out;
   const SitePlan* const best = best_plan(plans, SiteObjective::throughput);
   if (best == nullptr) return out;
@@ -125,7 +125,7 @@ std::vector<LeftOut> left_out(const Supply& supply, const std::vector<SitePlan>&
   return out;
 }
 
-std::string plans_text(const Supply& supply, const std::vector<SitePlan>& plans) {
+std::string plans_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   double largest = 0;
   for (const SitePlan& plan : plans)
     largest = std::max(largest, static_cast<double>(plan.times.iteration().count()));
@@ -137,7 +137,7 @@ std::string plans_text(const Supply& supply, const std::vector<SitePlan>& plans)
          "T, C, t: best by throughput, cost, time; *: no other is as fast and as cheap a sample\n";
 }
 
-std::string plan_text(const Supply& supply, const SitePlan& plan) {
+std::string plan_text(const GpuInventory& supply, const SitePlan& plan) {
   std::string text =
       fmt::format("{}, D={} cells of C={}: {} ({}), {} an iteration, {:.4g} iterations/s",
                   plan.schedule, plan.layout.cells, plan.layout.pipelines,
@@ -152,7 +152,7 @@ std::string plan_text(const Supply& supply, const SitePlan& plan) {
   return text;
 }
 
-std::string best_text(const Supply& supply, const std::vector<SitePlan>& plans) {
+std::string best_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   std::string text;
   for (const SiteObjective objective : kObjectives) {
     const SitePlan* const best = best_plan(plans, objective);

@@ -18,22 +18,23 @@ struct LeftOut {
   double gain = 0;                 ///< throughput without over throughput with, less 1
 };
 /// Those with GPUs that the plan of the highest throughput does not use.
-[[nodiscard]] std::vector<LeftOut> left_out(const Supply& supply,
+[[nodiscard]] std::vector<LeftOut> left_out(const GpuInventory& supply,
                                             const std::vector<SitePlan>& plans);
 
 /// A line for each plan; the best and the Pareto set are marked.
-[[nodiscard]] std::string plans_text(const Supply& supply, const std::vector<SitePlan>& plans);
+[[nodiscard]] std::string plans_text(const GpuInventory& supply,
+                                     const std::vector<SitePlan>& plans);
 /// The best by throughput, cost and time, and which datacenters they leave out.
-[[nodiscard]] std::string best_text(const Supply& supply, const std::vector<SitePlan>& plans);
+[[nodiscard]] std::string best_text(const GpuInventory& supply, const std::vector<SitePlan>& plans);
 /// "D=5 C=2: west 30 > east 30, 12.3 iterations/s, ..."
-[[nodiscard]] std::string plan_text(const Supply& supply, const SitePlan& plan);
+[[nodiscard]] std::string plan_text(const GpuInventory& supply, const SitePlan& plan);
 [[nodiscard]] std::string search_text(const SiteSearch& search);
 [[nodiscard]] std::string break_even_text(const std::vector<BreakEvenPoint>& points,
                                           const std::string& a, const std::string& b);
 
-[[nodiscard]] nlohmann::ordered_json to_json(const Supply& supply, const SitePlan& plan);
+[[nodiscard]] nlohmann::ordered_json to_json(const GpuInventory& supply, const SitePlan& plan);
 /// Indices of the best plans, and the datacenters that are left out.
-[[nodiscard]] nlohmann::ordered_json best_json(const Supply& supply,
+[[nodiscard]] nlohmann::ordered_json best_json(const GpuInventory& supply,
                                                const std::vector<SitePlan>& plans);
 [[nodiscard]] nlohmann::ordered_json to_json(const SiteSearch& search);
 [[nodiscard]] nlohmann::ordered_json to_json(const BreakEvenPoint& point);

@@ -95,7 +95,7 @@ public:
     }
     base_ = scenario_at({});
     if (gpus_alone_) {
-      base_supply_ = std::make_unique<Supply>(base_);
+      base_supply_ = std::make_unique<GpuInventory>(base_);
       cells_ = std::make_unique<CellTimes>(*base_supply_, plan.model, plan.threads);
     }
   }
@@ -108,7 +108,7 @@ public:
       std::vector<std::string> values;
       for (std::size_t i = 0; i < at.size(); ++i) values.push_back(sweeps_[i].values[at[i]]);
       const Scenario scenario = scenario_at(values);
-      const Supply supply{scenario};
+      const GpuInventory supply{scenario};
       visit(values, supply, best_at(supply));
     }
   }
@@ -140,7 +140,7 @@ private:
   }
 
   /// Of GPUs alone, cells are the same at every point: each kind is simulated once.
-  SitePlan best_at(const Supply& supply) {
+  SitePlan best_at(const GpuInventory& supply) {
     try {
       if (cells_) return best_of(supply, plan_, *cells_);
       CellTimes cells{supply, plan_.model, plan_.threads};
@@ -157,7 +157,7 @@ private:
   std::vector<ParameterSweep> sweeps_;
   bool gpus_alone_ = true;
   Scenario base_;
-  std::unique_ptr<Supply> base_supply_;
+  std::unique_ptr<GpuInventory> base_supply_;
   std::unique_ptr<CellTimes> cells_;
 };
 
@@ -165,7 +165,7 @@ Answer as_json(const Options& options, const PlanOptions& plan, Grid& grid) {
   nlohmann::ordered_json json = plan_header(options, plan, grid.base());
   json["objective"] = name_of(plan.objective);
   json["sweep"] = nlohmann::ordered_json::array();
-  grid.each([&](const auto& values, const Supply& supply, const SitePlan& best) {
+  grid.each([&](const auto& values, const GpuInventory& supply, const SitePlan& best) {
     nlohmann::ordered_json point;
     for (std::size_t i = 0; i < values.size(); ++i)
       point["values"][grid.sweeps()[i].path] = values[i];
@@ -199,7 +199,7 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
                                  {"$/h"}});
   Table table{std::move(columns)};
   double first = 0;
-  grid.each([&](const auto& values, const Supply& supply, const SitePlan& best) {
+  grid.each([&](const auto& values, const GpuInventory& supply, const SitePlan& best) {
     std::vector<std::string> row = values;
     if (!best.feasible()) {
       row.insert(row.end(), {"-", best.infeasible});

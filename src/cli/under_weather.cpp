@@ -47,11 +47,11 @@ void require_iteration_count(int iterations) {
          kMostIterations);
 }
 
-std::vector<UnderWeather> all_under_weather(std::span<const MadeSchedule> schedules,
+std::vector<UnderWeather> all_under_weather(std::span<const ScheduleResult> schedules,
                                             const Scenario& scenario, Arrangement arrangement,
                                             int iterations) {
   std::vector<UnderWeather> result;
-  for (const MadeSchedule& made : schedules)
+  for (const ScheduleResult& made : schedules)
     result.push_back(under_weather(made.schedule, scenario, arrangement, iterations));
   return result;
 }

@@ -30,7 +30,7 @@ struct UnderWeather {
 void require_iteration_count(int iterations);
 
 /// Plays the schedules one by one; each meets the weather from its start.
-[[nodiscard]] std::vector<UnderWeather> all_under_weather(std::span<const MadeSchedule> schedules,
+[[nodiscard]] std::vector<UnderWeather> all_under_weather(std::span<const ScheduleResult> schedules,
                                                           const Scenario& scenario,
                                                           Arrangement arrangement, int iterations);
 

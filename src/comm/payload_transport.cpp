@@ -16,7 +16,7 @@ std::span<const std::byte> bytes_of(const Announcement& word) {
 
 /// What the way says of it, as an error of that operation.
 template <typename Call>
-auto of_operation(std::optional<Ticket> ticket, Call&& call) {
+auto of_operation(std::optional<RequestId> ticket, Call&& call) {
   try {
     return call();
   } catch (const TransportError&) {
@@ -28,7 +28,7 @@ auto of_operation(std::optional<Ticket> ticket, Call&& call) {
 
 }  // namespace
 
-PayloadTransport::PayloadTransport(Transport& host, std::unique_ptr<PayloadWay> way)
+PayloadTransport::PayloadTransport(Transport& host, std::unique_ptr<PayloadBackend> way)
     : host_{host}, way_{std::move(way)}, tags_{host.tags() - way_->tags() - 1} {
   way_->use_tags(tags_ + 1);
 }
@@ -40,27 +40,27 @@ PayloadTransport::~PayloadTransport() {
   for (auto& [ticket, word] : announced_) static_cast<void>(word.release());
 }
 
-Ticket PayloadTransport::new_ticket() { return Ticket{kPayload | next_ticket_++}; }
+RequestId PayloadTransport::new_ticket() { return RequestId{kPayload | next_ticket_++}; }
 
-Ticket PayloadTransport::send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                      const LanePace& pace) {
-  const Ticket ticket = new_ticket();
+RequestId PayloadTransport::send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                         const LanePace& pace) {
+  const RequestId ticket = new_ticket();
   outgoing_[to].push_back({{ticket, to, data, pace}, tag});
   begin_sends(to);
   return ticket;
 }
 
-Ticket PayloadTransport::receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                         const LanePace& pace) {
-  const Ticket ticket = new_ticket();
+RequestId PayloadTransport::receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                            const LanePace& pace) {
+  const RequestId ticket = new_ticket();
   inboxes_[from].waiting.push_back({{ticket, from, buffer, pace, {}}, tag});
   match(from);
   return ticket;
 }
 
-Ticket PayloadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
-                                    const Exchange& exchange) {
-  const Ticket ticket = new_ticket();
+RequestId PayloadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
+                                       const Exchange& exchange) {
+  const RequestId ticket = new_ticket();
   of_operation(ticket, [&] { way_->collective(ticket, kind, members, exchange); });
   return ticket;
 }
@@ -76,7 +76,7 @@ void PayloadTransport::begin_sends(Rank to) {
     if (!of_operation(first.payload.ticket,
                       [&] { return way_->send(first.payload, word->details); }))
       return;
-    const Ticket ticket = host_.send(to, tags_, bytes_of(*word));
+    const RequestId ticket = host_.send(to, tags_, bytes_of(*word));
     announced_.emplace(ticket, std::move(word));
     host_.ring(to);
     queue.pop_front();
@@ -88,7 +88,7 @@ void PayloadTransport::listen(Rank from) {
   Inbox& inbox = inboxes_[from];
   if (inbox.next || inbox.waiting.empty()) return;
   inbox.next = std::make_unique<Announcement>();
-  const Ticket ticket =
+  const RequestId ticket =
       host_.receive(from, tags_, std::as_writable_bytes(std::span{inbox.next.get(), 1}));
   listening_.emplace(ticket, from);
 }

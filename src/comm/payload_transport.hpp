@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "comm/payload_way.hpp"
+#include "comm/payload_backend.hpp"
 
 namespace longhaul {
 
@@ -16,29 +16,29 @@ namespace longhaul {
 class PayloadTransport final : public Transport {
 public:
   /// `host` outlives this and is used by nobody else meanwhile.
-  PayloadTransport(Transport& host, std::unique_ptr<PayloadWay> way);
+  PayloadTransport(Transport& host, std::unique_ptr<PayloadBackend> way);
   ~PayloadTransport() override;
 
   [[nodiscard]] Rank self() const override { return host_.self(); }
   [[nodiscard]] int ranks() const override { return host_.ranks(); }
-  [[nodiscard]] Ticket send(Rank to, int tag, std::span<const std::byte> data) override {
+  [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override {
     return host_.send(to, tag, data);
   }
-  [[nodiscard]] Ticket receive(Rank from, int tag, std::span<std::byte> buffer) override {
+  [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override {
     return host_.receive(from, tag, buffer);
   }
   /// Fewer than the host's: the last ones are for announcements and the way's own messages.
   [[nodiscard]] int tags() const override { return tags_; }
   void ring(Rank to) override { host_.ring(to); }
 
-  [[nodiscard]] Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                    const LanePace& pace = {}) override;
-  [[nodiscard]] Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+  [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
                                        const LanePace& pace = {}) override;
+  [[nodiscard]] RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                          const LanePace& pace = {}) override;
   [[nodiscard]] bool holds_lanes() const override { return true; }
   [[nodiscard]] TimePoint next_event() const override { return way_->next_event(); }
-  [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                  const Exchange& exchange) override;
+  [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                     const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> members) override { way_->prepare_group(members); }
 
   void advance(std::vector<Completion>& done) override;
@@ -62,7 +62,7 @@ private:
     std::unique_ptr<Announcement> next;  ///< its receive is posted
   };
 
-  Ticket new_ticket();
+  RequestId new_ticket();
   void begin_sends(Rank to);
   void listen(Rank from);
   void match(Rank from);
@@ -70,13 +70,13 @@ private:
   void take_host_message(const Completion& completion, std::vector<Completion>& done);
 
   Transport& host_;
-  std::unique_ptr<PayloadWay> way_;
+  std::unique_ptr<PayloadBackend> way_;
   int tags_ = 0;
   std::uint32_t next_ticket_ = 0;
   std::unordered_map<Rank, std::deque<Outgoing>> outgoing_;  ///< not begun yet
   std::unordered_map<Rank, Inbox> inboxes_;
-  std::unordered_map<Ticket, std::unique_ptr<Announcement>> announced_;  ///< that leave
-  std::unordered_map<Ticket, Rank> listening_;
+  std::unordered_map<RequestId, std::unique_ptr<Announcement>> announced_;  ///< that leave
+  std::unordered_map<RequestId, Rank> listening_;
   std::vector<Completion> of_host_;
 };
 

@@ -14,13 +14,13 @@
 namespace longhaul {
 
 /// Names one unfinished operation of a transport.
-enum class Ticket : std::uint32_t {};
+enum class RequestId : std::uint32_t {};
 
 /// An operation that is done; `size_bytes` is what a receive got. Where the transport's device
 /// stamped them, on this host's clock: `transferred`, when the bytes were there, and `over`, when
 /// the lane was free again. Otherwise both are when it is seen.
 struct Completion {
-  Ticket ticket{};
+  RequestId ticket{};
   std::size_t size_bytes = 0;
   TimePoint over = kNever;
   TimePoint transferred = kNever;
@@ -39,20 +39,20 @@ public:
   [[nodiscard]] virtual int ranks() const = 0;
 
   /// `tag` in [0, tags()).
-  [[nodiscard]] virtual Ticket send(Rank to, int tag, std::span<const std::byte> data) = 0;
-  [[nodiscard]] virtual Ticket receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
+  [[nodiscard]] virtual RequestId send(Rank to, int tag, std::span<const std::byte> data) = 0;
+  [[nodiscard]] virtual RequestId receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
   [[nodiscard]] virtual int tags() const = 0;
   /// Tells `to` that there is something for it: behind one send or several.
   virtual void ring(Rank to) = 0;
 
-  /// The same for what a cargo carries, which may lie in a device's memory. A transfer into there
-  /// begins when its sender's side has begun, not when the receive was posted.
-  [[nodiscard]] virtual Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                            const LanePace& /*pace*/ = {}) {
+  /// The same for what a data plane carries, which may lie in a device's memory. A transfer into
+  /// there begins when its sender's side has begun, not when the receive was posted.
+  [[nodiscard]] virtual RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                               const LanePace& /*pace*/ = {}) {
     return send(to, tag, data);
   }
-  [[nodiscard]] virtual Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                               const LanePace& /*pace*/ = {}) {
+  [[nodiscard]] virtual RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                                  const LanePace& /*pace*/ = {}) {
     return receive(from, tag, buffer);
   }
   /// Does it hold lanes as LanePace says? Otherwise that is the caller's. It then takes a receive
@@ -61,11 +61,11 @@ public:
   /// When the next of these holds ends; kNever: there is none.
   [[nodiscard]] virtual TimePoint next_event() const { return kNever; }
 
-  /// A collective of a cargo on `members` (ascending; this rank is one): all_gather puts the
+  /// A collective of a data plane on `members` (ascending; this rank is one): all_gather puts the
   /// members' `mine` side by side, reduce_scatter sums and gives each member its part, all_reduce
   /// sums. Members begin their collectives of one group in one order.
-  [[nodiscard]] virtual Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                          const Exchange& exchange) = 0;
+  [[nodiscard]] virtual RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                             const Exchange& exchange) = 0;
   /// Collective over `members`: makes the group ready, so that its first use takes no longer.
   virtual void prepare_group(std::span<const Rank> members) = 0;
 

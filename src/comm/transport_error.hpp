@@ -12,12 +12,12 @@ namespace longhaul {
 /// the watchdog's report.
 class TransportError : public Error {
 public:
-  TransportError(std::optional<Ticket> ticket, const std::string& what)
+  TransportError(std::optional<RequestId> ticket, const std::string& what)
       : Error{what, ExitCode::run_failed}, ticket_{ticket} {}
-  [[nodiscard]] std::optional<Ticket> ticket() const { return ticket_; }
+  [[nodiscard]] std::optional<RequestId> ticket() const { return ticket_; }
 
 private:
-  std::optional<Ticket> ticket_;
+  std::optional<RequestId> ticket_;
 };
 
 }  // namespace longhaul

@@ -13,8 +13,8 @@ public:
   BlockWork(const BlockWork&) = delete;
   BlockWork& operator=(const BlockWork&) = delete;
 
-  /// Hands the block's calls to Math, on which they take effect in turn: before this returns (CPU)
-  /// or some time later (CUDA). Throws Error where the block cannot go on (out of memory).
+  /// Hands the block's calls to TensorOps, on which they take effect in turn: before this returns
+  /// (CPU) or some time later (CUDA). Throws Error where the block cannot go on (out of memory).
   virtual void run(OpId block) = 0;
   /// What `block` has called has taken effect: what it read may be used again. Before the engine
   /// hears of its end.

@@ -4,28 +4,30 @@
 
 #include "base/error.hpp"
 #include "comm/transport_error.hpp"
-#include "engine/parts.hpp"
-#include "engine/payloads/made_up_cargo.hpp"
+#include "engine/engine_parts.hpp"
+#include "engine/payloads/synthetic_data_plane.hpp"
 #include "engine/verify.hpp"
 
 namespace longhaul {
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
     : Engine{plan, ranks, device,
-             std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload),
+             std::make_unique<SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
+                                                  options.payload),
              options} {}
 
-Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<Cargo> own,
+Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<DataPlane> own,
                EngineOptions options)
     : Engine{plan, ranks, device, *own, std::move(options)} {
   own_cargo_ = std::move(own);
 }
 
-Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, Cargo& cargo, EngineOptions options)
+Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_plane,
+               EngineOptions options)
     : plan_{plan},
       ranks_{ranks},
       options_{std::move(options)},
-      parts_{std::make_unique<Parts>(plan_, ranks_, device, cargo, options_)} {
+      parts_{std::make_unique<Parts>(plan_, ranks_, device, data_plane, options_)} {
   LONGHAUL_ASSERT(plan.ranks.size() == static_cast<std::size_t>(ranks.count()),
                   "a plan of {} ranks on {}", plan.ranks.size(), ranks.count());
   for (const Lane& lane : plan.lanes)
@@ -57,14 +59,14 @@ void Engine::report_failures(Work&& work) {
 }
 
 IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
-  Core& core = parts_->core;
-  RankSlot& slot = ranks_.board().mine();
+  EngineState& core = parts_->core;
+  RankStatus& slot = ranks_.host_ranks().mine();
   core.iteration = iteration;
   core.checks = {};
   core.wrong.clear();
   core.transfers = {};
   core.relays.begin_iteration();
-  core.cargo.begin_iteration(core.run, iteration);
+  core.data_plane.begin_iteration(core.run, iteration);
   parts_->device.begin_iteration(iteration);
   core.conditions.begin_iteration(iteration, weather);
   core.struck = struck_op(options_.fault, plan_, ranks_.self(), iteration);
@@ -80,7 +82,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
     slot.phase = Phase::between;
     meet(1);
   });
-  for (const LateVerdict& late : core.cargo.end_iteration()) parts_->receives.found_late(late);
+  for (const LateVerdict& late : core.data_plane.end_iteration()) parts_->receives.found_late(late);
   core.checks += verify_order(plan_, ranks_.self(), core.ops.times());
   core.checks.lost += receives_ - core.transfers.transfers;
   return {core.ops.times(),
@@ -95,16 +97,16 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
 
 void Engine::meet(int which) {
   parts_->meeting = static_cast<std::size_t>(which);
-  Gathering& meeting = parts_->meetings[parts_->meeting];
+  ArrivalBarrier& meeting = parts_->meetings[parts_->meeting];
   meeting.enter(now());
   while (!meeting.complete()) {
-    const std::uint32_t bell = ranks_.board().bell();
+    const std::uint32_t bell = ranks_.host_ranks().bell();
     if (!handle_completions(now())) wait(bell);
   }
 }
 
 void Engine::execute() {
-  Core& core = parts_->core;
+  EngineState& core = parts_->core;
   core.began = now();
   core.ops.begin_iteration(core.began);
   parts_->compute.begin_iteration();
@@ -112,7 +114,7 @@ void Engine::execute() {
   parts_->receives.begin_iteration();
   parts_->collectives.begin_iteration();
   while (!core.ops.all_done()) {
-    const std::uint32_t bell = ranks_.board().bell();
+    const std::uint32_t bell = ranks_.host_ranks().bell();
     if (!step()) wait(bell);
   }
 }
@@ -148,7 +150,7 @@ bool Engine::handle_timers(TimePoint at) {
 /// and then for safety: a timer alone does not need it.
 bool Engine::handle_completions(TimePoint at) {
   Parts& parts = *parts_;
-  const std::uint32_t bell = ranks_.board().bell();
+  const std::uint32_t bell = ranks_.host_ranks().bell();
   const Transport& transport = ranks_.transport();
   const bool due = bell != parts.looked_at_bell || transport.wants_look() ||
                    transport.wants_polling() || parts.core.open_transfers > 0 ||

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "engine/device.hpp"
-#include "engine/links/conditions.hpp"
+#include "engine/links/link_conditions.hpp"
 #include "engine/options.hpp"
-#include "engine/payloads/cargo.hpp"
+#include "engine/payloads/data_plane.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "trace/timeline/timeline.hpp"
 
@@ -21,16 +21,17 @@ struct IterationResult {
   Duration transfer_total{};   ///< real time of their transfers, by this rank's clock
   Duration transfer_longest{};
   std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
-  Duration weather_age{};             ///< see Conditions::age: when this rank began
+  Duration weather_age{};             ///< see LinkConditions::age: when this rank began
 };
 
 /// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and
 /// transport, start what can start, sleep until the next timer or a doorbell (docs/runtime.md).
 class Engine {
 public:
-  /// Collective over the ranks. `plan`, `device` and `cargo` outlive the engine.
-  Engine(const Plan& plan, Ranks& ranks, Device& device, Cargo& cargo, EngineOptions options);
-  /// With a MadeUpCargo of its own.
+  /// Collective over the ranks. `plan`, `device` and `data_plane` outlive the engine.
+  Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_plane,
+         EngineOptions options);
+  /// With a SyntheticDataPlane of its own.
   Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -42,7 +43,7 @@ public:
 
 private:
   struct Parts;
-  Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<Cargo> own,
+  Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<DataPlane> own,
          EngineOptions options);
   template <typename Work>
   void report_failures(Work&& work);
@@ -61,7 +62,7 @@ private:
   const Plan& plan_;
   Ranks& ranks_;
   EngineOptions options_;
-  std::unique_ptr<Cargo> own_cargo_;
+  std::unique_ptr<DataPlane> own_cargo_;
   std::unique_ptr<Parts> parts_;
   std::int64_t receives_ = 0;  ///< of this rank in an iteration
 };

@@ -8,7 +8,7 @@ namespace longhaul {
 namespace {
 
 /// Which resources are held by sends of more than one rank; refuses ranks of several hosts.
-std::vector<bool> find_shared(const Plan& plan, const Board& board) {
+std::vector<bool> find_shared(const Plan& plan, const HostRanks& host_ranks) {
   std::vector<Rank> user(plan.resources.size(), kNone<Rank>);
   std::vector<bool> shared(plan.resources.size(), false);
   for (const Lane& lane : plan.lanes) {
@@ -18,7 +18,7 @@ std::vector<bool> find_shared(const Plan& plan, const Board& board) {
       if (other == kNone<Rank>) other = lane.rank;
       if (other == lane.rank) continue;
       shared[index(id)] = true;
-      if (board.host_of(other) != board.host_of(lane.rank))
+      if (host_ranks.host_of(other) != host_ranks.host_of(lane.rank))
         fail(
             "{} is shared by ranks {} and {} (on different hosts: its lease is kept in the memory "
             "of one). Place the ranks of a datacenter on one host, or set sharing = \"pair\".",
@@ -50,16 +50,16 @@ std::vector<bool> find_shared_sets(const Plan& plan, std::vector<bool> shared) {
 
 }  // namespace
 
-Links::Links(const Plan& plan, const Board& board)
+Links::Links(const Plan& plan, const HostRanks& host_ranks)
     : plan_{plan},
-      board_{board},
-      shared_set_{find_shared_sets(plan, find_shared(plan, board))},
+      host_ranks_{host_ranks},
+      shared_set_{find_shared_sets(plan, find_shared(plan, host_ranks))},
       own_memory_(LinkTable::bytes(plan)) {
   own_.emplace(plan, own_memory_.data(), true);
   if (std::ranges::find(shared_set_, true) == shared_set_.end()) return;
-  shared_memory_ = std::make_unique<SharedMemory>(board.host(), LinkTable::bytes(plan));
-  shared_.emplace(plan, shared_memory_->data(), board.host().rank() == 0);
-  board.host().barrier();
+  shared_memory_ = std::make_unique<SharedMemory>(host_ranks.host(), LinkTable::bytes(plan));
+  shared_.emplace(plan, shared_memory_->data(), host_ranks.host().rank() == 0);
+  host_ranks.host().barrier();
 }
 
 std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at) {
@@ -88,7 +88,7 @@ void Links::release(OpId send, TimePoint due) {
 
 void Links::wake_granted() const {
   for (const OpId granted : granted_)
-    if (plan_.rank_of(granted) != board_.self()) board_.ring(plan_.rank_of(granted));
+    if (plan_.rank_of(granted) != host_ranks_.self()) host_ranks_.ring(plan_.rank_of(granted));
 }
 
 LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }

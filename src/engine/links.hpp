@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "comm/group/board.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "comm/group/shared_memory.hpp"
 #include "engine/links/link_table.hpp"
 #include "engine/options.hpp"
@@ -17,7 +17,7 @@ class Links {
 public:
   /// Collective over the ranks; made where links are emulated. Throws Error where ranks of several
   /// hosts share a resource.
-  Links(const Plan& plan, const Board& board);
+  Links(const Plan& plan, const HostRanks& host_ranks);
 
   using Grant = LinkTable::Grant;
   /// Asks, and wakes who gets a turn thereby.
@@ -35,7 +35,7 @@ private:
   }
 
   const Plan& plan_;
-  const Board& board_;
+  const HostRanks& host_ranks_;
   std::vector<bool> shared_set_;  ///< by resource set
   std::vector<std::byte> own_memory_;
   std::optional<LinkTable> own_;

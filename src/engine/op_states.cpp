@@ -7,10 +7,10 @@
 
 namespace longhaul {
 
-OpStates::OpStates(const Plan& plan, const Board& board)
+OpStates::OpStates(const Plan& plan, const HostRanks& host_ranks)
     : plan_{plan},
-      board_{board},
-      range_{ops_of_rank(plan, board.self())},
+      host_ranks_{host_ranks},
+      range_{ops_of_rank(plan, host_ranks.self())},
       open_(range_.count),
       cause_(range_.count),
       dependent_begin_(range_.count + 1, 0),
@@ -18,7 +18,7 @@ OpStates::OpStates(const Plan& plan, const Board& board)
       posted_(range_.count),
       done_(range_.count),
       times_(plan.ops.size()),
-      events_{plan, board} {
+      events_{plan, host_ranks} {
   const auto each_edge = [&](auto&& visit) {
     for (std::uint32_t i = 0; i < range_.count; ++i)
       for (const OpId before : plan_.after_of(OpId{range_.first + i}))
@@ -89,13 +89,13 @@ void OpStates::stamped(OpId block, TimePoint given, TimePoint start, const Cause
 
 void OpStates::publish(OpId id, OpEvent event) const {
   events_.note(id, event);
-  RankSlot& slot = board_.mine();
+  RankStatus& slot = host_ranks_.mine();
   slot.last_op.store(static_cast<std::uint32_t>(id), std::memory_order_relaxed);
   slot.last_event.store(event, std::memory_order_relaxed);
 }
 
 void OpStates::publish_progress(TimePoint at) const {
-  board_.mine().progress.store(at.count(), std::memory_order_relaxed);
+  host_ranks_.mine().progress.store(at.count(), std::memory_order_relaxed);
 }
 
 void OpStates::publish_wait(OpId next_block) const {
@@ -106,7 +106,7 @@ void OpStates::publish_wait(OpId next_block) const {
   }
   const bool unposted = waits_for != kNone<OpId> && plan_.op(waits_for).kind == OpKind::recv &&
                         !posted_[local(waits_for)];
-  RankSlot& slot = board_.mine();
+  RankStatus& slot = host_ranks_.mine();
   slot.waits_for.store(static_cast<std::uint32_t>(waits_for), std::memory_order_relaxed);
   slot.unposted.store(unposted ? 1 : 0, std::memory_order_relaxed);
 }

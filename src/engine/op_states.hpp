@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "comm/group/board.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "engine/op_marks.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
@@ -31,7 +31,7 @@ struct Cause {
 class OpStates {
 public:
   /// Collective over the ranks of this host.
-  OpStates(const Plan& plan, const Board& board);
+  OpStates(const Plan& plan, const HostRanks& host_ranks);
 
   void begin_iteration(TimePoint at);
   /// Are all ops done that it depends on?
@@ -78,7 +78,7 @@ private:
   void publish(OpId id, OpEvent event) const;
 
   const Plan& plan_;
-  const Board& board_;
+  const HostRanks& host_ranks_;
   OpRange range_;
   std::vector<std::uint16_t> open_;             ///< dependencies that are not done
   std::vector<Cause> cause_;                    ///< the latest of those that are

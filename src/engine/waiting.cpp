@@ -1,7 +1,7 @@
 // When nothing moves: how long a rank sleeps, and what it looks out for instead.
 #include <algorithm>
 
-#include "engine/parts.hpp"
+#include "engine/engine_parts.hpp"
 
 namespace longhaul {
 namespace {
@@ -28,7 +28,7 @@ void Engine::wait(std::uint32_t bell) {
   if (parts_->spins && keeps_awake(at, timer)) return;
   parts_->core.ops.publish_wait(parts_->compute.next());
   const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
-  ranks_.board().sleep(bell, std::min({wake, hold_ends, next_look(at)}));
+  ranks_.host_ranks().sleep(bell, std::min({wake, hold_ends, next_look(at)}));
 }
 
 /// Of the next one that the transport plays; behind it, looks are close to each other.
@@ -41,7 +41,7 @@ TimePoint Engine::end_of_hold(TimePoint at) {
 
 /// Is something so near that this rank looks out for it instead of sleeping?
 bool Engine::keeps_awake(TimePoint at, TimePoint timer) {
-  const std::uint32_t alerts = ranks_.board().mine().alerts.load();
+  const std::uint32_t alerts = ranks_.host_ranks().mine().alerts.load();
   if (alerts != parts_->alerts) {
     parts_->alerts = alerts;
     parts_->awake_until = at + kAlertSpin;
@@ -55,11 +55,11 @@ bool Engine::keeps_awake(TimePoint at, TimePoint timer) {
 void Engine::announce(TimePoint timer) {
   if (parts_->announced == timer) return;
   parts_->announced = timer;
-  const Core& core = parts_->core;
+  const EngineState& core = parts_->core;
   const OpId op = core.timers.next() == timer ? core.timers.next_op() : parts_->compute.running();
   if (op == kNone<OpId>) return;
   for (const OpId next : core.ops.dependents(op))
-    if (plan_.op(next).kind == OpKind::send) ranks_.board().alert(plan_.op(next).peer);
+    if (plan_.op(next).kind == OpKind::send) ranks_.host_ranks().alert(plan_.op(next).peer);
 }
 
 TimePoint Engine::next_look(TimePoint at) {

@@ -51,7 +51,7 @@ Machine describe_machine() {
   return machine;
 }
 
-Seat take_seat(const Board& board) {
+RankBinding take_seat(const HostRanks& host_ranks) {
   const Topology topology;
   const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> mine{hwloc_bitmap_alloc(),
                                                                            &hwloc_bitmap_free};
@@ -59,18 +59,18 @@ Seat take_seat(const Board& board) {
     hwloc_bitmap_fill(mine.get());
   const std::string usable = text_of(mine.get());
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
-  const auto all = board.host().all_gather(hash);
+  const auto all = host_ranks.host().all_gather(hash);
   const bool alike = std::ranges::count(all, hash) == std::ssize(all);
-  const auto self = static_cast<std::size_t>(board.host().rank());
-  if (!board.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
-    Seat seat = seats_of(topology, board.local_ranks())[self];
-    const Seat bound = seats_of(topology, 1, usable).front();
+  const auto self = static_cast<std::size_t>(host_ranks.host().rank());
+  if (!host_ranks.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
+    RankBinding seat = bind_ranks(topology, host_ranks.local_ranks())[self];
+    const RankBinding bound = bind_ranks(topology, 1, usable).front();
     seat.cores = bound.cores;
     seat.threads = bound.threads;
     seat.has_cores = true;
     return seat;
   }
-  Seat seat = seats_of(topology, board.local_ranks(), usable)[self];
+  RankBinding seat = bind_ranks(topology, host_ranks.local_ranks(), usable)[self];
   if (!seat.has_cores) return seat;
   hwloc_bitmap_list_sscanf(mine.get(), seat.threads.c_str());
   seat.has_cores = hwloc_set_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) == 0;

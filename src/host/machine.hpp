@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/units.hpp"
-#include "comm/group/board.hpp"
-#include "host/seat.hpp"
+#include "comm/group/host_ranks.hpp"
+#include "host/binding.hpp"
 
 namespace longhaul {
 
@@ -23,9 +23,9 @@ struct Machine {
 [[nodiscard]] Machine describe_machine();
 [[nodiscard]] std::string host_name();
 
-/// Collective over the ranks of this host: seats them (seats_of), and binds each to its cores where
-/// there are enough. Ranks that a launcher has bound apart stay where they are.
-[[nodiscard]] Seat take_seat(const Board& board);
+/// Collective over the ranks of this host: seats them (bind_ranks), and binds each to its cores
+/// where there are enough. Ranks that a launcher has bound apart stay where they are.
+[[nodiscard]] RankBinding take_seat(const HostRanks& host_ranks);
 
 /// How busy the machine is, and what that did to this rank (its process, or its thread where ranks
 /// are threads), up to now.

@@ -6,11 +6,11 @@
 
 namespace longhaul {
 
-int accelerator_of(const Board& board) {
+int accelerator_of(const HostRanks& host_ranks) {
   const int devices = static_cast<int>(accelerators().size());
-  const auto at = std::ranges::find(board.local(), board.self());
-  const int place = static_cast<int>(at - board.local().begin());
-  const int ranks = board.local_ranks();
+  const auto at = std::ranges::find(host_ranks.local(), host_ranks.self());
+  const int place = static_cast<int>(at - host_ranks.local().begin());
+  const int ranks = host_ranks.local_ranks();
   if (devices == 0) return 0;
   return devices >= ranks ? place : place * devices / ranks;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "comm/group/board.hpp"
+#include "comm/group/host_ranks.hpp"
 
 namespace longhaul {
 
 /// The GPU of this rank, among those that its process sees: one each as long as there are enough,
-/// then shared by neighbours, as seats_of has it (host/seat.hpp). 0 where there are none.
-[[nodiscard]] int accelerator_of(const Board& board);
+/// then shared by neighbours, as bind_ranks has it (host/binding.hpp). 0 where there are none.
+[[nodiscard]] int accelerator_of(const HostRanks& host_ranks);
 
 }  // namespace longhaul

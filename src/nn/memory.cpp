@@ -5,11 +5,11 @@
 
 namespace longhaul {
 
-DeviceMemory::DeviceMemory(Math& math, std::size_t budget) : math_{math}, budget_{budget} {}
+DeviceMemory::DeviceMemory(TensorOps& math, std::size_t budget) : math_{math}, budget_{budget} {}
 
 Buffer DeviceMemory::take(std::size_t count, NumberType type, const std::string& what) {
   LONGHAUL_ASSERT(count > 0, "{}: nothing is asked for", what);
-  View view{nullptr, count, type};
+  ArrayView view{nullptr, count, type};
   const std::lock_guard lock{mutex_};
   if (budget_ > 0 && view.bytes() > budget_ - std::min(budget_, held_)) {
     throw Error{
@@ -33,20 +33,21 @@ Buffer DeviceMemory::take(std::size_t count, NumberType type, const std::string&
   return Buffer{*this, view};
 }
 
-void DeviceMemory::give_back(View view) {
+void DeviceMemory::give_back(ArrayView view) {
   const std::lock_guard lock{mutex_};
   held_ -= view.bytes();
   math_.release(view.data);
 }
 
 DeviceMemory::Buffer::Buffer(Buffer&& other) noexcept
-    : memory_{std::exchange(other.memory_, nullptr)}, view_{std::exchange(other.view_, View{})} {}
+    : memory_{std::exchange(other.memory_, nullptr)},
+      view_{std::exchange(other.view_, ArrayView{})} {}
 
 DeviceMemory::Buffer& DeviceMemory::Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
   if (view_.data != nullptr) memory_->give_back(view_);
   memory_ = std::exchange(other.memory_, nullptr);
-  view_ = std::exchange(other.view_, View{});
+  view_ = std::exchange(other.view_, ArrayView{});
   return *this;
 }
 

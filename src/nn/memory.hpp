@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "nn/math.hpp"
+#include "nn/tensor_ops.hpp"
 
 namespace longhaul {
 
@@ -15,7 +15,7 @@ namespace longhaul {
 class DeviceMemory {
 public:
   /// `budget` in bytes; 0: as much as there is. `math` outlives this.
-  DeviceMemory(Math& math, std::size_t budget);
+  DeviceMemory(TensorOps& math, std::size_t budget);
 
   /// Owns a stretch of device memory; gives it back at its end.
   class Buffer {
@@ -24,14 +24,14 @@ public:
     Buffer(Buffer&& other) noexcept;
     Buffer& operator=(Buffer&& other) noexcept;
     ~Buffer();
-    [[nodiscard]] View view() const { return view_; }
+    [[nodiscard]] ArrayView view() const { return view_; }
     [[nodiscard]] explicit operator bool() const { return view_.data != nullptr; }
 
   private:
     friend class DeviceMemory;
-    Buffer(DeviceMemory& memory, View view) : memory_{&memory}, view_{view} {}
+    Buffer(DeviceMemory& memory, ArrayView view) : memory_{&memory}, view_{view} {}
     DeviceMemory* memory_ = nullptr;
-    View view_;
+    ArrayView view_;
   };
 
   /// Not zeroed. Throws Error (exit code 3) that names `what` ("F(chunk 3, microbatch 5): gate and
@@ -55,13 +55,13 @@ public:
   }
 
 private:
-  void give_back(View view);
+  void give_back(ArrayView view);
   template <typename Read>
   std::size_t locked(Read&& read) const {
     const std::lock_guard lock{mutex_};
     return read();
   }
-  Math& math_;
+  TensorOps& math_;
   mutable std::mutex mutex_;
   std::size_t budget_, held_ = 0, peak_ = 0;
 };

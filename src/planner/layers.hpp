@@ -14,7 +14,7 @@ using WithLayers = std::function<Scenario(const std::vector<int>& layers)>;
 struct Assignment {
   std::vector<int> layers;
   Scenario scenario;  ///< with these layers and the start's activation budget in bytes
-  Found found;
+  SearchResult found;
 };
 
 struct AssignedLayers {

@@ -18,44 +18,44 @@ namespace {
 struct Planner {
   std::string_view name;
   std::string_view summary;
-  MadeSchedule (*make)(const Scenario& scenario, const PlannerOptions& options);
+  ScheduleResult (*make)(const Scenario& scenario, const PlannerOptions& options);
 };
 
-MadeSchedule make_robust(const Scenario& scenario, const PlannerOptions& options) {
+ScheduleResult make_robust(const Scenario& scenario, const PlannerOptions& options) {
   RobustOptions robust;
   robust.search = options.search;
   RobustChoice choice = pick_robust(scenario, robust);
-  MadeSchedule made{choice.schedule, choice.as_profiled, std::nullopt, std::nullopt};
+  ScheduleResult made{choice.schedule, choice.as_profiled, std::nullopt, std::nullopt};
   made.robust = std::move(choice);
   return made;
 }
 
-MadeSchedule make_best(const Scenario& scenario, const PlannerOptions& options) {
+ScheduleResult make_best(const Scenario& scenario, const PlannerOptions& options) {
   if (options.robust) return make_robust(scenario, options);
-  Found found = find_best(scenario, options.search);
+  SearchResult found = find_best(scenario, options.search);
   Schedule schedule = found.schedule;
   return {std::move(schedule), std::move(found), std::nullopt, std::nullopt};
 }
 
-MadeSchedule make_shared_best(const Scenario& scenario, const PlannerOptions& options) {
+ScheduleResult make_shared_best(const Scenario& scenario, const PlannerOptions& options) {
   if (options.robust)
     fail(
         "atlas+best knows no jitter (its turns are made for the links as profiled). Leave out "
         "--robust.");
-  Found found = find_shared_best(scenario, options.search);
+  SearchResult found = find_shared_best(scenario, options.search);
   Schedule schedule = found.schedule;
   return {std::move(schedule), std::move(found), std::nullopt, std::nullopt};
 }
 
 /// The solver starts from the best schedule of its placement that a search finds.
 template <Placement placement>
-MadeSchedule make_solved(const Scenario& scenario, const PlannerOptions& options) {
+ScheduleResult make_solved(const Scenario& scenario, const PlannerOptions& options) {
   SearchOptions search = options.search;
   search.placements = {placement};
   SolverOptions solver = options.solver;
   solver.arrangement = search.arrangement;
   if (search.threads > 0) solver.threads = search.threads;
-  MadeSchedule made;
+  ScheduleResult made;
   made.found = find_best(scenario, search);
   made.solved = solve(placement, scenario, made.found->schedule, solver);
   made.schedule = made.solved->schedule;
@@ -191,13 +191,13 @@ std::vector<RequestedSchedule> requested_schedules(std::string_view list) {
   }
 }
 
-MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
-                           const PlannerOptions& options) {
+ScheduleResult make_schedule(std::string_view name, const Scenario& scenario,
+                             const PlannerOptions& options) {
   if (const Planner* planner = find_planner(name)) return planner->make(scenario, options);
   if (!is_known(name)) refuse_unknown(name);
   if (const auto shared = shared_name(name)) {
     // It plans on the links as a pipeline has them while it is its turn.
-    MadeSchedule made = make_schedule(*shared, pooled_links(scenario), options);
+    ScheduleResult made = make_schedule(*shared, pooled_links(scenario), options);
     return {share_wan(made.schedule, scenario), std::nullopt, std::nullopt, std::nullopt};
   }
   return {generate(name, scenario), std::nullopt, std::nullopt, std::nullopt};

@@ -18,12 +18,12 @@ struct PlannerOptions {
   SolverOptions solver;  ///< of `cross-ud-opt` and `cross-wave-opt`; arrangement as above
 };
 
-struct MadeSchedule {
+struct ScheduleResult {
   Schedule schedule;
   /// Of `best`: how it was found, as links were profiled; of the solver's: what it started from.
-  std::optional<Found> found;
+  std::optional<SearchResult> found;
   std::optional<RobustChoice> robust;  ///< of `best` under jitter: what it was chosen from
-  std::optional<Solved> solved;        ///< of the solver's: what it proved
+  std::optional<SolverResult> solved;  ///< of the solver's: what it proved
 };
 
 /// A schedule that someone may ask for by name.
@@ -50,7 +50,7 @@ struct RequestedSchedule {
 /// Makes the schedule `name`; "atlas+NAME" is NAME, planned on pooled_links(), under share_wan().
 /// Throws Error for an unknown name, where the schedule is not defined
 /// on the scenario and, for those that are looked for, where nothing fits the budget.
-[[nodiscard]] MadeSchedule make_schedule(std::string_view name, const Scenario& scenario,
-                                         const PlannerOptions& options = {});
+[[nodiscard]] ScheduleResult make_schedule(std::string_view name, const Scenario& scenario,
+                                           const PlannerOptions& options = {});
 
 }  // namespace longhaul

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "scenario/scenario.hpp"
+#include "schedule/network_routes.hpp"
 #include "schedule/ring_time.hpp"
-#include "schedule/ways.hpp"
 
 namespace longhaul {
 

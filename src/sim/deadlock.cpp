@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "sim/sweep.hpp"
+#include "sim/lane_sweep.hpp"
 
 namespace longhaul {
 

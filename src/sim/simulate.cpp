@@ -1,6 +1,6 @@
 #include "sim/simulate.hpp"
 
-#include "sim/sweep.hpp"
+#include "sim/lane_sweep.hpp"
 
 namespace longhaul {
 

@@ -44,8 +44,8 @@ GradientCheck::GradientCheck(std::unique_ptr<WholeModel> reference,
       tolerance_{tolerance_of(reference_->type())},
       began_with_{reference_->masters()} {}
 
-std::vector<WrongTensor> GradientCheck::check(const ModelMap& map, const IterationNumbers& found,
-                                              int step) {
+std::vector<WrongTensor> GradientCheck::check(const ParameterMap& map,
+                                              const IterationNumbers& found, int step) {
   LONGHAUL_ASSERT(map.count == began_with_.size(), "ranks hold {} numbers of {}", map.count,
                   began_with_.size());
   std::vector<WrongTensor> wrong;
@@ -65,13 +65,13 @@ std::vector<WrongTensor> GradientCheck::check(const ModelMap& map, const Iterati
   return wrong;
 }
 
-void GradientCheck::compare(const ModelMap& map, const std::vector<std::vector<float>>& found,
+void GradientCheck::compare(const ParameterMap& map, const std::vector<std::vector<float>>& found,
                             std::span<const float> expected, const char* what,
                             std::vector<WrongTensor>& wrong) {
   for (std::size_t rank = 0; rank < found.size(); ++rank) {
     std::span<const float> mine{found[rank]};
-    for (const HeldNumbers& held : map.of_rank[rank]) {
-      for (const TensorPlace& tensor : map.tensors) {
+    for (const ShardExtent& held : map.of_rank[rank]) {
+      for (const ParameterExtent& tensor : map.tensors) {
         const std::size_t first = std::max(held.first, tensor.first);
         const std::size_t last = std::min(held.first + held.count, tensor.first + tensor.count);
         if (first >= last) continue;
@@ -86,14 +86,14 @@ void GradientCheck::compare(const ModelMap& map, const std::vector<std::vector<f
   }
 }
 
-void GradientCheck::compare_with_twin(const ModelMap& map, int iteration,
+void GradientCheck::compare_with_twin(const ParameterMap& map, int iteration,
                                       const WholeModel::Result& reference,
                                       std::vector<WrongTensor>& wrong) {
   const WholeModel::Result twin = twin_->compute(iteration, began_with_);
   const double loss_by = difference(reference.loss, twin.loss);
   if (!(loss_by <= tolerance_.twin))
     wrong.push_back({std::nullopt, "loss against fp32", "it", loss_by, tolerance_.twin});
-  for (const TensorPlace& tensor : map.tensors) {
+  for (const ParameterExtent& tensor : map.tensors) {
     const auto place = [&](const std::vector<float>& numbers) {
       return std::span{numbers}.subspan(tensor.first, tensor.count);
     };

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/model_map.hpp"
+#include "training/parameter_map.hpp"
 #include "training/whole_model.hpp"
 
 namespace longhaul {
@@ -48,16 +48,16 @@ public:
   GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> twin);
 
   /// Iterations in turn; `step` counts from 1. Everything that differs by more than allowed.
-  [[nodiscard]] std::vector<WrongTensor> check(const ModelMap& map, const IterationNumbers& found,
-                                               int step);
+  [[nodiscard]] std::vector<WrongTensor> check(const ParameterMap& map,
+                                               const IterationNumbers& found, int step);
   [[nodiscard]] int checked() const { return checked_; }
   [[nodiscard]] double allowed() const { return tolerance_.same_type; }
 
 private:
-  void compare(const ModelMap& map, const std::vector<std::vector<float>>& found,
+  void compare(const ParameterMap& map, const std::vector<std::vector<float>>& found,
                std::span<const float> expected, const char* what, std::vector<WrongTensor>& wrong);
-  void compare_with_twin(const ModelMap& map, int iteration, const WholeModel::Result& reference,
-                         std::vector<WrongTensor>& wrong);
+  void compare_with_twin(const ParameterMap& map, int iteration,
+                         const WholeModel::Result& reference, std::vector<WrongTensor>& wrong);
 
   std::unique_ptr<WholeModel> reference_, twin_;
   Tolerance tolerance_;

@@ -29,7 +29,7 @@ struct Tensors::Shared {
 
 TensorKey tensor_key(const Op& op) { return {is_backward(op.block_kind), op.chunk, op.microbatch}; }
 
-Tensors::Tensors(Math& math, DeviceMemory& memory, std::size_t count)
+Tensors::Tensors(TensorOps& math, DeviceMemory& memory, std::size_t count)
     : math_{math},
       memory_{memory},
       count_{count},
@@ -81,9 +81,9 @@ void Tensors::settle(OpId by) {
 }
 
 Payload Tensors::cut(const std::shared_ptr<Buffer>& whole, int piece, int pieces) const {
-  const View view = whole->view();
+  const ArrayView view = whole->view();
   const std::size_t first = cut_at(view.count, piece, pieces);
-  const View part = view.part(first, cut_at(view.count, piece + 1, pieces) - first);
+  const ArrayView part = view.part(first, cut_at(view.count, piece + 1, pieces) - first);
   return {{part.data, part.bytes()}, whole};
 }
 

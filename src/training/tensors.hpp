@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/payloads/cargo.hpp"
+#include "engine/payloads/data_plane.hpp"
 #include "nn/memory.hpp"
 #include "plan/plan.hpp"
 
@@ -23,12 +23,12 @@ struct TensorKey {
 
 /// The tensors of a rank that are between two blocks: made here and not yet taken or sent, come
 /// from elsewhere and not yet taken. A message in pieces is cut into equal stretches of its tensor.
-/// Blocks call it on a device's thread, the cargo on the engine's.
+/// Blocks call it on a device's thread, the data plane on the engine's.
 class Tensors {
 public:
   /// Tensors of `count` numbers, of the math's working type. Both outlive this, and this outlives
   /// every payload.
-  Tensors(Math& math, DeviceMemory& memory, std::size_t count);
+  Tensors(TensorOps& math, DeviceMemory& memory, std::size_t count);
 
   /// For blocks: hands on what one made, and takes what another did. One that came from elsewhere
   /// is copied, since its room belongs to a transport; the room is kept until settle(). `what`
@@ -38,8 +38,8 @@ public:
   /// What `by` took may be used again.
   void settle(OpId by);
 
-  /// For the cargo: piece `piece` of `pieces` of what is to be sent; of the last one asked for the
-  /// tensor goes with it.
+  /// For the data plane: piece `piece` of `pieces` of what is to be sent; of the last one asked for
+  /// the tensor goes with it.
   [[nodiscard]] Payload piece_of(const TensorKey& key, int piece, int pieces);
   /// Room in the tensor itself for a piece that is to come.
   [[nodiscard]] Payload room_in(const TensorKey& key, int piece, int pieces,
@@ -67,7 +67,7 @@ private:
   [[nodiscard]] Payload cut(const std::shared_ptr<Buffer>& whole, int piece, int pieces) const;
   [[nodiscard]] std::shared_ptr<Buffer> take_room(std::size_t count, const std::string& what);
 
-  Math& math_;
+  TensorOps& math_;
   DeviceMemory& memory_;
   std::size_t count_;
   NumberType type_;

@@ -4,7 +4,8 @@
 
 namespace longhaul {
 
-WholeModel::WholeModel(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas)
+WholeModel::WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int microbatches,
+                       int replicas)
     : model_{std::move(model)},
       microbatches_{microbatches},
       replicas_{replicas},

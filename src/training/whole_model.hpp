@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nn/layers/reference.hpp"
-#include "training/real_work.hpp"
+#include "training/layer_work.hpp"
 
 namespace longhaul {
 
@@ -14,7 +14,7 @@ namespace longhaul {
 class WholeModel {
 public:
   /// Weights are the first ones of the model's seed.
-  WholeModel(std::unique_ptr<Math> math, RealModel model, int microbatches, int replicas);
+  WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int microbatches, int replicas);
 
   struct Result {
     double loss = 0;

@@ -167,7 +167,7 @@ TEST(Planning, OptionsReachTheSolver) {
 }
 
 TEST(Planning, AScheduleOutsideTheSolversClassHasNoGapToItsBound) {
-  MadeSchedule made;
+  ScheduleResult made;
   made.found.emplace();
   made.solved.emplace();
   made.solved->makespan = made.solved->bound = Duration{1000};

@@ -1,5 +1,3 @@
-#include "host/seat.hpp"
-
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -8,15 +6,16 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "host/binding.hpp"
 
 namespace longhaul {
 namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::string> cores(const std::vector<Seat>& seats) {
+std::vector<std::string> cores(const std::vector<RankBinding>& seats) {
   std::vector<std::string> all;
-  for (const Seat& seat : seats) all.push_back(seat.cores);
+  for (const RankBinding& seat : seats) all.push_back(seat.cores);
   return all;
 }
 
@@ -66,31 +65,31 @@ Topology two_packages(const std::vector<Device>& first, const std::vector<Device
 
 TEST(Seats, ShareTheCoresEvenlyAndInOrder) {
   const Topology host = Topology::of_description("package:2 core:4 pu:2");
-  EXPECT_THAT(cores(seats_of(host, 2)), ElementsAre("0-3", "4-7"));
-  EXPECT_THAT(cores(seats_of(host, 3)), ElementsAre("0-1", "2-4", "5-7"));
-  EXPECT_THAT(cores(seats_of(host, 8)), ElementsAre("0", "1", "2", "3", "4", "5", "6", "7"));
-  EXPECT_EQ(seats_of(host, 8)[3].threads, "6-7") << "both threads of core 3";
-  EXPECT_TRUE(seats_of(host, 8)[3].has_cores);
+  EXPECT_THAT(cores(bind_ranks(host, 2)), ElementsAre("0-3", "4-7"));
+  EXPECT_THAT(cores(bind_ranks(host, 3)), ElementsAre("0-1", "2-4", "5-7"));
+  EXPECT_THAT(cores(bind_ranks(host, 8)), ElementsAre("0", "1", "2", "3", "4", "5", "6", "7"));
+  EXPECT_EQ(bind_ranks(host, 8)[3].threads, "6-7") << "both threads of core 3";
+  EXPECT_TRUE(bind_ranks(host, 8)[3].has_cores);
 }
 
 TEST(Seats, AreSharedWhereThereAreTooFewCores) {
-  const auto seats = seats_of(Topology::of_description("core:2 pu:1"), 3);
+  const auto seats = bind_ranks(Topology::of_description("core:2 pu:1"), 3);
   EXPECT_THAT(cores(seats), ElementsAre("0-1", "0-1", "0-1"));
   EXPECT_FALSE(seats.front().has_cores);
 }
 
 TEST(Seats, KeepToWhatTheLauncherLeft) {
   const Topology host = Topology::of_description("package:2 core:4 pu:2");
-  EXPECT_THAT(cores(seats_of(host, 2, "8-11")), ElementsAre("4", "5"));
-  EXPECT_THAT(cores(seats_of(host, 2, "0")), ElementsAre("0", "0"));
-  EXPECT_THROW((void)seats_of(host, 2, "some"), Error);
+  EXPECT_THAT(cores(bind_ranks(host, 2, "8-11")), ElementsAre("4", "5"));
+  EXPECT_THAT(cores(bind_ranks(host, 2, "0")), ElementsAre("0", "0"));
+  EXPECT_THROW((void)bind_ranks(host, 2, "some"), Error);
 }
 
 TEST(Seats, AreNearTheirGpuAndItsNetwork) {
   const Topology host =
       two_packages({{"0000:1b:00.0", kNvidia, ""}, {"0000:1c:00.0", kNic, "mlx5_0"}},
                    {{"0001:9d:00.0", kNvidia, ""}, {"0001:9e:00.0", kNic, "mlx5_1"}});
-  const auto seats = seats_of(host, 2);
+  const auto seats = bind_ranks(host, 2);
   EXPECT_EQ(seats[0].gpu, "0000:1b:00.0");
   EXPECT_EQ(seats[1].gpu, "0001:9d:00.0");
   EXPECT_EQ(seats[0].nic, "mlx5_0");
@@ -103,7 +102,7 @@ TEST(Seats, SplitTheCoresNearGpusThatAreNeighbours) {
   const Topology host =
       two_packages({{"0000:03:00.0", kConsole, ""}},
                    {{"0001:9d:00.0", kNvidia, ""}, {"0001:9f:00.0", kNvidia, ""}});
-  const auto seats = seats_of(host, 2);
+  const auto seats = bind_ranks(host, 2);
   EXPECT_EQ(seats[0].gpu, "0001:9d:00.0");
   EXPECT_EQ(seats[1].gpu, "0001:9f:00.0");
   EXPECT_THAT(cores(seats), ElementsAre("4-5", "6-7"));
@@ -112,14 +111,14 @@ TEST(Seats, SplitTheCoresNearGpusThatAreNeighbours) {
 TEST(Seats, ShareGpusThatAreTooFew) {
   const Topology host =
       two_packages({{"0000:1b:00.0", kNvidia, ""}}, {{"0001:9d:00.0", kNvidia, ""}});
-  const auto seats = seats_of(host, 4);
+  const auto seats = bind_ranks(host, 4);
   EXPECT_EQ(seats[0].gpu, seats[1].gpu);
   EXPECT_EQ(seats[2].gpu, seats[3].gpu);
   EXPECT_THAT(cores(seats), ElementsAre("0-1", "2-3", "4-5", "6-7"));
 }
 
 TEST(Seats, CountNoConsoleAsGpu) {
-  EXPECT_EQ(seats_of(two_packages({{"0000:03:00.0", kConsole, ""}}, {}), 2)[0].gpu, "");
+  EXPECT_EQ(bind_ranks(two_packages({{"0000:03:00.0", kConsole, ""}}, {}), 2)[0].gpu, "");
 }
 
 TEST(Seats, AreDisjointAndCoverAllCoresOnRandomHosts) {
@@ -129,11 +128,11 @@ TEST(Seats, AreDisjointAndCoverAllCoresOnRandomHosts) {
     const int ranks = static_cast<int>(random.between(1, packages * of_package));
     const Topology host =
         Topology::of_description(fmt::format("package:{} core:{} pu:2", packages, of_package));
-    const auto seats = seats_of(host, ranks);
+    const auto seats = bind_ranks(host, ranks);
     hwloc_bitmap_t all = hwloc_bitmap_alloc();
     hwloc_bitmap_t one = hwloc_bitmap_alloc();
     int sum = 0;
-    for (const Seat& seat : seats) {
+    for (const RankBinding& seat : seats) {
       hwloc_bitmap_list_sscanf(one, seat.cores.c_str());
       EXPECT_GE(hwloc_bitmap_weight(one), packages * of_package / ranks);
       sum += hwloc_bitmap_weight(one);

@@ -90,7 +90,7 @@ TEST(Best, IsNeverWorseThanWhatItCouldChooseAndAlwaysWithinTheBudget) {
     const Scenario scenario = test::random_scenario(random);
     SearchOptions options = moves(4000);
     options.arrangement = static_cast<Arrangement>(random.between(0, 1));
-    Found best;
+    SearchResult best;
     try {
       best = find_best(scenario, options);
     } catch (const Error& error) {
@@ -116,10 +116,10 @@ TEST(Best, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
   const Scenario scenario = two_datacenters(4, 8, 130);
   SearchOptions options = moves(60'000);
   options.threads = 1;
-  const Found one = find_best(scenario, options);
+  const SearchResult one = find_best(scenario, options);
   for (const int threads : {2, 3}) {
     options.threads = threads;
-    const Found several = find_best(scenario, options);
+    const SearchResult several = find_best(scenario, options);
     EXPECT_EQ(several.schedule, one.schedule) << threads;
     EXPECT_EQ(several.moves, one.moves);
     EXPECT_EQ(several.accepted, one.accepted);
@@ -131,7 +131,7 @@ TEST(Best, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
 TEST(Best, StaysOnThePlacementsThatItMayUse) {
   const Scenario scenario = two_datacenters(4, 8, 0);
   EXPECT_EQ(find_best(scenario, moves(3000, {Placement::unidirectional})).schedule.chunks, 4);
-  const Found wave = find_best(scenario, moves(3000, {Placement::wave}));
+  const SearchResult wave = find_best(scenario, moves(3000, {Placement::wave}));
   EXPECT_EQ(wave.schedule.device_of_chunk, (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
 }
 
@@ -183,7 +183,7 @@ TEST(Best, NamesABudgetThatWorksOnRandomScenarios) {
 TEST(Best, FusesWhereABackwardInOneIsCheaper) {
   Scenario scenario = two_datacenters(2, 8, 0);
   for (Duration& backward : scenario.costs.backward) backward = Duration{150};
-  const Found best = find_best(scenario, moves(100'000, {Placement::unidirectional}));
+  const SearchResult best = find_best(scenario, moves(100'000, {Placement::unidirectional}));
   int fused = 0;
   for (const auto& row : best.schedule.rows)
     fused += static_cast<int>(std::ranges::count(row, BlockKind::B, &Block::kind));
@@ -200,10 +200,10 @@ TEST(Best, PlacesDataParallelCommunication) {
   scenario = spread(scenario, 2, Duration{50}, Duration{100});
   for (int rank = 0; rank < scenario.ranks(); ++rank)
     scenario.placement[static_cast<std::size_t>(rank)] = DatacenterId{rank / 4};
-  const Found best = find_best(scenario, moves(200'000, {Placement::unidirectional}));
+  const SearchResult best = find_best(scenario, moves(200'000, {Placement::unidirectional}));
   Scenario alone = scenario;
   alone.parallel.gradient_sync = GradientSync::none;
-  const Found without = find_best(alone, moves(200'000, {Placement::unidirectional}));
+  const SearchResult without = find_best(alone, moves(200'000, {Placement::unidirectional}));
   // What is best without the communication is no better than what was made with it in mind.
   Schedule unaware = without.schedule;
   EXPECT_LE(best.makespan, makespan_of(unaware, scenario));
@@ -214,7 +214,7 @@ TEST(Improve, IsNeverWorseAndKeepsTheLayout) {
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv", "interleaved-1f1b"}) {
     const Scenario scenario = two_datacenters(4, 8, 200, 2);
     const Schedule start = generate(name, scenario);
-    const Improved improved = improve(start, scenario, moves(20'000));
+    const ImprovementResult improved = improve(start, scenario, moves(20'000));
     EXPECT_LE(improved.makespan, makespan_of(start, scenario)) << name;
     EXPECT_EQ(improved.makespan, makespan_of(improved.schedule, scenario)) << name;
     EXPECT_EQ(improved.schedule.device_of_chunk, start.device_of_chunk);

@@ -25,7 +25,7 @@ SearchOptions moves(std::int64_t count, std::uint64_t seed = 1) {
 /// The paper's own schedule of a cell ends at slot 36 (figure 6 b), Varuna's at 38.
 TEST(SharedBest, EndsNoLaterThanTheCellOfFigure6) {
   const Scenario scenario = test::figure_6();
-  const Found found = find_shared_best(scenario, moves(40'000));
+  const SearchResult found = find_shared_best(scenario, moves(40'000));
   EXPECT_LE(found.makespan, Duration{3600});
   EXPECT_GE(found.makespan, found.bound.lower_bound);
   EXPECT_EQ(found.schedule.name, "atlas+best");
@@ -35,7 +35,7 @@ TEST(SharedBest, IsValidAndNoWorseThanWhatItChoseFrom) {
   Random random{11};
   for (int i = 0; i < 12; ++i) {
     const Scenario scenario = test::random_cells(random);
-    Found found;
+    SearchResult found;
     try {
       found = find_shared_best(scenario, moves(4'000));
     } catch (const Error&) {
@@ -53,8 +53,8 @@ TEST(SharedBest, IsValidAndNoWorseThanWhatItChoseFrom) {
 TEST(SharedBest, RepeatsItselfWithOneSeed) {
   Random random{3};
   const Scenario scenario = test::random_cells(random);
-  const Found first = find_shared_best(scenario, moves(6'000, 9));
-  const Found again = find_shared_best(scenario, moves(6'000, 9));
+  const SearchResult first = find_shared_best(scenario, moves(6'000, 9));
+  const SearchResult again = find_shared_best(scenario, moves(6'000, 9));
   EXPECT_EQ(first.schedule, again.schedule);
   EXPECT_EQ(first.makespan, again.makespan);
 }
@@ -65,7 +65,7 @@ TEST(SharedBest, StartsFromSchedulesWithBackwardsParted) {
   Scenario scenario = test::figure_6();
   scenario.costs.dgrad.assign(6, Duration{100});
   scenario.costs.wgrad.assign(6, Duration{100});
-  const Found found = find_shared_best(scenario, moves(100));
+  const SearchResult found = find_shared_best(scenario, moves(100));
   const auto is_parted = [](const Candidate& candidate) {
     return candidate.schedule.name == "atlas+varuna, D/W";
   };
@@ -78,8 +78,8 @@ TEST(SharedBest, StartsFromSchedulesWithBackwardsParted) {
 
 TEST(SharedBest, IsBestWhereThereIsNothingToShare) {
   const Scenario scenario = spread(uniform_scenario(4, 4), 2, Duration{100}, Duration{100});
-  const Found shared = find_shared_best(scenario, moves(3'000));
-  Found plain = find_best(scenario, moves(3'000));
+  const SearchResult shared = find_shared_best(scenario, moves(3'000));
+  SearchResult plain = find_best(scenario, moves(3'000));
   plain.schedule.name = "atlas+best";
   EXPECT_EQ(shared.schedule, plain.schedule);
 }

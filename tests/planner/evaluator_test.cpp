@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
-#include "planner/search/walk.hpp"
+#include "planner/search/search_state.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kAny = Evaluator::kNoLimit;
 
 /// A random move, on the critical path or anywhere; false: that one is not possible.
-bool propose(Walk& walk, Random& random, Change& change) {
+bool propose(SearchState& walk, Random& random, Change& change) {
   const Moves moves{walk.orders()};
   const OrderProblem& problem = walk.orders().problem();
   const auto row = walk.orders().row(static_cast<int>(random.between(0, problem.devices() - 1)));
@@ -57,7 +57,7 @@ struct Tally {
 };
 
 /// What the simulator says of an order behind a change that was refused; nullopt: not possible.
-std::optional<std::int64_t> refused_makespan(const Walk& walk, Change change,
+std::optional<std::int64_t> refused_makespan(const SearchState& walk, Change change,
                                              const Simulation& simulation) {
   if (!walk.orders().fits(change)) return std::nullopt;
   Orders after = walk.orders();
@@ -79,7 +79,7 @@ void walk_from(const std::string& name, const Scenario& scenario, Random& random
   tally.inexact += problem.is_exact() ? 0 : 1;
   tally.reduced += problem.reduces() ? 1 : 0;
   tally.replicas += problem.links().size() > 1 ? 1 : 0;
-  Walk walk{problem, start, simulation_of(start, scenario)};
+  SearchState walk{problem, start, simulation_of(start, scenario)};
   ASSERT_EQ(walk.makespan(), makespan_of(start, scenario).count()) << name;
   Change change;
   for (int step = 0; step < steps; ++step) {
@@ -146,7 +146,7 @@ TEST(Evaluator, AddsUpOneMicrobatchAndItsWayBack) {
   const Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{50}, Duration{});
   Schedule schedule = generate("zb-h1", scenario);
   const OrderProblem problem{schedule, scenario};
-  Walk walk{problem, schedule, nullptr};
+  SearchState walk{problem, schedule, nullptr};
   EXPECT_EQ(walk.makespan(), 600);  // and W of device 0, 100
   Change change;
   Random random{1};
@@ -176,7 +176,7 @@ TEST(Evaluator, EstimatesTooMuchWhereAnInputComesEarlier) {
     }
   }
   const OrderProblem problem{schedule, scenario};
-  Walk walk{problem, schedule, nullptr};
+  SearchState walk{problem, schedule, nullptr};
   ASSERT_EQ(walk.makespan(), 1000);
   Change change;
   const Moves moves{walk.orders()};
@@ -196,7 +196,7 @@ TEST(Evaluator, RefusesOrdersThatDeadlock) {
   walk_from("gpipe", scenario, random, 400, tally);
   Schedule start = generate("1f1b", scenario);
   const OrderProblem problem{start, scenario};
-  Walk walk{problem, start, nullptr};
+  SearchState walk{problem, start, nullptr};
   const Moves moves{walk.orders()};
   // Device 0 holds F0 F1 B0 F2 ...: F1 may go behind B0, but F0 may not.
   Change change;

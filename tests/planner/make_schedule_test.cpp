@@ -76,7 +76,7 @@ TEST(ScheduleNames, HoldEveryGeneratorAndWhatIsLookedFor) {
 
 TEST(MakeSchedule, GeneratesByName) {
   const Scenario scenario = uniform_scenario(4, 8);
-  const MadeSchedule made = make_schedule("zb-h1", scenario);
+  const ScheduleResult made = make_schedule("zb-h1", scenario);
   EXPECT_EQ(made.schedule, generate("zb-h1", scenario));
   EXPECT_FALSE(made.found);
   EXPECT_THROW((void)make_schedule("zb-h9", scenario), Error);
@@ -87,7 +87,7 @@ TEST(MakeSchedule, BestIsNoWorseThanWhatItChoseFrom) {
   PlannerOptions options;
   options.search.moves = 200;
   options.search.threads = 1;
-  const MadeSchedule made = make_schedule("best", scenario, options);
+  const ScheduleResult made = make_schedule("best", scenario, options);
   EXPECT_EQ(made.schedule.name, "best");
   ASSERT_TRUE(made.found);
   for (const Candidate& candidate : made.found->candidates.fitting)

@@ -104,7 +104,7 @@ TEST(PickRobust, HasTheLeastTailOfAllThatFit) {
           << candidate.schedule.name;
     const double factors[]{1.1, 1.25, 1.5};
     for (const double factor : factors) {
-      const Found remedy = find_best(conservative(scenario, factor), options.search);
+      const SearchResult remedy = find_best(conservative(scenario, factor), options.search);
       EXPECT_LE(tail, under_jitter(remedy.schedule, scenario, options).tail) << factor;
     }
   }

@@ -3,7 +3,7 @@
 #include "planner/site_scenarios.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/cell_times.hpp"
-#include "planner/sites/way_bounds.hpp"
+#include "planner/sites/placement_bounds.hpp"
 
 namespace longhaul {
 namespace {
@@ -14,9 +14,9 @@ using test::sites_scenario;
 const std::vector<std::string> kSchedules{"atlas", "atlas-timed", "atlas-even", "varuna",
                                           "varuna-fill"};
 
-Duration least_time(const Supply& supply, const CellTimes& cells, const CellQuery& query,
+Duration least_time(const GpuInventory& supply, const CellTimes& cells, const CellQuery& query,
                     Duration enough) {
-  const WayBounds bounds{supply, query.schedule, query.layout.pipelines, query.layout.cells};
+  const PlacementBounds bounds{supply, query.schedule, query.layout.pipelines, query.layout.cells};
   return cells.least_time(query, bounds.hops(query.layout.way), enough);
 }
 
@@ -33,7 +33,7 @@ Scenario contended_sites(std::uint64_t seed) {
 TEST(OrderBound, LiesBelowEveryCell) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Scenario scenario = contended_sites(seed);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     const int pipelines = *scenario.parallel.cell;
     const auto order = ordered_datacenters(supply, SiteOrder::distance);
     for (const CellModel model : {CellModel::pooled, CellModel::relays}) {
@@ -60,7 +60,7 @@ TEST(OrderBound, LiesBelowEveryCell) {
 
 TEST(OrderBound, IsTheTimeWhereNothingIsContended) {
   const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   const CellTimes cells{supply};
   const CellQuery query{"atlas", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
   // F, message, F, B, message, B; a ns less for each rounding.
@@ -70,7 +70,7 @@ TEST(OrderBound, IsTheTimeWhereNothingIsContended) {
 // Two pipelines take turns: two messages of 1 ms one behind the other, at the rate of both nodes.
 TEST(OrderBound, CountsTheTurns) {
   const Scenario scenario = sites_scenario(2, 1, {2, 2}, 7ms, Bandwidth{8388608e3}, 2);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply, CellModel::pooled, 1};
   const CellQuery query{"atlas", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 2}};
   const Duration time = cells.times({{query}}).front().time;
@@ -82,7 +82,7 @@ TEST(OrderBound, CountsTheTurns) {
 TEST(OrderBound, LeavesTheBestOfAll) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
       SiteSearchOptions options{{"atlas", "varuna"}, {1, 2}, std::nullopt,

@@ -4,7 +4,7 @@
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/break_even.hpp"
 #include "planner/sites/cell_times.hpp"
-#include "planner/sites/way_bounds.hpp"
+#include "planner/sites/placement_bounds.hpp"
 
 namespace longhaul {
 namespace {
@@ -15,11 +15,11 @@ using test::sites_scenario;
 const std::vector<std::string> kSchedules{"1f1b",  "gpipe",  "zb-h1", "cross-ud",
                                           "atlas", "varuna", "zbv"};
 
-CellBound bound_of(const Supply& supply, const CellQuery& query) {
-  const WayBounds bounds{supply, query.schedule, query.layout.pipelines, query.layout.cells};
-  WayBounds::State state;
+CellBound bound_of(const GpuInventory& supply, const CellQuery& query) {
+  const PlacementBounds bounds{supply, query.schedule, query.layout.pipelines, query.layout.cells};
+  PlacementBounds::State state;
   std::int64_t before = 0;
-  for (const SiteShare& share : query.layout.way) {
+  for (const DatacenterStages& share : query.layout.way) {
     state = bounds.extended(state, share);
     const std::int64_t now = bounds.bound(state).largest();
     EXPECT_LE(before, now) << "a longer way has a lower bound";
@@ -31,7 +31,7 @@ CellBound bound_of(const Supply& supply, const CellQuery& query) {
 TEST(WayBounds, LieBelowEveryCell) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Scenario scenario = random_sites(seed, 3);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     CellTimes cells{supply, CellModel::pooled, 1};
     for (const std::string& schedule : kSchedules) {
       const int pipelines = *scenario.parallel.cell;
@@ -52,7 +52,7 @@ TEST(WayBounds, LieBelowEveryCell) {
 // One stage, one microbatch: every bound is the time itself.
 TEST(WayBounds, AreTightWhereNothingOverlaps) {
   const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const CellQuery query{"1f1b", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
   // F, message, F, B, message, B.
@@ -60,7 +60,7 @@ TEST(WayBounds, AreTightWhereNothingOverlaps) {
   EXPECT_EQ(bound_of(supply, query).largest(), (22ms - 2ns) / 1ns);  // a ns for each rounding
 }
 
-SiteSearch search(const Supply& supply, const SiteSearchOptions& options) {
+SiteSearch search(const GpuInventory& supply, const SiteSearchOptions& options) {
   CellTimes cells{supply, CellModel::pooled, 1};
   return search_sites(supply, options, cells);
 }
@@ -68,7 +68,7 @@ SiteSearch search(const Supply& supply, const SiteSearchOptions& options) {
 TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
       SiteSearchOptions options{{"1f1b", "zb-h1"}, {1, 2}, std::nullopt,
@@ -89,7 +89,7 @@ TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
 TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     SiteSearchOptions options{{"atlas"}, {2},         std::nullopt, SiteObjective::throughput,
                               true,      std::nullopt};
     const SiteSearch found = search(supply, options);
@@ -103,7 +103,7 @@ TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
 TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Scenario scenario = random_sites(seed, 5);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     CellTimes cells{supply, CellModel::pooled, 1};
     for (const SiteOrder order : {SiteOrder::availability, SiteOrder::price, SiteOrder::distance}) {
       const int pipelines = *scenario.parallel.cell;
@@ -126,7 +126,7 @@ TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
 TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     SiteSearchOptions options{{"1f1b"}, {1}, std::nullopt, SiteObjective::throughput, true, 1};
     const SiteSearch some = search(supply, options);
     options.limit.reset();
@@ -140,7 +140,7 @@ TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
 
 TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
   const Scenario scenario = sites_scenario(8, 4, {8, 8, 8, 8}, 1ms, Bandwidth{5e9}, 1);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   SiteSearchOptions options;
   options.schedules = {"1f1b"};
   const SiteSearch found = search(supply, options);
@@ -155,7 +155,7 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
   std::erase_if(scenario.links, [](const Link& link) {
     return link.from != DatacenterId{1} && link.to != DatacenterId{1};
   });
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   SiteSearchOptions options;
   options.schedules = {"1f1b"};
   const SiteSearch found = search(supply, options);
@@ -174,7 +174,7 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
   inside.bandwidth = Bandwidth{8388608e3};
   inside.sharing = Sharing::datacenter;
   scenario.links.push_back(inside);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const auto time = [&](int count, int pipelines) {
     return cells.times({{CellQuery{"1f1b", {{{DatacenterId{0}, 2}}, count, pipelines}}}})
@@ -191,7 +191,7 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
 TEST(CellTimes, PooledAndRelaysAgreeNearly) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Scenario scenario = random_sites(seed, 3);
-    const Supply supply{scenario};
+    const GpuInventory supply{scenario};
     CellTimes pooled{supply, CellModel::pooled, 1};
     CellTimes relays{supply, CellModel::relays, 1};
     const auto order = ordered_datacenters(supply, SiteOrder::availability);
@@ -224,7 +224,7 @@ TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
       link.latency = latencies[0];
       link.bandwidth = Bandwidth{points[0].bandwidth->bits_per_second() * factor};
     }
-    const Supply supply{near};
+    const GpuInventory supply{near};
     CellTimes cells{supply};
     const SitePlans plans =
         algorithm1(supply, {SiteOrder::availability, "1f1b", 1, std::nullopt}, cells);

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 std::vector<int> stages_of(const StagePlacement& way) {
   std::vector<int> stages;
-  for (const SiteShare& share : way) stages.push_back(share.stages);
+  for (const DatacenterStages& share : way) stages.push_back(share.stages);
   return stages;
 }
 
@@ -39,7 +39,7 @@ Algorithm1Options with(const std::string& schedule) {
 
 TEST(Sites, TakeStagesAsAlgorithm1Says) {
   const Scenario two = sites_scenario(60, 60, {600, 600}, 10ms, Bandwidth{5e9}, 2);
-  const Supply supply{two};
+  const GpuInventory supply{two};
   EXPECT_EQ(supply.most_cells(2), 10);
   const auto order = ordered_datacenters(supply, SiteOrder::availability);
   EXPECT_THAT(stages_of(*greedy_way(supply, order, 10)), ElementsAre(60));
@@ -50,7 +50,7 @@ TEST(Sites, TakeStagesAsAlgorithm1Says) {
 // Section 6.3: DC-set 2 with C = 4 uses all GPUs, more stages where there are more.
 TEST(Sites, GiveLargerDatacentersMoreStages) {
   const Scenario set = sites_scenario(60, 60, {300, 600, 500, 200, 400}, 10ms, Bandwidth{5e9}, 4);
-  const Supply supply{set};
+  const GpuInventory supply{set};
   EXPECT_EQ(supply.most_cells(4), 8);
   const auto order = ordered_datacenters(supply, SiteOrder::availability);
   EXPECT_THAT(order, ElementsAre(DatacenterId{1}, DatacenterId{2}, DatacenterId{4}, DatacenterId{0},
@@ -65,7 +65,7 @@ TEST(Sites, OrderByPriceAndByDistance) {
   for (Link& link : scenario.links) {
     if (link.from == DatacenterId{1} && link.to == DatacenterId{2}) link.latency = 1ms;
   }
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   const DatacenterId a{0}, b{1}, c{2};
   EXPECT_THAT(ordered_datacenters(supply, SiteOrder::availability), ElementsAre(b, a, c));
   EXPECT_THAT(ordered_datacenters(supply, SiteOrder::price), ElementsAre(c, a, b));
@@ -75,7 +75,7 @@ TEST(Sites, OrderByPriceAndByDistance) {
 TEST(Sites, CellSizeIsTransferOverForwardRoundedUp) {
   Scenario scenario = sites_scenario(4, 4, {8, 8}, 10ms, Bandwidth{8388608e3 / 2.5}, 1);
   scenario.parallel.cell.reset();
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   EXPECT_EQ(cell_size(supply, ordered_datacenters(supply, SiteOrder::availability)), 3);
 }
 
@@ -83,7 +83,7 @@ TEST(Algorithm1, CountsAnIterationByHand) {
   // P = M = 2, F = 1 ms, B = 2 ms: 1F1B in one datacenter takes (M + P - 1) (F + B) = 9 ms.
   Scenario scenario = sites_scenario(2, 2, {8}, 10ms, Bandwidth{5e9}, 2);
   scenario.nodes[0].internal = Bandwidth::unlimited();
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
   ASSERT_EQ(plans.plans.size(), 2U);
@@ -97,7 +97,7 @@ TEST(Algorithm1, CountsAnIterationByHand) {
 
 TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
   const Scenario scenario = sites_scenario(2, 2, {16}, 10ms, Bandwidth{5e9}, 2);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   // 2 * 3/4 of 8 MiB at 100 Gbps.
   EXPECT_EQ(all_reduce_inside(supply, DatacenterId{0}, 0, 4),
             2 * (Bytes{8 << 20} * 3 / 4 / Bandwidth{100e9}));
@@ -105,7 +105,7 @@ TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
 
 TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
   Scenario scenario = sites_scenario(6, 8, {16, 8}, 3ms, Bandwidth{5e9}, 2);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
   ASSERT_EQ(plans.plans.size(), 2U);
@@ -118,7 +118,7 @@ TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
 
 TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
   const Scenario scenario = sites_scenario(3, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
   ASSERT_EQ(plans.plans.size(), 3U);
@@ -129,7 +129,7 @@ TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
 TEST(Algorithm1, RefusesWhatCannotBePlanned) {
   const Scenario small = sites_scenario(12, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   EXPECT_THAT(failure_of([&] {
-                const Supply supply{small};
+                const GpuInventory supply{small};
                 CellTimes cells{supply};
                 static_cast<void>(algorithm1(supply, with("1f1b"), cells));
               }),
@@ -137,14 +137,15 @@ TEST(Algorithm1, RefusesWhatCannotBePlanned) {
   Scenario apart = sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   apart.links.clear();
   EXPECT_THAT(failure_of([&] {
-                const Supply supply{apart};
+                const GpuInventory supply{apart};
                 CellTimes cells{supply};
                 static_cast<void>(algorithm1(supply, with("1f1b"), cells));
               }),
               HasSubstr("no link from dca to dcb"));
   Scenario unknown = sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   unknown.datacenters[1].gpus.reset();
-  EXPECT_THAT(failure_of([&] { const Supply supply{unknown}; }), HasSubstr("datacenter.dcb.gpus"));
+  EXPECT_THAT(failure_of([&] { const GpuInventory supply{unknown}; }),
+              HasSubstr("datacenter.dcb.gpus"));
 }
 
 TEST(Cost, IsCountedByHand) {
@@ -152,7 +153,7 @@ TEST(Cost, IsCountedByHand) {
   scenario.datacenters[0].price = 2;
   scenario.datacenters[1].price = 3;
   scenario.datacenters[0].egress_price = 0.1;
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   const SiteLayout layout{{{DatacenterId{0}, 2}, {DatacenterId{1}, 2}}, 1, 2};
   const SiteFigures figures = figures_of(supply, layout, {1800s, 0ns, 0.5});
   EXPECT_EQ(figures.gpus_used, 8);
@@ -182,7 +183,7 @@ TEST(Cost, ParetoLeavesOutWhatAnotherBeatsInBoth) {
 // 600 GPUs and a tenth more (section 6.4): the tenth adds nothing.
 TEST(Algorithm1, LeavesATenthOut) {
   const Scenario scenario = sites_scenario(60, 60, {600, 60}, 10ms, Bandwidth{5e9}, 2);
-  const Supply supply{scenario};
+  const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
   const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);

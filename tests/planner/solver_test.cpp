@@ -51,7 +51,7 @@ protected:
     std::ofstream{file} << answer;
     return "cp " + file.string() + " \"$4\"";
   }
-  [[nodiscard]] Solved run_it() const {
+  [[nodiscard]] SolverResult run_it() const {
     return solve(Placement::unidirectional, scenario_, start_, options_);
   }
   /// The error that solving ends with.
@@ -87,7 +87,7 @@ Json answer_with(const Schedule& schedule, const SolverProblem& problem) {
 TEST_F(Solver, TakesTheBetterScheduleOfTheAnswer) {
   const Schedule better = generate("cross-ud", scenario_);
   behave(answering(answer_with(better, make_problem(scenario_, start_, options_))));
-  const Solved solved = run_it();
+  const SolverResult solved = run_it();
   EXPECT_EQ(solved.status, "feasible");
   EXPECT_EQ(solved.makespan, 4300ns);
   EXPECT_EQ(solved.schedule.rows, better.rows);
@@ -105,14 +105,14 @@ TEST_F(Solver, CallsOptimalOnlyWhatIsAsShortAsTheBound) {
   behave(answering(answer));
   EXPECT_EQ(run_it().status, "optimal");
   options_.arrangement = Arrangement::grouped;
-  const Solved grouped = run_it();
+  const SolverResult grouped = run_it();
   EXPECT_NE(grouped.status, "optimal") << "the model knows no groups";
   options_.arrangement = Arrangement::decoupled;
   answer = answer_with(start_, problem);
   answer["status"] = "optimal";
   behave(answering(answer));
   const Schedule worse = generate("1f1b", scenario_);
-  const Solved unproven = solve(Placement::unidirectional, scenario_, worse, options_);
+  const SolverResult unproven = solve(Placement::unidirectional, scenario_, worse, options_);
   EXPECT_EQ(unproven.schedule.rows, start_.rows);
   EXPECT_EQ(unproven.status, "feasible") << "5700 against 4300";
 }
@@ -120,7 +120,7 @@ TEST_F(Solver, CallsOptimalOnlyWhatIsAsShortAsTheBound) {
 TEST_F(Solver, KeepsTheWarmStartWhereTheAnswerIsWorse) {
   const Schedule start = generate("cross-ud", scenario_);
   behave(answering(answer_with(start_, make_problem(scenario_, start, options_))));
-  const Solved solved = solve(Placement::unidirectional, scenario_, start, options_);
+  const SolverResult solved = solve(Placement::unidirectional, scenario_, start, options_);
   EXPECT_EQ(solved.status, "warm start");
   EXPECT_EQ(solved.makespan, 4300ns);
   EXPECT_EQ(solved.schedule.rows, start.rows);
@@ -128,7 +128,7 @@ TEST_F(Solver, KeepsTheWarmStartWhereTheAnswerIsWorse) {
 
 TEST_F(Solver, KeepsTheWarmStartWhereNothingWasFound) {
   behave(answering({{"status", "unknown"}, {"seconds", 2.0}, {"bound_ns", 4299}}));
-  const Solved solved = run_it();
+  const SolverResult solved = run_it();
   EXPECT_EQ(solved.status, "warm start");
   EXPECT_EQ(solved.makespan, 5700ns);
   EXPECT_EQ(solved.bound, 4300ns);
@@ -137,7 +137,7 @@ TEST_F(Solver, KeepsTheWarmStartWhereNothingWasFound) {
 TEST_F(Solver, KillsAChildThatDoesNotEnd) {
   behave("exec sleep 1000");
   options_.grace = std::chrono::milliseconds{50};
-  const Solved solved = run_it();
+  const SolverResult solved = run_it();
   EXPECT_EQ(solved.status, "warm start");
   EXPECT_EQ(solved.bound, 4300ns);
 }
@@ -148,7 +148,7 @@ TEST_F(Solver, TakesWhatAKilledChildLeft) {
   behave(answering(answer_with(better, make_problem(scenario_, start_, options_))) + " && touch " +
          flag + " && exec sleep 1000");
   options_.grace = std::chrono::milliseconds{50};
-  Solved solved = run_it();
+  SolverResult solved = run_it();
   while (!fs::exists(flag)) {  // a slow machine: the child was killed before it wrote
     options_.grace *= 2;
     solved = run_it();
@@ -217,7 +217,7 @@ TEST_F(Solver, KeepsTheWarmStartWhereTheAnswerCannotRun) {
   std::swap(answer["rows"][0][0], answer["rows"][0][20]);
   answer["bound_ns"] = 4400;
   behave(answering(answer));
-  const Solved solved = run_it();
+  const SolverResult solved = run_it();
   EXPECT_EQ(solved.status, "warm start");
   EXPECT_EQ(solved.schedule.rows, start_.rows);
   EXPECT_EQ(solved.makespan, 5700ns);

@@ -101,7 +101,7 @@ Scenario with_replicas(Scenario scenario, GradientSync sync) {
 class Variants : public testing::TestWithParam<Variant> {};
 
 /// How many static schedules fit; `best` is valid, within the budget and no worse than any of them.
-int fitting_statics(const Scenario& scenario, const Found& found) {
+int fitting_statics(const Scenario& scenario, const SearchResult& found) {
   EXPECT_EQ(first_violation(found.schedule, scenario), std::nullopt);
   EXPECT_TRUE(over_budget(found.schedule, scenario).empty());
   EXPECT_EQ(makespan_of(found.schedule, scenario), found.makespan);

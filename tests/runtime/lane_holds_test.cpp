@@ -22,27 +22,27 @@ public:
 
   [[nodiscard]] Rank self() const override { return host_.self(); }
   [[nodiscard]] int ranks() const override { return host_.ranks(); }
-  [[nodiscard]] Ticket send(Rank to, int tag, std::span<const std::byte> data) override {
+  [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override {
     return host_.send(to, tag, data);
   }
-  [[nodiscard]] Ticket receive(Rank from, int tag, std::span<std::byte> buffer) override {
+  [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override {
     return host_.receive(from, tag, buffer);
   }
   [[nodiscard]] int tags() const override { return host_.tags(); }
   void ring(Rank to) override { host_.ring(to); }
-  [[nodiscard]] Ticket send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                    const LanePace& pace) override {
+  [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                       const LanePace& pace) override {
     sent.push_back(pace);
     return payload(host_.send(to, tag, data));
   }
-  [[nodiscard]] Ticket receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                       const LanePace& pace) override {
+  [[nodiscard]] RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                          const LanePace& pace) override {
     received.push_back(pace);
     return payload(host_.receive(from, tag, buffer));
   }
   [[nodiscard]] bool holds_lanes() const override { return true; }
-  [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                  const Exchange& exchange) override {
+  [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                     const Exchange& exchange) override {
     return host_.collective(kind, members, exchange);
   }
   void prepare_group(std::span<const Rank> members) override { host_.prepare_group(members); }
@@ -63,12 +63,12 @@ public:
   std::vector<TimePoint> overs;
 
 private:
-  Ticket payload(Ticket ticket) {
+  RequestId payload(RequestId ticket) {
     payloads_[ticket] = true;
     return ticket;
   }
   Transport& host_;
-  std::map<Ticket, bool> payloads_;
+  std::map<RequestId, bool> payloads_;
 };
 
 class LaneHolds : public OnRanks {

@@ -1,7 +1,6 @@
-#include "device/cpu/real_device.hpp"
-
 #include <atomic>
 
+#include "device/cpu/layer_device.hpp"
 #include "ranks_fixture.hpp"
 
 namespace longhaul::testing {
@@ -31,18 +30,18 @@ public:
 class RealDeviceTest : public RanksTest {
 protected:
   /// As an engine waits: reads the bell, looks, and sleeps until it rings.
-  FinishedBlock wait_for_end(RealDevice& device) {
+  FinishedBlock wait_for_end(LayerDevice& device) {
     while (true) {
-      const std::uint32_t bell = ranks().board().bell();
+      const std::uint32_t bell = ranks().host_ranks().bell();
       if (const auto done = device.finished(now())) return *done;
-      ranks().board().sleep(bell, now() + 60s);
+      ranks().host_ranks().sleep(bell, now() + 60s);
     }
   }
   HeldWork work_;
 };
 
 TEST_F(RealDeviceTest, ComputesBesideTheCallerAndRingsAtTheEnd) {
-  RealDevice device{work_, ranks().board()};
+  LayerDevice device{work_, ranks().host_ranks()};
   EXPECT_FALSE(device.finished(now()));
   const TimePoint begin = now();
   device.start(OpId{7}, begin, 10h);
@@ -59,7 +58,7 @@ TEST_F(RealDeviceTest, ComputesBesideTheCallerAndRingsAtTheEnd) {
 }
 
 TEST_F(RealDeviceTest, TellsWhichBlockFailedAndWhy) {
-  RealDevice device{work_, ranks().board()};
+  LayerDevice device{work_, ranks().host_ranks()};
   work_.fails = true;
   work_.let_go();
   device.start(OpId{3}, now(), 0s);

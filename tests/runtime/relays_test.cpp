@@ -1,9 +1,8 @@
-#include "engine/payloads/relays.hpp"
-
 #include <array>
 
 #include "device/cpu/timed_device.hpp"
 #include "engine/engine.hpp"
+#include "engine/payloads/relay_buffers.hpp"
 #include "engine/verify.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "ranks_fixture.hpp"
@@ -119,12 +118,12 @@ RANKS_TEST(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
   RelayedMessage way{0, 1, ranks().count()};
   const Plan plan = way.builder.build();
   const auto id = [&](auto handle) { return way.builder.id(handle); };
-  const OpEvents events{plan, ranks().board()};
+  const OpEvents events{plan, ranks().host_ranks()};
   if (self() == 0) {
     for (const auto& message : {way.own, way.scatter, way.wan, way.gather})
       events.note(id(message.recv), OpEvent::posted);
     const auto held_up = [&] {
-      return find_held_up(plan, events, ranks().board(), id(way.consumer));
+      return find_held_up(plan, events, ranks().host_ranks(), id(way.consumer));
     };
     EXPECT_EQ(held_up().op, id(way.producer)) << "nothing has begun";
     for (const auto op : {way.producer, way.own.send, way.own.recv, way.scatter.send,
@@ -153,11 +152,11 @@ RANKS_TEST(RelayedRun, AHangIsTracedToWhoHoldsTheLink) {
   const auto second = builder.block(2, 1us);
   builder.after(first, waiting.recv);
   const Plan plan = builder.build();
-  const OpEvents events{plan, ranks().board()};
+  const OpEvents events{plan, ranks().host_ranks()};
   if (self() == 0) {
     events.note(builder.id(waiting.recv), OpEvent::posted);
     events.note(builder.id(stuck.send), OpEvent::started);
-    const HeldUp found = find_held_up(plan, events, ranks().board(), builder.id(second));
+    const HeldUp found = find_held_up(plan, events, ranks().host_ranks(), builder.id(second));
     EXPECT_EQ(found.op, builder.id(stuck.recv))
         << "the block in front waits for a message behind it";
     EXPECT_STREQ(found.why, "not posted");

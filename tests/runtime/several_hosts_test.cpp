@@ -20,12 +20,12 @@ protected:
 
 RANKS_TEST(SeveralHosts, AreToldApart) {
   NEEDS_RANKS(2);
-  const Board board{ranks().world(), half()};
-  EXPECT_FALSE(board.all_local());
-  EXPECT_TRUE(board.is_local(ranks().self()));
-  EXPECT_EQ(board.host_of(Rank{0}), Rank{0});
-  EXPECT_EQ(board.host_of(Rank{ranks().count() - 1}), Rank{half()});
-  EXPECT_EQ(board.is_local(Rank{0}), self() < half());
+  const HostRanks host_ranks{ranks().world(), half()};
+  EXPECT_FALSE(host_ranks.all_local());
+  EXPECT_TRUE(host_ranks.is_local(ranks().self()));
+  EXPECT_EQ(host_ranks.host_of(Rank{0}), Rank{0});
+  EXPECT_EQ(host_ranks.host_of(Rank{ranks().count() - 1}), Rank{half()});
+  EXPECT_EQ(host_ranks.is_local(Rank{0}), self() < half());
 }
 
 RANKS_TEST(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
@@ -53,8 +53,8 @@ RANKS_TEST(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
 
 RANKS_TEST(SeveralHosts, MeasureTheirClocksAgainstRank0) {
   NEEDS_RANKS(2);
-  const Board board{ranks().world(), half()};
-  const ClockOffset clock = measure_clock_offset(ranks().world(), board, Measure::always);
+  const HostRanks host_ranks{ranks().world(), half()};
+  const ClockOffset clock = measure_clock_offset(ranks().world(), host_ranks, Measure::always);
   if (self() == 0) {
     EXPECT_EQ(clock.error, Duration::zero());
   } else {
@@ -66,8 +66,8 @@ RANKS_TEST(SeveralHosts, MeasureTheirClocksAgainstRank0) {
 // As on the made-up nodes of one machine, or in containers: nothing to measure, and no error.
 RANKS_TEST(SeveralHosts, OfOneKernelShareItsClock) {
   NEEDS_RANKS(2);
-  const Board board{ranks().world(), half()};
-  const ClockOffset clock = measure_clock_offset(ranks().world(), board);
+  const HostRanks host_ranks{ranks().world(), half()};
+  const ClockOffset clock = measure_clock_offset(ranks().world(), host_ranks);
   EXPECT_EQ(clock.offset, Duration::zero());
   EXPECT_EQ(clock.error, Duration::zero());
 }

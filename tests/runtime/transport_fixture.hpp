@@ -39,15 +39,16 @@ protected:
   using Memory = typename Kind::Memory;
 
   /// Looks until all of `tickets` are done.
-  std::map<Ticket, std::size_t> finish(const std::vector<Ticket>& tickets) {
-    std::map<Ticket, std::size_t> sizes;
+  std::map<RequestId, std::size_t> finish(const std::vector<RequestId>& tickets) {
+    std::map<RequestId, std::size_t> sizes;
     while (true) {
-      const std::uint32_t bell = ranks().board().bell();
+      const std::uint32_t bell = ranks().host_ranks().bell();
       std::vector<Completion> done;
       transport_->advance(done);
       for (const Completion& completion : done) sizes[completion.ticket] = completion.size_bytes;
-      if (std::ranges::all_of(tickets, [&](Ticket t) { return sizes.contains(t); })) return sizes;
-      if (done.empty()) ranks().board().sleep(bell, now() + std::chrono::milliseconds{1});
+      if (std::ranges::all_of(tickets, [&](RequestId t) { return sizes.contains(t); }))
+        return sizes;
+      if (done.empty()) ranks().host_ranks().sleep(bell, now() + std::chrono::milliseconds{1});
     }
   }
   static std::span<const std::byte> bytes(const auto& object) {
@@ -78,7 +79,7 @@ protected:
   /// A payload that this rank sends or gets, with its memory.
   struct Moving {
     Memory memory;
-    Ticket ticket{};
+    RequestId ticket{};
   };
   Moving send(Rank to, int tag, const Bytes8& bytes, const LanePace& pace) {
     Moving moving{Memory{bytes.size()}};

@@ -13,14 +13,15 @@ struct OverMpi {
     return thread_ranks() == 0 ? "" : "the ranks are threads of one process";
   }
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
-    return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().board());
+    return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().host_ranks());
   }
   using Memory = HostMemory;
 };
 /// As if MPI could count no further than this: what messages of more than 1 GiB go through.
 struct OverMpiInBlocks : OverMpi {
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
-    return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().board(), 1000);
+    return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().host_ranks(),
+                                          1000);
   }
 };
 struct OverThreads {
@@ -28,7 +29,8 @@ struct OverThreads {
     return thread_ranks() > 0 ? "" : "the ranks are processes (--ranks-per-process makes threads)";
   }
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
-    return std::make_unique<ThreadTransport>(OnRanks::ranks().world(), OnRanks::ranks().board());
+    return std::make_unique<ThreadTransport>(OnRanks::ranks().world(),
+                                             OnRanks::ranks().host_ranks());
   }
   using Memory = HostMemory;
 };

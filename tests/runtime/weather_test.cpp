@@ -6,7 +6,7 @@
 
 #include "device/cpu/timed_device.hpp"
 #include "engine/engine.hpp"
-#include "harness/session/weather_run.hpp"
+#include "harness/session/link_conditions_run.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"
 #include "ranks_fixture.hpp"

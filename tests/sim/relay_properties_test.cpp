@@ -105,7 +105,7 @@ TEST_P(RelayProperties, RunUnderAllLimitsAndGiveValidRows) {
   const Plan plan = lower(schedule, scenario);
   Timeline timeline;
   append_rows(timeline, plan, simulate(plan), 0);
-  Findings findings;
+  Diagnostics findings;
   check_rows(timeline, "predicted", 0, findings);
   EXPECT_EQ(findings.texts(), std::vector<std::string>{});
   EXPECT_NO_THROW((void)simulate(lower_pooled(schedule, scenario)));

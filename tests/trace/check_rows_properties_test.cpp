@@ -69,7 +69,7 @@ Timeline sample(Random& random) {
 }
 
 std::vector<std::string> reference(const Timeline& timeline, std::int64_t slack_ns) {
-  Findings findings;
+  Diagnostics findings;
   testing::ReferenceRows{timeline, "rows", slack_ns, findings}.run();
   return findings.texts();
 }
@@ -77,7 +77,7 @@ std::vector<std::string> reference(const Timeline& timeline, std::int64_t slack_
 /// With room for `sort_bytes` in memory where rows have to be sorted.
 std::vector<std::string> streamed(const Timeline& timeline, std::int64_t slack_ns,
                                   std::size_t sort_bytes) {
-  Findings findings;
+  Diagnostics findings;
   RowsInMemory rows{timeline};
   check_rows(rows, "rows", slack_ns, findings, sort_bytes);
   return findings.texts();

@@ -15,12 +15,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// Findings about two iterations that were changed.
+/// Diagnostics about two iterations that were changed.
 std::vector<std::string> after(const std::function<void(Timeline&)>& change,
                                std::int64_t slack_ns = 0) {
   Timeline timeline = testing::random_timeline(1, {}, 2);
   change(timeline);
-  Findings findings;
+  Diagnostics findings;
   check_rows(timeline, "rows", slack_ns, findings);
   return findings.texts();
 }

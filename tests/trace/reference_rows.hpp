@@ -27,7 +27,7 @@ inline bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
 class ReferenceRows {
 public:
   ReferenceRows(const Timeline& timeline, const char* group, std::int64_t slack_ns,
-                Findings& findings)
+                Diagnostics& findings)
       : timeline_{timeline}, group_{group}, slack_ns_{slack_ns}, findings_{findings} {}
 
   void run() {
@@ -215,7 +215,7 @@ private:
   const Timeline& timeline_;
   const char* group_;
   std::int64_t slack_ns_;
-  Findings& findings_;
+  Diagnostics& findings_;
   std::set<std::pair<std::int32_t, std::int32_t>> seen_;
 };
 

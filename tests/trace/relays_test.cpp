@@ -21,7 +21,7 @@ using enum testing::Row;
 std::vector<std::string> after(const std::function<void(std::vector<TimelineRow>&)>& change) {
   Timeline timeline = relayed();
   change(timeline.rows);
-  Findings findings;
+  Diagnostics findings;
   check_rows(timeline, "rows", 0, findings);
   return findings.texts();
 }

@@ -39,7 +39,7 @@ protected:
     trace.predicted = testing::random_timeline(2, {});
     write_trace(file_, trace);
   }
-  /// Findings about a file that was changed.
+  /// Diagnostics about a file that was changed.
   std::vector<std::string> after_breaking(const std::function<void(BrokenFile&)>& change) {
     {
       const hdf5::Silence silence;

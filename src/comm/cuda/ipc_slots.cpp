@@ -20,21 +20,22 @@ std::uint64_t this_process() {
   return number;
 }
 
-std::size_t place_of(const Board& board, Rank rank) {
-  const std::vector<Rank>& local = board.local();
+std::size_t place_of(const HostRanks& host_ranks, Rank rank) {
+  const std::vector<Rank>& local = host_ranks.local();
   return static_cast<std::size_t>(std::ranges::find(local, rank) - local.begin());
 }
 
 /// Flags of all pairs, and behind them how many ranks have left.
-std::size_t count_words(const Board& board) {
-  const auto ranks = static_cast<std::size_t>(board.local_ranks());
+std::size_t count_words(const HostRanks& host_ranks) {
+  const auto ranks = static_cast<std::size_t>(host_ranks.local_ranks());
   return ranks * ranks * SlotFlags::kSlots + 1;
 }
 
 }  // namespace
 
-SlotFlags::SlotFlags(const Board& board)
-    : board_{board}, memory_{board.host(), count_words(board) * sizeof(std::uint32_t)} {}
+SlotFlags::SlotFlags(const HostRanks& host_ranks)
+    : host_ranks_{host_ranks},
+      memory_{host_ranks.host(), count_words(host_ranks) * sizeof(std::uint32_t)} {}
 
 /// Zeroed memory is every atomic's initial value here.
 std::atomic<std::uint32_t>* SlotFlags::words() const {
@@ -42,17 +43,18 @@ std::atomic<std::uint32_t>* SlotFlags::words() const {
 }
 
 std::atomic<std::uint32_t>& SlotFlags::flag(Rank from, Rank to, std::uint32_t slot) const {
-  const std::size_t pair = place_of(board_, from) * static_cast<std::size_t>(board_.local_ranks()) +
-                           place_of(board_, to);
+  const std::size_t pair =
+      place_of(host_ranks_, from) * static_cast<std::size_t>(host_ranks_.local_ranks()) +
+      place_of(host_ranks_, to);
   return words()[pair * kSlots + slot];
 }
 
 void SlotFlags::leave() const {
   using namespace std::chrono_literals;
-  std::atomic<std::uint32_t>& left = words()[count_words(board_) - 1];
+  std::atomic<std::uint32_t>& left = words()[count_words(host_ranks_) - 1];
   left.fetch_add(1);
   const TimePoint give_up = now() + 2s;
-  while (left.load() < static_cast<std::uint32_t>(board_.local_ranks()) && now() < give_up)
+  while (left.load() < static_cast<std::uint32_t>(host_ranks_.local_ranks()) && now() < give_up)
     std::this_thread::sleep_for(1ms);
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/group/board.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "comm/group/shared_memory.hpp"
-#include "comm/payload_way.hpp"
+#include "comm/payload_backend.hpp"
 #include "cuda/handles.hpp"
 
 namespace longhaul::cuda {
@@ -34,7 +34,7 @@ public:
   static constexpr std::uint32_t kSlots = 8;  ///< of an ordered pair of ranks
 
   /// Collective over the ranks of this host.
-  explicit SlotFlags(const Board& board);
+  explicit SlotFlags(const HostRanks& host_ranks);
   [[nodiscard]] std::atomic<std::uint32_t>& flag(Rank from, Rank to, std::uint32_t slot) const;
   /// This rank has closed what it opened. Waits for the others of the host to have done so, but not
   /// for one that does not come to it.
@@ -42,7 +42,7 @@ public:
 
 private:
   [[nodiscard]] std::atomic<std::uint32_t>* words() const;
-  const Board& board_;
+  const HostRanks& host_ranks_;
   SharedMemory memory_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "comm/blocking_call.hpp"
-#include "comm/cuda/pool.hpp"
+#include "comm/cuda/buffer_pool.hpp"
 
 namespace longhaul::cuda {
 

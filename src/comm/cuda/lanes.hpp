@@ -39,7 +39,7 @@ public:
   [[nodiscard]] MarkHandle begin(cudaStream_t stream);
 
   struct Work {
-    Ticket ticket{};
+    RequestId ticket{};
     std::size_t size_bytes = 0;
     LanePace pace;
     MarkHandle mark;

@@ -3,7 +3,7 @@
 namespace longhaul::cuda {
 
 struct StagedCollectives::Staged {
-  Ticket ticket{};
+  RequestId ticket{};
   CollectiveKind kind{};
   std::vector<Rank> members;
   Exchange of_caller;
@@ -11,7 +11,7 @@ struct StagedCollectives::Staged {
   std::shared_ptr<std::byte> mine{}, result{};  ///< pinned
 };
 
-void StagedCollectives::begin(Ticket ticket, CollectiveKind kind, std::span<const Rank> members,
+void StagedCollectives::begin(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
                               const Exchange& exchange_of_caller) {
   const auto staged =
       std::make_shared<Staged>(Staged{ticket,

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/cuda/buffer_pool.hpp"
 #include "comm/cuda/lanes.hpp"
-#include "comm/cuda/pool.hpp"
-#include "comm/payload_way.hpp"
+#include "comm/payload_backend.hpp"
 
 namespace longhaul::cuda {
 
@@ -17,7 +17,7 @@ class StagedCollectives {
 public:
   StagedCollectives(Transport& host, Lanes& lanes) : host_{host}, lanes_{lanes} {}
 
-  void begin(Ticket ticket, CollectiveKind kind, std::span<const Rank> members,
+  void begin(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
              const Exchange& exchange);
   [[nodiscard]] bool host_done(const Completion& completion, std::vector<Completion>& done);
   [[nodiscard]] bool busy() const { return under_way_ > 0; }
@@ -31,7 +31,7 @@ private:
   Lanes& lanes_;
   PinnedPool pinned_;
   int under_way_ = 0;
-  std::unordered_map<Ticket, std::shared_ptr<Staged>> at_host_;
+  std::unordered_map<RequestId, std::shared_ptr<Staged>> at_host_;
 };
 
 }  // namespace longhaul::cuda

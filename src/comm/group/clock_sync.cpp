@@ -56,23 +56,24 @@ std::int64_t clock_number() {
 }
 
 /// What the lowest rank of this host has found.
-ClockOffset share_on_host(const Board& board, const ClockOffset& mine) {
+ClockOffset share_on_host(const HostRanks& host_ranks, const ClockOffset& mine) {
   const auto of_lowest = [&](Duration value) {
-    return Duration{board.host().all_gather(value.count()).front()};
+    return Duration{host_ranks.host().all_gather(value.count()).front()};
   };
   return {of_lowest(mine.at), of_lowest(mine.offset), of_lowest(mine.error)};
 }
 
 }  // namespace
 
-ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& board,
+ClockOffset measure_clock_offset(const mpi::Communicator& world, const HostRanks& host_ranks,
                                  Measure which) {
   ClockOffset mine{now(), {}, {}};
   const std::vector<std::int64_t> clocks = world.all_gather(clock_number());
   for (int rank = 1; rank < world.size(); ++rank) {
     const auto clock = clocks[static_cast<std::size_t>(rank)];
-    const bool has_own_clock = board.host_of(Rank{rank}) == Rank{rank} &&  // named for its lowest
-                               (clock == 0 || clock != clocks.front());
+    const bool has_own_clock =
+        host_ranks.host_of(Rank{rank}) == Rank{rank} &&  // named for its lowest
+        (clock == 0 || clock != clocks.front());
     if (which == Measure::across_hosts && !has_own_clock) continue;
     // One pair at a time: the others sleep, so that they do not disturb it.
     world.barrier();
@@ -85,7 +86,7 @@ ClockOffset measure_clock_offset(const mpi::Communicator& world, const Board& bo
       mine = ask(world);
     }
   }
-  return which == Measure::always ? mine : share_on_host(board, mine);
+  return which == Measure::always ? mine : share_on_host(host_ranks, mine);
 }
 
 }  // namespace longhaul

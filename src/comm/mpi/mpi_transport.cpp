@@ -29,9 +29,10 @@ int int_count(std::size_t count) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::Communicator& world, const Board& board, std::size_t largest)
+MpiTransport::MpiTransport(const mpi::Communicator& world, const HostRanks& host_ranks,
+                           std::size_t largest)
     : comm_{world.duplicate()},
-      board_{board},
+      host_ranks_{host_ranks},
       tags_{largest_tag(comm_.get()) - 1},
       largest_{largest} {}
 
@@ -42,7 +43,7 @@ MpiTransport::~MpiTransport() {
   }
 }
 
-Ticket MpiTransport::send(Rank to, int tag, std::span<const std::byte> data) {
+RequestId MpiTransport::send(Rank to, int tag, std::span<const std::byte> data) {
   MPI_Request request = MPI_REQUEST_NULL;
   const mpi::ByteCount bytes{data.size(), largest_};
   mpi::check(MPI_Isend(data.data(), bytes.count(), bytes.type(), static_cast<int>(to), tag,
@@ -50,7 +51,7 @@ Ticket MpiTransport::send(Rank to, int tag, std::span<const std::byte> data) {
   return add(request, Kind::send, to);
 }
 
-Ticket MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
+RequestId MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   MPI_Request request = MPI_REQUEST_NULL;
   const mpi::ByteCount bytes{buffer.size(), largest_};
   mpi::check(MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), static_cast<int>(from), tag,
@@ -59,8 +60,8 @@ Ticket MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   return add(request, Kind::receive, from);
 }
 
-Ticket MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
-                                const Exchange& of_caller) {
+RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
+                                   const Exchange& of_caller) {
   std::shared_ptr<mpi::Widened> widened;
   if (of_caller.type == ExchangeType::bf16 && kind != CollectiveKind::all_gather)
     widened = std::make_shared<mpi::Widened>(of_caller);
@@ -98,9 +99,9 @@ const mpi::Communicator& MpiTransport::group(std::span<const Rank> members) {
   return groups_.emplace(key, comm_.subgroup(key, key.front())).first->second;
 }
 
-Ticket MpiTransport::add(MPI_Request request, Kind kind, Rank peer,
-                         std::shared_ptr<mpi::Widened> sum) {
-  const Ticket ticket{next_ticket_++};
+RequestId MpiTransport::add(MPI_Request request, Kind kind, Rank peer,
+                            std::shared_ptr<mpi::Widened> sum) {
+  const RequestId ticket{next_ticket_++};
   requests_.push_back(request);
   pending_.push_back({ticket, kind, peer, std::move(sum)});
   count(pending_.back(), 1);
@@ -110,10 +111,11 @@ Ticket MpiTransport::add(MPI_Request request, Kind kind, Rank peer,
 void MpiTransport::count(const Pending& pending, int change) {
   if (pending.kind == Kind::send) {
     sends_ += change;
-    board_.mine().unfinished_sends.store(static_cast<std::uint32_t>(sends_));
+    host_ranks_.mine().unfinished_sends.store(static_cast<std::uint32_t>(sends_));
   }
   if (pending.kind == Kind::collective) collectives_ += change;
-  if (pending.kind == Kind::receive && !board_.is_local(pending.peer)) remote_receives_ += change;
+  if (pending.kind == Kind::receive && !host_ranks_.is_local(pending.peer))
+    remote_receives_ += change;
 }
 
 void MpiTransport::advance(std::vector<Completion>& done) {
@@ -138,7 +140,7 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
     if (pending.sum) pending.sum->narrow();
     done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});
     count(pending, -1);
-    if (pending.kind == Kind::receive) board_.ring_if_sending(pending.peer);
+    if (pending.kind == Kind::receive) host_ranks_.ring_if_sending(pending.peer);
   }
   std::ranges::sort(completed_, std::greater{});
   for (const int at : completed_) {

@@ -3,8 +3,8 @@
 #include <map>
 #include <memory>
 
-#include "comm/group/board.hpp"
 #include "comm/group/communicator.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "comm/mpi/types.hpp"
 #include "comm/transport.hpp"
 
@@ -16,18 +16,18 @@ class MpiTransport final : public Transport {
 public:
   /// Collective over `world`. Messages of more than `largest` bytes are told to MPI as several
   /// blocks of so many: it counts with an int.
-  MpiTransport(const mpi::Communicator& world, const Board& board,
+  MpiTransport(const mpi::Communicator& world, const HostRanks& host_ranks,
                std::size_t largest = std::size_t{1} << 30U);
   ~MpiTransport() override;
 
-  [[nodiscard]] Rank self() const override { return board_.self(); }
-  [[nodiscard]] int ranks() const override { return board_.ranks(); }
-  [[nodiscard]] Ticket send(Rank to, int tag, std::span<const std::byte> data) override;
-  [[nodiscard]] Ticket receive(Rank from, int tag, std::span<std::byte> buffer) override;
+  [[nodiscard]] Rank self() const override { return host_ranks_.self(); }
+  [[nodiscard]] int ranks() const override { return host_ranks_.ranks(); }
+  [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override;
+  [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override;
   [[nodiscard]] int tags() const override { return tags_; }
-  void ring(Rank to) override { board_.ring(to); }
-  [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                  const Exchange& exchange) override;
+  void ring(Rank to) override { host_ranks_.ring(to); }
+  [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                     const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> members) override;
   void advance(std::vector<Completion>& done) override;
   [[nodiscard]] bool wants_look() const override { return posted_; }
@@ -37,19 +37,19 @@ public:
 private:
   enum class Kind : std::uint8_t { send, receive, collective };
   struct Pending {
-    Ticket ticket;
+    RequestId ticket;
     Kind kind;
     Rank peer;
     std::shared_ptr<mpi::Widened> sum{};  ///< of bf16
   };
 
-  Ticket add(MPI_Request request, Kind kind, Rank peer, std::shared_ptr<mpi::Widened> sum = {});
+  RequestId add(MPI_Request request, Kind kind, Rank peer, std::shared_ptr<mpi::Widened> sum = {});
   void count(const Pending& pending, int change);
   bool test_once(std::vector<Completion>& done);
   const mpi::Communicator& group(std::span<const Rank> members);
 
   mpi::Communicator comm_;
-  const Board& board_;
+  const HostRanks& host_ranks_;
   int tags_ = 0;
   std::size_t largest_;
   std::uint32_t next_ticket_ = 0;

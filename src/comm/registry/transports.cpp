@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
-#include "comm/cuda/device_ways.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/threads/thread_transport.hpp"
 
@@ -131,14 +131,14 @@ struct PayloadEntry {
   TransportKind kind;
   const char* name;
   void (*require)(const std::vector<PayloadPlace>&, bool with_nccl);  ///< throws Error
-  std::unique_ptr<PayloadWay> (*make)(const BackendPlace&);           ///< none: is only asked for
+  std::unique_ptr<PayloadBackend> (*make)(const BackendPlace&);           ///< none: is only asked for
 };
 
 constexpr std::array kPayloads{
     PayloadEntry{TransportKind::automatic, "auto", require_nothing, nullptr},
-    PayloadEntry{TransportKind::mpi, "mpi", require_nothing, make_staged_way},
-    PayloadEntry{TransportKind::nccl, "nccl", require_for_nccl, make_nccl_way},
-    PayloadEntry{TransportKind::cuda_ipc, "cuda-ipc", require_for_ipc, make_ipc_way}};
+    PayloadEntry{TransportKind::mpi, "mpi", require_nothing, make_staged_backend},
+    PayloadEntry{TransportKind::nccl, "nccl", require_for_nccl, make_nccl_backend},
+    PayloadEntry{TransportKind::cuda_ipc, "cuda-ipc", require_for_ipc, make_ipc_backend}};
 
 const PayloadEntry& entry_of(TransportKind kind) {
   const auto found = std::ranges::find(kPayloads, kind, &PayloadEntry::kind);
@@ -147,14 +147,14 @@ const PayloadEntry& entry_of(TransportKind kind) {
 }
 
 template <typename Made>
-std::unique_ptr<Transport> make(const mpi::Communicator& world, const Board& board) {
-  return std::make_unique<Made>(world, board);
+std::unique_ptr<Transport> make(const mpi::Communicator& world, const HostRanks& host_ranks) {
+  return std::make_unique<Made>(world, host_ranks);
 }
 
 /// What carries messages of the hosts' memory: the first that serves the ranks.
 struct HostEntry {
   bool (*serves)(const mpi::Communicator& world);
-  std::unique_ptr<Transport> (*make)(const mpi::Communicator& world, const Board& board);
+  std::unique_ptr<Transport> (*make)(const mpi::Communicator& world, const HostRanks& host_ranks);
 };
 
 constexpr std::array kHosts{
@@ -189,17 +189,17 @@ TransportChoice choose_transport(TransportKind asked, const std::vector<PayloadP
   return {asked, "asked for"};
 }
 
-std::unique_ptr<PayloadWay> make_device_way(TransportKind kind, Transport& host,
-                                            const mpi::Communicator& world, const Board& board,
+std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
+                                            const mpi::Communicator& world, const HostRanks& host_ranks,
                                             int index) {
   const PayloadEntry& entry = entry_of(kind);
   LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", entry.name);
-  return entry.make({host, world, board, index});
+  return entry.make({host, world, host_ranks, index});
 }
 
-std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world, const Board& board) {
+std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world, const HostRanks& host_ranks) {
   const auto serves = [&](const HostEntry& entry) { return entry.serves(world); };
-  return std::ranges::find_if(kHosts, serves)->make(world, board);
+  return std::ranges::find_if(kHosts, serves)->make(world, host_ranks);
 }
 
 }  // namespace longhaul

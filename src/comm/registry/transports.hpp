@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/group/board.hpp"
-#include "comm/payload_way.hpp"
+#include "comm/group/host_ranks.hpp"
+#include "comm/payload_backend.hpp"
 
 /// Every transport has one entry in the lists of transports.cpp: its name, its needs, its maker.
 /// Names, the help, refusals and the choice follow from them.
@@ -42,12 +42,12 @@ struct TransportChoice {
 
 /// Collective over `world`: makes what was chosen, for payloads of device `index`, which becomes
 /// this thread's. `host` outlives it. Throws Error where there is no such device.
-[[nodiscard]] std::unique_ptr<PayloadWay> make_device_way(TransportKind kind, Transport& host,
+[[nodiscard]] std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
                                                           const mpi::Communicator& world,
-                                                          const Board& board, int index);
+                                                          const HostRanks& host_ranks, int index);
 
 /// Collective over `world`: what carries messages between these ranks, processes or threads.
 [[nodiscard]] std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
-                                                             const Board& board);
+                                                             const HostRanks& host_ranks);
 
 }  // namespace longhaul

@@ -16,7 +16,7 @@ class ThreadCollectives {
 public:
   struct Member {
     Exchange exchange;
-    Ticket ticket{};
+    RequestId ticket{};
     ThreadInbox* inbox = nullptr;  ///< gets the completion
   };
   /// Which one: its members' ranks and its number among theirs.

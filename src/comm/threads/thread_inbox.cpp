@@ -77,7 +77,7 @@ void ThreadInbox::end_copy() {
   copied_.notify_all();
 }
 
-void ThreadInbox::complete(Ticket ticket, std::size_t size_bytes) {
+void ThreadInbox::complete(RequestId ticket, std::size_t size_bytes) {
   const std::scoped_lock lock{completions_mutex_};
   completions_.push_back({ticket, size_bytes});
   has_completions_ = true;

@@ -11,8 +11,8 @@ struct ThreadTransport::Shared {
   ThreadCollectives collectives;
 };
 
-ThreadTransport::ThreadTransport(const mpi::Communicator& world, const Board& board)
-    : board_{board},
+ThreadTransport::ThreadTransport(const mpi::Communicator& world, const HostRanks& host_ranks)
+    : host_ranks_{host_ranks},
       shared_{std::static_pointer_cast<Shared>(
           world.share(world.rank() == 0 ? std::make_shared<Shared>(world.size()) : nullptr))} {}
 
@@ -24,29 +24,29 @@ ThreadTransport::~ThreadTransport() {
 
 ThreadInbox& ThreadTransport::inbox(Rank rank) const { return shared_->inboxes[index(rank)]; }
 
-Ticket ThreadTransport::next_ticket(bool is_near) {
-  const Ticket ticket{tickets_++};
+RequestId ThreadTransport::next_ticket(bool is_near) {
+  const RequestId ticket{tickets_++};
   if (!is_near) distant_.insert(ticket);
   return ticket;
 }
 
-Ticket ThreadTransport::send(Rank to, int tag, std::span<const std::byte> data) {
-  const Ticket ticket = next_ticket(board_.is_local(to));
+RequestId ThreadTransport::send(Rank to, int tag, std::span<const std::byte> data) {
+  const RequestId ticket = next_ticket(host_ranks_.is_local(to));
   inbox(to).put({static_cast<int>(self()), tag, data, ticket, &mine()});
   return ticket;
 }
 
-Ticket ThreadTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
-  const Ticket ticket = next_ticket(board_.is_local(from));
-  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) board_.ring(from);
+RequestId ThreadTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
+  const RequestId ticket = next_ticket(host_ranks_.is_local(from));
+  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) host_ranks_.ring(from);
   return ticket;
 }
 
-Ticket ThreadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
-                                   const Exchange& exchange) {
+RequestId ThreadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
+                                      const Exchange& exchange) {
   const bool is_near =
-      std::ranges::all_of(members, [&](Rank rank) { return board_.is_local(rank); });
-  const Ticket ticket = next_ticket(is_near);
+      std::ranges::all_of(members, [&](Rank rank) { return host_ranks_.is_local(rank); });
+  const RequestId ticket = next_ticket(is_near);
   std::vector<int> numbers;
   for (const Rank member : members) numbers.push_back(static_cast<int>(member));
   const auto place = std::ranges::find(members, self()) - members.begin();
@@ -54,7 +54,7 @@ Ticket ThreadTransport::collective(CollectiveKind kind, std::span<const Rank> me
   if (shared_->collectives.join({std::move(numbers), count}, kind, static_cast<std::size_t>(place),
                                 {exchange, ticket, &mine()}))
     for (const Rank member : members)
-      if (member != self()) board_.ring(member);
+      if (member != self()) host_ranks_.ring(member);
   return ticket;
 }
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "comm/group/board.hpp"
 #include "comm/group/communicator.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "comm/threads/thread_collectives.hpp"
 #include "comm/threads/thread_inbox.hpp"
 #include "comm/transport.hpp"
@@ -17,17 +17,17 @@ namespace longhaul {
 class ThreadTransport final : public Transport {
 public:
   /// Collective over `world`, whose ranks are threads.
-  ThreadTransport(const mpi::Communicator& world, const Board& board);
+  ThreadTransport(const mpi::Communicator& world, const HostRanks& host_ranks);
   ~ThreadTransport() override;
 
-  [[nodiscard]] Rank self() const override { return board_.self(); }
-  [[nodiscard]] int ranks() const override { return board_.ranks(); }
-  [[nodiscard]] Ticket send(Rank to, int tag, std::span<const std::byte> data) override;
-  [[nodiscard]] Ticket receive(Rank from, int tag, std::span<std::byte> buffer) override;
+  [[nodiscard]] Rank self() const override { return host_ranks_.self(); }
+  [[nodiscard]] int ranks() const override { return host_ranks_.ranks(); }
+  [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override;
+  [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override;
   [[nodiscard]] int tags() const override { return 1 << 30; }
-  void ring(Rank to) override { board_.ring(to); }
-  [[nodiscard]] Ticket collective(CollectiveKind kind, std::span<const Rank> members,
-                                  const Exchange& exchange) override;
+  void ring(Rank to) override { host_ranks_.ring(to); }
+  [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                     const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> /*members*/) override {}
   void advance(std::vector<Completion>& done) override;
   [[nodiscard]] bool wants_look() const override { return mine().has_completions(); }
@@ -38,13 +38,13 @@ private:
   struct Shared;
   [[nodiscard]] ThreadInbox& inbox(Rank rank) const;
   [[nodiscard]] ThreadInbox& mine() const { return inbox(self()); }
-  [[nodiscard]] Ticket next_ticket(bool is_near);
+  [[nodiscard]] RequestId next_ticket(bool is_near);
 
-  const Board& board_;
+  const HostRanks& host_ranks_;
   std::shared_ptr<Shared> shared_;
   std::uint32_t tickets_ = 0;
   std::map<std::vector<int>, std::int64_t> collectives_;  ///< begun, by members
-  std::set<Ticket> distant_;  ///< unfinished, with ranks that no bell of ours reaches
+  std::set<RequestId> distant_;  ///< unfinished, with ranks that no bell of ours reaches
 };
 
 }  // namespace longhaul

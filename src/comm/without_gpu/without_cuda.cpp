@@ -1,11 +1,11 @@
-#include "comm/cuda/device_ways.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "cuda/accelerator.hpp"
 
 namespace longhaul {
 
-std::unique_ptr<PayloadWay> make_staged_way(const BackendPlace& /*place*/) {
+std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& /*place*/) {
   refuse_without_cuda();
 }
-std::unique_ptr<PayloadWay> make_ipc_way(const BackendPlace& /*place*/) { refuse_without_cuda(); }
+std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& /*place*/) { refuse_without_cuda(); }
 
 }  // namespace longhaul

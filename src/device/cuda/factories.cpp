@@ -5,10 +5,10 @@
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
 #include "cuda/device_clock.hpp"
-#include "device/cuda/device_cargo.hpp"
-#include "device/cuda/real_device.hpp"
+#include "device/cuda/cuda_synthetic_data_plane.hpp"
+#include "device/cuda/layer_device.hpp"
 #include "device/cuda/timed_device.hpp"
-#include "nn/cuda/cuda_math.hpp"
+#include "nn/cuda/cuda_tensor_ops.hpp"
 
 namespace longhaul {
 namespace {
@@ -34,17 +34,17 @@ std::unique_ptr<Device> make_cuda_timed_device(int index, Duration credit) {
   return std::make_unique<cuda::TimedDevice>(index, credit);
 }
 
-std::unique_ptr<Device> make_cuda_real_device(int index, Math& math, BlockWork& work) {
+std::unique_ptr<Device> make_cuda_layer_device(int index, TensorOps& math, BlockWork& work) {
   require(index);
-  auto* const on_gpu = dynamic_cast<cuda::CudaMath*>(&math);
+  auto* const on_gpu = dynamic_cast<cuda::CudaTensorOps*>(&math);
   LONGHAUL_ASSERT(on_gpu != nullptr, "device {} runs the math of another one", index);
-  return std::make_unique<cuda::RealDevice>(index, work, on_gpu->stream());
+  return std::make_unique<cuda::LayerDevice>(index, work, on_gpu->stream());
 }
 
-std::unique_ptr<Cargo> make_cuda_cargo(int index, const Plan& plan, Rank self, std::uint64_t seed,
-                                       Bytes largest) {
+std::unique_ptr<DataPlane> make_cuda_data_plane(int index, const Plan& plan, Rank self,
+                                                std::uint64_t seed, Bytes largest) {
   require(index);
-  return std::make_unique<cuda::DeviceCargo>(index, plan, self, seed, largest);
+  return std::make_unique<cuda::CudaSyntheticDataPlane>(index, plan, self, seed, largest);
 }
 
 AcceleratorClock accelerator_clock(int index) {

@@ -6,20 +6,22 @@
 #include "base/units.hpp"
 #include "engine/block_work.hpp"
 #include "engine/device.hpp"
-#include "engine/payloads/cargo.hpp"
-#include "nn/math.hpp"
+#include "engine/payloads/data_plane.hpp"
+#include "nn/tensor_ops.hpp"
 
 /// Made by src/device/cuda where CUDA was built in, refused by src/device/without_gpu where not.
 namespace longhaul {
 
 /// Blocks on device `index`, stamped there, two at a time (docs/runtime.md, On a GPU): timed ones,
-/// or those that `work` gives to `math`, which make_cuda_math made for the same device. `credit` as
-/// in EngineOptions. Devices and cargos belong to the thread that makes them.
+/// or those that `work` gives to `math`, which make_cuda_tensor_ops made for the same device.
+/// `credit` as in EngineOptions. Devices and data planes belong to the thread that makes them.
 [[nodiscard]] std::unique_ptr<Device> make_cuda_timed_device(int index, Duration credit);
-[[nodiscard]] std::unique_ptr<Device> make_cuda_real_device(int index, Math& math, BlockWork& work);
-/// MadeUpCargo whose payloads lie in the memory of device `index`.
-[[nodiscard]] std::unique_ptr<Cargo> make_cuda_cargo(int index, const Plan& plan, Rank self,
-                                                     std::uint64_t seed, Bytes largest);
+[[nodiscard]] std::unique_ptr<Device> make_cuda_layer_device(int index, TensorOps& math,
+                                                             BlockWork& work);
+/// SyntheticDataPlane whose payloads lie in the memory of device `index`.
+[[nodiscard]] std::unique_ptr<DataPlane> make_cuda_data_plane(int index, const Plan& plan,
+                                                              Rank self, std::uint64_t seed,
+                                                              Bytes largest);
 
 /// How well a device's stamps are known on this host's clock.
 struct AcceleratorClock {

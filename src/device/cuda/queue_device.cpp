@@ -56,7 +56,7 @@ void QueueDevice::start(OpId op, TimePoint begin, Duration duration) {
 
 std::optional<FinishedBlock> QueueDevice::finished(TimePoint at) {
   if (given_.empty()) return std::nullopt;
-  const Given first = given_.front();
+  const QueuedBlock first = given_.front();
   Stamps& stamps = stamps_[first.slot];
   const std::uint64_t end = read(stamps.end);
   if (end == 0) {

@@ -42,7 +42,7 @@ protected:
   }
 
 private:
-  struct Given {
+  struct QueuedBlock {
     OpId op{};
     std::size_t slot = 0;
     TimePoint expected = kNever;  ///< end
@@ -53,7 +53,7 @@ private:
   DeviceClock& clock_;
   PinnedMemory<Stamps> stamps_;
   std::size_t next_slot_ = 0;
-  std::deque<Given> given_;
+  std::deque<QueuedBlock> given_;
   bool overdue_ = false;  ///< the first of them
   TimePoint looked_for_errors_{};
 };

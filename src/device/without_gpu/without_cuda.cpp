@@ -7,12 +7,13 @@ std::unique_ptr<Device> make_cuda_timed_device(int /*index*/, Duration /*credit*
   refuse_without_cuda();
 }
 
-std::unique_ptr<Device> make_cuda_real_device(int /*index*/, Math& /*math*/, BlockWork& /*work*/) {
+std::unique_ptr<Device> make_cuda_layer_device(int /*index*/, TensorOps& /*math*/,
+                                               BlockWork& /*work*/) {
   refuse_without_cuda();
 }
 
-std::unique_ptr<Cargo> make_cuda_cargo(int /*index*/, const Plan& /*plan*/, Rank /*self*/,
-                                       std::uint64_t /*seed*/, Bytes /*largest*/) {
+std::unique_ptr<DataPlane> make_cuda_data_plane(int /*index*/, const Plan& /*plan*/, Rank /*self*/,
+                                                std::uint64_t /*seed*/, Bytes /*largest*/) {
   refuse_without_cuda();
 }
 

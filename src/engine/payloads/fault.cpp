@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "engine/payloads/relays.hpp"
+#include "engine/payloads/relay_buffers.hpp"
 #include "plan/rank_ops.hpp"
 
 namespace longhaul {

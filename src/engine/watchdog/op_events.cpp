@@ -87,12 +87,13 @@ private:
 
 }  // namespace
 
-HeldUp find_held_up(const Plan& plan, const OpEvents& events, const Board& board, OpId waits) {
+HeldUp find_held_up(const Plan& plan, const OpEvents& events, const HostRanks& host_ranks,
+                    OpId waits) {
   HeldUp found{waits, ""};
   const Trail trail{plan, events};
   // A chain longer than the plan would be a circle.
   for (std::size_t step = 0; step < plan.ops.size(); ++step) {
-    if (!board.is_local(plan.rank_of(found.op))) return {found.op, "on another host"};
+    if (!host_ranks.is_local(plan.rank_of(found.op))) return {found.op, "on another host"};
     const auto before = trail.before(found.op, found.why);
     if (!before) break;
     found.op = *before;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/group/board.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "comm/group/shared_memory.hpp"
 #include "plan/plan.hpp"
 
@@ -11,7 +11,8 @@ namespace longhaul {
 class OpEvents {
 public:
   /// Collective over the ranks of this host.
-  OpEvents(const Plan& plan, const Board& board) : memory_{board.host(), plan.ops.size() + 1} {}
+  OpEvents(const Plan& plan, const HostRanks& host_ranks)
+      : memory_{host_ranks.host(), plan.ops.size() + 1} {}
 
   void note(OpId id, OpEvent event) const {
     at(id).store(static_cast<std::uint8_t>(event), std::memory_order_relaxed);
@@ -35,7 +36,7 @@ struct HeldUp {
   const char* why = "";  ///< "sent, and never received"
 };
 /// Follows what `waits` waits for, from rank to rank of this host: messages, relays, lanes.
-[[nodiscard]] HeldUp find_held_up(const Plan& plan, const OpEvents& events, const Board& board,
-                                  OpId waits);
+[[nodiscard]] HeldUp find_held_up(const Plan& plan, const OpEvents& events,
+                                  const HostRanks& host_ranks, OpId waits);
 
 }  // namespace longhaul

@@ -20,14 +20,14 @@ mpi::Communicator world_of(std::optional<Rank> as) {
 Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<Rank> as)
     : guard_{std::in_place, "the ranks to meet", options.deadline + kSetUp},
       world_{world_of(as)},
-      board_{world_, ranks_per_host},
-      transport_{make_host_transport(world_, board_)},
-      watchdog_{board_, options} {
+      host_ranks_{world_, ranks_per_host},
+      transport_{make_host_transport(world_, host_ranks_)},
+      watchdog_{host_ranks_, options} {
   if (!world_.is_of_threads()) mpi::set_idle_look(mpi::IdleLook::return_at_once);
   make_timers_precise();
   const auto look = [this](Duration waited) { watchdog_.check_wait(waited); };
   world_.on_wait(look);
-  board_.on_wait(look);
+  host_ranks_.on_wait(look);
   guard_.reset();
 }
 

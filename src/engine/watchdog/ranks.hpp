@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "comm/blocking_call.hpp"
-#include "comm/group/board.hpp"
 #include "comm/group/communicator.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "comm/transport.hpp"
 #include "engine/watchdog/watchdog.hpp"
 
@@ -14,19 +14,19 @@ namespace longhaul {
 /// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
 class Ranks {
 public:
-  /// Collective over mpi::Communicator::world(). `ranks_per_host` as for Board. `as`: the rank that
-  /// this process or thread plays; otherwise its number there.
+  /// Collective over mpi::Communicator::world(). `ranks_per_host` as for HostRanks. `as`: the rank
+  /// that this process or thread plays; otherwise its number there.
   explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0,
                  std::optional<Rank> as = std::nullopt);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  [[nodiscard]] Rank self() const { return board_.self(); }
+  [[nodiscard]] Rank self() const { return host_ranks_.self(); }
   [[nodiscard]] bool is_first() const { return self() == Rank{0}; }
-  [[nodiscard]] int count() const { return board_.ranks(); }
+  [[nodiscard]] int count() const { return host_ranks_.ranks(); }
   [[nodiscard]] const mpi::Communicator& world() const { return world_; }
-  [[nodiscard]] const Board& board() const { return board_; }
+  [[nodiscard]] const HostRanks& host_ranks() const { return host_ranks_; }
   /// What a plan is run over: the host's transport, or what carries payloads on top of it.
   [[nodiscard]] Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
   [[nodiscard]] Transport& host_transport() { return *transport_; }
@@ -39,7 +39,7 @@ public:
 private:
   std::optional<BlockingCall> guard_;  ///< while the others are made
   mpi::Communicator world_;
-  Board board_;
+  HostRanks host_ranks_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> payloads_;  ///< none: transport_
   Watchdog watchdog_;

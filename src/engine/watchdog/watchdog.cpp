@@ -79,18 +79,18 @@ private:
 
 }  // namespace
 
-Watchdog::Watchdog(const Board& board, const WatchdogOptions& options)
-    : board_{board},
+Watchdog::Watchdog(const HostRanks& host_ranks, const WatchdogOptions& options)
+    : host_ranks_{host_ranks},
       options_{options},
       launcher_{launcher_of_this_process()},
       last_progress_{now()} {
-  bell_of_this_process = &board_.mine().bell;
+  bell_of_this_process = &host_ranks_.mine().bell;
   signals.take();
 }
 
 Watchdog::~Watchdog() {
   signals.give_back();
-  auto* mine = &board_.mine().bell;
+  auto* mine = &host_ranks_.mine().bell;
   bell_of_this_process.compare_exchange_strong(mine, nullptr);
 }
 
@@ -108,10 +108,10 @@ TimePoint Watchdog::expires(TimePoint next_timer) const {
 void Watchdog::check_signal() {
   if (launcher_ && getppid() != *launcher_)
     end(fmt::format("rank {} has lost its launcher (mpirun or its like was killed)",
-                    index(board_.self())),
+                    index(host_ranks_.self())),
         true);
   if (caught_signal != 0)
-    end(fmt::format("rank {} was told to end (signal {}, {})", index(board_.self()),
+    end(fmt::format("rank {} was told to end (signal {}, {})", index(host_ranks_.self()),
                     caught_signal.load(), caught_signal == SIGINT ? "SIGINT" : "SIGTERM"),
         true);
 }
@@ -127,7 +127,7 @@ void Watchdog::check_wait(Duration waited) {
   next_look_ = now() + 500ms;
   if (waited <= limit && hurt_ranks().empty()) return;
   end(fmt::format("rank {} has waited {} for the others, outside an iteration",
-                  index(board_.self()), to_text(waited)),
+                  index(host_ranks_.self()), to_text(waited)),
       false);
 }
 
@@ -136,8 +136,8 @@ void Watchdog::check(TimePoint at, TimePoint next_timer) {
   if (at <= expires(next_timer)) return;
   end(fmt::format("rank {} has made no progress for {} (deadline {} beyond the plan's longest "
                   "wait of {})",
-                  index(board_.self()), to_text(at - last_progress_), to_text(options_.deadline),
-                  to_text(longest_wait_)),
+                  index(host_ranks_.self()), to_text(at - last_progress_),
+                  to_text(options_.deadline), to_text(longest_wait_)),
       false);
 }
 
@@ -152,13 +152,13 @@ void Watchdog::check_outage(OpId op, Duration held, Duration left) {
 }
 
 void Watchdog::fail(const std::string& cause) {
-  end(fmt::format("rank {}: {}", index(board_.self()), cause), false);
+  end(fmt::format("rank {}: {}", index(host_ranks_.self()), cause), false);
 }
 
 void Watchdog::end(const std::string& cause, bool by_signal) {
   using namespace std::chrono_literals;
   constexpr int kFailed = 3;
-  if (!board_.claim_report()) {
+  if (!host_ranks_.claim_report()) {
     std::this_thread::sleep_for(3s);  // the reporter ends us
     std::_Exit(kFailed);
   }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/group/board.hpp"
+#include "comm/group/host_ranks.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"
@@ -21,7 +21,7 @@ struct WatchdogOptions {
 class Watchdog {
 public:
   /// Takes SIGTERM and SIGINT over for this process, once for all of its ranks.
-  Watchdog(const Board& board, const WatchdogOptions& options);
+  Watchdog(const HostRanks& host_ranks, const WatchdogOptions& options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -68,14 +68,14 @@ private:
   /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
   [[nodiscard]] std::string hurt_ranks() const;
   [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
-  [[nodiscard]] std::string last_of(const RankSlot& slot) const;
+  [[nodiscard]] std::string last_of(const RankStatus& slot) const;
   [[nodiscard]] std::string text_of(std::uint32_t op) const;
   /// ", held up by ..." where what it waits for waits in turn.
   [[nodiscard]] std::string cause_of(std::uint32_t waits_for) const;
 
   void keep_report(const std::string& text) const;
 
-  const Board& board_;
+  const HostRanks& host_ranks_;
   WatchdogOptions options_;
   std::optional<int> launcher_;  ///< the process that started the ranks
   std::filesystem::path report_file_;

@@ -52,10 +52,10 @@ std::string Watchdog::report(const std::string& cause) const {
   std::string text =
       fmt::format("longhaul: the run ends: {}{}{}{} What the ranks did last:\n", hurt,
                   hurt.empty() ? "" : ". Noticed: ", cause, cause.ends_with('.') ? "" : ".");
-  for (const Rank rank : board_.local()) text += line_of(rank, at);
-  if (!board_.all_local())
+  for (const Rank rank : host_ranks_.local()) text += line_of(rank, at);
+  if (!host_ranks_.all_local())
     text += fmt::format("  ({} ranks on other hosts report there)\n",
-                        board_.ranks() - board_.local_ranks());
+                        host_ranks_.ranks() - host_ranks_.local_ranks());
   return text;
 }
 
@@ -63,8 +63,8 @@ std::string Watchdog::report(const std::string& cause) const {
 std::string Watchdog::hurt_ranks() const {
   for (const std::string state : {"gone", "stopped"}) {
     std::string text;
-    for (const Rank rank : board_.local()) {
-      const RankSlot& slot = board_.slot(rank);
+    for (const Rank rank : host_ranks_.local()) {
+      const RankStatus& slot = host_ranks_.slot(rank);
       if (slot.phase == Phase::finished || state_of_process(slot.pid) != state) continue;
       text += fmt::format("{}rank {} is {}{}", text.empty() ? "" : "; ", index(rank), state,
                           state == "gone" ? " (killed or crashed)" : " (frozen, SIGSTOP)");
@@ -80,12 +80,12 @@ std::string Watchdog::text_of(std::uint32_t op) const {
   return known ? describe(*plan_, OpId{op}) : fmt::format("op {}", op);
 }
 
-std::string Watchdog::last_of(const RankSlot& slot) const {
+std::string Watchdog::last_of(const RankStatus& slot) const {
   return fmt::format("last {}: {}", name_of(slot.last_event.load()), text_of(slot.last_op));
 }
 
 std::string Watchdog::line_of(Rank rank, TimePoint at) const {
-  const RankSlot& slot = board_.slot(rank);
+  const RankStatus& slot = host_ranks_.slot(rank);
   const std::string state = state_of_process(slot.pid);
   std::string line =
       fmt::format("  rank {}{} {}", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
@@ -105,7 +105,7 @@ std::string Watchdog::line_of(Rank rank, TimePoint at) const {
 
 std::string Watchdog::cause_of(std::uint32_t waits_for) const {
   if (plan_ == nullptr || events_ == nullptr || waits_for >= plan_->ops.size()) return "";
-  const HeldUp found = find_held_up(*plan_, *events_, board_, OpId{waits_for});
+  const HeldUp found = find_held_up(*plan_, *events_, host_ranks_, OpId{waits_for});
   if (found.op == OpId{waits_for} && plan_->op(found.op).kind != OpKind::recv) return "";
   return fmt::format("; held up by: {}: {}", describe(*plan_, found.op), found.why);
 }

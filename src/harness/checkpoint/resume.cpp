@@ -113,7 +113,7 @@ RunDirectory::RunDirectory(Ranks& ranks, const PipelineInput& input, const Pipel
                            const RunInfo& info)
     : ranks_{ranks}, directory_{options.out} {
   if (directory_.empty()) return;
-  on_first(ranks_.world(), [&] {
+  on_rank0(ranks_.world(), [&] {
     open(input, info);
     return std::string{};
   });

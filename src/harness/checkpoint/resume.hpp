@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/checkpoint/resume_journal.hpp"
-#include "harness/session/pipeline_run.hpp"
+#include "harness/session/schedule_session.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::bench {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/session/pipeline_run.hpp"
+#include "harness/session/schedule_session.hpp"
 
 namespace longhaul::bench {
 

@@ -16,14 +16,14 @@ inline constexpr double kRotated = 256e6;
 /// Tensors of one kernel, in as many sets as make the cache useless.
 class InputSets {
 public:
-  InputSets(Math& math, DeviceMemory& memory, double bytes_of_set)
+  InputSets(TensorOps& math, DeviceMemory& memory, double bytes_of_set)
       : math_{math},
         memory_{memory},
         count_{static_cast<int>(std::clamp(kRotated / bytes_of_set, 1.0, 16.0))} {}
 
   /// One tensor for each set; returns what hands out that of call number n.
-  [[nodiscard]] std::function<View(int)> random(std::size_t count, NumberType type) {
-    std::vector<View> views;
+  [[nodiscard]] std::function<ArrayView(int)> random(std::size_t count, NumberType type) {
+    std::vector<ArrayView> views;
     for (int set = 0; set < count_; ++set) {
       buffers_.push_back(memory_.take(count, type, "a benchmark's tensors"));
       views.push_back(buffers_.back().view());
@@ -31,9 +31,9 @@ public:
     }
     return [views](int call) { return views[static_cast<std::size_t>(call) % views.size()]; };
   }
-  [[nodiscard]] std::function<View(int)> integers(std::size_t count, int below) {
+  [[nodiscard]] std::function<ArrayView(int)> integers(std::size_t count, int below) {
     buffers_.push_back(memory_.take(count, NumberType::i32, "a benchmark's tokens"));
-    const View view = buffers_.back().view();
+    const ArrayView view = buffers_.back().view();
     std::vector<std::int32_t> numbers(count);
     std::uint64_t state = 1;
     for (std::int32_t& number : numbers) {
@@ -45,7 +45,7 @@ public:
   }
 
 private:
-  Math& math_;
+  TensorOps& math_;
   DeviceMemory& memory_;
   int count_;
   std::uint64_t seed_ = 0;

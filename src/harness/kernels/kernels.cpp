@@ -13,7 +13,7 @@ namespace {
 /// Measures calls one after the other; their tensors are given back in between.
 class Kernels {
 public:
-  Kernels(Math& on, DeviceMemory& from, const ModelShape& of, const TimingOptions& how)
+  Kernels(TensorOps& on, DeviceMemory& from, const ModelShape& of, const TimingOptions& how)
       : math{on},
         shape{of},
         tokens{of.tokens()},
@@ -38,7 +38,7 @@ public:
   void ends();
   void optimizers();
 
-  Math& math;
+  TensorOps& math;
   ModelShape shape;
   std::size_t tokens, hidden, inner, vocabulary;
   double number;  ///< bytes of one, of the working type
@@ -178,7 +178,7 @@ void Kernels::optimizers() {
 
 }  // namespace
 
-std::vector<LayerPart> time_references(Math& math, DeviceMemory& memory, int size,
+std::vector<LayerPart> time_references(TensorOps& math, DeviceMemory& memory, int size,
                                        std::size_t copied, const TimingOptions& options) {
   ModelShape none;
   Kernels kernels{math, memory, none, options};
@@ -201,7 +201,7 @@ std::vector<LayerPart> time_references(Math& math, DeviceMemory& memory, int siz
   return std::move(kernels.parts);
 }
 
-std::vector<LayerPart> time_kernels(Math& math, DeviceMemory& memory, const ModelShape& shape,
+std::vector<LayerPart> time_kernels(TensorOps& math, DeviceMemory& memory, const ModelShape& shape,
                                     const TimingOptions& options) {
   Kernels kernels{math, memory, shape, options};
   kernels.products();

@@ -10,13 +10,13 @@ namespace longhaul::bench {
 
 /// A large copy, then a large product: what the device can do at most. `size` of the product's
 /// sides; `copied` numbers.
-[[nodiscard]] std::vector<LayerPart> time_references(Math& math, DeviceMemory& memory, int size,
-                                                     std::size_t copied,
+[[nodiscard]] std::vector<LayerPart> time_references(TensorOps& math, DeviceMemory& memory,
+                                                     int size, std::size_t copied,
                                                      const TimingOptions& options);
 
 /// The products and the other calls of a layer, of embedding, head and optimizer, at the sizes of
 /// `shape`, each on inputs that change from call to call and are larger than a cache together.
-[[nodiscard]] std::vector<LayerPart> time_kernels(Math& math, DeviceMemory& memory,
+[[nodiscard]] std::vector<LayerPart> time_kernels(TensorOps& math, DeviceMemory& memory,
                                                   const ModelShape& shape,
                                                   const TimingOptions& options);
 

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "nn/layers/chunk.hpp"
-#include "nn/timed_math.hpp"
+#include "nn/timed_tensor_ops.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -13,7 +13,7 @@ constexpr int kMicrobatches = 3;  // inputs that change, of a block after the ot
 
 /// Inputs and gradients of the microbatches of a round, made anew by copying.
 struct Supply {
-  Supply(Math& on, DeviceMemory& from, const ModelShape& shape)
+  Supply(TensorOps& on, DeviceMemory& from, const ModelShape& shape)
       : math{on}, memory{from}, count{shape.boundary()} {
     for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
       kept.push_back(from.take(count, "a benchmark's inputs"));
@@ -28,13 +28,13 @@ struct Supply {
     }
     return made;
   }
-  Math& math;
+  TensorOps& math;
   DeviceMemory& memory;
   std::size_t count;
   std::vector<Buffer> kept{};
 };
 
-void expect_numbers(Math& math, View view, const char* what) {
+void expect_numbers(TensorOps& math, ArrayView view, const char* what) {
   std::vector<float> numbers(view.count);
   math.copy_out(view, numbers);
   double length = 0;
@@ -49,7 +49,7 @@ void expect_numbers(Math& math, View view, const char* what) {
 
 class Rounds {
 public:
-  Rounds(Math& math, DeviceMemory& memory, const ModelShape& shape, Recompute recompute)
+  Rounds(TensorOps& math, DeviceMemory& memory, const ModelShape& shape, Recompute recompute)
       : math_{math},
         chunk_{math, memory, shape, {1, 1}, recompute, 7},
         supply_{math, memory, shape} {}
@@ -94,7 +94,7 @@ private:
     return seconds / kMicrobatches;
   }
 
-  Math& math_;
+  TensorOps& math_;
   Chunk chunk_;
   Supply supply_;
   std::vector<Buffer> inputs_, outputs_;
@@ -109,8 +109,8 @@ LayerFlops::LayerFlops(const ModelShape& shape) {
   attention = 2 * tokens * shape.sequence * hidden;
 }
 
-void check_flops(Math& math, const ModelShape& shape) {
-  TimedMath counting{math};
+void check_flops(TensorOps& math, const ModelShape& shape) {
+  TimedTensorOps counting{math};
   DeviceMemory memory{counting, 0};
   Chunk chunk{counting, memory, shape, {1, 1}, Recompute::off, 7};
   const Supply supply{counting, memory, shape};
@@ -134,7 +134,7 @@ void check_flops(Math& math, const ModelShape& shape) {
   expect("W", flops.weights);
 }
 
-std::vector<LayerPart> time_blocks(Math& math, DeviceMemory& memory, const ModelShape& shape,
+std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory, const ModelShape& shape,
                                    int samples) {
   const LayerFlops flops{shape};
   LayerPart f{"block", "F", flops.weights + flops.attention, 0, {}};

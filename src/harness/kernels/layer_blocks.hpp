@@ -17,11 +17,11 @@ struct LayerFlops {
 };
 
 /// Throws Error (the answer is no) unless the calls of a layer's F, D and W come to these FLOPs.
-void check_flops(Math& math, const ModelShape& shape);
+void check_flops(TensorOps& math, const ModelShape& shape);
 
 /// F, D, W, B and R of one decoder layer, several microbatches one behind the other. Throws Error
 /// (the answer is no) where outputs or gradients are not finite or all zero.
-[[nodiscard]] std::vector<LayerPart> time_blocks(Math& math, DeviceMemory& memory,
+[[nodiscard]] std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory,
                                                  const ModelShape& shape, int samples);
 
 }  // namespace longhaul::bench

@@ -6,7 +6,7 @@
 
 namespace longhaul::bench {
 
-double time_once(Math& math, const std::function<void()>& work) {
+double time_once(TensorOps& math, const std::function<void()>& work) {
   math.finish();
   const auto begin = std::chrono::steady_clock::now();
   work();
@@ -14,7 +14,7 @@ double time_once(Math& math, const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::vector<double> time_calls(Math& math, const TimingOptions& options,
+std::vector<double> time_calls(TensorOps& math, const TimingOptions& options,
                                const std::function<void(int)>& call) {
   int number = 0;
   const auto batch = [&](int calls) {

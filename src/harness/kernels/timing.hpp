@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/math.hpp"
+#include "nn/tensor_ops.hpp"
 
 namespace longhaul::bench {
 
@@ -25,10 +25,10 @@ struct TimingOptions {
 /// Seconds of a call, `samples` times: of many calls between two waits for the device, so that
 /// neither the launch nor the wait counts. call(n) is call number n since the start, to change to
 /// other inputs with.
-[[nodiscard]] std::vector<double> time_calls(Math& math, const TimingOptions& options,
+[[nodiscard]] std::vector<double> time_calls(TensorOps& math, const TimingOptions& options,
                                              const std::function<void(int)>& call);
 
 /// Seconds from an idle device to an idle device.
-[[nodiscard]] double time_once(Math& math, const std::function<void()>& work);
+[[nodiscard]] double time_once(TensorOps& math, const std::function<void()>& work);
 
 }  // namespace longhaul::bench

@@ -115,9 +115,9 @@ LinkMeasurement play(LinkTest test, Duration target, Ranks& ranks, const LinkSet
   EngineOptions engine_options;
   engine_options.payload = settings.payload;
   const auto device = make_timed_device(settings.device, ranks, engine_options.credit);
-  const auto cargo = make_cargo(settings.device, ranks, plan, engine_options);
+  const auto data_plane = make_cargo(settings.device, ranks, plan, engine_options);
   ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
-  Engine engine{plan, ranks, *device, *cargo, engine_options};
+  Engine engine{plan, ranks, *device, *data_plane, engine_options};
   const IterationResult result = engine.run(0);
   ranks.watchdog().watch(nullptr, {});
   checks += result.checks;
@@ -128,7 +128,7 @@ LinkMeasurement play(LinkTest test, Duration target, Ranks& ranks, const LinkSet
   const int messages =
       test == LinkTest::latency ? 2 * (settings.samples + 1) : settings.samples + 2;
   measurement.least_mean = least_mean(test, gather<Span>(ranks, std::span{&span, 1}), messages,
-                                      ranks.board().all_local());
+                                      ranks.host_ranks().all_local());
   return measurement;
 }
 

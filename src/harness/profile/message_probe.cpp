@@ -17,19 +17,19 @@ public:
   PingPong(Ranks& ranks, Rank partner, Duration patience)
       : ranks_{ranks}, partner_{partner}, patience_{patience} {}
 
-  void send(View what) {
-    const Ticket ticket =
+  void send(ArrayView what) {
+    const RequestId ticket =
         ranks_.transport().send_payload(partner_, kTag, {what.data, what.bytes()}, {LaneId{0}});
     ranks_.transport().ring(partner_);
     wait(ticket);
   }
-  void receive(View room) {
+  void receive(ArrayView room) {
     wait(
         ranks_.transport().receive_payload(partner_, kTag, {room.data, room.bytes()}, {LaneId{1}}));
   }
 
 private:
-  void wait(Ticket ticket) {
+  void wait(RequestId ticket) {
     const TimePoint until = now() + patience_;
     while (std::ranges::find(done_, ticket, &Completion::ticket) == done_.end()) {
       ranks_.transport().advance(done_);
@@ -49,7 +49,7 @@ private:
   std::vector<Completion> done_;
 };
 
-std::vector<double> copy_times(Math& math, View from, View to, int samples) {
+std::vector<double> copy_times(TensorOps& math, ArrayView from, ArrayView to, int samples) {
   std::vector<double> times;
   for (int i = 0; i < kWarmUp + samples; ++i)
     times.push_back(timed(math, [&] { math.copy(from, to); }));
@@ -59,7 +59,7 @@ std::vector<double> copy_times(Math& math, View from, View to, int samples) {
 
 }  // namespace
 
-std::vector<double> message_times(Ranks& ranks, Math& math, std::size_t count, int samples,
+std::vector<double> message_times(Ranks& ranks, TensorOps& math, std::size_t count, int samples,
                                   Duration patience) {
   DeviceMemory memory{math, 0};
   const Buffer mine = memory.take(count, "bench_profile: message");

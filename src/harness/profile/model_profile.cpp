@@ -18,9 +18,9 @@ using nlohmann::json;
 constexpr int kWarmUp = 2;
 
 /// What makes the chunks of two devices alike.
-using Census = std::vector<std::vector<int>>;  // embeddings, layers, heads of each chunk
-Census census_of(const std::vector<LayerRange>& chunks, const ModelShape& shape) {
-  Census census;
+using BlockNumbers = std::vector<std::vector<int>>;  // embeddings, layers, heads of each chunk
+BlockNumbers census_of(const std::vector<LayerRange>& chunks, const ModelShape& shape) {
+  BlockNumbers census;
   for (const LayerRange& chunk : chunks) {
     const int embeddings = chunk.first == 0 ? 1 : 0;
     const int heads = chunk.first + chunk.count == shape.layers ? 1 : 0;
@@ -70,7 +70,7 @@ std::vector<double> rounds_of(const BlockSamples& samples) {
 }
 
 /// This rank's part of a turn: all ranks do as many rounds, begun together.
-void measure(Ranks& ranks, Math& math, const ModelShape& shape, const StoppingRule& rule,
+void measure(Ranks& ranks, TensorOps& math, const ModelShape& shape, const StoppingRule& rule,
              DeviceProfile& mine) {
   int rounds = 0;
   for (const Recompute recompute : {Recompute::off, Recompute::on}) {
@@ -95,7 +95,7 @@ void measure(Ranks& ranks, Math& math, const ModelShape& shape, const StoppingRu
 }
 
 /// Turn by turn, until every kind has been measured by some rank.
-void measure_all(Ranks& ranks, Math& math, const ModelShape& shape, const StoppingRule& rule,
+void measure_all(Ranks& ranks, TensorOps& math, const ModelShape& shape, const StoppingRule& rule,
                  std::vector<DeviceProfile>& kinds) {
   const auto count = static_cast<std::size_t>(ranks.count());
   for (std::size_t first = 0; first < kinds.size(); first += count) {
@@ -124,7 +124,7 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
     for (const int chunk : chunks_on(schedule, device))
       chunks.push_back(stages[static_cast<std::size_t>(schedule.stage_of(chunk))]);
     for (const LayerRange& chunk : chunks) check_layers(shape, chunk);
-    const Census census = census_of(chunks, shape);
+    const BlockNumbers census = census_of(chunks, shape);
     const auto alike = std::ranges::find_if(
         kinds, [&](const DeviceProfile& kind) { return census_of(kind.chunks, shape) == census; });
     if (alike != kinds.end())
@@ -138,7 +138,7 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
   return kinds;
 }
 
-ModelProfile profile_model(Ranks& ranks, Math& math, const Scenario& scenario,
+ModelProfile profile_model(Ranks& ranks, TensorOps& math, const Scenario& scenario,
                            const Schedule& schedule, const ProfileOptions& options) {
   ModelProfile profile;
   profile.shape = model_shape(scenario);

@@ -51,7 +51,7 @@ struct ProfileOptions {
 /// Collective: measures the chunks of each device of `schedule`, all ranks at once, each another
 /// device. Ranks that share a machine keep each other as busy as in a run. Throws Error as
 /// profiled_devices() does.
-[[nodiscard]] ModelProfile profile_model(Ranks& ranks, Math& math, const Scenario& scenario,
+[[nodiscard]] ModelProfile profile_model(Ranks& ranks, TensorOps& math, const Scenario& scenario,
                                          const Schedule& schedule, const ProfileOptions& options);
 
 }  // namespace longhaul::bench

@@ -45,7 +45,7 @@ private:
 /// One layer of its own, every call of which is timed.
 class LayerProbe {
 public:
-  LayerProbe(Math& math, const ModelShape& shape, const ModelPart& part, Recompute recompute)
+  LayerProbe(TensorOps& math, const ModelShape& shape, const ModelPart& part, Recompute recompute)
       : math_{math},
         memory_{math_, 0},
         shape_{shape},
@@ -113,7 +113,7 @@ private:
     if (wanted && number >= 0) operators.add(name_, block, std::move(calls), number == 0);
   }
 
-  TimedMath math_;
+  TimedTensorOps math_;
   DeviceMemory memory_;
   ModelShape shape_;
   std::vector<std::int32_t> tokens_;
@@ -140,7 +140,7 @@ std::vector<ModelPart> parts_of(const ModelShape& shape) {
   return parts;
 }
 
-std::vector<OperatorTimes> operator_times(Math& math, const ModelShape& shape, int samples) {
+std::vector<OperatorTimes> operator_times(TensorOps& math, const ModelShape& shape, int samples) {
   Operators operators;
   for (const ModelPart& part : parts_of(shape)) {
     for (const Recompute recompute : {Recompute::off, Recompute::on}) {

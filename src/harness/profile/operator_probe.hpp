@@ -5,7 +5,7 @@
 
 #include "base/sample.hpp"
 #include "nn/layers/chunk.hpp"
-#include "nn/timed_math.hpp"
+#include "nn/timed_tensor_ops.hpp"
 
 namespace longhaul::bench {
 
@@ -30,7 +30,7 @@ struct ModelPart {
 
 /// Every operator of every block of one layer of each kind, and of an optimizer's step on its
 /// weights ("update": SGD and AdamW), in the order in which blocks call them first.
-[[nodiscard]] std::vector<OperatorTimes> operator_times(Math& math, const ModelShape& shape,
+[[nodiscard]] std::vector<OperatorTimes> operator_times(TensorOps& math, const ModelShape& shape,
                                                         int samples);
 
 /// "part,block,operator,shape,type,calls,n,median_ns,low_ns,high_ns,min_ns,flops,bytes":

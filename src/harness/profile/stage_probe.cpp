@@ -14,7 +14,7 @@ Bytes bytes_of_count(std::size_t count) { return Bytes{static_cast<std::int64_t>
 
 /// Runs `work`, and adds what it took where somebody wants to know.
 template <typename Work>
-void run(Math& math, double* time, Work work) {
+void run(TensorOps& math, double* time, Work work) {
   if (time == nullptr) return work();
   *time += timed(math, work);
 }
@@ -31,8 +31,8 @@ std::vector<std::int32_t> made_up_tokens(std::size_t count, int vocabulary) {
   return tokens;
 }
 
-StageProbe::StageProbe(Math& math, const ModelShape& shape, const std::vector<LayerRange>& chunks,
-                       Recompute recompute)
+StageProbe::StageProbe(TensorOps& math, const ModelShape& shape,
+                       const std::vector<LayerRange>& chunks, Recompute recompute)
     : math_{math},
       shape_{shape},
       recompute_{recompute},
@@ -52,7 +52,7 @@ StageProbe::StageProbe(Math& math, const ModelShape& shape, const std::vector<La
 }
 
 /// A copy of `like` that a block may keep.
-Buffer StageProbe::passing(View like, const char* what) {
+Buffer StageProbe::passing(ArrayView like, const char* what) {
   Buffer copy = memory_.take(like.count, what);
   math_.copy(like, copy.view());
   return copy;

@@ -31,7 +31,7 @@ struct StageMemory {
 class StageProbe {
 public:
   /// `math` outlives this. With Recompute::off rounds measure F, D, W and B, otherwise R.
-  StageProbe(Math& math, const ModelShape& shape, const std::vector<LayerRange>& chunks,
+  StageProbe(TensorOps& math, const ModelShape& shape, const std::vector<LayerRange>& chunks,
              Recompute recompute);
 
   void round(BlockSamples& samples);
@@ -41,13 +41,13 @@ public:
   [[nodiscard]] float loss();
 
 private:
-  [[nodiscard]] Buffer passing(View like, const char* what);
+  [[nodiscard]] Buffer passing(ArrayView like, const char* what);
   void forward(Chunk& chunk, double* time);
   void backward(Chunk& chunk, double* time);
   void input_gradient(Chunk& chunk, double* time);
   [[nodiscard]] Bytes in_flight() const;
 
-  Math& math_;
+  TensorOps& math_;
   ModelShape shape_;
   Recompute recompute_;
   DeviceMemory memory_;
@@ -62,7 +62,7 @@ private:
 
 /// How long `work` keeps the device busy, ns: from idle to idle.
 template <typename Work>
-[[nodiscard]] double timed(Math& math, Work work) {
+[[nodiscard]] double timed(TensorOps& math, Work work) {
   math.finish();
   const TimePoint begin = now();
   work();

@@ -77,9 +77,9 @@ Environment::Environment(Ranks& ranks, std::string command_line)
     : ranks_{ranks},
       command_line_{std::move(command_line)},
       machine_{describe_machine()},
-      seat_{take_seat(ranks.board())},
+      seat_{take_seat(ranks.host_ranks())},
       load_before_{load_now()},
-      clock_{measure_clock_offset(ranks.world(), ranks.board()), {}} {}
+      clock_{measure_clock_offset(ranks.world(), ranks.host_ranks()), {}} {}
 
 json Environment::of_this_host() const {
   const Load load = load_now();
@@ -106,7 +106,7 @@ json Environment::of_this_host() const {
 
 json Environment::of_this_rank() const {
   const Load load = load_now();
-  const Rank first = ranks_.board().host_of(ranks_.self());
+  const Rank first = ranks_.host_ranks().host_of(ranks_.self());
   return {{"rank", index(ranks_.self())},
           {"first_of_host", index(first)},
           {"host", first == ranks_.self() ? of_this_host() : json(nullptr)},
@@ -143,7 +143,7 @@ json Environment::gathered() {
 
 void Environment::keep_clocks(const std::vector<json>& ranks) {
   rank_clocks_.clear();
-  if (ranks_.board().all_local()) return;
+  if (ranks_.host_ranks().all_local()) return;
   for (const json& rank : ranks)
     rank_clocks_.push_back({rank["clock_since_ns"].get<std::int64_t>(),
                             rank["clock_until_ns"].get<std::int64_t>(),
@@ -154,7 +154,7 @@ json Environment::before() { return gathered(); }
 
 json Environment::after() {
   finished_ = true;
-  clock_.end = measure_clock_offset(ranks_.world(), ranks_.board());
+  clock_.end = measure_clock_offset(ranks_.world(), ranks_.host_ranks());
   return gathered();
 }
 

@@ -39,7 +39,7 @@ ordered_json entry_of(int index, const GpuEnergy& energy) {
 
 GpuReport::GpuReport(const Ranks& ranks, DeviceKind kind) : ranks_{ranks} {
   if (kind == DeviceKind::cpu) return;
-  index_ = accelerator_of(ranks.board());
+  index_ = accelerator_of(ranks.host_ranks());
   energy_ = std::make_unique<GpuEnergy>(info_of(*index_).uuid, FactSources{}.nvml);
 }
 

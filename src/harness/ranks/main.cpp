@@ -27,7 +27,7 @@ void require_utf8(int argc, char** argv) {
     const json word(argv[i]);
     const std::string shown = word.dump(-1, ' ', false, json::error_handler_t::replace);
     if (json::parse(shown) != word)
-      throw AgreedError{fmt::format(
+      throw CollectiveError{fmt::format(
           "{} is no UTF-8 (records and traces hold the command line). Rename it.", shown)};
   }
 }
@@ -59,7 +59,7 @@ int asked_ranks_per_process(int argc, char** argv) {
 int run_rank(const std::function<ExitCode()>& body) {
   try {
     return static_cast<int>(body());
-  } catch (const AgreedError& error) {
+  } catch (const CollectiveError& error) {
     if (mpi::world_rank() == 0) say(error.what());
     return static_cast<int>(error.code());
   } catch (const Error& error) {
@@ -93,7 +93,7 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
   return code;
 }
 
-std::string on_first(const mpi::Communicator& world, const std::function<std::string()>& work) {
+std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work) {
   std::string message;  // a digit for how it went, then the text
   if (world.rank() == 0) {
     try {
@@ -104,7 +104,7 @@ std::string on_first(const mpi::Communicator& world, const std::function<std::st
   }
   message = world.broadcast(std::move(message));
   const int code = message.front() - '0';
-  if (code != 0) throw AgreedError{message.substr(1), static_cast<ExitCode>(code)};
+  if (code != 0) throw CollectiveError{message.substr(1), static_cast<ExitCode>(code)};
   return message.substr(1);
 }
 
@@ -112,7 +112,7 @@ void agreed(const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& error) {
-    throw AgreedError{error.what(), error.code()};
+    throw CollectiveError{error.what(), error.code()};
   }
 }
 
@@ -125,7 +125,7 @@ std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** a
     if (mpi::world_rank() == 0) fmt::print("{}", *text);
     return ExitCode::fine;
   } catch (const ArgumentError& problem) {
-    throw AgreedError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
+    throw CollectiveError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
   }
 }
 

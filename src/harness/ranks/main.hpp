@@ -13,21 +13,21 @@
 namespace longhaul::bench {
 
 /// Thrown on every rank alike: rank 0 prints it, and all ranks end with its exit code.
-class AgreedError : public Error {
+class CollectiveError : public Error {
 public:
   using Error::Error;
 };
 
-/// Starts MPI, runs `body`, and makes an exit code of what comes of it. An AgreedError ends every
+/// Starts MPI, runs `body`, and makes an exit code of what comes of it. An CollectiveError ends every
 /// rank in order; any other exception, on whatever rank, is printed and aborts all of them. With
 /// --ranks-per-process N above 1 `body` runs on N threads, each a rank; SharedOptions declares it
 /// for the help, and to refuse what is no number of ranks.
 [[nodiscard]] int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body);
 
-/// Runs `work` on rank 0 and hands its text to all. Its Error becomes an AgreedError everywhere.
-std::string on_first(const mpi::Communicator& world, const std::function<std::string()>& work);
+/// Runs `work` on rank 0 and hands its text to all. Its Error becomes an CollectiveError everywhere.
+std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work);
 
-/// Runs what every rank does alike, so that every rank fails alike: Error becomes AgreedError.
+/// Runs what every rank does alike, so that every rank fails alike: Error becomes CollectiveError.
 void agreed(const std::function<void()>& work);
 
 /// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says
@@ -36,7 +36,7 @@ template <typename Work>
 auto reported(Ranks& ranks, Work&& work) {
   try {
     return work();
-  } catch (const AgreedError&) {
+  } catch (const CollectiveError&) {
     throw;
   } catch (const Error& error) {
     ranks.watchdog().fail(error.what());
@@ -44,7 +44,7 @@ auto reported(Ranks& ranks, Work&& work) {
 }
 
 /// Reads the command line; an exit code where there is nothing more to do (--help, --version). A
-/// slip, or a word that is no UTF-8, becomes an AgreedError.
+/// slip, or a word that is no UTF-8, becomes an CollectiveError.
 [[nodiscard]] std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** argv);
 
 }  // namespace longhaul::bench

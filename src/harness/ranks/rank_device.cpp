@@ -2,12 +2,12 @@
 
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
-#include "device/cpu/real_device.hpp"
+#include "device/cpu/layer_device.hpp"
 #include "device/cpu/timed_device.hpp"
 #include "device/cuda/factories.hpp"
-#include "engine/payloads/made_up_cargo.hpp"
+#include "engine/payloads/synthetic_data_plane.hpp"
 #include "host/rank_accelerator.hpp"
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 
 namespace longhaul::bench {
@@ -17,7 +17,7 @@ namespace {
 int gpu_of(const Ranks& ranks) {
   const std::string why = why_no_accelerator();
   if (!why.empty()) fail("--device cuda cannot compute here ({}). Use --device cpu.", why);
-  return accelerator_of(ranks.board());
+  return accelerator_of(ranks.host_ranks());
 }
 
 }  // namespace
@@ -30,9 +30,9 @@ DeviceKind device_kind_of(const std::string& text) {
 
 const char* name_of(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
 
-std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& ranks) {
+std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks) {
   if (kind == DeviceKind::cpu) return make_cpu_math();
-  return make_cuda_math(gpu_of(ranks));
+  return make_cuda_tensor_ops(gpu_of(ranks));
 }
 
 std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks, Duration credit) {
@@ -40,17 +40,18 @@ std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks, D
   return make_cuda_timed_device(gpu_of(ranks), credit);
 }
 
-std::unique_ptr<Cargo> make_cargo(DeviceKind kind, const Ranks& ranks, const Plan& plan,
-                                  const EngineOptions& options) {
+std::unique_ptr<DataPlane> make_cargo(DeviceKind kind, const Ranks& ranks, const Plan& plan,
+                                      const EngineOptions& options) {
   if (kind == DeviceKind::cpu)
-    return std::make_unique<MadeUpCargo>(plan, ranks.self(), options.run.seed, options.payload);
-  return make_cuda_cargo(gpu_of(ranks), plan, ranks.self(), options.run.seed, options.payload);
+    return std::make_unique<SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
+                                                options.payload);
+  return make_cuda_data_plane(gpu_of(ranks), plan, ranks.self(), options.run.seed, options.payload);
 }
 
 std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks, BlockWork& work,
-                                         Math& math) {
-  if (kind == DeviceKind::cpu) return std::make_unique<RealDevice>(work, ranks.board());
-  return make_cuda_real_device(gpu_of(ranks), math, work);
+                                         TensorOps& math) {
+  if (kind == DeviceKind::cpu) return std::make_unique<LayerDevice>(work, ranks.host_ranks());
+  return make_cuda_layer_device(gpu_of(ranks), math, work);
 }
 
 }  // namespace longhaul::bench

@@ -6,9 +6,9 @@
 #include "engine/block_work.hpp"
 #include "engine/device.hpp"
 #include "engine/options.hpp"
-#include "engine/payloads/cargo.hpp"
+#include "engine/payloads/data_plane.hpp"
 #include "engine/watchdog/ranks.hpp"
-#include "nn/math.hpp"
+#include "nn/tensor_ops.hpp"
 
 namespace longhaul::bench {
 
@@ -18,15 +18,15 @@ enum class DeviceKind { cpu, cuda };
 [[nodiscard]] const char* name_of(DeviceKind kind);
 
 /// What this rank computes with. Throws Error where the device is not there.
-[[nodiscard]] std::unique_ptr<Math> make_math(DeviceKind kind, const Ranks& ranks);
+[[nodiscard]] std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks);
 /// Blocks that take their modelled time.
 [[nodiscard]] std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks,
                                                         Duration credit);
 /// Made-up payloads in the memory of such a device.
-[[nodiscard]] std::unique_ptr<Cargo> make_cargo(DeviceKind kind, const Ranks& ranks,
-                                                const Plan& plan, const EngineOptions& options);
+[[nodiscard]] std::unique_ptr<DataPlane> make_cargo(DeviceKind kind, const Ranks& ranks,
+                                                    const Plan& plan, const EngineOptions& options);
 /// Blocks of `work`, which computes with `math`; both outlive the device.
 [[nodiscard]] std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks,
-                                                       BlockWork& work, Math& math);
+                                                       BlockWork& work, TensorOps& math);
 
 }  // namespace longhaul::bench

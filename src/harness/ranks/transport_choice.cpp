@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "comm/cuda/device_ways.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "comm/payload_transport.hpp"
 #include "cuda/accelerator.hpp"
 #include "harness/ranks/gather_texts.hpp"
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 /// Of this rank; "missing": why it has no GPU, though it should.
 json place_of(const Ranks& ranks, DeviceKind device) {
-  json place = {{"host", index(ranks.board().host_of(ranks.self()))},
+  json place = {{"host", index(ranks.host_ranks().host_of(ranks.self()))},
                 {"host_name", host_name()},
                 {"gpu", ""},
                 {"beyond_reach", json::array()},
@@ -25,7 +25,7 @@ json place_of(const Ranks& ranks, DeviceKind device) {
   if (device == DeviceKind::cpu) return place;
   place["missing"] = why_no_accelerator();
   if (place["missing"] != "") return place;
-  const auto index = static_cast<std::size_t>(accelerator_of(ranks.board()));
+  const auto index = static_cast<std::size_t>(accelerator_of(ranks.host_ranks()));
   const AcceleratorInfo gpu = accelerators().at(index);
   place["gpu"] = gpu.uuid;
   place["beyond_reach"] = gpu.beyond_reach;
@@ -51,7 +51,7 @@ std::string transport_help() { return "what carries payloads: " + transport_name
 
 TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device) {
   const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());
-  const std::string text = on_first(ranks.world(), [&] {
+  const std::string text = on_rank0(ranks.world(), [&] {
     const TransportChoice choice = choose(asked, texts);
     return json{{"kind", name_of(choice.kind)}, {"why", choice.why}}.dump();
   });
@@ -59,8 +59,9 @@ TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind dev
   const TransportChoice choice{transport_kind_of(chosen["kind"]), chosen["why"]};
   if (device == DeviceKind::cuda)
     ranks.carry_payloads_by(std::make_unique<PayloadTransport>(
-        ranks.host_transport(), make_device_way(choice.kind, ranks.host_transport(), ranks.world(),
-                                                ranks.board(), accelerator_of(ranks.board()))));
+        ranks.host_transport(),
+        make_device_backend(choice.kind, ranks.host_transport(), ranks.world(), ranks.host_ranks(),
+                            accelerator_of(ranks.host_ranks()))));
   return choice;
 }
 

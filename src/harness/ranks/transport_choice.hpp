@@ -12,7 +12,7 @@ namespace longhaul::bench {
 [[nodiscard]] std::string transport_help();
 
 /// Collective, before anything is run: chooses what carries payloads of blocks on that kind of
-/// device, and puts it in place. What cannot be becomes an AgreedError that says what to use.
+/// device, and puts it in place. What cannot be becomes an CollectiveError that says what to use.
 TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device);
 
 /// "transport" of a record's environment.

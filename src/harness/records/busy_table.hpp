@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/session/pipeline_run.hpp"
+#include "harness/session/schedule_session.hpp"
 
 namespace longhaul::bench {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "harness/session/pipeline_run.hpp"
+#include "harness/session/schedule_session.hpp"
 
 namespace longhaul::bench {
 

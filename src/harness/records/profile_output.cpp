@@ -77,7 +77,7 @@ nlohmann::ordered_json record_of(const ModelProfile& profile, const ProfileInput
 }  // namespace
 
 ProfileInput prepare_profile(Ranks& ranks, const ProfileSettings& options) {
-  const std::string text = on_first(ranks.world(), [&] {
+  const std::string text = on_rank0(ranks.world(), [&] {
     if (!options.out.empty()) require_free(options.out);
     return options.check ? kTiny : load_scenario(options.scenario, options.overrides).text;
   });

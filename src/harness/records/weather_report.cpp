@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
-#include "harness/session/pipeline_run.hpp"
+#include "harness/session/schedule_session.hpp"
 #include "plan/link_model/weather.hpp"
 
 namespace longhaul::bench {

@@ -44,8 +44,8 @@ void check_rank_count(const Scenario& scenario, const Ranks& ranks,
 
 /// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
 /// no memory: what a larger device would bring is worth knowing.
-void warn_of_memory(const std::vector<MadeSchedule>& made, const Scenario& scenario, bool real) {
-  for (const MadeSchedule& each : made) {
+void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& scenario, bool real) {
+  for (const ScheduleResult& each : made) {
     const Schedule& schedule = each.schedule;
     for (const DeviceNeed& device : device_memory(schedule, scenario))
       if (!device.fits())
@@ -65,7 +65,7 @@ json choose(const Scenario& scenario, const PipelineOptions& options,
          scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
   warn_of_memory(chosen.schedules, scenario, options.compute.compute == "real");
   json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
-  for (const MadeSchedule& made : chosen.schedules)
+  for (const ScheduleResult& made : chosen.schedules)
     input["schedules"].push_back({{"name", made.schedule.name},
                                   {"csv", write_csv(made.schedule)},
                                   {"planning", planning_json(made)}});
@@ -96,7 +96,7 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
                             const PlannerOptions& planner) {
   ranks.watchdog().set_patience(kPlanningPatience);
   const json text = json::parse(
-      on_first(ranks.world(), [&] { return read_and_choose(ranks, options, planner); }));
+      on_rank0(ranks.world(), [&] { return read_and_choose(ranks, options, planner); }));
   PipelineInput input;
   input.goes_on = text["goes_on"].get<bool>();
   input.is_complete = text["is_complete"].get<bool>();

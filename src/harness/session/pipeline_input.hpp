@@ -44,7 +44,7 @@ struct PipelineInput {
 /// Collective. Rank 0 reads the scenario, makes the schedules and hands both on as texts; every
 /// rank lowers them itself. Schedules are made in the times of the model, so that they are those of
 /// `longhaul schedule`, whatever the time_scale. The others wait for a search however long it
-/// takes. Whatever is wrong becomes one AgreedError before anything runs.
+/// takes. Whatever is wrong becomes one CollectiveError before anything runs.
 [[nodiscard]] PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
                                           const PlannerOptions& planner);
 

@@ -19,7 +19,7 @@ std::vector<AllocatedHost> hosts_of(const Ranks& ranks) {
   std::vector<AllocatedHost> hosts;
   std::vector<Rank> firsts;
   for (std::size_t process = 0; process < names.size(); ++process) {
-    const Rank first = ranks.board().host_of(Rank{static_cast<std::int32_t>(process)});
+    const Rank first = ranks.host_ranks().host_of(Rank{static_cast<std::int32_t>(process)});
     auto at = static_cast<std::size_t>(std::ranges::find(firsts, first) - firsts.begin());
     if (at == firsts.size()) {
       firsts.push_back(first);
@@ -75,10 +75,10 @@ std::string table_of(const ordered_json& map) {
 
 }  // namespace
 
-void take_places(std::optional<Ranks>& ranks, const PipelineInput& input,
+void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
                  const PipelineSettings& settings) {
   const std::vector<AllocatedHost> hosts = hosts_of(*ranks);
-  const std::string text = on_first(ranks->world(), [&] {
+  const std::string text = on_rank0(ranks->world(), [&] {
     const PlacedRanks placement =
         place_ranks(input.scenario, hosts, groups_of(input, settings.engine.emulation));
     for (const std::string& warning : placement.warnings)
@@ -95,7 +95,7 @@ void take_places(std::optional<Ranks>& ranks, const PipelineInput& input,
 }
 
 void print_map(const Ranks& ranks, const Scenario& scenario, bool as_json) {
-  const Seat seat = take_seat(ranks.board());
+  const RankBinding seat = take_seat(ranks.host_ranks());
   const json mine = {{"host", host_name()},
                      {"gpu", seat.gpu},
                      {"nic", seat.nic},

@@ -9,8 +9,8 @@ namespace longhaul::bench {
 
 /// Collective: makes the ranks anew where processes have to play others than MPI numbered, so that
 /// those of a datacenter lie on whole hosts. Rank 0 prints warnings; an allocation that does not
-/// fit is an AgreedError. `input` stays as it is: it is the same on all ranks.
-void take_places(std::optional<Ranks>& ranks, const PipelineInput& input,
+/// fit is an CollectiveError. `input` stays as it is: it is the same on all ranks.
+void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
                  const PipelineSettings& settings);
 
 /// Collective: rank 0 prints who is where (--print-map), as a table or as JSON: rank, host,

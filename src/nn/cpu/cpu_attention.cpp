@@ -3,7 +3,7 @@
 
 #include <cblas.h>
 
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
 namespace longhaul {
@@ -44,7 +44,7 @@ Offsets offsets(const AttentionShape& shape, int sequence, int head) {
           token * heads + query_head * static_cast<std::size_t>(shape.sequence)};
 }
 
-Head head_at(const AttentionShape& shape, View qkv, const Offsets& at) {
+Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
   const float* const numbers = floats(qkv).data();
   return {numbers + at.query,
           numbers + at.key,
@@ -141,7 +141,8 @@ void for_each_stretch(const Head& head, const Action& action) {
 
 }  // namespace
 
-void CpuMath::attention(const AttentionShape& shape, View qkv, View out, View log_sums) {
+void CpuTensorOps::attention(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+                             ArrayView log_sums) {
   scores_.resize(at_row(kRows, shape.sequence));
   const int out_stride = shape.heads * shape.head_size;
   for_each_head(shape, [&](const Offsets& at) {
@@ -159,8 +160,8 @@ void CpuMath::attention(const AttentionShape& shape, View qkv, View out, View lo
   });
 }
 
-void CpuMath::attention_gradient(const AttentionShape& shape, View qkv, View out, View log_sums,
-                                 View dout, View dqkv) {
+void CpuTensorOps::attention_gradient(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+                                      ArrayView log_sums, ArrayView dout, ArrayView dqkv) {
   scores_.resize(at_row(kRows, shape.sequence));
   gradients_.resize(scores_.size());
   const int out_stride = shape.heads * shape.head_size;
@@ -183,7 +184,8 @@ void CpuMath::attention_gradient(const AttentionShape& shape, View qkv, View out
   });
 }
 
-void CpuMath::rotary(const AttentionShape& shape, float theta, Direction direction, View qkv) {
+void CpuTensorOps::rotary(const AttentionShape& shape, float theta, Direction direction,
+                          ArrayView qkv) {
   const auto half = static_cast<std::size_t>(shape.head_size) / 2;
   const double sign = direction == Direction::forward ? 1 : -1;
   for (std::size_t token = 0; token < shape.tokens(); ++token) {

@@ -1,19 +1,20 @@
 #include <cmath>
 
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
 namespace longhaul {
 
-void CpuMath::sgd(float learning_rate, View gradient, View master, View weights) {
+void CpuTensorOps::sgd(float learning_rate, ArrayView gradient, ArrayView master,
+                       ArrayView weights) {
   const auto numbers = floats(master);
   const auto slope = floats(gradient);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] -= learning_rate * slope[i];
   if (weights.data != master.data) copy(master, weights);
 }
 
-void CpuMath::adamw(const AdamW& options, View gradient, View mean, View square, View master,
-                    View weights) {
+void CpuTensorOps::adamw(const AdamW& options, ArrayView gradient, ArrayView mean, ArrayView square,
+                         ArrayView master, ArrayView weights) {
   const double mean_bias = 1 - std::pow(static_cast<double>(options.beta1), options.step);
   const double square_bias = 1 - std::pow(static_cast<double>(options.beta2), options.step);
   const auto step = static_cast<float>(options.learning_rate / mean_bias);

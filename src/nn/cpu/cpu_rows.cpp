@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
 /// What works on rows of a width: norm, SwiGLU, embedding, cross-entropy.
@@ -14,7 +14,7 @@ constexpr double kNormEpsilon = 1e-5;
 
 struct Row {
   std::size_t at, width;
-  [[nodiscard]] std::span<float> of(View view) const {
+  [[nodiscard]] std::span<float> of(ArrayView view) const {
     return floats(view).subspan(at * width, width);
   }
 };
@@ -38,7 +38,8 @@ double cross_entropy_row(std::span<float> logits, std::size_t target, float scal
 
 }  // namespace
 
-void CpuMath::rms_norm(View x, View weight, int width, View y, View inverse_rms) {
+void CpuTensorOps::rms_norm(ArrayView x, ArrayView weight, int width, ArrayView y,
+                            ArrayView inverse_rms) {
   for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(x, width); ++row.at) {
     const auto from = row.of(x), to = row.of(y), factors = floats(weight);
     double squares = 0;
@@ -49,8 +50,8 @@ void CpuMath::rms_norm(View x, View weight, int width, View y, View inverse_rms)
   }
 }
 
-void CpuMath::rms_norm_input_gradient(View x, View weight, View inverse_rms, View dy, int width,
-                                      bool accumulate, View dx) {
+void CpuTensorOps::rms_norm_input_gradient(ArrayView x, ArrayView weight, ArrayView inverse_rms,
+                                           ArrayView dy, int width, bool accumulate, ArrayView dx) {
   for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(x, width); ++row.at) {
     const auto at = row.of(x), from = row.of(dy), to = row.of(dx), factors = floats(weight);
     const float inverse = floats(inverse_rms)[row.at];
@@ -66,7 +67,8 @@ void CpuMath::rms_norm_input_gradient(View x, View weight, View inverse_rms, Vie
   }
 }
 
-void CpuMath::rms_norm_weight_gradient(View x, View inverse_rms, View dy, int width, View dweight) {
+void CpuTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms, ArrayView dy,
+                                            int width, ArrayView dweight) {
   std::vector<double> sums(static_cast<std::size_t>(width));
   for (Row row{0, sums.size()}; row.at < rows_of(x, width); ++row.at) {
     const auto at = row.of(x), from = row.of(dy);
@@ -78,7 +80,7 @@ void CpuMath::rms_norm_weight_gradient(View x, View inverse_rms, View dy, int wi
   }
 }
 
-void CpuMath::swiglu(View gate_up, int width, View y) {
+void CpuTensorOps::swiglu(ArrayView gate_up, int width, ArrayView y) {
   for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(y, width); ++row.at) {
     const auto both = Row{row.at, 2 * row.width}.of(gate_up), to = row.of(y);
     for (std::size_t i = 0; i < row.width; ++i) {
@@ -87,7 +89,7 @@ void CpuMath::swiglu(View gate_up, int width, View y) {
   }
 }
 
-void CpuMath::swiglu_gradient(View gate_up, View dy, int width, View dgate_up) {
+void CpuTensorOps::swiglu_gradient(ArrayView gate_up, ArrayView dy, int width, ArrayView dgate_up) {
   for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(dy, width); ++row.at) {
     const Row wide{row.at, 2 * row.width};
     const auto both = wide.of(gate_up), from = row.of(dy), to = wide.of(dgate_up);
@@ -99,7 +101,7 @@ void CpuMath::swiglu_gradient(View gate_up, View dy, int width, View dgate_up) {
   }
 }
 
-void CpuMath::embed(View tokens, View table, int width, View y) {
+void CpuTensorOps::embed(ArrayView tokens, ArrayView table, int width, ArrayView y) {
   Row row{0, static_cast<std::size_t>(width)};
   for (const std::int32_t token : integers(tokens)) {
     const auto from = Row{static_cast<std::size_t>(token), row.width}.of(table);
@@ -108,7 +110,7 @@ void CpuMath::embed(View tokens, View table, int width, View y) {
   }
 }
 
-void CpuMath::embed_gradient(View tokens, View dy, int width, View dtable) {
+void CpuTensorOps::embed_gradient(ArrayView tokens, ArrayView dy, int width, ArrayView dtable) {
   Row row{0, static_cast<std::size_t>(width)};
   for (const std::int32_t token : integers(tokens)) {
     const auto from = row.of(dy), to = Row{static_cast<std::size_t>(token), row.width}.of(dtable);
@@ -117,7 +119,8 @@ void CpuMath::embed_gradient(View tokens, View dy, int width, View dtable) {
   }
 }
 
-void CpuMath::cross_entropy(View targets, int vocabulary, float scale, View logits, View loss) {
+void CpuTensorOps::cross_entropy(ArrayView targets, int vocabulary, float scale, ArrayView logits,
+                                 ArrayView loss) {
   double sum = 0;
   Row row{0, static_cast<std::size_t>(vocabulary)};
   for (const std::int32_t target : integers(targets)) {

@@ -2,12 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
-#include "nn/cuda/pool.hpp"
-#include "nn/math.hpp"
+#include "nn/cuda/stream_memory_pool.hpp"
+#include "nn/tensor_ops.hpp"
 
 namespace longhaul::cuda {
 
-/// Causal attention on one stream, our own or a library's. Meaning and shapes as in Math.
+/// Causal attention on one stream, our own or a library's. Meaning and shapes as in TensorOps.
 class Attention {
 public:
   Attention() = default;
@@ -17,9 +17,10 @@ public:
 
   /// Can it do this shape? May take long when first asked for one.
   [[nodiscard]] virtual bool takes(const AttentionShape& shape) = 0;
-  virtual void forward(const AttentionShape& shape, View qkv, View out, View log_sums) = 0;
-  virtual void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
-                        View dqkv) = 0;
+  virtual void forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+                       ArrayView log_sums) = 0;
+  virtual void backward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+                        ArrayView log_sums, ArrayView dout, ArrayView dqkv) = 0;
 };
 
 /// How far `other` is from `own` on random numbers, over outputs, log-sums and gradients: the

@@ -10,7 +10,7 @@
 namespace longhaul::cuda {
 namespace {
 
-std::vector<float> on_host(cudaStream_t stream, StreamMemoryPool& pool, View numbers) {
+std::vector<float> on_host(cudaStream_t stream, StreamMemoryPool& pool, ArrayView numbers) {
   const Scratch exact{pool, numbers.count, NumberType::f32, "attention's check"};
   convert(stream, numbers, exact.view());
   std::vector<float> there(numbers.count);
@@ -44,7 +44,7 @@ struct Results {
 };
 
 Results results_of(cudaStream_t stream, StreamMemoryPool& pool, const AttentionShape& shape,
-                   Attention& attention, View qkv, View dout) {
+                   Attention& attention, ArrayView qkv, ArrayView dout) {
   const Sizes sizes{shape};
   const Scratch out{pool, sizes.out, NumberType::bf16, "attention's check"},
       log_sums{pool, sizes.sums, NumberType::f32, "attention's check"},

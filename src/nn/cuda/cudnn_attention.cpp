@@ -163,7 +163,7 @@ std::unique_ptr<Operation> make_backward(cudnnHandle_t handle, const AttentionSh
 }
 
 /// Where Q, K and V of a packed tensor begin.
-std::array<void*, 3> heads_of(const AttentionShape& shape, View packed) {
+std::array<void*, 3> heads_of(const AttentionShape& shape, ArrayView packed) {
   const auto first = [&](int heads) {
     return packed
         .part(static_cast<std::size_t>(heads) * static_cast<std::size_t>(shape.head_size), 0)
@@ -186,13 +186,14 @@ public:
   [[nodiscard]] bool takes(const AttentionShape& shape) override {
     return graphs_of(shape).forward != nullptr;
   }
-  void forward(const AttentionShape& shape, View qkv, View out, View log_sums) override {
+  void forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+               ArrayView log_sums) override {
     const auto [q, k, v] = heads_of(shape, qkv);
     graphs_of(shape).forward->run(
         handle_, pool_, {{kQ, q}, {kK, k}, {kV, v}, {kOut, out.data}, {kLogSums, log_sums.data}});
   }
-  void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
-                View dqkv) override {
+  void backward(const AttentionShape& shape, ArrayView qkv, ArrayView out, ArrayView log_sums,
+                ArrayView dout, ArrayView dqkv) override {
     const auto [q, k, v] = heads_of(shape, qkv);
     const auto [dq, dk, dv] = heads_of(shape, dqkv);
     graphs_of(shape).backward->run(handle_, pool_,

@@ -3,15 +3,15 @@
 #include <memory>
 #include <string>
 
-#include "nn/math.hpp"
+#include "nn/tensor_ops.hpp"
 
 /// Made by src/nn/cuda where CUDA was built in, refused by src/nn/without_gpu/without_cuda.cpp
 /// where not.
 namespace longhaul {
 
 /// bf16 on device `index`; throws Error where there is none.
-[[nodiscard]] std::unique_ptr<Math> make_cuda_math(int index);
+[[nodiscard]] std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index);
 /// What a record should say of how `math` computes: "attention: cuDNN 9.19.0". Empty for a CPU.
-[[nodiscard]] std::string accelerator_notes(const Math& math);
+[[nodiscard]] std::string accelerator_notes(const TensorOps& math);
 
 }  // namespace longhaul

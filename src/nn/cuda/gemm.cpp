@@ -67,13 +67,14 @@ struct Gemms::Parts {
   Event begin{Timing::on}, end{Timing::on};
   std::map<GemmKey, GemmPlan> plans{};
 
-  GemmPlan& plan_of(const Product& product, View a, View b, View c);
-  [[nodiscard]] cublasLtMatmulAlgo_t choose(const GemmPlan& plan, View a, View b, View c);
+  GemmPlan& plan_of(const Product& product, ArrayView a, ArrayView b, ArrayView c);
+  [[nodiscard]] cublasLtMatmulAlgo_t choose(const GemmPlan& plan, ArrayView a, ArrayView b,
+                                            ArrayView c);
   [[nodiscard]] float time(const GemmPlan& plan, const cublasLtMatmulAlgo_t& algorithm,
                            const GemmPlan::Operands& operands);
 };
 
-GemmPlan& Gemms::Parts::plan_of(const Product& product, View a, View b, View c) {
+GemmPlan& Gemms::Parts::plan_of(const Product& product, ArrayView a, ArrayView b, ArrayView c) {
   const GemmKey key = GemmKey::of(product, a, b, c);
   const auto [at, is_new] = plans.try_emplace(key, key);
   GemmPlan& plan = at->second;
@@ -91,7 +92,8 @@ GemmPlan& Gemms::Parts::plan_of(const Product& product, View a, View b, View c) 
 
 /// Where c is added to, candidates write elsewhere; where there is no memory for that, the first
 /// proposal is taken.
-cublasLtMatmulAlgo_t Gemms::Parts::choose(const GemmPlan& plan, View a, View b, View c) {
+cublasLtMatmulAlgo_t Gemms::Parts::choose(const GemmPlan& plan, ArrayView a, ArrayView b,
+                                          ArrayView c) {
   const auto candidates = plan.proposals(handle.get(), workspace.bytes(), kProposals);
   if (candidates.size() == 1) return candidates.front();
   std::byte* elsewhere = nullptr;
@@ -133,7 +135,7 @@ Gemms::Gemms(int device, cudaStream_t stream, StreamMemoryPool& pool, GemmChoice
 
 Gemms::~Gemms() = default;
 
-void Gemms::multiply(const Gemm& shape, View a, View b, View c) {
+void Gemms::multiply(const Gemm& shape, ArrayView a, ArrayView b, ArrayView c) {
   Product product{.shape = shape};
   product.a.row_length = shape.transpose_a ? shape.m : shape.k;
   product.b.row_length = shape.transpose_b ? shape.k : shape.n;
@@ -141,7 +143,7 @@ void Gemms::multiply(const Gemm& shape, View a, View b, View c) {
   multiply(product, a, b, c);
 }
 
-void Gemms::multiply(const Product& product, View a, View b, View c) {
+void Gemms::multiply(const Product& product, ArrayView a, ArrayView b, ArrayView c) {
   const GemmPlan& plan = parts_->plan_of(product, a, b, c);
   check(plan.run(parts_->handle.get(), plan.algorithm, {a.data, b.data, c.data, c.data},
                  parts_->workspace, parts_->stream));

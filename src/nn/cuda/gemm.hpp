@@ -7,7 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "nn/cuda/pool.hpp"
+#include "nn/cuda/stream_memory_pool.hpp"
 
 namespace longhaul::cuda {
 
@@ -42,8 +42,8 @@ public:
   Gemms& operator=(const Gemms&) = delete;
 
   /// One product of whole matrices that lie without gaps.
-  void multiply(const Gemm& shape, View a, View b, View c);
-  void multiply(const Product& product, View a, View b, View c);
+  void multiply(const Gemm& shape, ArrayView a, ArrayView b, ArrayView c);
+  void multiply(const Product& product, ArrayView a, ArrayView b, ArrayView c);
 
 private:
   struct Parts;

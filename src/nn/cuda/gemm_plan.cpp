@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kMostAlignment = 256;
 
 /// The largest power of two, up to 256, that divides the address of each matrix of a batch.
-std::uint32_t alignment_of(View view, const Storage& storage, int batch) {
+std::uint32_t alignment_of(ArrayView view, const Storage& storage, int batch) {
   auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(view.data));
   if (batch > 1) bits |= static_cast<std::uint64_t>(storage.step) * bytes_of(view.type);
   bits |= kMostAlignment;
@@ -69,7 +69,7 @@ Preference make_preference(const GemmKey& key, std::uint64_t workspace_bytes) {
 
 }  // namespace
 
-GemmKey GemmKey::of(const Product& product, View a, View b, View c) {
+GemmKey GemmKey::of(const Product& product, ArrayView a, ArrayView b, ArrayView c) {
   const Gemm& shape = product.shape;
   LONGHAUL_ASSERT(a.type == NumberType::bf16 && b.type == NumberType::bf16,
                   "a product of types {} and {}", static_cast<int>(a.type),

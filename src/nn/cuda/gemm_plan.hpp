@@ -22,7 +22,7 @@ struct GemmKey {
   std::uint32_t a_alignment, b_alignment, c_alignment;  ///< bytes
   auto operator<=>(const GemmKey&) const = default;
 
-  [[nodiscard]] static GemmKey of(const Product& product, View a, View b, View c);
+  [[nodiscard]] static GemmKey of(const Product& product, ArrayView a, ArrayView b, ArrayView c);
 };
 
 /// `kDestroy` of cuBLASLt as an Owner wants it.

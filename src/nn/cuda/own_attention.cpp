@@ -13,15 +13,15 @@ constexpr int kLeastQueries = 128;
 constexpr int padded(int keys) { return (keys + 7) / 8 * 8; }
 
 /// What follows number `first` of a view.
-View behind(View view, std::size_t first) { return view.part(first, view.count - first); }
+ArrayView behind(ArrayView view, std::size_t first) { return view.part(first, view.count - first); }
 
 }  // namespace
 
 /// One sequence of a microbatch, and where its heads lie. Query heads of one place in their groups
 /// stand `group` apart, as many as there are key heads: those are multiplied at once.
 struct OwnAttention::Sequence {
-  Sequence(const AttentionShape& all, int number, View qkv_of_all, View out_of_all,
-           View sums_of_all)
+  Sequence(const AttentionShape& all, int number, ArrayView qkv_of_all, ArrayView out_of_all,
+           ArrayView sums_of_all)
       : shape{1, all.sequence, all.heads, all.kv_heads, all.head_size} {
     const auto at = static_cast<std::size_t>(number);
     const std::size_t sums = shape.tokens() * static_cast<std::size_t>(shape.heads);
@@ -29,7 +29,7 @@ struct OwnAttention::Sequence {
     out = part(out_of_all, at, sums * head_size());
     log_sums = part(sums_of_all, at, sums);
   }
-  static View part(View all, std::size_t at, std::size_t count) {
+  static ArrayView part(ArrayView all, std::size_t at, std::size_t count) {
     return all.part(at * count, count);
   }
 
@@ -57,7 +57,7 @@ struct OwnAttention::Sequence {
   }
 
   AttentionShape shape;
-  View qkv, out, log_sums;
+  ArrayView qkv, out, log_sums;
 };
 
 /// Queries [first, first + queries) of the heads `place`, place + group, ...
@@ -80,18 +80,18 @@ struct OwnAttention::Block {
             1 / std::sqrt(static_cast<float>(sequence.shape.head_size))};
   }
   /// Of a view whose rows are `row` numbers long.
-  [[nodiscard]] View queries_in(View view, std::size_t row, const Sequence& of) const {
+  [[nodiscard]] ArrayView queries_in(ArrayView view, std::size_t row, const Sequence& of) const {
     return behind(view, static_cast<std::size_t>(first) * row +
                             static_cast<std::size_t>(place) * of.head_size());
   }
 };
 
 struct OwnAttention::Gradients {
-  View dout, dqkv;
-  View dots;
-  View scores, dweights;      ///< f32
-  View weights, dscores;      ///< bf16
-  View sum_of_dk, sum_of_dv;  ///< f32
+  ArrayView dout, dqkv;
+  ArrayView dots;
+  ArrayView scores, dweights;      ///< f32
+  ArrayView weights, dscores;      ///< bf16
+  ArrayView sum_of_dk, sum_of_dv;  ///< f32
 };
 
 int OwnAttention::queries_of_block(const AttentionShape& shape, std::size_t bytes_of_score) const {
@@ -102,7 +102,8 @@ int OwnAttention::queries_of_block(const AttentionShape& shape, std::size_t byte
   return std::min({whole, most_queries_, shape.sequence});
 }
 
-void OwnAttention::forward(const AttentionShape& shape, View qkv, View out, View log_sums) {
+void OwnAttention::forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+                           ArrayView log_sums) {
   const int queries = queries_of_block(shape, 6);
   const std::size_t most = static_cast<std::size_t>(shape.kv_heads) *
                            static_cast<std::size_t>(queries) *
@@ -118,7 +119,8 @@ void OwnAttention::forward(const AttentionShape& shape, View qkv, View out, View
   }
 }
 
-void OwnAttention::forward(const Sequence& of, const Block& block, View scores, View weights) {
+void OwnAttention::forward(const Sequence& of, const Block& block, ArrayView scores,
+                           ArrayView weights) {
   const int heads = of.shape.kv_heads;
   Product product{{block.queries, block.keys(), of.shape.head_size, false, true},
                   heads,
@@ -137,8 +139,8 @@ void OwnAttention::forward(const Sequence& of, const Block& block, View scores, 
                   block.queries_in(of.out, of.k_column(), of));
 }
 
-void OwnAttention::backward(const AttentionShape& shape, View qkv, View out, View log_sums,
-                            View dout, View dqkv) {
+void OwnAttention::backward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+                            ArrayView log_sums, ArrayView dout, ArrayView dqkv) {
   const int queries = queries_of_block(shape, 12);
   const std::size_t most = static_cast<std::size_t>(shape.kv_heads) *
                            static_cast<std::size_t>(queries) *
@@ -184,9 +186,9 @@ void OwnAttention::backward(const AttentionShape& shape, View qkv, View out, Vie
 void OwnAttention::backward(const Sequence& of, const Block& block, const Gradients& gradients,
                             bool accumulate) {
   const int heads = of.shape.kv_heads, head_size = of.shape.head_size;
-  const View queries = block.queries_in(of.qkv, of.shape.width(), of);
-  const View dout = block.queries_in(gradients.dout, of.k_column(), of);
-  const View keys = behind(of.qkv, of.k_column()), values = behind(of.qkv, of.v_column());
+  const ArrayView queries = block.queries_in(of.qkv, of.shape.width(), of);
+  const ArrayView dout = block.queries_in(gradients.dout, of.k_column(), of);
+  const ArrayView keys = behind(of.qkv, of.k_column()), values = behind(of.qkv, of.v_column());
   const Gemm square{block.queries, block.keys(), head_size, false, true};
   const Gemm to_keys{block.keys(), head_size, block.queries, true, false, accumulate};
   gemms_.multiply({square, heads, of.queries(), of.keys(), block.scores()}, queries, keys,

@@ -4,14 +4,14 @@
 
 #include "nn/cuda/attention.hpp"
 #include "nn/cuda/gemm.hpp"
-#include "nn/cuda/pool.hpp"
+#include "nn/cuda/stream_memory_pool.hpp"
 
 namespace longhaul::cuda {
 
 /// Our own causal attention: products of cuBLASLt with a softmax between them, one block of queries
 /// at a time against the keys up to its end, so that about half of the square is left out. Scores
 /// of a block (one query head of each key head) are held in fp32, the weights in bf16, in
-/// kScratchBytes unless 128 rows alone take more. Meaning and shapes as in Math.
+/// kScratchBytes unless 128 rows alone take more. Meaning and shapes as in TensorOps.
 class OwnAttention final : public Attention {
 public:
   static constexpr std::size_t kScratchBytes = 512U << 20U;
@@ -23,15 +23,16 @@ public:
       : stream_{stream}, pool_{pool}, gemms_{gemms}, most_queries_{most_queries} {}
 
   [[nodiscard]] bool takes(const AttentionShape&) override { return true; }
-  void forward(const AttentionShape& shape, View qkv, View out, View log_sums) override;
-  void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
-                View dqkv) override;
+  void forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+               ArrayView log_sums) override;
+  void backward(const AttentionShape& shape, ArrayView qkv, ArrayView out, ArrayView log_sums,
+                ArrayView dout, ArrayView dqkv) override;
 
 private:
   struct Sequence;
   struct Block;
   [[nodiscard]] int queries_of_block(const AttentionShape& shape, std::size_t bytes_of_score) const;
-  void forward(const Sequence& of, const Block& block, View scores, View weights);
+  void forward(const Sequence& of, const Block& block, ArrayView scores, ArrayView weights);
   struct Gradients;
   void backward(const Sequence& of, const Block& block, const Gradients& gradients,
                 bool accumulate);

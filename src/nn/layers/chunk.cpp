@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-Chunk::Chunk(Math& math, DeviceMemory& memory, const ModelShape& shape, LayerRange layers,
+Chunk::Chunk(TensorOps& math, DeviceMemory& memory, const ModelShape& shape, LayerRange layers,
              Recompute recompute, std::uint64_t seed)
     : parts_{std::make_unique<Parts>(math, memory, shape, layers, recompute, seed)} {}
 
@@ -62,7 +62,7 @@ Buffer Chunk::backward_input(int microbatch, BlockPart part, Buffer gradient) {
   InFlight& data = parts_->at("D", microbatch);
   const int done = parts_->begin_backward("D", data, microbatch, part, std::move(gradient));
   data.passed_back = parts_->end(part);
-  const Work work = parts_->work("D", microbatch, data);
+  const BlockContext work = parts_->work("D", microbatch, data);
   for (int i = done; i < data.passed_back; ++i) {
     data.passing = parts_->from_the_end(i).input_gradient(work, std::move(data.passing));
   }
@@ -75,7 +75,7 @@ void Chunk::backward_weight(int microbatch, BlockPart part) {
   data.weighed = parts_->end(part);
   LONGHAUL_ASSERT(data.weighed <= data.passed_back, "W(microbatch {}) of {} layers, D of {}",
                   microbatch, data.weighed, data.passed_back);
-  const Work work = parts_->work("W", microbatch, data);
+  const BlockContext work = parts_->work("W", microbatch, data);
   for (int i = done; i < data.weighed; ++i) parts_->from_the_end(i).weight_gradient(work);
   if (data.weighed == parts_->count()) parts_->microbatches.erase(microbatch);
 }
@@ -84,7 +84,7 @@ Buffer Chunk::backward(int microbatch, BlockPart part, Buffer gradient) {
   InFlight& data = parts_->at("B", microbatch);
   const int done = parts_->begin_backward("B", data, microbatch, part, std::move(gradient));
   data.passed_back = data.weighed = parts_->end(part);
-  const Work work = parts_->work("B", microbatch, data);
+  const BlockContext work = parts_->work("B", microbatch, data);
   for (int i = done; i < data.passed_back; ++i) {
     data.passing = parts_->from_the_end(i).input_gradient(work, std::move(data.passing));
     parts_->from_the_end(i).weight_gradient(work);
@@ -110,9 +110,9 @@ void Chunk::begin_iteration() {
 }
 
 std::span<const Parameter> Chunk::parameters() const { return parts_->weights.parameters(); }
-View Chunk::all_weights() const { return parts_->weights.weights(); }
-View Chunk::all_gradients() const { return parts_->weights.gradients(); }
-View Chunk::all_masters() const { return parts_->weights.masters(); }
+ArrayView Chunk::all_weights() const { return parts_->weights.weights(); }
+ArrayView Chunk::all_gradients() const { return parts_->weights.gradients(); }
+ArrayView Chunk::all_masters() const { return parts_->weights.masters(); }
 int Chunk::in_flight() const { return static_cast<int>(parts_->microbatches.size()); }
 
 }  // namespace longhaul

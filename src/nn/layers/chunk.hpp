@@ -16,9 +16,9 @@ namespace longhaul {
 struct Parameter {
   std::string name;
   std::size_t count = 0;
-  View weights;   ///< of the working type
-  View gradient;  ///< f32; what W blocks add to
-  View master;    ///< f32; the same memory as `weights` where these are f32
+  ArrayView weights;   ///< of the working type
+  ArrayView gradient;  ///< f32; what W blocks add to
+  ArrayView master;    ///< f32; the same memory as `weights` where these are f32
 };
 
 /// Part `part` of `parts` of a block: its layers, cut into stretches as equal as can be. Blocks of
@@ -39,7 +39,7 @@ public:
   /// Weights come from `seed` and their name alone: the same for every way to cut the model. The
   /// gradient is zero. Throws Error where the shape has no such layers or numbers do not fit
   /// (heads that do not divide hidden, kv_heads that do not divide heads, odd head size).
-  Chunk(Math& math, DeviceMemory& memory, const ModelShape& shape, LayerRange layers,
+  Chunk(TensorOps& math, DeviceMemory& memory, const ModelShape& shape, LayerRange layers,
         Recompute recompute, std::uint64_t seed);
   ~Chunk();
   Chunk(const Chunk&) = delete;
@@ -77,9 +77,9 @@ public:
   /// Weights and gradients, all parameters side by side in one piece each, in the order of
   /// parameters(): what collectives sum and gather. Each begins at a multiple of 64 numbers; what
   /// lies between is 0 and stays 0.
-  [[nodiscard]] View all_weights() const;
-  [[nodiscard]] View all_gradients() const;
-  [[nodiscard]] View all_masters() const;
+  [[nodiscard]] ArrayView all_weights() const;
+  [[nodiscard]] ArrayView all_gradients() const;
+  [[nodiscard]] ArrayView all_masters() const;
   /// Microbatches of which anything is kept.
   [[nodiscard]] int in_flight() const;
 

@@ -27,7 +27,7 @@ const ModelShape& checked(const ModelShape& shape, LayerRange layers) {
 
 }  // namespace
 
-Chunk::Parts::Parts(Math& on, DeviceMemory& from, const ModelShape& model, LayerRange holds,
+Chunk::Parts::Parts(TensorOps& on, DeviceMemory& from, const ModelShape& model, LayerRange holds,
                     Recompute how, std::uint64_t seed)
     : math{on},
       memory{from},
@@ -69,7 +69,7 @@ void Chunk::Parts::set(Buffer InFlight::*which, int microbatch,
   microbatches[microbatch].*which = std::move(buffer);
 }
 
-void Chunk::Parts::forward_layers(const Work& work, InFlight& data, int first, int past,
+void Chunk::Parts::forward_layers(const BlockContext& work, InFlight& data, int first, int past,
                                   Pass pass) {
   for (int i = first; i < past; ++i) {
     Layer& layer = *layers[static_cast<std::size_t>(i)];

@@ -21,7 +21,7 @@ enum class Pass : std::uint8_t { forward, recompute };
 
 /// What a chunk is made of, behind its interface.
 struct Chunk::Parts {
-  Math& math;
+  TensorOps& math;
   DeviceMemory& memory;
   ModelShape shape;
   LayerRange range;
@@ -32,7 +32,7 @@ struct Chunk::Parts {
   float loss_scale = 1;
   std::map<int, InFlight> microbatches;
 
-  Parts(Math& on, DeviceMemory& from, const ModelShape& model, LayerRange holds, Recompute how,
+  Parts(TensorOps& on, DeviceMemory& from, const ModelShape& model, LayerRange holds, Recompute how,
         std::uint64_t seed);
 
   [[nodiscard]] int count() const { return range.count; }
@@ -41,7 +41,8 @@ struct Chunk::Parts {
   [[nodiscard]] int end(BlockPart part) const { return (part.part + 1) * count() / part.parts; }
   [[nodiscard]] static bool last(BlockPart part) { return part.part + 1 == part.parts; }
 
-  [[nodiscard]] Work work(std::string_view block, int microbatch, const InFlight& data) const {
+  [[nodiscard]] BlockContext work(std::string_view block, int microbatch,
+                                  const InFlight& data) const {
     return {math,
             memory,
             block,
@@ -60,7 +61,7 @@ struct Chunk::Parts {
                                    BlockPart part, Buffer gradient) const;
   void set(Buffer InFlight::*which, int microbatch, std::span<const std::int32_t> numbers,
            std::int32_t lowest);
-  void forward_layers(const Work& work, InFlight& data, int first, int past, Pass pass);
+  void forward_layers(const BlockContext& work, InFlight& data, int first, int past, Pass pass);
 };
 
 }  // namespace longhaul

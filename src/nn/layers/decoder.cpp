@@ -2,7 +2,7 @@
 #include <unordered_map>
 
 #include "nn/layers/layer.hpp"
-#include "nn/layers/pieces.hpp"
+#include "nn/layers/linear.hpp"
 
 namespace longhaul {
 
@@ -25,21 +25,21 @@ public:
   Decoder(const ModelShape& shape, int index);
   [[nodiscard]] std::vector<ParameterNeed> needs() const override;
   void bind(std::span<const Parameter> parameters) override;
-  [[nodiscard]] Buffer forward(const Work& work, Buffer input, Output output) override;
+  [[nodiscard]] Buffer forward(const BlockContext& work, Buffer input, Output output) override;
   [[nodiscard]] Buffer forget(int microbatch) override;
-  [[nodiscard]] Buffer input_gradient(const Work& work, Buffer gradient) override;
-  void weight_gradient(const Work& work) override;
+  [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override;
+  void weight_gradient(const BlockContext& work) override;
 
 private:
-  void attend(const Work& work, Kept& kept) const;
-  void feed_forward(const Work& work, Kept& kept) const;
-  void feed_forward_gradient(const Work& work, Kept& kept) const;
-  [[nodiscard]] Buffer attend_gradient(const Work& work, Kept& kept) const;
+  void attend(const BlockContext& work, Kept& kept) const;
+  void feed_forward(const BlockContext& work, Kept& kept) const;
+  void feed_forward_gradient(const BlockContext& work, Kept& kept) const;
+  [[nodiscard]] Buffer attend_gradient(const BlockContext& work, Kept& kept) const;
   /// Of `width` numbers a token.
-  [[nodiscard]] Buffer take(const Work& work, int width, const char* what) const {
+  [[nodiscard]] Buffer take(const BlockContext& work, int width, const char* what) const {
     return work.take(shape_.tokens() * static_cast<std::size_t>(width), index_, what);
   }
-  [[nodiscard]] Buffer take_sums(const Work& work, int width, const char* what) const {
+  [[nodiscard]] Buffer take_sums(const BlockContext& work, int width, const char* what) const {
     return work.take(shape_.tokens() * static_cast<std::size_t>(width), NumberType::f32, index_,
                      what);
   }
@@ -91,7 +91,7 @@ void Decoder::bind(std::span<const Parameter> parameters) {
   down_.weights = set(down_, parameters[5]);
 }
 
-Buffer Decoder::forward(const Work& work, Buffer input, Output output) {
+Buffer Decoder::forward(const BlockContext& work, Buffer input, Output output) {
   Kept& kept = kept_[work.microbatch];
   kept.input = std::move(input);
   attend(work, kept);
@@ -103,8 +103,8 @@ Buffer Decoder::forward(const Work& work, Buffer input, Output output) {
   return out;
 }
 
-void Decoder::attend(const Work& work, Kept& kept) const {
-  Math& math = work.math;
+void Decoder::attend(const BlockContext& work, Kept& kept) const {
+  TensorOps& math = work.math;
   kept.inverse = take_sums(work, 1, "inverse root mean squares");
   kept.normed = take(work, shape_.hidden, "normed input");
   math.rms_norm(kept.input.view(), norm_.weight, norm_.width, kept.normed.view(),
@@ -120,8 +120,8 @@ void Decoder::attend(const Work& work, Kept& kept) const {
   output_.forward_onto(math, rows_, kept.attended.view(), kept.middle.view());
 }
 
-void Decoder::feed_forward(const Work& work, Kept& kept) const {
-  Math& math = work.math;
+void Decoder::feed_forward(const BlockContext& work, Kept& kept) const {
+  TensorOps& math = work.math;
   kept.middle_inverse = take_sums(work, 1, "inverse root mean squares");
   kept.middle_normed = take(work, shape_.hidden, "normed middle");
   math.rms_norm(kept.middle.view(), middle_norm_.weight, middle_norm_.width,
@@ -139,15 +139,15 @@ Buffer Decoder::forget(int microbatch) {
   return input;
 }
 
-Buffer Decoder::input_gradient(const Work& work, Buffer gradient) {
+Buffer Decoder::input_gradient(const BlockContext& work, Buffer gradient) {
   Kept& kept = kept_.at(work.microbatch);
   kept.doutput = std::move(gradient);
   feed_forward_gradient(work, kept);
   return attend_gradient(work, kept);
 }
 
-void Decoder::feed_forward_gradient(const Work& work, Kept& kept) const {
-  Math& math = work.math;
+void Decoder::feed_forward_gradient(const BlockContext& work, Kept& kept) const {
+  TensorOps& math = work.math;
   Buffer dgated = take(work, shape_.intermediate, "gradient of gated");
   down_.input_gradient(math, rows_, kept.doutput.view(), dgated.view());
   kept.dgate_up = take(work, gate_up_.out, "gradient of gate and up");
@@ -167,8 +167,8 @@ void Decoder::feed_forward_gradient(const Work& work, Kept& kept) const {
   kept.middle_inverse = {};
 }
 
-Buffer Decoder::attend_gradient(const Work& work, Kept& kept) const {
-  Math& math = work.math;
+Buffer Decoder::attend_gradient(const BlockContext& work, Kept& kept) const {
+  TensorOps& math = work.math;
   Buffer dattended = take(work, shape_.hidden, "gradient of attention");
   output_.input_gradient(math, rows_, kept.dmiddle.view(), dattended.view());
   kept.dqkv = take(work, qkv_.out, "gradient of queries, keys and values");
@@ -191,7 +191,7 @@ Buffer Decoder::attend_gradient(const Work& work, Kept& kept) const {
   return dinput;
 }
 
-void Decoder::weight_gradient(const Work& work) {
+void Decoder::weight_gradient(const BlockContext& work) {
   const auto found = kept_.find(work.microbatch);
   const Kept& kept = found->second;
   down_.weight_gradient(work.math, rows_, kept.doutput.view(), kept.gated.view());

@@ -17,18 +17,18 @@ public:
   }
   void bind(std::span<const Parameter> parameters) override { table_ = parameters[0]; }
 
-  [[nodiscard]] Buffer forward(const Work& work, Buffer /*input*/, Output output) override {
+  [[nodiscard]] Buffer forward(const BlockContext& work, Buffer /*input*/, Output output) override {
     if (output == Output::leave) return {};
     Buffer out = work.take(shape_.boundary(), 0, "output");
     work.math.embed(work.tokens, table_.weights, shape_.hidden, out.view());
     return out;
   }
   [[nodiscard]] Buffer forget(int /*microbatch*/) override { return {}; }
-  [[nodiscard]] Buffer input_gradient(const Work& work, Buffer gradient) override {
+  [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override {
     doutput_[work.microbatch] = std::move(gradient);
     return {};
   }
-  void weight_gradient(const Work& work) override {
+  void weight_gradient(const BlockContext& work) override {
     const auto found = doutput_.find(work.microbatch);
     work.math.embed_gradient(work.tokens, found->second.view(), shape_.hidden, table_.gradient);
     doutput_.erase(found);

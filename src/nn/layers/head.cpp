@@ -1,7 +1,7 @@
 #include <unordered_map>
 
 #include "nn/layers/layer.hpp"
-#include "nn/layers/pieces.hpp"
+#include "nn/layers/linear.hpp"
 
 namespace longhaul {
 
@@ -28,10 +28,10 @@ public:
     norm_ = {parameters[0].weights, parameters[0].gradient, shape_.hidden};
     output_ = {parameters[1].weights, parameters[1].gradient, shape_.hidden, shape_.vocabulary};
   }
-  [[nodiscard]] Buffer forward(const Work& work, Buffer input, Output output) override;
+  [[nodiscard]] Buffer forward(const BlockContext& work, Buffer input, Output output) override;
   [[nodiscard]] Buffer forget(int microbatch) override;
-  [[nodiscard]] Buffer input_gradient(const Work& work, Buffer gradient) override;
-  void weight_gradient(const Work& work) override;
+  [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override;
+  void weight_gradient(const BlockContext& work) override;
 
 private:
   ModelShape shape_;
@@ -41,7 +41,7 @@ private:
   std::unordered_map<int, Kept> kept_;
 };
 
-Buffer Head::forward(const Work& work, Buffer input, Output /*output*/) {
+Buffer Head::forward(const BlockContext& work, Buffer input, Output /*output*/) {
   Kept& kept = kept_[work.microbatch];
   kept.input = std::move(input);
   kept.inverse = work.take(shape_.tokens(), NumberType::f32, index_, "inverse root mean squares");
@@ -63,7 +63,7 @@ Buffer Head::forget(int microbatch) {
   return input;
 }
 
-Buffer Head::input_gradient(const Work& work, Buffer /*gradient*/) {
+Buffer Head::input_gradient(const BlockContext& work, Buffer /*gradient*/) {
   Kept& kept = kept_.at(work.microbatch);
   const Buffer dnormed = work.take(shape_.boundary(), index_, "gradient of normed input");
   output_.input_gradient(work.math, rows_, kept.dlogits.view(), dnormed.view());
@@ -77,7 +77,7 @@ Buffer Head::input_gradient(const Work& work, Buffer /*gradient*/) {
   return dinput;
 }
 
-void Head::weight_gradient(const Work& work) {
+void Head::weight_gradient(const BlockContext& work) {
   const auto found = kept_.find(work.microbatch);
   output_.weight_gradient(work.math, rows_, found->second.dlogits.view(),
                           found->second.normed.view());

@@ -2,7 +2,8 @@
 
 namespace longhaul {
 
-Buffer Work::take(std::size_t count, NumberType type, int layer, const char* what) const try {
+Buffer BlockContext::take(std::size_t count, NumberType type, int layer, const char* what) const
+    try {
   return memory.take(count, type, what);
 } catch (const Error& error) {
   throw Error{

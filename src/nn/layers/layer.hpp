@@ -10,14 +10,14 @@
 namespace longhaul {
 
 /// A block of one microbatch, as its layers see it.
-struct Work {
-  Math& math;
+struct BlockContext {
+  TensorOps& math;
   DeviceMemory& memory;
   std::string_view block;  ///< "F", "D", ...: for messages
   int microbatch = 0;
-  View tokens, targets;  ///< i32; empty where this chunk holds no such end
+  ArrayView tokens, targets;  ///< i32; empty where this chunk holds no such end
   float loss_scale = 1;
-  View loss;  ///< f32, one number: what the head adds to
+  ArrayView loss;  ///< f32, one number: what the head adds to
 
   /// As DeviceMemory::take; `layer` and `what` ("gate and up") go into the message.
   [[nodiscard]] Buffer take(std::size_t count, NumberType type, int layer, const char* what) const;
@@ -49,13 +49,13 @@ public:
   virtual void bind(std::span<const Parameter> parameters) = 0;
 
   /// Keeps what the backward blocks need; gives the output, empty from the head.
-  [[nodiscard]] virtual Buffer forward(const Work& work, Buffer input, Output output) = 0;
+  [[nodiscard]] virtual Buffer forward(const BlockContext& work, Buffer input, Output output) = 0;
   /// Gives back what forward() kept, but for the input, which the caller gets.
   [[nodiscard]] virtual Buffer forget(int microbatch) = 0;
   /// D: adds the gradients of norms, too, so that what only they need is not kept for W.
-  [[nodiscard]] virtual Buffer input_gradient(const Work& work, Buffer gradient) = 0;
+  [[nodiscard]] virtual Buffer input_gradient(const BlockContext& work, Buffer gradient) = 0;
   /// W; nothing of the microbatch is kept afterwards.
-  virtual void weight_gradient(const Work& work) = 0;
+  virtual void weight_gradient(const BlockContext& work) = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Layer> make_embedding(const ModelShape& shape);

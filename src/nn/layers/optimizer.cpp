@@ -2,7 +2,7 @@
 
 namespace longhaul {
 
-Optimizer::Optimizer(Math& math, DeviceMemory& memory, const OptimizerOptions& options,
+Optimizer::Optimizer(TensorOps& math, DeviceMemory& memory, const OptimizerOptions& options,
                      std::size_t count, const std::string& of)
     : math_{&math}, options_{options}, count_{count} {
   if (options.kind == OptimizerKind::sgd || count == 0) return;
@@ -12,7 +12,7 @@ Optimizer::Optimizer(Math& math, DeviceMemory& memory, const OptimizerOptions& o
   math.zero(square_.view());
 }
 
-void Optimizer::step(int step, View gradient, View master, View weights) {
+void Optimizer::step(int step, ArrayView gradient, ArrayView master, ArrayView weights) {
   LONGHAUL_ASSERT(gradient.count == count_ && master.count == count_ && weights.count == count_,
                   "{} gradients, {} master weights, {} weights of {}", gradient.count, master.count,
                   weights.count, count_);

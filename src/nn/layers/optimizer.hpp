@@ -22,19 +22,19 @@ class Optimizer {
 public:
   /// For `count` numbers, which may be 0. Moments begin at 0; errors name them "`of`: first
   /// moments".
-  Optimizer(Math& math, DeviceMemory& memory, const OptimizerOptions& options, std::size_t count,
-            const std::string& of);
+  Optimizer(TensorOps& math, DeviceMemory& memory, const OptimizerOptions& options,
+            std::size_t count, const std::string& of);
 
   /// `count` numbers each; `weights` follow `master` and may be the same memory. `step` counts
   /// from 1.
-  void step(int step, View gradient, View master, View weights);
+  void step(int step, ArrayView gradient, ArrayView master, ArrayView weights);
 
   [[nodiscard]] const OptimizerOptions& options() const { return options_; }
-  [[nodiscard]] View mean() const { return mean_.view(); }      ///< AdamW alone
-  [[nodiscard]] View square() const { return square_.view(); }  ///< AdamW alone
+  [[nodiscard]] ArrayView mean() const { return mean_.view(); }      ///< AdamW alone
+  [[nodiscard]] ArrayView square() const { return square_.view(); }  ///< AdamW alone
 
 private:
-  Math* math_;
+  TensorOps* math_;
   OptimizerOptions options_;
   std::size_t count_;
   Buffer mean_, square_;

@@ -5,7 +5,7 @@
 
 namespace longhaul {
 
-Reference::Reference(std::unique_ptr<Math> math, const ModelShape& shape, std::uint64_t seed,
+Reference::Reference(std::unique_ptr<TensorOps> math, const ModelShape& shape, std::uint64_t seed,
                      const OptimizerOptions& optimizer)
     : math_{std::move(math)},
       memory_{*math_, 0},
@@ -44,7 +44,7 @@ void Reference::set_masters(std::span<const float> numbers) {
   }
 }
 
-std::vector<float> Reference::read(View view) const {
+std::vector<float> Reference::read(ArrayView view) const {
   std::vector<float> numbers(view.count);
   math_->copy_out(view, numbers);
   return numbers;

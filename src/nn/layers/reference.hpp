@@ -18,7 +18,7 @@ namespace longhaul {
 class Reference {
 public:
   /// Weights are those that chunks make of `seed`.
-  Reference(std::unique_ptr<Math> math, const ModelShape& shape, std::uint64_t seed,
+  Reference(std::unique_ptr<TensorOps> math, const ModelShape& shape, std::uint64_t seed,
             const OptimizerOptions& optimizer);
 
   /// One iteration up to its gradients: `microbatches` of all replicas. Gives the mean loss of a
@@ -39,9 +39,9 @@ public:
   [[nodiscard]] std::vector<float> gradient(const std::string& name) const;
 
 private:
-  [[nodiscard]] std::vector<float> read(View view) const;
+  [[nodiscard]] std::vector<float> read(ArrayView view) const;
 
-  std::unique_ptr<Math> math_;
+  std::unique_ptr<TensorOps> math_;
   DeviceMemory memory_;
   ModelShape shape_;
   Chunk model_;

@@ -23,8 +23,8 @@ std::uint64_t number_of(const std::string& name) {
 
 }  // namespace
 
-Weights::Weights(Math& math, DeviceMemory& memory, std::span<const std::unique_ptr<Layer>> layers,
-                 std::uint64_t seed) {
+Weights::Weights(TensorOps& math, DeviceMemory& memory,
+                 std::span<const std::unique_ptr<Layer>> layers, std::uint64_t seed) {
   std::size_t count = 0;
   for (const auto& layer : layers) {
     for (const ParameterNeed& need : layer->needs()) count += aligned(need.count);
@@ -48,7 +48,8 @@ Weights::Weights(Math& math, DeviceMemory& memory, std::span<const std::unique_p
   if (masters_) math.copy(masters_.view(), weights_.view());
 }
 
-void Weights::make(Math& math, const ParameterNeed& need, std::size_t first, std::uint64_t seed) {
+void Weights::make(TensorOps& math, const ParameterNeed& need, std::size_t first,
+                   std::uint64_t seed) {
   const Parameter& made = parameters_.emplace_back(
       Parameter{need.name, need.count, weights_.view().part(first, need.count),
                 gradients_.view().part(first, need.count), masters().part(first, need.count)});

@@ -13,17 +13,17 @@ namespace longhaul {
 class Weights {
 public:
   /// Makes what `layers` need, from `seed` and the names alone, and binds it to them.
-  Weights(Math& math, DeviceMemory& memory, std::span<const std::unique_ptr<Layer>> layers,
+  Weights(TensorOps& math, DeviceMemory& memory, std::span<const std::unique_ptr<Layer>> layers,
           std::uint64_t seed);
 
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
-  [[nodiscard]] View weights() const { return weights_.view(); }
-  [[nodiscard]] View gradients() const { return gradients_.view(); }
+  [[nodiscard]] ArrayView weights() const { return weights_.view(); }
+  [[nodiscard]] ArrayView gradients() const { return gradients_.view(); }
   /// The weights themselves where they are f32.
-  [[nodiscard]] View masters() const { return masters_ ? masters_.view() : weights_.view(); }
+  [[nodiscard]] ArrayView masters() const { return masters_ ? masters_.view() : weights_.view(); }
 
 private:
-  void make(Math& math, const ParameterNeed& need, std::size_t first, std::uint64_t seed);
+  void make(TensorOps& math, const ParameterNeed& need, std::size_t first, std::uint64_t seed);
 
   Buffer weights_, gradients_, masters_;
   std::vector<Parameter> parameters_;

@@ -3,8 +3,8 @@
 
 namespace longhaul {
 
-std::unique_ptr<Math> make_cuda_math(int /*index*/) { refuse_without_cuda(); }
+std::unique_ptr<TensorOps> make_cuda_tensor_ops(int /*index*/) { refuse_without_cuda(); }
 
-std::string accelerator_notes(const Math& /*math*/) { return {}; }
+std::string accelerator_notes(const TensorOps& /*math*/) { return {}; }
 
 }  // namespace longhaul

@@ -4,7 +4,7 @@
 
 #include "plan/link_model/paced_work.hpp"
 #include "plan/lowering/collectives.hpp"
-#include "schedule/ways.hpp"
+#include "schedule/network_routes.hpp"
 
 namespace longhaul {
 namespace {

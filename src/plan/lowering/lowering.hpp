@@ -6,7 +6,7 @@
 #include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lanes.hpp"
 #include "plan/lowering/messages.hpp"
-#include "plan/lowering/relays.hpp"
+#include "plan/lowering/relay_lowering.hpp"
 #include "plan/network/network.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"

@@ -7,8 +7,8 @@
 
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/network_routes.hpp"
 #include "schedule/ring_time.hpp"
-#include "schedule/ways.hpp"
 
 namespace longhaul {
 

@@ -35,10 +35,10 @@ bool is_there(const std::vector<RobustCandidate>& candidates, const Schedule& sc
 /// Everything there is to choose from, untimed. A search that finds what another found adds
 /// nothing.
 std::vector<RobustCandidate> gather(const Scenario& scenario, const RobustOptions& options,
-                                    const Found& as_profiled) {
+                                    const SearchResult& as_profiled) {
   std::vector<RobustCandidate> all{{as_profiled.schedule, "best", {}}};
   for (const double factor : options.conservative) {
-    Found found = find_best(conservative(scenario, factor), options.search);
+    SearchResult found = find_best(conservative(scenario, factor), options.search);
     if (is_there(all, found.schedule)) continue;
     all.push_back(
         {std::move(found.schedule), fmt::format("best for links {} times as slow", factor), {}});

@@ -32,7 +32,7 @@ struct RobustCandidate {
 
 struct RobustChoice {
   Schedule schedule;                        ///< named "best": the first candidate's
-  Found as_profiled;                        ///< what find_best() says without jitter
+  SearchResult as_profiled;                 ///< what find_best() says without jitter
   std::vector<RobustCandidate> candidates;  ///< by tail, then mean, then as they were made
 };
 

@@ -20,8 +20,8 @@ public:
         walk_{problem, start, simulation},
         moves_{walk_.orders()} {}
 
-  Annealed run(Cooling cooling, const SearchProgress& progress) {
-    Annealed result{walk_.orders(), walk_.makespan(), 0, 0};
+  AnnealingResult run(Cooling cooling, const SearchProgress& progress) {
+    AnnealingResult result{walk_.orders(), walk_.makespan(), 0, 0};
     const int batch = problem_.is_exact() ? kBatch : kBatchOfSimulations;
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
@@ -33,7 +33,7 @@ public:
   }
 
 private:
-  void step(double heat, Annealed& result) {
+  void step(double heat, AnnealingResult& result) {
     ++result.moves;
     if (!propose()) return;
     // Metropolis's rule with the draw made first: how long may the new order take?
@@ -51,7 +51,7 @@ private:
   }
 
   /// Copies the order only when the walk leaves it: improvements come in rows.
-  void keep(Annealed& result) {
+  void keep(AnnealingResult& result) {
     result.best = walk_.orders();
     at_best_ = false;
   }
@@ -83,7 +83,7 @@ private:
 
   const OrderProblem& problem_;
   Random random_;
-  Walk walk_;
+  SearchState walk_;
   Moves moves_;
   Change change_;
   bool at_best_ = false;  ///< the walk is at an order as good as the best, not kept yet
@@ -91,8 +91,9 @@ private:
 
 }  // namespace
 
-Annealed anneal(const OrderProblem& problem, const Schedule& start, const Simulation& simulation,
-                Cooling cooling, std::uint64_t seed, const SearchProgress& progress) {
+AnnealingResult anneal(const OrderProblem& problem, const Schedule& start,
+                       const Simulation& simulation, Cooling cooling, std::uint64_t seed,
+                       const SearchProgress& progress) {
   return Annealing{problem, start, simulation, seed}.run(cooling, progress);
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "planner/search/walk.hpp"
+#include "planner/search/search_state.hpp"
 
 namespace longhaul {
 
@@ -18,7 +18,7 @@ struct Cooling {
 /// Says how much of a search is over: 0 at first, 1 or more at the end.
 using SearchProgress = std::function<double(std::int64_t moves)>;
 
-struct Annealed {
+struct AnnealingResult {
   Orders best;
   std::int64_t makespan = 0;
   std::int64_t moves = 0;
@@ -26,9 +26,10 @@ struct Annealed {
 };
 
 /// Simulated annealing from `start` (whole blocks, valid, within the budget). Half of the moves are
-/// made on a critical path. Deterministic for a seed if `progress` is. `simulation`: see Walk.
-[[nodiscard]] Annealed anneal(const OrderProblem& problem, const Schedule& start,
-                              const Simulation& simulation, Cooling cooling, std::uint64_t seed,
-                              const SearchProgress& progress);
+/// made on a critical path. Deterministic for a seed if `progress` is. `simulation`: see
+/// SearchState.
+[[nodiscard]] AnnealingResult anneal(const OrderProblem& problem, const Schedule& start,
+                                     const Simulation& simulation, Cooling cooling,
+                                     std::uint64_t seed, const SearchProgress& progress);
 
 }  // namespace longhaul

@@ -65,8 +65,8 @@ std::optional<double> smallest_budget(const std::vector<Schedule>& layouts,
 
 }  // namespace
 
-Found find_best(const Scenario& scenario, const SearchOptions& options) {
-  Found found;
+SearchResult find_best(const Scenario& scenario, const SearchOptions& options) {
+  SearchResult found;
   Portfolio portfolio{scenario, options};
   found.candidates = find_candidates(scenario, options.arrangement, options.placements);
   const auto layouts = runnable_layouts(found.candidates);

@@ -21,7 +21,7 @@ struct SearchOptions {
 };
 
 /// What `best` found, and how.
-struct Found {
+struct SearchResult {
   Schedule schedule;  ///< named "best"; within the budget
   Duration makespan{};
   std::string started_from;  ///< the candidate that it came from
@@ -33,6 +33,6 @@ struct Found {
 
 /// The best schedule that generation and search find: never worse than any schedule it could choose
 /// from. Throws Error where no schedule fits the budget, naming the smallest budget that one does.
-[[nodiscard]] Found find_best(const Scenario& scenario, const SearchOptions& options);
+[[nodiscard]] SearchResult find_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul

@@ -65,7 +65,8 @@ void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) 
     start.makespan = makespan->count();
   } else {
     if (first_violation(start.schedule, scenario_)) return;
-    start.makespan = Walk{(*layout)->problem, start.schedule, (*layout)->simulation}.makespan();
+    start.makespan =
+        SearchState{(*layout)->problem, start.schedule, (*layout)->simulation}.makespan();
   }
   starts_.push_back(std::move(start));
 }
@@ -152,8 +153,8 @@ void Portfolio::run_search(Search& search, int round, std::size_t index,
   const ChunkLayout& layout = *search.from.layout;
   const std::uint64_t seed =
       derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 1, index);
-  const Annealed found = anneal(layout.problem, search.from.schedule, layout.simulation,
-                                cooling_of(search, round, index), seed, progress);
+  const AnnealingResult found = anneal(layout.problem, search.from.schedule, layout.simulation,
+                                       cooling_of(search, round, index), seed, progress);
   search.from.schedule = found.best.schedule(search.from.schedule);
   search.from.makespan = found.makespan;
   search.moves += found.moves;

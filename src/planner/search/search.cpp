@@ -7,9 +7,10 @@
 
 namespace longhaul {
 
-Improved improve(const Schedule& start, const Scenario& scenario, const SearchOptions& options) {
+ImprovementResult improve(const Schedule& start, const Scenario& scenario,
+                          const SearchOptions& options) {
   if (const auto violation = first_violation(start, scenario)) throw Error{violation->text};
-  Improved improved{start, makespan_of(start, scenario, options.arrangement), 0, 0};
+  ImprovementResult improved{start, makespan_of(start, scenario, options.arrangement), 0, 0};
   SearchOptions one_thread = options;
   one_thread.threads = 1;
   Portfolio portfolio{scenario, one_thread};

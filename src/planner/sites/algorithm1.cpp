@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-void require_one_cell(const Supply& supply, int pipelines) {
+void require_one_cell(const GpuInventory& supply, int pipelines) {
   if (supply.most_cells(pipelines) >= 1) return;
   std::int64_t all = 0;
   for (int i = 0; i < supply.datacenters(); ++i) all += supply.gpus(DatacenterId{i});
@@ -20,7 +20,8 @@ void require_one_cell(const Supply& supply, int pipelines) {
       supply.stages(), of_stage > 1 ? fmt::format(" of {} GPUs", of_stage) : std::string{});
 }
 
-std::string why_not_held(const Supply& supply, std::span<const DatacenterId> order, int replicas) {
+std::string why_not_held(const GpuInventory& supply, std::span<const DatacenterId> order,
+                         int replicas) {
   std::int64_t held = 0;
   for (const DatacenterId id : order) held += supply.stages_for(id, replicas);
   return fmt::format("the datacenters hold {} of {} stages {} times", held, supply.stages(),
@@ -29,7 +30,7 @@ std::string why_not_held(const Supply& supply, std::span<const DatacenterId> ord
 
 }  // namespace
 
-SitePlan make_plan(const Supply& supply, const CellQuery& query, const CellTime& time) {
+SitePlan make_plan(const GpuInventory& supply, const CellQuery& query, const CellTime& time) {
   SitePlan plan;
   plan.schedule = query.schedule;
   plan.layout = query.layout;
@@ -40,7 +41,8 @@ SitePlan make_plan(const Supply& supply, const CellQuery& query, const CellTime&
   return plan;
 }
 
-SitePlans algorithm1(const Supply& supply, const Algorithm1Options& options, CellTimes& cells) {
+SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+                     CellTimes& cells) {
   SitePlans result;
   result.order = ordered_datacenters(supply, options.order);
   result.pipelines = options.pipelines.value_or(cell_size(supply, result.order));

@@ -40,11 +40,11 @@ struct SitePlans {
 /// Atlas' algorithm 1, to the letter: for each D the datacenters in order take as many stages as
 /// they hold, one DP-cell is simulated, the all-reduce is added. Throws Error where no datacenter
 /// has GPUs, all together cannot hold one cell, or neighbours on a way have no link.
-[[nodiscard]] SitePlans algorithm1(const Supply& supply, const Algorithm1Options& options,
+[[nodiscard]] SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
                                    CellTimes& cells);
 
 /// Fills in the times and figures of a layout that was simulated.
-[[nodiscard]] SitePlan make_plan(const Supply& supply, const CellQuery& query,
+[[nodiscard]] SitePlan make_plan(const GpuInventory& supply, const CellQuery& query,
                                  const CellTime& time);
 
 /// What plans may be compared by; smaller is better in all.

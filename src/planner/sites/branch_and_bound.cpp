@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "planner/search/in_parallel.hpp"
-#include "planner/sites/way_tree.hpp"
+#include "planner/sites/placement_tree.hpp"
 
 namespace longhaul {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::size_t kOrders = 256;
 
 class Search {
 public:
-  Search(const Supply& supply, const SiteSearchOptions& options, CellTimes& cells)
+  Search(const GpuInventory& supply, const SiteSearchOptions& options, CellTimes& cells)
       : supply_{supply}, options_{options}, cells_{cells} {}
 
   SiteSearch run() {
@@ -47,7 +47,7 @@ private:
   void start_from(const std::string& schedule, int pipelines) {
     const int last = supply_.most_cells(pipelines);
     for (int count = 1; count <= std::min(last, options_.most_cells.value_or(last)); ++count) {
-      WayTree tree{supply_, {schedule, count, pipelines}, options_.objective};
+      PlacementTree tree{supply_, {schedule, count, pipelines}, options_.objective};
       found_.candidates += tree.count();
       if (tree.count() == 0) ++found_.unsupplied;
       if (tree.count() > 0) trees_.push_back(std::move(tree));
@@ -73,7 +73,7 @@ private:
 
   /// What the orders that their schedule makes show to be no better is not simulated; the others
   /// are, those first that promise most.
-  void evaluate(const WayTree& tree, std::span<WayTree::Leaf> leaves) {
+  void evaluate(const PlacementTree& tree, std::span<PlacementTree::Leaf> leaves) {
     found_.evaluated += std::ssize(leaves);
     if (options_.prune && has_timetable(tree.group().schedule)) {
       const double score = score_;
@@ -83,11 +83,11 @@ private:
                                                  tree.time_of(leaves[i].way, score));
         leaves[i].bound = std::max(leaves[i].bound, tree.score_of(leaves[i].way, least));
       });
-      std::ranges::stable_sort(leaves, {}, &WayTree::Leaf::bound);
+      std::ranges::stable_sort(leaves, {}, &PlacementTree::Leaf::bound);
     }
     for (std::size_t i = 0; i < leaves.size(); i += kBatch) {
       std::vector<CellQuery> queries;
-      for (const WayTree::Leaf& leaf : leaves.subspan(i, std::min(kBatch, leaves.size() - i)))
+      for (const PlacementTree::Leaf& leaf : leaves.subspan(i, std::min(kBatch, leaves.size() - i)))
         if (!options_.prune || leaf.bound < score_) queries.push_back(query_of(tree, leaf));
       const std::vector<CellTime> times = cells_.times(queries);
       for (std::size_t q = 0; q < queries.size(); ++q)
@@ -95,13 +95,13 @@ private:
     }
   }
 
-  static CellQuery query_of(const WayTree& tree, const WayTree::Leaf& leaf) {
+  static CellQuery query_of(const PlacementTree& tree, const PlacementTree::Leaf& leaf) {
     return {tree.group().schedule, {leaf.way, tree.group().cells, tree.group().pipelines}};
   }
 
-  void look_through(WayTree& tree) {
-    std::vector<WayTree::Leaf> leaves = tree.leaves(score_, options_.prune, found_.pruned);
-    std::ranges::stable_sort(leaves, {}, &WayTree::Leaf::bound);
+  void look_through(PlacementTree& tree) {
+    std::vector<PlacementTree::Leaf> leaves = tree.leaves(score_, options_.prune, found_.pruned);
+    std::ranges::stable_sort(leaves, {}, &PlacementTree::Leaf::bound);
     const std::size_t batch = has_timetable(tree.group().schedule) ? kOrders : kBatch;
     std::size_t done = 0;
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
@@ -117,7 +117,7 @@ private:
   }
 
   /// The limit is reached: what could still be better is not looked at.
-  void leave(const std::vector<WayTree::Leaf>& leaves, std::size_t done) {
+  void leave(const std::vector<PlacementTree::Leaf>& leaves, std::size_t done) {
     for (; done < leaves.size(); ++done) {
       if (leaves[done].bound < score_) {
         ++found_.unexplored;
@@ -128,10 +128,10 @@ private:
     }
   }
 
-  const Supply& supply_;
+  const GpuInventory& supply_;
   const SiteSearchOptions& options_;
   CellTimes& cells_;
-  std::vector<WayTree> trees_;
+  std::vector<PlacementTree> trees_;
   double least_unexplored_ = std::numeric_limits<double>::infinity();
   double score_ = std::numeric_limits<double>::infinity();
   SiteSearch found_;
@@ -155,7 +155,8 @@ std::int64_t SiteSearch::pruned_in_all() const {
   return std::accumulate(std::begin(pruned), std::end(pruned), std::int64_t{0});
 }
 
-SiteSearch search_sites(const Supply& supply, const SiteSearchOptions& options, CellTimes& cells) {
+SiteSearch search_sites(const GpuInventory& supply, const SiteSearchOptions& options,
+                        CellTimes& cells) {
   if (supply.datacenters() > kMostDatacenters)
     fail("the scenario has {} datacenters (the search takes up to {}). Use --search algorithm1.",
          supply.datacenters(), kMostDatacenters);

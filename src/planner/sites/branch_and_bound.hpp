@@ -48,11 +48,11 @@ struct SiteSearch {
 
 /// The best of all schedules, C, D and ways, where a way is any sequence of different datacenters,
 /// each but the last with all the stages that it holds (algorithm 1 for every order of every
-/// subset). Depth first over the sequences, with the bounds of WayBounds; never worse than
+/// subset). Depth first over the sequences, with the bounds of PlacementBounds; never worse than
 /// algorithm 1, which it starts from. The best of all unless the limit ends it. Deterministic,
 /// whatever the number of threads. Throws Error as algorithm1() does (but for links, which it does
 /// without), and for more than 12 datacenters.
-[[nodiscard]] SiteSearch search_sites(const Supply& supply, const SiteSearchOptions& options,
+[[nodiscard]] SiteSearch search_sites(const GpuInventory& supply, const SiteSearchOptions& options,
                                       CellTimes& cells);
 
 }  // namespace longhaul

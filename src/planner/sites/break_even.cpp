@@ -58,7 +58,7 @@ private:
   /// Iterations a second of the best plan in the one site; 0 where it holds none.
   double alone(DatacenterId site) {
     const Scenario one = only(scenario_, site, site);
-    const Supply supply{one};
+    const GpuInventory supply{one};
     Algorithm1Options plan = options_.plan;
     plan.pipelines = pipelines();
     if (supply.most_cells(*plan.pipelines) == 0) return 0;
@@ -71,7 +71,7 @@ private:
   /// C: one and two sites are compared with the same, that of the scenario as it is.
   int pipelines() const {
     if (options_.plan.pipelines) return *options_.plan.pipelines;
-    return cell_size(Supply{scenario_}, std::array{a_, b_});
+    return cell_size(GpuInventory{scenario_}, std::array{a_, b_});
   }
 
   bool beats(BreakEvenPoint& point, Bandwidth bandwidth) {
@@ -81,7 +81,7 @@ private:
       link.latency = point.latency;
       link.bandwidth = bandwidth;
     }
-    const Supply supply{linked};
+    const GpuInventory supply{linked};
     Algorithm1Options plan = options_.plan;
     plan.pipelines = pipelines();
     CellTimes cells{supply, options_.model, options_.threads};

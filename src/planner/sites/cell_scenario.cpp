@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-void require_link(const Supply& supply, DatacenterId from, DatacenterId to) {
+void require_link(const GpuInventory& supply, DatacenterId from, DatacenterId to) {
   if (supply.scenario().link(from, to) != nullptr) return;
   const std::string& x = supply.name(from);
   const std::string& y = supply.name(to);
@@ -21,12 +21,13 @@ void require_link(const Supply& supply, DatacenterId from, DatacenterId to) {
 /// Datacenter of each stage.
 std::vector<DatacenterId> stages_of(const StagePlacement& way) {
   std::vector<DatacenterId> where;
-  for (const SiteShare& share : way)
+  for (const DatacenterStages& share : way)
     where.insert(where.end(), static_cast<std::size_t>(share.stages), share.datacenter);
   return where;
 }
 
-void set_costs(const Supply& supply, const std::vector<DatacenterId>& where, Scenario& scenario) {
+void set_costs(const GpuInventory& supply, const std::vector<DatacenterId>& where,
+               Scenario& scenario) {
   scenario.costs = supply.costs();
   Costs& costs = scenario.costs;
   for (std::size_t stage = 0; stage < where.size(); ++stage) {
@@ -42,7 +43,7 @@ Bandwidth divided(Bandwidth rate, int parts) {
   return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / parts};
 }
 
-Scenario placed(const Supply& supply, const SiteLayout& layout, int replicas) {
+Scenario placed(const GpuInventory& supply, const SiteLayout& layout, int replicas) {
   const std::vector<DatacenterId> where = stages_of(layout.way);
   LONGHAUL_ASSERT(static_cast<int>(where.size()) == supply.stages(), "{} stages of {}",
                   where.size(), supply.stages());
@@ -63,7 +64,7 @@ Scenario placed(const Supply& supply, const SiteLayout& layout, int replicas) {
 
 }  // namespace
 
-Scenario cell_scenario(const Supply& supply, const SiteLayout& layout, int pipelines) {
+Scenario cell_scenario(const GpuInventory& supply, const SiteLayout& layout, int pipelines) {
   Scenario scenario = placed(supply, layout, pipelines);
   scenario.parallel.cell = pipelines;
   scenario.parallel.gradient_sync = GradientSync::none;
@@ -74,11 +75,12 @@ Scenario cell_scenario(const Supply& supply, const SiteLayout& layout, int pipel
   return scenario;
 }
 
-Scenario placed_scenario(const Supply& supply, const SiteLayout& layout) {
+Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout) {
   return placed(supply, layout, layout.replicas());
 }
 
-Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, int replicas) {
+Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,
+                           int replicas) {
   const Scenario& scenario = supply.scenario();
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (replicas < 2 || sync == GradientSync::none) return Duration::zero();
@@ -92,10 +94,10 @@ Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage, 
   return 2 * ring_time(hop, weights, replicas);
 }
 
-Duration all_reduce_time(const Supply& supply, const SiteLayout& layout) {
+Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout) {
   Duration longest{};
   int stage = 0;
-  for (const SiteShare& share : layout.way) {
+  for (const DatacenterStages& share : layout.way) {
     for (const int end = stage + share.stages; stage < end; ++stage)
       longest =
           std::max(longest, all_reduce_inside(supply, share.datacenter, stage, layout.replicas()));

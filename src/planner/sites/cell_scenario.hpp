@@ -8,17 +8,18 @@ namespace longhaul {
 /// without data parallelism: what algorithm 1 calls PP. What all D cells share (an aggregate of a
 /// pair of datacenters, a link with sharing = "datacenter") it has 1/D of. Throws Error where
 /// neighbours on the way have no link.
-[[nodiscard]] Scenario cell_scenario(const Supply& supply, const SiteLayout& layout, int pipelines);
+[[nodiscard]] Scenario cell_scenario(const GpuInventory& supply, const SiteLayout& layout,
+                                     int pipelines);
 
 /// The scenario with all pipelines of the layout placed: what `simulate` and ranks run.
-[[nodiscard]] Scenario placed_scenario(const Supply& supply, const SiteLayout& layout);
+[[nodiscard]] Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout);
 
 /// All-reduce of the gradients of a stage among so many replicas inside the datacenter: a ring at
 /// the rate of the nodes' interfaces inside it (or of its own link), by the scenario's
 /// gradient_sync; zero1 is a reduce-scatter and an all-gather, as long together.
-[[nodiscard]] Duration all_reduce_inside(const Supply& supply, DatacenterId where, int stage,
+[[nodiscard]] Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,
                                          int replicas);
 /// The longest of all stages: they go on at a time.
-[[nodiscard]] Duration all_reduce_time(const Supply& supply, const SiteLayout& layout);
+[[nodiscard]] Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout);
 
 }  // namespace longhaul

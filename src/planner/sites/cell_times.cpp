@@ -85,7 +85,7 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
   const SiteLayout& layout = query.layout;
   Key key{std::ranges::find(schedules_, query.schedule) - schedules_.begin(), layout.pipelines};
   for (std::size_t i = 0; i < layout.way.size(); ++i) {
-    const SiteShare& share = layout.way[i];
+    const DatacenterStages& share = layout.way[i];
     const DatacenterId here = share.datacenter;
     if (i > 0) {
       const DatacenterId before = layout.way[i - 1].datacenter;

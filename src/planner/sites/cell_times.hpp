@@ -36,7 +36,8 @@ enum class CellModel {
 class CellTimes {
 public:
   /// `supply` must outlive it. `threads`: 0 for all cores.
-  explicit CellTimes(const Supply& supply, CellModel model = CellModel::relays, int threads = 0)
+  explicit CellTimes(const GpuInventory& supply, CellModel model = CellModel::relays,
+                     int threads = 0)
       : supply_{supply}, model_{model}, threads_{threads} {}
 
   /// In the order of the queries; what is not known is simulated, on all threads. Throws Error
@@ -61,7 +62,7 @@ private:
   [[nodiscard]] Scenario scenario_of(const CellQuery& query) const;
   [[nodiscard]] CellTime simulate_cell(const CellQuery& query) const;
 
-  const Supply& supply_;
+  const GpuInventory& supply_;
   CellModel model_;
   int threads_;
   std::vector<std::string> schedules_;  ///< what the keys call by number

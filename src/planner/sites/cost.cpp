@@ -8,9 +8,9 @@ namespace {
 constexpr double kNanosecondsPerHour = 3.6e12;
 
 /// $ an hour of all GPUs that are used; nullopt where one has no price.
-std::optional<double> gpu_dollars_per_hour(const Supply& supply, const SiteLayout& layout) {
+std::optional<double> gpu_dollars_per_hour(const GpuInventory& supply, const SiteLayout& layout) {
   double dollars = 0;
-  for (const SiteShare& share : layout.way) {
+  for (const DatacenterStages& share : layout.way) {
     const auto& price = supply.scenario().datacenters[index(share.datacenter)].price;
     if (!price) return std::nullopt;
     dollars += *price * share.stages * layout.replicas() * supply.gpus_of_stage();
@@ -18,7 +18,7 @@ std::optional<double> gpu_dollars_per_hour(const Supply& supply, const SiteLayou
   return dollars;
 }
 
-void add_money(const Supply& supply, const SiteLayout& layout, double hours, double samples,
+void add_money(const GpuInventory& supply, const SiteLayout& layout, double hours, double samples,
                SiteFigures& figures) {
   figures.egress_dollars =
       egress_dollars_of_pipeline(supply, layout.way) * static_cast<double>(layout.replicas());
@@ -37,13 +37,13 @@ void add_money(const Supply& supply, const SiteLayout& layout, double hours, dou
 
 }  // namespace
 
-double samples_of_pipeline(const Supply& supply) {
+double samples_of_pipeline(const GpuInventory& supply) {
   const auto& model = supply.scenario().model;
   return static_cast<double>(supply.scenario().parallel.microbatches) *
          (model ? model->microbatch_size : 1);
 }
 
-std::vector<double> egress_of_pipeline(const Supply& supply, const StagePlacement& way) {
+std::vector<double> egress_of_pipeline(const GpuInventory& supply, const StagePlacement& way) {
   std::vector<double> bytes(way.size(), 0);
   int stage = 0;
   for (std::size_t i = 0; i + 1 < way.size(); ++i) {
@@ -57,7 +57,7 @@ std::vector<double> egress_of_pipeline(const Supply& supply, const StagePlacemen
   return bytes;
 }
 
-double egress_dollars_of_pipeline(const Supply& supply, const StagePlacement& way) {
+double egress_dollars_of_pipeline(const GpuInventory& supply, const StagePlacement& way) {
   const std::vector<double> bytes = egress_of_pipeline(supply, way);
   double dollars = 0;
   for (std::size_t i = 0; i < way.size(); ++i)
@@ -66,7 +66,8 @@ double egress_dollars_of_pipeline(const Supply& supply, const StagePlacement& wa
   return dollars;
 }
 
-SiteFigures figures_of(const Supply& supply, const SiteLayout& layout, const SiteTimes& times) {
+SiteFigures figures_of(const GpuInventory& supply, const SiteLayout& layout,
+                       const SiteTimes& times) {
   SiteFigures figures;
   const auto nanoseconds = static_cast<double>(times.iteration().count());
   const double replicas = layout.replicas();

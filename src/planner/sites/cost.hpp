@@ -28,18 +28,19 @@ struct SiteFigures {
   double cost = 0;
 };
 
-[[nodiscard]] SiteFigures figures_of(const Supply& supply, const SiteLayout& layout,
+[[nodiscard]] SiteFigures figures_of(const GpuInventory& supply, const SiteLayout& layout,
                                      const SiteTimes& times);
 
 /// Samples of one iteration of one pipeline.
-[[nodiscard]] double samples_of_pipeline(const Supply& supply);
+[[nodiscard]] double samples_of_pipeline(const GpuInventory& supply);
 
 /// Bytes that leave each datacenter of the way in one iteration of one pipeline: activations to the
 /// next, gradients to the one before.
-[[nodiscard]] std::vector<double> egress_of_pipeline(const Supply& supply,
+[[nodiscard]] std::vector<double> egress_of_pipeline(const GpuInventory& supply,
                                                      const StagePlacement& way);
 
 /// $ of that: bytes / 1e9 * egress_price.
-[[nodiscard]] double egress_dollars_of_pipeline(const Supply& supply, const StagePlacement& way);
+[[nodiscard]] double egress_dollars_of_pipeline(const GpuInventory& supply,
+                                                const StagePlacement& way);
 
 }  // namespace longhaul

@@ -26,7 +26,7 @@ Costs at_speed_one(const Scenario& scenario) {
   return costs;
 }
 
-void order_by_distance(const Supply& supply, std::vector<DatacenterId>& order) {
+void order_by_distance(const GpuInventory& supply, std::vector<DatacenterId>& order) {
   const auto latency = [&](DatacenterId a, DatacenterId b) {
     const Link* const link = supply.scenario().link(a, b);
     return link == nullptr ? Duration::max() : link->latency;
@@ -42,7 +42,8 @@ void order_by_distance(const Supply& supply, std::vector<DatacenterId>& order) {
 
 }  // namespace
 
-Supply::Supply(const Scenario& scenario) : scenario_{scenario}, costs_{at_speed_one(scenario)} {
+GpuInventory::GpuInventory(const Scenario& scenario)
+    : scenario_{scenario}, costs_{at_speed_one(scenario)} {
   for (const Datacenter& datacenter : scenario.datacenters) {
     if (!datacenter.gpus)
       fail(
@@ -54,19 +55,19 @@ Supply::Supply(const Scenario& scenario) : scenario_{scenario}, costs_{at_speed_
   if (scenario.model) gpus_of_stage_ = scenario.model->tensor_parallel;
 }
 
-int Supply::most_cells(int pipelines) const {
+int GpuInventory::most_cells(int pipelines) const {
   const std::int64_t all = std::accumulate(gpus_.begin(), gpus_.end(), std::int64_t{0});
   return static_cast<int>(all / (static_cast<std::int64_t>(pipelines) * stages() * gpus_of_stage_));
 }
 
-bool Supply::priced() const {
+bool GpuInventory::priced() const {
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (gpus_[i] > 0 && !scenario_.datacenters[i].price) return false;
   }
   return true;
 }
 
-std::vector<DatacenterId> ordered_datacenters(const Supply& supply, SiteOrder order) {
+std::vector<DatacenterId> ordered_datacenters(const GpuInventory& supply, SiteOrder order) {
   std::vector<DatacenterId> ids;
   for (int i = 0; i < supply.datacenters(); ++i) {
     if (supply.gpus(DatacenterId{i}) > 0) ids.push_back(DatacenterId{i});
@@ -83,8 +84,8 @@ std::vector<DatacenterId> ordered_datacenters(const Supply& supply, SiteOrder or
   return ids;
 }
 
-std::optional<StagePlacement> greedy_way(const Supply& supply, std::span<const DatacenterId> order,
-                                         int replicas) {
+std::optional<StagePlacement> greedy_way(const GpuInventory& supply,
+                                         std::span<const DatacenterId> order, int replicas) {
   StagePlacement way;
   int left = supply.stages();
   for (const DatacenterId id : order) {
@@ -105,7 +106,7 @@ std::optional<Bandwidth> node_rate(const Scenario& scenario, DatacenterId from, 
   return rate;
 }
 
-int cell_size(const Supply& supply, std::span<const DatacenterId> order) {
+int cell_size(const GpuInventory& supply, std::span<const DatacenterId> order) {
   constexpr std::int64_t kMost = 255;  // Op::pieces
   if (supply.scenario().parallel.cell) return *supply.scenario().parallel.cell;
   std::int64_t pipelines = 1;
@@ -127,9 +128,9 @@ int cell_size(const Supply& supply, std::span<const DatacenterId> order) {
   return static_cast<int>(std::min(pipelines, kMost));
 }
 
-std::string to_text(const Supply& supply, const StagePlacement& way) {
+std::string to_text(const GpuInventory& supply, const StagePlacement& way) {
   std::string text;
-  for (const SiteShare& share : way)
+  for (const DatacenterStages& share : way)
     text += fmt::format("{}{} {}", text.empty() ? "" : " > ", supply.name(share.datacenter),
                         share.stages);
   return text;

@@ -12,15 +12,15 @@
 namespace longhaul {
 
 /// How many stages of every pipeline lie in a datacenter.
-struct SiteShare {
+struct DatacenterStages {
   DatacenterId datacenter{};
   int stages = 0;
-  friend bool operator==(const SiteShare&, const SiteShare&) = default;
+  friend bool operator==(const DatacenterStages&, const DatacenterStages&) = default;
 };
 
 /// The way of a pipeline from its first stage to its last: whole datacenters, each at most once,
 /// none with no stage.
-using StagePlacement = std::vector<SiteShare>;
+using StagePlacement = std::vector<DatacenterStages>;
 
 /// Which datacenters do what: D DP-cells of C pipelines (Atlas section 4.5), all on one way.
 struct SiteLayout {
@@ -40,10 +40,10 @@ struct SiteTimes {
 };
 
 /// The scenario as the site planner reads it. Where stages lie in its file does not matter.
-class Supply {
+class GpuInventory {
 public:
   /// Throws Error where a datacenter does not say how many GPUs it has. `scenario` must outlive it.
-  explicit Supply(const Scenario& scenario);
+  explicit GpuInventory(const Scenario& scenario);
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   /// Costs of a device of speed 1.
@@ -80,11 +80,12 @@ enum class SiteOrder {
 };
 
 /// All datacenters with at least one GPU. Ties: more GPUs, then the order of the file.
-[[nodiscard]] std::vector<DatacenterId> ordered_datacenters(const Supply& supply, SiteOrder order);
+[[nodiscard]] std::vector<DatacenterId> ordered_datacenters(const GpuInventory& supply,
+                                                            SiteOrder order);
 
 /// Lines 2 to 10 of algorithm 1: each datacenter in turn takes all the stages it can hold. nullopt
 /// where they cannot hold all.
-[[nodiscard]] std::optional<StagePlacement> greedy_way(const Supply& supply,
+[[nodiscard]] std::optional<StagePlacement> greedy_way(const GpuInventory& supply,
                                                        std::span<const DatacenterId> order,
                                                        int replicas);
 
@@ -95,9 +96,9 @@ enum class SiteOrder {
 
 /// C: parallel.cell where given; otherwise the largest transfer over forward time of any stage on
 /// any link between neighbours of the order, rounded up (Atlas section 4.4); 1 to 255.
-[[nodiscard]] int cell_size(const Supply& supply, std::span<const DatacenterId> order);
+[[nodiscard]] int cell_size(const GpuInventory& supply, std::span<const DatacenterId> order);
 
 /// "west 20 > east 40".
-[[nodiscard]] std::string to_text(const Supply& supply, const StagePlacement& way);
+[[nodiscard]] std::string to_text(const GpuInventory& supply, const StagePlacement& way);
 
 }  // namespace longhaul

@@ -119,7 +119,7 @@ Schedule read_schedule(const Json& answer, const SolverProblem& problem) {
 }
 
 /// The better of the schedule with and without stated orders of shared links.
-void choose_link_orders(Solved& solved, const Scenario& scenario, Arrangement arrangement) {
+void choose_link_orders(SolverResult& solved, const Scenario& scenario, Arrangement arrangement) {
   solved.makespan = makespan_of(solved.schedule, scenario, arrangement);
   if (solved.schedule.link_orders.empty()) return;
   Schedule served = solved.schedule;
@@ -132,19 +132,19 @@ void choose_link_orders(Solved& solved, const Scenario& scenario, Arrangement ar
 
 /// The optimum of the model need not be one of the scenario: links serve in an order of their own,
 /// replicas differ, communication is grouped, or data parallelism was left out.
-bool is_proven(const Solved& found, const SolverOptions& options) {
+bool is_proven(const SolverResult& found, const SolverOptions& options) {
   return options.arrangement == Arrangement::decoupled && found.makespan == found.bound;
 }
 
 void take_answer(const Json& answer, const SolverProblem& problem, const Scenario& scenario,
-                 const SolverOptions& options, Solved& solved) {
+                 const SolverOptions& options, SolverResult& solved) {
   try {
     solved.seconds = answer.at("seconds").get<double>();
     if (problem.exact)
       solved.bound = std::max(solved.bound, Duration{answer.at("bound_ns").get<std::int64_t>()});
     const auto status = answer.at("status").get<std::string>();
     if (status != "optimal" && status != "feasible") return;
-    Solved found = solved;
+    SolverResult found = solved;
     found.schedule = read_schedule(answer, problem);
     if (const auto violation = first_violation(found.schedule, scenario)) {
       solved.refused = violation->text;
@@ -170,10 +170,10 @@ std::string class_of(Placement placement, const SolverOptions& options) {
 
 }  // namespace
 
-Solved solve(Placement placement, const Scenario& scenario, const Schedule& warm_start,
-             const SolverOptions& options) {
+SolverResult solve(Placement placement, const Scenario& scenario, const Schedule& warm_start,
+                   const SolverOptions& options) {
   const SolverProblem problem = make_problem(scenario, warm_start, options);
-  Solved solved;
+  SolverResult solved;
   solved.schedule = warm_start;
   solved.makespan = makespan_of(warm_start, scenario, options.arrangement);
   solved.bound = Duration{problem.json.at("lower_bound_ns").get<std::int64_t>()};

@@ -29,7 +29,7 @@ struct SolverOptions {
 
 /// What the solver found. `bound` holds for the class of CrossPipe 4.1: whole blocks, microbatches
 /// in order where asked; it is proven by the solver, or ours where that is higher.
-struct Solved {
+struct SolverResult {
   Schedule schedule;      ///< valid, within the budget; named "cross-ud-opt", "cross-wave-opt" ...
   Duration makespan{};    ///< the simulator's
   Duration bound{};       ///< of the solver's own model; at most the makespan of any schedule of it
@@ -49,7 +49,7 @@ struct Solved {
 /// schedule of the placement that fits the budget; it is given as a hint and returned where nothing
 /// better is found. Throws Error where there is no Python interpreter, no ortools (with the command
 /// that installs it), or where the child fails (run_failed).
-[[nodiscard]] Solved solve(Placement placement, const Scenario& scenario,
-                           const Schedule& warm_start, const SolverOptions& options);
+[[nodiscard]] SolverResult solve(Placement placement, const Scenario& scenario,
+                                 const Schedule& warm_start, const SolverOptions& options);
 
 }  // namespace longhaul

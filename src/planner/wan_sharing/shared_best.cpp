@@ -76,7 +76,7 @@ public:
     }
   }
 
-  void add_found(const Found& found, const std::string& name) {
+  void add_found(const SearchResult& found, const std::string& name) {
     Schedule schedule = found.schedule;
     schedule.name = name;
     try {
@@ -136,25 +136,25 @@ Bound bound_of(const Candidates& candidates, const Scenario& scenario) {
 
 }  // namespace
 
-Found find_shared_best(const Scenario& scenario, const SearchOptions& options) {
+SearchResult find_shared_best(const Scenario& scenario, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   if (options.arrangement != Arrangement::decoupled)
     fail("{} needs decoupled communication (relays go on while a block waits). Leave --comm out.",
          kName);
   if (!shares_wan(scenario)) {
-    Found found = find_best(scenario, options);
+    SearchResult found = find_best(scenario, options);
     found.schedule.name = kName;
     return found;
   }
-  const Found own = find_best(scenario, part_of(options));
-  const Found pooled = find_best(pooled_links(scenario), part_of(options));
+  const SearchResult own = find_best(scenario, part_of(options));
+  const SearchResult pooled = find_best(pooled_links(scenario), part_of(options));
   SharedCandidates candidates{scenario, options};
   candidates.add_generated();
   candidates.add_found(own, "best");
   candidates.add_found(pooled, "best of pooled links");
   candidates.add(own.schedule);
 
-  Found found;
+  SearchResult found;
   found.candidates = candidates.take();
   found.bound = bound_of(found.candidates, scenario);
   found.moves = own.moves + pooled.moves;

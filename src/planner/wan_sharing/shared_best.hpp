@@ -12,6 +12,6 @@ namespace longhaul {
 /// so that the result may have cells of 1. Where there is nothing to share: find_best(). The
 /// schedule is named "atlas+best". Throws Error as find_best() does, and for grouped communication,
 /// which has no relays.
-[[nodiscard]] Found find_shared_best(const Scenario& scenario, const SearchOptions& options);
+[[nodiscard]] SearchResult find_shared_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul

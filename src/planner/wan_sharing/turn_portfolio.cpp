@@ -76,7 +76,7 @@ void TurnPortfolio::run_search(Search& search, int round, std::size_t index,
   const double hot = kHot[index % kHot.size()] / (1 << round);
   const std::uint64_t seed =
       derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 101, index);
-  TurnAnnealed found =
+  TurnAnnealingResult found =
       anneal_turns(*search.problem, search.orders, {unit * hot, unit * 0.005}, seed, progress);
   search.moves += found.moves;
   search.accepted += found.accepted;

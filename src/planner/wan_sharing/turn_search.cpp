@@ -47,8 +47,8 @@ public:
     times_.critical_path(orders_, path_);
   }
 
-  TurnAnnealed run(Cooling cooling, const SearchProgress& progress) {
-    TurnAnnealed result{orders_, makespan_, 0, 0};
+  TurnAnnealingResult run(Cooling cooling, const SearchProgress& progress) {
+    TurnAnnealingResult result{orders_, makespan_, 0, 0};
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
       const double heat = cooling.hot * exponential(cooled * done);
@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  void step(double heat, TurnAnnealed& result) {
+  void step(double heat, TurnAnnealingResult& result) {
     ++result.moves;
     shifts_.clear();
     if (!propose()) return;
@@ -160,8 +160,9 @@ private:
 
 }  // namespace
 
-TurnAnnealed anneal_turns(const TurnProblem& problem, const TurnOrders& start, Cooling cooling,
-                          std::uint64_t seed, const SearchProgress& progress) {
+TurnAnnealingResult anneal_turns(const TurnProblem& problem, const TurnOrders& start,
+                                 Cooling cooling, std::uint64_t seed,
+                                 const SearchProgress& progress) {
   return TurnAnnealing{problem, start, seed}.run(cooling, progress);
 }
 

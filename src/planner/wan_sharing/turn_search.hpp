@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-struct TurnAnnealed {
+struct TurnAnnealingResult {
   TurnOrders best;
   std::int64_t makespan = 0;  ///< by TurnEvaluator, in ns
   std::int64_t moves = 0;
@@ -18,8 +18,8 @@ struct TurnAnnealed {
 /// a block goes some places to the front or back in its row, a message in its turns, or a block and
 /// the message that it sends both; half of the moves on a critical path. Deterministic for a seed
 /// if `progress` is.
-[[nodiscard]] TurnAnnealed anneal_turns(const TurnProblem& problem, const TurnOrders& start,
-                                        Cooling cooling, std::uint64_t seed,
-                                        const SearchProgress& progress);
+[[nodiscard]] TurnAnnealingResult anneal_turns(const TurnProblem& problem, const TurnOrders& start,
+                                               Cooling cooling, std::uint64_t seed,
+                                               const SearchProgress& progress);
 
 }  // namespace longhaul

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "scenario/reader/held_files.hpp"
+#include "scenario/reader/embedded_files.hpp"
 #include "scenario/text/csv_lines.hpp"
 #include "scenario/text/toml_text.hpp"
 
@@ -125,7 +125,7 @@ std::optional<CostsFile> CostsFile::include(ConfigNode& root,
 
 bool CostsFile::is_included(std::string_view toml, std::span<const std::string> overrides) {
   std::string plain{toml};
-  const HeldFiles held = take_held_files(plain, "");
+  const EmbeddedFiles held = take_held_files(plain, "");
   ConfigNode root = parse_toml(plain, std::make_shared<const std::string>());
   add_held_files(root, held);
   return include(root, overrides).has_value();

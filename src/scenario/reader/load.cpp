@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "scenario/reader/costs_file.hpp"
-#include "scenario/reader/held_files.hpp"
+#include "scenario/reader/embedded_files.hpp"
 #include "scenario/reader/link_trace.hpp"
 #include "scenario/reader/sections.hpp"
 #include "scenario/text/toml_text.hpp"
@@ -57,7 +57,7 @@ std::string read_file(const std::filesystem::path& file) {
 Scenario parse_scenario(std::string_view toml, const std::string& source,
                         std::span<const std::string> overrides, Placing placing) {
   std::string plain{toml};
-  const HeldFiles held = take_held_files(plain, source);
+  const EmbeddedFiles held = take_held_files(plain, source);
   ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
   add_held_files(root, held);
   const auto costs_file = CostsFile::include(root, overrides);

@@ -1,6 +1,6 @@
 #include <filesystem>
 
-#include "scenario/reader/held_files.hpp"
+#include "scenario/reader/embedded_files.hpp"
 #include "scenario/reader/link_trace.hpp"
 #include "scenario/reader/read_weather.hpp"
 #include "scenario/text/csv_lines.hpp"

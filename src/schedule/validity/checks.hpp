@@ -28,9 +28,9 @@ template <typename... Args>
 [[nodiscard]] std::string device_text(const Schedule& schedule, std::size_t row);
 
 /// What a row holds of every (chunk, microbatch) of its device.
-class Census {
+class BlockCounts {
 public:
-  explicit Census(const Schedule& schedule);
+  explicit BlockCounts(const Schedule& schedule);
 
   /// Blocks out of range, on the wrong device, or repeated.
   [[nodiscard]] std::optional<Violation> count(std::size_t row);

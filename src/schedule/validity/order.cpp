@@ -17,7 +17,7 @@ auto is_same(const Block& wanted) {
 
 }  // namespace
 
-std::optional<Violation> Census::missing(std::size_t row) const {
+std::optional<Violation> BlockCounts::missing(std::size_t row) const {
   const Row& census = rows_[row];
   std::size_t index = 0;
   for (const int chunk : chunks_on_[static_cast<std::size_t>(device_of(row))]) {
@@ -30,8 +30,8 @@ std::optional<Violation> Census::missing(std::size_t row) const {
   return std::nullopt;
 }
 
-std::optional<Violation> Census::missing_of(std::size_t row, const Cell& cell, int chunk,
-                                            int microbatch) const {
+std::optional<Violation> BlockCounts::missing_of(std::size_t row, const Cell& cell, int chunk,
+                                                 int microbatch) const {
   const auto text = [&](BlockKind kind) {
     return to_text(Block{.kind = kind, .chunk = chunk, .microbatch = microbatch});
   };
@@ -62,7 +62,7 @@ std::optional<Violation> Census::missing_of(std::size_t row, const Cell& cell, i
 }
 
 /// What `block` needs of its own device and has not had: compares with the blocks seen so far.
-std::optional<Block> Census::unmet_need(std::size_t row, const Block& block) {
+std::optional<Block> BlockCounts::unmet_need(std::size_t row, const Block& block) {
   const auto needs = [&](BlockKind kind, int chunk) -> std::optional<Block> {
     if (cell(row, chunk, block.microbatch).complete(kind)) return std::nullopt;
     return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
@@ -92,7 +92,7 @@ std::optional<Block> Census::unmet_need(std::size_t row, const Block& block) {
   return needs_gradient();
 }
 
-Violation Census::part_violation(std::size_t row, std::size_t position, int wanted) const {
+Violation BlockCounts::part_violation(std::size_t row, std::size_t position, int wanted) const {
   const std::vector<Block>& blocks = schedule_.rows[row];
   const Block& block = blocks[position];
   const std::string where = device_text(schedule_, row);
@@ -114,7 +114,7 @@ Violation Census::part_violation(std::size_t row, std::size_t position, int want
                    where, to_text(block), position, wanted, found - blocks.begin());
 }
 
-std::optional<Violation> Census::order(std::size_t row) {
+std::optional<Violation> BlockCounts::order(std::size_t row) {
   for (Cell& cell : rows_[row].cells) std::fill_n(cell.seen, kKinds, std::uint8_t{0});
   const std::vector<Block>& blocks = schedule_.rows[row];
   for (std::size_t position = 0; position < blocks.size(); ++position) {

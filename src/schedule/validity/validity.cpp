@@ -87,7 +87,7 @@ std::optional<Violation> capacity_violation(const Schedule& schedule, const Scen
 
 std::optional<Violation> first_violation(const Schedule& schedule) {
   if (auto wrong = checks::counts_violation(schedule)) return wrong;
-  checks::Census census{schedule};
+  checks::BlockCounts census{schedule};
   const std::size_t rows = schedule.rows.size();
   for (std::size_t row = 0; row < rows; ++row) {
     if (auto wrong = census.count(row)) return wrong;

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trace/export/chrome_layout.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
+#include "trace/export/slice_layout.hpp"
 #include "trace/export/text_writer.hpp"
 #include "trace/report/report.hpp"
 #include "trace/timeline/row_index.hpp"

@@ -20,7 +20,7 @@ constexpr std::array kTexts{TextAttribute{"creator", &RunInfo::creator},
                             TextAttribute{"environment", &RunInfo::environment}};
 
 template <typename Read>
-void guarded(Findings& findings, Read&& read) {
+void guarded(Diagnostics& findings, Read&& read) {
   try {
     read();
   } catch (const Error& error) {
@@ -37,7 +37,7 @@ void write_run_info(Id file, const RunInfo& info) {
   write_attribute(file, "activation_budget_bytes", info.activation_budget_bytes);
 }
 
-RunInfo read_run_info(Id file, std::uint64_t file_bytes, Findings& findings) {
+RunInfo read_run_info(Id file, std::uint64_t file_bytes, Diagnostics& findings) {
   RunInfo info;
   guarded(findings, [&] {
     const std::int64_t version = read_int_attribute(file, "schema_version");

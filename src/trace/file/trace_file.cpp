@@ -21,7 +21,7 @@ void write_trace(const std::filesystem::path& file, const Trace& trace) {
 
 Trace read_trace(const std::filesystem::path& file) {
   const hdf5::Silence silence;
-  Findings findings;
+  Diagnostics findings;
   const hdf5::TraceReader reader{file, findings};
   hdf5::require_none(file, findings);
   Trace trace{reader.info(), {}, {}};
@@ -36,7 +36,7 @@ Trace read_trace(const std::filesystem::path& file) {
 
 std::vector<std::string> validate_trace(const std::filesystem::path& file) {
   const hdf5::Silence silence;
-  Findings findings;
+  Diagnostics findings;
   const hdf5::TraceReader reader{file, findings};
   if (findings.empty()) hdf5::check_groups(reader, findings);
   return findings.texts();

@@ -63,7 +63,7 @@ Timeline read_ranges(const hdf5::TimelineReader& reader, const std::vector<RowRa
 
 TraceOverview overview_of(const std::filesystem::path& file) {
   const hdf5::Silence silence;
-  Findings findings;
+  Diagnostics findings;
   const hdf5::TraceReader reader{file, findings};
   hdf5::require_none(file, findings);
   return {reader.info().creator, reader.measured().rows(), reader.predicted().rows()};
@@ -72,7 +72,7 @@ TraceOverview overview_of(const std::filesystem::path& file) {
 Trace read_trace_part(const std::filesystem::path& file, const TracePart& part,
                       std::uint64_t most_rows) {
   const hdf5::Silence silence;
-  Findings findings;
+  Diagnostics findings;
   const hdf5::TraceReader reader{file, findings};
   hdf5::require_none(file, findings);
   const auto measured = ranges_of(reader.measured(), part);

@@ -7,7 +7,7 @@
 
 namespace longhaul::hdf5 {
 
-TraceReader::TraceReader(const std::filesystem::path& file, Findings& findings) {
+TraceReader::TraceReader(const std::filesystem::path& file, Diagnostics& findings) {
   try {
     file_.emplace(open_file(file));
     const std::uint64_t file_bytes = size_of_file(file);
@@ -19,9 +19,9 @@ TraceReader::TraceReader(const std::filesystem::path& file, Findings& findings) 
   }
 }
 
-void check_groups(const TraceReader& reader, Findings& findings) {
+void check_groups(const TraceReader& reader, Diagnostics& findings) {
   try {
-    Findings of_rows;
+    Diagnostics of_rows;
     RowsInFile predicted{reader.predicted()};
     check_rows(predicted, "predicted", 0, of_rows);
     RowsInFile measured{reader.measured()};
@@ -34,7 +34,7 @@ void check_groups(const TraceReader& reader, Findings& findings) {
   }
 }
 
-void require_none(const std::filesystem::path& file, const Findings& findings) {
+void require_none(const std::filesystem::path& file, const Diagnostics& findings) {
   if (findings.empty()) return;
   const std::vector<std::string> texts = findings.texts();
   const std::string more =

@@ -12,7 +12,7 @@ namespace longhaul::hdf5 {
 class TraceReader {
 public:
   /// What cannot be read goes to `findings`; only without any may the groups be asked for.
-  TraceReader(const std::filesystem::path& file, Findings& findings);
+  TraceReader(const std::filesystem::path& file, Diagnostics& findings);
 
   [[nodiscard]] const RunInfo& info() const { return info_; }
   [[nodiscard]] const TimelineReader& measured() const { return *measured_; }
@@ -25,8 +25,8 @@ private:
 };
 
 /// Adds what is wrong with the rows of an open trace; or, where some cannot be read, with those.
-void check_groups(const TraceReader& reader, Findings& findings);
+void check_groups(const TraceReader& reader, Diagnostics& findings);
 /// Throws Error with the first of the findings, if there are any.
-void require_none(const std::filesystem::path& file, const Findings& findings);
+void require_none(const std::filesystem::path& file, const Diagnostics& findings);
 
 }  // namespace longhaul::hdf5

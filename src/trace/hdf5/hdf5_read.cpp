@@ -22,7 +22,7 @@ std::uint64_t checked_column_length(Id group, const Column& column, std::uint64_
 
 /// Runs one step on one member; what it throws becomes a finding about that member.
 template <typename Step>
-void guarded(const char* group, const char* member, Findings& findings, Step&& step) {
+void guarded(const char* group, const char* member, Diagnostics& findings, Step&& step) {
   try {
     step();
   } catch (const Error& error) {
@@ -33,7 +33,7 @@ void guarded(const char* group, const char* member, Findings& findings, Step&& s
 
 /// The length that all columns have; none: they differ or cannot be read.
 std::optional<std::uint64_t> common_length(Id group, const char* name, std::uint64_t file_bytes,
-                                           Findings& findings) {
+                                           Diagnostics& findings) {
   std::optional<std::uint64_t> common;
   bool sound = true;
   for (const Column& column : timeline_columns()) {
@@ -62,7 +62,7 @@ Handle open_for_reading(Id group, const char* name) {
 }  // namespace
 
 TimelineReader::TimelineReader(Id file, const char* group, std::uint64_t file_bytes,
-                               Findings& findings)
+                               Diagnostics& findings)
     : group_name_{group} {
   guarded(group, "", findings, [&] {
     const Handle opened = open_member(file, group);
@@ -107,7 +107,7 @@ void TimelineReader::read_keys(std::uint64_t first, std::span<TimelineRow> rows)
   for (std::size_t column = 0; column < kKeys; ++column) read_column(column, first, rows);
 }
 
-void TimelineReader::find_damage(Findings& findings) const {
+void TimelineReader::find_damage(Diagnostics& findings) const {
   std::vector<TimelineRow> rows(std::min<std::uint64_t>(rows_, kTraceChunkRows));
   for (std::size_t column = 0; column < columns_.size(); ++column) {
     guarded(group_name_, timeline_columns()[column].name, findings, [&] {
@@ -118,7 +118,7 @@ void TimelineReader::find_damage(Findings& findings) const {
   }
 }
 
-void read_all(const TimelineReader& reader, Timeline& timeline, Findings& findings) {
+void read_all(const TimelineReader& reader, Timeline& timeline, Diagnostics& findings) {
   timeline = reader.names();
   timeline.rows.resize(static_cast<std::size_t>(reader.rows()));
   const std::span rows{timeline.rows};

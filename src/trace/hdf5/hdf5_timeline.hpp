@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trace/hdf5/hdf5_handle.hpp"
-#include "trace/timeline/findings.hpp"
+#include "trace/timeline/diagnostics.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::hdf5 {
@@ -54,7 +54,7 @@ private:
 class TimelineReader {
 public:
   /// Opens the group. What does not fit the format goes to `findings`; there are no rows then.
-  TimelineReader(Id file, const char* group, std::uint64_t file_bytes, Findings& findings);
+  TimelineReader(Id file, const char* group, std::uint64_t file_bytes, Diagnostics& findings);
 
   /// The tables of names; no rows.
   [[nodiscard]] const Timeline& names() const { return names_; }
@@ -64,7 +64,7 @@ public:
   /// The same for what tells iterations apart, `schedule` and `iteration`; other members stay.
   void read_keys(std::uint64_t first, std::span<TimelineRow> rows) const;
   /// Reads every column to its end; says which cannot be read, and why.
-  void find_damage(Findings& findings) const;
+  void find_damage(Diagnostics& findings) const;
 
 private:
   struct OpenColumn {
@@ -80,6 +80,6 @@ private:
 };
 
 /// Reads the whole group; what cannot be read goes to `findings`.
-void read_all(const TimelineReader& reader, Timeline& timeline, Findings& findings);
+void read_all(const TimelineReader& reader, Timeline& timeline, Diagnostics& findings);
 
 }  // namespace longhaul::hdf5

@@ -75,7 +75,7 @@ struct Begun {
   }
   std::filesystem::path file;
   std::int64_t ranks;
-  Findings findings;
+  Diagnostics findings;
   hdf5::TraceReader reader;
 };
 

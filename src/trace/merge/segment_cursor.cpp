@@ -22,7 +22,7 @@ auto undamaged(Step&& step) {
 
 /// A segment of a version of this program that wrote no index holds the rows of one rank.
 SegmentIndex index_by_reading(hdf5::Id file, const SegmentName& name, std::uint64_t file_bytes) {
-  Findings findings;
+  Diagnostics findings;
   const hdf5::TimelineReader reader{file, "measured", file_bytes, findings};
   Timeline timeline;
   hdf5::read_all(reader, timeline, findings);
@@ -79,7 +79,7 @@ std::span<TimelineRow> SegmentCursor::take_below(std::int64_t limit) {
 void SegmentCursor::open() {
   if (reader_) return;
   undamaged([&] {
-    Findings findings;
+    Diagnostics findings;
     handle_.emplace(hdf5::open_file(file_.path));
     reader_.emplace(handle_->get(), "measured", hdf5::size_of_file(file_.path), findings);
     if (!findings.empty()) throw DamagedSegment{};

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "trace/timeline/findings.hpp"
+#include "trace/timeline/diagnostics.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
@@ -37,7 +37,7 @@ struct CheckContext {
                        row.schedule, row.iteration, row.rank, what);
   }
   template <typename... Args>
-  void add(Findings& findings, const char* name, const RowName& row,
+  void add(Diagnostics& findings, const char* name, const RowName& row,
            fmt::format_string<Args...> format, Args&&... args) const {
     findings.add(sort(name), text(row, fmt::format(format, std::forward<Args>(args)...)));
   }

@@ -48,10 +48,10 @@ void IterationCheck::add(std::span<const TimelineRow> rows) {
   if (before != nullptr) last_ = *before;
 }
 
-Findings IterationCheck::finish() {
+Diagnostics IterationCheck::finish() {
   if (!order_.empty()) return order_;
   if (!ranks_fit()) return first_rank_beyond();
-  Findings all = check_bounds();
+  Diagnostics all = check_bounds();
   all.append(lanes_);
   all.append(resources_.finish());
   all.append(messages_.finish());
@@ -97,8 +97,8 @@ void IterationCheck::check_place(const TimelineRow& row) {
 /// Every rank has ops, so there are no more ranks than rows.
 bool IterationCheck::ranks_fit() const { return std::cmp_less(highest_rank_, count_); }
 
-Findings IterationCheck::first_rank_beyond() {
-  Findings findings;
+Diagnostics IterationCheck::first_rank_beyond() {
+  Diagnostics findings;
   for_rows(source_, first_, count_, [&](const TimelineRow& row) {
     if (findings.empty() && !std::cmp_less(row.rank, count_))
       context_.add(findings, "rank that cannot be", name_of_row(row),
@@ -108,7 +108,7 @@ Findings IterationCheck::first_rank_beyond() {
 }
 
 /// Ops without a gap need no look-up.
-Findings IterationCheck::check_bounds() {
+Diagnostics IterationCheck::check_bounds() {
   const std::int64_t last_op = last_->op;
   const bool dense = std::cmp_equal(last_op - first_op_, count_ - 1);
   if (dense && largest_bound_ <= last_op && (largest_bound_ < 0 || least_bound_ >= first_op_))
@@ -117,7 +117,7 @@ Findings IterationCheck::check_bounds() {
 }
 
 /// Ops ascend, and so do bounds once they are sorted.
-Findings IterationCheck::bounds_without_op() {
+Diagnostics IterationCheck::bounds_without_op() {
   ExternalSort<Bound, BoundLess> bounds{context_.sort_bytes};
   for_rows(source_, first_, count_, [&](const TimelineRow& row) {
     if (row.bound_by >= 0) bounds.push({row.bound_by, row.op, row.rank});
@@ -138,7 +138,7 @@ Findings IterationCheck::bounds_without_op() {
   return findings.ordered();
 }
 
-Findings IterationCheck::check_pieces() {
+Diagnostics IterationCheck::check_pieces() {
   PieceCheck pieces{context_, key_};
   const auto device_of = [&](std::int32_t rank) {
     const auto at = places_.find(rank);

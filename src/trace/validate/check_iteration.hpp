@@ -27,8 +27,8 @@ public:
 
   /// The next rows, whose values are sound.
   void add(std::span<const TimelineRow> rows);
-  /// Call once, behind the last row. Findings go by rule.
-  [[nodiscard]] Findings finish();
+  /// Call once, behind the last row. Diagnostics go by rule.
+  [[nodiscard]] Diagnostics finish();
 
 private:
   struct Place {
@@ -43,10 +43,10 @@ private:
   void check_place(const TimelineRow& row);
   void note_bound(const TimelineRow& row);
   [[nodiscard]] bool ranks_fit() const;
-  [[nodiscard]] Findings first_rank_beyond();
-  [[nodiscard]] Findings check_bounds();
-  [[nodiscard]] Findings bounds_without_op();
-  [[nodiscard]] Findings check_pieces();
+  [[nodiscard]] Diagnostics first_rank_beyond();
+  [[nodiscard]] Diagnostics check_bounds();
+  [[nodiscard]] Diagnostics bounds_without_op();
+  [[nodiscard]] Diagnostics check_pieces();
 
   const CheckContext& context_;
   IterationKey key_;
@@ -61,7 +61,7 @@ private:
   Place* place_ = nullptr;                          ///< of the last row's rank
   MessageCheck messages_;
   ResourceCheck resources_;
-  Findings order_, lanes_, in_places_;
+  Diagnostics order_, lanes_, in_places_;
 };
 
 }  // namespace longhaul

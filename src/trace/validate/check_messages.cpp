@@ -53,7 +53,7 @@ void MessageCheck::check_pair(const MessageSide& send, const MessageSide& receiv
                  send.time_ns);
 }
 
-Findings MessageCheck::finish() {
+Diagnostics MessageCheck::finish() {
   std::deque<MessageSide> waiting;  // of one name, all sends or all receives
   while (const MessageSide* side = sides_.take()) {
     while (!waiting.empty() &&

@@ -26,7 +26,7 @@ public:
   MessageCheck(const CheckContext& context, IterationKey key)
       : context_{context}, key_{key}, sides_{context.sort_bytes} {}
   void add(const TimelineRow& row);
-  [[nodiscard]] Findings finish();
+  [[nodiscard]] Diagnostics finish();
 
 private:
   [[nodiscard]] RowName row_of(const MessageSide& side) const;

@@ -88,7 +88,7 @@ void PieceCheck::add(const TimelineRow& row,
   relays_.push(side);
 }
 
-Findings PieceCheck::finish() {
+Diagnostics PieceCheck::finish() {
   for_groups(messages_, message_of, [&](const Sides& sends) { check_message(sends); });
   for_groups(relays_, relay_of, [&](const Sides& sides) { check_relay(sides); });
   return findings_;

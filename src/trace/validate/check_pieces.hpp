@@ -35,7 +35,7 @@ public:
 
   /// `device_of` gives the device of a rank; -1 where it has no rows.
   void add(const TimelineRow& row, const std::function<std::int32_t(std::int32_t)>& device_of);
-  [[nodiscard]] Findings finish();
+  [[nodiscard]] Diagnostics finish();
 
 private:
   using Sides = std::vector<PieceSide>;
@@ -51,7 +51,7 @@ private:
   IterationKey key_;
   ExternalSort<PieceSide, PieceOfMessageLess> messages_;
   ExternalSort<PieceSide, PieceOfRelayLess> relays_;
-  Findings findings_;
+  Diagnostics findings_;
 };
 
 }  // namespace longhaul

@@ -16,8 +16,8 @@ void ResourceCheck::add(const TimelineRow& row) {
   holds_.push({row.resource, sends ? -1 : row.rank, row.start_ns, row.end_ns, row.op, row.rank});
 }
 
-Findings ResourceCheck::finish() {
-  Findings findings;
+Diagnostics ResourceCheck::finish() {
+  Diagnostics findings;
   std::optional<ResourceHold> before;
   while (const ResourceHold* hold = holds_.take()) {
     if (before && before->resource == hold->resource && before->exclusion == hold->exclusion &&

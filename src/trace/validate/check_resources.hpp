@@ -23,7 +23,7 @@ public:
   ResourceCheck(const CheckContext& context, IterationKey key)
       : context_{context}, key_{key}, holds_{context.sort_bytes} {}
   void add(const TimelineRow& row);
-  [[nodiscard]] Findings finish();
+  [[nodiscard]] Diagnostics finish();
 
 private:
   const CheckContext& context_;

@@ -36,7 +36,7 @@ public:
   RowChecker(RowSource& source, const CheckContext& context) : source_{source}, context_{context} {}
 
   /// One pass: other rules go on while values are sound, and count only if all of them are.
-  Findings run() {
+  Diagnostics run() {
     for (std::uint64_t at = 0; at < source_.rows();) {
       const auto rows = first_iteration_of(source_.from(at));
       const bool sound = check_values_of(rows);
@@ -88,19 +88,19 @@ private:
   std::optional<IterationCheck> iteration_;
   IterationKey key_;
   SeenIterations seen_;
-  Findings values_, of_iterations_;
+  Diagnostics values_, of_iterations_;
 };
 
 }  // namespace
 
-void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Findings& findings,
+void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Diagnostics& findings,
                 std::size_t sort_bytes) {
   const CheckContext context{group, slack_ns, sort_bytes, &rows.names()};
   findings.append(RowChecker{rows, context}.run());
 }
 
 void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_ns,
-                Findings& findings) {
+                Diagnostics& findings) {
   RowsInMemory rows{timeline};
   check_rows(rows, group, slack_ns, findings);
 }

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "trace/hdf5/row_source.hpp"
-#include "trace/timeline/findings.hpp"
+#include "trace/timeline/diagnostics.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
@@ -17,9 +17,9 @@ inline constexpr std::size_t kSortBytes = std::size_t{128} << 20;
 /// order, lanes and resources used against their rules, messages that lack a side. `group` names
 /// the timeline in texts; overlaps up to `slack_ns` are forgiven. Memory does not grow with the
 /// rows: what rules have to sort waits in a temporary file.
-void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Findings& findings,
+void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Diagnostics& findings,
                 std::size_t sort_bytes = kSortBytes);
 void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_ns,
-                Findings& findings);
+                Diagnostics& findings);
 
 }  // namespace longhaul

@@ -13,7 +13,7 @@ bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
 
 class ValueCheck {
 public:
-  ValueCheck(const TimelineRow& row, const CheckContext& context, Findings& findings)
+  ValueCheck(const TimelineRow& row, const CheckContext& context, Diagnostics& findings)
       : row_{row}, context_{context}, findings_{findings} {}
 
   [[nodiscard]] bool run() { return check_indices() && check_ids() && check_times(); }
@@ -76,12 +76,12 @@ private:
 
   const TimelineRow& row_;
   const CheckContext& context_;
-  Findings& findings_;
+  Diagnostics& findings_;
 };
 
 }  // namespace
 
-bool check_values(const TimelineRow& row, const CheckContext& context, Findings& findings) {
+bool check_values(const TimelineRow& row, const CheckContext& context, Diagnostics& findings) {
   return ValueCheck{row, context, findings}.run();
 }
 

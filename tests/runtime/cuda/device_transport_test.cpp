@@ -1,7 +1,7 @@
 // The transports of GPUs' memory, and of the host's over them.
 #include <fmt/format.h>
 
-#include "comm/cuda/device_ways.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"
 #include "comm/registry/transports.hpp"
@@ -52,14 +52,14 @@ struct OverDevice {
   static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& below) {
     Ranks& ranks = OnRanks::ranks();
     if (thread_ranks() > 0) {
-      below = std::make_unique<ThreadTransport>(ranks.world(), ranks.board());
+      below = std::make_unique<ThreadTransport>(ranks.world(), ranks.host_ranks());
     } else {
-      below = std::make_unique<MpiTransport>(ranks.world(), ranks.board());
+      below = std::make_unique<MpiTransport>(ranks.world(), ranks.host_ranks());
     }
     Transport& host = *below;
     return std::make_unique<PayloadTransport>(
-        host,
-        make_device_way(kKind, host, ranks.world(), ranks.board(), accelerator_of(ranks.board())));
+        host, make_device_backend(kKind, host, ranks.world(), ranks.host_ranks(),
+                                  accelerator_of(ranks.host_ranks())));
   }
 };
 

@@ -4,7 +4,7 @@
 namespace longhaul {
 namespace {
 
-/// What an attention needs, without a CudaMath around it.
+/// What an attention needs, without a CudaTensorOps around it.
 struct Device {
   cuda::Stream stream{};
   cuda::StreamMemoryPool pool{0, stream.get()};
@@ -48,7 +48,7 @@ TEST_F(CudaMathAttention, IsTheTwins) {
                 dout = random(numbers), out = poisoned(numbers),
                 log_sums = poisoned(sums, NumberType::f32),
                 dqkv = poisoned(shape.tokens() * shape.width());
-    const auto run = [&](Math& math, auto of) {
+    const auto run = [&](TensorOps& math, auto of) {
       math.attention(shape, of(qkv), of(out), of(log_sums));
       math.attention_gradient(shape, of(qkv), of(out), of(log_sums), of(dout), of(dqkv));
     };
@@ -66,11 +66,12 @@ public:
   enum class Mistake { none, nothing_written, one_sequence, no_gradient };
   Mistaken(cuda::Attention& right, Mistake mistake) : right_{right}, mistake_{mistake} {}
   [[nodiscard]] bool takes(const AttentionShape&) override { return true; }
-  void forward(const AttentionShape& shape, View qkv, View out, View log_sums) override {
+  void forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
+               ArrayView log_sums) override {
     if (mistake_ != Mistake::nothing_written) right_.forward(seen(shape), qkv, out, log_sums);
   }
-  void backward(const AttentionShape& shape, View qkv, View out, View log_sums, View dout,
-                View dqkv) override {
+  void backward(const AttentionShape& shape, ArrayView qkv, ArrayView out, ArrayView log_sums,
+                ArrayView dout, ArrayView dqkv) override {
     if (mistake_ != Mistake::no_gradient)
       right_.backward(seen(shape), qkv, out, log_sums, dout, dqkv);
   }
@@ -103,7 +104,7 @@ TEST_F(CudaMathAttention, SaysWhoseItIs) {
   EXPECT_TRUE(gpu().attention_name().starts_with("own (") ||
               gpu().attention_name().starts_with("cuDNN "))
       << gpu().attention_name();
-  const cuda::CudaMath chosen{0, {cuda::GemmChoice::timed, cuda::AttentionChoice::own}};
+  const cuda::CudaTensorOps chosen{0, {cuda::GemmChoice::timed, cuda::AttentionChoice::own}};
   EXPECT_EQ(chosen.attention_name(), "own (chosen)");
 }
 

@@ -81,11 +81,11 @@ TEST_F(CudaMathDevice, ShapesOfNothingDoNothing) {
 
 TEST(CudaDevice, ThatIsNotThereIsRefused) {
   if (const std::string why = why_no_accelerator(); !why.empty()) {
-    EXPECT_THROW(static_cast<void>(make_cuda_math(0)), Error);
+    EXPECT_THROW(static_cast<void>(make_cuda_tensor_ops(0)), Error);
     GTEST_SKIP() << why;
   }
   try {
-    static_cast<void>(make_cuda_math(1'000));
+    static_cast<void>(make_cuda_tensor_ops(1'000));
     FAIL() << "device 1000";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("no CUDA device 1000 (there are"));

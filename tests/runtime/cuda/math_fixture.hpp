@@ -7,8 +7,8 @@
 
 #include "cuda/accelerator.hpp"
 #include "math_suite.hpp"
-#include "nn/cpu/cpu_math.hpp"
-#include "nn/cuda/cuda_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
+#include "nn/cuda/cuda_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 
 namespace longhaul {
@@ -24,12 +24,12 @@ protected:
   void SetUp() override {
     const std::string why = why_no_accelerator();
     if (!why.empty()) GTEST_SKIP() << why;
-    gpu_ = std::make_unique<cuda::CudaMath>(0);
+    gpu_ = std::make_unique<cuda::CudaTensorOps>(0);
     cpu_ = make_cpu_math();
   }
 
-  [[nodiscard]] cuda::CudaMath& gpu() { return *gpu_; }
-  [[nodiscard]] Math& cpu() { return *cpu_; }
+  [[nodiscard]] cuda::CudaTensorOps& gpu() { return *gpu_; }
+  [[nodiscard]] TensorOps& cpu() { return *cpu_; }
 
   /// The same numbers on both.
   struct Twins {
@@ -64,8 +64,8 @@ protected:
   }
 
 private:
-  std::unique_ptr<cuda::CudaMath> gpu_;
-  std::unique_ptr<Math> cpu_;
+  std::unique_ptr<cuda::CudaTensorOps> gpu_;
+  std::unique_ptr<TensorOps> cpu_;
   std::uint64_t seed_ = 40;
 };
 

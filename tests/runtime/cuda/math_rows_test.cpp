@@ -20,7 +20,7 @@ TEST_F(CudaMathRows, NormsOfEveryWidth) {
                 y = poisoned(kRows * columns), inverse = poisoned(kRows, NumberType::f32),
                 dx = poisoned(kRows * columns), more = random(kRows * columns),
                 dweight = random(columns, NumberType::f32);
-    const auto run = [&](Math& math, auto of) {
+    const auto run = [&](TensorOps& math, auto of) {
       math.rms_norm(of(x), of(weight), width, of(y), of(inverse));
       math.rms_norm_input_gradient(of(x), of(weight), of(inverse), of(dy), width, false, of(dx));
       math.rms_norm_input_gradient(of(x), of(weight), of(inverse), of(dy), width, true, of(more));
@@ -66,7 +66,7 @@ TEST_F(CudaMathRows, ViewsMayBeginAnywhere) {
   constexpr std::size_t kCount = 4000;
   const Twins a = random(kCount + 1), b = random(kCount + 1), sum = poisoned(kCount + 1),
               exact = poisoned(kCount + 1, NumberType::f32);
-  const auto run = [&](Math& math, auto of) {
+  const auto run = [&](TensorOps& math, auto of) {
     const auto odd = [&](const Twins& twins) { return of(twins).part(1, kCount); };
     math.add(odd(a), odd(b), odd(sum));
     math.copy(odd(sum), odd(exact));

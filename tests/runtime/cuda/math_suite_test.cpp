@@ -1,11 +1,11 @@
 #include "chunk_suite.hpp"
 #include "math_fixture.hpp"
 
-/// All that every Math and the layers on it have to pass, on a GPU or on the stand-in for one.
+/// All that every TensorOps and the layers on it have to pass, on a GPU or on the stand-in for one.
 namespace longhaul {
 namespace {
 
-const MathUnderTest kCuda{"cuda", [] { return make_cuda_math(0); }, why_no_accelerator};
+const MathUnderTest kCuda{"cuda", [] { return make_cuda_tensor_ops(0); }, why_no_accelerator};
 
 std::string name_of_test(const testing::TestParamInfo<MathUnderTest>& test) {
   return test.param.name;

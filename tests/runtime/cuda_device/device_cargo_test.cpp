@@ -1,7 +1,6 @@
-#include "device/cuda/device_cargo.hpp"
-
 #include <cstring>
 
+#include "device/cuda/cuda_synthetic_data_plane.hpp"
 #include "harness/profile/plan_builder.hpp"
 #include "on_device.hpp"
 
@@ -28,7 +27,7 @@ protected:
     }
   }
   /// The transport's part.
-  static Payload carry(cuda::DeviceCargo& to, OpId recv, const Payload& payload) {
+  static Payload carry(cuda::CudaSyntheticDataPlane& to, OpId recv, const Payload& payload) {
     Payload room = to.room(recv);
     EXPECT_EQ(room.bytes.size(), payload.bytes.size());
     cuda::check(cudaMemcpy(room.bytes.data(), payload.bytes.data(), payload.bytes.size(),
@@ -47,8 +46,8 @@ protected:
 };
 
 TEST_F(DeviceCargoTest, MakesWhatTheHostWouldMake) {
-  cuda::DeviceCargo device{0, plan, Rank{0}, kSeed, kLargest};
-  MadeUpCargo host{plan, Rank{0}, kSeed, kLargest};
+  cuda::CudaSyntheticDataPlane device{0, plan, Rank{0}, kSeed, kLargest};
+  SyntheticDataPlane host{plan, Rank{0}, kSeed, kLargest};
   for (int iteration = 0; iteration < 2; ++iteration) {
     device.begin_iteration(3, iteration);
     host.begin_iteration(3, iteration);
@@ -62,8 +61,8 @@ TEST_F(DeviceCargoTest, MakesWhatTheHostWouldMake) {
 }
 
 TEST_F(DeviceCargoTest, FindsWhatIsWrongAndNothingElse) {
-  cuda::DeviceCargo from{0, plan, Rank{0}, kSeed, kLargest};
-  cuda::DeviceCargo to{0, plan, Rank{1}, kSeed, kLargest};
+  cuda::CudaSyntheticDataPlane from{0, plan, Rank{0}, kSeed, kLargest};
+  cuda::CudaSyntheticDataPlane to{0, plan, Rank{1}, kSeed, kLargest};
   for (int iteration = 0; iteration < 3; ++iteration) {
     from.begin_iteration(0, iteration);
     to.begin_iteration(0, iteration);
@@ -93,7 +92,7 @@ TEST_F(DeviceCargoTest, FindsWhatIsWrongAndNothingElse) {
 }
 
 TEST_F(DeviceCargoTest, TellsAtOnceWhatIsTooShort) {
-  cuda::DeviceCargo to{0, plan, Rank{1}, kSeed, kLargest};
+  cuda::CudaSyntheticDataPlane to{0, plan, Rank{1}, kSeed, kLargest};
   to.begin_iteration(0, 0);
   const Payload room = to.room(recvs[0]);
   PayloadId found;

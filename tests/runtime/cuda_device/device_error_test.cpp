@@ -6,7 +6,7 @@
 
 #include "cuda/accelerator.hpp"
 #include "cuda/handles.hpp"
-#include "device/cuda/real_device.hpp"
+#include "device/cuda/layer_device.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -44,7 +44,7 @@ private:
     cuda::use_device(0);
     const cuda::Stream stream;
     BrokenWork work{stream.get()};
-    cuda::RealDevice device{0, work, stream.get()};
+    cuda::LayerDevice device{0, work, stream.get()};
     device.start(OpId{0}, now(), 1ms);
     device.start(broken, now(), 1ms);
     for (const TimePoint give_up = now() + 60s; now() < give_up;) (void)device.finished(now());

@@ -69,7 +69,7 @@ Buffer ChunkSuite::random(std::size_t count, std::uint64_t seed) {
   return made;
 }
 
-naive::Numbers ChunkSuite::read(View view) {
+naive::Numbers ChunkSuite::read(ArrayView view) {
   std::vector<float> numbers(view.count);
   math().copy_out(view, numbers);
   return {numbers.begin(), numbers.end()};

@@ -8,7 +8,7 @@
 #include "naive_model.hpp"
 #include "nn/layers/chunk.hpp"
 
-/// Layers and chunks on any Math; instantiated as MathSuite is.
+/// Layers and chunks on any TensorOps; instantiated as MathSuite is.
 namespace longhaul {
 
 /// Small and odd, with grouped heads and two sequences.
@@ -18,7 +18,7 @@ class ChunkSuite : public testing::TestWithParam<MathUnderTest> {
 protected:
   void SetUp() override;
 
-  [[nodiscard]] Math& math() { return *math_; }
+  [[nodiscard]] TensorOps& math() { return *math_; }
   [[nodiscard]] DeviceMemory& memory() { return *memory_; }
   [[nodiscard]] std::unique_ptr<Chunk> chunk(const ModelShape& shape, LayerRange layers,
                                              Recompute recompute = Recompute::off,
@@ -31,7 +31,7 @@ protected:
   [[nodiscard]] naive::Weights weights(const Chunk& chunk);
   [[nodiscard]] std::map<std::string, naive::Numbers> gradients(const Chunk& chunk);
   [[nodiscard]] Buffer random(std::size_t count, std::uint64_t seed);
-  [[nodiscard]] naive::Numbers read(View view);
+  [[nodiscard]] naive::Numbers read(ArrayView view);
   /// Chunks of so many layers each; every block in `parts`.
   [[nodiscard]] Pipeline pipeline(const ModelShape& shape, const std::vector<int>& cuts, int parts,
                                   Recompute recompute);
@@ -48,7 +48,7 @@ protected:
   }
 
 private:
-  std::unique_ptr<Math> math_;
+  std::unique_ptr<TensorOps> math_;
   std::unique_ptr<DeviceMemory> memory_;
 };
 

@@ -52,12 +52,12 @@ TEST_P(ChunkSuite, WeightsBeginAsLarge) {
 
 TEST_P(ChunkSuite, GapsBetweenParametersAreZero) {
   const auto model = whole(tiny_model(3));
-  for (const View all : {model->all_weights(), model->all_masters(), model->all_gradients()}) {
+  for (const ArrayView all : {model->all_weights(), model->all_masters(), model->all_gradients()}) {
     Numbers numbers = read(all);
     for (const Parameter& parameter : model->parameters()) {
-      const View mine = all.data == model->all_weights().data   ? parameter.weights
-                        : all.data == model->all_masters().data ? parameter.master
-                                                                : parameter.gradient;
+      const ArrayView mine = all.data == model->all_weights().data   ? parameter.weights
+                             : all.data == model->all_masters().data ? parameter.master
+                                                                     : parameter.gradient;
       const auto first = static_cast<std::size_t>(mine.data - all.data) / bytes_of(all.type);
       EXPECT_EQ(first % 64, 0U);
       std::fill_n(numbers.begin() + static_cast<std::ptrdiff_t>(first), parameter.count, 0.0);

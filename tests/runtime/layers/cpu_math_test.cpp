@@ -1,11 +1,10 @@
-#include "nn/cpu/cpu_math.hpp"
-
 #include <cmath>
 
 #include "base/number_types.hpp"
 #include "chunk_suite.hpp"
 #include "math_suite.hpp"
 #include "nn/counter_random.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 
 namespace longhaul {
 

@@ -8,8 +8,8 @@
 
 namespace longhaul {
 
-Tensor::Tensor(Math& math, std::size_t count, NumberType type) : math_{&math} {
-  view_ = View{nullptr, count, type};
+Tensor::Tensor(TensorOps& math, std::size_t count, NumberType type) : math_{&math} {
+  view_ = ArrayView{nullptr, count, type};
   view_.data = math.allocate(view_.bytes());
   if (view_.data == nullptr) ADD_FAILURE() << view_.bytes() << " bytes";
 }

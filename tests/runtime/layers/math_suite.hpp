@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "naive.hpp"
-#include "nn/math.hpp"
+#include "nn/tensor_ops.hpp"
 
-/// Every operation of a Math against naive.hpp. A test program links the object library
+/// Every operation of a TensorOps against naive.hpp. A test program links the object library
 /// `math_suite` and says
 ///   INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, testing::Values(MathUnderTest{"cpu",
 ///   make_cpu_math}));
@@ -21,7 +21,7 @@ namespace longhaul {
 
 struct MathUnderTest {
   std::string name;
-  std::function<std::unique_ptr<Math>()> make;
+  std::function<std::unique_ptr<TensorOps>()> make;
   std::function<std::string()> why_not{};  ///< why it cannot run here; empty: it can
 };
 
@@ -30,28 +30,29 @@ inline void PrintTo(const MathUnderTest& math, std::ostream* out) { *out << math
 /// Device memory of a test, given back at its end.
 class Tensor {
 public:
-  Tensor(Math& math, std::size_t count, NumberType type);
-  Tensor(Tensor&& other) noexcept : math_{other.math_}, view_{std::exchange(other.view_, View{})} {}
+  Tensor(TensorOps& math, std::size_t count, NumberType type);
+  Tensor(Tensor&& other) noexcept
+      : math_{other.math_}, view_{std::exchange(other.view_, ArrayView{})} {}
   Tensor& operator=(Tensor&&) = delete;
   ~Tensor();
 
-  [[nodiscard]] View view() const { return view_; }
+  [[nodiscard]] ArrayView view() const { return view_; }
   /// A tensor stands wherever a view is asked for.
-  operator View() const { return view_; }
+  operator ArrayView() const { return view_; }
   void write(const std::vector<float>& numbers) { math_->copy_in(numbers, view_); }
   /// What the device holds, rounded as it is.
   [[nodiscard]] naive::Numbers read() const;
 
 private:
-  Math* math_;
-  View view_;
+  TensorOps* math_;
+  ArrayView view_;
 };
 
 class MathSuite : public testing::TestWithParam<MathUnderTest> {
 protected:
   void SetUp() override;
 
-  [[nodiscard]] Math& math() { return *math_; }
+  [[nodiscard]] TensorOps& math() { return *math_; }
   [[nodiscard]] NumberType working() const { return math_->working_type(); }
   [[nodiscard]] Tensor tensor(std::size_t count, NumberType type);
   [[nodiscard]] Tensor tensor(std::size_t count) { return tensor(count, working()); }
@@ -66,7 +67,7 @@ protected:
                    double factor = 1);
 
 private:
-  std::unique_ptr<Math> math_;
+  std::unique_ptr<TensorOps> math_;
   std::uint64_t seed_ = 1;
 };
 

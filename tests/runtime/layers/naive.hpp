@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "nn/math.hpp"
+#include "nn/tensor_ops.hpp"
 
-/// What Math computes, once more, in double precision and as the formulas read: nothing here is
-/// shared with src/.
+/// What TensorOps computes, once more, in double precision and as the formulas read: nothing here
+/// is shared with src/.
 namespace longhaul::naive {
 
 using Numbers = std::vector<double>;

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 
 namespace longhaul {
 
@@ -24,7 +24,7 @@ protected:
     return found;
   }
   static constexpr std::size_t kCount = 103;
-  std::unique_ptr<Math> math_ = make_cpu_math();
+  std::unique_ptr<TensorOps> math_ = make_cpu_math();
   DeviceMemory memory_{*math_, 0};
 };
 
@@ -72,10 +72,10 @@ TEST_F(OptimizerTest, ShardsStepAsTheWholeDoes) {
     for (int step = 1; step <= 5; ++step) {
       const Buffer gradient = numbers(static_cast<std::uint64_t>(step) + 10);
       whole.step(step, gradient.view(), together.view(), together.view());
-      const View mine = apart.view().part(0, 40), other = apart.view().part(40, kCount - 40);
+      const ArrayView mine = apart.view().part(0, 40), other = apart.view().part(40, kCount - 40);
       first.step(step, gradient.view().part(0, 40), mine, mine);
       rest.step(step, gradient.view().part(40, kCount - 40), other, other);
-      const View nothing = apart.view().part(kCount, 0);
+      const ArrayView nothing = apart.view().part(kCount, 0);
       none.step(step, nothing, nothing, nothing);
     }
     EXPECT_EQ(read(together), read(apart));

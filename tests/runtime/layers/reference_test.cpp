@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "chunk_suite.hpp"
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 
 namespace longhaul {
 

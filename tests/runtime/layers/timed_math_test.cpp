@@ -1,11 +1,10 @@
 // Times of single calls.
-#include "nn/timed_math.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/memory.hpp"
+#include "nn/timed_tensor_ops.hpp"
 
 namespace longhaul {
 namespace {
@@ -15,8 +14,8 @@ using testing::Field;
 using testing::IsEmpty;
 
 struct TwoMaths {
-  CpuMath plain;
-  TimedMath timed{plain};
+  CpuTensorOps plain;
+  TimedTensorOps timed{plain};
   DeviceMemory memory{timed, 0};
 };
 

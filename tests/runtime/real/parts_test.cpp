@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "plan/lowering/lower.hpp"
 #include "played_ranks.hpp"
 #include "training/model_layout.hpp"
@@ -65,7 +65,7 @@ protected:
     return all;
   }
   static constexpr std::size_t kCount = 10;
-  CpuMath math_;
+  CpuTensorOps math_;
   DeviceMemory memory_{math_, 0};
   Tensors tensors_{math_, memory_, kCount};
 };
@@ -135,7 +135,7 @@ TEST(RealMemory, BlocksGiveBackWhatTheyTook) {
     for (std::size_t rank = 0; rank < 2; ++rank) {
       const std::size_t held = ranks.memory(rank).held();
       ranks.iterate(0);
-      const RealWork& work = ranks.work(rank);
+      const LayerWork& work = ranks.work(rank);
       std::int64_t sum = 0, forward = 0, again = 0;
       for (std::uint32_t i = 0; i < work.ops().count; ++i) {
         const Op& op = ranks.plan().ops[work.ops().first + i];
@@ -167,15 +167,15 @@ TEST(RealMemory, OutOfMemoryNamesBlockBytesAndBudget) {
   RealModel model;
   model.shape = model_shape(scenario);
   model.text = SyntheticText{model.shape, 1};
-  CpuMath math;
+  CpuTensorOps math;
   std::size_t weights = 0;
   {
     DeviceMemory memory{math, 0};
-    const RealWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
+    const LayerWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
     weights = memory.held();
   }
   DeviceMemory memory{math, weights + 2000};
-  RealWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
+  LayerWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
   work.begin_iteration(0);
   EXPECT_THAT([&] { work.run(OpId{0}); },
               ThrowsMessage<Error>(

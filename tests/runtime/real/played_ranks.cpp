@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/random.hpp"
-#include "nn/cpu/cpu_math.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
 #include "plan/lowering/lower.hpp"
 #include "scenario/model_costs.hpp"
 #include "training/model_layout.hpp"
@@ -45,14 +45,14 @@ PlayedRanks::PlayedRanks(const Schedule& schedule, const Scenario& scenario,
     const Rank self{static_cast<std::int32_t>(i)};
     rank.math = make_cpu_math();
     rank.memory = std::make_unique<DeviceMemory>(*rank.math, 0);
-    rank.work = std::make_unique<RealWork>(plan_, schedule_, scenario_, self, *rank.math,
-                                           *rank.memory, model_);
-    rank.cargo = std::make_unique<RealCargo>(plan_, self, *rank.work);
+    rank.work = std::make_unique<LayerWork>(plan_, schedule_, scenario_, self, *rank.math,
+                                            *rank.memory, model_);
+    rank.data_plane = std::make_unique<TensorDataPlane>(plan_, self, *rank.work);
     rank.forwards = std::make_unique<RelayTable>(plan_, self);
-    told.push_back(ModelMap::describe(rank.work->stages()));
+    told.push_back(ParameterMap::describe(rank.work->stages()));
     ranks_.push_back(std::move(rank));
   }
-  map_ = ModelMap::read(told);
+  map_ = ParameterMap::read(told);
   check_.emplace(
       std::make_unique<WholeModel>(make_cpu_math(), model_, scenario.parallel.microbatches,
                                    scenario.parallel.replicas),
@@ -66,7 +66,7 @@ bool PlayedRanks::is_ready(OpId id) const {
 void PlayedRanks::iterate(int iteration) {
   for (PlayedRank& rank : ranks_) {
     rank.work->begin_iteration(iteration);
-    rank.cargo->begin_iteration(0, iteration);
+    rank.data_plane->begin_iteration(0, iteration);
   }
   done_.assign(plan_.ops.size(), false);
   std::vector<std::size_t> lanes;
@@ -101,7 +101,7 @@ bool PlayedRanks::try_run(OpId id) {
       return true;
     case OpKind::send:
       on_the_way_[id] = rank.forwards->recv_before(id) == kNone<OpId>
-                            ? rank.cargo->make(id)
+                            ? rank.data_plane->make(id)
                             : std::exchange(rank.kept[id], {});
       return true;
     case OpKind::recv: return receive(id);
@@ -120,17 +120,17 @@ bool PlayedRanks::receive(OpId recv) {
   const auto found = on_the_way_.find(send);
   if (found == on_the_way_.end()) return false;
   PlayedRank& rank = rank_of(recv);
-  Payload room = rank.cargo->room(recv);
+  Payload room = rank.data_plane->room(recv);
   LONGHAUL_ASSERT(room.bytes.size() == found->second.bytes.size(), "{} bytes into {}",
                   found->second.bytes.size(), room.bytes.size());
   std::ranges::copy(found->second.bytes, room.bytes.begin());
   on_the_way_.erase(found);
   PayloadId id;
-  LONGHAUL_ASSERT(rank.cargo->check(recv, room.bytes, id) == Payloads::Verdict::right, "op {}",
+  LONGHAUL_ASSERT(rank.data_plane->check(recv, room.bytes, id) == Payloads::Verdict::right, "op {}",
                   index(recv));
   const OpId onward = rank.forwards->send_behind(recv);
   if (onward == kNone<OpId>) {
-    rank.cargo->deliver(recv, std::move(room));
+    rank.data_plane->deliver(recv, std::move(room));
   } else {
     rank.kept[onward] = std::move(room);
   }
@@ -146,7 +146,7 @@ bool PlayedRanks::meet(OpId collective) {
   std::vector<Exchange> exchanges;
   for (const OpId member : members) {
     std::erase(waiting_, member);
-    exchanges.push_back(rank_of(member).cargo->exchange(member));
+    exchanges.push_back(rank_of(member).data_plane->exchange(member));
   }
   std::vector<float> all;
   for (const Exchange& each : exchanges) {
@@ -164,18 +164,18 @@ bool PlayedRanks::meet(OpId collective) {
     const std::size_t size = exchanges[i].result.size();
     std::memcpy(exchanges[i].result.data(), all.data() + (scatters ? i * size / sizeof(float) : 0),
                 size);
-    LONGHAUL_ASSERT(rank_of(members[i]).cargo->exchanged(members[i]), "member {}", i);
+    LONGHAUL_ASSERT(rank_of(members[i]).data_plane->exchanged(members[i]), "member {}", i);
     done_[index(members[i])] = true;
   }
   return true;
 }
 
-std::vector<std::vector<float>> PlayedRanks::numbers(View (HeldStage::*what)() const) {
+std::vector<std::vector<float>> PlayedRanks::numbers(ArrayView (StageShard::*what)() const) {
   std::vector<std::vector<float>> all;
   for (PlayedRank& rank : ranks_) {
     std::vector<float>& mine = all.emplace_back();
-    for (const HeldStage& stage : rank.work->stages()) {
-      const View view = (stage.*what)();
+    for (const StageShard& stage : rank.work->stages()) {
+      const ArrayView view = (stage.*what)();
       std::vector<float> part(view.count);
       rank.math->copy_out(view, part);
       mine.insert(mine.end(), part.begin(), part.end());
@@ -185,13 +185,13 @@ std::vector<std::vector<float>> PlayedRanks::numbers(View (HeldStage::*what)() c
 }
 
 std::vector<WrongTensor> PlayedRanks::step_and_check(int iteration) {
-  IterationNumbers found{iteration, 0, numbers(&HeldStage::gradient), {}};
+  IterationNumbers found{iteration, 0, numbers(&StageShard::gradient), {}};
   ++steps_;
   for (PlayedRank& rank : ranks_) {
     found.loss += rank.work->loss();
-    for (HeldStage& stage : rank.work->stages()) stage.step(steps_);
+    for (StageShard& stage : rank.work->stages()) stage.step(steps_);
   }
-  found.masters = numbers(&HeldStage::master);
+  found.masters = numbers(&StageShard::master);
   return check_->check(map_, found, steps_);
 }
 

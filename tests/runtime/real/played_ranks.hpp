@@ -9,8 +9,8 @@
 
 #include "schedule/generators/generate.hpp"
 #include "training/gradient_check.hpp"
-#include "training/real_cargo.hpp"
-#include "training/real_work.hpp"
+#include "training/layer_work.hpp"
+#include "training/tensor_data_plane.hpp"
 
 namespace longhaul::testing {
 
@@ -28,7 +28,7 @@ public:
   /// Steps the optimizers, and holds all of it against one rank.
   [[nodiscard]] std::vector<WrongTensor> step_and_check(int iteration);
 
-  [[nodiscard]] RealWork& work(std::size_t rank) { return *ranks_[rank].work; }
+  [[nodiscard]] LayerWork& work(std::size_t rank) { return *ranks_[rank].work; }
   [[nodiscard]] const DeviceMemory& memory(std::size_t rank) const { return *ranks_[rank].memory; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   /// Their payloads change places from now on; the first waits for the second.
@@ -38,10 +38,10 @@ public:
 
 private:
   struct PlayedRank {
-    std::unique_ptr<Math> math;
+    std::unique_ptr<TensorOps> math;
     std::unique_ptr<DeviceMemory> memory;
-    std::unique_ptr<RealWork> work;
-    std::unique_ptr<RealCargo> cargo;
+    std::unique_ptr<LayerWork> work;
+    std::unique_ptr<TensorDataPlane> data_plane;
     std::unique_ptr<RelayTable> forwards;
     std::map<OpId, Payload> kept;  ///< by send
   };
@@ -50,7 +50,7 @@ private:
   [[nodiscard]] bool try_run(OpId id);
   [[nodiscard]] bool receive(OpId recv);
   [[nodiscard]] bool meet(OpId collective);
-  [[nodiscard]] std::vector<std::vector<float>> numbers(View (HeldStage::*what)() const);
+  [[nodiscard]] std::vector<std::vector<float>> numbers(ArrayView (StageShard::*what)() const);
 
   Schedule schedule_;
   Scenario scenario_;
@@ -62,7 +62,7 @@ private:
   std::map<OpId, Payload> on_the_way_;  ///< by send
   std::vector<OpId> waiting_;           ///< collectives whose rank is there
   std::optional<std::pair<OpId, OpId>> swapped_;
-  ModelMap map_;
+  ParameterMap map_;
   std::optional<GradientCheck> check_;
   int steps_ = 0;
 };

@@ -158,7 +158,7 @@ TEST(RealOrders, ASumThatMissesAMemberIsFoundAndItsRankNamed) {
   for (int rank = 0; rank < 4; ++rank) scenario.placement.push_back(DatacenterId{rank % 2});
   PlayedRanks ranks{generate("1f1b", scenario), scenario};
   ranks.iterate(0);
-  HeldStage& stage = ranks.work(3).stages().front();
+  StageShard& stage = ranks.work(3).stages().front();
   ranks.work(3).math().copy(stage.chunk().all_gradients(), stage.gradient());
   std::set<std::string> tensors;
   for (const WrongTensor& each : ranks.step_and_check(0)) {

@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(kRowThreads)
 
 }  // namespace
 
-void cross_entropy(cudaStream_t stream, View targets, int vocabulary, float scale, View logits,
-                   View losses, View loss) {
+void cross_entropy(cudaStream_t stream, ArrayView targets, int vocabulary, float scale,
+                   ArrayView logits, ArrayView losses, ArrayView loss) {
   const auto rows = static_cast<unsigned>(targets.count);
   with_vector(vocabulary % 8 == 0 && aligned(logits), [&](auto vector) {
     launch(entropy_rows<vector.value>, {rows, kRowThreads, 0, stream},

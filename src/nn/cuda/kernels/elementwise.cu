@@ -36,7 +36,7 @@ __global__ void fill_numbers(std::uint64_t seed, float bound, std::size_t count,
 
 }  // namespace
 
-void convert(cudaStream_t stream, View from, View to) {
+void convert(cudaStream_t stream, ArrayView from, ArrayView to) {
   with_type(from, [&](auto* source) {
     with_type(to, [&](auto* target) {
       with_vector(aligned(from, to), [&](auto vector) {
@@ -50,7 +50,7 @@ void convert(cudaStream_t stream, View from, View to) {
   });
 }
 
-void add(cudaStream_t stream, View a, View b, View sum) {
+void add(cudaStream_t stream, ArrayView a, ArrayView b, ArrayView sum) {
   with_type(sum, [&](auto* target) {
     with_vector(aligned(a, b, sum), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;
@@ -61,7 +61,7 @@ void add(cudaStream_t stream, View a, View b, View sum) {
   });
 }
 
-void fill_random(cudaStream_t stream, std::uint64_t seed, float bound, View what) {
+void fill_random(cudaStream_t stream, std::uint64_t seed, float bound, ArrayView what) {
   with_type(what, [&](auto* target) {
     with_vector(aligned(what), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;

@@ -65,14 +65,14 @@ __global__ void __launch_bounds__(kThreads)
   write(to, sum);
 }
 
-dim3 row_tiles(View tokens, std::size_t width, int vector) {
+dim3 row_tiles(ArrayView tokens, std::size_t width, int vector) {
   return {static_cast<unsigned>(tokens.count),
           blocks_for(width, static_cast<std::size_t>(kThreads * vector))};
 }
 
 }  // namespace
 
-void embed(cudaStream_t stream, View tokens, View table, int width, View y) {
+void embed(cudaStream_t stream, ArrayView tokens, ArrayView table, int width, ArrayView y) {
   const auto columns = static_cast<std::size_t>(width);
   with_vector(width % 8 == 0 && aligned(table, y), [&](auto vector) {
     launch(gather_rows<vector.value>,
@@ -81,8 +81,8 @@ void embed(cudaStream_t stream, View tokens, View table, int width, View y) {
   });
 }
 
-void embed_gradient(cudaStream_t stream, View tokens, View dy, int width, View chains,
-                    View dtable) {
+void embed_gradient(cudaStream_t stream, ArrayView tokens, ArrayView dy, int width,
+                    ArrayView chains, ArrayView dtable) {
   const auto columns = static_cast<std::size_t>(width);
   const auto* ids = numbers<std::int32_t>(tokens);
   auto* const next = numbers<std::int32_t>(chains.part(0, tokens.count));

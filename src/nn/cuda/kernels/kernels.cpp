@@ -4,7 +4,7 @@
 
 namespace longhaul::cuda {
 
-void expect_type(View view, NumberType type) {
+void expect_type(ArrayView view, NumberType type) {
   LONGHAUL_ASSERT(view.type == type, "numbers of type {} where {} was meant",
                   static_cast<int>(view.type), static_cast<int>(type));
 }

@@ -73,13 +73,14 @@ __global__ void __launch_bounds__(kThreads, 2) norm_input_gradient_rows(InputGra
   });
 }
 
-unsigned rows_of(View x, int width) {
+unsigned rows_of(ArrayView x, int width) {
   return static_cast<unsigned>(x.count / static_cast<std::size_t>(width));
 }
 
 }  // namespace
 
-void rms_norm(cudaStream_t stream, View x, View weight, int width, View y, View inverse_rms) {
+void rms_norm(cudaStream_t stream, ArrayView x, ArrayView weight, int width, ArrayView y,
+              ArrayView inverse_rms) {
   const bool in_packs = width % 8 == 0 && aligned(x, weight, y);
   with_row_shape(width, in_packs, [&](auto vector, auto held) {
     launch(norm_rows<vector.value, held.value>, {rows_of(x, width), kThreads, 0, stream},
@@ -88,8 +89,9 @@ void rms_norm(cudaStream_t stream, View x, View weight, int width, View y, View 
   });
 }
 
-void rms_norm_input_gradient(cudaStream_t stream, View x, View weight, View inverse_rms, View dy,
-                             int width, bool accumulate, View dx) {
+void rms_norm_input_gradient(cudaStream_t stream, ArrayView x, ArrayView weight,
+                             ArrayView inverse_rms, ArrayView dy, int width, bool accumulate,
+                             ArrayView dx) {
   const bool in_packs = width % 8 == 0 && aligned(x, weight, dy, dx);
   const InputGradient of{numbers<Bf16>(x),
                          numbers<Bf16>(weight),

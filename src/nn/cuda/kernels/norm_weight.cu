@@ -73,8 +73,8 @@ std::size_t weight_gradient_scratch(std::size_t rows, int width) {
   return stretches(rows) * static_cast<std::size_t>(width);
 }
 
-void rms_norm_weight_gradient(cudaStream_t stream, View x, View inverse_rms, View dy, int width,
-                              View scratch, View dweight) {
+void rms_norm_weight_gradient(cudaStream_t stream, ArrayView x, ArrayView inverse_rms, ArrayView dy,
+                              int width, ArrayView scratch, ArrayView dweight) {
   const std::size_t rows = x.count / static_cast<std::size_t>(width);
   if (rows == 0) return;
   const auto count = static_cast<unsigned>(stretches(rows));

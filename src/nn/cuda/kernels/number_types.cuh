@@ -5,7 +5,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/numbers.cuh"
 
-/// From a View's type to that of a kernel's template.
+/// From a ArrayView's type to that of a kernel's template.
 namespace longhaul::cuda {
 
 template <int kValue>
@@ -18,14 +18,14 @@ constexpr NumberType kTypeOf = std::is_same_v<std::remove_const_t<T>, Bf16>    ?
 
 /// The view's numbers, which are of type T.
 template <typename T>
-[[nodiscard]] T* numbers(View view) {
+[[nodiscard]] T* numbers(ArrayView view) {
   expect_type(view, kTypeOf<T>);
   return reinterpret_cast<T*>(view.data);
 }
 
 /// f(pointer) for what the view holds: bf16 or f32.
 template <typename F>
-void with_type(View view, F&& f) {
+void with_type(ArrayView view, F&& f) {
   if (view.type == NumberType::bf16) return f(numbers<Bf16>(view));
   return f(numbers<float>(view));
 }

@@ -64,7 +64,8 @@ Step step_of(const AdamW& options) {
 
 }  // namespace
 
-void sgd(cudaStream_t stream, float learning_rate, View gradient, View master, View weights) {
+void sgd(cudaStream_t stream, float learning_rate, ArrayView gradient, ArrayView master,
+         ArrayView weights) {
   with_type(weights, [&](auto* target) {
     with_vector(aligned(gradient, master, weights), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;
@@ -75,8 +76,8 @@ void sgd(cudaStream_t stream, float learning_rate, View gradient, View master, V
   });
 }
 
-void adamw(cudaStream_t stream, const AdamW& options, View gradient, View mean, View square,
-           View master, View weights) {
+void adamw(cudaStream_t stream, const AdamW& options, ArrayView gradient, ArrayView mean,
+           ArrayView square, ArrayView master, ArrayView weights) {
   const Moments of{numbers<float>(mean), numbers<float>(square), numbers<float>(master)};
   with_type(weights, [&](auto* target) {
     with_vector(aligned(gradient, mean, square, master, weights), [&](auto vector) {

@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kThreads) turn_heads(Turning of, std::size_t v
 
 }  // namespace
 
-void rotary(cudaStream_t stream, const AttentionShape& shape, View turns, Direction direction,
-            View qkv) {
+void rotary(cudaStream_t stream, const AttentionShape& shape, ArrayView turns, Direction direction,
+            ArrayView qkv) {
   const Turning of{numbers<float>(turns),
                    static_cast<unsigned>(shape.head_size / 2),
                    static_cast<unsigned>(shape.heads + shape.kv_heads),

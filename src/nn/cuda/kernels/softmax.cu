@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void causal_softmax(cudaStream_t stream, const ScoreBlock& block, View scores, View weights,
-                    View log_sums) {
+void causal_softmax(cudaStream_t stream, const ScoreBlock& block, ArrayView scores,
+                    ArrayView weights, ArrayView log_sums) {
   const dim3 rows{static_cast<unsigned>(block.queries), static_cast<unsigned>(block.heads)};
   with_row_shape(block.row_length, true, [&](auto, auto held) {
     launch(softmax_rows<held.value>, {rows, kThreads, 0, stream}, block, numbers<float>(scores),
@@ -149,8 +149,9 @@ void causal_softmax(cudaStream_t stream, const ScoreBlock& block, View scores, V
   });
 }
 
-void causal_softmax_gradient(cudaStream_t stream, const ScoreBlock& block, View scores,
-                             View dweights, View log_sums, View dots, View weights, View dscores) {
+void causal_softmax_gradient(cudaStream_t stream, const ScoreBlock& block, ArrayView scores,
+                             ArrayView dweights, ArrayView log_sums, ArrayView dots,
+                             ArrayView weights, ArrayView dscores) {
   const dim3 rows{static_cast<unsigned>(block.queries), static_cast<unsigned>(block.heads)};
   launch(
       softmax_gradient_rows, {rows, kThreads, 0, stream}, block,
@@ -158,7 +159,8 @@ void causal_softmax_gradient(cudaStream_t stream, const ScoreBlock& block, View 
                        numbers<float>(dots), numbers<Bf16>(weights), numbers<Bf16>(dscores)});
 }
 
-void head_dots(cudaStream_t stream, const AttentionShape& shape, View out, View dout, View dots) {
+void head_dots(cudaStream_t stream, const AttentionShape& shape, ArrayView out, ArrayView dout,
+               ArrayView dots) {
   const Heads of{static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.head_size),
                  static_cast<unsigned>(shape.sequence)};
   const std::size_t threads = static_cast<std::size_t>(of.sequence) * of.heads * kLanes;
@@ -168,11 +170,11 @@ void head_dots(cudaStream_t stream, const AttentionShape& shape, View out, View 
   });
 }
 
-void scatter_heads(cudaStream_t stream, const AttentionShape& shape, View sums,
-                   std::size_t first_column, View dqkv) {
+void scatter_heads(cudaStream_t stream, const AttentionShape& shape, ArrayView sums,
+                   std::size_t first_column, ArrayView dqkv) {
   const Heads of{static_cast<unsigned>(shape.kv_heads), static_cast<unsigned>(shape.head_size),
                  static_cast<unsigned>(shape.sequence)};
-  const View columns = dqkv.part(first_column, dqkv.count - first_column);
+  const ArrayView columns = dqkv.part(first_column, dqkv.count - first_column);
   with_vector(of.head_size % 8 == 0 && aligned(sums, columns), [&](auto vector) {
     launch(scatter_rows<vector.value>,
            {vector_blocks(sums.count, vector.value), kThreads, 0, stream}, of, shape.width(),

@@ -54,14 +54,14 @@ struct Tiles {
   }
 };
 
-Tiles tiles_of(View y, int width) {
+Tiles tiles_of(ArrayView y, int width) {
   const auto columns = static_cast<std::size_t>(width);
   return {columns, static_cast<unsigned>(y.count / columns)};
 }
 
 }  // namespace
 
-void swiglu(cudaStream_t stream, View gate_up, int width, View y) {
+void swiglu(cudaStream_t stream, ArrayView gate_up, int width, ArrayView y) {
   const Tiles tiles = tiles_of(y, width);
   with_vector(width % 8 == 0 && aligned(gate_up, y), [&](auto vector) {
     launch(swiglu_numbers<vector.value>, {tiles.blocks(vector.value), kThreads, 0, stream},
@@ -69,7 +69,8 @@ void swiglu(cudaStream_t stream, View gate_up, int width, View y) {
   });
 }
 
-void swiglu_gradient(cudaStream_t stream, View gate_up, View dy, int width, View dgate_up) {
+void swiglu_gradient(cudaStream_t stream, ArrayView gate_up, ArrayView dy, int width,
+                     ArrayView dgate_up) {
   const Tiles tiles = tiles_of(dy, width);
   with_vector(width % 8 == 0 && aligned(gate_up, dy, dgate_up), [&](auto vector) {
     launch(swiglu_gradient_numbers<vector.value>, {tiles.blocks(vector.value), kThreads, 0, stream},

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/ids.hpp"
+#include "comm/group/shared_memory.hpp"
+
+namespace longhaul {
+
+/// Where a rank is in its run, as its neighbours can see it.
+enum class Phase : std::uint32_t { set_up, barrier, running, between, finished };
+/// What happened to a rank's op last.
+enum class OpEvent : std::uint32_t { none, posted, started, ended };
+
+/// What a rank leaves for the others of its host: a doorbell, and what it is doing, so that a dead
+/// rank's last op is known too. Plain atomics, each written by its own rank (the bell by anyone).
+struct alignas(64) RankStatus {
+  std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint32_t> asleep;
+  std::atomic<std::uint32_t> alerts;            ///< how often a message was announced
+  std::atomic<std::uint32_t> unfinished_sends;  ///< the rank wants to know of completed receives
+  std::atomic<std::int32_t> pid;
+  std::atomic<std::int32_t> rank;
+  std::atomic<Phase> phase;
+  std::atomic<std::int32_t> schedule;
+  std::atomic<std::int32_t> iteration;
+  std::atomic<std::int64_t> progress;  ///< stamp of the last progress
+  std::atomic<std::uint32_t> last_op;
+  std::atomic<OpEvent> last_event;
+  std::atomic<std::uint32_t> waits_for;  ///< the op without which its next block cannot start
+  std::atomic<std::uint32_t> unposted;   ///< that op is a receive which the rank has not posted
+};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+/// The ranks of one host: their slots in shared memory, and their doorbells. A rank reads its bell,
+/// looks for work, and sleeps until the bell is not what it read: no ring is lost.
+class HostRanks {
+public:
+  /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,
+  /// one host behind the other: to try out several hosts on one machine.
+  explicit HostRanks(const mpi::Communicator& world, int ranks_per_host = 0);
+
+  [[nodiscard]] const mpi::Communicator& host() const { return host_; }
+  /// As for Communicator, while the ranks of this host wait for each other.
+  void on_wait(std::function<void(Duration)> callback) { host_.on_wait(std::move(callback)); }
+  [[nodiscard]] Rank self() const { return self_; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(local_of_.size()); }
+  [[nodiscard]] int local_ranks() const { return host_.size(); }
+  [[nodiscard]] bool is_local(Rank rank) const { return local_of_[index(rank)] >= 0; }
+  /// Lowest rank of the host that `rank` is on: names the host.
+  [[nodiscard]] Rank host_of(Rank rank) const { return host_of_[index(rank)]; }
+  [[nodiscard]] bool all_local() const { return local_ranks() == ranks(); }
+  /// Of a rank of this host.
+  [[nodiscard]] RankStatus& slot(Rank rank) const {
+    return slots_[static_cast<std::size_t>(local_of_[index(rank)])];
+  }
+  [[nodiscard]] RankStatus& mine() const { return slot(self_); }
+  /// Ranks of this host, ascending.
+  [[nodiscard]] const std::vector<Rank>& local() const { return local_; }
+
+  /// Wakes a rank of this host; nothing for others.
+  void ring(Rank rank) const;
+  /// Announces a message that is about to leave, so that the rank is awake when it comes.
+  void alert(Rank rank) const;
+  /// Wakes it only if it waits for sends of its own to be taken.
+  void ring_if_sending(Rank rank) const;
+  [[nodiscard]] std::uint32_t bell() const;
+  /// Sleeps until `until`, a ring after `seen` was read, or a signal.
+  void sleep(std::uint32_t seen, TimePoint until) const;
+
+  /// True for the first rank of this host that asks: it is the one to report why the run ends.
+  [[nodiscard]] bool claim_report() const;
+
+private:
+  mpi::Communicator host_;
+  Rank self_;
+  std::vector<int> local_of_;  ///< index: rank; -1 on other hosts
+  std::vector<Rank> local_;
+  std::vector<Rank> host_of_;  ///< index: rank
+  SharedMemory memory_;
+  RankStatus* slots_ = nullptr;
+  std::atomic<std::uint32_t>* reporter_ = nullptr;
+};
+
+}  // namespace longhaul

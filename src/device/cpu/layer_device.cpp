@@ -1,0 +1,72 @@
+#include "device/cpu/layer_device.hpp"
+
+#include <csignal>
+
+namespace longhaul {
+namespace {
+
+/// Signals reach the rank's own thread: they are its watchdog's.
+template <typename Work>
+std::jthread start_blind_to_signals(Work&& work) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::jthread thread{std::forward<Work>(work)};
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+LayerDevice::LayerDevice(BlockWork& work, const HostRanks& host_ranks)
+    : work_{work},
+      host_ranks_{host_ranks},
+      thread_{start_blind_to_signals([this](const auto& stop) { this->work(stop); })} {}
+
+LayerDevice::~LayerDevice() {
+  thread_.request_stop();
+  changed_.notify_all();
+}
+
+void LayerDevice::start(OpId op, TimePoint /*begin*/, Duration /*duration*/) {
+  const std::lock_guard lock{mutex_};
+  LONGHAUL_ASSERT(state_ == State::idle, "op {} starts while op {} runs", index(op), index(op_));
+  op_ = op;
+  state_ = State::running;
+  changed_.notify_all();
+}
+
+std::optional<FinishedBlock> LayerDevice::finished(TimePoint /*at*/) {
+  const std::lock_guard lock{mutex_};
+  if (state_ != State::done) return std::nullopt;
+  state_ = State::idle;
+  if (!problem_) return FinishedBlock{op_, due_};
+  try {
+    std::rethrow_exception(std::exchange(problem_, nullptr));
+  } catch (const std::exception& error) {
+    throw DeviceError{op_, error.what()};
+  }
+}
+
+void LayerDevice::work(const std::stop_token& stop) {
+  std::unique_lock lock{mutex_};
+  while (changed_.wait(lock, stop, [this] { return state_ == State::running; })) {
+    const OpId op = op_;
+    lock.unlock();
+    std::exception_ptr problem;
+    try {
+      work_.run(op);
+      work_.ended(op);
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    lock.lock();
+    problem_ = problem;
+    due_ = now();
+    state_ = State::done;
+    host_ranks_.ring(host_ranks_.self());
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "comm/group/host_ranks.hpp"
+#include "engine/block_work.hpp"
+#include "engine/device.hpp"
+
+namespace longhaul {
+
+/// Computes blocks on a thread of its own, for as long as they take. At the end of a block it rings
+/// this rank's bell, so that the engine wakes at once.
+class LayerDevice final : public Device {
+public:
+  /// Both outlive this.
+  LayerDevice(BlockWork& work, const HostRanks& host_ranks);
+  ~LayerDevice() override;
+
+  /// What the plan says of the time does not matter.
+  void start(OpId op, TimePoint begin, Duration duration) override;
+  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
+  [[nodiscard]] TimePoint next_event() const override { return kNever; }
+
+private:
+  enum class State { idle, running, done };
+  void work(const std::stop_token& stop);
+
+  BlockWork& work_;
+  const HostRanks& host_ranks_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  State state_ = State::idle;
+  OpId op_{};
+  TimePoint due_{};
+  std::exception_ptr problem_;
+  std::jthread thread_;  ///< last: it uses the others
+};
+
+}  // namespace longhaul

@@ -1,0 +1,52 @@
+#include "engine/arrival_barrier.hpp"
+
+#include <bit>
+
+namespace longhaul {
+
+ArrivalBarrier::ArrivalBarrier(EngineState& core, std::vector<Rank> members, int tag, OpId op)
+    : core_{core},
+      members_{std::move(members)},
+      tag_{tag},
+      op_{op},
+      rounds_{static_cast<std::size_t>(std::bit_width(members_.size() - 1))},
+      out_(rounds_),
+      in_(rounds_) {
+  self_ = static_cast<std::size_t>(std::ranges::find(members_, core_.host_ranks.self()) -
+                                   members_.begin());
+}
+
+void ArrivalBarrier::enter(TimePoint at) {
+  entered_ = true;
+  round_ = 0;
+  latest_ = {at, op_, BoundKind::rendezvous};
+  if (rounds_ > 0) send_round(at);
+}
+
+void ArrivalBarrier::send_round(TimePoint at) {
+  const std::size_t distance = std::size_t{1} << round_;
+  const Rank from = member(members_.size() - distance);
+  core_.expect(
+      core_.transport.receive(from, tag_, std::as_writable_bytes(std::span{&in_[round_], 1})),
+      Role::gathering, op_);
+  const Rank to = member(distance);
+  out_[round_] = {(at - latest_.until).count(), static_cast<std::uint32_t>(latest_.by), 0};
+  core_.expect(core_.transport.send(to, tag_, std::as_bytes(std::span{&out_[round_], 1})),
+               Role::go_ahead_sent, op_);
+  core_.transport.ring(to);
+}
+
+void ArrivalBarrier::received(TimePoint at) {
+  const Word& word = in_[round_];
+  const TimePoint came = at - Duration{word.age_ns};
+  if (came > latest_.until) latest_ = {came, OpId{word.op}, BoundKind::rendezvous};
+  if (++round_ < rounds_) send_round(at);
+}
+
+std::vector<Rank> all_ranks(int count) {
+  std::vector<Rank> ranks(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = Rank{static_cast<std::int32_t>(i)};
+  return ranks;
+}
+
+}  // namespace longhaul

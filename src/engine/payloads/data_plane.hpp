@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/exchange.hpp"
+#include "engine/payloads/fault.hpp"
+#include "engine/payloads/message.hpp"
+
+namespace longhaul {
+
+/// Bytes of a message, in whatever memory its data plane keeps them; they live as long as `owner`.
+struct Payload {
+  std::span<std::byte> bytes;
+  std::shared_ptr<void> owner;
+};
+
+/// Of a payload that check() took for right, as it could not tell yet.
+struct LateVerdict {
+  OpId recv{};
+  Payloads::Verdict verdict{};  ///< not right
+  PayloadId found;
+};
+
+/// What the messages and collectives of a rank carry: made-up bytes that can be told from any
+/// others (timed blocks), or the tensors that its blocks make and need (real ones). The engine
+/// knows when, the data plane knows what. Calls return at once; one thread.
+class DataPlane {
+public:
+  DataPlane() = default;
+  virtual ~DataPlane() = default;
+  DataPlane(const DataPlane&) = delete;
+  DataPlane& operator=(const DataPlane&) = delete;
+
+  /// `run` numbers the plans that these ranks have run.
+  virtual void begin_iteration(std::uint32_t run, int iteration) = 0;
+  /// Behind the last block and message of the iteration; may wait.
+  [[nodiscard]] virtual std::vector<LateVerdict> end_iteration() { return {}; }
+
+  /// What `send` carries; what it comes after is done. Not asked for what a relay takes on: that
+  /// goes on as it came.
+  [[nodiscard]] virtual Payload make(OpId send) = 0;
+  /// Room for what `recv` brings.
+  [[nodiscard]] virtual Payload room(OpId recv) = 0;
+  /// Is it what it should be? `found`: where it is another message, which.
+  [[nodiscard]] virtual Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
+                                                PayloadId& found) = 0;
+  /// It has come and stays on this rank: before what waits for `recv` starts.
+  virtual void deliver(OpId /*recv*/, Payload /*payload*/) {}
+  /// Hurts the payload of `send` as a fault wants it.
+  virtual void spoil(OpId send, FaultKind how, Payload& payload) = 0;
+
+  /// Of this rank's collective, whose inputs are there.
+  [[nodiscard]] virtual Exchange exchange(OpId collective) = 0;
+  /// It is done; is the result right?
+  [[nodiscard]] virtual bool exchanged(OpId collective) = 0;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "engine/payloads/data_plane.hpp"
+
+namespace longhaul {
+
+/// Payloads that follow from seed and id (Payloads), capped; collectives of made-up numbers. Every
+/// byte is checked where it arrives.
+class SyntheticDataPlane final : public DataPlane {
+public:
+  /// `plan` outlives this. `largest`: cap on the bytes really sent.
+  SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed, Bytes largest);
+
+  void begin_iteration(std::uint32_t run, int iteration) override;
+  [[nodiscard]] Payload make(OpId send) override;
+  [[nodiscard]] Payload room(OpId recv) override;
+  [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
+                                        PayloadId& found) override;
+  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  [[nodiscard]] Exchange exchange(OpId collective) override;
+  [[nodiscard]] bool exchanged(OpId collective) override;
+
+private:
+  using Room = std::vector<std::byte>;
+  struct Numbers {
+    std::vector<std::int64_t> mine, result;
+  };
+  [[nodiscard]] Payload take_room(std::size_t size);
+  [[nodiscard]] std::int64_t contribution(OpId collective, Rank member, std::size_t at) const;
+
+  const Plan& plan_;
+  Rank self_;
+  std::uint64_t seed_;
+  Payloads payloads_;
+  std::uint32_t run_ = 0;
+  int iteration_ = 0;
+  /// Rooms to use again. Shared: payloads may outlive this.
+  std::shared_ptr<std::vector<std::unique_ptr<Room>>> free_;
+  std::unordered_map<OpId, Numbers> numbers_;  ///< by collective
+};
+
+}  // namespace longhaul

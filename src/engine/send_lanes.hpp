@@ -1,0 +1,67 @@
+#pragma once
+
+#include <vector>
+
+#include "engine/engine_state.hpp"
+
+namespace longhaul {
+
+/// This rank's sends. A send waits, in its lane's turn, for its inputs, then (grouped plans) for
+/// the receiver's go-ahead, then for its link; it holds the link for what the real transfer leaves
+/// of its nominal time.
+class SendLanes {
+public:
+  explicit SendLanes(EngineState& core);
+  void begin_iteration();
+
+  /// Starts what can start; true if anything moved.
+  bool advance(TimePoint at);
+  void go_ahead(OpId send, TimePoint at);
+  /// The header has left.
+  void sent(OpId send, TimePoint at);
+  /// The payload has left, and with it has passed what the transport held of its time.
+  void payload_sent(OpId send, const Completion& completion, TimePoint at);
+  /// The nominal time of the transfer is over.
+  void hold_over(OpId send, TimePoint due, TimePoint at);
+
+private:
+  enum class Wait : std::uint8_t { inputs, go_ahead, link };
+  struct LaneState {
+    LaneId lane{};
+    std::uint32_t next = 0, end = 0;  ///< op ids
+    Wait wait = Wait::inputs;
+    Cause cause;              ///< of the op at the head, so far
+    TimePoint ready{};        ///< its inputs are there: what links serve by, whatever its lane did
+    OpId last = kNone<OpId>;  ///< the op before it, and when that started
+    TimePoint last_start{};
+    bool has_go_ahead = false;  ///< of the op at the head
+    TimePoint go_ahead_at{};
+    std::int64_t go_ahead_word = 0;
+  };
+  struct MessageInFlight {
+    OpId op = kNone<OpId>;
+    int unsent = 0;  ///< header and payload
+    bool holding = false;
+    TimePoint over = kNever;  ///< the transport's hold
+    MessageHeader header;
+    Payload payload;
+  };
+
+  bool advance_lane(LaneState& lane, TimePoint at);
+  void expect_go_ahead(LaneState& lane);
+  bool wait_for_link(LaneState& lane, TimePoint at);
+  void start(LaneState& lane, TimePoint at);
+  void post(const MessageInFlight& flight, const LanePace& pace);
+  void hold(MessageInFlight& flight, TimePoint begin, Duration nominal);
+  void load(MessageInFlight& flight);
+  int hurt(MessageInFlight& flight) const;
+  void finish_if_over(MessageInFlight& flight, TimePoint due, TimePoint at);
+  MessageInFlight& new_flight(OpId op);
+  MessageInFlight& flight_of(OpId op);
+
+  EngineState& core_;
+  std::vector<LaneState> lanes_;
+  std::vector<std::unique_ptr<MessageInFlight>> flights_;  ///< reused; op none: free
+};
+
+}  // namespace longhaul

@@ -1,0 +1,51 @@
+#include "harness/records/switching_record.hpp"
+
+#include <fmt/format.h>
+
+namespace longhaul::bench {
+
+using nlohmann::ordered_json;
+
+std::vector<PipelineMeasurement> stretches_of(const std::vector<ChangingOutcome>& outcomes) {
+  std::vector<PipelineMeasurement> all;
+  for (const ChangingOutcome& outcome : outcomes)
+    all.insert(all.end(), outcome.stretches.begin(), outcome.stretches.end());
+  return all;
+}
+
+void add_changes(ordered_json& record, const std::vector<ChangingOutcome>& outcomes,
+                 const PipelineOptions& options) {
+  std::size_t stretch = 0;
+  for (const ChangingOutcome& outcome : outcomes)
+    for (const PipelineMeasurement& m : outcome.stretches)
+      record["schedules"][stretch++]["first_iteration"] = m.first_iteration;
+  if (options.adaptive)
+    record["adaptive"] = {{"selects_from", options.schedule},
+                          {"threshold_percent", options.switch_threshold_percent},
+                          {"least_gain_percent", 100 * AdaptiveScheduler::kLeastGain}};
+  record["switches"] = ordered_json::array();
+  for (const ChangingOutcome& outcome : outcomes) {
+    for (const RunEvent& event : outcome.events) {
+      ordered_json entry = {{"schedule", outcome.stretches.front().predicted.schedule},
+                            {"iteration", event.iteration},
+                            {"event", event.what}};
+      entry.update(event.details);
+      record["switches"].push_back(std::move(entry));
+    }
+  }
+}
+
+std::string changes_text(const std::vector<ChangingOutcome>& outcomes) {
+  std::string text;
+  for (const ChangingOutcome& outcome : outcomes) {
+    if (outcome.events.empty()) continue;
+    text += fmt::format("\nwhat happened to {}, by iteration\n",
+                        outcome.stretches.front().predicted.schedule);
+    for (const RunEvent& event : outcome.events)
+      text += fmt::format("{:>4}  {:<9}  {}{}", event.iteration, event.what, event.text,
+                          event.text.ends_with('\n') ? "" : "\n");
+  }
+  return text;
+}
+
+}  // namespace longhaul::bench

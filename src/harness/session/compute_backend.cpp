@@ -1,0 +1,24 @@
+#include "harness/session/compute_backend.hpp"
+
+#include "device/failing_device.hpp"
+
+namespace longhaul::bench {
+
+ComputeBackend::ComputeBackend(Ranks& ranks, const PlannedSchedule& planned,
+                               const Scenario& scenario, const EngineOptions& options,
+                               DeviceKind kind, TrainingSession* real)
+    : planned_{planned}, real_{real} {
+  const Plan& plan = planned.plan;
+  if (real != nullptr) {
+    real->begin(planned, scenario, options.fault);
+    device_ = real->make_device();
+  } else {
+    device_ = make_timed_device(kind, ranks, options.credit);
+    made_up_ = make_cargo(kind, ranks, plan, options);
+  }
+  if (options.fault && options.fault->kind == FaultKind::device)
+    device_ =
+        std::make_unique<FailingDevice>(std::move(device_), plan, ranks.self(), *options.fault);
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/group/clock_sync.hpp"
+#include "engine/options.hpp"
+#include "engine/watchdog/ranks.hpp"
+#include "plan/link_model/weather.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul::bench {
+
+/// What the simulator says of the iterations of a schedule in the weather that each of them met.
+struct WeatherOutcome {
+  std::vector<Duration> begins;     ///< of each measured iteration, since the weather began
+  std::vector<Duration> predicted;  ///< makespan of each
+};
+
+/// The weather of a plan that ranks run.
+class LinkConditionsRun {
+public:
+  /// `plan` was lowered on `scenario` and outlives this. Without emulation nothing is played.
+  LinkConditionsRun(const Plan& plan, const Scenario& scenario, Emulation emulation);
+
+  /// nullptr: links do not vary, or are not emulated.
+  [[nodiscard]] const Weather* played() const { return weather_.get(); }
+  /// Times of all ops in an iteration that begins at that age of the weather; there is one.
+  [[nodiscard]] OpTimes predict(int iteration, Duration age) const;
+  /// Of the rank, in an iteration that begins now: for the watchdog.
+  [[nodiscard]] Duration longest_wait(int iteration, TimePoint began, Rank rank) const;
+
+private:
+  const Plan& plan_;
+  std::unique_ptr<const Scenario> scenario_;
+  std::unique_ptr<const Weather> weather_;
+};
+
+/// Collective. When the weather began, by this host's clock, if rank 0 says that it is so old now.
+[[nodiscard]] TimePoint begin_weather(const Ranks& ranks, const ClockOffset& clock,
+                                      Duration age = {});
+
+}  // namespace longhaul::bench

@@ -1,0 +1,248 @@
+#include "harness/session/schedule_session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "harness/ranks/host_segment.hpp"
+#include "harness/session/wrong_messages.hpp"
+#include "plan/occupancy.hpp"
+#include "plan/rank_ops.hpp"
+#include "plan/rows.hpp"
+#include "plan/stragglers.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+/// This rank's stamps on rank 0's clock.
+void align(OpTimes& times, OpRange range, Duration offset) {
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    times[i].ready += offset;
+    times[i].start += offset;
+    times[i].end += offset;
+  }
+}
+
+/// Rank 0 gets the times of all ranks' ops, from the first op's start on; the others nothing. A
+/// rank's ops lie together and ranks ascend, so the parts make up the whole.
+OpTimes gather_times(const Ranks& ranks, const Plan& plan, const OpTimes& mine) {
+  const OpRange range = ops_of_rank(plan, ranks.self());
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(
+      std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
+  if (!ranks.is_first()) return {};
+  OpTimes all(bytes.size() / sizeof(OpTime));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  start_at_zero(all);
+  return all;
+}
+
+Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
+  Checks sum;
+  sum.messages = world.sum(mine.messages);
+  for (std::size_t leg = 0; leg < sum.of_leg.size(); ++leg)
+    sum.of_leg[leg] = world.sum(mine.of_leg[leg]);
+  sum.relayed = world.sum(mine.relayed);
+  sum.relayed_bytes = world.sum(mine.relayed_bytes);
+  sum.blocks = world.sum(mine.blocks);
+  sum.lost = world.sum(mine.lost);
+  sum.mixed_up = world.sum(mine.mixed_up);
+  sum.corrupted = world.sum(mine.corrupted);
+  sum.out_of_order = world.sum(mine.out_of_order);
+  sum.unclaimed = world.sum(mine.unclaimed);
+  sum.wrong_tensors = world.sum(mine.wrong_tensors);
+  return sum;
+}
+
+using Outcome = IterationOutcome;
+
+/// The iteration whose makespan is nearest to the median.
+const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
+  return *std::ranges::min_element(outcomes, {}, [&](const Outcome& outcome) {
+    return std::abs(static_cast<double>(outcome.report.makespan_ns) - median);
+  });
+}
+
+ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
+                         const Scenario& scenario) {
+  ScheduleRecord record = make_record(outcome.report, schedule, scenario);
+  record.resources = outcome.resources;
+  return record;
+}
+
+double percent_above(double measured_ns, Duration expected) {
+  return expected > Duration::zero()
+             ? 100.0 * (measured_ns / static_cast<double>(expected.count()) - 1.0)
+             : 0.0;
+}
+
+/// What slow devices make of the plan; nothing where none is slow.
+std::optional<Duration> straggling_makespan(const Plan& plan, const Run& run) {
+  if (std::ranges::all_of(run.stragglers, [](double factor) { return factor == 1.0; }))
+    return std::nullopt;
+  return std::ranges::max(simulate(with_stragglers(plan, run)), {}, &OpTime::end).end;
+}
+
+/// By how much a rank may be slower than its prediction: that knows neither noise nor stragglers.
+int slowness(const Run& run) {
+  double factor = 1.0;
+  for (const double straggler : run.stragglers) factor = std::max(factor, straggler);
+  return 2 * static_cast<int>(std::ceil(factor));
+}
+
+}  // namespace
+
+void start_at_zero(OpTimes& times) {
+  if (times.empty()) return;
+  const Duration begin = std::ranges::min_element(times, {}, &OpTime::start)->start;
+  align(times, {0, static_cast<std::uint32_t>(times.size())}, -begin);
+}
+
+IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
+                            const Scenario& scenario) {
+  Timeline timeline;
+  append_rows(timeline, plan, times, iteration);
+  Outcome outcome{report_iteration(timeline, 0, iteration, scenario.activation_budget().count()),
+                  occupancy(plan, times)};
+  std::erase_if(outcome.resources,
+                [](const ResourceUse& use) { return use.kind == ResourceKind::device; });
+  return outcome;
+}
+
+void add(IterationResult& sums, const IterationResult& result) {
+  sums.checks += result.checks;
+  sums.lease += result.lease;
+  sums.transfers += result.transfers;
+  sums.transfer_total += result.transfer_total;
+  sums.transfer_longest = std::max(sums.transfer_longest, result.transfer_longest);
+}
+
+ScheduleSession::ScheduleSession(Ranks& ranks, const PlannedSchedule& planned,
+                                 const Scenario& scenario, int position,
+                                 const EngineOptions& options, const PipelineSinks& sinks,
+                                 DeviceKind device, TrainingSession* real)
+    : ranks_{ranks},
+      planned_{planned},
+      scenario_{scenario},
+      position_{position},
+      sinks_{sinks},
+      emulates_{options.emulation == Emulation::on},
+      computing_{ranks, planned, scenario, options, device, real},
+      engine_{planned.plan, ranks, computing_.device(), computing_.data_plane(), options},
+      weather_{planned.plan, scenario, options.emulation},
+      longest_wait_{slowness(options.run) *
+                    longest_wait(planned.plan, planned.predicted, ranks.self())} {
+  if (weather_.played() != nullptr) measurement_.weather.emplace();
+}
+
+void ScheduleSession::take(const EarlierIterations& earlier) {
+  if (!ranks_.is_first()) return;
+  add(sums_, earlier.sums);
+  measurement_.wrong_messages = earlier.wrong_messages;
+  outcomes_ = earlier.outcomes;
+  if (!measurement_.weather) return;
+  for (std::size_t i = 0; i < earlier.weather_ages.size(); ++i)
+    (void)predict(static_cast<int>(i), earlier.weather_ages[i]);
+}
+
+IterationTimes ScheduleSession::iterate(int iteration, TimePoint weather_began) {
+  if (computing_.real() != nullptr) computing_.real()->begin_iteration(iteration);
+  ranks_.watchdog().watch(&planned_.plan, longest_wait_in(iteration, weather_began));
+  IterationResult result = engine_.run(iteration, {weather_.played(), weather_began});
+  ranks_.watchdog().watch(&planned_.plan, {});
+  if (computing_.real() != nullptr) computing_.real()->end_iteration(iteration, result.checks);
+  count(result);
+  if (sinks_.note) sinks_.note(position_, iteration, result);
+  IterationTimes all;
+  if (iteration >= 0) all = keep(iteration, result);
+  if (sinks_.iteration_done) sinks_.iteration_done(planned_.plan.schedule);
+  return all;
+}
+
+void ScheduleSession::count(const IterationResult& result) {
+  add(sums_, result);
+  static constexpr std::size_t kNamed = 8;
+  for (const WrongMessage& wrong : result.wrong)
+    if (wrong_.size() < kNamed) wrong_.push_back(wrong);
+}
+
+/// The watchdog waits as long as the weather makes this rank wait.
+Duration ScheduleSession::longest_wait_in(int iteration, TimePoint weather_began) const {
+  if (weather_.played() == nullptr) return longest_wait_;
+  return slowness(scenario_.run) * weather_.longest_wait(iteration, weather_began, ranks_.self());
+}
+
+/// On rank 0.
+OpTimes ScheduleSession::predict(int iteration, Duration age) {
+  if (!measurement_.weather) return planned_.predicted;
+  OpTimes times = weather_.predict(iteration, age);
+  measurement_.weather->begins.push_back(age);
+  measurement_.weather->predicted.push_back(std::ranges::max_element(times, {}, &OpTime::end)->end);
+  return times;
+}
+
+IterationTimes ScheduleSession::keep(int iteration, IterationResult& result) {
+  OpTimes& times = result.times;
+  align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
+  if (!sinks_.directory.empty())
+    write_host_segment(ranks_, computing_.measured_plan(), times, sinks_.directory,
+                       {position_, iteration}, emulates_);
+  IterationTimes all{gather_times(ranks_, planned_.plan, times), {}};
+  if (!ranks_.is_first()) return all;
+  all.predicted = predict(iteration, result.weather_age);
+  if (outcomes_.empty()) measurement_.first_iteration = iteration;
+  outcomes_.push_back(outcome_of(computing_.measured_plan(), all.measured, iteration, scenario_));
+  return all;
+}
+
+std::vector<double> ScheduleSession::makespans_ns() const {
+  std::vector<double> makespans;
+  for (const Outcome& outcome : outcomes_)
+    makespans.push_back(static_cast<double>(outcome.report.makespan_ns));
+  return makespans;
+}
+
+PipelineMeasurement ScheduleSession::conclude() {
+  const auto& world = ranks_.world();
+  // Nobody sends between these two: what is on its way now is nobody's.
+  world.barrier();
+  sums_.checks.unclaimed += ranks_.transport().unclaimed();
+  world.barrier();
+  measurement_.checks = sum_of(world, sums_.checks);
+  for (std::string& wrong : gather_wrong_messages(ranks_, planned_.plan, wrong_))
+    measurement_.wrong_messages.push_back(std::move(wrong));
+  measurement_.lease = {world.sum(sums_.lease.leases),
+                        Duration{world.sum(sums_.lease.total.count())},
+                        Duration{world.maximum(sums_.lease.longest.count())}};
+  measurement_.transfers = world.sum(sums_.transfers);
+  measurement_.transfer_total = Duration{world.sum(sums_.transfer_total.count())};
+  measurement_.transfer_longest = Duration{world.maximum(sums_.transfer_longest.count())};
+  if (computing_.real() != nullptr) measurement_.real = computing_.real()->conclude();
+  if (measurement_.real)
+    for (const std::string& wrong : measurement_.real->wrong)
+      measurement_.wrong_messages.push_back(wrong);
+  if (ranks_.is_first()) summarize_outcomes();
+  if (ranks_.is_first() && sinks_.note_end) sinks_.note_end(position_, measurement_);
+  return std::move(measurement_);
+}
+
+void ScheduleSession::summarize_outcomes() {
+  measurement_.makespans_ns = makespans_ns();
+  measurement_.summary = summarize(measurement_.makespans_ns);
+  measurement_.measured =
+      record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);
+  measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),
+                                     planned_.schedule, scenario_);
+  measurement_.straggling = straggling_makespan(planned_.plan, scenario_.run);
+  measurement_.memory = device_memory(planned_.schedule, scenario_);
+}
+
+double PipelineMeasurement::difference_percent() const {
+  return percent_above(summary.median, Duration{predicted.makespan_ns});
+}
+
+double PipelineMeasurement::straggling_difference_percent() const {
+  return percent_above(summary.median, *straggling);
+}
+
+}  // namespace longhaul::bench

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "cli/record.hpp"
+#include "comm/group/clock_sync.hpp"
+#include "engine/engine.hpp"
+#include "harness/session/compute_backend.hpp"
+#include "harness/session/link_conditions_run.hpp"
+#include "harness/session/pipeline_input.hpp"
+#include "schedule/memory.hpp"
+#include "trace/report/report.hpp"
+
+namespace longhaul::bench {
+
+/// What one schedule came to, over its iterations; complete on rank 0.
+struct PipelineMeasurement {
+  int first_iteration = 0;
+  ScheduleRecord predicted;
+  /// What the same orders are predicted to take with the slow devices of run.stragglers, which
+  /// `predicted` knows nothing of; absent: there are none.
+  std::optional<Duration> straggling{};
+  std::optional<WeatherOutcome> weather{};  ///< absent: links did not vary, or were not emulated
+  ScheduleRecord measured;                  ///< of the iteration whose makespan is the median
+  std::vector<DeviceNeed> memory;
+  std::vector<double> makespans_ns;
+  SampleSummary summary;
+  std::optional<RealOutcome> real{};        ///< of real layers
+  Checks checks;                            ///< of all ranks and iterations, warm-up included
+  std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
+  LeaseCost lease;
+  std::int64_t transfers = 0;
+  Duration transfer_total{}, transfer_longest{};
+
+  [[nodiscard]] double difference_percent() const;
+  /// To `straggling`, which must be there.
+  [[nodiscard]] double straggling_difference_percent() const;
+};
+
+/// What is kept of an iteration.
+struct IterationOutcome {
+  IterationReport report;
+  std::vector<ResourceUse> resources;  ///< all but devices
+};
+/// From the times of all ranks' ops.
+[[nodiscard]] IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
+                                          const Scenario& scenario);
+
+/// Moves the times so that the first op starts at 0.
+void start_at_zero(OpTimes& times);
+/// Adds what is counted and measured as sums; leaves times and messages alone.
+void add(IterationResult& sums, const IterationResult& result);
+
+/// An iteration on rank 0: times of all ranks' ops, from the first op's start on.
+struct IterationTimes {
+  OpTimes measured;
+  OpTimes predicted;  ///< in the weather that it met
+};
+
+/// Iterations 0 to `count` - 1 of a schedule, which an earlier part of a run finished. The rest is
+/// on rank 0.
+struct EarlierIterations {
+  int count = 0;
+  std::vector<IterationOutcome> outcomes{};
+  std::vector<Duration> weather_ages{};  ///< of each, when it began
+  IterationResult sums{};                ///< of all ranks, without times
+  std::vector<std::string> wrong_messages{};
+};
+
+/// Where the rows of finished iterations go, and who hears of progress.
+struct PipelineSinks {
+  std::filesystem::path directory;  ///< empty: nowhere
+  ClockOffset clock;
+  std::function<void(const std::string& schedule)> iteration_done;
+  std::vector<EarlierIterations> earlier{};  ///< of each schedule; empty: none (--resume)
+  /// Collective: this rank's counts of an iteration, before its rows are written.
+  std::function<void(int position, int iteration, const IterationResult&)> note{};
+  /// On rank 0, at the end of a schedule.
+  std::function<void(int position, const PipelineMeasurement&)> note_end{};
+};
+
+/// Runs one schedule on its links, iteration by iteration; collects what they say. Every call is
+/// collective.
+class ScheduleSession {
+public:
+  /// `planned` was lowered on `scenario`; both outlive this. `position` is its place in the run's
+  /// list: it names the files of its iterations. `real`: of real layers; nullptr: blocks of
+  /// `device` are timed.
+  ScheduleSession(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
+                  int position, const EngineOptions& options, const PipelineSinks& sinks,
+                  DeviceKind device, TrainingSession* real);
+
+  /// Goes on behind iterations of an earlier part, before the first one here.
+  void take(const EarlierIterations& earlier);
+  /// Iterations below 0 warm up and leave nothing behind. Of the others rank 0 gets the times.
+  /// `weather_began` by this host's clock (kNever: not yet).
+  IterationTimes iterate(int iteration, TimePoint weather_began = kNever);
+  /// Makespans so far, in ns; on rank 0.
+  [[nodiscard]] std::vector<double> makespans_ns() const;
+  /// Call once, behind the last iteration.
+  [[nodiscard]] PipelineMeasurement conclude();
+
+private:
+  void count(const IterationResult& result);
+  IterationTimes keep(int iteration, IterationResult& result);
+  OpTimes predict(int iteration, Duration age);
+  [[nodiscard]] Duration longest_wait_in(int iteration, TimePoint weather_began) const;
+  void summarize_outcomes();
+
+  Ranks& ranks_;
+  const PlannedSchedule& planned_;
+  const Scenario& scenario_;
+  int position_;
+  const PipelineSinks& sinks_;
+  bool emulates_;
+  ComputeBackend computing_;
+  Engine engine_;
+  LinkConditionsRun weather_;
+  Duration longest_wait_;
+  PipelineMeasurement measurement_;
+  IterationResult sums_;                    ///< of this rank
+  std::vector<WrongMessage> wrong_;         ///< of this rank, the first few
+  std::vector<IterationOutcome> outcomes_;  ///< on rank 0
+};
+
+}  // namespace longhaul::bench

@@ -1,0 +1,216 @@
+#include "harness/session/switching_session.hpp"
+
+#include <algorithm>
+
+#include "base/unit_text.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/rows.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/validity/validity.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using nlohmann::json;
+
+/// A schedule on its way to all ranks; with the links as profiled where they are not known better.
+std::string packed(const Schedule& schedule, const Scenario& seen) {
+  json text = {{"name", schedule.name}, {"csv", write_csv(schedule)}, {"links", json::array()}};
+  for (const Link& link : seen.links)
+    text["links"].push_back(
+        {{"latency_ns", link.latency.count()},
+         {"bits_per_second",
+          link.bandwidth.is_unlimited() ? json(nullptr) : json(link.bandwidth.bits_per_second())}});
+  return text.dump();
+}
+
+void set_links(Scenario& scenario, const json& links) {
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const json& rate = links[i]["bits_per_second"];
+    scenario.links[i].latency = Duration{links[i]["latency_ns"].get<std::int64_t>()};
+    scenario.links[i].bandwidth =
+        rate.is_null() ? Bandwidth::unlimited() : Bandwidth{rate.get<double>()};
+  }
+}
+
+class ChangingRun {
+public:
+  ChangingRun(Ranks& ranks, const PipelineInput& input, const EngineOptions& engine,
+              const AdaptOptions& adapt, const PipelineSinks& sinks, int& next_position)
+      : ranks_{ranks},
+        input_{input},
+        engine_{engine},
+        adapt_{adapt},
+        sinks_{sinks},
+        next_position_{next_position},
+        world_{input.scenario} {
+    if (input.compute.real) real_.emplace(ranks, input.scenario, input.compute);
+  }
+
+  ChangingOutcome run(std::size_t position) {
+    const PlannedSchedule& first = input_.schedules[position];
+    order_ = first.schedule.name;
+    // The same plan, not a copy of it: the input outlives this.
+    planned_ = {std::shared_ptr<const PlannedSchedule>{}, &first};
+    begin_stretch(static_cast<int>(position));
+    if (adapt_.on && ranks_.is_first()) adapter_.emplace(first.schedule, input_.scenario, adapt_);
+    const int finished = take_earlier(position);
+    if (is_wanted(finished))
+      for (int i = -input_.warmup; i < 0; ++i) iterate(i);
+    for (int i = finished; is_wanted(i); ++i) iterate(i);
+    end_stretch();
+    if (adapter_) collect_events();
+    return std::move(outcome_);
+  }
+
+private:
+  /// Another iteration, behind so many?
+  bool is_wanted(int done) const {
+    if (input_.stopping.is_fixed()) return done < input_.iterations;
+    return goes_on(input_.stopping, done, run_->makespans_ns(), ranks_.world());
+  }
+
+  /// How many iterations an earlier part of the run finished.
+  int take_earlier(std::size_t position) {
+    if (position >= sinks_.earlier.size()) return 0;
+    const EarlierIterations& earlier = sinks_.earlier[position];
+    run_->take(earlier);
+    // The weather went on until the last of them ended, and then waited for us.
+    if (!earlier.weather_ages.empty())
+      age_ = earlier.weather_ages.back() + Duration{earlier.outcomes.back().report.makespan_ns};
+    return earlier.count;
+  }
+
+  void iterate(int iteration) {
+    const bool links = change_links(iteration);
+    const bool order = adapt_.on && iteration > 0 && change_order(iteration);
+    if (links || order) {
+      end_stretch();
+      const std::string name = order ? order_ : fmt::format("{}+change@{}", order_, iteration);
+      plan(name);
+      begin_stretch(next_position_++);
+    }
+    if (iteration >= 0 && weather_began_ == kNever)
+      weather_began_ = begin_weather(ranks_, sinks_.clock, age_);
+    const IterationTimes times = run_->iterate(iteration, weather_began_);
+    const bool others_follow = iteration + 1 < input_.iterations;
+    if (adapter_ && iteration >= 0 && others_follow) {
+      adapter_->observe(iteration, planned_->plan, times.measured, times.predicted);
+      collect_events();
+    }
+  }
+
+  /// The world changes, whatever anybody believes.
+  bool change_links(int iteration) {
+    const auto found = std::ranges::find(input_.changes, iteration, &LinkChange::iteration);
+    if (found == input_.changes.end()) return false;
+    world_ = found->scenario;
+    if (ranks_.is_first()) {
+      const std::string set = fmt::format("{}", fmt::join(found->set, ", "));
+      outcome_.events.push_back({iteration, "change", "links: " + set, {{"set", found->set}}});
+    }
+    return true;
+  }
+
+  /// Rank 0 says whether all go on with another schedule, and hands it over.
+  bool change_order(int iteration) {
+    std::string text;
+    if (adapter_) {
+      if (const auto schedule = adapter_->take_switch(iteration))
+        text = packed(*schedule, adapter_->seen());
+      collect_events();
+    }
+    text = ranks_.world().broadcast(std::move(text));
+    if (text.empty()) return false;
+    const json handed = json::parse(text);
+    const auto name = handed["name"].get<std::string>();
+    schedule_ = read_csv(handed["csv"].get<std::string>(), name, name);
+    order_ = fmt::format("{}@{}", name, iteration);
+    if (engine_.emulation == Emulation::off) set_links(world_, handed["links"]);
+    return true;
+  }
+
+  /// Lowers the order of blocks as it is now for the links as they are now.
+  void plan(const std::string& name) {
+    auto planned = std::make_shared<PlannedSchedule>();
+    planned->schedule = schedule_ ? *schedule_ : planned_->schedule;
+    planned->schedule.name = name;
+    planned->plan = lower(planned->schedule, world_, planned_->plan.arrangement);
+    planned->predicted = simulate(planned->plan);
+    planned_ = std::move(planned);
+    if (ranks_.is_first()) outcome_.plans.push_back(planned_);
+  }
+
+  void begin_stretch(int position) {
+    run_.emplace(ranks_, *planned_, world_, position, engine_, sinks_, input_.compute.device,
+                 real_ ? &*real_ : nullptr);
+  }
+  void end_stretch() {
+    outcome_.stretches.push_back(run_->conclude());
+    run_.reset();
+  }
+  void collect_events() {
+    for (RunEvent& event : adapter_->events()) outcome_.events.push_back(std::move(event));
+    adapter_->events().clear();
+  }
+
+  Ranks& ranks_;
+  const PipelineInput& input_;
+  const EngineOptions& engine_;
+  const AdaptOptions& adapt_;
+  const PipelineSinks& sinks_;
+  int& next_position_;
+  Scenario world_;                    ///< what is played now
+  TimePoint weather_began_ = kNever;  ///< by this host's clock
+  Duration age_{};  ///< of the weather when the first iteration begins here; on rank 0
+  std::optional<Schedule> schedule_;  ///< none: the input's
+  std::string order_;                 ///< what the order of blocks is called
+  std::shared_ptr<const PlannedSchedule> planned_;
+  std::optional<TrainingSession> real_;  ///< weights outlive a stretch
+  std::optional<ScheduleSession> run_;
+  std::optional<AdaptiveScheduler> adapter_;  ///< on rank 0
+  ChangingOutcome outcome_;
+};
+
+bool is_within_budget(const PlannedSchedule& planned, const Scenario& scenario) {
+  return !first_violation(planned.schedule, scenario);
+}
+
+Duration end_of(const PlannedSchedule& planned) {
+  return std::ranges::max_element(planned.predicted, {}, &OpTime::end)->end;
+}
+
+}  // namespace
+
+ChangingOutcome run_changing(Ranks& ranks, const PipelineInput& input, std::size_t position,
+                             const EngineOptions& engine, const AdaptOptions& adapt,
+                             const PipelineSinks& sinks, int& next_position) {
+  return ChangingRun{ranks, input, engine, adapt, sinks, next_position}.run(position);
+}
+
+AdaptOptions adapt_options_of(const PipelineOptions& options, const PipelineSettings& settings) {
+  return {options.adaptive,
+          options.schedule,
+          settings.planner,
+          options.switch_threshold_percent / 100,
+          {settings.engine.emulation, settings.engine.payload}};
+}
+
+void keep_best(PipelineInput& input) {
+  const auto best = std::ranges::min_element(
+      input.schedules, [&](const PlannedSchedule& a, const PlannedSchedule& b) {
+        return std::pair{!is_within_budget(a, input.scenario), end_of(a)} <
+               std::pair{!is_within_budget(b, input.scenario), end_of(b)};
+      });
+  PlannedSchedule kept = std::move(*best);
+  input.schedules.clear();
+  input.schedules.push_back(std::move(kept));
+}
+
+void add_predictions(Timeline& predicted, const std::vector<ChangingOutcome>& outcomes) {
+  for (const ChangingOutcome& outcome : outcomes)
+    for (const auto& planned : outcome.plans)
+      append_rows(predicted, planned->plan, planned->predicted, 0);
+}
+
+}  // namespace longhaul::bench

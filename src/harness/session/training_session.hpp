@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "harness/options/compute_options.hpp"
+#include "harness/session/pipeline_input.hpp"
+#include "training/gradient_check.hpp"
+#include "training/layer_work.hpp"
+#include "training/tensor_data_plane.hpp"
+
+namespace longhaul::bench {
+
+/// What real layers came to in a stretch of iterations; on rank 0.
+struct RealOutcome {
+  std::vector<double> losses;            ///< of each measured iteration
+  int checked = 0;                       ///< iterations, warm-up included
+  double allowed = 0;                    ///< relative difference; 0 where none was checked
+  std::vector<std::string> wrong;        ///< the first few that `Checks::wrong_tensors` counts
+  std::vector<std::int64_t> peak_bytes;  ///< of its device's memory, of each rank
+};
+
+/// Real layers of one schedule through all of its iterations: what this rank computes with, its
+/// weights (which outlive a switch of schedules), and the check against one rank. Every call is
+/// collective.
+class TrainingSession {
+public:
+  TrainingSession(Ranks& ranks, const Scenario& scenario, const ComputeSettings& settings);
+  ~TrainingSession();
+  TrainingSession(const TrainingSession&) = delete;
+  TrainingSession& operator=(const TrainingSession&) = delete;
+
+  /// Goes on with this schedule: weights are those of the stretch before, wherever they were.
+  /// `planned` and `scenario` live until the next begin().
+  void begin(const PlannedSchedule& planned, const Scenario& scenario,
+             const std::optional<Fault>& fault);
+  [[nodiscard]] std::unique_ptr<Device> make_device();
+  [[nodiscard]] DataPlane& data_plane() { return *data_plane_; }
+
+  void begin_iteration(int iteration);
+  /// Behind the iteration, outside its time: the optimizer steps, and what was computed is held
+  /// against one rank. Adds what is wrong to `checks` of rank 0.
+  void end_iteration(int iteration, Checks& checks);
+  /// The plan, its blocks with the bytes that they took in the last iteration.
+  [[nodiscard]] const Plan& measured_plan() const { return measured_plan_; }
+  [[nodiscard]] RealOutcome conclude();
+
+private:
+  struct State;
+  [[nodiscard]] State gather_state();
+  void set_state(const State& state);
+  [[nodiscard]] std::vector<float> pack(ArrayView (StageShard::*what)() const);
+  void step();
+  [[nodiscard]] bool is_checked() const;
+  void check(int iteration, double loss, Checks& checks);
+  void note_bytes();
+
+  Ranks& ranks_;
+  ComputeSettings settings_;
+  RealModel model_;
+  bool checks_all_;
+  std::unique_ptr<TensorOps> math_;
+  DeviceMemory memory_;
+  const PlannedSchedule* planned_ = nullptr;
+  std::optional<Fault> fault_;
+  std::unique_ptr<LayerWork> work_;
+  std::unique_ptr<TensorDataPlane> data_plane_;
+  ParameterMap map_;
+  std::optional<GradientCheck> check_;  ///< on rank 0
+  int checked_before_ = 0;              ///< iterations of stretches before
+  int steps_ = 0;                       ///< of the optimizer
+  Plan measured_plan_;
+  RealOutcome outcome_;
+};
+
+/// Throws Error where the schedules of the input cannot be computed: says what to change.
+void check_real_input(const PipelineInput& input);
+
+}  // namespace longhaul::bench

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/topology.hpp"
+
+namespace longhaul {
+
+/// Where a rank sits on its host.
+struct RankBinding {
+  std::string gpu;    ///< PCI address of its GPU; "" where the host has none
+  std::string nic;    ///< the network interface nearest to that, or to its cores; "" where none is
+  std::string cores;  ///< of its own, or those near its GPU that it shares: "0-3,8", as hwloc
+                      ///< numbers cores
+  std::string threads;     ///< the same as the system numbers processors
+  bool has_cores = false;  ///< no other rank of this host has one of these
+};
+
+/// Seats of a host's ranks, in order. GPUs are given out in order of PCI address, one each as long
+/// as there are enough, then shared by neighbours; cores are those near the rank's GPU, split
+/// evenly and along the topology among the ranks that sit there. `usable`: processors that a
+/// launcher left to these ranks ("0-15"; "": all of the topology).
+[[nodiscard]] std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
+                                                  const std::string& usable = "");
+
+/// "0-3,8".
+[[nodiscard]] std::string text_of(hwloc_const_bitmap_t set);
+
+}  // namespace longhaul

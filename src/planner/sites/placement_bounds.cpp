@@ -1,0 +1,184 @@
+#include "planner/sites/placement_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "planner/sites/cell_scenario.hpp"
+#include "planner/sites/cell_times.hpp"
+#include "schedule/generators/registry.hpp"
+
+namespace longhaul {
+namespace {
+
+/// The generator whose rows a schedule has: of "atlas+cross-ud" that is cross-ud.
+const Generator* rows_of(const std::string& schedule) {
+  const std::size_t plus = schedule.find('+');
+  return find_generator(plus == std::string::npos ? schedule : schedule.substr(plus + 1));
+}
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Never above what a plan rounds it to.
+std::int64_t transfer(Bytes size, double bits_per_second) {
+  const double time = static_cast<double>(size.count()) * 8e9 / bits_per_second;
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(time)) - 1);
+}
+
+}  // namespace
+
+std::int64_t CellBound::largest() const { return std::max({compute, wan, path}); }
+
+PlacementBounds::PlacementBounds(const GpuInventory& supply, const std::string& schedule,
+                                 int pipelines, int cells)
+    : supply_{supply}, pipelines_{pipelines}, cells_{cells} {
+  const Generator* const rows = rows_of(schedule);
+  sharp_ = rows != nullptr && rows->placement == Placement::unidirectional &&
+           schedule.find("-sub") == std::string::npos;
+  split_ = rows == nullptr || rows->backward == Backward::split;
+  pooled_ = shares_wan_in_time(schedule);
+  fill_stages(pipelines * cells);
+  fill_rest();
+}
+
+void PlacementBounds::fill_stages(int replicas) {
+  const Costs& costs = supply_.costs();
+  const bool recompute = supply_.scenario().memory.recompute;
+  for (int d = 0; d < supply_.datacenters(); ++d) {
+    const double speed = supply_.scenario().datacenters[at(d)].speed;
+    const auto time = [&](Duration of) { return scaled(of, 1 / speed).count(); };
+    std::vector<StageTime>& mine = stages_.emplace_back();
+    for (int s = 0; s < supply_.stages(); ++s) {
+      const std::size_t i = at(s);
+      StageTime stage;
+      stage.forward = time(costs.forward[i]);
+      const std::int64_t parts = time(costs.dgrad[i]) + time(costs.wgrad[i]);
+      stage.back = time(costs.backward[i]);
+      const std::int64_t whole = stage.back;
+      if (split_) stage.back = std::min(stage.back, time(costs.dgrad[i]));
+      // The last stage has its activations at once (Varuna): no R is counted there.
+      const std::int64_t again =
+          recompute && sharp_ && s + 1 < supply_.stages() ? time(costs.recompute[i]) : 0;
+      stage.work = stage.forward + stage.back + again;
+      stage.all_work = stage.forward + (split_ ? std::min(whole, parts) : whole) + again;
+      stage.all_reduce = all_reduce_inside(supply_, DatacenterId{d}, s, replicas).count();
+      mine.push_back(stage);
+    }
+  }
+}
+
+/// As if every stage to come lay where it is fastest, next to the one before.
+void PlacementBounds::fill_rest() {
+  const std::size_t stages = at(supply_.stages());
+  const std::int64_t microbatches = supply_.scenario().parallel.microbatches;
+  rest_path_.assign(stages + 1, 0);
+  rest_compute_.assign(stages + 1, 0);
+  for (std::size_t s = stages; s-- > 0;) {
+    StageTime fastest = stages_.front()[s];
+    for (const auto& of_datacenter : stages_) {
+      fastest.forward = std::min(fastest.forward, of_datacenter[s].forward);
+      fastest.back = std::min(fastest.back, of_datacenter[s].back);
+      fastest.work = std::min(fastest.work, of_datacenter[s].work);
+      fastest.all_work = std::min(fastest.all_work, of_datacenter[s].all_work);
+    }
+    const std::int64_t round = sharp_ ? fastest.forward + fastest.back : 0;
+    rest_path_[s] = rest_path_[s + 1] + round;
+    const std::int64_t work = microbatches * (sharp_ ? fastest.work : fastest.all_work);
+    rest_compute_[s] = std::max(rest_compute_[s + 1] + round, work);
+  }
+}
+
+PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, int stage) const {
+  const Scenario& scenario = supply_.scenario();
+  const Link* const link = scenario.link(from, to);
+  Hop hop;
+  double rate = Bandwidth::unlimited().bits_per_second();
+  if (link != nullptr) {
+    hop.latency = link->latency.count();
+    rate = link->bandwidth.bits_per_second();
+    if (from != to && link->sharing == Sharing::datacenter) rate /= cells_;
+  }
+  const NodeInterfaces* const out = scenario.interfaces(from);
+  const NodeInterfaces* const in = scenario.interfaces(to);
+  if (from != to) {
+    if (out != nullptr) rate = std::min(rate, out->egress.bits_per_second());
+    if (in != nullptr) rate = std::min(rate, in->ingress.bits_per_second());
+    if (pooled_) rate *= pipelines_;
+  } else if (out != nullptr && out->gpus == 1) {
+    rate = std::min(rate, out->internal.bits_per_second());
+  }
+  hop.transfer = transfer(supply_.costs().message[at(stage)], rate);
+  return hop;
+}
+
+std::vector<LeastHop> PlacementBounds::hops(const StagePlacement& way) const {
+  std::vector<LeastHop> hops;
+  const auto cross = [&](DatacenterId from, DatacenterId to) {
+    const int stage = static_cast<int>(hops.size());
+    const Hop out = hop(from, to, stage);
+    const Hop home = hop(to, from, stage);
+    hops.push_back({Duration{out.transfer}, Duration{out.latency}, Duration{home.transfer},
+                    Duration{home.latency}});
+  };
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    if (i > 0) cross(way[i - 1].datacenter, way[i].datacenter);
+    for (int s = 1; s < way[i].stages; ++s) cross(way[i].datacenter, way[i].datacenter);
+  }
+  return hops;
+}
+
+std::int64_t PlacementBounds::cheapest_exit(std::size_t from, int stage) const {
+  std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
+  const DatacenterId here{static_cast<int>(from)};
+  for (int d = 0; d < supply_.datacenters(); ++d) {
+    const DatacenterId there{d};
+    if (there == here || supply_.scenario().link(here, there) == nullptr) continue;
+    if (supply_.scenario().link(there, here) == nullptr) continue;
+    cheapest = std::min(cheapest, hop(here, there, stage).time() + hop(there, here, stage).time());
+  }
+  return cheapest == std::numeric_limits<std::int64_t>::max() ? 0 : cheapest;
+}
+
+PlacementBounds::State PlacementBounds::extended(const State& state, DatacenterStages share) const {
+  State next = state;
+  const std::int64_t microbatches = supply_.scenario().parallel.microbatches;
+  const auto cross = [&](DatacenterId from, DatacenterId to, int stage) {
+    const Hop out = hop(from, to, stage);
+    const Hop home = hop(to, from, stage);
+    next.there += out.time();
+    next.back += home.time();
+    if (from == to) return;
+    const std::int64_t others = microbatches * (pooled_ ? pipelines_ : 1) - 1;
+    next.messages = std::max({next.messages, others * out.transfer, others * home.transfer});
+  };
+  if (state.stages > 0 && sharp_)
+    cross(DatacenterId{static_cast<int>(state.last)}, share.datacenter, state.stages - 1);
+  next.last = index(share.datacenter);
+  for (int s = state.stages; s < state.stages + share.stages; ++s) {
+    if (s > state.stages && sharp_) cross(share.datacenter, share.datacenter, s - 1);
+    const StageTime& stage = stages_[next.last][at(s)];
+    const std::int64_t until_last_gradient = next.back + microbatches * stage.work;
+    const std::int64_t work = std::max(until_last_gradient, microbatches * stage.all_work);
+    next.compute = std::max(next.compute, sharp_ ? next.there + work : work);
+    next.all_reduce = std::max(next.all_reduce, stage.all_reduce);
+    if (!sharp_) continue;
+    next.there += stage.forward;
+    next.back += stage.back;
+  }
+  next.stages += share.stages;
+  return next;
+}
+
+CellBound PlacementBounds::bound(const State& state) const {
+  CellBound bound;
+  std::int64_t round = state.there + state.back;
+  if (sharp_ && state.stages > 0 && state.stages < supply_.stages())
+    round += cheapest_exit(state.last, state.stages - 1);
+  bound.path = round + rest_path_[at(state.stages)];
+  const std::int64_t rest = state.stages < supply_.stages() ? rest_compute_[at(state.stages)] : 0;
+  bound.compute = std::max(state.compute, rest == 0 ? 0 : round + rest);
+  bound.wan = state.messages > 0 ? bound.path + state.messages : 0;
+  return bound;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,186 @@
+#include "planner/sites/placement_tree.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/sites/cell_scenario.hpp"
+#include "planner/sites/cost.hpp"
+
+namespace longhaul {
+namespace {
+
+DatacenterId id_of(std::size_t i) { return DatacenterId{static_cast<int>(i)}; }
+
+bool same_link(const Link* a, const Link* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->latency == b->latency && a->bandwidth == b->bandwidth && a->sharing == b->sharing &&
+         a->aggregate == b->aggregate;
+}
+
+bool same_nodes(const NodeInterfaces* a, const NodeInterfaces* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->gpus == b->gpus && a->egress == b->egress && a->ingress == b->ingress &&
+         a->internal == b->internal;
+}
+
+bool linked(const Scenario& scenario, DatacenterId a, DatacenterId b) {
+  return scenario.link(a, b) != nullptr && scenario.link(b, a) != nullptr;
+}
+
+}  // namespace
+
+PlacementTree::PlacementTree(const GpuInventory& supply, Group group, SiteObjective objective)
+    : supply_{supply},
+      group_{std::move(group)},
+      objective_{objective},
+      bounds_{supply, group_.schedule, group_.pipelines, group_.cells},
+      least_price_{std::numeric_limits<double>::infinity()} {
+  const auto count = static_cast<std::size_t>(supply.datacenters());
+  for (std::size_t d = 0; d < count; ++d) {
+    stages_.push_back(supply.stages_for(id_of(d), group_.cells * group_.pipelines));
+    const auto& price = supply.scenario().datacenters[d].price;
+    if (stages_[d] > 0 && price) least_price_ = std::min(least_price_, *price);
+  }
+  twins_.resize(count);
+  for (std::size_t d = 0; d < count; ++d) {
+    for (std::size_t before = 0; before < d; ++before) {
+      if (alike(before, d)) twins_[d].push_back(before);
+    }
+  }
+}
+
+/// Does the time or cost of a way stay the same when the two change places?
+bool PlacementTree::alike(std::size_t a, std::size_t b) const {
+  const Scenario& scenario = supply_.scenario();
+  const Datacenter& one = scenario.datacenters[a];
+  const Datacenter& two = scenario.datacenters[b];
+  if (std::min(stages_[a], supply_.stages()) != std::min(stages_[b], supply_.stages()))
+    return false;
+  if (one.speed != two.speed || one.price != two.price ||
+      one.egress_price.value_or(0) != two.egress_price.value_or(0))
+    return false;
+  const auto link = [&](std::size_t from, std::size_t to) {
+    return scenario.link(id_of(from), id_of(to));
+  };
+  if (!same_nodes(scenario.interfaces(id_of(a)), scenario.interfaces(id_of(b)))) return false;
+  if (!same_link(link(a, b), link(b, a)) || !same_link(link(a, a), link(b, b))) return false;
+  for (std::size_t other = 0; other < stages_.size(); ++other) {
+    if (other == a || other == b) continue;
+    if (!same_link(link(a, other), link(b, other)) || !same_link(link(other, a), link(other, b)))
+      return false;
+  }
+  return true;
+}
+
+bool PlacementTree::has_unused_twin(std::size_t datacenter, std::uint32_t used) const {
+  return std::ranges::any_of(twins_[datacenter],
+                             [&](std::size_t twin) { return (used >> twin & 1U) == 0; });
+}
+
+std::int64_t PlacementTree::completions(std::uint32_t used, int left) {
+  const auto [found, is_new] = completions_.try_emplace(used, 0);
+  if (!is_new) return found->second;
+  std::int64_t count = 0;
+  for (std::size_t d = 0; d < stages_.size(); ++d) {
+    if ((used >> d & 1U) != 0 || stages_[d] == 0) continue;
+    count += stages_[d] >= left ? 1 : completions(used | 1U << d, left - stages_[d]);
+  }
+  return completions_[used] = count;
+}
+
+double PlacementTree::score_of(std::int64_t time, const StagePlacement& way,
+                               bool with_egress) const {
+  const auto nanoseconds = static_cast<double>(time);
+  const double replicas = static_cast<double>(group_.cells) * group_.pipelines;
+  if (objective_ == SiteObjective::time) return nanoseconds;
+  if (objective_ == SiteObjective::throughput) return nanoseconds / replicas;
+  // Cost of one pipeline's samples: its GPUs for so long, and its egress.
+  double an_hour = 0;
+  int placed = 0;
+  const bool priced = supply_.priced();
+  for (const DatacenterStages& share : way) {
+    const auto& datacenter = supply_.scenario().datacenters[index(share.datacenter)];
+    an_hour += (priced ? *datacenter.price : 1) * share.stages;
+    placed += share.stages;
+  }
+  an_hour += (priced ? least_price_ : 1) * (supply_.stages() - placed);
+  double cost = an_hour * supply_.gpus_of_stage() * nanoseconds / 3.6e12;
+  if (with_egress && priced) cost += egress_dollars_of_pipeline(supply_, way);
+  return cost / samples_of_pipeline(supply_);
+}
+
+double PlacementTree::score_of(const StagePlacement& way, Duration time) const {
+  const SiteLayout layout{way, group_.cells, group_.pipelines};
+  return score_of((time + all_reduce_time(supply_, layout)).count(), way, true);
+}
+
+/// Every objective grows with the time in proportion, from where no time is taken.
+Duration PlacementTree::time_of(const StagePlacement& way, double score) const {
+  constexpr Duration kSecond = 1s;
+  const double least = score_of(way, Duration::zero());
+  const double seconds = (score - least) / (score_of(way, kSecond) - least);
+  if (!(seconds < 1e9)) return Duration::max();
+  return Duration{static_cast<std::int64_t>(std::max(0.0, seconds * 1e9))};
+}
+
+PlacementTree::Judged PlacementTree::judged(const Node& node, const StagePlacement& way) const {
+  const CellBound bound = bounds_.bound(node.state);
+  const std::int64_t largest = bound.largest();
+  Judged judged;
+  judged.bound = score_of(largest + node.state.all_reduce, way, true);
+  if (score_of(largest, way, false) < score_) {
+    judged.reason = SitePrune::all_reduce;
+  } else if (bound.compute == largest) {
+    judged.reason = SitePrune::compute;
+  } else {
+    judged.reason = bound.wan == largest ? SitePrune::wan : SitePrune::path;
+  }
+  return judged;
+}
+
+void PlacementTree::descend(const Node& node) {
+  const int left = supply_.stages() - node.state.stages;
+  for (std::size_t d = 0; d < stages_.size(); ++d) {
+    if ((node.used >> d & 1U) != 0 || stages_[d] == 0) continue;
+    const int stages = std::min(left, stages_[d]);
+    Node next{node.used | 1U << d, {}};
+    const std::int64_t below = stages == left ? 1 : completions(next.used, left - stages);
+    const auto prune = [&](SitePrune reason) { pruned_[static_cast<int>(reason)] += below; };
+    if (!way_.empty() && !linked(supply_.scenario(), way_.back().datacenter, id_of(d))) {
+      prune(SitePrune::no_link);
+      continue;
+    }
+    if (prune_ && has_unused_twin(d, node.used)) {
+      prune(SitePrune::symmetry);
+      continue;
+    }
+    next.state = bounds_.extended(node.state, {id_of(d), stages});
+    way_.push_back({id_of(d), stages});
+    const Judged judged = this->judged(next, way_);
+    if (prune_ && judged.bound >= score_) {
+      prune(judged.reason);
+    } else if (stages == left) {
+      leaves_.push_back({way_, judged.bound, judged.reason});
+    } else {
+      descend(next);
+    }
+    way_.pop_back();
+  }
+}
+
+std::vector<PlacementTree::Leaf> PlacementTree::leaves(double score, bool prune,
+                                                       std::int64_t (&pruned)[kSitePrunes]) {
+  score_ = score;
+  prune_ = prune;
+  pruned_ = pruned;
+  leaves_.clear();
+  const Judged root = judged(Node{}, {});
+  if (prune_ && root.bound >= score_) {
+    pruned_[static_cast<int>(root.reason)] += count();
+  } else {
+    descend(Node{});
+  }
+  return std::move(leaves_);
+}
+
+}  // namespace longhaul

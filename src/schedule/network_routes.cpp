@@ -1,0 +1,78 @@
+#include "schedule/network_routes.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace longhaul {
+namespace {
+
+int number(DatacenterId datacenter) { return static_cast<int>(index(datacenter)); }
+
+void add(NetworkRoute& way, const NetworkRoute::Hold& hold) {
+  way.rate = std::min(way.rate, hold.rate);
+  way.holds.push_back(hold);
+}
+
+/// How many messages, each at `rate`, the aggregate of a link carries at a time.
+int messages_at_a_time(Bandwidth aggregate, Bandwidth rate) {
+  const double count = aggregate.bits_per_second() / rate.bits_per_second();
+  constexpr double kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::clamp(count, 1.0, kMost));
+}
+
+}  // namespace
+
+NetworkRoutes::NetworkRoutes(const Scenario& scenario) : scenario_{scenario} {
+  std::vector<int> seen(scenario.datacenters.size());
+  for (const DatacenterId datacenter : scenario.placement)
+    place_.push_back(seen[index(datacenter)]++);
+}
+
+NetworkRoute NetworkRoutes::between(Rank from, Rank to) const {
+  const DatacenterId a = scenario_.datacenter_of(from);
+  const DatacenterId b = scenario_.datacenter_of(to);
+  const Link* const link = scenario_.link(a, b);
+  NetworkRoute way;
+  way.linked = link != nullptr || a == b;
+  if (link != nullptr) way.latency = link->latency;
+  const Bandwidth rate = link == nullptr ? Bandwidth::unlimited() : link->bandwidth;
+  if (link != nullptr && link->sharing == Sharing::datacenter) {
+    add(way, {{HeldKind::datacenters, number(a), number(b)}, rate});
+  } else {
+    add(way, {{HeldKind::pair, static_cast<int>(index(from)), static_cast<int>(index(to))}, rate});
+  }
+  if (a == b) {
+    stay(from, to, way);
+  } else {
+    cross(from, to, way);
+  }
+  if (link != nullptr && !link->aggregate.is_unlimited()) {
+    const NetworkRoute::Hold all{{HeldKind::aggregate, number(a), number(b)},
+                                 link->aggregate,
+                                 messages_at_a_time(link->aggregate, way.rate)};
+    way.holds.insert(way.holds.begin() + 1, all);
+    way.rate = std::min(way.rate, link->aggregate);
+  }
+  return way;
+}
+
+void NetworkRoutes::cross(Rank from, Rank to, NetworkRoute& way) const {
+  if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(from)))
+    add(way,
+        {{HeldKind::egress, number(nodes->datacenter), node(from, nodes->gpus)}, nodes->egress});
+  if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(to)))
+    add(way,
+        {{HeldKind::ingress, number(nodes->datacenter), node(to, nodes->gpus)}, nodes->ingress});
+}
+
+void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& way) const {
+  const NodeInterfaces* const nodes = scenario_.interfaces(scenario_.datacenter_of(from));
+  if (nodes == nullptr || nodes->internal.is_unlimited()) return;
+  const int out = node(from, nodes->gpus);
+  const int in = node(to, nodes->gpus);
+  if (out == in) return;
+  add(way, {{HeldKind::internal_out, number(nodes->datacenter), out}, nodes->internal});
+  add(way, {{HeldKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
+}
+
+}  // namespace longhaul

@@ -1,0 +1,248 @@
+#include "sim/lane_sweep.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr Duration kPending{-1};
+
+/// Is there more to it than the order of its own lane: other lanes, a stated order, a capacity?
+bool needs_queue(const Plan& plan, std::size_t set) {
+  for (std::uint32_t i = plan.set_begin[set]; i < plan.set_begin[set + 1]; ++i) {
+    const Resource& resource = plan.resources[index(plan.set_items[i])];
+    if (resource.lanes > 1 || !resource.order.empty() || resource.capacity != 1) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+LaneSweep::LaneSweep(const Plan& plan, const WeatherOfIteration& at)
+    : plan_{plan},
+      at_{at},
+      times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
+      posted_(plan.collectives.size(), 0),
+      pool_{plan} {
+  for (const Lane& lane : plan.lanes) {
+    LaneState state;
+    state.next = static_cast<std::uint32_t>(index(lane.first));
+    state.end = state.next + lane.count;
+    lanes_.push_back(state);
+  }
+  for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
+    shared_set_.push_back(needs_queue(plan, set) ? 1 : 0);
+}
+
+OpTimes LaneSweep::run() {
+  for (std::size_t lane = lanes_.size(); lane-- > 0;)
+    work_.push_back(static_cast<std::uint32_t>(lane));
+  drain();
+  while (!requests_.empty()) {
+    const Request request = requests_.top();
+    requests_.pop();
+    serve(request);
+    drain();
+  }
+  for (const LaneState& lane : lanes_) {
+    if (lane.next != lane.end) report_deadlock();
+  }
+  return std::move(times_);
+}
+
+void LaneSweep::drain() {
+  while (!work_.empty()) {
+    const std::uint32_t lane = work_.back();
+    work_.pop_back();
+    advance(lane);
+  }
+}
+
+void LaneSweep::advance(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  while (state.next != state.end && post(state.next, lane) && try_start(state.next)) {
+  }
+}
+
+/// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
+bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
+  if (times_[id].ready != kPending) return true;
+  const Op& op = plan_.ops[id];
+  Bound bound;
+  for (std::uint32_t i = op.first_after, last = op.first_after + op.after_count; i < last; ++i) {
+    const auto cause = static_cast<std::uint32_t>(index(plan_.after[i]));
+    const Duration end = times_[cause].end;
+    if (end == kPending) {
+      lanes_[lane].next_waiter = exchange_waiter(cause, lane);
+      return false;
+    }
+    bound.raise(end, cause, BoundKind::dependency);
+  }
+  times_[id].ready = bound.until;
+  times_[id].bound_by = OpId{bound.by};
+  times_[id].bound_kind = bound.kind;
+  return true;
+}
+
+/// Starts a posted op if it can be; false: somebody else will, or it asked for a shared resource.
+bool LaneSweep::try_start(std::uint32_t id) {
+  const Op& op = plan_.ops[id];
+  switch (op.kind) {
+    case OpKind::compute:
+      if (shared(op)) return ask(id), false;
+      run_compute(id, bound_of(id));
+      return true;
+    case OpKind::send: return times_[op.match].ready != kPending && start_message(id, op.match);
+    case OpKind::recv:
+      return times_[op.match].ready != kPending && start_message(op.match, op.match);
+    case OpKind::collective: return start_collective(op);
+  }
+  return false;
+}
+
+/// Both sides are posted. `other` is the side whose lane is not being advanced.
+bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
+  if (shared(plan_.ops[send])) return ask(send), false;
+  run_transfer(send, bound_of(send));
+  work_.push_back(lane_of(other));
+  return true;
+}
+
+bool LaneSweep::start_collective(const Op& op) {
+  const auto& members = plan_.collectives[op.match];
+  LONGHAUL_ASSERT(!shared(op), "a collective of chunk {} holds a resource of another lane",
+                  op.chunk);
+  if (++posted_[op.match] < members.size()) return false;
+  Bound latest;
+  for (const OpId member : members) {
+    const auto id = static_cast<std::uint32_t>(index(member));
+    const Bound own = bound_of(id);
+    if (own.until >= latest.until) latest = {own.until, id, BoundKind::rendezvous};
+  }
+  // All members' ops say the same, and so does the weather.
+  const Duration takes =
+      at_.weather == nullptr
+          ? op.duration
+          : at_.weather->collective(members.front(), at_.iteration, at_.begin + latest.until);
+  for (const OpId member : members) {
+    const auto id = static_cast<std::uint32_t>(index(member));
+    const Bound own = bound_of(id);
+    const Duration end = latest.until + takes;
+    finish(id, end, end, own.until == latest.until ? own : latest);
+    if (lane_of(id) != index(op.lane)) work_.push_back(lane_of(id));
+  }
+  return true;
+}
+
+/// Puts a posted op in the queue for its resources, unless another one's turn comes first.
+void LaneSweep::ask(std::uint32_t id) {
+  if (!pool_.is_next(OpId{id})) return;
+  const Op& op = plan_.ops[id];
+  Duration ready = times_[id].ready;
+  if (op.kind == OpKind::send) ready = std::max(ready, times_[op.match].ready);
+  requests_.push({ready, id});
+}
+
+void LaneSweep::serve(const Request& request) {
+  const std::uint32_t id = request.op;
+  const Op& op = plan_.ops[id];
+  LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", describe(plan_, OpId{id}));
+  Bound bound = bound_of(id);
+  const ResourcePool::Free free = pool_.free_for(OpId{id});
+  bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
+  const bool is_send = op.kind == OpKind::send;
+  pool_.hold(OpId{id}, is_send ? run_transfer(id, bound) : run_compute(id, bound));
+  if (is_send) work_.push_back(lane_of(op.match));
+  work_.push_back(lane_of(id));
+  std::vector<OpId> successors;
+  pool_.append_successors(OpId{id}, successors);
+  for (const OpId successor : successors) {
+    const Op& next = plan_.op(successor);
+    const bool both = next.kind != OpKind::send || times_[next.match].ready != kPending;
+    if (times_[index(successor)].ready != kPending && both)
+      ask(static_cast<std::uint32_t>(index(successor)));
+  }
+}
+
+/// Puts a lane at the head of the chain that waits for an op; gives back the head before.
+std::uint32_t LaneSweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
+  const auto head = static_cast<std::uint32_t>(times_[id].start.count());
+  times_[id].start = Duration{lane};
+  return head;
+}
+
+/// What binds a posted op, its lane and its private resources included.
+LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
+  const Op& op = plan_.ops[id];
+  const LaneState& lane = lanes_[index(op.lane)];
+  Bound bound{times_[id].ready, static_cast<std::uint32_t>(index(times_[id].bound_by)),
+              times_[id].bound_kind};
+  if (op.kind == OpKind::send) {
+    bound.raise(times_[op.match].ready, op.match, BoundKind::rendezvous);
+    const LaneState& receiving = lanes_[lane_of(op.match)];
+    bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
+  }
+  // A shared set is asked for in the pool instead.
+  if (!shared(op))
+    bound.raise(lane.free, lane.last,
+                op.kind == OpKind::send ? BoundKind::resource : BoundKind::lane);
+  bound.raise(lane.last_start, lane.last, BoundKind::lane);
+  return bound;
+}
+
+/// Gives back until when it holds its resources.
+Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
+  const Duration end = bound.until + plan_.ops[id].duration;
+  finish(id, end, end, bound);
+  return end;
+}
+
+/// Gives back until when it holds its resources.
+Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
+  const std::uint32_t recv = plan_.ops[send].match;
+  Duration hold_end = bound.until + plan_.ops[send].duration;
+  Duration arrives = hold_end + plan_.ops[recv].duration;
+  if (at_.weather != nullptr) [[unlikely]] {
+    hold_end = bound.until + at_.weather->hold(OpId{send}, at_.iteration, at_.begin + bound.until);
+    arrives = hold_end + at_.weather->latency(OpId{recv}, at_.iteration, at_.begin + hold_end);
+  }
+  // A receive that was posted last keeps its own cause; otherwise it waited for the send.
+  Bound arrival{bound.until, send, BoundKind::dependency};
+  if (bound.kind == BoundKind::rendezvous) {
+    arrival.by = static_cast<std::uint32_t>(index(times_[recv].bound_by));
+    arrival.kind = times_[recv].bound_kind;
+  }
+  finish(send, hold_end, hold_end, bound);
+  finish(recv, hold_end, arrives, arrival);
+  return hold_end;
+}
+
+/// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.
+void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
+  OpTime& time = times_[id];
+  auto waiting = static_cast<std::uint32_t>(time.start.count());
+  time.start = bound.until;
+  time.end = end;
+  time.bound_by = OpId{bound.by};
+  time.bound_kind = bound.kind;
+  LaneState& lane = lanes_[lane_of(id)];
+  lane.last_start = bound.until;
+  lane.free = hold_end;
+  lane.last = id;
+  ++lane.next;
+  for (; waiting != kNoLane; waiting = lanes_[waiting].next_waiter) work_.push_back(waiting);
+  prefetch(id);
+}
+
+/// A lane is read and written forwards, but hundreds of lanes take turns, more than the hardware's
+/// prefetchers follow: ask for what this lane needs at its next turns (docs/performance.md).
+void LaneSweep::prefetch(std::uint32_t id) const {
+  constexpr std::uint32_t kAhead = 8;
+  __builtin_prefetch(plan_.ops.data() + id + kAhead);
+  __builtin_prefetch(times_.data() + id + kAhead, 1);
+}
+
+}  // namespace longhaul

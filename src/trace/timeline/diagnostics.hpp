@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace longhaul {
+
+/// What is wrong with a trace. A broken file can be wrong a million times over: of each sort the
+/// first few are kept and the others counted.
+class Diagnostics {
+public:
+  static constexpr std::size_t kKept = 3;
+
+  /// `sort` groups alike findings; `text` reads "what (why).".
+  void add(const std::string& sort, std::string text);
+  /// Adds what was found elsewhere, behind what is here.
+  void append(const Diagnostics& other);
+  [[nodiscard]] bool empty() const { return counts_.empty(); }
+  /// In the order of discovery, with "... and N more of this sort" behind a sort that was cut.
+  [[nodiscard]] std::vector<std::string> texts() const;
+
+private:
+  friend class UnorderedFindings;
+  struct Kept {
+    std::string sort, text;
+  };
+  std::vector<Kept> kept_;
+  std::map<std::string, std::size_t> counts_;
+};
+
+/// Diagnostics that come in any order, each with its place among the others. Keeps those of the
+/// lowest places, as Diagnostics would if they came in order.
+class UnorderedFindings {
+public:
+  /// True if a finding of that sort and place would be kept: its text is needed only then.
+  [[nodiscard]] bool keeps(const std::string& sort, std::int64_t place) const;
+  /// `text` is looked at only if the finding is kept.
+  void add(const std::string& sort, std::int64_t place, std::string text);
+  [[nodiscard]] bool empty() const { return counts_.empty(); }
+  [[nodiscard]] Diagnostics ordered() const;
+
+private:
+  struct Kept {
+    std::int64_t place = 0;
+    std::string text;
+  };
+  std::map<std::string, std::vector<Kept>> kept_;  ///< ascending by place
+  std::map<std::string, std::size_t> counts_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,183 @@
+#include "training/layer_work.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "training/model_layout.hpp"
+
+namespace longhaul {
+
+LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario,
+                     Rank self, TensorOps& math, DeviceMemory& memory, RealModel model)
+    : plan_{plan},
+      schedule_{schedule},
+      scenario_{scenario},
+      self_{self},
+      math_{math},
+      memory_{memory},
+      model_{std::move(model)},
+      ops_{ops_of_rank(plan, self)},
+      tensors_{math, memory, model_.shape.boundary()},
+      block_bytes_(ops_.count) {
+  make_chunks();
+  make_stages();
+  follow_collectives();
+}
+
+void LayerWork::make_chunks() {
+  const std::vector<LayerRange> layers = layers_of_stages(schedule_, scenario_);
+  std::set<int> recomputed;
+  for (std::uint32_t i = 0; i < ops_.count; ++i) {
+    const Op& op = plan_.ops[ops_.first + i];
+    if (op.kind == OpKind::compute && op.block_kind == BlockKind::R) recomputed.insert(op.chunk);
+  }
+  const double tokens = static_cast<double>(model_.shape.tokens()) *
+                        scenario_.parallel.microbatches * scenario_.parallel.replicas;
+  for (const int chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
+    auto& made = chunks_[chunk];
+    made = std::make_unique<Chunk>(
+        math_, memory_, model_.shape, layers[static_cast<std::size_t>(schedule_.stage_of(chunk))],
+        recomputed.contains(chunk) ? Recompute::on : Recompute::off, model_.seed);
+    made->set_loss_scale(static_cast<float>(1 / tokens));
+  }
+}
+
+void LayerWork::make_stages() {
+  std::map<int, std::vector<int>> chunks_of;
+  for (const auto& entry : chunks_)
+    chunks_of[schedule_.stage_of(entry.first)].push_back(entry.first);
+  stages_.reserve(chunks_of.size());  // they are pointed to
+  for (auto& [stage, numbers] : chunks_of) {
+    std::ranges::sort(numbers);
+    std::vector<Chunk*> chunks;
+    for (const int number : numbers) chunks.push_back(chunks_.at(number).get());
+    stages_.emplace_back(math_, memory_, stage, std::move(chunks), group_of(stage),
+                         model_.optimizer);
+  }
+}
+
+/// Of the collective that sums the stage's gradients, where this rank has one.
+StageShard::Group LayerWork::group_of(int stage) const {
+  for (std::uint32_t i = 0; i < ops_.count; ++i) {
+    const OpId id{ops_.first + i};
+    const Op& op = plan_.op(id);
+    if (op.kind != OpKind::collective || op.collective == CollectiveKind::all_gather) continue;
+    if (schedule_.stage_of(op.chunk) != stage) continue;
+    const std::vector<OpId>& members = plan_.collectives[op.match];
+    const auto place = std::ranges::find(members, id) - members.begin();
+    return {op.collective == CollectiveKind::all_reduce ? StageShard::Sum::all_reduce
+                                                        : StageShard::Sum::zero1,
+            members.size(), static_cast<std::size_t>(place)};
+  }
+  return {};
+}
+
+StageShard& LayerWork::stage_of(OpId collective) {
+  const int stage = schedule_.stage_of(plan_.op(collective).chunk);
+  const auto found = std::ranges::find(stages_, stage, &StageShard::stage);
+  LONGHAUL_ASSERT(found != stages_.end(), "stage {} is not held here", stage);
+  return *found;
+}
+
+/// Blocks make ready what the collectives behind them bring, and put in place what those in front
+/// of them brought.
+void LayerWork::follow_collectives() {
+  for (std::uint32_t i = 0; i < ops_.count; ++i) {
+    const OpId id{ops_.first + i};
+    const Op& op = plan_.op(id);
+    const bool reduces =
+        op.kind == OpKind::collective && op.collective != CollectiveKind::all_gather;
+    if (reduces && op.after_count == 0) completed_before_.push_back(&stage_of(id));
+    for (const OpId before : plan_.after_of(id)) {
+      const Op& other = plan_.op(before);
+      if (reduces && other.kind == OpKind::compute) completes_[before].push_back(&stage_of(id));
+      if (op.kind == OpKind::compute && other.kind == OpKind::collective)
+        waits_for_[id].push_back(&stage_of(before));
+    }
+  }
+}
+
+void LayerWork::begin_iteration(int iteration) {
+  iteration_ = iteration;
+  LONGHAUL_ASSERT(tensors_.open() == 0, "{} tensors are left over", tensors_.open());
+  for (auto& [number, chunk] : chunks_) chunk->begin_iteration();
+  for (StageShard& stage : stages_) stage.begin_iteration();
+  for (StageShard* stage : completed_before_) stage->sum_own_gradients();
+  math_.finish();
+}
+
+void LayerWork::run(OpId id) {
+  const std::int64_t before = tensors_.bytes_elsewhere();
+  if (const auto found = waits_for_.find(id); found != waits_for_.end())
+    for (StageShard* stage : found->second) stage->place_weights();
+  perform(id, plan_.op(id).block());
+  if (const auto found = completes_.find(id); found != completes_.end())
+    for (StageShard* stage : found->second) stage->sum_own_gradients();
+  block_bytes_[local(id)] = tensors_.bytes_elsewhere() - before;
+}
+
+void LayerWork::perform(OpId id, const Block& block) {
+  Chunk& chunk = *chunks_.at(block.chunk);
+  const BlockPart part{block.part, block.parts};
+  Buffer made;
+  switch (block.kind) {
+    case BlockKind::F: made = forward(id, block); break;
+    case BlockKind::R: chunk.recompute(block.microbatch, part); break;
+    case BlockKind::W: chunk.backward_weight(block.microbatch, part); break;
+    case BlockKind::B:
+    case BlockKind::D: made = backward(id, block); break;
+  }
+  if (made) tensors_.put(tensor_key(plan_.op(id)), std::move(made));
+}
+
+Buffer LayerWork::forward(OpId id, const Block& block) {
+  Chunk& chunk = *chunks_.at(block.chunk);
+  Buffer input;
+  if (block.part == 0) {
+    if (chunk.holds_embedding() || chunk.holds_head()) {
+      const int replica = plan_.ranks[index(self_)].replica;
+      const MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
+      if (chunk.holds_embedding()) chunk.set_tokens(block.microbatch, text.tokens);
+      if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);
+    }
+    if (!schedule_.is_first(block.chunk))
+      input = tensors_.take({false, block.chunk - 1, block.microbatch}, id,
+                            to_text(block) + ": its input");
+  }
+  return chunk.forward(block.microbatch, {block.part, block.parts}, std::move(input));
+}
+
+Buffer LayerWork::backward(OpId id, const Block& block) {
+  Chunk& chunk = *chunks_.at(block.chunk);
+  Buffer gradient;
+  if (block.part == 0 && !schedule_.is_last(block.chunk))
+    gradient = tensors_.take({true, block.chunk + 1, block.microbatch}, id,
+                             to_text(block) + ": its gradient");
+  const BlockPart part{block.part, block.parts};
+  return block.kind == BlockKind::B
+             ? chunk.backward(block.microbatch, part, std::move(gradient))
+             : chunk.backward_input(block.microbatch, part, std::move(gradient));
+}
+
+void LayerWork::end_iteration() {
+  for (StageShard& stage : stages_) {
+    stage.place_weights();
+    if (stage.sum() == StageShard::Sum::alone) stage.sum_own_gradients();
+  }
+  for (const auto& [number, chunk] : chunks_)
+    LONGHAUL_ASSERT(chunk->in_flight() == 0, "chunk {} keeps {} microbatches", number,
+                    chunk->in_flight());
+}
+
+double LayerWork::loss() {
+  double sum = 0;
+  for (const auto& [number, chunk] : chunks_)
+    if (chunk->holds_head()) sum += static_cast<double>(chunk->loss());
+  return sum;
+}
+
+}  // namespace longhaul

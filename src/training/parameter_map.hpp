@@ -1,0 +1,60 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/group/communicator.hpp"
+#include "training/stage_shard.hpp"
+
+namespace longhaul {
+
+/// Where one tensor lies among the model's numbers.
+struct ParameterExtent {
+  std::string name;
+  std::size_t first = 0, count = 0;
+};
+
+/// A stretch of the model's numbers that a rank holds.
+struct ShardExtent {
+  int stage = 0;
+  std::size_t first = 0, count = 0;
+};
+
+/// Which rank holds which of the model's numbers. They are the stages' Chunk::all_weights(), one
+/// stage behind the other: the same order for every way to cut the model.
+struct ParameterMap {
+  std::size_t count = 0;
+  std::vector<ParameterExtent> tensors;           ///< ascending
+  std::vector<std::vector<ShardExtent>> of_rank;  ///< index: rank; in order of its stages
+
+  /// Collective: every rank tells what it holds. The same on all.
+  [[nodiscard]] static ParameterMap make(const mpi::Communicator& world,
+                                         const std::vector<StageShard>& stages);
+  /// What one rank tells, and what all have told, in order of rank: asserts that each number of the
+  /// model is held by somebody.
+  [[nodiscard]] static std::string describe(const std::vector<StageShard>& stages);
+  [[nodiscard]] static ParameterMap read(const std::vector<std::string>& of_ranks);
+  /// Numbers that the rank holds.
+  [[nodiscard]] std::size_t count_of(std::size_t rank) const;
+  /// Of the stage, which the map knows.
+  [[nodiscard]] std::size_t first_of(int stage) const {
+    return stage_first[static_cast<std::size_t>(stage)];
+  }
+  std::vector<std::size_t> stage_first;  ///< index: stage
+
+private:
+  void require_complete() const;
+};
+
+/// Collective: rank 0 gets the numbers of every rank, in order of rank; the others nothing.
+[[nodiscard]] std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
+                                                             std::span<const float> mine);
+/// Collective: everyone gets rank 0's numbers.
+void broadcast_numbers(const mpi::Communicator& world, std::vector<float>& numbers);
+
+/// Puts what the ranks hold in its place in the model; of several holders the first.
+[[nodiscard]] std::vector<float> assembled(const ParameterMap& map,
+                                           const std::vector<std::vector<float>>& of_rank);
+
+}  // namespace longhaul

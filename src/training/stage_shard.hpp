@@ -1,0 +1,77 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/payloads/data_plane.hpp"
+#include "nn/layers/chunk.hpp"
+#include "nn/layers/optimizer.hpp"
+
+namespace longhaul {
+
+/// What of a stage a rank's optimizer steps: all of it, or with ZeRO-1 the rank's shard.
+struct ShardRange {
+  std::size_t first = 0, count = 0;  ///< numbers of Chunk::all_weights()
+};
+
+/// A stage of the model on one rank: its weights (in two chunks where two copies of the model meet
+/// on a device), what the stage's collectives take and bring, and the optimizer's state of what the
+/// rank holds. Calls follow the blocks: see each.
+class StageShard {
+public:
+  /// How the stage's gradients become the sum over all that hold it.
+  enum class Sum : std::uint8_t { alone, all_reduce, zero1 };
+  struct Group {
+    Sum sum = Sum::alone;
+    std::size_t members = 1, place = 0;
+  };
+  StageShard(TensorOps& math, DeviceMemory& memory, int stage, std::vector<Chunk*> chunks,
+             const Group& group, const OptimizerOptions& optimizer);
+
+  [[nodiscard]] int stage() const { return stage_; }
+  [[nodiscard]] const Chunk& chunk() const { return *chunks_.front(); }
+  [[nodiscard]] ShardRange held() const { return held_; }
+  [[nodiscard]] Sum sum() const { return group_.sum; }
+
+  /// Before the first block: puts the rank's shard of weights where the all-gather takes it.
+  void begin_iteration();
+  /// Before the first block that reads weights; nothing where they are in place.
+  void place_weights();
+  /// Behind the stage's last W or B here: what the rank brings to the sum.
+  void sum_own_gradients();
+
+  [[nodiscard]] Exchange weights_exchange();
+  void weights_came() { weights_wait_ = true; }
+  [[nodiscard]] Exchange gradients_exchange();
+
+  /// The sum, of what the rank holds.
+  [[nodiscard]] ArrayView gradient() const;
+  [[nodiscard]] ArrayView master() const;
+  [[nodiscard]] ArrayView mean() const { return optimizer_->mean(); }      ///< AdamW alone
+  [[nodiscard]] ArrayView square() const { return optimizer_->square(); }  ///< AdamW alone
+  /// Behind the iteration. `step` counts from 1.
+  void step(int step);
+  /// Master weights were set: the weights of all chunks follow them.
+  void weights_from_masters();
+  /// For tests: a weight that this rank holds becomes another.
+  void perturb();
+
+private:
+  [[nodiscard]] std::size_t count() const { return chunk().all_weights().count; }
+  [[nodiscard]] std::size_t share() const;  ///< of a member, with ZeRO-1
+  void copy_to_other_chunks();
+
+  TensorOps& math_;
+  int stage_;
+  std::vector<Chunk*> chunks_;
+  Group group_;
+  ShardRange held_;
+  std::optional<Optimizer> optimizer_;  ///< of what is held
+  Buffer brought_, summed_;             ///< f32: to and from the sum of gradients
+  Buffer own_weights_, gathered_;       ///< ZeRO-1
+  bool weights_wait_ = false;           ///< gathered, and not in place
+};
+
+}  // namespace longhaul

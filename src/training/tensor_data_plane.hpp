@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/payloads/data_plane.hpp"
+#include "engine/payloads/relay_buffers.hpp"
+#include "training/layer_work.hpp"
+
+namespace longhaul {
+
+/// Messages carry the tensors that blocks make and need, whole; collectives sum gradients and
+/// gather weights. Which message one is stands in its header; that its content is right is what the
+/// gradients prove (gradient_check.hpp).
+class TensorDataPlane final : public DataPlane {
+public:
+  /// `plan` and `work` outlive this. `fault`: what this rank's payloads may be asked to suffer.
+  TensorDataPlane(const Plan& plan, Rank self, LayerWork& work, std::optional<Fault> fault = {});
+
+  void begin_iteration(std::uint32_t run, int iteration) override;
+  [[nodiscard]] Payload make(OpId send) override;
+  [[nodiscard]] Payload room(OpId recv) override;
+  [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
+                                        PayloadId& found) override;
+  void deliver(OpId recv, Payload payload) override;
+  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  [[nodiscard]] Exchange exchange(OpId collective) override;
+  [[nodiscard]] bool exchanged(OpId collective) override;
+
+private:
+  [[nodiscard]] ArrayView view_of(const Payload& payload) const;
+  [[nodiscard]] std::vector<float> numbers_of(const Payload& payload);
+
+  const Plan& plan_;
+  LayerWork& work_;
+  RelayTable forwards_;
+  bool swaps_ = false;
+  std::uint32_t run_ = 0;
+  int iteration_ = 0;
+  std::unordered_map<OpId, std::size_t> room_bytes_;  ///< by receive
+  /// Where payloads are to be swapped: what each lane sent last, and before that.
+  struct Sent {
+    std::vector<float> last, before;
+  };
+  std::unordered_map<LaneId, Sent> sent_;
+};
+
+}  // namespace longhaul
