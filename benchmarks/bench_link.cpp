@@ -1,7 +1,6 @@
 // Is the emulated link true? CrossPipe appendix F.2 (figure 17): ping-pong for latency, messages
 // back to back for bandwidth, against targets of 0.5 to 100 ms.
 #include <algorithm>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -25,19 +24,6 @@ struct Options : SharedOptions {
   std::string payload = "4KiB";
   std::string size = "64MiB";
 };
-
-std::vector<Duration> parse_targets(const std::string& list) {
-  std::vector<Duration> targets;
-  std::stringstream in{list};
-  for (std::string item; std::getline(in, item, ',');) {
-    targets.push_back(parse_duration(item));
-    if (targets.back() <= Duration::zero())
-      fail("target {} is not positive (there is no error relative to it). Give 0.5ms, 1ms, ...",
-           item);
-  }
-  if (targets.empty()) fail("no targets given. Write --targets 1ms,10ms.");
-  return targets;
-}
 
 ExitCode verdict(const std::vector<LinkMeasurement>& measurements, const Checks& checks,
                  const Options& options) {

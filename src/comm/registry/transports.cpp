@@ -131,7 +131,7 @@ struct PayloadEntry {
   TransportKind kind;
   const char* name;
   void (*require)(const std::vector<PayloadPlace>&, bool with_nccl);  ///< throws Error
-  std::unique_ptr<PayloadBackend> (*make)(const BackendPlace&);           ///< none: is only asked for
+  std::unique_ptr<PayloadBackend> (*make)(const BackendPlace&);       ///< none: is only asked for
 };
 
 constexpr std::array kPayloads{
@@ -190,14 +190,15 @@ TransportChoice choose_transport(TransportKind asked, const std::vector<PayloadP
 }
 
 std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
-                                            const mpi::Communicator& world, const HostRanks& host_ranks,
-                                            int index) {
+                                                    const mpi::Communicator& world,
+                                                    const HostRanks& host_ranks, int index) {
   const PayloadEntry& entry = entry_of(kind);
   LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", entry.name);
   return entry.make({host, world, host_ranks, index});
 }
 
-std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world, const HostRanks& host_ranks) {
+std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
+                                               const HostRanks& host_ranks) {
   const auto serves = [&](const HostEntry& entry) { return entry.serves(world); };
   return std::ranges::find_if(kHosts, serves)->make(world, host_ranks);
 }

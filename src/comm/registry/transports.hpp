@@ -42,9 +42,11 @@ struct TransportChoice {
 
 /// Collective over `world`: makes what was chosen, for payloads of device `index`, which becomes
 /// this thread's. `host` outlives it. Throws Error where there is no such device.
-[[nodiscard]] std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
-                                                          const mpi::Communicator& world,
-                                                          const HostRanks& host_ranks, int index);
+[[nodiscard]] std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind,
+                                                                  Transport& host,
+                                                                  const mpi::Communicator& world,
+                                                                  const HostRanks& host_ranks,
+                                                                  int index);
 
 /// Collective over `world`: what carries messages between these ranks, processes or threads.
 [[nodiscard]] std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,

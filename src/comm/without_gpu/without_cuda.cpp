@@ -6,6 +6,8 @@ namespace longhaul {
 std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& /*place*/) {
   refuse_without_cuda();
 }
-std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& /*place*/) { refuse_without_cuda(); }
+std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& /*place*/) {
+  refuse_without_cuda();
+}
 
 }  // namespace longhaul

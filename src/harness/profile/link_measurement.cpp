@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -187,6 +188,19 @@ LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration 
 
 bool is_too_fast(const LinkMeasurement& m) {
   return static_cast<double>(m.least_mean.count()) < 0.98 * static_cast<double>(m.target.count());
+}
+
+std::vector<Duration> parse_targets(const std::string& list) {
+  std::vector<Duration> targets;
+  std::stringstream in{list};
+  for (std::string item; std::getline(in, item, ',');) {
+    targets.push_back(parse_duration(item));
+    if (targets.back() <= Duration::zero())
+      fail("target {} is not positive (there is no error relative to it). Give 0.5ms, 1ms, ...",
+           item);
+  }
+  if (targets.empty()) fail("no targets given. Write --targets 1ms,10ms.");
+  return targets;
 }
 
 }  // namespace longhaul::bench

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/options.hpp"
@@ -14,6 +15,9 @@ namespace longhaul::bench {
 /// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
 enum class LinkTest { latency, bandwidth };
 [[nodiscard]] const char* name_of(LinkTest test);
+
+/// "0.5ms,1ms": delays to emulate. Throws Error where one is not positive.
+[[nodiscard]] std::vector<Duration> parse_targets(const std::string& list);
 
 struct LinkSettings {
   int samples = 20;                     ///< of each pair of ranks

@@ -18,13 +18,15 @@ public:
   using Error::Error;
 };
 
-/// Starts MPI, runs `body`, and makes an exit code of what comes of it. An CollectiveError ends every
-/// rank in order; any other exception, on whatever rank, is printed and aborts all of them. With
+/// Starts MPI, runs `body`, and makes an exit code of what comes of it. An CollectiveError ends
+/// every rank in order; any other exception, on whatever rank, is printed and aborts all of them.
+/// With
 /// --ranks-per-process N above 1 `body` runs on N threads, each a rank; SharedOptions declares it
 /// for the help, and to refuse what is no number of ranks.
 [[nodiscard]] int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body);
 
-/// Runs `work` on rank 0 and hands its text to all. Its Error becomes an CollectiveError everywhere.
+/// Runs `work` on rank 0 and hands its text to all. Its Error becomes an CollectiveError
+/// everywhere.
 std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work);
 
 /// Runs what every rank does alike, so that every rank fails alike: Error becomes CollectiveError.
