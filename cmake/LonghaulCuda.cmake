@@ -1,6 +1,6 @@
 # CUDA and NCCL, where they are: sets LONGHAUL_CUDA and LONGHAUL_NCCL (TRUE or FALSE) and says why.
 # AUTO looks for them, ON insists, OFF leaves them out. Sanitized builds leave them out unless told
-# otherwise: there the stand-in (tests/cuda_on_host) runs the same sources.
+# otherwise: there the stand-in (tests/cuda_emulator) runs the same sources.
 set(LONGHAUL_WITH_CUDA AUTO CACHE STRING "The CUDA device (needs nvcc): AUTO, ON, OFF")
 set(LONGHAUL_WITH_NCCL AUTO CACHE STRING "The NCCL transport (needs CUDA and NCCL): AUTO, ON, OFF")
 set(LONGHAUL_CUDA_ARCHITECTURES 90 CACHE STRING
@@ -8,7 +8,7 @@ set(LONGHAUL_CUDA_ARCHITECTURES 90 CACHE STRING
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(can_stand_in ON)
 endif()
-option(LONGHAUL_CUDA_ON_HOST "Test CUDA code on the CPU too (tests/cuda_on_host)" ${can_stand_in})
+option(LONGHAUL_CUDA_ON_HOST "Test CUDA code on the CPU too (tests/cuda_emulator)" ${can_stand_in})
 set(LONGHAUL_CUDA FALSE)
 set(LONGHAUL_NCCL FALSE)
 
@@ -169,6 +169,8 @@ function(longhaul_cuda_module name)
   if(NOT LONGHAUL_NCCL)
     list(FILTER sources EXCLUDE REGEX "/forward/nccl\\.cpp$")
   endif()
+  # Each by itself: forward/ says the same of several libraries, and nvcc takes no batches.
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${sources})
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
                                                       ${LONGHAUL_CUBLASLT_INCLUDE})

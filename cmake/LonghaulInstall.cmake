@@ -37,6 +37,6 @@ if(TARGET longhaul_native)
   file(RELATIVE_PATH library_from_site /prefix/${site} /prefix/${CMAKE_INSTALL_LIBDIR})
   set_target_properties(longhaul_native PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_site}")
   install(TARGETS longhaul_native LIBRARY DESTINATION ${site})
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/scripts/longhaul DESTINATION ${site}
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/python/longhaul DESTINATION ${site}
           FILES_MATCHING PATTERN "*.py")
 endif()

@@ -2,11 +2,11 @@
 # slurm/submit and by the jobs, after common.sh.
 # shellcheck shell=bash disable=SC2154
 
-# in_python CODE ARGUMENTS...: with scripts/longhaul in reach.
+# in_python CODE ARGUMENTS...: with src/python/longhaul in reach.
 in_python() {
   local python=$root/.venv/bin/python
-  [[ -x $python ]] || usage_error 'no .venv in this checkout (scripts/longhaul runs in it). Run scripts/setup where packages can be installed.'
-  PYTHONPATH=$root/scripts "$python" -c "$@"
+  [[ -x $python ]] || usage_error 'no .venv in this checkout (src/python/longhaul runs in it). Run scripts/setup where packages can be installed.'
+  PYTHONPATH=$root/src/python "$python" -c "$@"
 }
 
 # A path, or the name of a file in benchmarks/scenarios; prints its absolute path.
@@ -25,7 +25,7 @@ find_scenario() {
 ranks_of() {
   in_python '
 import sys
-from longhaul import tools
+from longhaul.running import tools
 words = sys.argv[2:]
 settings = [b for a, b in zip(words, words[1:]) if a == "--set"]
 settings += [word[len("--set="):] for word in words if word.startswith("--set=")]

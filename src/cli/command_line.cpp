@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "cli/parser.hpp"
 #include "cli/shell_text.hpp"
@@ -91,7 +92,7 @@ void Parser::require_file_count(const Arguments& command, const Entry& entry) co
     fail(
         "{}unexpected argument \"{}\" (it takes {} FILE). Leave it out, or put an option's name "
         "in front of it.",
-        place(command), options_.files[static_cast<std::size_t>(entry.files.most)],
+        place(command), options_.files[at(entry.files.most)],
         entry.files.most == 1 ? "one" : "two");
 }
 

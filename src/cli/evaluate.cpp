@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/progress.hpp"
 #include "base/suggest.hpp"
 #include "cli/files.hpp"
@@ -52,7 +53,7 @@ bool every_pair_is_linked(const Scenario& scenario) {
   const std::size_t datacenters = scenario.datacenters.size();
   const auto pairs =
       std::ranges::count_if(scenario.links, [](const Link& link) { return link.from != link.to; });
-  return static_cast<std::size_t>(pairs) == datacenters * (datacenters - 1);
+  return to_size(pairs) == datacenters * (datacenters - 1);
 }
 
 /// Throws Error where the schedule is not defined on the scenario. Chunks that go round the devices

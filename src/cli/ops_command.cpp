@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"
@@ -18,7 +19,7 @@ const char* kind_name(const Op& op) {
     case OpKind::compute: return name_of(op.block_kind);
     case OpKind::send: return "send";
     case OpKind::recv: return "recv";
-    case OpKind::collective: return kCollectives[static_cast<std::size_t>(op.collective)];
+    case OpKind::collective: return kCollectives[index(op.collective)];
   }
   return "?";
 }
@@ -55,7 +56,7 @@ void for_each_op(const Lane& lane, Visit&& visit) {
 }
 
 std::string rank_text(const Plan& plan, int rank) {
-  const RankInfo& info = plan.ranks[static_cast<std::size_t>(rank)];
+  const RankInfo& info = plan.ranks[at(rank)];
   std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
                                  info.device, plan.datacenters[index(info.datacenter)]);
   Table table{{{"lane", Align::left},
@@ -104,7 +105,7 @@ ordered_json op_json(const Plan& plan, OpId id) {
 }
 
 ordered_json rank_json(const Plan& plan, int rank) {
-  const RankInfo& info = plan.ranks[static_cast<std::size_t>(rank)];
+  const RankInfo& info = plan.ranks[at(rank)];
   ordered_json json{{"rank", rank},
                     {"replica", info.replica},
                     {"device", info.device},

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
@@ -20,7 +21,7 @@ constexpr std::array kBlockKinds{BlockKind::F, BlockKind::B, BlockKind::D, Block
                                  BlockKind::R};
 
 std::size_t count_of(std::span<const Block> row, BlockKind kind) {
-  return static_cast<std::size_t>(
+  return to_size(
       std::count_if(row.begin(), row.end(), [&](const Block& b) { return b.kind == kind; }));
 }
 
@@ -38,12 +39,12 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
   columns.push_back({"peak act."});
   columns.push_back({"bubble [%]"});
   Table table{columns};
-  for (int device = 0; device < schedule.devices; ++device) {
-    const auto d = static_cast<std::size_t>(device);
-    std::vector<std::string> cells{std::to_string(device),
+  for (const DeviceId device : schedule.device_ids()) {
+    const auto d = index(device);
+    std::vector<std::string> cells{std::to_string(number(device)),
                                    fmt::format("{}", fmt::join(chunks_on(schedule, device), " "))};
     for (const BlockKind kind : shown)
-      cells.push_back(std::to_string(count_of(schedule.row(0, device), kind)));
+      cells.push_back(std::to_string(count_of(schedule.row(ReplicaId{0}, device), kind)));
     cells.push_back(fmt::format("{:.2f}", record.peak_activation[d]));
     cells.push_back(percent_text(record.bubble_ratio[d]));
     table.add_row(std::move(cells));
@@ -67,7 +68,7 @@ nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& s
                         {"microbatch", block.microbatch},
                         {"start_ns", timetable.starts[i][b].count()}});
     }
-    const auto devices = static_cast<std::size_t>(schedule.devices);
+    const auto devices = to_size(schedule.devices);
     json["rows"].push_back(
         {{"replica", i / devices}, {"device", i % devices}, {"blocks", std::move(blocks)}});
   }

@@ -22,7 +22,7 @@ struct NamedFormat {
   const char* name;
   OutputFormat format;
 };
-constexpr std::array kFormats{
+constexpr std::array kScheduleFormats{
     NamedFormat{"longhaul", OutputFormat::longhaul}, NamedFormat{"pytorch", OutputFormat::pytorch},
     NamedFormat{"goal", OutputFormat::goal}, NamedFormat{"chakra", OutputFormat::chakra}};
 
@@ -41,7 +41,7 @@ std::string groups_file(const std::string& out) { return with_infix(out, "groups
 OutputFormat output_format_of(const std::string& text) {
   if (text.empty()) return OutputFormat::longhaul;
   std::vector<std::string> known;
-  for (const NamedFormat& format : kFormats) {
+  for (const NamedFormat& format : kScheduleFormats) {
     if (text == format.name) return format.format;
     known.emplace_back(format.name);
   }

@@ -12,8 +12,8 @@
 namespace longhaul {
 namespace {
 
-constexpr SiteObjective kObjectives[] = {SiteObjective::throughput, SiteObjective::cost,
-                                         SiteObjective::time};
+constexpr SiteObjective kReportedObjectives[] = {SiteObjective::throughput, SiteObjective::cost,
+                                                 SiteObjective::time};
 
 bool uses(const SitePlan& plan, DatacenterId datacenter) {
   return std::ranges::find(plan.layout.way, datacenter, &DatacenterStages::datacenter) !=
@@ -36,7 +36,7 @@ std::string marks(const std::vector<SitePlan>& plans, const SitePlan& plan) {
   std::string text;
   constexpr std::string_view kLetters = "TCt";
   for (std::size_t i = 0; i < kLetters.size(); ++i) {
-    if (best_plan(plans, kObjectives[i]) == &plan) text += kLetters[i];
+    if (best_plan(plans, kReportedObjectives[i]) == &plan) text += kLetters[i];
   }
   return plan.pareto ? text + '*' : text;
 }
@@ -154,7 +154,7 @@ std::string plan_text(const GpuInventory& supply, const SitePlan& plan) {
 
 std::string best_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   std::string text;
-  for (const SiteObjective objective : kObjectives) {
+  for (const SiteObjective objective : kReportedObjectives) {
     const SitePlan* const best = best_plan(plans, objective);
     if (best == nullptr) continue;
     const bool hours = objective == SiteObjective::cost && !supply.priced();

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/evaluate.hpp"
@@ -31,7 +32,7 @@ Quantity read_quantity(const std::string& sweep, std::string_view text) {
   if (problem != std::errc{} || !std::isfinite(quantity.number))
     fail("--sweep {}: \"{}\" is no number (a range is FROM:TO:STEP). Write {}.", sweep, text,
          "datacenter.b.gpus=0:600:60, say");
-  quantity.unit = std::string{stopped, static_cast<std::size_t>(end - stopped)};
+  quantity.unit = std::string{stopped, to_size(end - stopped)};
   return quantity;
 }
 

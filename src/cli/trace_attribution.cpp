@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/critical_path.hpp"
@@ -36,7 +37,7 @@ int nearest_to_median(const std::vector<IterationReport>& reports) {
   const auto nearest = std::min_element(
       makespans.begin(), makespans.end(),
       [&](double a, double b) { return std::fabs(a - median) < std::fabs(b - median); });
-  return reports[static_cast<std::size_t>(nearest - makespans.begin())].iteration;
+  return reports[at(nearest - makespans.begin())].iteration;
 }
 
 std::optional<Attribution> attribution_of(const Timeline& timeline, const std::string& side,

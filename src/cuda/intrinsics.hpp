@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 /// What no function of CUDA's headers gives: the only inline PTX of this program. For .cu files.
-/// (The stand-in for tests, tests/cuda_on_host, has its own file of this name.)
+/// (The stand-in for tests, tests/cuda_emulator, has its own file of this name.)
 namespace longhaul::cuda {
 
 /// Shared memory of a block: LONGHAUL_SHARED float sums[32];

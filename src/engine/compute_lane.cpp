@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/rows.hpp"
 
 namespace longhaul {
 
 ComputeLane::ComputeLane(EngineState& core, Device& device)
-    : core_{core}, device_{device}, depth_{static_cast<std::size_t>(device.depth())} {
+    : core_{core}, device_{device}, depth_{to_size(device.depth())} {
   for (const Lane& lane : core_.plan.lanes) {
     if (lane.kind != LaneKind::compute || lane.rank != core_.host_ranks.self()) continue;
     first_ = static_cast<std::uint32_t>(index(lane.first));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "comm/transport_error.hpp"
 #include "engine/engine_parts.hpp"
 #include "engine/payloads/synthetic_data_plane.hpp"
@@ -28,8 +29,8 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_p
       ranks_{ranks},
       options_{std::move(options)},
       parts_{std::make_unique<Parts>(plan_, ranks_, device, data_plane, options_)} {
-  LONGHAUL_ASSERT(plan.ranks.size() == static_cast<std::size_t>(ranks.count()),
-                  "a plan of {} ranks on {}", plan.ranks.size(), ranks.count());
+  LONGHAUL_ASSERT(std::ssize(plan.ranks) == ranks.count(), "a plan of {} ranks on {}",
+                  plan.ranks.size(), ranks.count());
   for (const Lane& lane : plan.lanes)
     if (lane.kind == LaneKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
 }
@@ -96,7 +97,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
 }
 
 void Engine::meet(int which) {
-  parts_->meeting = static_cast<std::size_t>(which);
+  parts_->meeting = to_size(which);
   ArrivalBarrier& meeting = parts_->meetings[parts_->meeting];
   meeting.enter(now());
   while (!meeting.complete()) {

@@ -127,7 +127,7 @@ void RecvLanes::count(const MessageInFlight& flight) {
     return count_wrong(
         {flight.op, core_.iteration, flight.verdict, flight.header.came_wrong != 0, flight.found});
   ++core_.checks.messages;
-  ++core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(flight.op).leg)];
+  ++core_.checks.of_leg[index(core_.plan.op(flight.op).leg)];
 }
 
 void RecvLanes::count_wrong(const WrongMessage& wrong) {
@@ -141,7 +141,7 @@ void RecvLanes::count_wrong(const WrongMessage& wrong) {
 void RecvLanes::found_late(const LateVerdict& late) {
   if (counted_wrong_.contains(late.recv)) return;  // its header told already
   --core_.checks.messages;
-  --core_.checks.of_leg[static_cast<std::size_t>(core_.plan.op(late.recv).leg)];
+  --core_.checks.of_leg[index(core_.plan.op(late.recv).leg)];
   count_wrong({late.recv, core_.iteration, late.verdict, false, late.found});
 }
 

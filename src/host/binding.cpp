@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -88,7 +89,7 @@ Bitmap cores_in(const Topology& topology, hwloc_const_cpuset_t set) {
 /// whole cores, as even as can be. Where there are fewer cores, all of it for each.
 std::vector<Bitmap> split(const Topology& topology, hwloc_const_cpuset_t set, std::size_t count) {
   const Bitmap cores = cores_in(topology, set);
-  const auto all = static_cast<std::size_t>(std::max(0, hwloc_bitmap_weight(cores.get())));
+  const auto all = to_size(std::max(0, hwloc_bitmap_weight(cores.get())));
   std::vector<Bitmap> parts;
   for (std::size_t i = 0; i < count; ++i)
     parts.push_back(all < count ? Bitmap{hwloc_bitmap_dup(set)} : make_bitmap());
@@ -118,7 +119,7 @@ Place place_of(const std::vector<hwloc_obj_t>& gpus, const Topology& topology, i
   Place place{nullptr, Bitmap{hwloc_bitmap_dup(usable)}};
   if (gpus.empty()) return place;
   const int count = static_cast<int>(gpus.size());
-  place.gpu = gpus[static_cast<std::size_t>(ranks <= count ? rank : rank * count / ranks)];
+  place.gpu = gpus[at(ranks <= count ? rank : rank * count / ranks)];
   const hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(topology.get(), place.gpu);
   // A GPU whose cores are not ours to use is as far as any other.
   if (around != nullptr && hwloc_bitmap_intersects(around->cpuset, usable))
@@ -166,7 +167,7 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
       seat.cores = text_of(cores.get());
       seat.threads = text_of(parts[i].get());
       seat.has_cores =
-          static_cast<std::size_t>(hwloc_bitmap_weight(
+          to_size(hwloc_bitmap_weight(
               cores_in(topology, places[group.front()].near.get()).get())) >= group.size();
       const hwloc_obj_t by =
           gpu != nullptr ? gpu : hwloc_get_obj_covering_cpuset(topology.get(), parts[i].get());

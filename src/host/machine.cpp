@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/value_in_file.hpp"
 #include "comm/group/thread_ranks.hpp"
 #include "host/topology.hpp"
@@ -61,7 +62,7 @@ RankBinding take_seat(const HostRanks& host_ranks) {
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
   const auto all = host_ranks.host().all_gather(hash);
   const bool alike = std::ranges::count(all, hash) == std::ssize(all);
-  const auto self = static_cast<std::size_t>(host_ranks.host().rank());
+  const auto self = at(host_ranks.host().rank());
   if (!host_ranks.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
     RankBinding seat = bind_ranks(topology, host_ranks.local_ranks())[self];
     const RankBinding bound = bind_ranks(topology, 1, usable).front();

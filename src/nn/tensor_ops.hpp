@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 enum class NumberType : std::uint8_t { f32, bf16, i32 };
@@ -34,11 +36,9 @@ struct Gemm {
 /// side by side: [batch * sequence, (heads + 2 * kv_heads) * head_size].
 struct AttentionShape {
   int batch = 1, sequence = 0, heads = 0, kv_heads = 0, head_size = 0;
-  [[nodiscard]] std::size_t tokens() const {
-    return static_cast<std::size_t>(batch) * static_cast<std::size_t>(sequence);
-  }
+  [[nodiscard]] std::size_t tokens() const { return to_size(batch) * to_size(sequence); }
   [[nodiscard]] std::size_t width() const {  ///< of a token's row of Q, K and V
-    return static_cast<std::size_t>(heads + 2 * kv_heads) * static_cast<std::size_t>(head_size);
+    return to_size(heads + 2 * kv_heads) * to_size(head_size);
   }
 };
 

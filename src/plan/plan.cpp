@@ -18,7 +18,7 @@ const char* name_of(CollectiveKind kind) {
 std::string payload_of(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
   if (op.leg == MessageLeg::whole) return to_text(op.block());
-  const int owner = plan.owner_of(id);
+  const ReplicaId owner = plan.owner_of(id);
   const bool relayed = owner != plan.ranks[index(plan.rank_of(id))].replica;
   return fmt::format("piece {} of {}{}", op.piece,
                      relayed ? fmt::format("replica {}'s ", owner) : std::string{},

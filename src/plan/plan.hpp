@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "schedule/block.hpp"
 
@@ -92,8 +93,8 @@ struct Resource {
 };
 
 struct RankInfo {
-  int replica = 0;
-  int device = 0;
+  ReplicaId replica{};
+  DeviceId device{};
   DatacenterId datacenter{};
 };
 
@@ -115,6 +116,7 @@ struct Plan {
   std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
   std::vector<std::vector<OpId>> collectives;  ///< members, ascending
 
+  [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
   [[nodiscard]] const Op& op(OpId id) const { return ops[index(id)]; }
   [[nodiscard]] const Lane& lane_of(OpId id) const { return lanes[index(ops[index(id)].lane)]; }
   [[nodiscard]] Rank rank_of(OpId id) const { return lane_of(id).rank; }
@@ -126,9 +128,10 @@ struct Plan {
     return {set_items.data() + set_begin[set], set_begin[set + 1] - set_begin[set]};
   }
   /// The replica whose block or message it is: a relay's ops serve the others of its cell.
-  [[nodiscard]] int owner_of(OpId id) const {
-    const int own = ranks[index(rank_of(id))].replica;
-    return op(id).leg == MessageLeg::whole ? own : own / cell * cell + op(id).owner;
+  [[nodiscard]] ReplicaId owner_of(OpId id) const {
+    const ReplicaId own = ranks[index(rank_of(id))].replica;
+    if (op(id).leg == MessageLeg::whole) return own;
+    return ReplicaId{number(own) / cell * cell + op(id).owner};
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
   /// Adds a dependency to an op of this plan; all of one op's must be added one behind the other.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "trace/timeline/name_table.hpp"
 
@@ -53,8 +54,8 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.iteration = iteration;
   row.op = static_cast<std::int64_t>(index(id));
   row.rank = static_cast<std::int32_t>(rank);
-  row.replica = info.replica;
-  row.device = info.device;
+  row.replica = number(info.replica);
+  row.device = number(info.device);
   row.datacenter = names.datacenter[index(info.datacenter)];
   row.lane = names.lane[index(op.lane)];
   row.resource = resources.empty() ? -1 : names.resource[index(resources.front())];
@@ -65,7 +66,7 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
   row.leg = static_cast<RowLeg>(op.leg);
-  row.owner = plan.owner_of(id);
+  row.owner = number(plan.owner_of(id));
   row.piece = op.piece;
   row.pieces = op.pieces;
   row.size_bytes = op.size.count();
@@ -106,13 +107,13 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
   if (first < last) append_range(timeline, plan, times, iteration, first, last);
 }
 
-double block_time_factor(const Run& run, int device, OpId op, int iteration) {
+double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration) {
   double factor = 1.0;
   if (run.noise > 0) {
     Random random{derived_seed(run.seed, index(op), static_cast<std::uint64_t>(iteration))};
     factor = std::max(0.1, 1.0 + run.noise * random.normal());
   }
-  if (!run.stragglers.empty()) factor *= run.stragglers[static_cast<std::size_t>(device)];
+  if (!run.stragglers.empty()) factor *= run.stragglers[index(device)];
   return factor;
 }
 

@@ -12,7 +12,7 @@ Plan with_stragglers(Plan plan, const Run& run) {
     const OpId id{static_cast<std::uint32_t>(i)};
     Op& op = plan.ops[i];
     if (op.kind != OpKind::compute) continue;
-    const int device = plan.ranks[index(plan.rank_of(id))].device;
+    const DeviceId device = plan.ranks[index(plan.rank_of(id))].device;
     op.duration = scaled(op.duration, block_time_factor(steady, device, id, 0));
   }
   return plan;

@@ -1,5 +1,5 @@
 // Python's view of src/api: thin, so that docstrings here and comments there are all there is.
-// scripts/longhaul/__init__.py makes these names of the package `longhaul`.
+// src/python/longhaul/__init__.py makes these names of the package `longhaul`.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace longhaul {
@@ -210,8 +211,10 @@ struct Scenario {
   Run run;
 
   [[nodiscard]] int ranks() const { return parallel.stages * parallel.replicas; }
-  [[nodiscard]] Rank rank(int replica, int device) const {
-    return Rank{replica * parallel.stages + device};
+  [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(parallel.replicas); }
+  [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(parallel.stages); }
+  [[nodiscard]] Rank rank(ReplicaId replica, DeviceId device) const {
+    return Rank{number(replica) * parallel.stages + number(device)};
   }
   [[nodiscard]] bool is_placed() const { return !placement.empty(); }
   [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
@@ -219,9 +222,9 @@ struct Scenario {
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
   /// Relative speed of the devices of a stage, the same in all replicas; 1 where nothing is placed.
-  [[nodiscard]] double speed_of_stage(int stage) const {
+  [[nodiscard]] double speed_of_stage(DeviceId stage) const {
     if (!is_placed()) return 1;
-    return datacenters[index(datacenter_of(rank(0, stage)))].speed;
+    return datacenters[index(datacenter_of(rank(ReplicaId{0}, stage)))].speed;
   }
   /// Largest forward time of a stage: the unit of latency_ratio and transfer_ratio.
   [[nodiscard]] Duration largest_forward() const;

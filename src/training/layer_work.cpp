@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul {
@@ -40,7 +41,7 @@ void LayerWork::make_chunks() {
   for (const int chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
     auto& made = chunks_[chunk];
     made = std::make_unique<Chunk>(
-        math_, memory_, model_.shape, layers[static_cast<std::size_t>(schedule_.stage_of(chunk))],
+        math_, memory_, model_.shape, layers[at(schedule_.stage_of(chunk))],
         recomputed.contains(chunk) ? Recompute::on : Recompute::off, model_.seed);
     made->set_loss_scale(static_cast<float>(1 / tokens));
   }
@@ -71,7 +72,7 @@ StageShard::Group LayerWork::group_of(int stage) const {
     const auto place = std::ranges::find(members, id) - members.begin();
     return {op.collective == CollectiveKind::all_reduce ? StageShard::Sum::all_reduce
                                                         : StageShard::Sum::zero1,
-            members.size(), static_cast<std::size_t>(place)};
+            members.size(), to_size(place)};
   }
   return {};
 }
@@ -139,7 +140,7 @@ Buffer LayerWork::forward(OpId id, const Block& block) {
   Buffer input;
   if (block.part == 0) {
     if (chunk.holds_embedding() || chunk.holds_head()) {
-      const int replica = plan_.ranks[index(self_)].replica;
+      const ReplicaId replica = plan_.ranks[index(self_)].replica;
       const MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
       if (chunk.holds_embedding()) chunk.set_tokens(block.microbatch, text.tokens);
       if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);

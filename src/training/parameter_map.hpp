@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "comm/group/communicator.hpp"
 #include "training/stage_shard.hpp"
 
@@ -38,9 +39,7 @@ struct ParameterMap {
   /// Numbers that the rank holds.
   [[nodiscard]] std::size_t count_of(std::size_t rank) const;
   /// Of the stage, which the map knows.
-  [[nodiscard]] std::size_t first_of(int stage) const {
-    return stage_first[static_cast<std::size_t>(stage)];
-  }
+  [[nodiscard]] std::size_t first_of(int stage) const { return stage_first[at(stage)]; }
   std::vector<std::size_t> stage_first;  ///< index: stage
 
 private:

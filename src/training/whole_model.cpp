@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 WholeModel::WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int microbatches,
@@ -13,7 +15,7 @@ WholeModel::WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int mic
 
 WholeModel::Result WholeModel::compute(int iteration, std::span<const float> masters) {
   std::vector<MicrobatchText> texts;
-  for (int replica = 0; replica < replicas_; ++replica) {
+  for (const ReplicaId replica : ids<ReplicaId>(replicas_)) {
     for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
       texts.push_back(model_.text(iteration, replica, microbatch));
     }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/longhaul.hpp"
-#include "testing/file_text.hpp"
+#include "support/file_text.hpp"
 
 namespace longhaul::test {
 

@@ -1,4 +1,4 @@
-"""Stand-ins for Longhaul's programs: they write what the real ones would, from made-up numbers."""
+"""Fakes of Longhaul's programs: they write records as the real ones do, from synthetic numbers."""
 
 import os
 import stat
@@ -71,7 +71,7 @@ synthetic.write(words[words.index('--out') + 1], timeline)
 """
 
 # Fails once for each output directory that ends in the value of FAIL_ONCE; of DIE_ONCE: it leaves a
-# run that can be gone on with. COMMIT is what it was built from.
+# run that can be gone on with. COMMIT is the commit that it was built from.
 BENCH_PIPELINE = """
 import json, os, pathlib
 words = sys.argv

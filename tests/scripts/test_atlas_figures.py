@@ -1,4 +1,4 @@
-"""Atlas' figures; what the programs would say is made up."""
+"""Atlas' figures; the programs' answers are synthetic."""
 
 import argparse
 import contextlib
@@ -11,12 +11,15 @@ from unittest import mock
 import matplotlib.image
 import pandas as pd
 
-from longhaul import (atlas_inputs, atlas_sites, atlas_slowdown, atlas_testbed, claims, figure,
-                      predict, sweep)
-from longhaul.errors import Failure
-from longhaul.figures import atlas_fig4, atlas_fig6, atlas_fig9, atlas_fig11
-from longhaul.sweep import guarded
-from longhaul.sweep_points import Point
+from longhaul.commands import figure
+from longhaul.errors import Failure, guarded
+from longhaul.figures.atlas import (fig4 as atlas_fig4, fig6 as atlas_fig6, fig9 as atlas_fig9,
+                                    fig11 as atlas_fig11, inputs as atlas_inputs,
+                                    sites as atlas_sites, slowdown as atlas_slowdown,
+                                    testbed as atlas_testbed)
+from longhaul.papers import claims
+from longhaul.running import predict, sweep
+from longhaul.running.sweep_points import Point
 
 SECONDS = {"gpipe": 18.0, "1f1b": 14.0, "varuna": 12.0, "varuna-fill": 11.0, "atlas": 10.0,
            "atlas-even": 9.0}

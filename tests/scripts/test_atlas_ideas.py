@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul.figures import atlas_ideas, atlas_ideas_table
+from longhaul.figures.atlas import ideas as atlas_ideas, ideas_table as atlas_ideas_table
 
 
 class Inputs(unittest.TestCase):

@@ -10,12 +10,15 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from longhaul import claims, figure, tools
-from longhaul.claims import FAILS, HOLDS, PARTLY
+from longhaul.commands import figure
+from longhaul.drawing.figure import Drawn
 from longhaul.errors import Failure
-from longhaul.figures import Drawn, crosspipe_table2, crosspipe_table5
-from longhaul.figures.crosspipe_fig15 import verdict as delay_accumulates
-from longhaul.figures.crosspipe_runtimes import Lookup
+from longhaul.figures.crosspipe import table2 as crosspipe_table2, table5 as crosspipe_table5
+from longhaul.figures.crosspipe.fig15 import verdict as delay_accumulates
+from longhaul.figures.crosspipe.runtimes import Lookup
+from longhaul.papers import claims
+from longhaul.papers.claims import FAILS, HOLDS, PARTLY
+from longhaul.running import tools
 
 
 class Thresholds(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""CrossPipe's figures and tables with the delay-aware schedules; the programs are made up."""
+"""CrossPipe's figures and tables with the delay-aware schedules; the programs are fakes."""
 
 import contextlib
 import io
@@ -10,10 +10,13 @@ import matplotlib.image
 import pandas as pd
 
 import fakes
-from longhaul import crosspipe_cells, figure, records, sweep_time
-from longhaul.figures import crosspipe_fig8, crosspipe_fig9, crosspipe_fig12
-from longhaul.sweep import guarded
-from longhaul.sweep_points import Point
+from longhaul import records
+from longhaul.commands import figure
+from longhaul.errors import guarded
+from longhaul.figures.crosspipe import (cells as crosspipe_cells, fig8 as crosspipe_fig8,
+                                        fig9 as crosspipe_fig9, fig12 as crosspipe_fig12)
+from longhaul.running import measuring
+from longhaul.running.sweep_points import Point
 
 
 class Figures(unittest.TestCase):
@@ -121,7 +124,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(verdicts.loc["traversal-crossings", "verdict"], "holds here")
         self.assertEqual(verdicts.loc["traversal-crossings", "ours"], "6, 4, 2")
         self.assertEqual(verdicts.loc["loop-most-sensitive", "verdict"], "holds here")
-        # ZB-H1 is slower than 1F1B in the made-up simulator, the solver-made one faster.
+        # ZB-H1 is slower than 1F1B in the fake simulator, the solver-made one faster.
         self.assertEqual(verdicts.loc["split-beats-unified", "verdict"], "holds partly")
 
     def test_fig9(self):
@@ -151,7 +154,7 @@ class Figures(unittest.TestCase):
         row = table[(table["stages"] == 16) & (table["static_memory"] == .5)].iloc[0]
         self.assertEqual((row["memory_budget"], row["microbatches"]), (1.75, 64))
         self.assertEqual(row["latency_ratio"], 4 * row["latency_ratio_at_4"])
-        # The made-up time of a microbatch does not fall with the stages.
+        # The synthetic time of a microbatch does not fall with the stages.
         self.assertEqual(verdicts.loc["pp-dp-invariant", "verdict"], "does not hold")
 
     def test_fig12_memory_is_that_of_section_7_4(self):
@@ -172,17 +175,17 @@ class Estimates(unittest.TestCase):
     def test_time_scale_fits_the_time(self):
         with tempfile.TemporaryDirectory() as directory:
             points = self.points(4)
-            scale = sweep_time.time_scale_within(points, directory, 8, 100)
+            scale = measuring.time_scale_within(points, directory, 8, 100)
             self.assertEqual(scale, 0.24)  # (100 - 4 x 3) / (4 x 10 x 9), two digits
-            said = sweep_time.estimate(points, directory, 8, scale)
+            said = measuring.estimate(points, directory, 8, scale)
             self.assertIn("4 of 4 points left", said)
             self.assertIn("about 1.6 minutes", said)
-            self.assertEqual(sweep_time.time_scale_within(points, directory, 8, 1e6), 1.0)
-            self.assertEqual(sweep_time.time_scale_within(points, directory, 8, 1), 0.01)
+            self.assertEqual(measuring.time_scale_within(points, directory, 8, 1e6), 1.0)
+            self.assertEqual(measuring.time_scale_within(points, directory, 8, 1), 0.01)
             finished = Path(directory) / points[0].name
             finished.mkdir(parents=True)
             (finished / "record.json").write_text("{}")
-            self.assertIn("3 of 4", sweep_time.estimate(points, directory, 8, scale))
+            self.assertIn("3 of 4", measuring.estimate(points, directory, 8, scale))
 
     def test_cases(self):
         for text, case in (("parallel.microbatches=16", 1), ("parallel.microbatches=24", None)):

@@ -1,4 +1,4 @@
-"""Published numbers against simulated ones; the simulator is made up, see fakes.LONGHAUL."""
+"""Published numbers against simulated ones; the simulator is a fake, see fakes.LONGHAUL."""
 
 import contextlib
 import csv
@@ -8,9 +8,9 @@ import unittest
 from pathlib import Path
 
 import fakes
-from longhaul import crosspipe_tables
-from longhaul.figures import crosspipe_static
-from longhaul.sweep import guarded
+from longhaul.commands import compare_crosspipe
+from longhaul.errors import guarded
+from longhaul.figures.crosspipe import static as crosspipe_static, tables as crosspipe_tables
 
 
 class Tables(unittest.TestCase):
@@ -69,7 +69,7 @@ class Tables(unittest.TestCase):
         for expected in (0, 2):
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                code = guarded(lambda: crosspipe_tables.main(["--out", str(out)]), "compare")
+                code = guarded(lambda: compare_crosspipe.main(["--out", str(out)]), "compare")
             self.assertEqual(code, expected, said.getvalue())
         self.assertIn("never overwritten", said.getvalue())
         with out.open(newline="") as file:
@@ -79,7 +79,7 @@ class Tables(unittest.TestCase):
         (self.bin / "longhaul").write_text("#!/bin/sh\necho boom >&2\nexit 3\n")
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
-            code = guarded(lambda: crosspipe_tables.main([]), "compare")
+            code = guarded(lambda: compare_crosspipe.main([]), "compare")
         self.assertEqual(code, 3)
         self.assertIn("boom", said.getvalue())
 

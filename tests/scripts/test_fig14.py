@@ -1,13 +1,13 @@
-"""Figure 14: what it says of runs that are made up here, and what it refuses."""
+"""Figure 14: its verdicts on synthetic runs, and the options that it refuses."""
 
 import unittest
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from longhaul.claims import FAILS, HOLDS, PARTLY
 from longhaul.errors import Failure
-from longhaul.figures import crosspipe_fig14 as fig14
+from longhaul.figures.crosspipe import fig14
+from longhaul.papers.claims import FAILS, HOLDS, PARTLY
 
 
 class Options:

@@ -1,4 +1,4 @@
-"""Every figure: a picture that is not empty, and the numbers behind it."""
+"""Every figure: a picture that is not empty, and its numbers."""
 
 import contextlib
 import io
@@ -12,8 +12,8 @@ import pandas as pd
 
 import fakes
 import synthetic
-from longhaul import figure
-from longhaul.sweep import guarded
+from longhaul.commands import figure
+from longhaul.errors import guarded
 
 UNIT = {"F": 1000, "B": 2000, "D": 1000, "W": 1000}
 

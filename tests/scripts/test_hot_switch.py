@@ -10,9 +10,9 @@ from pathlib import Path
 import matplotlib.image
 import pandas as pd
 
-from longhaul import figure
-from longhaul.figures import crosspipe_hot_switch
-from longhaul.sweep import guarded
+from longhaul.commands import figure
+from longhaul.errors import guarded
+from longhaul.figures.crosspipe import hot_switch as crosspipe_hot_switch
 
 
 def stretch(name, first, predicted_ms, samples):

@@ -8,8 +8,8 @@ import unittest
 from pathlib import Path
 
 import fakes
-from longhaul import tools
 from longhaul.errors import Failure
+from longhaul.running import tools
 
 SCRIPTS = tools.ROOT / "scripts"
 SCENARIO = """[scenario]
@@ -69,7 +69,7 @@ class Names(unittest.TestCase):
             self.assertEqual(name, words[words.index("--wdir") + 1])
 
     def words(self, place, line):
-        """What a shell makes of a command line that a script printed."""
+        """The words that a shell makes of a command line that a script printed."""
         said = self.run_in(place, "bash", "-c", f"printf '%s\\0' {line}")
         return said.split("\0")[:-1]
 

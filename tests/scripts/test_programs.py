@@ -1,4 +1,5 @@
-"""What Longhaul's own programs write is read as they mean it. Skips where they are not built."""
+"""Records and traces of Longhaul's own programs are read as they mean it. Skips where they are not
+built."""
 
 import json
 import tempfile
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul import memory, panels, tools
+from longhaul.drawing import memory, panels
 from longhaul.errors import Failure
 from longhaul.path import critical_path, wan_crossings
+from longhaul.running import tools
 from longhaul.trace import read_trace, select
 
 
@@ -23,7 +25,7 @@ def program(name):
 @unittest.skipUnless(program("longhaul"), "longhaul is not built")
 class Simulated(unittest.TestCase):
     def agree(self, scenario, *options):
-        """Python's walk over the trace and the tool's record come to the same."""
+        """Python's walk over the trace and the tool's record agree."""
         scenario = tools.scenario_file(scenario)
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "t.h5"

@@ -1,4 +1,4 @@
-"""Figures of real layers: measured costs and what was predicted from them, and losses."""
+"""Figures of real layers: measured costs and predictions from them, and losses."""
 
 import contextlib
 import io
@@ -11,9 +11,9 @@ import fakes
 import matplotlib.image
 import pandas as pd
 
-from longhaul import figure
-from longhaul.figures import loss, profile_to_schedule
-from longhaul.sweep import guarded
+from longhaul.commands import figure
+from longhaul.errors import guarded
+from longhaul.figures.runs import loss, profile_to_schedule
 
 MS = 1_000_000
 SCENARIO = '[scenario]\nname = "small"\n'
@@ -86,7 +86,7 @@ class RealFigures(unittest.TestCase):
     def test_order_of_pairs(self):
         table = pd.DataFrame({"predicted_ms": [100.0, 90.0, 89.9], "measured_median_ms":
                               [100.0, 101.0, 95.0]})
-        # The last two are predicted alike; of the other pairs one is as predicted.
+        # The last two have equal predictions; of the other pairs one is as predicted.
         self.assertEqual(profile_to_schedule.order(table), (1, 2))
 
     def test_what_computed_something_wrong_is_not_drawn(self):

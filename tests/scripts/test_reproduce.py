@@ -1,8 +1,7 @@
-"""Ranges: how a number is judged, and that the kept ones are where they are expected. Runs: what is
-done is not done again."""
+"""Ranges: how a number is judged, and that the kept ones are where they are expected. Runs: a
+finished part is not run again."""
 
 import contextlib
-import csv
 import io
 import json
 import math
@@ -12,10 +11,13 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from longhaul import claims, expected, reproduce, tools
+from longhaul.commands import reproduce
+from longhaul.figures import registry
+from longhaul.figures.registry import FIGURES
 from longhaul.errors import Failure
-from longhaul.expected import AS_KNOWN, MATCHED, MISSED, SURPRISE, Expected
-from longhaul.figure import FIGURES
+from longhaul.papers import claims, expected
+from longhaul.papers.expected import AS_KNOWN, MATCHED, MISSED, SURPRISE, Expected
+from longhaul.running import tools
 
 REFERENCE = tools.ROOT / "results" / "reference"
 
@@ -95,10 +97,10 @@ class Kept(unittest.TestCase):
 
     def test_lines_are_whole(self):
         for paper, items in reproduce.PAPERS.items():
-            kinds = {(item.figure, kind) for item in items for kind, _ in item.parts()}
+            kinds = {(item.name, kind) for item in items for kind, _ in item.repeat.parts()}
             for item in items:
-                self.assertIn(item.figure, FIGURES)
-            found = expected.read(paper)
+                self.assertIn(item.name, FIGURES)
+            found = registry.expected(paper)
             self.assertEqual(len({one.number for one in found}), len(found))
             for one in found:
                 with self.subTest(number=one.number):
@@ -110,7 +112,7 @@ class Kept(unittest.TestCase):
     def test_kept_numbers_lie_where_they_are_expected(self):
         judged = 0
         for paper in reproduce.PAPERS:
-            for one in expected.read(paper):
+            for one in registry.expected(paper):
                 if one.kind == "simulated" and (REFERENCE / f"{one.file}.csv").is_file():
                     judged += 1
                     outcome = expected.judge(one, REFERENCE)
@@ -131,14 +133,12 @@ class Runs(unittest.TestCase):
 
     def setUp(self):
         self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        for directory in ("scripts", "results/papers", "results/reference", "bin"):
+        for directory in ("scripts", "results/reference", "bin"):
             (self.root / directory).mkdir(parents=True)
         self.script("scripts/figure", FIGURE)
         self.script("bin/longhaul", "#!/bin/sh\necho 'longhaul 1.0 (0123456789ab)'\n")
-        with (self.root / "results/papers/crosspipe-expected.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, number().__dict__)
-            writer.writeheader()
-            writer.writerow(number(figure="crosspipe-table2", file="crosspipe-table2").__dict__)
+        self.enterContext(mock.patch.object(registry, "expected", lambda _: [
+            number(figure="crosspipe-table2", file="crosspipe-table2")]))
         self.answer(1.5)
         self.enterContext(mock.patch.object(tools, "ROOT", self.root))
         self.enterContext(mock.patch.dict(os.environ, LONGHAUL_BIN=str(self.root / "bin")))
@@ -203,9 +203,9 @@ class Runs(unittest.TestCase):
 
     def test_measured_parts_keep_their_points_together(self):
         item = next(item for item in reproduce.PAPERS["crosspipe"]
-                    if item.figure == "crosspipe-table5")
+                    if item.name == "crosspipe-table5")
         run = reproduce.Reproduction("crosspipe", [item], self.root / "out", "c")
-        command = run.command(item, "measured", item.measure)
+        command = run.command(item, "measured", item.repeat.measure)
         self.assertEqual(command[-2:], ["--results", "out/crosspipe/runs/crosspipe-table5"])
 
 

@@ -1,5 +1,6 @@
-"""slurm/submit and the jobs of slurm/, as far as they need no Slurm: what they hand to sbatch, what
-they say they would do, and what they refuse. A program in place of sbatch writes down its words."""
+"""slurm/submit and the jobs of slurm/, as far as they need no Slurm: the words that they hand to
+sbatch, that they print with DRY_RUN, and that they refuse. A program in place of sbatch writes down
+its words."""
 
 import os
 import shutil

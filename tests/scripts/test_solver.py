@@ -11,9 +11,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from longhaul import constraint_model, milp, solver
 from longhaul.errors import Failure
-from longhaul.pipeline_problem import pipeline
+from longhaul.solver import constraint_model, cp_sat as solver, milp
+from longhaul.solver.pipeline_problem import pipeline
 
 HAS_HIGHS = importlib.util.find_spec("highspy") is not None
 HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
@@ -173,7 +173,7 @@ class IntegerProgram(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             path, answer = Path(directory) / "problem.json", Path(directory) / "answer.json"
             path.write_text(json.dumps(problem))
-            done = subprocess.run([sys.executable, "-m", "longhaul.milp", path, answer],
+            done = subprocess.run([sys.executable, "-m", "longhaul.solver.milp", path, answer],
                                   capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             return json.loads(answer.read_text())

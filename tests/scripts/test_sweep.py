@@ -12,8 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 import fakes
-from longhaul import records, sweep, sweep_points, tools
+from longhaul import records
+from longhaul.commands import sweep
 from longhaul.errors import Failure
+from longhaul.running import sweep_points, tools
 
 SCENARIO = """[scenario]
 name = "tiny"

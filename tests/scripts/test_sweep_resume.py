@@ -1,5 +1,5 @@
-"""A sweep that is killed and resumed gives what one gives that is left alone, times apart. Skips where
-bench_pipeline or mpirun is missing."""
+"""A sweep that is killed and resumed gives the same as one that is left alone, times apart. Skips
+where bench_pipeline or mpirun is missing."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul import tools
 from longhaul.errors import Failure
+from longhaul.running import tools
 
 SCENARIO = """[scenario]
 name = "four"
@@ -67,7 +67,7 @@ def wait_for(condition, what):
 
 
 def without_times(record):
-    """What must be the same in two runs of one input."""
+    """The part that must be the same in two runs of one input."""
     schedules = [{key: value for key, value in schedule.items() if not key.startswith(MEASURED)}
                  for schedule in record["schedules"]]
     return {key: record[key] for key in ("scenario", "iterations", "warmup", "comm", "git_commit",

@@ -1,4 +1,4 @@
-"""Critical path, layout and colours: what a timeline is painted from."""
+"""Critical path, layout and colours: the parts of a timeline."""
 
 import itertools
 import tempfile
@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import synthetic
-from longhaul import layout, memory, panels, style
-from longhaul.paint import bubble_ratios
+from longhaul.drawing import layout, memory, panels, style
+from longhaul.drawing.paint import bubble_ratios
 from longhaul.path import critical_path, wan_crossings
 from longhaul.trace import KINDS, read_trace, select
 

@@ -2,7 +2,7 @@
 
 import unittest
 
-from longhaul.trace_cost import cost_percent, of_record
+from longhaul.commands.trace_cost import cost_percent, of_record
 
 
 class TraceCost(unittest.TestCase):

@@ -11,10 +11,9 @@ from pathlib import Path
 import matplotlib.image
 import pandas as pd
 
-from longhaul import figure, link_weather
-from longhaul.errors import Failure
-from longhaul.figures import weather
-from longhaul.sweep import guarded
+from longhaul.commands import figure
+from longhaul.errors import Failure, guarded
+from longhaul.figures.runs import link_weather, weather
 
 MS = 1_000_000
 LINK = {"latency_ns": 10 * MS, "bits_per_second": 8e9, "jitter": {"latency": 0.1, "transfer": 0.1},

@@ -9,8 +9,8 @@
 #include "plan/lowering/lower.hpp"
 #include "plan/occupancy.hpp"
 #include "schedule/generators/generate.hpp"
-#include "testing/plans.hpp"
-#include "testing/scenarios.hpp"
+#include "support/plans.hpp"
+#include "support/scenarios.hpp"
 
 namespace longhaul {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
+#include "base/index.hpp"
 #include "comm/group/shared_memory.hpp"
 
 namespace longhaul {
@@ -57,9 +58,7 @@ public:
   [[nodiscard]] Rank host_of(Rank rank) const { return host_of_[index(rank)]; }
   [[nodiscard]] bool all_local() const { return local_ranks() == ranks(); }
   /// Of a rank of this host.
-  [[nodiscard]] RankStatus& slot(Rank rank) const {
-    return slots_[static_cast<std::size_t>(local_of_[index(rank)])];
-  }
+  [[nodiscard]] RankStatus& slot(Rank rank) const { return slots_[at(local_of_[index(rank)])]; }
   [[nodiscard]] RankStatus& mine() const { return slot(self_); }
   /// Ranks of this host, ascending.
   [[nodiscard]] const std::vector<Rank>& local() const { return local_; }

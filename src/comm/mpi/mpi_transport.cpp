@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "comm/blocking_call.hpp"
 #include "comm/group/check.hpp"
 
@@ -133,9 +134,9 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
   mpi::check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count_done,
                           completed_.data(), statuses_.data()));
   if (count_done == 0 || count_done == MPI_UNDEFINED) return false;
-  completed_.resize(static_cast<std::size_t>(count_done));
+  completed_.resize(to_size(count_done));
   for (std::size_t i = 0; i < completed_.size(); ++i) {
-    const Pending& pending = pending_[static_cast<std::size_t>(completed_[i])];
+    const Pending& pending = pending_[at(completed_[i])];
     const bool received = pending.kind == Kind::receive;
     if (pending.sum) pending.sum->narrow();
     done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/index.hpp"
 #include "base/number_types.hpp"
 #include "comm/group/check.hpp"
 
@@ -34,7 +35,7 @@ ByteCount::~ByteCount() {
 std::size_t bytes_of(const MPI_Status& status) {
   MPI_Count bytes = 0;
   check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
-  return static_cast<std::size_t>(bytes);
+  return to_size(bytes);
 }
 
 MPI_Datatype type_of(ExchangeType type) {

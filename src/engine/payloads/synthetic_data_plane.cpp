@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 
 namespace longhaul {
@@ -96,7 +97,7 @@ bool SyntheticDataPlane::exchanged(OpId collective) {
   std::size_t offset = 0;
   if (op.collective == CollectiveKind::reduce_scatter) {
     const auto self = std::ranges::find(members, collective);
-    offset = static_cast<std::size_t>(self - members.begin()) * result.size();
+    offset = at(self - members.begin()) * result.size();
   }
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::int64_t expected = 0;

@@ -31,7 +31,7 @@ PlanBuilder::PlanBuilder(std::string name, int ranks, Arrangement arrangement) {
   plan_.set_begin = {0, 0};  // set 0 is empty
   for (int rank = 0; rank < ranks; ++rank) {
     plan_.datacenters.push_back(fmt::format("dc{}", rank));
-    plan_.ranks.push_back({0, rank, DatacenterId{rank}});
+    plan_.ranks.push_back({ReplicaId{0}, DeviceId{rank}, DatacenterId{rank}});
   }
 }
 
@@ -76,9 +76,9 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   return {a, b};
 }
 
-void PlanBuilder::place(int rank, int replica, int device, int datacenter) {
+void PlanBuilder::place(int rank, ReplicaId replica, DeviceId device, int datacenter) {
   plan_.ranks[static_cast<std::size_t>(rank)] = {replica, device, DatacenterId{datacenter}};
-  plan_.replicas = std::max(plan_.replicas, replica + 1);
+  plan_.replicas = std::max(plan_.replicas, number(replica) + 1);
 }
 
 PlanBuilder::Message PlanBuilder::leg(int from, int to, MessageLeg leg, const Piece& piece,

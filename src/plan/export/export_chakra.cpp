@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/export/protobuf.hpp"
 
 namespace longhaul {
@@ -67,7 +68,7 @@ std::string node_name(const Op& op) {
     case OpKind::collective: break;
   }
   constexpr std::array kNames{"all-gather", "reduce-scatter", "all-reduce"};
-  return fmt::format("{} {}", kNames[static_cast<std::size_t>(op.collective)], op.chunk);
+  return fmt::format("{} {}", kNames[index(op.collective)], op.chunk);
 }
 
 /// Ranks that meet in collectives, each set once, by the number of its first.

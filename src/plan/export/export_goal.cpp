@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "plan/channels.hpp"
 #include "trace/export/text_writer.hpp"
 
@@ -103,7 +104,7 @@ private:
   };
   [[nodiscard]] Neighbours neighbours(OpId id) const {
     const auto& members = plan_.collectives[plan_.op(id).match];
-    const auto self = static_cast<std::size_t>(std::ranges::find(members, id) - members.begin());
+    const auto self = at(std::ranges::find(members, id) - members.begin());
     const std::size_t n = members.size();
     return {plan_.rank_of(members[(self + n - 1) % n]), plan_.rank_of(members[(self + 1) % n])};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "plan/link_model/paced_work.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "schedule/network_routes.hpp"
@@ -73,9 +74,9 @@ private:
   [[nodiscard]] Hop hop(Rank from, Rank to) const {
     const Link* link = scenario_.link(scenario_.datacenter_of(from), scenario_.datacenter_of(to));
     if (link == nullptr) return {};
-    const std::uint32_t at = place_[static_cast<std::size_t>(link - scenario_.links.data())];
-    if (at == kCalm) return {};
-    return {at, others_of(ways_.between(from, to))};
+    const std::uint32_t place = place_[at(link - scenario_.links.data())];
+    if (place == kCalm) return {};
+    return {place, others_of(ways_.between(from, to))};
   }
 
   Weather& weather_;

@@ -13,7 +13,7 @@ namespace longhaul {
 namespace {
 
 /// (replica, is it a gradient, chunk, microbatch): what a message is, whoever sends it.
-using MessageKey = std::tuple<int, bool, int, int>;
+using MessageKey = std::tuple<ReplicaId, bool, int, int>;
 
 /// The sends of messages over one resource; of several pieces in their order.
 using Sends = std::map<MessageKey, std::vector<OpId>>;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -35,7 +36,7 @@ ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
 
 std::string Network::name_of(const Held& held) const {
   const auto datacenter = [&](int id) -> const std::string& {
-    return scenario_.datacenters[static_cast<std::size_t>(id)].name;
+    return scenario_.datacenters[index(id)].name;
   };
   const auto of_node = [&](const char* what) {
     return fmt::format("{} {}/{}", what, datacenter(held.first), held.second);

@@ -63,7 +63,7 @@ std::optional<Json> read_answer(const fs::path& file) {
   if (!in) return std::nullopt;
   Json answer = Json::parse(in, nullptr, false);
   if (answer.is_discarded() || !answer.is_object())
-    run_failed("the solver's answer is no JSON (was its program changed?). Restore scripts/.");
+    run_failed("the solver's answer is no JSON (was its program changed?). Restore src/python/.");
   return answer;
 }
 
@@ -82,10 +82,11 @@ void require_good_end(const ChildEnd& end) {
 std::optional<Json> ask(const Json& problem, const SolverOptions& options) {
   const ScratchDirectory scratch;
   std::ofstream{scratch.file("problem.json")} << problem;
-  const ChildEnd end = run_child(
-      {find_python(), "-m", "longhaul.solver", scratch.file("problem.json").string(),
-       scratch.file("answer.json").string()},
-      {{"PYTHONPATH", (checkout() / "scripts").string()}}, options.time_limit + options.grace);
+  const ChildEnd end =
+      run_child({find_python(), "-m", "longhaul.solver", scratch.file("problem.json").string(),
+                 scratch.file("answer.json").string()},
+                {{"PYTHONPATH", (checkout() / "src" / "python").string()}},
+                options.time_limit + options.grace);
   auto answer = read_answer(scratch.file("answer.json"));
   if (answer && answer->value("status", Json{}) == "infeasible")
     run_failed(
@@ -93,7 +94,7 @@ std::optional<Json> ask(const Json& problem, const SolverOptions& options) {
         "with the scenario.");
   require_good_end(end);
   if (!answer && !end.timed_out)
-    run_failed(fmt::format("the solver ended without an answer ({}). Restore scripts/.",
+    run_failed(fmt::format("the solver ended without an answer ({}). Restore src/python/.",
                            end.said.empty() ? "it said nothing" : end.said));
   return answer;
 }
@@ -155,10 +156,10 @@ void take_answer(const Json& answer, const SolverProblem& problem, const Scenari
     const bool as_good = found.status == "optimal" && found.makespan == solved.makespan;
     if (found.makespan < solved.makespan || as_good) solved = std::move(found);
   } catch (const Json::exception& error) {
-    run_failed(
-        fmt::format("the solver's answer lacks something ({}). Restore scripts/.", error.what()));
+    run_failed(fmt::format("the solver's answer lacks something ({}). Restore src/python/.",
+                           error.what()));
   } catch (const std::out_of_range& error) {
-    run_failed("the solver's answer names a block that there is not. Restore scripts/.");
+    run_failed("the solver's answer names a block that there is not. Restore src/python/.");
   }
 }
 

@@ -43,7 +43,7 @@ struct SolverResult {
 };
 
 /// The constraint model of CrossPipe section 4.1 with OR-tools CP-SAT, in a child process
-/// (scripts/longhaul/solver.py): an interval for each block and message, no overlap on a device or
+/// (src/python/longhaul/solver/cp_sat.py): an interval for each block and message, no overlap on a device or
 /// a directed link, memory as a reservoir. Its objective is our makespan: section 4.1 takes the
 /// first device's span, appendix A the end on any rank; this follows A. `warm_start` is a valid
 /// schedule of the placement that fits the budget; it is given as a hint and returned where nothing

@@ -19,7 +19,7 @@ namespace longhaul {
 [[nodiscard]] Schedule in_model(const Schedule& schedule, const Scenario& scenario,
                                 const SolverOptions& options);
 
-/// What scripts/longhaul/solver.py reads; docs/planner.md has the fields.
+/// What src/python/longhaul/solver/cp_sat.py reads; docs/planner.md has the fields.
 struct SolverProblem {
   Schedule start;             ///< the warm start, in the model
   Duration start_makespan{};  ///< the simulator's

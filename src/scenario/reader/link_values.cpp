@@ -27,10 +27,10 @@ std::optional<Field> one_of(const Section& section, const std::vector<std::strin
 /// `ratio` times the largest forward time.
 Duration read_ratio(const Field& field, const Scenario& scenario) {
   constexpr double kMostRatio = 1e9;
-  constexpr double kLongest = 0x1p60;
+  constexpr double kLongestRatio = 0x1p60;
   const double ratio = read_number(field, 0, kMostRatio);
   const Duration unit = scenario.largest_forward();
-  if (ratio * static_cast<double>(unit.count()) > kLongest)
+  if (ratio * static_cast<double>(unit.count()) > kLongestRatio)
     fail_at(field.node->place, "{} = {} is too long (36 years is the limit). Use less.", field.path,
             ratio);
   return scaled(unit, ratio);

@@ -22,12 +22,12 @@ struct Fluctuation {
   const char* name;
   double transfer;
 };
-constexpr Fluctuation kAtlas[] = {{"atlas-a-b", 0.008}, {"atlas-a-c", 0.023}};
+constexpr Fluctuation kAtlasFluctuations[] = {{"atlas-a-b", 0.008}, {"atlas-a-c", 0.023}};
 
 Jitter read_preset(const Field& field) {
   std::vector<std::string> names;
-  for (const Fluctuation& each : kAtlas) names.emplace_back(each.name);
-  return {0, kAtlas[read_choice(field, names)].transfer, 1};
+  for (const Fluctuation& each : kAtlasFluctuations) names.emplace_back(each.name);
+  return {0, kAtlasFluctuations[read_choice(field, names)].transfer, 1};
 }
 
 JitterKind read_kind(const Field& field) {
@@ -37,7 +37,7 @@ JitterKind read_kind(const Field& field) {
 }
 
 double read_spread(const Field& field, JitterKind kind) {
-  const Distribution& distribution = kDistributions[static_cast<std::size_t>(kind)];
+  const Distribution& distribution = kDistributions[index(kind)];
   const double spread = read_number(field, 0, kDistributions[0].most);
   if (spread > distribution.most)
     fail_at(field.node->place,

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
 
@@ -188,7 +189,7 @@ std::size_t read_choice(const Field& field, const std::vector<std::string>& name
   if (found == names.end())
     fail_at(field.node->place, "{} = \"{}\" is unknown (it is one of a few names). {}", field.path,
             shown(text), suggestion(text, names));
-  return static_cast<std::size_t>(found - names.begin());
+  return at(found - names.begin());
 }
 
 std::vector<Field> elements(const Field& field) {

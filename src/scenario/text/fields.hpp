@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "scenario/text/config_node.hpp"
 
@@ -63,9 +64,9 @@ template <typename Read>
 [[nodiscard]] auto read_per_stage(const Field& field, int stages, Read read)
     -> std::vector<decltype(read(field))> {
   if (field.node->kind != ConfigNode::Kind::list)
-    return std::vector<decltype(read(field))>(static_cast<std::size_t>(stages), read(field));
+    return std::vector<decltype(read(field))>(to_size(stages), read(field));
   const auto values = elements(field);
-  if (values.size() != static_cast<std::size_t>(stages))
+  if (std::ssize(values) != stages)
     fail_at(field.node->place,
             "{} has {} values (parallel.stages = {}). Give one value for each stage, or one for "
             "all.",

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 #include "trace/export/slice_layout.hpp"
@@ -91,7 +92,7 @@ private:
     }
     first_message_ += rows.size();
     const std::string name =
-        source.timeline->schedules[static_cast<std::size_t>(key.schedule)] +
+        source.timeline->schedules[at(key.schedule)] +
         (source.measured ? fmt::format(", iteration {}", key.iteration) : ", predicted");
     for (const auto& [pid, end] : end_of_process)
       event(R"("name":{},"cat":"iteration","ph":"X","ts":{},"dur":{},"pid":{},"tid":{})",
@@ -133,13 +134,13 @@ private:
     for (const auto& [thread, tid] : threads_) {
       const auto& [pid, rank, lane, lane_thread] = thread;
       if (pid != named_pid) {
-        const auto datacenter = static_cast<std::size_t>(pid - first_pid_);
+        const auto datacenter = at(pid - first_pid_);
         const std::string& name = source.timeline->datacenters[datacenter];
         metadata("process", pid, kIterationThread, fmt::format("{} ({})", name, source.name), pid);
         metadata("thread", pid, kIterationThread, "iteration", -1);
         named_pid = pid;
       }
-      const std::string& lane_name = source.timeline->lanes[static_cast<std::size_t>(lane)];
+      const std::string& lane_name = source.timeline->lanes[at(lane)];
       const std::string copy = lane_thread == 0 ? "" : fmt::format(" ({})", lane_thread + 1);
       metadata("thread", pid, tid, fmt::format("rank {} {}{}", rank, lane_name, copy), position++);
     }

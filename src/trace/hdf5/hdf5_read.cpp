@@ -4,6 +4,7 @@
 #include <hdf5.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
@@ -120,7 +121,7 @@ void TimelineReader::find_damage(Diagnostics& findings) const {
 
 void read_all(const TimelineReader& reader, Timeline& timeline, Diagnostics& findings) {
   timeline = reader.names();
-  timeline.rows.resize(static_cast<std::size_t>(reader.rows()));
+  timeline.rows.resize(to_size(reader.rows()));
   const std::span rows{timeline.rows};
   try {
     for (std::size_t first = 0; first < rows.size(); first += kTraceChunkRows)

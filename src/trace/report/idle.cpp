@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul {
@@ -130,7 +131,7 @@ private:
   [[nodiscard]] std::vector<std::int64_t> last_collectives() const {
     std::vector<std::int64_t> last(view_.blocks.size(), view_.begin_ns);
     for (const TimelineRow& row : view_.rows) {
-      auto& mine = last[static_cast<std::size_t>(row.rank)];
+      auto& mine = last[at(row.rank)];
       if (is_collective(row.kind)) mine = std::max(mine, row.end_ns);
     }
     return last;

@@ -16,19 +16,19 @@ constexpr std::array<const char*, kBoundKinds> kBoundKindNames{"start", "depende
 }  // namespace
 
 const char* name_of(RowKind kind) {
-  const auto at = static_cast<std::size_t>(kind);
+  const auto at = index(kind);
   LONGHAUL_ASSERT(at < kRowKindNames.size(), "row kind {}", at);
   return kRowKindNames[at];
 }
 
 const char* name_of(RowLeg leg) {
-  const auto at = static_cast<std::size_t>(leg);
+  const auto at = index(leg);
   LONGHAUL_ASSERT(at < kRowLegNames.size(), "leg {}", at);
   return kRowLegNames[at];
 }
 
 const char* name_of(BoundKind kind) {
-  const auto at = static_cast<std::size_t>(kind);
+  const auto at = index(kind);
   LONGHAUL_ASSERT(at < kBoundKindNames.size(), "bound kind {}", at);
   return kBoundKindNames[at];
 }

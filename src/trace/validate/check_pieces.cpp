@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -98,12 +100,12 @@ Diagnostics PieceCheck::finish() {
 /// of each piece make up a message.
 void PieceCheck::check_message(const Sides& sends) {
   const PieceSide& first = sends.front();
-  std::vector<Sides> of_piece(static_cast<std::size_t>(first.pieces));
+  std::vector<Sides> of_piece(to_size(first.pieces));
   for (const PieceSide& send : sends) {
     if (send.pieces != first.pieces)
       return wrong("pieces of a message", send, "is one of {} pieces (op {} is one of {}).",
                    send.pieces, first.op, first.pieces);
-    of_piece[static_cast<std::size_t>(send.piece)].push_back(send);
+    of_piece[at(send.piece)].push_back(send);
   }
   for (std::size_t k = 0; k < of_piece.size(); ++k) {
     if (of_piece[k].size() == of_piece.front().size()) continue;

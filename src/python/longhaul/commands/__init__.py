@@ -1,0 +1,1 @@
+"""The programs of scripts/: each has main(arguments), which returns the exit code."""

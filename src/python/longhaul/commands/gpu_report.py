@@ -1,0 +1,113 @@
+"""The findings of scripts/bench-gpu: goals and verdicts as Markdown, from the records of its steps.
+
+Uses nothing but the standard library: a borrowed machine may have no more.
+"""
+
+import csv
+import json
+import pathlib
+import sys
+
+
+def record_of(folder):
+    try:
+        return json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def row(goal, got, holds):
+    return goal, got, {True: "holds", False: "MISSED", None: "not verified"}[holds]
+
+
+def link_rows(out):
+    record = record_of(out / "link")
+    goal = "bench_link: median error at most 1% from 0.5 to 100 ms"
+    if record is None:
+        return [row(goal, "-", None)]
+    worst = max(record["measurements"], key=lambda m: abs(m["error_median_percent"]))
+    error = worst["error_median_percent"]
+    where = f"{worst['test']} of {worst['target_ns'] / 1e6:g} ms"
+    return [row(goal, f"farthest: {error:+.2f}% ({where})", abs(error) <= 1)]
+
+
+def layer_rows(out):
+    rows = []
+    for model in ("m8", "m70"):
+        record = record_of(out / f"layers-{model}")
+        parts = {part["name"]: part for part in record["parts"]} if record else {}
+        for block, aim in (("F", 75), ("D", 70), ("W", 70)):
+            part = parts.get(f"layer, {block}")
+            goal = f"{model}, {block} of a layer: {aim}% of the rate of a large product"
+            if part is None:
+                rows.append(row(goal, "-", None))
+                continue
+            rate = part["flops"] / part["median_s"]
+            share = 100 * rate / record["product_flops_per_second"]
+            rows.append(row(goal, f"{rate / 1e12:.0f} TFLOP/s, {share:.0f}%", share >= aim))
+    return rows + [memory_row(out)]
+
+
+def memory_row(out):
+    """The kernels of our own that move memory and compute little."""
+    goal = "a kernel bound by memory: 80% of the copy bandwidth"
+    best = None
+    for model in ("m8", "m70"):
+        record = record_of(out / f"layers-{model}")
+        for part in record["parts"] if record else []:
+            if part["group"] == "reference" or part["flops"] > part["bytes"] or not part["bytes"]:
+                continue
+            share = part["bytes"] / part["median_s"] / record["copy_bytes_per_second"]
+            if best is None or share > best[0]:
+                best = share, f"{part['name']} of {model}: {100 * share:.0f}%"
+    return row(goal, best[1] if best else "-", best[0] >= 0.8 if best else None)
+
+
+def pipeline_rows(out):
+    rows = []
+    for folder in sorted(out.glob("timed-*")):
+        record = record_of(folder) if folder.is_dir() else None
+        if record is None:
+            continue
+        for found in record["schedules"]:
+            name = f"{folder.name}, {found['schedule']}: within 3% of the model"
+            difference = found["difference_percent"]
+            rows.append(row(name, f"{difference:+.2f}%, check {found['check']}",
+                            abs(difference) <= 3 and found["check"] == "ok"))
+    return rows or [row("timed pipelines of 4 and 8 devices: within 3% of the model", "-", None)]
+
+
+def real_rows(out):
+    rows = []
+    for folder in sorted(out.glob("real-*")):
+        record = record_of(folder) if folder.is_dir() else None
+        for found in record["schedules"] if record else []:
+            rows.append(row(f"{folder.name}: loss and gradients are those of one rank",
+                            f"check {found['check']}", found["check"] == "ok"))
+    return rows or [row("real layers match one rank", "-", None)]
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
+              for cells in rows]
+    return "\n".join(lines)
+
+
+def main(out):
+    out = pathlib.Path(out)
+    with open(out / "steps.tsv", encoding="utf-8", newline="") as file:
+        steps = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    print("# Measured on a GPU\n")
+    if (out / "device.csv").is_file():
+        print("```\n" + (out / "device.csv").read_text(encoding="utf-8").strip() + "\n```\n")
+    rows = link_rows(out) + layer_rows(out) + pipeline_rows(out) + real_rows(out)
+    print(table(("goal", "measured", "verdict"), rows) + "\n")
+    print(table(("step", "state", "s", "command"),
+                [(name, state, seconds, f"`{command}`") for name, state, seconds, command in steps]))
+    open_steps = [name for name, state, *_ in steps if state.startswith("not run")]
+    print("\nNot verified: " + (", ".join(open_steps) if open_steps else "nothing") + ".")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

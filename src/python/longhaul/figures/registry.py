@@ -1,0 +1,62 @@
+"""Every figure of scripts/figure, in the order in which it lists them.
+
+A new figure is a module below this folder and its line in LISTED: its options, its place in
+scripts/reproduce and in docs/figures.md, and the ranges of its numbers follow from its FIGURE."""
+
+from dataclasses import replace
+from importlib import import_module
+
+LISTED = (
+    "runs.timeline",
+    "crosspipe.table2",
+    "crosspipe.table3",
+    "crosspipe.table5",
+    "crosspipe.table6",
+    "crosspipe.fig5",
+    "crosspipe.fig6",
+    "crosspipe.fig8",
+    "crosspipe.fig9",
+    "crosspipe.fig11",
+    "crosspipe.fig12",
+    "crosspipe.fig14",
+    "crosspipe.fig15",
+    "crosspipe.fig17",
+    "crosspipe.static",
+    "crosspipe.hot_switch",
+    "runs.weather",
+    "atlas.table1",
+    "atlas.fig2",
+    "atlas.fig3",
+    "atlas.fig4",
+    "atlas.fig5",
+    "atlas.fig6",
+    "atlas.fig9",
+    "atlas.fig10",
+    "atlas.fig11",
+    "atlas.fig12",
+    "atlas.ideas",
+    "atlas.tcp",
+    "runs.profile_to_schedule",
+    "runs.loss",
+)
+MODULES = tuple(import_module(f"longhaul.figures.{name}") for name in LISTED)
+FIGURES = {module.FIGURE.name: module for module in MODULES}  # {name: module}
+
+
+def repeated():
+    """{paper: its figures}, for scripts/reproduce."""
+    found = {}
+    for module in MODULES:
+        if module.FIGURE.repeat:
+            found.setdefault(module.FIGURE.repeat.paper, []).append(module.FIGURE)
+    return {paper: tuple(figures) for paper, figures in found.items()}
+
+
+PAPERS = repeated()
+
+
+def expected(paper):
+    """Ranges of all numbers of a paper, simulated ones first, each with its figure and file."""
+    numbers = [replace(one, figure=figure.name, file=figure.name + one.file)
+               for figure in PAPERS[paper] for one in figure.expected]
+    return sorted(numbers, key=lambda one: one.kind != "simulated")

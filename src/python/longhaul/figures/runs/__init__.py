@@ -1,0 +1,1 @@
+"""Figures of any run, of no paper."""

@@ -1,0 +1,98 @@
+"""How a figure has its points run on ranks: options, the time they may take, and the sweep."""
+
+from pathlib import Path
+
+from longhaul.errors import RUN_FAILED, Failure
+from longhaul.records import command_of, is_finished, overrides_of, read_record, time_scale_of
+from longhaul.running import sweep, tools
+
+ITERATIONS = 8
+START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
+
+
+def add_arguments(parser, directory, minutes):
+    """`directory`: where results go unless the user says. `minutes`: of wall time, likewise."""
+    parser.add_argument("--simulate", action="store_true",
+                        help="predictions alone (default without --measure and --results)")
+    parser.add_argument("--measure", "--run", action="store_true",
+                        help="run bench_pipeline first; points finished before are not run again")
+    parser.add_argument("--results", "--trace", metavar="DIR",
+                        help="measurements to show: records of bench_pipeline below DIR; with "
+                             f"--measure, where they go (default there: {directory})")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS, metavar="N",
+                        help="measured iterations of each schedule (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=minutes, metavar="X",
+                        help="choose time_scale so that what is left to measure ends in about "
+                             "this time (default: %(default)g)")
+    parser.add_argument("--time-scale", type=float, metavar="X",
+                        help="every duration is multiplied by X while it is played, instead")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE",
+                        help="override of the scenario when ranks run it; may be given again")
+    parser.add_argument("--extra", default="", metavar="'OPTIONS'",
+                        help="further options for bench_pipeline, as one word")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="print what would be run and how long it takes, and run nothing")
+    parser.set_defaults(default_results=directory)
+
+
+def results_of(options, points, name):
+    """The directory with measurements, after --measure ran `points()`; None where predictions are
+    wanted alone. With --dry-run, nothing is there to draw: see `is_dry`."""
+    if options.measure or is_dry(options):
+        results = Path(options.results or options.default_results)
+        run(points(), results, options, name)
+        return results
+    if options.simulate or not options.results:
+        return None
+    if not Path(options.results).is_dir():
+        raise Failure(f"no directory {options.results}. Give what --measure wrote.")
+    return Path(options.results)
+
+
+def is_dry(options):
+    return options.dry_run
+
+
+def run(points, results, options, name):
+    """Prints the estimate first. The points carry their own schedules. A sweep that was
+    interrupted and goes on keeps its time_scale."""
+    if options.time_scale is None:
+        options.time_scale = earlier_time_scale(points, results) or time_scale_within(
+            points, results, options.iterations, 60 * options.minutes)
+    tools.say(f"{name}: "
+              + estimate(points, results, options.iterations, options.time_scale))
+    if failed := sweep.run_points(points, results, options):
+        raise Failure(f"{len(failed)} points failed: {', '.join(failed)}. "
+                      "Run the same command again to repeat them alone.", RUN_FAILED)
+
+
+def earlier_time_scale(points, results):
+    """Of a finished point; None where there is none."""
+    for point in points:
+        if is_finished(results / point.name):
+            record = read_record(results / point.name)
+            return time_scale_of(record, overrides_of(command_of(record)))
+    return None
+
+
+def played_s(points, out, iterations, warmup=1):
+    """(seconds that the points not yet finished play at time_scale 1, how many they are)."""
+    left = [point for point in points if not is_finished(Path(out) / point.name)]
+    return sum(point.expected_s for point in left) * (iterations + warmup), len(left)
+
+
+def time_scale_within(points, out, iterations, seconds):
+    """The largest of two digits that should end within `seconds`; at most 1, at least 0.01."""
+    played, left = played_s(points, out, iterations)
+    room = seconds - START_S * left
+    if played <= 0:
+        return 1.0
+    return min(1.0, max(0.01, int(100 * room / played) / 100))
+
+
+def estimate(points, out, iterations, time_scale):
+    """For people: the points left to run, and how long they take."""
+    played, left = played_s(points, out, iterations)
+    minutes = (played * time_scale + START_S * left) / 60
+    return (f"{left} of {len(points)} points left, {iterations} iterations and a warm-up each, "
+            f"time_scale {time_scale:g}: about {minutes:.1f} minutes")

@@ -1,0 +1,109 @@
+"""Runs Longhaul's own programs for a figure or a sweep."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
+from longhaul.trace import read_trace
+
+ROOT = Path(__file__).resolve().parents[4]
+SCENARIOS = ROOT / "benchmarks" / "scenarios"
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def from_root(path):
+    """As seen from the root of the checkout where it lies inside: records keep command lines, and
+    a result should not name directories of one machine."""
+    path = Path(path).resolve()
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def binary(name):
+    """From build/bin, or from the directory that LONGHAUL_BIN names."""
+    directory = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build" / "bin"))
+    program = directory / name
+    if not program.is_file():
+        raise Failure(f"no program {program} (not built). Run scripts/build.")
+    return program
+
+
+def scenario_file(name_or_path):
+    """A path, or the name of a file in benchmarks/scenarios."""
+    path = Path(name_or_path)
+    for candidate in (path, SCENARIOS / path.name, SCENARIOS / f"{path.name}.toml"):
+        if candidate.is_file():
+            return candidate.resolve()
+    raise Failure(f"no scenario {name_or_path} (no such file, here or in benchmarks/scenarios). "
+                  "Give a .toml file.")
+
+
+def run(command, quiet=True, timeout_s=None):
+    """Ends with the program's words where it fails; its exit code passes through if it is one
+    of ours (2 bad input, 3 the run failed)."""
+    command = [str(word) for word in command]
+    try:
+        done = subprocess.run(command, capture_output=quiet, text=True, timeout=timeout_s,
+                              check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Failure(f"{shlex.join(command)} did not end within {timeout_s:g} s. "
+                      "Give it more time.", RUN_FAILED) from error
+    if done.returncode:
+        said = (done.stderr or "").strip().splitlines()[-12:] if quiet else []
+        raise Failure("\n".join([f"{shlex.join(command)} ended with {done.returncode}.", *said]),
+                      BAD_INPUT if done.returncode == BAD_INPUT else RUN_FAILED)
+    return done.stdout
+
+
+def simulate(scenario, schedules, overrides=(), comm="decoupled"):
+    """The predicted timelines of some schedules, as a Trace without a file."""
+    with tempfile.TemporaryDirectory(prefix="longhaul-") as directory:
+        trace = Path(directory) / "simulated.h5"
+        command = [binary("longhaul"), "simulate", scenario, "--schedule", ",".join(schedules),
+                   "--comm", comm, "--out", trace]
+        for override in overrides:
+            command += ["--set", override]
+        run(command)
+        return read_trace(trace)
+
+
+def read_run(path):
+    """A trace, that of a run's directory, or the finished part of a run that was cut short."""
+    directory = Path(path)
+    if not (directory / "run.h5").is_file() or (directory / "trace.h5").is_file():
+        return read_trace(path)
+    with tempfile.TemporaryDirectory(prefix="longhaul-") as temporary:
+        merged = Path(temporary) / "trace.h5"
+        run([binary("longhaul"), "trace", "merge", directory, "--out", merged])
+        return read_trace(merged)
+
+
+def ranks_of(scenario, overrides=()):
+    """stages * replicas of a scenario, as `--set` changes them."""
+    values = {"stages": 1, "replicas": 1}
+    section = ""
+    for line in Path(scenario).read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line.startswith("["):
+            section = line.strip("[] ")
+        match = re.fullmatch(r"(stages|replicas)\s*=\s*(\d+)", line)
+        if match and section == "parallel":
+            values[match[1]] = int(match[2])
+    for override in overrides:
+        match = re.fullmatch(r"parallel\.(stages|replicas)=(\d+)", override.replace(" ", ""))
+        if match:
+            values[match[1]] = int(match[2])
+    return values["stages"] * values["replicas"]
+
+
+def scenario_name(info):
+    """Of a trace's scenario text; its creator where there is none."""
+    match = re.search(r'^\s*name\s*=\s*"([^"]*)"', str(info.get("scenario", "")), re.MULTILINE)
+    return match[1] if match else str(info.get("creator", "trace"))

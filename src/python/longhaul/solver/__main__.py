@@ -1,0 +1,8 @@
+"""python -m longhaul.solver PROBLEM.json ANSWER.json, which the planner starts."""
+
+import sys
+
+from longhaul.solver.cp_sat import main
+
+if __name__ == "__main__":
+    sys.exit(main())

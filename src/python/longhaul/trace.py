@@ -1,0 +1,151 @@
+"""Traces (HDF5) as tables: one row per op, names resolved. Layout: docs/trace.md."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+
+from longhaul.errors import Failure, suggestion
+
+SCHEMA_VERSION = 2
+
+# The order of RowKind, RowLeg and BoundKind in src/trace: the file holds positions in it.
+KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce")
+BLOCK_KINDS = KINDS[:5]
+COLLECTIVE_KINDS = KINDS[7:]
+LEGS = ("whole", "scatter", "wan", "gather")
+BOUND_KINDS = ("start", "dependency", "lane", "resource", "rendezvous")
+
+# column of a position -> table of names beside the columns
+TABLES = {"schedule": "schedules", "datacenter": "datacenters", "lane": "lanes",
+          "resource": "resources"}
+COLUMNS = ("schedule", "iteration", "op", "rank", "replica", "device", "datacenter", "lane",
+           "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "leg", "owner",
+           "piece", "pieces", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns",
+           "bound_by", "bound_kind")
+
+
+@dataclass
+class Trace:
+    """`predicted` and `measured` have the columns of TimelineRow; `schedule`, `datacenter`, `lane`,
+    `resource`, `kind`, `leg` and `bound_kind` are categories named as in the file, in its order; a
+    resource that an op did not hold is NaN. Times are nanoseconds as played."""
+
+    file: Path
+    predicted: pd.DataFrame
+    measured: pd.DataFrame
+    info: dict = field(default_factory=dict)
+
+    @property
+    def time_scale(self):
+        return float(self.info.get("time_scale", 1.0))
+
+    @property
+    def activation_budget_bytes(self):
+        """Per device; 0: none."""
+        return int(self.info.get("activation_budget_bytes", 0))
+
+    @property
+    def schedules(self):
+        """Names in the order of the run."""
+        names = dict.fromkeys(self.predicted["schedule"].cat.categories)
+        names.update(dict.fromkeys(self.measured["schedule"].cat.categories))
+        return list(names)
+
+
+def find_trace(path):
+    """The trace that `path` is, or the only one in the directory that it is."""
+    path = Path(path)
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise Failure(f"no trace {path} (no such file). Give an .h5 file or a run's directory.")
+    files = [path / "trace.h5"] if (path / "trace.h5").is_file() else sorted(path.glob("*.h5"))
+    if not files:
+        raise Failure(f"no trace in {path} (no .h5 file). Give a directory that a run wrote.")
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise Failure(f"several traces in {path} ({names}). Name one of them.")
+    return files[0]
+
+
+def read_trace(path):
+    """Throws Failure on anything but a trace of a schema that is known here."""
+    path = find_trace(path)
+    try:
+        with h5py.File(path, "r") as file:
+            info = {name: _text(value) for name, value in file.attrs.items()}
+            version = int(info.get("schema_version", -1))
+            if version != SCHEMA_VERSION:
+                raise Failure(f"{path}: schema_version is {version} (this reader knows "
+                              f"{SCHEMA_VERSION}). Use the scripts of the commit that wrote it.")
+            predicted, measured = (_read_group(file, name) for name in ("predicted", "measured"))
+    except OSError as error:
+        raise Failure(f"{path}: not an HDF5 file ({error}). Give a trace.") from error
+    return Trace(path, predicted, measured, info)
+
+
+def select(rows, schedule, iteration=None):
+    """Rows of one schedule and iteration, ordered by op."""
+    chosen = rows[rows["schedule"] == schedule]
+    if iteration is not None:
+        chosen = chosen[chosen["iteration"] == iteration]
+    return chosen.sort_values("op", kind="stable").reset_index(drop=True)
+
+
+def require_schedule(trace, name):
+    if name not in trace.schedules:
+        raise Failure(f'{trace.file} holds no schedule "{name}". '
+                      + suggestion(name, trace.schedules))
+
+
+def _text(value):
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, np.ndarray):
+        return value.item() if value.size == 1 else value.tolist()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _names(group, table):
+    return [_text(value) for value in group[table][()]] if table in group else []
+
+
+def _read_group(file, name):
+    if name not in file:
+        return _frame({column: np.zeros(0, np.int64) for column in COLUMNS}, {})
+    group = file[name]
+    missing = [column for column in COLUMNS if column not in group]
+    if missing:
+        raise Failure(f"{file.filename}: {name} has no column {', '.join(missing)} "
+                      "(not a trace, or cut short). Check it with longhaul check.")
+    columns = {column: group[column][()] for column in COLUMNS}
+    return _frame(columns, {column: _names(group, table) for column, table in TABLES.items()})
+
+
+def _frame(columns, names):
+    tables = {"kind": KINDS, "leg": LEGS, "bound_kind": BOUND_KINDS,
+              **{column: names.get(column, ()) for column in TABLES}}
+    frame = pd.DataFrame(columns)
+    for column, categories in tables.items():
+        codes = frame[column].to_numpy(np.int64)
+        if len(codes) and codes.max() >= len(categories):
+            raise Failure(f"column {column} names entry {codes.max()} of a table of "
+                          f"{len(categories)} (not a valid trace). Check it with longhaul check.")
+        frame[column] = _named(codes, categories)
+    return frame
+
+
+def _named(codes, names):
+    """Categories must differ, names in a file need not."""
+    unique = list(dict.fromkeys(names))
+    position = np.array([unique.index(name) for name in names] + [-1])  # code -1: none
+    return pd.Categorical.from_codes(position[codes], categories=unique)
+
+
+def crosses(rows):
+    """Which messages go to another datacenter."""
+    home = rows.drop_duplicates("rank").set_index("rank")["datacenter"].astype(str)
+    return rows["peer"].map(home) != rows["datacenter"].astype(str)

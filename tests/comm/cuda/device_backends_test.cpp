@@ -1,0 +1,75 @@
+// The transports of GPUs' memory, and of the host's over them.
+#include <fmt/format.h>
+
+#include "comm/cuda/device_backends.hpp"
+#include "comm/mpi/mpi_transport.hpp"
+#include "comm/payload_transport.hpp"
+#include "comm/registry/transports.hpp"
+#include "comm/threads/thread_transport.hpp"
+#include "cuda/accelerator.hpp"
+#include "cuda/handles.hpp"
+#include "host/rank_accelerator.hpp"
+#include "support/ranks/ranks_fixture.hpp"
+
+namespace longhaul::testing {
+
+class HostMemory;
+
+/// Payloads in the memory of this rank's GPU.
+class GpuMemory {
+public:
+  explicit GpuMemory(std::size_t size) : memory_{size} {}
+  [[nodiscard]] std::span<std::byte> span() { return {memory_.data(), memory_.bytes()}; }
+  void write(const std::vector<std::uint8_t>& bytes) {
+    cuda::check(cudaMemcpy(memory_.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+  }
+  [[nodiscard]] std::vector<std::uint8_t> read() const {
+    std::vector<std::uint8_t> bytes(memory_.bytes());
+    cuda::check(cudaMemcpy(bytes.data(), memory_.data(), bytes.size(), cudaMemcpyDeviceToHost));
+    return bytes;
+  }
+
+private:
+  cuda::DeviceBuffer memory_;
+};
+
+template <TransportKind kKind, typename Where>
+struct OverDevice {
+  using Memory = Where;
+  static std::string why_not() {
+    if (const std::string why = why_no_accelerator(); !why.empty() || kKind != TransportKind::nccl)
+      return why;
+    // NCCL takes one rank for each GPU. The stand-in can be told to take several, of processes:
+    // threads on one would wait for each other's streams wherever memory is freed.
+    const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
+    if (nccl_version().empty()) return "built without NCCL";
+    const std::size_t gpus = accelerators().size();
+    const bool may_share =
+        thread_ranks() == 0 && std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr;
+    if (may_share || static_cast<int>(gpus) >= ranks) return "";
+    return fmt::format("NCCL takes a GPU for each rank: {} for {}", gpus, ranks);
+  }
+  static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& below) {
+    Ranks& ranks = OnRanks::ranks();
+    if (thread_ranks() > 0) {
+      below = std::make_unique<ThreadTransport>(ranks.world(), ranks.host_ranks());
+    } else {
+      below = std::make_unique<MpiTransport>(ranks.world(), ranks.host_ranks());
+    }
+    Transport& host = *below;
+    return std::make_unique<PayloadTransport>(
+        host, make_device_backend(kKind, host, ranks.world(), ranks.host_ranks(),
+                                  accelerator_of(ranks.host_ranks())));
+  }
+};
+
+namespace {
+using TransportKinds = ::testing::Types<
+    OverDevice<TransportKind::mpi, GpuMemory>, OverDevice<TransportKind::mpi, HostMemory>,
+    OverDevice<TransportKind::cuda_ipc, GpuMemory>, OverDevice<TransportKind::cuda_ipc, HostMemory>,
+    OverDevice<TransportKind::nccl, GpuMemory>, OverDevice<TransportKind::nccl, HostMemory>>;
+}  // namespace
+
+}  // namespace longhaul::testing
+
+#include "support/ranks/transport_suite.inc"

@@ -1,0 +1,76 @@
+#include <atomic>
+
+#include "device/cpu/layer_device.hpp"
+#include "support/ranks/ranks_fixture.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Runs until it is let go; fails where it is told to.
+class HeldWork final : public BlockWork {
+public:
+  void run(OpId block) override {
+    ran = block;
+    held.wait(true);
+    if (fails) throw Error{"F(chunk 1): 5 B are too many", ExitCode::run_failed};
+  }
+  void ended(OpId block) override { over = block; }
+  std::atomic<bool> held = true;
+  bool fails = false;
+  OpId ran = kNone<OpId>, over = kNone<OpId>;
+
+  void let_go() {
+    held = false;
+    held.notify_all();
+  }
+};
+
+class RealDeviceTest : public RanksTest {
+protected:
+  /// As an engine waits: reads the bell, looks, and sleeps until it rings.
+  FinishedBlock wait_for_end(LayerDevice& device) {
+    while (true) {
+      const std::uint32_t bell = ranks().host_ranks().bell();
+      if (const auto done = device.finished(now())) return *done;
+      ranks().host_ranks().sleep(bell, now() + 60s);
+    }
+  }
+  HeldWork work_;
+};
+
+TEST_F(RealDeviceTest, ComputesBesideTheCallerAndRingsAtTheEnd) {
+  LayerDevice device{work_, ranks().host_ranks()};
+  EXPECT_FALSE(device.finished(now()));
+  const TimePoint begin = now();
+  device.start(OpId{7}, begin, 10h);
+  EXPECT_FALSE(device.finished(now())) << "it is held";
+  EXPECT_EQ(device.next_event(), kNever) << "a bell will ring";
+  work_.let_go();
+  const FinishedBlock done = wait_for_end(device);
+  EXPECT_EQ(done.op, OpId{7});
+  EXPECT_GE(done.due, begin);
+  EXPECT_LE(done.due, now());
+  EXPECT_EQ(work_.over, OpId{7});
+  device.start(OpId{8}, now(), 0s);
+  EXPECT_EQ(wait_for_end(device).op, OpId{8});
+}
+
+TEST_F(RealDeviceTest, TellsWhichBlockFailedAndWhy) {
+  LayerDevice device{work_, ranks().host_ranks()};
+  work_.fails = true;
+  work_.let_go();
+  device.start(OpId{3}, now(), 0s);
+  try {
+    (void)wait_for_end(device);
+    ADD_FAILURE() << "it ended well";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.op(), OpId{3});
+    EXPECT_STREQ(error.what(), "F(chunk 1): 5 B are too many");
+  }
+  EXPECT_EQ(work_.over, kNone<OpId>) << "it did not end";
+}
+
+}  // namespace
+}  // namespace longhaul::testing

@@ -1,0 +1,73 @@
+#include <thread>
+
+#include "device/cuda/timed_device.hpp"
+#include "support/ranks/on_device.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class CudaTimedDeviceTest : public OnDevice {
+protected:
+  static FinishedBlock wait_for(cuda::TimedDevice& device) {
+    for (;;)
+      if (const auto block = device.finished(now())) return *block;
+  }
+};
+
+TEST_F(CudaTimedDeviceTest, StampsBlocksInOrderAndNoneShorterThanItsTime) {
+  cuda::TimedDevice device{0, Duration::zero()};
+  ASSERT_EQ(device.depth(), 2);
+  device.begin_iteration(0);
+  const TimePoint begin = now();
+  const TimePoint later = begin + 20ms;
+  device.start(OpId{0}, later, 2ms);
+  device.start(OpId{1}, begin, 3ms);
+  EXPECT_NE(device.next_event(), kNever);
+  const FinishedBlock first = wait_for(device);
+  device.start(OpId{2}, begin, Duration::zero());
+  const FinishedBlock second = wait_for(device);
+  const FinishedBlock third = wait_for(device);
+  EXPECT_EQ(first.op, OpId{0});
+  EXPECT_EQ(second.op, OpId{1});
+  EXPECT_EQ(third.op, OpId{2});
+  EXPECT_GE(first.start, later - clock().largest_error()) << "the device waits itself";
+  EXPECT_GE(first.due - first.start, 2ms - 2ns);
+  EXPECT_GE(second.due - second.start, 3ms - 2ns);
+  EXPECT_GE(second.start, first.due);
+  EXPECT_GE(third.start, second.due);
+  EXPECT_GE(third.due, third.start);
+  EXPECT_EQ(device.next_event(), kNever);
+  EXPECT_EQ(device.poll_interval(), Duration::zero());
+}
+
+/// The host sleeps while one block ends and the next begins. A machine that is busy may need more
+/// than one try.
+TEST_F(CudaTimedDeviceTest, TheSecondBlockNeedsNoHostToBegin) {
+  cuda::TimedDevice device{0, Duration::zero()};
+  bool began_alone = false;
+  for (Duration sleep = 20ms; !began_alone && sleep < 10s; sleep *= 2) {
+    device.begin_iteration(0);
+    device.start(OpId{0}, now(), 5ms);
+    device.start(OpId{1}, now(), 1ms);
+    std::this_thread::sleep_for(sleep);
+    const TimePoint looked = now();
+    (void)wait_for(device);
+    began_alone = wait_for(device).start < looked;
+  }
+  EXPECT_TRUE(began_alone);
+}
+
+TEST_F(CudaTimedDeviceTest, MakesUpForALateStartWithinTheCredit) {
+  cuda::TimedDevice device{0, 10s};
+  device.begin_iteration(0);
+  const TimePoint could_have = now() - 5s;
+  device.start(OpId{0}, could_have, 5s + 20ms);
+  const FinishedBlock block = wait_for(device);
+  EXPECT_GE(block.due, could_have + 5s + 20ms - clock().largest_error());
+  EXPECT_LT(block.due - block.start, 5s) << "it began five seconds late";
+}
+
+}  // namespace
+}  // namespace longhaul::testing

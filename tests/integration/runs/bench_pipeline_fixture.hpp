@@ -1,0 +1,162 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/file_text.hpp"
+#include "trace/file/trace_file.hpp"
+#include "trace/scratch_directory.hpp"
+
+namespace longhaul::testing {
+
+/// Four stages in two datacenters.
+inline constexpr const char* kFourStages = R"([scenario]
+name = "four"
+[costs]
+forward = "2ms"
+dgrad = "2ms"
+wgrad = "2ms"
+activation = "2MiB"
+message = "1MiB"
+weights = "1MiB"
+[parallel]
+stages = 4
+microbatches = 4
+[[datacenter]]
+name = "west"
+stages = [0, 1]
+[[datacenter]]
+name = "east"
+stages = [2, 3]
+[[link]]
+between = ["west", "east"]
+latency = "2ms"
+bandwidth = "8Gbps"
+)";
+
+/// Runs bench_pipeline as a user does, and looks at what it says and leaves behind.
+class BenchPipeline : public ::testing::Test {
+protected:
+  BenchPipeline() { write_scenario(kFourStages); }
+  void TearDown() override { EXPECT_TRUE(wait_for_no_process()) << "a rank is left"; }
+
+  void write_scenario(const std::string& text) const {
+    std::ofstream{scenario(), std::ios::trunc} << text;
+  }
+  [[nodiscard]] std::filesystem::path scenario() const { return scratch_.path() / "four.toml"; }
+
+  /// Starts bench_pipeline on the scenario, as `processes` by mpirun (0: as one without it); its
+  /// output goes to a file.
+  void start(int processes, std::vector<std::string> options) {
+    std::vector<std::string> words;
+    if (processes > 0) words = {LONGHAUL_MPI_SCRIPT, "-n", std::to_string(processes)};
+    words.insert(words.end(), {LONGHAUL_BENCH_PIPELINE, scenario().string()});
+    words.insert(words.end(), options.begin(), options.end());
+    output_ = scratch_.path() / ("output-" + std::to_string(++runs_));
+    begin_ = std::chrono::steady_clock::now();
+    child_ = fork();
+    if (child_ != 0) return;
+    if (freopen(output_.c_str(), "w", stdout) == nullptr) _exit(126);
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments.front(), arguments.data());
+    _exit(127);
+  }
+  /// Waits for its end; the exit code, or 128 + signal.
+  int finish() {
+    int status = 0;
+    waitpid(child_, &status, 0);
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int run(int processes, std::vector<std::string> options) {
+    start(processes, std::move(options));
+    return finish();
+  }
+  [[nodiscard]] std::string output() const { return file_text(output_); }
+  [[nodiscard]] nlohmann::json record() const {
+    return nlohmann::json::parse(std::ifstream{out() + "/record.json"});
+  }
+  [[nodiscard]] std::string out() const { return (scratch_.path() / out_).string(); }
+
+  /// Waits until `count` iterations are finished, or the run has ended.
+  [[nodiscard]] std::size_t wait_for_iterations(std::size_t count) const {
+    for (int i = 0; i < 6000; ++i) {
+      if (std::filesystem::exists(out() + "/run.h5") && finished_iterations(out()).size() >= count)
+        break;
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+    return finished_iterations(out()).size();
+  }
+  /// Processes of the ranks.
+  [[nodiscard]] std::vector<int> rank_pids() const {
+    std::vector<int> pids;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      std::ifstream stat{entry.path() / "stat"};
+      std::string line;
+      std::getline(stat, line);
+      const std::size_t at = line.rfind(')');
+      if (at == std::string::npos) continue;
+      std::istringstream rest{line.substr(at + 2)};
+      char state = 0;
+      int parent = 0;
+      rest >> state >> parent;
+      if (parent == child_) pids.push_back(std::stoi(name));
+    }
+    return pids;
+  }
+  /// Waits until no process works on the scenario; false: some do not end.
+  [[nodiscard]] bool wait_for_no_process() const {
+    for (int i = 0; i < 500; ++i) {
+      bool any = false;
+      for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
+        const std::string name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::ifstream words{entry.path() / "cmdline"};
+        for (std::string word; std::getline(words, word, '\0');)
+          any = any || word == scenario().string();
+      }
+      if (!any) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    return false;
+  }
+  /// What a killed run left can be read, and holds every iteration that was finished.
+  void expect_readable(std::size_t at_least) const {
+    const auto finished = finished_iterations(out());
+    EXPECT_GE(finished.size(), at_least);
+    const Trace trace = merge_run(out());
+    std::vector<std::int32_t> iterations;
+    for (const TimelineRow& row : trace.measured.rows)
+      if (iterations.empty() || iterations.back() != row.iteration)
+        iterations.push_back(row.iteration);
+    EXPECT_EQ(iterations.size(), finished.size());
+    const std::filesystem::path merged = scratch_.path() / "merged.h5";
+    write_trace(merged, trace);
+    EXPECT_THAT(validate_trace(merged), ::testing::IsEmpty());
+    std::filesystem::remove(merged);
+  }
+
+  ScratchDirectory scratch_;
+  std::filesystem::path out_ = "out";  ///< in the scratch directory
+  std::filesystem::path output_;
+  int child_ = 0;
+  int runs_ = 0;
+  std::chrono::steady_clock::time_point begin_;
+  double seconds_ = 0;
+};
+
+}  // namespace longhaul::testing

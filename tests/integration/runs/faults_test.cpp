@@ -1,0 +1,132 @@
+// Whole runs of bench_pipeline that are hurt on purpose: they must end in time, say who was where,
+// and lose no finished iteration.
+#include <csignal>
+
+#include "base/random.hpp"
+#include "integration/runs/bench_pipeline_fixture.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+class FaultsTest : public BenchPipeline {};
+
+TEST_F(FaultsTest, ARankThatNeverPostsItsReceiveEndsTheRunInTime) {
+  for (const char* comm : {"decoupled", "grouped"}) {
+    EXPECT_NE(run(4, {"--schedule", "1f1b", "--iterations", "3", "--deadline", "2s", "--comm", comm,
+                      "--fault", "norecv@2:12:1"}),
+              0);
+    EXPECT_LT(seconds_, 12 + 3) << "deadline, 10 s, and starting up";
+    const std::string text = output();
+    EXPECT_THAT(text, HasSubstr("no progress"));
+    EXPECT_THAT(text, AllOf(HasSubstr("rank 0"), HasSubstr("rank 1"), HasSubstr("rank 2"),
+                            HasSubstr("rank 3")));
+    EXPECT_THAT(text, HasSubstr("waits for: rank 2 (east, stage 2): receive of"));
+    EXPECT_THAT(text, HasSubstr("from rank 1, which it has not posted"));
+    EXPECT_EQ(text.find("the run ends"), text.rfind("the run ends")) << "one report";
+  }
+}
+
+TEST_F(FaultsTest, AKilledRankIsNamedWithItsLastOp) {
+  EXPECT_NE(run(4, {"--schedule", "1f1b", "--iterations", "3", "--deadline", "2s", "--out", out(),
+                    "--fault", "kill@1:4:2"}),
+            0);
+  EXPECT_LT(seconds_, 15);
+  EXPECT_THAT(output(), HasSubstr("the run ends: rank 1 is gone (killed or crashed), last started: "
+                                  "rank 1 (west"));
+  EXPECT_THAT(output(), HasSubstr("rank 1 (gone)"));
+  expect_readable(2);
+}
+
+TEST_F(FaultsTest, AFrozenRankIsNamed) {
+  EXPECT_NE(run(4, {"--schedule", "1f1b", "--iterations", "3", "--deadline", "2s", "--out", out(),
+                    "--fault", "freeze@3:5:1"}),
+            0);
+  EXPECT_LT(seconds_, 15);
+  EXPECT_THAT(output(),
+              AllOf(HasSubstr("the run ends: rank 3 is stopped"), HasSubstr("rank 3 (stopped)")));
+  expect_readable(1);
+}
+
+TEST_F(FaultsTest, TermToMpirunEndsTheRunWithAReport) {
+  start(4, {"--schedule", "1f1b", "--iterations", "100000", "--out", out()});
+  const std::size_t finished = wait_for_iterations(2);
+  kill(child_, SIGTERM);
+  const auto asked = Clock::now();
+  EXPECT_NE(finish(), 0);
+  EXPECT_LT(Clock::now() - asked, 10s);
+  EXPECT_THAT(output(), AllOf(HasSubstr("SIGTERM"), HasSubstr("rank 0"), HasSubstr("rank 3")));
+  EXPECT_EQ(output().find(" is gone"), std::string::npos) << "all were told alike: " << output();
+  expect_readable(finished);
+}
+
+TEST_F(FaultsTest, KilledOrFrozenAtRandomTimesARunEndsAndLosesNoFinishedIteration) {
+  Random random{20240601};
+  for (int trial = 0; trial < 6; ++trial) {
+    std::filesystem::remove_all(out());
+    start(4, {"--schedule", "1f1b", "--iterations", "100000", "--deadline", "1s", "--out", out()});
+    (void)wait_for_iterations(1);
+    std::this_thread::sleep_for(std::chrono::microseconds{random.between(0, 300'000)});
+    const std::size_t finished = finished_iterations(out()).size();
+    const std::vector<int> pids = rank_pids();
+    ASSERT_EQ(pids.size(), 4u) << output();
+    const char* const state = trial % 2 == 0 ? " is gone (killed" : " is stopped";
+    kill(pids[static_cast<std::size_t>(random.between(0, 3))], trial % 2 == 0 ? SIGKILL : SIGSTOP);
+    const auto hurt = Clock::now();
+    EXPECT_NE(finish(), 0);
+    EXPECT_LT(Clock::now() - hurt, 1s + 10s) << output();
+    EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(state)));
+    expect_readable(finished);
+  }
+}
+
+TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
+  start(4, {"--schedule", "1f1b", "--iterations", "100000", "--deadline", "1s", "--out", out()});
+  // The trace's first file is written by rank 0 while the others wait for its word.
+  while (!std::filesystem::exists(out() + "/run.h5") && waitpid(child_, nullptr, WNOHANG) == 0)
+    std::this_thread::sleep_for(200us);
+  for (const int pid : rank_pids()) {
+    kill(pid, SIGSTOP);
+    break;
+  }
+  const auto hurt = Clock::now();
+  EXPECT_NE(finish(), 0);
+  EXPECT_LT(Clock::now() - hurt, 1s + 10s) << output();
+  EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(" is stopped")));
+}
+
+/// The check column has to see each of them. Payloads are small: MPI takes a large one only when it
+/// is received, so that a copy that nobody receives would never leave.
+TEST_F(FaultsTest, MessagesThatAreHurtAreSeen) {
+  struct Case {
+    const char* fault;
+    const char* check;
+  };
+  for (const auto& [fault, check] :
+       {Case{"corrupt@1:0:1", "1 corrupted"}, Case{"mixup@1:2:0", "1 mixed up"},
+        Case{"twice@1:0:0", "1 mixed up, 2 unclaimed"}, Case{"twice@1:0:1", "2 unclaimed"}}) {
+    for (const char* comm : {"decoupled", "grouped"}) {
+      EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--warmup", "0", "--comm", comm,
+                        "--payload", "1KiB", "--fault", fault}),
+                1)
+          << fault;
+      EXPECT_THAT(output(), HasSubstr(check)) << fault << ", " << comm;
+    }
+  }
+}
+
+TEST_F(FaultsTest, ALostMessageEndsTheRunWithItsReceive) {
+  EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--deadline", "1s", "--fault",
+                    "lose@1:0:1"}),
+            3);
+  EXPECT_LT(seconds_, 1 + 10);
+  EXPECT_THAT(output(), AllOf(HasSubstr("no progress"), HasSubstr("waits for: rank"),
+                              HasSubstr("from rank 1")));
+}
+
+}  // namespace
+}  // namespace longhaul::testing

@@ -1,0 +1,182 @@
+// The scenarios of benchmarks/scenarios are what their comments say.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenario/presets.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+const std::filesystem::path kFolder =
+    std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
+
+Scenario shipped(const std::string& name, const std::vector<std::string>& set = {}) {
+  return load_scenario(kFolder / (name + ".toml"), set);
+}
+
+/// How many neighbours in a pipeline lie in different datacenters.
+int crossings(const Scenario& scenario) {
+  int count = 0;
+  for (int stage = 0; stage + 1 < scenario.parallel.stages; ++stage) {
+    if (scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage})) !=
+        scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage + 1})))
+      ++count;
+  }
+  return count;
+}
+
+TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator{kFolder}) {
+    if (entry.path().extension() != ".toml") continue;
+    const Scenario scenario = load_scenario(entry.path(), {}, Placing::optional);
+    EXPECT_EQ(scenario.name, entry.path().stem().string());
+    names.insert(scenario.name);
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
+                                              "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
+                                              "dp-2dc", "m70-2dc-hetero"}));
+}
+
+TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {
+  const Scenario scenario = shipped("weather-2dc");
+  for (const Link& link : scenario.links) {
+    ASSERT_NE(link.weather.trace, nullptr);
+    // What schedules are made for is what the trace begins with.
+    EXPECT_EQ(link.weather.trace->states.front().latency, link.latency);
+    EXPECT_EQ(link.weather.trace->states.front().bandwidth, link.bandwidth);
+    EXPECT_GE(link.weather.trace->states.size(), 2U);
+    EXPECT_EQ(link.weather.outages.size(), 1U);
+    EXPECT_GT(link.weather.loss.probability, 0);
+    EXPECT_TRUE(link.jitter.any());
+  }
+}
+
+TEST(Shipped, RegionsSetTheLinksOfLinkRegions) {
+  const Scenario scenario = shipped("link-regions");
+  ASSERT_EQ(scenario.links.size(), 6U);
+  const Link& west = *scenario.link(DatacenterId{0}, DatacenterId{1});
+  ASSERT_TRUE(west.connections.has_value());
+  EXPECT_EQ(west.bandwidth, 5_Gbps);
+  EXPECT_EQ(west.jitter.transfer, 0.023);
+  EXPECT_EQ(scenario.link(DatacenterId{1}, DatacenterId{2})->aggregate, 40_Gbps);
+  EXPECT_FALSE(scenario.link(DatacenterId{0}, DatacenterId{2})->connections.has_value());
+  EXPECT_EQ(scenario.interfaces(DatacenterId{0})->gpus, 4);  // 8 GPUs, 2 of a rank
+}
+
+TEST(Shipped, M70HasTheMeasuredCostsOfCrossPipe) {
+  for (const char* name : {"m70-2dc", "m70-4dc"}) {
+    const Scenario scenario = shipped(name);
+    EXPECT_EQ(scenario.parallel.stages, 8);
+    EXPECT_EQ(scenario.parallel.microbatches, 16);
+    EXPECT_THAT(scenario.costs.forward, Each(38ms));
+    EXPECT_THAT(scenario.costs.backward, Each(67ms));
+    EXPECT_THAT(scenario.costs.dgrad, Each(35ms));
+    EXPECT_THAT(scenario.costs.wgrad, Each(35ms));
+    EXPECT_THAT(scenario.costs.recompute, Each(38ms));
+    EXPECT_THAT(scenario.costs.message, Each(64_MiB));
+    for (const Link& link : scenario.links) {
+      EXPECT_EQ(link.latency, 9'500'000ns);
+      EXPECT_EQ(64_MiB / link.bandwidth, 9'500'000ns);
+    }
+  }
+  EXPECT_EQ(crossings(shipped("m70-2dc")), 1);
+  EXPECT_EQ(crossings(shipped("m70-4dc")), 3);
+}
+
+TEST(Shipped, HeteroHasMoreLayersWhereDevicesAreFaster) {
+  const Scenario balanced = shipped("m70-2dc-hetero");
+  EXPECT_THAT(balanced.layers, ElementsAre(10, 10, 10, 10, 6, 6, 6, 6));
+  EXPECT_EQ(balanced.costs.forward[0], 31'666'667ns);  // 10 / 8 * 38 ms / 1.5
+  EXPECT_EQ(balanced.costs.forward[7], 28'500'000ns);
+  const Scenario even = shipped("m70-2dc-hetero", {"model.layers_per_stage=even"});
+  EXPECT_EQ(even.costs.forward[0], 25'333'333ns);
+  EXPECT_EQ(even.costs.forward[7], 38ms);
+  for (const Link& link : even.links) {
+    EXPECT_EQ(link.latency, 9'500'000ns);
+    EXPECT_NEAR(static_cast<double>((64_MiB / link.bandwidth).count()), 9.5e6, 100);
+  }
+}
+
+TEST(Shipped, TheCellsOfTable5AreTwoOverrides) {
+  const Scenario cell = shipped("m70-4dc", {"link.latency_ratio=2", "link.transfer_ratio=0"});
+  for (const Link& link : cell.links) {
+    EXPECT_EQ(link.latency, 76ms);
+    EXPECT_TRUE(link.bandwidth.is_unlimited());
+  }
+  const Scenario one = shipped("m70-4dc", {"link.west-north.latency_ratio=2"});
+  EXPECT_EQ(one.link(DatacenterId{1}, DatacenterId{0})->latency, 76ms);
+  EXPECT_EQ(one.link(DatacenterId{1}, DatacenterId{2})->latency, 9'500'000ns);
+}
+
+TEST(Shipped, SixteenStages) {
+  const Scenario m70 = shipped("m70-16stage");
+  EXPECT_EQ(m70.ranks(), 16);
+  EXPECT_THAT(m70.costs.forward, Each(19ms));
+  const Scenario figure15 = shipped("crosspipe-fig15");
+  EXPECT_EQ(figure15.ranks(), 16);
+  EXPECT_EQ(figure15.parallel.microbatches, 32);
+  EXPECT_EQ(2 * figure15.links[0].latency, 3 * figure15.largest_forward());
+  EXPECT_TRUE(figure15.links[0].bandwidth.is_unlimited());
+}
+
+TEST(Shipped, Figure6HasItsLatencyOnTheMiddleBoundary) {
+  const Scenario scenario = shipped("crosspipe-fig6");
+  EXPECT_THAT(scenario.placement,
+              ElementsAre(DatacenterId{0}, DatacenterId{0}, DatacenterId{1}, DatacenterId{1}));
+  EXPECT_EQ(scenario.parallel.microbatches, 8);
+  EXPECT_THAT(scenario.costs.backward, Each(2 * scenario.largest_forward()));
+  EXPECT_EQ(scenario.links[0].latency, scenario.largest_forward());
+}
+
+TEST(Shipped, AtlasHasNodesOf5GbpsAndLocalGradients) {
+  for (const std::string model : {"gpt-a", "gpt-b"}) {
+    const Scenario scenario = shipped("atlas-testbed", {"model.preset=" + model});
+    EXPECT_EQ(scenario.ranks(), 12);
+    EXPECT_EQ(scenario.datacenters.size(), 3U);
+    ASSERT_EQ(scenario.nodes.size(), 3U);
+    for (const NodeInterfaces& node : scenario.nodes) {
+      EXPECT_EQ(node.egress, 5_Gbps);
+      EXPECT_EQ(node.ingress, 5_Gbps);
+    }
+    for (int stage = 0; stage < 4; ++stage) {
+      EXPECT_EQ(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage})),
+                scenario.datacenter_of(scenario.rank(ReplicaId{2}, DeviceId{stage})));
+    }
+  }
+  const Scenario one_connection = shipped("atlas-testbed", {"link.all.preset=atlas-10ms"});
+  EXPECT_EQ(one_connection.link(DatacenterId{0}, DatacenterId{1})->bandwidth, 1220_Mbps);
+}
+
+TEST(Shipped, ReplicasOfDp2dcLieApart) {
+  const Scenario scenario = shipped("dp-2dc");
+  EXPECT_EQ(crossings(scenario), 0);
+  EXPECT_NE(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{0})),
+            scenario.datacenter_of(scenario.rank(ReplicaId{1}, DeviceId{0})));
+  EXPECT_EQ(scenario.parallel.gradient_sync, GradientSync::zero1);
+}
+
+TEST(Documentation, ShowsAScenarioThatLoadsAndEveryPreset) {
+  std::ifstream stream{std::filesystem::path{LONGHAUL_SOURCE_DIR} / "docs" / "scenario.md"};
+  const std::string page{std::istreambuf_iterator<char>{stream}, {}};
+  const std::size_t begin = page.find("```toml\n");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string example = page.substr(begin + 8, page.find("```", begin + 8) - begin - 8);
+  EXPECT_EQ(parse_scenario(example, "docs/scenario.md").links.front().latency, 40ms);
+  for (const ModelPreset& preset : model_presets())
+    EXPECT_NE(page.find("| `" + preset.model.name + "` |"), std::string::npos);
+  for (const LinkPreset& preset : link_presets())
+    EXPECT_NE(page.find("`" + preset.name + "`"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,233 @@
+#include "planner/search/best.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "planner/random_schedules.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/search/search.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/validity/validity.hpp"
+
+namespace longhaul {
+namespace {
+
+SearchOptions moves(std::int64_t count, std::vector<Placement> placements = {}) {
+  SearchOptions options;
+  options.moves = count;
+  options.placements = std::move(placements);
+  return options;
+}
+
+/// The published tables' setting: F = D = W = 100, two datacenters, no transfer time.
+Scenario two_datacenters(int stages, int microbatches, std::int64_t latency, double budget = 1) {
+  Scenario scenario =
+      spread(uniform_scenario(stages, microbatches), 2, Duration{latency}, Duration{});
+  scenario.memory.budget = budget;
+  return scenario;
+}
+
+std::int64_t best_of(const Scenario& scenario, std::int64_t count,
+                     std::vector<Placement> placements = {}) {
+  return find_best(scenario, moves(count, std::move(placements))).makespan.count();
+}
+
+// SCHEDULES.md: optima that a solver has proven, P = 4, M = 8, UD.
+TEST(Best, ReachesTheProvenOptima) {
+  const std::int64_t optima[][2] = {{0, 2700}, {50, 2900}, {100, 3100}, {200, 3500}, {400, 4300}};
+  for (const auto& [latency, optimum] : optima) {
+    EXPECT_EQ(best_of(two_datacenters(4, 8, latency), 200'000, {Placement::unidirectional}),
+              optimum)
+        << latency;
+  }
+}
+
+struct Published {
+  std::int64_t latency, cross_ud, with_twice_the_memory, cross_wave, best_static;
+};
+constexpr Published kPublished[] = {{0, 2700, 2700, 2600, 2550},
+                                    {50, 3000, 2750, 2750, 2800},
+                                    {100, 3100, 2800, 3000, 3100},
+                                    {200, 3500, 2900, 3650, 3700},
+                                    {400, 4300, 3100, 5150, 4100}};
+
+TEST(Best, ReachesOrBeatsEveryPublishedValue) {
+  for (const Published& row : kPublished) {
+    const Scenario scenario = two_datacenters(4, 8, row.latency);
+    const Scenario twice = two_datacenters(4, 8, row.latency, 2);
+    const std::vector ud{Placement::unidirectional};
+    EXPECT_LE(best_of(scenario, 100'000, ud), row.cross_ud) << row.latency;
+    EXPECT_LE(best_of(twice, 100'000, ud), row.with_twice_the_memory) << row.latency;
+    EXPECT_LE(best_of(scenario, 100'000, {Placement::wave}), row.cross_wave) << row.latency;
+    // GPipe, the best static one at 400, holds 8 activations: twice the budget.
+    EXPECT_LE(best_of(twice, 100'000), row.best_static) << row.latency;
+  }
+  EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {Placement::unidirectional}), 7100);
+  EXPECT_LE(best_of(two_datacenters(8, 16, 400, 2), 100'000, {Placement::unidirectional}), 5900);
+  EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {Placement::wave}), 7450);
+}
+
+// Two of CrossPipe's cells, with B cheaper than D and W: SCHEDULES.md's mixed column within 1%.
+TEST(Best, IsWithinOnePercentOfTheBestKnownOrders) {
+  const auto cell = [](const char* ratio, std::vector<std::string> more) {
+    more.push_back(fmt::format("link.latency_ratio={}", ratio));
+    more.push_back(fmt::format("link.transfer_ratio={}", ratio));
+    return load_scenario(LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/m70-2dc.toml", more);
+  };
+  EXPECT_LE(find_best(cell("2", {}), moves(2'000'000)).makespan, 16 * 1.01 * 161.9ms);
+  EXPECT_LE(find_best(cell("0", {"parallel.microbatches=32", "memory.budget=2"}), moves(2'000'000))
+                .makespan,
+            32 * 1.01 * 109.6ms);
+}
+
+TEST(Best, IsNeverWorseThanWhatItCouldChooseAndAlwaysWithinTheBudget) {
+  int improved = 0;
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 180; ++seed) {
+    Random random{seed};
+    const Scenario scenario = test::random_scenario(random);
+    SearchOptions options = moves(4000);
+    options.arrangement = static_cast<Arrangement>(random.between(0, 1));
+    SearchResult best;
+    try {
+      best = find_best(scenario, options);
+    } catch (const Error& error) {
+      EXPECT_TRUE(find_candidates(scenario, options.arrangement).fitting.empty()) << error.what();
+      continue;
+    }
+    ++found;
+    const auto violation = first_violation(best.schedule, scenario);
+    ASSERT_FALSE(violation) << "seed " << seed << ": " << violation->text;
+    EXPECT_EQ(best.schedule.name, "best");
+    EXPECT_EQ(best.makespan, makespan_of(best.schedule, scenario, options.arrangement));
+    EXPECT_GE(best.makespan, best.bound.lower_bound) << "seed " << seed;
+    for (const Candidate& candidate : best.candidates.fitting)
+      EXPECT_LE(best.makespan, candidate.makespan) << candidate.schedule.name << " seed " << seed;
+    if (best.candidates.fitting.empty() || best.makespan < best.candidates.fitting.front().makespan)
+      ++improved;
+  }
+  EXPECT_GT(found, 150);
+  EXPECT_GT(improved, 60);
+}
+
+TEST(Best, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
+  const Scenario scenario = two_datacenters(4, 8, 130);
+  SearchOptions options = moves(60'000);
+  options.threads = 1;
+  const SearchResult one = find_best(scenario, options);
+  for (const int threads : {2, 3}) {
+    options.threads = threads;
+    const SearchResult several = find_best(scenario, options);
+    EXPECT_EQ(several.schedule, one.schedule) << threads;
+    EXPECT_EQ(several.moves, one.moves);
+    EXPECT_EQ(several.accepted, one.accepted);
+  }
+  options.seed = 2;
+  EXPECT_NE(find_best(scenario, options).accepted, one.accepted);
+}
+
+TEST(Best, StaysOnThePlacementsThatItMayUse) {
+  const Scenario scenario = two_datacenters(4, 8, 0);
+  EXPECT_EQ(find_best(scenario, moves(3000, {Placement::unidirectional})).schedule.chunks, 4);
+  const SearchResult wave = find_best(scenario, moves(3000, {Placement::wave}));
+  EXPECT_EQ(numbers(wave.schedule.device_of_chunk), (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
+}
+
+/// What the error says behind "Set memory.budget to"; empty where there is no error.
+std::string named_budget(const Scenario& scenario, const std::vector<Placement>& placements = {}) {
+  try {
+    static_cast<void>(find_best(scenario, moves(100, placements)));
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const std::string before = "Set memory.budget to ";
+    const auto at = text.find(before);
+    EXPECT_NE(at, text.npos) << text;
+    if (at == text.npos) return text;
+    return text.substr(at + before.size(), text.find(" or more") - at - before.size());
+  }
+  return "";
+}
+
+// min(P, M): one microbatch at a time needs the inverse of it, rounded up to millionths.
+TEST(Best, NamesTheSmallestBudget) {
+  const std::vector ud{Placement::unidirectional};  // chunks elsewhere may add by rounding
+  const std::pair<int, std::string> smallest[] = {
+      {2, "0.5"}, {3, "0.333334"}, {4, "0.25"}, {6, "0.166667"}, {7, "0.142858"}};
+  for (const auto& [stages, budget] : smallest) {
+    Scenario scenario = two_datacenters(stages, 8, 100, 0.01);
+    EXPECT_EQ(named_budget(scenario, ud), budget);
+    scenario.memory.budget = std::stod(budget);
+    EXPECT_FALSE(first_violation(find_best(scenario, moves(100, ud)).schedule, scenario)) << stages;
+    scenario.memory.budget -= 5e-6;
+    EXPECT_EQ(named_budget(scenario, ud), budget) << "a little less does not do";
+  }
+}
+
+TEST(Best, NamesABudgetThatWorksOnRandomScenarios) {
+  int named = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random{seed};
+    Scenario scenario = test::random_scenario(random);
+    scenario.memory.budget = 0.01;
+    const std::string budget = named_budget(scenario);
+    if (budget.empty()) continue;
+    ++named;
+    scenario.memory.budget = std::stod(budget);
+    EXPECT_EQ(named_budget(scenario), "") << "seed " << seed;
+  }
+  EXPECT_GT(named, 40);
+}
+
+TEST(Best, FusesWhereABackwardInOneIsCheaper) {
+  Scenario scenario = two_datacenters(2, 8, 0);
+  for (Duration& backward : scenario.costs.backward) backward = Duration{150};
+  const SearchResult best = find_best(scenario, moves(100'000, {Placement::unidirectional}));
+  int fused = 0;
+  for (const auto& row : best.schedule.rows)
+    fused += static_cast<int>(std::ranges::count(row, BlockKind::B, &Block::kind));
+  EXPECT_GT(fused, 4);
+  // The bottleneck alone: 8 F and 8 B of one device behind one F, or in front of one B.
+  EXPECT_LE(best.makespan.count(), 8 * 250 + 300);
+}
+
+// ZeRO-1: gathers before the first F of a chunk, scatters behind its last W, on a lane of their
+// own.
+TEST(Best, PlacesDataParallelCommunication) {
+  Scenario scenario = uniform_scenario(4, 8);
+  scenario.parallel.replicas = 2;
+  scenario = spread(scenario, 2, Duration{50}, Duration{100});
+  for (int rank = 0; rank < scenario.ranks(); ++rank)
+    scenario.placement[static_cast<std::size_t>(rank)] = DatacenterId{rank / 4};
+  const SearchResult best = find_best(scenario, moves(200'000, {Placement::unidirectional}));
+  Scenario alone = scenario;
+  alone.parallel.gradient_sync = GradientSync::none;
+  const SearchResult without = find_best(alone, moves(200'000, {Placement::unidirectional}));
+  // What is best without the communication is no better than what was made with it in mind.
+  Schedule unaware = without.schedule;
+  EXPECT_LE(best.makespan, makespan_of(unaware, scenario));
+  EXPECT_GT(best.makespan, without.makespan);
+}
+
+TEST(Improve, IsNeverWorseAndKeepsTheLayout) {
+  for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv", "interleaved-1f1b"}) {
+    const Scenario scenario = two_datacenters(4, 8, 200, 2);
+    const Schedule start = generate(name, scenario);
+    const ImprovementResult improved = improve(start, scenario, moves(20'000));
+    EXPECT_LE(improved.makespan, makespan_of(start, scenario)) << name;
+    EXPECT_EQ(improved.makespan, makespan_of(improved.schedule, scenario)) << name;
+    EXPECT_EQ(improved.schedule.device_of_chunk, start.device_of_chunk);
+    EXPECT_EQ(improved.schedule.name, name);
+    EXPECT_FALSE(first_violation(improved.schedule, scenario));
+  }
+}
+
+TEST(Improve, RefusesAScheduleOverItsBudget) {
+  const Scenario scenario = two_datacenters(4, 8, 0);
+  EXPECT_THROW(static_cast<void>(improve(generate("gpipe", scenario), scenario, moves(100))),
+               Error);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,152 @@
+"""The examples of README.md and docs/guide.md: their commands run as printed, one after the other,
+and print what the page shows. Skips where the programs are not built.
+
+A block that begins with `$ ` holds commands and their output. In an output `...` alone stands for
+any lines, and at the end of a line for the rest of it. What was measured differs from run to run:
+there every number may be another one, and lines may stand between those of the page."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = "/home/me/longhaul"  # where the checkout lies in the pages
+MEASURED = ("bench_pipeline", "runs/")
+HELD_ELSEWHERE = ("scripts/quickstart",)  # test_quickstart
+
+
+def programs():
+    """The directory of the programs, or None where one of them is missing."""
+    directory = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build/bin"))
+    built = all((directory / name).is_file() for name in ("longhaul", "bench_pipeline"))
+    return directory if built else None
+
+
+def steps(text):
+    """Of a page, in order: ("file", name, content) and ("command", line, lines of output)."""
+    found = []
+    for match in re.finditer(r"`(\w+\.toml)`:\n\n```toml\n(.*?)```|^```\n(\$ .*?)^```", text,
+                             re.S | re.M):
+        if match[1]:
+            found.append(("file", match[1], match[2]))
+            continue
+        for block in re.split(r"^\$ ", match[3], flags=re.M)[1:]:
+            command, output = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n(.*)", block, re.S).groups()
+            found.append(("command", command, output.splitlines()))
+    return found
+
+
+def agrees(shown, printed, measured):
+    """One line of the page and one of the program."""
+    shown, printed = shown.rstrip(), printed.rstrip()
+    if measured:
+        shown, printed = (mask(line) for line in (shown, printed))
+    if shown.endswith(" ..."):
+        return printed.startswith(shown[:-4].rstrip())
+    return shown == printed
+
+
+def mask(line):
+    """Numbers, and the widths that follow from them, are those of one run."""
+    return " ".join(re.sub(r"[-+]?\d+(\.\d+)?|-{2,}", "#", line).split())
+
+
+def first_missing(shown, printed, measured):
+    """The first line of the page that is not where it should be; None: all are."""
+    at, gap = 0, False
+    for line in shown:
+        if line == "...":
+            gap = True
+            continue
+        reach = len(printed) if gap or measured else at + 1
+        here = next((i for i in range(at, min(reach, len(printed)))
+                     if agrees(line, printed[i], measured)), None)
+        if here is None:
+            return line
+        at, gap = here + 1, False
+    return None if gap or measured or not shown or at == len(printed) else "(the end)"
+
+
+class Comparing(unittest.TestCase):
+    def missing(self, shown, printed, measured=False):
+        return first_missing(shown.splitlines(), printed.splitlines(), measured)
+
+    def test_all_lines_in_order(self):
+        self.assertIsNone(self.missing("a\n\nb", "a\n\nb"))
+        self.assertEqual("b", self.missing("a\nb", "a\nc\nb"))
+        self.assertEqual("a 1", self.missing("a 1", "a 2"))
+        self.assertEqual("(the end)", self.missing("a", "a\nb"))
+        self.assertIsNone(self.missing("", "a\nb"))  # a command without its output
+
+    def test_cuts(self):
+        self.assertIsNone(self.missing("a\n...\nd\n...", "a\nb\nc\nd\ne"))
+        self.assertEqual("c", self.missing("...\nd\nc", "a\nb\nc\nd"))
+        self.assertIsNone(self.missing("a b ...", "a b c"))
+        self.assertEqual("a c ...", self.missing("a c ...", "a b c"))
+
+    def test_measured_numbers(self):
+        self.assertIsNone(self.missing("zbv  5.0  +1.2%", "note\nzbv  12.25  -0.3%\nmore", True))
+        self.assertEqual("zbv  ok", self.missing("zbv  ok", "zbv  wrong", True))
+        self.assertIsNone(self.missing("name  ms\n----  --", "name  ms\n----  ----", True))
+
+    def test_steps_of_a_page(self):
+        page = ("Save this as `a.toml`:\n\n```toml\n[x]\n```\n\n```\nno command\n```\n\n"
+                "```\n$ one \\\n    more\nout\n$ two\n```\n")
+        self.assertEqual([("file", "a.toml", "[x]\n"), ("command", "one \\\n    more", ["out"]),
+                          ("command", "two", [])], steps(page))
+
+
+@unittest.skipUnless(programs() and shutil.which("mpirun"), "programs or mpirun are missing")
+class Pages(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name).resolve()
+        (self.directory / "build").mkdir()
+        (self.directory / "build/bin").symlink_to(programs())
+        for name in ("benchmarks", "scripts", "slurm"):
+            (self.directory / name).symlink_to(ROOT / name)
+
+    def call(self, command):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=self.directory, text=True, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}",
+                 "LONGHAUL_BIN": str(programs())})
+        self.assertEqual(0, done.returncode, f"{command}\n{done.stdout}")
+        said = done.stdout
+        for path, place in ((programs(), f"{HOME}/build/bin"), (self.directory, HOME),
+                            (ROOT, HOME)):
+            said = said.replace(str(path), place)
+        return said.splitlines()
+
+    def hold(self, page):
+        """Runs all of it; returns how many commands there were."""
+        commands = 0
+        for kind, name, content in steps((ROOT / page).read_text(encoding="utf-8")):
+            if kind == "file":
+                (self.directory / name).write_text(content, encoding="utf-8")
+                continue
+            if name.startswith(HELD_ELSEWHERE):
+                continue
+            commands += 1
+            with self.subTest(page=page, command=name):
+                printed = self.call(name)
+                measured = any(word in name for word in MEASURED)
+                self.assertIsNone(first_missing(content, printed, measured),
+                                  "\n".join([name, *printed]))
+        return commands
+
+    def test_readme(self):
+        self.assertEqual(1, self.hold("README.md"))
+
+    def test_guide(self):
+        self.assertLess(12, self.hold("docs/guide.md"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "base/number_types.hpp"
+#include "base/random.hpp"
+#include "comm/transport.hpp"
+#include "support/ranks/ranks_fixture.hpp"
+
+namespace longhaul::testing {
+
+using Bytes8 = std::vector<std::uint8_t>;
+
+/// Payloads in the host's memory.
+class HostMemory {
+public:
+  explicit HostMemory(std::size_t size) : bytes_(size) {}
+  [[nodiscard]] std::span<std::byte> span() { return std::as_writable_bytes(std::span{bytes_}); }
+  void write(const Bytes8& bytes) { bytes_ = bytes; }
+  [[nodiscard]] Bytes8 read() const { return bytes_; }
+
+private:
+  Bytes8 bytes_;
+};
+
+template <typename Kind>
+class TransportTest : public ::testing::Test {};
+
+template <typename Kind>
+class TransportTestOnRank : public OnRanks {
+public:
+  static std::string why_not() { return Kind::why_not(); }
+
+protected:
+  using Memory = typename Kind::Memory;
+
+  /// Looks until all of `tickets` are done.
+  std::map<RequestId, std::size_t> finish(const std::vector<RequestId>& tickets) {
+    std::map<RequestId, std::size_t> sizes;
+    while (true) {
+      const std::uint32_t bell = ranks().host_ranks().bell();
+      std::vector<Completion> done;
+      transport_->advance(done);
+      for (const Completion& completion : done) sizes[completion.ticket] = completion.size_bytes;
+      if (std::ranges::all_of(tickets, [&](RequestId t) { return sizes.contains(t); }))
+        return sizes;
+      if (done.empty()) ranks().host_ranks().sleep(bell, now() + std::chrono::milliseconds{1});
+    }
+  }
+  static std::span<const std::byte> bytes(const auto& object) {
+    return std::as_bytes(std::span{object});
+  }
+  static std::span<std::byte> writable(auto& object) {
+    return std::as_writable_bytes(std::span{object});
+  }
+  static Rank next() { return Rank{(self() + 1) % ranks().count()}; }
+  static Rank previous() { return Rank{(self() + ranks().count() - 1) % ranks().count()}; }
+  static std::vector<Rank> everyone() {
+    std::vector<Rank> members;
+    for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(Rank{rank});
+    return members;
+  }
+  /// What `from` sends as message `number`: no two alike.
+  static Bytes8 pattern(Rank from, std::uint64_t number, std::size_t size) {
+    Bytes8 bytes(size);
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (i % 8 == 0) word = derived_seed(index(from) << 32U | number, i);
+      bytes[i] = static_cast<std::uint8_t>(word >> 8U * (i % 8));
+    }
+    return bytes;
+  }
+  static LanePace lane(std::uint32_t number) { return {LaneId{number}, {}, {}}; }
+
+  /// A payload that this rank sends or gets, with its memory.
+  struct Moving {
+    Memory memory;
+    RequestId ticket{};
+  };
+  Moving send(Rank to, int tag, const Bytes8& bytes, const LanePace& pace) {
+    Moving moving{Memory{bytes.size()}};
+    moving.memory.write(bytes);
+    moving.ticket = transport_->send_payload(to, tag, moving.memory.span(), pace);
+    transport_->ring(to);
+    return moving;
+  }
+  Moving receive(Rank from, int tag, std::size_t size, const LanePace& pace) {
+    Moving moving{Memory{size}};
+    moving.ticket = transport_->receive_payload(from, tag, moving.memory.span(), pace);
+    return moving;
+  }
+
+  /// All kinds of collectives on numbers of one type: element i of what a rank brings is
+  /// `value(rank, i)`, small enough that sums are exact.
+  template <typename Number, typename Make, typename Value>
+  void check_collectives(ExchangeType type, std::size_t share, const Make& make,
+                         const Value& value) {
+    const std::vector<Rank> members = everyone();
+    const std::size_t n = members.size();
+    const auto me = static_cast<std::size_t>(self());
+    const auto sum = [&](std::size_t i) {
+      std::int64_t total = 0;
+      for (std::size_t rank = 0; rank < n; ++rank) total += value(rank, i);
+      return make(total);
+    };
+    const auto result_of = [&](CollectiveKind kind, std::size_t mine, std::size_t result) {
+      std::vector<Number> in(mine);
+      for (std::size_t i = 0; i < mine; ++i) in[i] = make(value(me, i));
+      Memory from{mine * sizeof(Number)}, to{result * sizeof(Number)};
+      Bytes8 raw(mine * sizeof(Number));
+      std::memcpy(raw.data(), in.data(), raw.size());
+      from.write(raw);
+      finish({transport_->collective(kind, members, {type, from.span(), to.span()})});
+      raw = to.read();
+      std::vector<Number> out(result);
+      std::memcpy(out.data(), raw.data(), raw.size());
+      return out;
+    };
+    const auto gathered = result_of(CollectiveKind::all_gather, share, share * n);
+    for (std::size_t i = 0; i < share * n; ++i)
+      ASSERT_EQ(gathered[i], make(value(i / share, i % share))) << "number " << i;
+    const auto part = result_of(CollectiveKind::reduce_scatter, share * n, share);
+    for (std::size_t i = 0; i < share; ++i)
+      ASSERT_EQ(part[i], sum(me * share + i)) << "number " << i;
+    const std::size_t any = share * n + 1;  // no multiple of the ranks
+    const auto total = result_of(CollectiveKind::all_reduce, any, any);
+    for (std::size_t i = 0; i < any; ++i) ASSERT_EQ(total[i], sum(i)) << "number " << i;
+  }
+
+  std::unique_ptr<Transport> below_;  ///< what the transport uses, of this test alone
+  std::unique_ptr<Transport> transport_ = Kind::make(below_);
+};
+
+}  // namespace longhaul::testing

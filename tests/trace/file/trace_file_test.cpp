@@ -1,0 +1,161 @@
+#include "trace/file/trace_file.hpp"
+
+#include <fstream>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "trace/sample_timeline.hpp"
+#include "trace/scratch_directory.hpp"
+
+namespace longhaul {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+RunInfo sample_info() {
+  return {.creator = "longhaul 0.1",
+          .git_commit = "abc",
+          .command_line = "bench_pipeline x.toml",
+          .scenario = "[scenario]\nname = \"ü\"\n",
+          .environment = "{}",
+          .time_scale = 0.25,
+          .activation_budget_bytes = 123};
+}
+
+Trace sample_trace(int iterations = 3) {
+  const testing::Shape shape;
+  return {sample_info(), testing::random_timeline(1, shape, iterations),
+          testing::random_timeline(2, shape)};
+}
+
+void expect_equal(const Timeline& a, const Timeline& b) {
+  EXPECT_EQ(a.schedules, b.schedules);
+  EXPECT_EQ(a.datacenters, b.datacenters);
+  EXPECT_EQ(a.lanes, b.lanes);
+  EXPECT_EQ(a.resources, b.resources);
+  EXPECT_EQ(a.rows, b.rows);
+}
+
+std::string refusal_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator{directory})
+    names.push_back(entry.path().filename().string());
+  return names;
+}
+
+TEST(TraceFile, GivesBackWhatWasWritten) {
+  const testing::ScratchDirectory scratch;
+  Trace trace = sample_trace();
+  trace.measured.resources = {"link 0>1", ""};
+  trace.measured.rows[3].resource = 1;
+  write_trace(scratch.path() / "a.h5", trace);
+  const Trace back = read_trace(scratch.path() / "a.h5");
+  expect_equal(back.measured, trace.measured);
+  expect_equal(back.predicted, trace.predicted);
+  EXPECT_EQ(back.info.creator, trace.info.creator);
+  EXPECT_EQ(back.info.git_commit, trace.info.git_commit);
+  EXPECT_EQ(back.info.command_line, trace.info.command_line);
+  EXPECT_EQ(back.info.scenario, trace.info.scenario);
+  EXPECT_EQ(back.info.environment, trace.info.environment);
+  EXPECT_EQ(back.info.time_scale, trace.info.time_scale);
+  EXPECT_EQ(back.info.activation_budget_bytes, trace.info.activation_budget_bytes);
+}
+
+TEST(TraceFile, HoldsMoreRowsThanAChunkAndNoneAtAll) {
+  const testing::ScratchDirectory scratch;
+  Trace trace;
+  trace.info = sample_info();
+  trace.measured = testing::random_timeline(3, {.ranks = 8, .microbatches = 256}, 15);
+  ASSERT_GT(trace.measured.rows.size(), 131'072U);
+  write_trace(scratch.path() / "a.h5", trace);
+  const Trace back = read_trace(scratch.path() / "a.h5");
+  expect_equal(back.measured, trace.measured);
+  expect_equal(back.predicted, trace.predicted);
+}
+
+TEST(TraceFile, KeepsATextLongerThanHdf5StoresInline) {
+  const testing::ScratchDirectory scratch;
+  Trace trace = sample_trace();
+  trace.info.scenario.assign(1'000'000, 'x');
+  write_trace(scratch.path() / "a.h5", trace);
+  EXPECT_EQ(read_trace(scratch.path() / "a.h5").info.scenario, trace.info.scenario);
+}
+
+TEST(TraceFile, NeverOverwritesAndLeavesNothingHalfDone) {
+  const testing::ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.h5";
+  std::ofstream{file} << "precious";
+  EXPECT_THAT(refusal_of([&] { write_trace(file, sample_trace()); }), HasSubstr("exists"));
+  std::string kept;
+  std::ifstream{file} >> kept;
+  EXPECT_EQ(kept, "precious");
+  EXPECT_THAT(names_in(scratch.path()), ElementsAre("a.h5"));
+}
+
+TEST(TraceFile, SaysWhereItCannotWrite) {
+  const testing::ScratchDirectory scratch;
+  const auto file = scratch.path() / "missing" / "a.h5";
+  EXPECT_THAT(refusal_of([&] { write_trace(file, sample_trace()); }),
+              AllOf(HasSubstr(file.string()), HasSubstr("No such file")));
+}
+
+/// Writes in a child whose files may not grow beyond `limit_bytes`; its exit code.
+int exit_code_with_file_limit(rlim_t limit_bytes, const std::function<void()>& call) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{limit_bytes, limit_bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      call();
+    } catch (const Error&) {
+      _exit(2);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(TraceFile, IsLeftOutWhenThereIsNoSpaceForIt) {
+  const testing::ScratchDirectory scratch;
+  const auto write = [&] { write_trace(scratch.path() / "a.h5", sample_trace(50)); };
+  const auto write_part = [&] {
+    write_segment(scratch.path(), {}, testing::rows_of_rank(sample_trace().measured, 0, 0));
+  };
+  for (const rlim_t limit : {0, 1000, 20'000}) {
+    EXPECT_EQ(exit_code_with_file_limit(limit, write), 2) << limit;
+    EXPECT_THAT(names_in(scratch.path()), IsEmpty()) << limit;
+  }
+  EXPECT_EQ(exit_code_with_file_limit(1000, write_part), 2);
+  EXPECT_THAT(names_in(scratch.path()), IsEmpty());
+  EXPECT_EQ(exit_code_with_file_limit(10'000'000, write), 0);
+}
+
+TEST(ValidateTrace, FindsNothingWrongWithATrace) {
+  const testing::ScratchDirectory scratch;
+  write_trace(scratch.path() / "a.h5", sample_trace());
+  EXPECT_THAT(validate_trace(scratch.path() / "a.h5"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace longhaul
