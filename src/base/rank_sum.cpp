@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -40,7 +39,7 @@ std::size_t normal_limit(double n, double m, double confidence) {
     (std::erfc(z / std::sqrt(2.0)) > 1 - confidence ? low : high) = z;
   }
   const double limit = n * m / 2 - high * std::sqrt(n * m * (n + m + 1) / 12) + 0.5;
-  return limit < 1 ? 0 : to_size(limit);
+  return limit < 1 ? 0 : static_cast<std::size_t>(limit);
 }
 
 /// How many pairs have b / a <= x; both sorted.

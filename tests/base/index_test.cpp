@@ -9,7 +9,7 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 static_assert(at(3) == 3u);
 static_assert(next(DeviceId{3}) == DeviceId{4});

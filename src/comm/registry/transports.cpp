@@ -41,13 +41,13 @@ std::vector<std::string> shared_gpus(const std::vector<PayloadPlace>& ranks) {
   return texts;
 }
 
-void require_gpus(const char* name, const std::vector<PayloadPlace>& ranks) {
+void require_gpus(TransportKind asked, const std::vector<PayloadPlace>& ranks) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     if (ranks[rank].gpu.empty())
       fail(
           "--transport {} carries what lies in GPUs' memory (rank {} on {} computes on the CPU). "
           "Use --device cuda with it, or --transport mpi.",
-          name, rank, ranks[rank].host_name);
+          to_string(asked), rank, ranks[rank].host_name);
 }
 
 void require_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
@@ -116,12 +116,12 @@ TransportChoice automatic(const std::vector<PayloadPlace>& ranks, bool with_nccl
 void require_nothing(const std::vector<PayloadPlace>& /*ranks*/, bool /*with_nccl*/) {}
 
 void require_for_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
-  require_gpus("nccl", ranks);
+  require_gpus(TransportKind::nccl, ranks);
   require_nccl(ranks, with_nccl);
 }
 
 void require_for_ipc(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
-  require_gpus("cuda-ipc", ranks);
+  require_gpus(TransportKind::cuda_ipc, ranks);
   require_one_host(ranks, with_nccl);
   require_reach(ranks, with_nccl);
 }
@@ -129,20 +129,21 @@ void require_for_ipc(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
 /// What carries payloads: a value of --transport.
 struct PayloadEntry {
   TransportKind kind;
-  const char* name;
   void (*require)(const std::vector<PayloadPlace>&, bool with_nccl);  ///< throws Error
   std::unique_ptr<PayloadBackend> (*make)(const BackendPlace&);       ///< none: is only asked for
 };
 
 constexpr std::array kPayloads{
-    PayloadEntry{TransportKind::automatic, "auto", require_nothing, nullptr},
-    PayloadEntry{TransportKind::mpi, "mpi", require_nothing, make_staged_backend},
-    PayloadEntry{TransportKind::nccl, "nccl", require_for_nccl, make_nccl_backend},
-    PayloadEntry{TransportKind::cuda_ipc, "cuda-ipc", require_for_ipc, make_ipc_backend}};
+    PayloadEntry{TransportKind::automatic, require_nothing, nullptr},
+    PayloadEntry{TransportKind::mpi, require_nothing, make_staged_backend},
+    PayloadEntry{TransportKind::nccl, require_for_nccl, make_nccl_backend},
+    PayloadEntry{TransportKind::cuda_ipc, require_for_ipc, make_ipc_backend}};
+
+static_assert(static_cast<int>(kPayloads.size()) == kCountOf<TransportKind>);
 
 const PayloadEntry& entry_of(TransportKind kind) {
   const auto found = std::ranges::find(kPayloads, kind, &PayloadEntry::kind);
-  LONGHAUL_ASSERT(found != kPayloads.end(), "transport {}", static_cast<int>(kind));
+  LONGHAUL_ASSERT(found != kPayloads.end(), "transport {}", to_string(kind));
   return *found;
 }
 
@@ -164,20 +165,18 @@ constexpr std::array kHosts{
 
 }  // namespace
 
-const char* name_of(TransportKind kind) { return entry_of(kind).name; }
-
 std::string transport_names(const char* word) {
   std::string names;
-  for (std::size_t i = 0; i < kPayloads.size(); ++i) {
-    if (i > 0) names += i + 1 < kPayloads.size() ? ", " : fmt::format(" {} ", word);
-    names += kPayloads[i].name;
+  const std::vector<std::string> all = every_name<TransportKind>();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) names += i + 1 < all.size() ? ", " : fmt::format(" {} ", word);
+    names += all[i];
   }
   return names;
 }
 
 TransportKind transport_kind_of(const std::string& text) {
-  for (const PayloadEntry& entry : kPayloads)
-    if (text == entry.name) return entry.kind;
+  if (const auto kind = from_string<TransportKind>(text)) return *kind;
   fail("--transport {} is unknown (there are {}). Write --transport auto.", text,
        transport_names("and"));
 }
@@ -193,7 +192,7 @@ std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transpor
                                                     const mpi::Communicator& world,
                                                     const HostRanks& host_ranks, int index) {
   const PayloadEntry& entry = entry_of(kind);
-  LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", entry.name);
+  LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", to_string(kind));
   return entry.make({host, world, host_ranks, index});
 }
 

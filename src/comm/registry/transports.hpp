@@ -5,16 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "comm/group/host_ranks.hpp"
 #include "comm/payload_backend.hpp"
 
-/// Every transport has one entry in the lists of transports.cpp: its name, its needs, its maker.
-/// Names, the help, refusals and the choice follow from them.
+/// Every transport has its name here and one entry in transports.cpp, with its needs and its maker.
+/// The help, refusals and the choice follow from them.
 namespace longhaul {
 
 /// What carries payloads. `automatic` is only asked for.
-enum class TransportKind : std::uint8_t { automatic, mpi, nccl, cuda_ipc };
-[[nodiscard]] const char* name_of(TransportKind kind);
+#define LONGHAUL_TRANSPORT_KINDS(X) \
+  X(automatic, "auto") X(mpi, "mpi") X(nccl, "nccl") X(cuda_ipc, "cuda-ipc")
+LONGHAUL_LISTED_ENUM(TransportKind, LONGHAUL_TRANSPORT_KINDS);
 /// "auto, mpi, nccl or cuda-ipc", with that word before the last.
 [[nodiscard]] std::string transport_names(const char* word = "or");
 /// Of --transport. Throws Error that lists the names.

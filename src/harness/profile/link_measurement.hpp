@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "engine/options.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/options/stopping.hpp"
@@ -13,8 +14,8 @@
 namespace longhaul::bench {
 
 /// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
-enum class LinkTest { latency, bandwidth };
-[[nodiscard]] const char* name_of(LinkTest test);
+#define LONGHAUL_LINK_TESTS(X) X(latency, "latency") X(bandwidth, "bandwidth")
+LONGHAUL_LISTED_ENUM(LinkTest, LONGHAUL_LINK_TESTS);
 
 /// "0.5ms,1ms": delays to emulate. Throws Error where one is not positive.
 [[nodiscard]] std::vector<Duration> parse_targets(const std::string& list);

@@ -9,10 +9,10 @@ namespace longhaul {
 namespace {
 
 /// (owner, is it a gradient, chunk, microbatch): what a message is, whoever sends it.
-using MessageKey = std::tuple<int, bool, int, int>;
+using TurnKey = std::tuple<int, bool, int, int>;
 
-std::map<MessageKey, Turn> messages_of(const CellMessages& cell, std::size_t channel) {
-  std::map<MessageKey, Turn> found;
+std::map<TurnKey, Turn> messages_of(const CellMessages& cell, std::size_t channel) {
+  std::map<TurnKey, Turn> found;
   for (int owner = 0; owner < cell.replicas.count; ++owner) {
     const Messages& messages = cell.of(owner);
     const auto& range = messages.channels[channel];
