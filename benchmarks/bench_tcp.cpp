@@ -7,9 +7,9 @@
 
 #include "base/program.hpp"
 #include "base/progress.hpp"
-#include "cli/files.hpp"
-#include "cli/shell_text.hpp"
 #include "harness/tcp/tcp_report.hpp"
+#include "report/files.hpp"
+#include "report/shell_text.hpp"
 #include "wan_emulator/program.hpp"
 
 namespace longhaul::wan {

@@ -26,7 +26,7 @@ add_library(longhaul_kernel_main STATIC ${CMAKE_SOURCE_DIR}/src/harness/environm
 target_link_libraries(longhaul_kernel_main PRIVATE longhaul_flags
                       PUBLIC longhaul_harness_environment benchmark::benchmark)
 # What traces of thousands of ranks cost.
-longhaul_harness_part(trace_cost USES longhaul_harness_environment longhaul_trace longhaul_cli)
+longhaul_harness_part(trace_cost USES longhaul_harness_environment longhaul_trace longhaul_report)
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # Real TCP over an emulated WAN: network namespaces and TUN devices.
@@ -34,12 +34,12 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_executable(wan_tun ${CMAKE_SOURCE_DIR}/src/wan_emulator/wan_tun.cpp)
   target_link_libraries(wan_tun PRIVATE longhaul_wan_emulator longhaul_flags)
   longhaul_harness_part(tcp USES longhaul_wan_emulator longhaul_harness_environment longhaul_trace
-                                 longhaul_cli)
+                                 longhaul_report)
 endif()
 
 if(LONGHAUL_WITH_MPI)
   # Layers alone, on one device.
-  longhaul_harness_part(kernels USES longhaul_harness_environment longhaul_nn longhaul_cli)
+  longhaul_harness_part(kernels USES longhaul_harness_environment longhaul_nn longhaul_report)
   set(harness ${CMAKE_SOURCE_DIR}/src/harness)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${harness}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/harness/(environment|kernels|tcp|trace_cost)/")
@@ -50,6 +50,6 @@ if(LONGHAUL_WITH_MPI)
   target_include_directories(longhaul_harness PUBLIC ${include_root})
   target_link_libraries(longhaul_harness PRIVATE longhaul_flags
                         PUBLIC longhaul_harness_environment longhaul_host longhaul_device
-                               longhaul_training longhaul_cli)
+                               longhaul_training longhaul_report)
   longhaul_precompiled(longhaul_harness json)
 endif()

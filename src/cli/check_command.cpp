@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "cli/check.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/record_header.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "cli/parser.hpp"
-#include "cli/shell_text.hpp"
+#include "report/shell_text.hpp"
 
 namespace longhaul {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "cli/plan_arguments.hpp"
-#include "cli/planner_arguments.hpp"
+#include "report/planner_arguments.hpp"
 
 namespace longhaul {
 

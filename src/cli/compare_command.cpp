@@ -4,11 +4,11 @@
 
 #include "base/suggest.hpp"
 #include "base/table.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
 #include "cli/comparison.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/record.hpp"
-#include "cli/record_header.hpp"
+#include "report/record.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/record.hpp"
 #include "planner/layers.hpp"
+#include "report/record.hpp"
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/load.hpp"
 

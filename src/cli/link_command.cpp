@@ -5,10 +5,10 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
 #include "cli/link_import.hpp"
-#include "cli/record_header.hpp"
+#include "report/record_header.hpp"
 #include "scenario/text/config_node.hpp"
 
 namespace longhaul {

@@ -3,10 +3,10 @@
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/words.hpp"
 #include "plan/lowering/lower.hpp"
+#include "report/words.hpp"
 
 namespace longhaul {
 namespace {

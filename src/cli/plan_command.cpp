@@ -1,13 +1,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/site_plans.hpp"
 #include "cli/site_report.hpp"
 #include "cli/site_sweep.hpp"
-#include "cli/words.hpp"
+#include "report/words.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul {

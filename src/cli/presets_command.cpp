@@ -2,10 +2,10 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/record_header.hpp"
 #include "planner/make_schedule.hpp"
+#include "report/record_header.hpp"
 #include "scenario/presets.hpp"
 
 namespace longhaul {

@@ -6,12 +6,12 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/planning.hpp"
-#include "cli/resource_table.hpp"
 #include "cli/schedule_output.hpp"
-#include "cli/words.hpp"
+#include "report/planning.hpp"
+#include "report/resource_table.hpp"
+#include "report/words.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul {

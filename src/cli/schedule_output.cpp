@@ -8,11 +8,11 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
-#include "cli/files.hpp"
-#include "cli/words.hpp"
 #include "plan/export/export_chakra.hpp"
 #include "plan/export/export_goal.hpp"
 #include "plan/lowering/lower.hpp"
+#include "report/files.hpp"
+#include "report/words.hpp"
 #include "schedule/csv/csv.hpp"
 
 namespace longhaul {

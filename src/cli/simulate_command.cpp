@@ -1,12 +1,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/files.hpp"
-#include "cli/planning.hpp"
-#include "cli/resource_table.hpp"
-#include "cli/under_weather.hpp"
+#include "report/files.hpp"
+#include "report/planning.hpp"
+#include "report/resource_table.hpp"
+#include "report/under_weather.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul {

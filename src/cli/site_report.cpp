@@ -6,8 +6,8 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/plan_options.hpp"
-#include "cli/record.hpp"
-#include "cli/words.hpp"
+#include "report/record.hpp"
+#include "report/words.hpp"
 
 namespace longhaul {
 namespace {

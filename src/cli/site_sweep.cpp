@@ -9,7 +9,7 @@
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/evaluate.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/site_plans.hpp"
 #include "cli/site_report.hpp"
 #include "scenario/reader/load.hpp"

@@ -5,12 +5,12 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/critical_path.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/record.hpp"
-#include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
+#include "report/critical_path.hpp"
+#include "report/record.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul {
 namespace {

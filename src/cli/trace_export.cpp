@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/files.hpp"
-#include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
+#include "report/files.hpp"
+#include "report/record_header.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 

@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
+#include "cli/command_inputs.hpp"
 #include "cli/commands.hpp"
-#include "cli/evaluate.hpp"
-#include "cli/leg_table.hpp"
-#include "cli/record.hpp"
-#include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
+#include "report/leg_table.hpp"
+#include "report/record.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/sample.hpp"
 #include "base/table.hpp"
-#include "cli/record_header.hpp"
 #include "harness/environment/run_facts.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul::bench {
 

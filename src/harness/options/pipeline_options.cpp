@@ -2,8 +2,8 @@
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
-#include "cli/evaluate.hpp"
 #include "harness/ranks/transport_choice.hpp"
+#include "report/evaluate.hpp"
 
 namespace longhaul::bench {
 namespace {

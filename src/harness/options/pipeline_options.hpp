@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/planner_arguments.hpp"
 #include "comm/registry/transports.hpp"
 #include "engine/options.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/compute_options.hpp"
 #include "plan/plan.hpp"
+#include "report/planner_arguments.hpp"
 
 namespace longhaul::bench {
 

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/record.hpp"
 #include "harness/profile/message_probe.hpp"
 #include "harness/ranks/gather_texts.hpp"
 #include "nn/layers/weights.hpp"
+#include "report/record.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::bench {

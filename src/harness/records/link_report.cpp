@@ -4,7 +4,7 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/record_header.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -6,13 +6,13 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/bound_table.hpp"
-#include "cli/record_header.hpp"
 #include "harness/records/busy_table.hpp"
 #include "harness/records/check_report.hpp"
 #include "harness/records/real_report.hpp"
 #include "harness/records/sample_report.hpp"
 #include "harness/records/weather_report.hpp"
+#include "report/bound_table.hpp"
+#include "report/record_header.hpp"
 
 namespace longhaul::bench {
 namespace {

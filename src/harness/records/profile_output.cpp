@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
-#include "cli/record_header.hpp"
 #include "cuda/accelerator.hpp"
 #include "harness/options/record_files.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/ranks/transport_choice.hpp"
 #include "harness/records/profile_record.hpp"
+#include "report/record_header.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
 

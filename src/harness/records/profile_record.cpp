@@ -7,8 +7,8 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/record.hpp"
 #include "harness/records/sample_report.hpp"
+#include "report/record.hpp"
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/load.hpp"
 

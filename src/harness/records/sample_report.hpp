@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/sample.hpp"
-#include "cli/record.hpp"
+#include "report/record.hpp"
 
 namespace longhaul::bench {
 

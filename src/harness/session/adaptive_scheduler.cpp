@@ -5,10 +5,10 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
-#include "cli/evaluate.hpp"
 #include "harness/profile/profile_report.hpp"
 #include "host/background.hpp"
 #include "planner/search/makespan.hpp"
+#include "report/evaluate.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::bench {

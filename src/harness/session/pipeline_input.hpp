@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/evaluate.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/options/link_changes.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/stopping.hpp"
+#include "report/evaluate.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "sim/simulate.hpp"

@@ -4,12 +4,12 @@
 #include <memory>
 #include <optional>
 
-#include "cli/record.hpp"
 #include "comm/group/clock_sync.hpp"
 #include "engine/engine.hpp"
 #include "harness/session/compute_backend.hpp"
 #include "harness/session/link_conditions_run.hpp"
 #include "harness/session/pipeline_input.hpp"
+#include "report/record.hpp"
 #include "schedule/memory.hpp"
 #include "trace/report/report.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/record_header.hpp"
 #include "harness/environment/run_facts.hpp"
+#include "report/record_header.hpp"
 #include "trace/report/report.hpp"
 
 namespace longhaul::wan {

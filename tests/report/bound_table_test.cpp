@@ -1,4 +1,4 @@
-#include "cli/bound_table.hpp"
+#include "report/bound_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/record.hpp"
+#include "report/record.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
-#include "cli/bound_table.hpp"
-#include "cli/resource_table.hpp"
-#include "cli/throughput.hpp"
+#include "report/bound_table.hpp"
+#include "report/resource_table.hpp"
+#include "report/throughput.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {

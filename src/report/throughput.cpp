@@ -1,4 +1,4 @@
-#include "cli/throughput.hpp"
+#include "report/throughput.hpp"
 
 #include "scenario/model_costs.hpp"
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "cli/record.hpp"
 #include "planner/bounds/bounds.hpp"
+#include "report/record.hpp"
 
 namespace longhaul {
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support.hpp"
+#include "cli/support.hpp"
 
 namespace longhaul::test {
 namespace {

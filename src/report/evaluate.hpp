@@ -6,23 +6,17 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "cli/commands.hpp"
-#include "cli/record.hpp"
 #include "plan/plan.hpp"
 #include "planner/choose_schedules.hpp"
+#include "report/record.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
 
-/// The scenario of the command: its only file, with overrides.
-[[nodiscard]] Scenario scenario_of(const Options& options);
 /// Throws Error with the nearest known word.
 [[nodiscard]] Arrangement arrangement_of(std::string_view comm);
-
-/// --comm and the options of the planner.
-[[nodiscard]] PlannerOptions planner_options_of(const Options& options);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
 [[nodiscard]] ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
@@ -35,10 +29,6 @@ namespace longhaul {
 /// A line for people that names them, with an empty one in front; nothing where none is set. `but`
 /// follows what they are for: "; weather counts in its own table".
 [[nodiscard]] std::string ignored_text(const Scenario& scenario, std::string_view but = "");
-
-/// What the record of a command on a scenario says first: RecordHeader, scenario, its shape.
-[[nodiscard]] nlohmann::ordered_json record_header(const Options& options,
-                                                   const Scenario& scenario);
 
 /// Pretty-printed, with a line end.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json);

@@ -1,4 +1,4 @@
-#include "cli/resource_table.hpp"
+#include "report/resource_table.hpp"
 
 #include <algorithm>
 #include <map>

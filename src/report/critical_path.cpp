@@ -1,4 +1,4 @@
-#include "cli/critical_path.hpp"
+#include "report/critical_path.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
-#include "cli/words.hpp"
+#include "report/words.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/link_table.hpp"
+#include "report/link_table.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/words.hpp"
+#include "report/words.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,11 +1,11 @@
-#include "cli/planning.hpp"
+#include "report/planning.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
-#include "cli/record.hpp"
-#include "cli/words.hpp"
+#include "report/record.hpp"
+#include "report/words.hpp"
 
 namespace longhaul {
 namespace {

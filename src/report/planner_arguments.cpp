@@ -1,4 +1,4 @@
-#include "cli/planner_arguments.hpp"
+#include "report/planner_arguments.hpp"
 
 #include <charconv>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "cli/under_weather.hpp"
+#include "report/under_weather.hpp"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/table.hpp"
-#include "cli/record.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/search/makespan.hpp"
+#include "report/record.hpp"
 
 namespace longhaul {
 namespace {

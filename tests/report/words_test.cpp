@@ -1,4 +1,4 @@
-#include "cli/words.hpp"
+#include "report/words.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Schedules that are looked for: what is said of how they were found, and the options of that.
-#include "cli/planning.hpp"
+#include "report/planning.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/arguments.hpp"
-#include "cli/planner_arguments.hpp"
-#include "support.hpp"
+#include "cli/support.hpp"
+#include "report/planner_arguments.hpp"
 
 namespace longhaul::test {
 namespace {

@@ -1,12 +1,12 @@
-#include "cli/record.hpp"
+#include "report/record.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/bound_table.hpp"
-#include "cli/resource_table.hpp"
-#include "cli/throughput.hpp"
+#include "report/bound_table.hpp"
+#include "report/resource_table.hpp"
+#include "report/throughput.hpp"
 #include "schedule/generators/generate.hpp"
 
 namespace longhaul {

@@ -1,4 +1,4 @@
-#include "cli/leg_table.hpp"
+#include "report/leg_table.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cli/files.hpp"
+#include "report/files.hpp"
 
 #include <cerrno>
 #include <cstring>

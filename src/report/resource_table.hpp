@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "cli/record.hpp"
+#include "report/record.hpp"
 
 namespace longhaul {
 

@@ -1,4 +1,4 @@
-#include "cli/evaluate.hpp"
+#include "report/evaluate.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,12 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
-#include "cli/files.hpp"
-#include "cli/record_header.hpp"
-#include "cli/words.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "scenario/reader/load.hpp"
+#include "report/words.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {
@@ -26,18 +23,9 @@ void raise_bound(ScheduleRecord& record, const SolverResult& solved) {
 
 }  // namespace
 
-Scenario scenario_of(const Options& options) {
-  if (options.files.empty()) fail("a scenario is missing (the command needs one). Name its .toml.");
-  return load_scenario(options.files.front(), options.overrides);
-}
-
 Arrangement arrangement_of(std::string_view comm) {
   if (const auto arrangement = from_string<Arrangement>(comm)) return *arrangement;
   fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
-}
-
-PlannerOptions planner_options_of(const Options& options) {
-  return planner_options_of(options.planner, arrangement_of(options.comm));
 }
 
 ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
@@ -86,18 +74,6 @@ std::string ignored_text(const Scenario& scenario, std::string_view but) {
   if (ignored.empty()) return {};
   return fmt::format("\npredictions leave out {} (for ranks that play the scenario{})\n",
                      fmt::join(ignored, " and "), but);
-}
-
-nlohmann::ordered_json record_header(const Options& options, const Scenario& scenario) {
-  nlohmann::ordered_json json = record_header(
-      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
-  json["scenario"] = scenario.name;
-  json["stages"] = scenario.parallel.stages;
-  json["replicas"] = scenario.parallel.replicas;
-  json["microbatches"] = scenario.parallel.microbatches;
-  json["comm"] = options.comm;
-  json["ignored"] = ignored_settings(scenario);
-  return json;
 }
 
 std::string json_text(const nlohmann::ordered_json& json) {

@@ -1,4 +1,4 @@
-#include "cli/shell_text.hpp"
+#include "report/shell_text.hpp"
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-#include "cli/record_header.hpp"
+#include "report/record_header.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
