@@ -26,10 +26,10 @@ class LinkDelays {
 public:
   explicit LinkDelays(const Scenario& scenario);
 
-  /// Of a message of this size; `from` and `to` differ. A pair without a link takes no time: that
-  /// it cannot run is said when it is lowered.
+  /// Delay of a message of this size. Precondition: `from` and `to` differ. A pair without a link
+  /// takes no time: lower() reports that it cannot run.
   [[nodiscard]] LinkDelay delay(DeviceId from, DeviceId to, Bytes message);
-  /// What the ring of a device's replicas needs for the parameters of a chunk: all-gather or
+  /// Time of the ring of a device's replicas for the parameters of a chunk: all-gather or
   /// reduce-scatter. One replica: none.
   [[nodiscard]] Duration ring(DeviceId device, Bytes weights) const;
   /// The same by CrossPipe's estimate for two datacenters (appendix E).

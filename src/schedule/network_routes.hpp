@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-/// What a message may hold while it is transferred (DESIGN.md section 2).
+/// Resources that a message may hold while it is transferred (DESIGN.md section 2).
 enum class HeldKind : std::uint8_t {
   pair,         ///< the link of an ordered pair of ranks: (from, to)
   datacenters,  ///< one that all messages of an ordered pair of datacenters share: (from, to)
@@ -40,6 +40,10 @@ struct NetworkRoute {
 
 /// The one place that knows which links and interfaces lie between two ranks. The simulator's
 /// resources (plan/network/network.hpp) and the generators' estimates (LinkDelays) are made of it.
+///
+///     const NetworkRoutes routes{scenario};
+///     const NetworkRoute route = routes.between(Rank{3}, Rank{4});
+///     const Duration transfer = 64_MiB / route.rate + route.latency;
 class NetworkRoutes {
 public:
   explicit NetworkRoutes(const Scenario& scenario);

@@ -6,7 +6,7 @@
 namespace longhaul {
 namespace {
 
-/// What the distributions are called, and the largest spread (standard deviation over mean) that
+/// Names of the distributions, and the largest spread (standard deviation over mean) that
 /// each can have: beyond 2 a log-normal factor is mostly tail, beyond 0.5 little of a normal one is
 /// left between 0 and 2, beyond 1/sqrt(3) and 1 a uniform and an exponential one are below zero.
 struct Distribution {
@@ -17,7 +17,8 @@ constexpr std::array<Distribution, 4> kDistributions{
     {{"lognormal", 2}, {"normal", 0.5}, {"uniform", 0.577}, {"exponential", 1}}};
 
 /// Atlas figure 7: bandwidth over 24 hours from US-East (A) to Southeast Asia (B) and to US-West
-/// (C), coefficient of variation. The link as a whole was slow or fast, so its messages are alike.
+/// (C), coefficient of variation. The link as a whole was slow or fast, so all its messages
+/// share one factor.
 struct Fluctuation {
   const char* name;
   double transfer;

@@ -5,10 +5,10 @@
 
 namespace longhaul::families {
 
-/// What data parallelism adds around the blocks of a chunk, all replicas together.
+/// Times that data parallelism adds around the blocks of a chunk, all replicas together.
 struct SyncTimes {
-  Duration gather{};     ///< of its weights, in front of its first F
-  Duration reduction{};  ///< of its gradients, behind its last backward block
+  Duration gather{};     ///< of its weights, before its first F
+  Duration reduction{};  ///< of its gradients, after its last backward block
 };
 
 [[nodiscard]] inline SyncTimes sync_times(const Scenario& scenario, const LinkDelays& links,

@@ -19,7 +19,7 @@ struct TimedTransfer {
 };
 
 /// The times by which a generator of Varuna's or Atlas' kind decided. A Schedule keeps the order
-/// alone; whoever runs it may start a block earlier, where rule 3 made it wait for its message's
+/// alone; a run may start a block earlier, where rule 3 made it wait for its message's
 /// turn.
 struct Timetable {
   std::vector<std::vector<Duration>> starts;      ///< of the blocks of Schedule::rows
@@ -27,14 +27,13 @@ struct Timetable {
   Duration end{};                                 ///< of the last block or reduction
 };
 
-/// What generate(`name`, `scenario`) decided by. `name`: varuna, varuna-fill, atlas, atlas-timed,
-/// atlas-even.
-/// Throws as generate() does.
+/// The times by which generate(`name`, `scenario`) decided. `name`: varuna, varuna-fill, atlas,
+/// atlas-timed, atlas-even. Throws as generate() does.
 [[nodiscard]] Timetable timetable_of(std::string_view name, const Scenario& scenario);
 /// Is it one of these?
 [[nodiscard]] bool has_timetable(std::string_view name);
 
-/// What a message takes at least over one boundary of a pipeline, to the next stage and home. On
+/// Least time of a message over one boundary of a pipeline, to the next stage and home. On
 /// the WAN the transfer is that over all nodes of the cell.
 struct LeastHop {
   Duration transfer{}, latency{};

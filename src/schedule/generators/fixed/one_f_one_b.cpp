@@ -6,7 +6,7 @@
 namespace longhaul::families {
 
 /// Narayanan et al., "PipeDream", SOSP 2019 (with a flush, as in Megatron-LM): as many F as there
-/// are stages behind this one, then F and B in turn, then the B that are left.
+/// are stages after this one, then F and B in turn, then the B that are left.
 void fill_1f1b(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};

@@ -29,8 +29,8 @@ Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {
   return layout;
 }
 
-/// What a chunk's device must hold at once for one microbatch to pass: every chunk's F is done
-/// before the D of the last one, and each R needs the rest of its activation.
+/// Memory that a chunk's device must hold at once for one microbatch to pass: every chunk's F is
+/// done before the D of the last one, and each R needs the rest of its activation.
 Bytes least_memory(const GreedyProblem& problem, const std::vector<int>& chunks) {
   Bytes kept;
   Bytes least;
@@ -60,8 +60,8 @@ void require_budget(const GreedyProblem& problem, const Scenario& scenario,
       least_budget(least, schedule, scenario));
 }
 
-/// Data parallelism: gathers of weights in front of each chunk's first F, one behind the other on a
-/// device, and reductions of gradients behind its last W.
+/// Data parallelism: gathers of weights before each chunk's first F, one after the other on a
+/// device, and reductions of gradients after its last W.
 void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Schedule& schedule,
                      const LinkDelays& links) {
   if (schedule.copies > 1) return;
