@@ -7,8 +7,9 @@
 
 namespace longhaul::wan {
 
-/// What a TUN device hands over: the kernel's offload header (virtio_net_hdr), then an IPv4 packet.
-/// Its buffer is never filled in advance: at some Gbit/s that would cost as much as copying.
+/// A packet as a TUN device hands it over: the kernel's offload header (virtio_net_hdr), then an
+/// IPv4 packet. Its buffer is never filled in advance: at some Gbit/s that would cost as much as
+/// copying.
 class Frame {
 public:
   Frame() = default;

@@ -10,10 +10,10 @@ class App;
 
 namespace longhaul::wan {
 
-/// What ctest and people take for "not run here", beside the codes of ExitCode.
+/// Exit code for "not run here", known to ctest, beside the codes of ExitCode.
 constexpr int kSkipped = 77;
 
-/// Runs `body` and makes an exit code of what comes of it; Errors are printed as other programs of
+/// Runs `body` and turns its result into an exit code; Errors are printed as other programs of
 /// Longhaul do.
 [[nodiscard]] int run_program(const std::function<int()>& body);
 

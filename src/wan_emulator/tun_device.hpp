@@ -17,7 +17,7 @@ namespace longhaul::wan {
 /// a frame holds up to 64 KiB whatever the MTU.
 class TunDevice {
 public:
-  /// Of the largest frame.
+  /// Size of the largest frame, in bytes.
   static constexpr std::size_t kLargest = 66'000;
   static constexpr const char* kName = "wan0";
 

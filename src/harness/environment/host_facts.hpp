@@ -14,9 +14,9 @@ struct FactSources {
   std::string nccl = "libnccl.so.2";
 };
 
-/// What a record says of its host beside what hwloc knows: `governor` (of the cores' clocks,
+/// A record's facts of its host that hwloc does not know: `governor` (of the cores' clocks,
 /// several of them with commas), `gpus` (name and PCI address of each), `gpu_driver`, `nccl`. Null
-/// is what is not here or does not say so. Needs neither CUDA nor MPI.
+/// stands for a fact that is absent or unknown. Needs neither CUDA nor MPI.
 [[nodiscard]] nlohmann::json host_facts(const FactSources& sources = {});
 
 /// For programs without hwloc: name, kernel, processor, threads (online) and memory_bytes, and

@@ -11,7 +11,7 @@ namespace longhaul::bench {
 /// without.
 class Nvml {
 public:
-  /// `library`: libnvidia-ml.so.1, or what stands in for it.
+  /// `library`: libnvidia-ml.so.1, or an emulator of it.
   explicit Nvml(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::array kParameters{"OMPI_MCA_",  "PRTE_MCA_", "PMIX_MCA_", "MPICH_",
                                  "MPIR_CVAR_", "I_MPI_",    "UCX_",      "FI_",
                                  "NCCL_",      "HWLOC_",    "LONGHAUL_"};
-/// Addresses, keys and places of one start: they tell nothing, and are nobody's business.
+/// Addresses, keys and places of one start: private, and of no use in a record.
 constexpr std::array kOfTheLauncher{
     "OMPI_MCA_orte_",        "OMPI_MCA_prte_",         "OMPI_MCA_ess", "OMPI_MCA_pmix=",
     "OMPI_MCA_initial_wdir", "OMPI_MCA_shmem_RUNTIME", "PRTE_MCA_ess", "PRTE_MCA_prte_"};

@@ -16,10 +16,10 @@ struct LayerFlops {
   double attention = 0;  ///< of F; D takes two
 };
 
-/// Throws Error (the answer is no) unless the calls of a layer's F, D and W come to these FLOPs.
+/// Throws Error (the answer is no) unless the calls of a layer's F, D and W sum to these FLOPs.
 void check_flops(TensorOps& math, const ModelShape& shape);
 
-/// F, D, W, B and R of one decoder layer, several microbatches one behind the other. Throws Error
+/// F, D, W, B and R of one decoder layer, several microbatches one after the other. Throws Error
 /// (the answer is no) where outputs or gradients are not finite or all zero.
 [[nodiscard]] std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory,
                                                  const ModelShape& shape, int samples);

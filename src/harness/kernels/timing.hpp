@@ -8,7 +8,7 @@
 
 namespace longhaul::bench {
 
-/// What is measured of a device: a block of a layer, a product, a kernel.
+/// A part that is measured on a device: a block of a layer, a product, a kernel.
 struct LayerPart {
   std::string group;  ///< "reference", "block", "gemm", "kernel"
   std::string name;
