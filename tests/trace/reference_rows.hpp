@@ -18,7 +18,7 @@
 /// that read rows piece by piece are held against.
 namespace longhaul::testing {
 
-inline constexpr std::int32_t kMostPieces = 255;  // what a plan can have
+inline constexpr std::int32_t kMostPieces = 255;  // the most that a plan can have
 
 inline bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;

@@ -11,7 +11,7 @@ namespace longhaul::hdf5 {
 /// A trace whose rows are read piece by piece.
 class TraceReader {
 public:
-  /// What cannot be read goes to `findings`; only without any may the groups be asked for.
+  /// Adds what cannot be read to `findings`. Precondition of asking for groups: it added none.
   TraceReader(const std::filesystem::path& file, Diagnostics& findings);
 
   [[nodiscard]] const RunInfo& info() const { return info_; }

@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-constexpr std::int32_t kMostPieces = 255;  // what a plan can have
+constexpr std::int32_t kMostPieces = 255;  // the most that a plan can have
 
 bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;
