@@ -188,9 +188,10 @@ find_fuzzing_compiler() {
   return 1
 }
 
-# Installs one where it may. Fails where there is none afterwards.
+# Installs one where it may, and what tells its sanitizers the names of functions (llvm-symbolizer,
+# which tests/sanitizers/leaks.txt needs). Fails where there is none afterwards.
 install_fuzzing_compiler() {
   find_fuzzing_compiler >/dev/null && return
-  if may_install; then apt_install clang-16 libclang-rt-16-dev; fi
+  if may_install; then apt_install clang-16 libclang-rt-16-dev llvm-16; fi
   find_fuzzing_compiler >/dev/null
 }

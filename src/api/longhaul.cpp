@@ -62,7 +62,7 @@ std::vector<Row> rows_of(const Timeline& timeline) {
   std::vector<Row> rows;
   rows.reserve(timeline.rows.size());
   for (const TimelineRow& row : timeline.rows)
-    rows.push_back({row.rank, timeline.lanes[at(row.lane)], name_of(row.kind), row.chunk,
+    rows.push_back({row.rank, timeline.lanes[at(row.lane)], to_string(row.kind), row.chunk,
                     row.microbatch, row.peer, row.size_bytes, row.start_ns, row.end_ns});
   return rows;
 }

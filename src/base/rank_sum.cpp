@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/index.hpp"
 
 namespace longhaul {
 namespace {

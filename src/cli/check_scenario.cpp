@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kReferenceSchedule = "1f1b";
 
-const std::string& name_of(const Scenario& scenario, DatacenterId datacenter) {
+const std::string& datacenter_name(const Scenario& scenario, DatacenterId datacenter) {
   return scenario.datacenters[index(datacenter)].name;
 }
 
@@ -26,7 +26,8 @@ const std::string& name_of(const Scenario& scenario, DatacenterId datacenter) {
 std::string home_of(const Scenario& scenario, DeviceId device) {
   std::vector<std::string> names;
   for (const ReplicaId replica : scenario.replica_ids()) {
-    const auto& name = name_of(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
+    const auto& name =
+        datacenter_name(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -139,7 +140,7 @@ ordered_json stages_json(const Scenario& scenario) {
 ordered_json placement_json(const Scenario& scenario) {
   ordered_json json = ordered_json::array();
   for (const DatacenterId datacenter : scenario.placement)
-    json.push_back(name_of(scenario, datacenter));
+    json.push_back(datacenter_name(scenario, datacenter));
   return json;
 }
 

@@ -17,9 +17,6 @@
 namespace longhaul {
 namespace {
 
-constexpr std::array kBlockKinds{BlockKind::F, BlockKind::B, BlockKind::D, BlockKind::W,
-                                 BlockKind::R};
-
 std::size_t count_of(std::span<const Block> row, BlockKind kind) {
   return to_size(
       std::count_if(row.begin(), row.end(), [&](const Block& b) { return b.kind == kind; }));
@@ -29,12 +26,12 @@ std::size_t count_of(std::span<const Block> row, BlockKind kind) {
 std::string device_table(const Schedule& schedule, const ScheduleRecord& record) {
   std::vector<Table::Column> columns{{"device"}, {"chunks", Align::left}};
   std::vector<BlockKind> shown;
-  for (const BlockKind kind : kBlockKinds) {
+  for (const BlockKind kind : every<BlockKind>()) {
     std::size_t blocks = 0;
     for (const auto& row : schedule.rows) blocks += count_of(row, kind);
     if (blocks == 0) continue;
     shown.push_back(kind);
-    columns.push_back({name_of(kind)});
+    columns.push_back({to_string(kind)});
   }
   columns.push_back({"peak act."});
   columns.push_back({"bubble [%]"});
@@ -64,7 +61,7 @@ nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& s
     nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
     for (std::size_t b = 0; b < schedule.rows[i].size(); ++b) {
       const Block& block = schedule.rows[i][b];
-      blocks.push_back({{"kind", name_of(block.kind)},
+      blocks.push_back({{"kind", to_string(block.kind)},
                         {"microbatch", block.microbatch},
                         {"start_ns", timetable.starts[i][b].count()}});
     }

@@ -81,7 +81,7 @@ std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenar
   return text;
 }
 
-ordered_json json_of(const SimulatedSchedules& simulation, const Scenario& scenario,
+ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scenario,
                      const Options& options) {
   ordered_json json = record_header(options, scenario);
   json["schedules"] = ordered_json::array();
@@ -136,7 +136,7 @@ Answer simulate_command(const Options& options) {
       simulate_all(options, scenario, traced ? KeepRows::yes : KeepRows::no);
   Answer answer;
   if (options.json) {
-    answer.text = json_text(json_of(simulation, scenario, options));
+    answer.text = json_text(to_json(simulation, scenario, options));
   } else {
     answer.text = text_of(simulation, scenario, options);
     if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);

@@ -158,7 +158,7 @@ std::string best_text(const GpuInventory& supply, const std::vector<SitePlan>& p
     const SitePlan* const best = best_plan(plans, objective);
     if (best == nullptr) continue;
     const bool hours = objective == SiteObjective::cost && !supply.priced();
-    text += fmt::format("best by {}{}: {}\n", name_of(objective),
+    text += fmt::format("best by {}{}: {}\n", to_string(objective),
                         hours ? " (GPU hours: a price is missing)" : "", plan_text(supply, *best));
   }
   return text + left_out_text(supply, plans);
@@ -172,8 +172,8 @@ std::string search_text(const SiteSearch& search) {
     text += fmt::format("{} not looked at (--limit): the best may be up to {:.1f}% off\n",
                         search.unexplored, 100 * search.gap);
   Table table{{{"pruned by", Align::left}, {"candidates"}}};
-  for (int i = 0; i < kSitePrunes; ++i)
-    table.add_row({name_of(static_cast<SitePrune>(i)), std::to_string(search.pruned[i])});
+  for (const SitePrune prune : every<SitePrune>())
+    table.add_row({to_string(prune), std::to_string(search.pruned[index(prune)])});
   table.add_row({"GPU supply (whole values of D)", std::to_string(search.unsupplied)});
   return text + table.text();
 }

@@ -110,7 +110,7 @@ std::string text_of(const std::string& schedule, const std::vector<Attribution>&
   return text;
 }
 
-ordered_json json_of(const Attribution& side) {
+ordered_json to_json(const Attribution& side) {
   ordered_json json;
   json["iterations"] = side.iterations;
   json["devices"] = side.devices;
@@ -141,7 +141,7 @@ Answer trace_attribution_command(const Options& options) {
     const auto add_side = [&](const Timeline& timeline, const char* side,
                               std::optional<int> iteration) {
       const auto found = attribution_of(timeline, side, schedule, budget, iteration);
-      entry[side] = found ? json_of(*found) : ordered_json(nullptr);
+      entry[side] = found ? to_json(*found) : ordered_json(nullptr);
       if (found) sides.push_back(*found);
     };
     add_side(trace.predicted, "predicted", std::nullopt);

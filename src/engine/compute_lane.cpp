@@ -11,7 +11,7 @@ namespace longhaul {
 ComputeLane::ComputeLane(EngineState& core, Device& device)
     : core_{core}, device_{device}, depth_{to_size(device.depth())} {
   for (const Lane& lane : core_.plan.lanes) {
-    if (lane.kind != LaneKind::compute || lane.rank != core_.host_ranks.self()) continue;
+    if (lane.kind != OpKind::compute || lane.rank != core_.host_ranks.self()) continue;
     first_ = static_cast<std::uint32_t>(index(lane.first));
     end_ = first_ + lane.count;
   }

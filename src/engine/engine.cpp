@@ -32,7 +32,7 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_p
   LONGHAUL_ASSERT(std::ssize(plan.ranks) == ranks.count(), "a plan of {} ranks on {}",
                   plan.ranks.size(), ranks.count());
   for (const Lane& lane : plan.lanes)
-    if (lane.kind == LaneKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
+    if (lane.kind == OpKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
 }
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }

@@ -9,7 +9,7 @@ namespace longhaul {
 RecvLanes::RecvLanes(EngineState& core) : core_{core} {
   for (std::size_t i = 0; i < core_.plan.lanes.size(); ++i) {
     const Lane& lane = core_.plan.lanes[i];
-    if (lane.kind != LaneKind::recv || lane.rank != core_.host_ranks.self() || lane.count == 0)
+    if (lane.kind != OpKind::recv || lane.rank != core_.host_ranks.self() || lane.count == 0)
       continue;
     LaneState state;
     state.lane = LaneId{static_cast<std::uint32_t>(i)};

@@ -139,7 +139,7 @@ Bitmap usable_set(const Topology& topology, const std::string& usable) {
 
 }  // namespace
 
-std::string text_of(hwloc_const_bitmap_t set) {
+std::string to_text(hwloc_const_bitmap_t set) {
   char* text = nullptr;
   if (hwloc_bitmap_list_asprintf(&text, set) < 0) return "";
   const std::unique_ptr<char, decltype(&std::free)> owner{text, &std::free};
@@ -154,7 +154,7 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
   std::map<std::string, std::vector<std::size_t>> neighbours;  // by the processors near them
   for (int rank = 0; rank < ranks; ++rank) {
     places.push_back(place_of(gpus, topology, rank, ranks, all.get()));
-    neighbours[text_of(places.back().near.get())].push_back(places.size() - 1);
+    neighbours[to_text(places.back().near.get())].push_back(places.size() - 1);
   }
   std::vector<RankBinding> seats(places.size());
   for (const auto& [near, group] : neighbours) {
@@ -164,8 +164,8 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
       RankBinding& seat = seats[group[i]];
       if (gpu != nullptr) seat.gpu = address_of(gpu);
       const Bitmap cores = cores_in(topology, parts[i].get());
-      seat.cores = text_of(cores.get());
-      seat.threads = text_of(parts[i].get());
+      seat.cores = to_text(cores.get());
+      seat.threads = to_text(parts[i].get());
       seat.has_cores =
           to_size(hwloc_bitmap_weight(
               cores_in(topology, places[group.front()].near.get()).get())) >= group.size();

@@ -58,7 +58,7 @@ RankBinding take_seat(const HostRanks& host_ranks) {
                                                                            &hwloc_bitmap_free};
   if (hwloc_get_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) != 0)
     hwloc_bitmap_fill(mine.get());
-  const std::string usable = text_of(mine.get());
+  const std::string usable = to_text(mine.get());
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
   const auto all = host_ranks.host().all_gather(hash);
   const bool alike = std::ranges::count(all, hash) == std::ssize(all);

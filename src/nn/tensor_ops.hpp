@@ -5,13 +5,9 @@
 #include <span>
 
 #include "base/index.hpp"
+#include "base/vocabulary.hpp"
 
 namespace longhaul {
-
-enum class NumberType : std::uint8_t { f32, bf16, i32 };
-[[nodiscard]] constexpr std::size_t bytes_of(NumberType type) {
-  return type == NumberType::bf16 ? 2 : 4;
-}
 
 /// Numbers in a row in a device's memory. Does not own them.
 struct ArrayView {

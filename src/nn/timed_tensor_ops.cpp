@@ -46,15 +46,6 @@ double forward_flops(const AttentionShape& shape) {
 
 }  // namespace
 
-const char* name_of(NumberType type) {
-  switch (type) {
-    case NumberType::f32: return "f32";
-    case NumberType::bf16: return "bf16";
-    case NumberType::i32: return "i32";
-  }
-  return "?";
-}
-
 template <typename Work>
 void TimedTensorOps::timed(MathCall call, Work work) {
   math_.finish();

@@ -11,20 +11,13 @@ namespace {
 
 RowKind row_kind(const Op& op) {
   switch (op.kind) {
-    case OpKind::compute: return static_cast<RowKind>(op.block_kind);
+    case OpKind::compute: return row_kind_of(op.block_kind);
     case OpKind::send: return RowKind::send;
     case OpKind::recv: return RowKind::recv;
-    case OpKind::collective:
-      return static_cast<RowKind>(static_cast<int>(RowKind::all_gather) +
-                                  static_cast<int>(op.collective));
+    case OpKind::collective: return row_kind_of(op.collective);
   }
-  return RowKind::F;
+  return {};
 }
-static_assert(static_cast<int>(BlockKind::R) == static_cast<int>(RowKind::R));
-static_assert(static_cast<int>(RowKind::all_gather) +
-                  static_cast<int>(CollectiveKind::all_reduce) ==
-              static_cast<int>(RowKind::all_reduce));
-static_assert(static_cast<int>(MessageLeg::gather) == static_cast<int>(RowLeg::gather));
 
 /// The plan's own ids translated to the timeline's tables.
 struct Translation {
@@ -65,7 +58,7 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.part = op.part;
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
-  row.leg = static_cast<RowLeg>(op.leg);
+  row.leg = op.leg;
   row.owner = number(plan.owner_of(id));
   row.piece = op.piece;
   row.pieces = op.pieces;

@@ -61,7 +61,7 @@ LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
     const Duration transfer = rounds * (message / each.rate);
     if (!first && transfer + each.latency <= slowest.transfer + slowest.latency) continue;
     first = false;
-    slowest = {transfer, each.latency, {}, each.holds.front().what.kind != HeldKind::pair};
+    slowest = {transfer, each.latency, {}, each.holds.front().what.kind != ResourceKind::link};
     slowest.shared |= each.holds.size() > 1;
     for (const NetworkRoute::Hold& hold : each.holds)
       slowest.resources.push_back(resource(hold.what));

@@ -66,12 +66,12 @@ StageShard::Group LayerWork::group_of(int stage) const {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const OpId id{ops_.first + i};
     const Op& op = plan_.op(id);
-    if (op.kind != OpKind::collective || op.collective == CollectiveKind::all_gather) continue;
+    if (op.kind != OpKind::collective || is_before_forward(op.collective)) continue;
     if (schedule_.stage_of(op.chunk) != stage) continue;
     const std::vector<OpId>& members = plan_.collectives[op.match];
     const auto place = std::ranges::find(members, id) - members.begin();
-    return {op.collective == CollectiveKind::all_reduce ? StageShard::Sum::all_reduce
-                                                        : StageShard::Sum::zero1,
+    return {facts_of(op.collective).gets == Portion::whole ? StageShard::Sum::all_reduce
+                                                           : StageShard::Sum::zero1,
             members.size(), to_size(place)};
   }
   return {};
@@ -90,8 +90,7 @@ void LayerWork::follow_collectives() {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const OpId id{ops_.first + i};
     const Op& op = plan_.op(id);
-    const bool reduces =
-        op.kind == OpKind::collective && op.collective != CollectiveKind::all_gather;
+    const bool reduces = op.kind == OpKind::collective && !is_before_forward(op.collective);
     if (reduces && op.after_count == 0) completed_before_.push_back(&stage_of(id));
     for (const OpId before : plan_.after_of(id)) {
       const Op& other = plan_.op(before);

@@ -55,7 +55,7 @@ void ParameterMap::require_complete() const {
 }
 
 /// A line for each stage, and one for each of its tensors.
-std::string ParameterMap::describe(const std::vector<StageShard>& stages) {
+std::string ParameterMap::to_text(const std::vector<StageShard>& stages) {
   std::string text;
   for (const StageShard& stage : stages) {
     const Chunk& chunk = stage.chunk();
@@ -73,7 +73,7 @@ std::string ParameterMap::describe(const std::vector<StageShard>& stages) {
 
 ParameterMap ParameterMap::make(const mpi::Communicator& world,
                                 const std::vector<StageShard>& stages) {
-  const std::string mine = describe(stages);
+  const std::string mine = to_text(stages);
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{mine}), counts);
   std::string all;

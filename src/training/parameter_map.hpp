@@ -34,7 +34,7 @@ struct ParameterMap {
                                          const std::vector<StageShard>& stages);
   /// What one rank tells, and what all have told, in order of rank: asserts that each number of the
   /// model is held by somebody.
-  [[nodiscard]] static std::string describe(const std::vector<StageShard>& stages);
+  [[nodiscard]] static std::string to_text(const std::vector<StageShard>& stages);
   [[nodiscard]] static ParameterMap read(const std::vector<std::string>& of_ranks);
   /// Numbers that the rank holds.
   [[nodiscard]] std::size_t count_of(std::size_t rank) const;

@@ -10,14 +10,20 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "base/index.hpp"
+#include "base/listed_enum.hpp"
 #include "comm/group/shared_memory.hpp"
 
 namespace longhaul {
 
-/// Where a rank is in its run, as its neighbours can see it.
-enum class Phase : std::uint32_t { set_up, barrier, running, between, finished };
+/// Where a rank is in its run, as its neighbours can see it. The names are for reports.
+#define LONGHAUL_PHASES(X) \
+  X(set_up, "setting up")  \
+  X(barrier, "at the barrier of") X(running, "in") X(between, "behind") X(finished, "finished")
+LONGHAUL_LISTED_ENUM(Phase, LONGHAUL_PHASES);
 /// What happened to a rank's op last.
-enum class OpEvent : std::uint32_t { none, posted, started, ended };
+#define LONGHAUL_OP_EVENTS(X) \
+  X(none, "nothing yet") X(posted, "posted") X(started, "started") X(ended, "ended")
+LONGHAUL_LISTED_ENUM(OpEvent, LONGHAUL_OP_EVENTS);
 
 /// What a rank leaves for the others of its host: a doorbell, and what it is doing, so that a dead
 /// rank's last op is known too. Plain atomics, each written by its own rank (the bell by anyone).

@@ -1,6 +1,7 @@
 #include "comm/mpi/mpi_transport.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/error.hpp"
@@ -64,7 +65,7 @@ RequestId MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer)
 RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
                                    const Exchange& of_caller) {
   std::shared_ptr<mpi::Widened> widened;
-  if (of_caller.type == ExchangeType::bf16 && kind != CollectiveKind::all_gather)
+  if (of_caller.type == NumberType::bf16 && facts_of(kind).merging == Merging::sum)
     widened = std::make_shared<mpi::Widened>(of_caller);
   const Exchange exchange = widened ? widened->exchange() : of_caller;
   MPI_Comm comm = group(members).get();
@@ -84,6 +85,11 @@ RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> me
       break;
     case CollectiveKind::all_reduce:
       mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
+      break;
+    case CollectiveKind::broadcast:
+      if (count > 0) std::memcpy(result, mine, exchange.mine.size());
+      mpi::check(
+          MPI_Ibcast(result, int_count(exchange.result.size() / width), type, 0, comm, &request));
       break;
   }
   return add(request, Kind::collective, self(), std::move(widened));

@@ -38,11 +38,12 @@ std::size_t bytes_of(const MPI_Status& status) {
   return to_size(bytes);
 }
 
-MPI_Datatype type_of(ExchangeType type) {
+MPI_Datatype type_of(NumberType type) {
   switch (type) {
-    case ExchangeType::i64: return MPI_INT64_T;
-    case ExchangeType::f32: return MPI_FLOAT;
-    case ExchangeType::bf16: return MPI_UINT16_T;
+    case NumberType::i64: return MPI_INT64_T;
+    case NumberType::f32: return MPI_FLOAT;
+    case NumberType::bf16: return MPI_UINT16_T;
+    case NumberType::i32: return MPI_INT32_T;
   }
   return MPI_BYTE;
 }
@@ -59,7 +60,7 @@ Widened::Widened(const Exchange& bf16)
 }
 
 Exchange Widened::exchange() {
-  return {ExchangeType::f32, std::as_bytes(std::span{mine_}),
+  return {NumberType::f32, std::as_bytes(std::span{mine_}),
           std::as_writable_bytes(std::span{result_})};
 }
 

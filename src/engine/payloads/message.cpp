@@ -97,7 +97,7 @@ MessageHeader message_header(const Plan& plan, OpId send, std::uint32_t run, int
   return header;
 }
 
-std::string describe(const PayloadId& id) {
+std::string to_text(const PayloadId& id) {
   if (id.kind > static_cast<std::uint8_t>(BlockKind::R)) return "no message of ours";
   const Block block{static_cast<BlockKind>(id.kind), id.part, id.parts, id.chunk, id.microbatch};
   const std::string piece =

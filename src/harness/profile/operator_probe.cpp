@@ -163,7 +163,7 @@ std::string operators_csv(const std::vector<OperatorTimes>& operators) {
       return interval ? fmt::format("{:.0f}", *interval.*which) : std::string{};
     };
     text += fmt::format("{},{},{},{},{},{},{},{:.0f},{},{},{:.0f},{:.0f},{:.0f}\n", one.part,
-                        one.block, one.call.operation, one.call.shape, name_of(one.call.type),
+                        one.block, one.call.operation, one.call.shape, to_string(one.call.type),
                         one.calls, summary.n, summary.median, end(&Interval::low),
                         end(&Interval::high), summary.min, one.call.flops, one.call.bytes);
   }

@@ -53,7 +53,7 @@ private:
   struct Draft {
     Op op;
     int rank = 0;
-    LaneKind lane = LaneKind::compute;
+    OpKind lane = OpKind::compute;
     Handle other{};  ///< of a message
     std::vector<Handle> after;
   };

@@ -147,7 +147,7 @@ std::vector<std::string> profile_problems(const ModelProfile& profile, const Sce
 }
 
 ordered_json profile_json(const ModelProfile& profile) {
-  ordered_json json = {{"number_type", name_of(profile.type)},
+  ordered_json json = {{"number_type", to_string(profile.type)},
                        {"message_bytes", profile.message_size().count()},
                        {"message", sample_json(profile.message)}};
   for (const DeviceProfile& device : profile.devices) json["stages"].push_back(device_json(device));

@@ -68,7 +68,7 @@ private:
   }
   [[nodiscard]] std::uint32_t steps_of(const std::vector<OpId>& members) const {
     const auto once = static_cast<std::uint32_t>(members.size()) - 1;
-    return plan_.op(members.front()).collective == CollectiveKind::all_reduce ? 2 * once : once;
+    return once * static_cast<std::uint32_t>(facts_of(plan_.op(members.front()).collective).rounds);
   }
 
   template <typename Visit>

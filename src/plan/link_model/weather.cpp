@@ -16,7 +16,7 @@ constexpr std::uint64_t kLossStream = 0x6c6f7373;  // apart from other uses of r
 Bandwidth others_of(const NetworkRoute& way) {
   Bandwidth rate;
   for (const NetworkRoute::Hold& hold : way.holds) {
-    if (hold.what.kind != HeldKind::pair && hold.what.kind != HeldKind::datacenters)
+    if (hold.what.kind != ResourceKind::link && hold.what.kind != ResourceKind::shared_link)
       rate = std::min(rate, hold.rate);
   }
   return rate;
@@ -48,8 +48,8 @@ public:
   }
 
   [[nodiscard]] Hop hop(const Lane& lane) const {
-    if (lane.kind == LaneKind::send) return hop(lane.rank, lane.peer);
-    if (lane.kind == LaneKind::recv) return hop(lane.peer, lane.rank);
+    if (lane.kind == OpKind::send) return hop(lane.rank, lane.peer);
+    if (lane.kind == OpKind::recv) return hop(lane.peer, lane.rank);
     return {};
   }
 

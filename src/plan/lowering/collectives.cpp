@@ -78,7 +78,7 @@ void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& colle
   op.resources = network.collective(plan.lanes[index(compute)].rank);
   op.duration = collective.duration;
   op.size = collective.size;
-  if (collective.kind == CollectiveKind::all_gather) return;
+  if (is_before_forward(collective.kind)) return;
   if (const auto last = last_gradient(plan, schedule, compute, collective.stage))
     plan.add_after(op, *last);
 }
@@ -91,7 +91,7 @@ Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, c
   if (sync == GradientSync::ring_rate)
     return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
   const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
-  return kind == CollectiveKind::all_reduce ? 2 * once : once;
+  return facts_of(kind).rounds * once;
 }
 
 IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,

@@ -85,7 +85,7 @@ void apply_order(Plan& plan, const LinkOrder& link, ResourceId resource, Sends s
         "schedule {} leaves {} of {} messages out of the order on \"{}\" (the first: {}). List "
         "every message that takes it.",
         plan.schedule, sends.size(), sends.size() + messages, link.resource,
-        describe(plan, sends.begin()->second.front()));
+        to_text(plan, sends.begin()->second.front()));
 }
 
 }  // namespace

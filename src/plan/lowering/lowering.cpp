@@ -108,25 +108,25 @@ void Lowering::lay_out_lanes(ReplicaId replica, int local) {
   for (const DeviceId device : schedule_.device_ids()) {
     const Rank rank = rank_of(device);
     plan_.ranks.push_back({replica, device, scenario_.datacenter_of(rank)});
-    compute_lane_.push_back(add_lane(plan_, "compute", LaneKind::compute, rank, kNone<Rank>,
+    compute_lane_.push_back(add_lane(plan_, "compute", OpKind::compute, rank, kNone<Rank>,
                                      schedule_.row(replica, device).size()));
     for (std::size_t c = 0; c < channels.size(); ++c) {
       if (channels[c].from != device || relayed(channels[c])) continue;
       const Rank peer = rank_of(channels[c].to);
-      send_lane[c] = add_lane(plan_, fmt::format("send>{}", index(peer)), LaneKind::send, rank,
-                              peer, channels[c].count);
+      send_lane[c] = add_lane(plan_, fmt::format("send>{}", index(peer)), OpKind::send, rank, peer,
+                              channels[c].count);
     }
     if (relays_) relays_->add_send_lanes(local, device);
     for (std::size_t c = 0; c < channels.size(); ++c) {
       if (channels[c].to != device || relayed(channels[c])) continue;
       const Rank peer = rank_of(channels[c].from);
-      recv_lane[c] = add_lane(plan_, fmt::format("recv<{}", index(peer)), LaneKind::recv, rank,
-                              peer, channels[c].count);
+      recv_lane[c] = add_lane(plan_, fmt::format("recv<{}", index(peer)), OpKind::recv, rank, peer,
+                              channels[c].count);
     }
     if (relays_) relays_->add_recv_lanes(local, device);
     const auto& mine = collectives_[device];
     collective_lane_.push_back(mine.empty() ? kNone<LaneId>
-                                            : add_lane(plan_, "collective", LaneKind::collective,
+                                            : add_lane(plan_, "collective", OpKind::collective,
                                                        rank, kNone<Rank>, mine.size()));
   }
 }
@@ -151,7 +151,7 @@ void Lowering::add_gathers(ReplicaId replica, DeviceId device, Waits& waits) con
   const auto& mine = collectives_[device];
   const auto row = schedule_.row(replica, device);
   for (std::size_t k = 0; k < mine.size(); ++k) {
-    if (mine[k].kind != CollectiveKind::all_gather) continue;
+    if (!is_before_forward(mine[k].kind)) continue;
     const auto first = std::ranges::find_if(row, [&](const Block& block) {
       return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == mine[k].stage;
     });

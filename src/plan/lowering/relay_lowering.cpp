@@ -93,13 +93,13 @@ RelayLowering::SendLane RelayLowering::add_send_lane(const char* what, Rank from
                                                      std::size_t count) {
   if (count == 0) return {};
   const LaneId lane =
-      add_lane(plan_, fmt::format("{}>{}", what, index(to)), LaneKind::send, from, to, count);
+      add_lane(plan_, fmt::format("{}>{}", what, index(to)), OpKind::send, from, to, count);
   return {lane, network_.route(from, to)};
 }
 
 LaneId RelayLowering::add_recv_lane(const char* what, Rank from, Rank to, std::size_t count) {
   if (count == 0) return kNone<LaneId>;
-  return add_lane(plan_, fmt::format("{}<{}", what, index(from)), LaneKind::recv, to, from, count);
+  return add_lane(plan_, fmt::format("{}<{}", what, index(from)), OpKind::recv, to, from, count);
 }
 
 void RelayLowering::add_send_lanes(int local, DeviceId device) {

@@ -66,7 +66,7 @@ void add_collectives(const Schedule& layout, const Scenario& scenario, const Net
     for (const ChunkCollective& collective : of_device) {
       for (int copy = 0; copy < layout.copies; ++copy) {
         RelaxedChunk& chunk = chunks[at(copy * layout.chunks_of_copy() + collective.stage)];
-        const bool before = collective.kind == CollectiveKind::all_gather;
+        const bool before = is_before_forward(collective.kind);
         (before ? chunk.gather : chunk.reduction) = collective.duration;
       }
     }
@@ -95,7 +95,7 @@ public:
     }
     hop.transfer = size / route.rate;
     hop.latency = route.latency;
-    const auto set = to_size(route.resources);
+    const auto set = index(route.resources);
     for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
       const ResourceId resource = plan_.set_items[i];
       // What several hold at a time is no machine.

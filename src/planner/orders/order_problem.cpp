@@ -116,7 +116,7 @@ void OrderProblem::read_collectives(const Plan& plan) {
     if (op.kind != OpKind::collective) continue;
     const RankInfo& rank = plan.ranks[index(plan.lanes[index(op.lane)].rank)];
     if (rank.replica != ReplicaId{0}) continue;
-    if (op.collective == CollectiveKind::all_gather) {
+    if (is_before_forward(op.collective)) {
       chunks_[at(op.chunk)].gathered = gathered[index(rank.device)] += op.duration.count();
     } else {
       chunks_[at(op.chunk)].reduction = op.duration.count();

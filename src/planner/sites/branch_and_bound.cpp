@@ -141,18 +141,6 @@ private:
 
 }  // namespace
 
-const char* name_of(SitePrune prune) {
-  switch (prune) {
-    case SitePrune::compute: return "compute of the slowest stage";
-    case SitePrune::wan: return "load of a WAN link";
-    case SitePrune::path: return "round trip of a microbatch";
-    case SitePrune::all_reduce: return "all-reduce and egress";
-    case SitePrune::symmetry: return "alike datacenters";
-    case SitePrune::no_link: return "no link";
-  }
-  return "?";
-}
-
 std::int64_t SiteSearch::pruned_in_all() const {
   return std::accumulate(std::begin(pruned), std::end(pruned), std::int64_t{0});
 }

@@ -169,8 +169,8 @@ void PlacementTree::descend(const Node& node) {
   }
 }
 
-std::vector<PlacementTree::Leaf> PlacementTree::leaves(double score, bool prune,
-                                                       std::int64_t (&pruned)[kSitePrunes]) {
+std::vector<PlacementTree::Leaf> PlacementTree::leaves(
+    double score, bool prune, std::int64_t (&pruned)[kCountOf<SitePrune>]) {
   score_ = score;
   prune_ = prune;
   pruned_ = pruned;

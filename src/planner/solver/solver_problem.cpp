@@ -90,7 +90,7 @@ private:
     const Duration length = costs_.duration(block);
     const auto [head, tail] = window(block, length);
     problem_.json["blocks"].push_back({{"device", number(start_.device_of_chunk[at(block.chunk)])},
-                                       {"kind", name_of(block.kind)},
+                                       {"kind", to_string(block.kind)},
                                        {"chunk", block.chunk},
                                        {"microbatch", block.microbatch},
                                        {"duration_ns", length.count()},

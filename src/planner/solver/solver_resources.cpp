@@ -75,7 +75,7 @@ Json collectives_of(const ModelBlocks& blocks, const Plan& plan) {
     std::set<int> devices;
     for (const OpId member : plan.collectives[op.match])
       devices.insert(number(plan.ranks[index(plan.rank_of(member))].device));
-    const bool gather = op.collective == CollectiveKind::all_gather;
+    const bool gather = is_before_forward(op.collective);
     Json concerned = Json::array();
     for (std::size_t i = 0; i < blocks.all().size(); ++i) {
       const Block& block = blocks.all()[i];

@@ -84,7 +84,7 @@ private:
     for (const Lane& lane : plan_.lanes) {
       const RankInfo& rank = plan_.ranks[index(lane.rank)];
       const int pipeline = problem_.pipeline_of(rank.replica);
-      if (lane.kind != LaneKind::compute || pipeline < 0) continue;
+      if (lane.kind != OpKind::compute || pipeline < 0) continue;
       const int row = pipeline * problem_.devices + number(rank.device);
       for (std::uint32_t i = 0; i < lane.count; ++i) {
         const Op& op = plan_.ops[index(lane.first) + i];
@@ -149,7 +149,7 @@ private:
       const RankInfo& rank = plan_.ranks[index(plan_.lanes[index(op.lane)].rank)];
       if (op.kind != OpKind::collective || rank.replica > ReplicaId{0}) continue;
       const std::int64_t time = op.duration.count();
-      if (op.collective == CollectiveKind::all_gather) {
+      if (is_before_forward(op.collective)) {
         gathered[{number(rank.device), op.chunk}] = busy[index(rank.device)] += time;
       } else {
         problem_.reductions[index(rank.device)].push_back({op.chunk, time});

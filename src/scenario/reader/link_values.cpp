@@ -157,8 +157,7 @@ Link read_link(const Section& section, Link link, const Scenario& scenario, bool
   read_latency(section, scenario, link);
   read_rate(section, scenario, link);
   if (const auto field = section.find("aggregate")) link.aggregate = read_bandwidth(*field);
-  if (const auto field = section.find("sharing"))
-    link.sharing = static_cast<Sharing>(read_choice(*field, {"pair", "datacenter"}));
+  if (const auto field = section.find("sharing")) link.sharing = read_choice<Sharing>(*field);
   if (const auto field = section.find("jitter")) link.jitter = read_jitter(*field);
   for (const char* key : {"bandwidth", "connections", "aggregate", "preset"}) {
     const auto field = section.find(key);

@@ -77,7 +77,7 @@ bool set_size(const std::optional<Section>& section, const char* key, int stages
     const Bytes size = read_bytes(field);
     if (size < least)
       fail_at(field.node->place, "{} = {} is too small ({} is the least). Give the real size.",
-              field.path, describe(*field.node), to_text(least));
+              field.path, to_text(*field.node), to_text(least));
     return size;
   });
   if (!given.empty())

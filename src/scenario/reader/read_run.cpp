@@ -86,8 +86,7 @@ Parallel read_parallel(const ConfigNode& root) {
   if (const auto field = section->find("sub_blocks"))
     parallel.sub_blocks = count(*field, kMostSubBlocks);
   if (const auto field = section->find("gradient_sync"))
-    parallel.gradient_sync = static_cast<GradientSync>(
-        read_choice(*field, {"none", "all-reduce", "zero1", "two-datacenter", "ring-rate"}));
+    parallel.gradient_sync = read_choice<GradientSync>(*field);
   parallel.cell = read_cell(*section);
   refuse_absurd_counts(parallel, *section);
   return parallel;

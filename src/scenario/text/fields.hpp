@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "base/listed_enum.hpp"
 #include "base/units.hpp"
 #include "scenario/text/config_node.hpp"
 
@@ -54,6 +55,11 @@ private:
 [[nodiscard]] double read_flops(const Field& field);
 /// One of `names`; its index.
 [[nodiscard]] std::size_t read_choice(const Field& field, const std::vector<std::string>& names);
+/// The enumerator of that name.
+template <ListedEnum Enum>
+[[nodiscard]] Enum read_choice(const Field& field) {
+  return static_cast<Enum>(read_choice(field, every_name<Enum>()));
+}
 /// The elements of a list, each with its own path.
 [[nodiscard]] std::vector<Field> elements(const Field& field);
 /// A list of non-negative integers below `end`, or a text of ranges such as "0-3,8".

@@ -24,10 +24,10 @@ std::pair<int, int> read_range(const Field& field, std::string_view range, int e
     fail_at(field.node->place,
             "{} = {} is no range (\"{}\" is not like \"0-3\"). Write numbers and ranges with "
             "commas between them.",
-            field.path, describe(*field.node), shown(range));
+            field.path, to_text(*field.node), shown(range));
   if (*last >= end)
     fail_at(field.node->place, "{} = {} is out of range ({} is not in 0 to {}). Count from 0.",
-            field.path, describe(*field.node), *last, end - 1);
+            field.path, to_text(*field.node), *last, end - 1);
   return {*first, *last};
 }
 
@@ -50,7 +50,7 @@ std::vector<std::pair<int, Field>> read_indices(const Field& field, int end) {
     for (int i = first; i <= last; ++i) {
       if (listed[at(i)])
         fail_at(field.node->place, "{} = {} names {} twice (ranges overlap). Name it once.",
-                field.path, describe(*field.node), i);
+                field.path, to_text(*field.node), i);
       listed[at(i)] = true;
       result.emplace_back(i, field);
     }

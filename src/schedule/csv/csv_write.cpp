@@ -29,7 +29,7 @@ void check_writable(const Block& block) {
 void append_cell(std::string& text, const Block& block) {
   check_writable(block);
   append_number(text, block.chunk);
-  text += block.kind == BlockKind::D ? 'I' : *name_of(block.kind);
+  text += block.kind == BlockKind::D ? 'I' : *to_string(block.kind);
   append_number(text, block.microbatch);
   if (block.parts == 1) return;
   text += '.';

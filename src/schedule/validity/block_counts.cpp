@@ -51,7 +51,7 @@ std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size
     return violation(ViolationKind::shape,
                      "{} has {} of microbatch {} at position {} as part {} of {} (parts count "
                      "from 0).",
-                     where, name_of(block.kind), block.microbatch, position, block.part,
+                     where, to_string(block.kind), block.microbatch, position, block.part,
                      block.parts);
   }
   if (!known) {

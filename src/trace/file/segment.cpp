@@ -37,7 +37,7 @@ Timeline ordered_by_op(const Timeline& timeline) {
 
 }  // namespace
 
-std::string text_of(const SegmentName& name) {
+std::string to_string(const SegmentName& name) {
   const std::string more = name.ranks == 1 ? "" : fmt::format("+{}", name.ranks);
   return fmt::format("{}{}.{}.{}{}{}", kPrefix, name.key.schedule, name.key.iteration,
                      name.lowest_rank, more, kSegmentSuffix);
@@ -59,7 +59,7 @@ std::optional<SegmentName> parse_segment_name(const std::string& text) {
   }
   const SegmentName name{{ids[0], ids[1]}, ids[2], ids[3]};
   // "segment.01.2.3.h5" is not ours, nor is what has other signs in between.
-  if (count < 2 || name.ranks < 1 || text_of(name) != text) return std::nullopt;
+  if (count < 2 || name.ranks < 1 || to_string(name) != text) return std::nullopt;
   return name;
 }
 
@@ -146,7 +146,7 @@ void write_segment(const std::filesystem::path& directory, const IterationKey& k
                     key.iteration);
   const SegmentName name{key, static_cast<int>(index.ranks.front()),
                          static_cast<int>(index.ranks.size())};
-  hdf5::write_new_file(directory / text_of(name), hdf5::Writing::at_once, [&](hdf5::Id root) {
+  hdf5::write_new_file(directory / to_string(name), hdf5::Writing::at_once, [&](hdf5::Id root) {
     hdf5::write_attribute(root, "schema_version", std::int64_t{kTraceSchemaVersion});
     write_index(root, index);
     const auto storage =

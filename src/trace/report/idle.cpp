@@ -82,7 +82,8 @@ private:
   /// The receive of the piece that a relay sends on; kNoRow where its rank produced it.
   [[nodiscard]] std::size_t brought_to_relay(const TimelineRow& send) const {
     if (send.replica == send.owner) return kNoRow;
-    const RowLeg before = send.leg == RowLeg::gather ? RowLeg::wan : RowLeg::scatter;
+    const MessageLeg before =
+        send.leg == MessageLeg::gather ? MessageLeg::wan : MessageLeg::scatter;
     std::size_t latest = kNoRow;
     for (const std::size_t i : receives_.find(send.rank, send.chunk, send.microbatch)) {
       const TimelineRow& row = view_.rows[i];

@@ -10,7 +10,7 @@ namespace {
 
 struct RowSide {
   std::int32_t from, to, chunk, microbatch, part;
-  RowLeg leg;
+  MessageLeg leg;
   std::int32_t owner, piece;
   std::size_t row;
 

@@ -70,7 +70,7 @@ void PieceCheck::wrong(const char* sort, const PieceSide& side, fmt::format_stri
 void PieceCheck::add(const TimelineRow& row,
                      const std::function<std::int32_t(std::int32_t)>& device_of) {
   const bool sends = row.kind == RowKind::send;
-  if (row.leg == RowLeg::whole || (!sends && row.kind != RowKind::recv)) return;
+  if (row.leg == MessageLeg::whole || (!sends && row.kind != RowKind::recv)) return;
   PieceSide side{row.rank,   row.owner,
                  row.chunk,  row.microbatch,
                  row.part,   row.piece,
@@ -78,13 +78,13 @@ void PieceCheck::add(const TimelineRow& row,
                  -1,         sends ? Role::sent : Role::arrived,
                  row.op,     row.start_ns,
                  row.end_ns, row.size_bytes};
-  if (row.leg == RowLeg::wan && sends) {
+  if (row.leg == MessageLeg::wan && sends) {
     side.to_device = device_of(row.peer);
     messages_.push(side);
   }
   if (row.replica == row.owner) return;  // not a relay's
-  if (row.leg == RowLeg::scatter) side.role = Role::scattered;
-  if (row.leg == RowLeg::gather) side.role = Role::gathered;
+  if (row.leg == MessageLeg::scatter) side.role = Role::scattered;
+  if (row.leg == MessageLeg::gather) side.role = Role::gathered;
   // The other ends of these legs are the owner's.
   if ((side.role == Role::scattered && sends) || (side.role == Role::gathered && !sends)) return;
   relays_.push(side);

@@ -1,17 +1,16 @@
 // The weather on ranks: what an outage holds, that all see the same, that stamps follow it. Clock
 // times are asserted from below alone: a host may always be slower.
-#include "plan/link_model/weather.hpp"
-
 #include <memory>
 
 #include "device/cpu/timed_device.hpp"
 #include "engine/engine.hpp"
 #include "harness/session/link_conditions_run.hpp"
+#include "plan/link_model/weather.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"
-#include "support/ranks/ranks_fixture.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/cells.hpp"
+#include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -72,9 +71,9 @@ RANKS_TEST(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
     const Weather weather{plan, scenario};
     const OpTimes times = play(plan, weather);
     for (const OpId send : crossing(plan, OpKind::send))
-      EXPECT_GE(times[index(send)].end, began_ + 60ms) << describe(plan, send);
+      EXPECT_GE(times[index(send)].end, began_ + 60ms) << to_text(plan, send);
     for (const OpId recv : crossing(plan, OpKind::recv))
-      EXPECT_GE(times[index(recv)].end, began_ + 63ms) << describe(plan, recv);
+      EXPECT_GE(times[index(recv)].end, began_ + 63ms) << to_text(plan, recv);
     EXPECT_EQ(wrong_, 0);
   }
 }
@@ -94,12 +93,12 @@ RANKS_TEST(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
     const OpId id{i};
     if (plan.op(id).kind != OpKind::recv || plan.op(id).leg != MessageLeg::wan) continue;
     ++held;
-    EXPECT_GE(times[i].end, began_ + 60ms) << describe(plan, id);
+    EXPECT_GE(times[i].end, began_ + 60ms) << to_text(plan, id);
   }
   EXPECT_GT(ranks().world().sum(held), 0);
   for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
     if (plan.ops[i].leg == MessageLeg::scatter) {
-      EXPECT_EQ(weather.outage_left(OpId{i}, 0s), 0s) << describe(plan, OpId{i});
+      EXPECT_EQ(weather.outage_left(OpId{i}, 0s), 0s) << to_text(plan, OpId{i});
     }
   }
   EXPECT_EQ(wrong_, 0);
@@ -117,7 +116,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     if (plan.ops[i].kind != OpKind::collective) continue;
     ++collectives;
-    EXPECT_GE(times[i].end, began_ + 40ms) << describe(plan, OpId{i});
+    EXPECT_GE(times[i].end, began_ + 40ms) << to_text(plan, OpId{i});
   }
   EXPECT_GT(collectives, 0);
   EXPECT_EQ(wrong_, 0);
@@ -144,7 +143,7 @@ RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
       const OpTime& time = times[index(recv)];
       const Duration hold = weather.hold(OpId{plan.op(recv).match}, number, time.start - began_);
       EXPECT_GE(time.end - time.start, hold + weather.latency(recv, number, 0s))
-          << describe(plan, recv);
+          << to_text(plan, recv);
     }
     EXPECT_EQ(wrong_, 0);
   }

@@ -105,7 +105,7 @@ TEST(MessageHeader, NamesOnePayloadOnEveryLegOfItsWay) {
         << "the header says which leg";
   }
   EXPECT_NE(payload_id(plan, way.builder.id(way.own.send), 0, 5), made);
-  EXPECT_EQ(describe(made), "F(chunk 0, microbatch 7) of replica 0, piece 1 of 2, iteration 5");
+  EXPECT_EQ(to_text(made), "F(chunk 0, microbatch 7) of replica 0, piece 1 of 2, iteration 5");
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ struct Played {
   void expect_leg(MessageLeg leg, int owner, int piece, int start, int end, int arrival,
                   bool gradient = false) const {
     const OpId send = leg_of(plan, leg, owner, piece, gradient);
-    EXPECT_EQ(times[index(send)].start, Duration{start}) << describe(plan, send);
-    EXPECT_EQ(times[index(send)].end, Duration{end}) << describe(plan, send);
-    EXPECT_EQ(times[plan.op(send).match].end, Duration{arrival}) << describe(plan, send);
+    EXPECT_EQ(times[index(send)].start, Duration{start}) << to_text(plan, send);
+    EXPECT_EQ(times[index(send)].end, Duration{end}) << to_text(plan, send);
+    EXPECT_EQ(times[plan.op(send).match].end, Duration{arrival}) << to_text(plan, send);
   }
   [[nodiscard]] Duration start(int rank, BlockKind kind) const {
     return times[index(testing::find(plan, rank, OpKind::compute, kind, 0))].start;

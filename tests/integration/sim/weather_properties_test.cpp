@@ -125,7 +125,7 @@ TEST(WeatherProperties, WhoBeginsLaterNeverEndsEarlier) {
                                                       : weather.collective(OpId{i}, seed, begin);
         ASSERT_GE(hold, 0ns);
         ASSERT_TRUE(begin == Duration{-50} || begin + hold >= before)
-            << "seed " << seed << ", " << describe(instance.plan, OpId{i}) << " at "
+            << "seed " << seed << ", " << to_text(instance.plan, OpId{i}) << " at "
             << begin.count();
         before = begin + hold;
       }

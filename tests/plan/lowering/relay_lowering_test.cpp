@@ -99,7 +99,7 @@ TEST(Relays, PiecesOfEveryMessageSumUpAndChain) {
     ASSERT_EQ(plan.after_of(id).size(), 1u);
     const Op& before = plan.op(plan.after_of(id).front());
     const bool relay = plan.owner_of(id) != plan.ranks[index(plan.rank_of(id))].replica;
-    EXPECT_EQ(before.kind, relay ? OpKind::recv : OpKind::compute) << describe(plan, id);
+    EXPECT_EQ(before.kind, relay ? OpKind::recv : OpKind::compute) << to_text(plan, id);
     if (relay) {
       EXPECT_EQ(before.leg, op.leg == MessageLeg::gather ? MessageLeg::wan : MessageLeg::scatter);
       EXPECT_EQ(before.size, op.size);

@@ -25,7 +25,7 @@ std::string row_text(const Schedule& schedule, DeviceId device) {
   for (const Block& block : schedule.row(ReplicaId{0}, device)) {
     if (!text.empty()) text += ' ';
     if (several) text += std::to_string(block.chunk);
-    text += name_of(block.kind) + std::to_string(block.microbatch);
+    text += to_string(block.kind) + std::to_string(block.microbatch);
   }
   return text;
 }

@@ -23,7 +23,7 @@ using testing::ScratchDirectory;
 
 constexpr int kStreamRanks = 4;
 
-Timeline sample(int iterations, int microbatches = 8) {
+Timeline sample_stream(int iterations, int microbatches = 8) {
   return testing::random_timeline(5, {.ranks = kStreamRanks, .microbatches = microbatches},
                                   iterations);
 }
@@ -59,25 +59,25 @@ Trace merged(const std::filesystem::path& directory, const MergeOptions& options
 }
 
 TEST(MergeStream, PutsHostsTogetherWhateverTheirRanks) {
-  const Timeline all = sample(3);
+  const Timeline all = sample_stream(3);
   const std::vector<std::vector<std::vector<int>>> placements{
       {{0, 1, 2, 3}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{3, 0}, {1}, {2}}};
   for (const auto& hosts : placements) {
     const ScratchDirectory scratch;
-    begin_run(scratch.path(), {}, sample(1), kStreamRanks);
+    begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
     for (int iteration = 0; iteration < 3; ++iteration)
       write_hosts(scratch.path(), all, iteration, hosts);
     EXPECT_EQ(finished_iterations(scratch.path()).size(), 3U);
     const Trace trace = merged(scratch.path());
     EXPECT_EQ(trace.measured.rows, all.rows);
-    EXPECT_EQ(trace.predicted.rows, sample(1).rows);
+    EXPECT_EQ(trace.predicted.rows, sample_stream(1).rows);
     EXPECT_THAT(validate_trace(scratch.path() / "trace.h5"), IsEmpty());
   }
 }
 
 TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
   // Ops of ranks in turn: 0, 1, 2, 3, 0, ... in segments that are read in several pieces.
-  Timeline all = sample(1, 8'192);
+  Timeline all = sample_stream(1, 8'192);
   std::vector<std::int64_t> next(kStreamRanks, 0);
   for (TimelineRow& row : all.rows) {
     row.op = next[static_cast<std::size_t>(row.rank)]++ * kStreamRanks + row.rank;
@@ -95,7 +95,7 @@ TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
 
 TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) {
   // More rows than a chunk before, in and after it: the rows written of it are taken back.
-  const Timeline all = sample(3, 6'000);
+  const Timeline all = sample_stream(3, 6'000);
   ASSERT_GT(all.rows.size() / 3, 65'536U);
   const ScratchDirectory scratch;
   begin_run(scratch.path(), {}, {}, kStreamRanks);
@@ -115,7 +115,7 @@ TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) 
 }
 
 TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
-  const Timeline all = sample(2);
+  const Timeline all = sample_stream(2);
   const ScratchDirectory scratch;
   begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1, 2, 3}});
@@ -128,8 +128,8 @@ TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
 
 TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, sample(1), kStreamRanks);
-  Timeline other = sample(1);
+  begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
+  Timeline other = sample_stream(1);
   other.schedules = {"another"};
   for (int rank = 0; rank < kStreamRanks; ++rank)
     write_segment(scratch.path(), {1, 0, rank}, testing::rows_of_rank(other, 0, rank));
@@ -150,7 +150,7 @@ TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
 
 TEST(MergeStream, MovesRanksByTheirClocks) {
   const ScratchDirectory scratch;
-  const Timeline all = sample(1);
+  const Timeline all = sample_stream(1);
   begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1}, {2, 3}});
   const std::vector<RankClock> clocks(kStreamRanks, {0, INT64_MAX, 1e-3});
@@ -164,7 +164,7 @@ TEST(MergeStream, MovesRanksByTheirClocks) {
 TEST(SegmentNames, SayWhoseRowsTheyHold) {
   const auto there_and_back = [](const std::string& text) {
     const auto name = parse_segment_name(text);
-    return name ? text_of(*name) : "no segment";
+    return name ? to_string(*name) : "no segment";
   };
   for (const char* const text : {"segment.0.0.0.h5", "segment.3.12.8+8.h5"})
     EXPECT_EQ(there_and_back(text), text);
@@ -177,8 +177,8 @@ TEST(SegmentNames, SayWhoseRowsTheyHold) {
 TEST(TracePart, ReadsOnlyWhatIsSelected) {
   const ScratchDirectory scratch;
   Trace trace;
-  trace.measured = sample(3);
-  trace.predicted = sample(1);
+  trace.measured = sample_stream(3);
+  trace.predicted = sample_stream(1);
   write_trace(scratch.path() / "a.h5", trace);
   const auto size = trace.predicted.rows.size();
   const Trace part = read_trace_part(scratch.path() / "a.h5", {"gpipe", 1}, 2 * size);

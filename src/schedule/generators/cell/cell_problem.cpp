@@ -168,7 +168,7 @@ private:
       const std::int64_t rounds = (load.pieces + load.capacity - 1) / load.capacity;
       hop.way.transfer = std::max(hop.way.transfer, rounds * load.longest);
       const bool full = load.capacity < 2 * load.pieces;
-      if (held.kind != HeldKind::pair && full) hop.way.resources.push_back(resource(held));
+      if (held.kind != ResourceKind::link && full) hop.way.resources.push_back(resource(held));
     }
     hop.way.latency += spread_time(to, from, to);
     return hop;

@@ -94,7 +94,7 @@ std::string row_text(std::span<const Block> row) {
   std::string text;
   for (const Block& block : row) {
     if (!text.empty()) text += ' ';
-    text += name_of(block.kind) + std::to_string(block.microbatch);
+    text += to_string(block.kind) + std::to_string(block.microbatch);
     if (block.parts > 1) {
       text += '.' + std::to_string(block.part) + '/' + std::to_string(block.parts);
     }
