@@ -10,7 +10,6 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
-#include "harness/environment/command_line.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "harness/trace_cost/phase.hpp"
 #include "harness/trace_cost/synthetic_run.hpp"

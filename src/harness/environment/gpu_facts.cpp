@@ -1,5 +1,3 @@
-#include "harness/environment/gpu_facts.hpp"
-
 #include <array>
 #include <fstream>
 #include <map>
@@ -10,6 +8,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "harness/environment/host_facts.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -23,4 +23,8 @@ struct FactSources {
 /// the facts above.
 [[nodiscard]] nlohmann::json whole_host_facts(const FactSources& sources = {});
 
+/// `gpus`, `gpu_driver` and `nccl` of host_facts(): from /proc/driver/nvidia; where a container
+/// hides that, from NVML. NCCL is loaded only where there is a GPU.
+[[nodiscard]] nlohmann::json gpu_facts(const FactSources& sources);
+
 }  // namespace longhaul::bench

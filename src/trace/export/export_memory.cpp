@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "trace/export/csv_cell.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 #include "trace/export/text_writer.hpp"

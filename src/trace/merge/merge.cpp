@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "trace/file/run_info.hpp"
 #include "trace/file/segment.hpp"
 #include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"

@@ -1,9 +1,8 @@
-#include "trace/report/idle.hpp"
-
 #include <algorithm>
 #include <array>
 
 #include "base/index.hpp"
+#include "trace/report/report.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul {

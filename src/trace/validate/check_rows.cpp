@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/index.hpp"
+#include "trace/validate/check_context.hpp"
 #include "trace/validate/check_iteration.hpp"
-#include "trace/validate/check_values.hpp"
 
 namespace longhaul {
 namespace {

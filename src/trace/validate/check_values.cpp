@@ -1,6 +1,5 @@
-#include "trace/validate/check_values.hpp"
-
 #include "trace/timeline/columns.hpp"
+#include "trace/validate/check_context.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,7 +5,6 @@
 #include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/cell/cell.hpp"
-#include "schedule/generators/sync_times.hpp"
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 

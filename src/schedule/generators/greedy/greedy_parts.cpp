@@ -1,9 +1,8 @@
-#include "schedule/generators/greedy/greedy_parts.hpp"
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/index.hpp"
+#include "schedule/generators/greedy/greedy_run.hpp"
 
 namespace longhaul::families {
 namespace {

@@ -4,7 +4,6 @@
 #include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
-#include "schedule/generators/sync_times.hpp"
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 
