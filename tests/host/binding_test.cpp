@@ -1,3 +1,5 @@
+#include "host/binding.hpp"
+
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -6,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "host/binding.hpp"
 
 namespace longhaul {
 namespace {

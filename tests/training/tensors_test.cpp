@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "integration/training/played_ranks.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "plan/lowering/lower.hpp"
-#include "integration/training/played_ranks.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::testing {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "schedule/schedule.hpp"
 
@@ -13,8 +16,9 @@ enum class Turns : std::uint8_t {
 
 /// States the orders that a schedule gives for shared links and interfaces in the plan's resources.
 /// They name whole messages: one that travels in pieces takes its place with all of those that hold
-/// the resource, one behind the other. Throws Error where one names an unknown resource or message,
-/// or leaves out a user.
-void apply_link_orders(Plan& plan, const Schedule& schedule, Turns turns);
+/// the resource, one after the other. Refused where one names an unknown resource or message, or
+/// leaves out a user.
+[[nodiscard]] std::optional<Refusal> apply_link_orders(Plan& plan, const Schedule& schedule,
+                                                       Turns turns);
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "base/result.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lanes.hpp"
 #include "plan/lowering/messages.hpp"
@@ -25,12 +26,13 @@ class Lowering {
 public:
   Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
            Crossing crossing);
-  Plan run();
+  /// Refused as try_lower() is, for links and turns.
+  Result<Plan> run();
 
 private:
   /// A cell's ranks relay for each other: all their lanes come first.
-  void lower_cell(int cell);
-  void arrange_messages();
+  [[nodiscard]] std::optional<Refusal> lower_cell(int cell);
+  [[nodiscard]] std::optional<Refusal> arrange_messages();
   [[nodiscard]] const Messages& messages(ReplicaId replica) const {
     return messages_[messages_.size() == 1 ? 0 : index(replica)];
   }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "base/result.hpp"
 #include "plan/lowering/messages.hpp"
 #include "plan/network/network.hpp"
 #include "scenario/scenario.hpp"
@@ -17,7 +19,8 @@ namespace longhaul {
 
 /// Puts the messages of each channel into the order of its cell's turns, where they are stated: a
 /// lane that kept another one would block the cell. `messages` has an entry for each replica.
-/// Throws Error where the turns are not what they should be: see TurnTable.
-void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages);
+/// Refused where the turns are not what they should be: see TurnTable.
+[[nodiscard]] std::optional<Refusal> order_by_turns(const Schedule& schedule,
+                                                    std::vector<Messages>& messages);
 
 }  // namespace longhaul

@@ -6,8 +6,8 @@
 
 namespace longhaul {
 
-/// The schedule that generate() hands to a generator: everything but the blocks. Throws Error where
-/// there would be too many blocks to hold.
-[[nodiscard]] Schedule empty_schedule(const Generator& generator, const Scenario& scenario);
+/// The schedule that generate() hands to a generator: everything but the blocks. Refused where
+/// there would be too many to hold.
+Result<Schedule> empty_schedule(const Generator& generator, const Scenario& scenario);
 
 }  // namespace longhaul

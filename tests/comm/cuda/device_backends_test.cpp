@@ -1,7 +1,8 @@
 // The transports of GPUs' memory, and of the host's over them.
+#include "comm/cuda/device_backends.hpp"
+
 #include <fmt/format.h>
 
-#include "comm/cuda/device_backends.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"
 #include "comm/threads/thread_transport.hpp"

@@ -1,7 +1,8 @@
+#include "comm/group/host_ranks.hpp"
+
 #include <filesystem>
 
 #include "comm/group/clock_sync.hpp"
-#include "comm/group/host_ranks.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {

@@ -1,6 +1,7 @@
+#include "device/cpu/layer_device.hpp"
+
 #include <atomic>
 
-#include "device/cpu/layer_device.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {

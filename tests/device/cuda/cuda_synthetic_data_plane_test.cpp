@@ -1,6 +1,7 @@
+#include "device/cuda/cuda_synthetic_data_plane.hpp"
+
 #include <cstring>
 
-#include "device/cuda/cuda_synthetic_data_plane.hpp"
 #include "harness/profile/plan_builder.hpp"
 #include "support/ranks/on_device.hpp"
 

@@ -1,8 +1,9 @@
+#include "engine/payloads/relay_buffers.hpp"
+
 #include <array>
 
 #include "device/cpu/timed_device.hpp"
 #include "engine/engine.hpp"
-#include "engine/payloads/relay_buffers.hpp"
 #include "engine/verify.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "support/ranks/ranks_fixture.hpp"

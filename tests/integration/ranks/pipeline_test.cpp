@@ -5,8 +5,8 @@
 #include "engine/engine.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"
-#include "support/ranks/ranks_fixture.hpp"
 #include "schedule/generators/generate.hpp"
+#include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {
