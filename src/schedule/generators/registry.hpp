@@ -27,7 +27,7 @@ enum class Knowledge { counts, times };
 ///
 ///     Generator{.name = "zbv", .summary = "zero bubble on a V of two chunks a device",
 ///               .placement = Placement::wave, .backward = Backward::split,
-///               .fill = families::fill_zbv}
+///               .fill = everywhere<fill_zbv>}
 struct Generator {
   std::string_view name;
   std::string_view summary;  ///< one line, for lists
