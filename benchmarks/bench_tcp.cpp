@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <ostream>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/program.hpp"
 #include "base/progress.hpp"
 #include "cli/files.hpp"
 #include "cli/shell_text.hpp"
@@ -41,13 +41,13 @@ void make_tiny(TcpOptions& options) {
 
 int main_of(int argc, char** argv) {
   TcpOptions options;
-  CLI::App app{
+  Arguments arguments{
       "Rates of real TCP connections over an emulated WAN (wan_tun), and their shape over "
       "latency.\n"
       "Exit codes: 0, 1 the shape is not there (--check), 2 bad input, 3 failed, 77 not possible\n"
       "here (needs root and /dev/net/tun)."};
-  declare(app, options);
-  if (const auto code = parse_arguments(app, argc, argv)) return *code;
+  declare(arguments, options);
+  if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
   options.command_line = shell_text("bench_tcp", std::vector<std::string>(argv + 1, argv + argc));
   if (options.check) make_tiny(options);
   const TcpSettings settings = settings_of(options);
@@ -74,5 +74,5 @@ int main_of(int argc, char** argv) {
 }  // namespace longhaul::wan
 
 int main(int argc, char** argv) {
-  return longhaul::wan::run_program([&] { return longhaul::wan::main_of(argc, argv); });
+  return longhaul::run_program([&] { return longhaul::wan::main_of(argc, argv); });
 }

@@ -183,6 +183,9 @@ endfunction()
 # longhaul_accelerators(): completes the modules with CUDA and NCCL, or with the files that say that
 # there are none.
 function(longhaul_accelerators)
+  # Each by itself: the emulator's objects stand for them, and an archive's member is taken whole.
+  file(GLOB without ${CMAKE_SOURCE_DIR}/src/*/without_gpu/*.cpp)
+  set_source_files_properties(${without} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   foreach(name ${LONGHAUL_GPU_MODULES})
     if(LONGHAUL_CUDA)
       longhaul_cuda_module(${name})
@@ -196,6 +199,7 @@ function(longhaul_accelerators)
   endif()
   if(LONGHAUL_NCCL)
     longhaul_nccl_sources(sources)
+    set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_sources(longhaul_comm PRIVATE ${sources})
     foreach(name cuda comm)
       target_include_directories(longhaul_${name} SYSTEM PRIVATE ${LONGHAUL_NCCL_INCLUDE})

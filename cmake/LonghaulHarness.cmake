@@ -26,20 +26,20 @@ add_library(longhaul_kernel_main STATIC ${CMAKE_SOURCE_DIR}/src/harness/environm
 target_link_libraries(longhaul_kernel_main PRIVATE longhaul_flags
                       PUBLIC longhaul_harness_environment benchmark::benchmark)
 # What traces of thousands of ranks cost.
-longhaul_harness_part(trace_cost USES longhaul_trace CLI11::CLI11)
+longhaul_harness_part(trace_cost USES longhaul_harness_environment longhaul_trace longhaul_cli)
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # Real TCP over an emulated WAN: network namespaces and TUN devices.
   longhaul_module(wan_emulator USES base PUBLIC Threads::Threads)
   add_executable(wan_tun ${CMAKE_SOURCE_DIR}/src/wan_emulator/wan_tun.cpp)
-  target_link_libraries(wan_tun PRIVATE longhaul_wan_emulator CLI11::CLI11 longhaul_flags)
+  target_link_libraries(wan_tun PRIVATE longhaul_wan_emulator longhaul_flags)
   longhaul_harness_part(tcp USES longhaul_wan_emulator longhaul_harness_environment longhaul_trace
-                                 CLI11::CLI11)
+                                 longhaul_cli)
 endif()
 
 if(LONGHAUL_WITH_MPI)
   # Layers alone, on one device.
-  longhaul_harness_part(kernels USES longhaul_nn)
+  longhaul_harness_part(kernels USES longhaul_harness_environment longhaul_nn longhaul_cli)
   set(harness ${CMAKE_SOURCE_DIR}/src/harness)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${harness}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/harness/(environment|kernels|tcp|trace_cost)/")

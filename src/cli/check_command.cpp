@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/version.hpp"
 #include "cli/check.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/record_header.hpp"
 
 namespace longhaul {
 namespace {
@@ -59,11 +59,8 @@ ordered_json to_json(const Finding& finding) {
 Answer check_command(const Options& options) {
   refuse_idle_overrides(options);
   Answer answer;
-  ordered_json json{{"schema_version", kRecordSchemaVersion},
-                    {"creator", fmt::format("longhaul {}", version())},
-                    {"git_commit", git_commit()},
-                    {"command_line", options.command_line},
-                    {"files", ordered_json::array()}};
+  ordered_json json = record_header({.creator = "longhaul", .command_line = options.command_line});
+  json["files"] = ordered_json::array();
   for (const std::string& file : options.files) {
     const Finding finding = check_file(file, options);
     if (!finding.problems.empty()) answer.code = ExitCode::answer_is_no;

@@ -11,17 +11,17 @@ namespace longhaul {
 namespace {
 
 /// "longhaul", "longhaul trace export".
-std::string full_name(const CLI::App& command) {
-  const CLI::App* parent = command.get_parent();
-  return parent == nullptr ? command.get_name() : full_name(*parent) + ' ' + command.get_name();
+std::string full_name(const Arguments& command) {
+  const Arguments* parent = command.parent();
+  return parent == nullptr ? command.name() : full_name(*parent) + ' ' + command.name();
 }
 
 /// In front of a message: "trace export: "; nothing for the tool itself, whose name is there.
-std::string place(const CLI::App& command) {
-  const CLI::App* parent = command.get_parent();
+std::string place(const Arguments& command) {
+  const Arguments* parent = command.parent();
   if (parent == nullptr) return {};
   const std::string above = place(*parent);
-  return above.substr(0, above.find(':')) + (above.empty() ? "" : " ") + command.get_name() + ": ";
+  return above.substr(0, above.find(':')) + (above.empty() ? "" : " ") + command.name() + ": ";
 }
 
 /// "--out" for "--out" and "--out=x"; empty for what is no option.
@@ -56,42 +56,35 @@ void refuse_misused_options(std::span<const std::string> arguments) {
 
 }  // namespace
 
-const CLI::App& Parser::chosen() const {
-  const CLI::App* command = &app_;
-  while (!command->get_subcommands().empty()) {
-    refuse_leftovers(*command);
-    command = command->get_subcommands().front();
-  }
+const Arguments& Parser::chosen() const {
+  const Arguments* command = &tool_;
   refuse_leftovers(*command);
+  while (const Arguments* below = command->chosen()) {
+    command = below;
+    refuse_leftovers(*command);
+  }
   return *command;
 }
 
-void Parser::refuse_leftovers(const CLI::App& command) const {
-  const std::vector<std::string> left = command.remaining();
+void Parser::refuse_leftovers(const Arguments& command) const {
+  const std::vector<std::string> left = command.left();
   if (left.empty()) return;
   const auto option = std::find_if(left.begin(), left.end(),
                                    [](const std::string& word) { return word.starts_with("-"); });
-  const std::vector<const CLI::App*> below = command.get_subcommands({});
-  if (!below.empty() && (option == left.end() || option != left.begin())) {
-    std::vector<std::string> known;
-    for (const CLI::App* sub : below) known.push_back(sub->get_name());
+  const std::vector<std::string> below = command.commands();
+  if (!below.empty() && (option == left.end() || option != left.begin()))
     fail("unknown command \"{} {}\". {}", full_name(command), left.front(),
-         suggestion(left.front(), known));
-  }
+         suggestion(left.front(), below));
   if (option == left.end())
     fail(
         "{}unexpected argument \"{}\" (it takes no more). Leave it out, or put an option's name "
         "in front of it.",
         place(command), left.front());
-  std::vector<std::string> known;
-  for (const CLI::Option* each : command.get_options()) {
-    for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
-  }
   const std::string word = option->substr(0, option->find('='));
-  fail("{}unknown option \"{}\". {}", place(command), word, suggestion(word, known));
+  fail("{}unknown option \"{}\". {}", place(command), word, suggestion(word, command.options()));
 }
 
-void Parser::require_file_count(const CLI::App& command, const Entry& entry) const {
+void Parser::require_file_count(const Arguments& command, const Entry& entry) const {
   const auto count = static_cast<int>(options_.files.size());
   if (count < entry.files.least)
     fail("{}a file is missing. Name a {}.", place(command), entry.needs);
@@ -105,20 +98,16 @@ void Parser::require_file_count(const CLI::App& command, const Entry& entry) con
 
 Request Parser::parse(std::span<const std::string> arguments) {
   Request request;
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
-    app_.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    request.text = app_.help();
-    return request;
-  } catch (const CLI::CallForVersion&) {
-    request.text = app_.version() + '\n';
-    return request;
-  } catch (const CLI::ParseError& error) {
+    if (auto text = tool_.parse(arguments)) {
+      request.text = std::move(*text);
+      return request;
+    }
+  } catch (const ArgumentError& error) {
     refuse_misused_options(arguments);
     fail("bad command line ({}). `longhaul --help` tells what it takes.", error.what());
   }
-  const CLI::App& command = chosen();
+  const Arguments& command = chosen();
   const auto entry = entries_.find(&command);
   if (entry == entries_.end())
     fail("{}no command given. `{} --help` lists them.", place(command), full_name(command));

@@ -8,6 +8,7 @@
 #include "cli/comparison.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/record.hpp"
+#include "cli/record_header.hpp"
 
 namespace longhaul {
 namespace {
@@ -126,13 +127,13 @@ ordered_json to_json(const Comparison& c) {
 }
 
 std::string json_text_of(const Compared& compared, const Options& options, bool expected) {
-  ordered_json json{{"schema_version", kRecordSchemaVersion},
-                    {"a", compared.a.source},
-                    {"b", compared.b.source},
-                    {"numbers", compared.a.is_measured ? "measured" : "simulated"},
-                    {"time_scale", compared.a.time_scale},
-                    {"method", kMethod},
-                    {"outlier_rule", kOutlierRule}};
+  ordered_json json = record_header();
+  json["a"] = compared.a.source;
+  json["b"] = compared.b.source;
+  json["numbers"] = compared.a.is_measured ? "measured" : "simulated";
+  json["time_scale"] = compared.a.time_scale;
+  json["method"] = kMethod;
+  json["outlier_rule"] = kOutlierRule;
   json["differences"] = ordered_json::array();
   for (const Difference& d : compared.differences)
     json["differences"].push_back({{"what", d.what}, {"a", d.a}, {"b", d.b}});

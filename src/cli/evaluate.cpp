@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
-#include "base/version.hpp"
+#include "cli/files.hpp"
+#include "cli/record_header.hpp"
 #include "cli/words.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
@@ -88,12 +89,8 @@ std::string ignored_text(const Scenario& scenario, std::string_view but) {
 }
 
 nlohmann::ordered_json record_header(const Options& options, const Scenario& scenario) {
-  nlohmann::ordered_json json;
-  json["schema_version"] = kRecordSchemaVersion;
-  json["numbers"] = "simulated";
-  json["creator"] = fmt::format("longhaul {}", version());
-  json["git_commit"] = git_commit();
-  json["command_line"] = options.command_line;
+  nlohmann::ordered_json json = record_header(
+      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
   json["scenario"] = scenario.name;
   json["stages"] = scenario.parallel.stages;
   json["replicas"] = scenario.parallel.replicas;

@@ -36,13 +36,11 @@ namespace longhaul {
 /// follows what they are for: "; weather counts in its own table".
 [[nodiscard]] std::string ignored_text(const Scenario& scenario, std::string_view but = "");
 
-/// What every record says first: schema version, creator, command line, scenario.
+/// What the record of a command on a scenario says first: RecordHeader, scenario, its shape.
 [[nodiscard]] nlohmann::ordered_json record_header(const Options& options,
                                                    const Scenario& scenario);
 
 /// Pretty-printed, with a line end.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json);
-
-inline constexpr int kRecordSchemaVersion = 1;
 
 }  // namespace longhaul

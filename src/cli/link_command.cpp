@@ -5,10 +5,10 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/link_import.hpp"
+#include "cli/record_header.hpp"
 #include "scenario/text/config_node.hpp"
 
 namespace longhaul {
@@ -164,12 +164,9 @@ Answer link_import_command(const Options& options) {
   for (const std::string& file : options.files) measured.push_back(read_link_measurement(file));
   const std::string toml = snippet(combine(measured), options.link);
   if (!options.json) return {toml + '\n' + table_of(measured)};
-  ordered_json json{{"schema_version", kRecordSchemaVersion},
-                    {"creator", fmt::format("longhaul {}", version())},
-                    {"git_commit", git_commit()},
-                    {"command_line", options.command_line},
-                    {"link", toml},
-                    {"files", ordered_json::array()}};
+  ordered_json json = record_header({.creator = "longhaul", .command_line = options.command_line});
+  json["link"] = toml;
+  json["files"] = ordered_json::array();
   for (const LinkMeasurement& one : measured) json["files"].push_back(to_json(one));
   return {json_text(json)};
 }

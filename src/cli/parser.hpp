@@ -4,8 +4,7 @@
 #include <span>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "base/arguments.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 
@@ -36,12 +35,12 @@ private:
     std::string needs;  ///< what its files are, for messages
   };
 
-  CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
-                        Command command, FileCount files, const std::string& what = {});
-  void add_overrides(CLI::App* command);
-  void add_comm(CLI::App* command);
+  Arguments& add_command(Arguments& parent, const std::string& name, const std::string& description,
+                         Command command, FileCount files, const std::string& what = {});
+  void add_overrides(Arguments& command);
+  void add_comm(Arguments& command);
   /// What chooses and makes schedules on a scenario takes these.
-  void add_planning(CLI::App* command);
+  void add_planning(Arguments& command);
   void add_schedule();
   void add_simulate();
   void add_check();
@@ -54,13 +53,13 @@ private:
   /// Puts the lines of examples.hpp below the help of their commands.
   void add_examples();
 
-  const CLI::App& chosen() const;
-  void refuse_leftovers(const CLI::App& command) const;
-  void require_file_count(const CLI::App& command, const Entry& entry) const;
+  const Arguments& chosen() const;
+  void refuse_leftovers(const Arguments& command) const;
+  void require_file_count(const Arguments& command, const Entry& entry) const;
 
   Options& options_;
-  CLI::App app_{"Pipeline schedules between datacenters: made, checked, simulated."};
-  std::map<const CLI::App*, Entry> entries_;
+  Arguments tool_{"Pipeline schedules between datacenters: made, checked, simulated."};
+  std::map<const Arguments*, Entry> entries_;
 };
 
 }  // namespace longhaul

@@ -3,11 +3,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;  // every file that reads Options sees this header
-}
-
 namespace longhaul {
+
+class Arguments;
 
 /// What was asked of `longhaul plan`, as typed; empty: the default.
 struct PlanArguments {
@@ -26,6 +24,6 @@ struct PlanArguments {
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.
-void add_plan_options(CLI::App& command, PlanArguments& arguments);
+void add_plan_options(Arguments& command, PlanArguments& arguments);
 
 }  // namespace longhaul

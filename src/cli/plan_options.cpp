@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include <CLI/CLI.hpp>
-
+#include "base/arguments.hpp"
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
@@ -81,36 +80,36 @@ std::vector<ScheduleRequest> schedules_of(std::string_view list) {
 
 }  // namespace
 
-void add_plan_options(CLI::App& command, PlanArguments& arguments) {
-  command.add_option("--order", arguments.order,
-                     "of the datacenters: availability (default), price or distance");
-  command.add_option("--search", arguments.search,
-                     "algorithm1 (default; Atlas section 4.5), or exact: every order of every "
-                     "subset of datacenters, D, C and schedule, by branch and bound");
-  command.add_option("--objective", arguments.objective,
-                     "of --search exact: throughput (default), cost or time");
-  command.add_option("--limit", arguments.limit,
-                     "of --search exact: candidates to evaluate at most (default: no limit)");
-  command.add_option("--max-cells", arguments.most_cells, "largest D (default: what GPUs allow)");
-  command.add_option("--cell", arguments.pipelines,
-                     "C, pipelines of a DP-cell; a comma list for --search exact (default: "
-                     "parallel.cell, or by the links)");
-  command.add_option("--threads", arguments.threads, "default: all cores");
+void add_plan_options(Arguments& command, PlanArguments& arguments) {
+  command.option("--order", arguments.order,
+                 "of the datacenters: availability (default), price or distance");
+  command.option("--search", arguments.search,
+                 "algorithm1 (default; Atlas section 4.5), or exact: every order of every "
+                 "subset of datacenters, D, C and schedule, by branch and bound");
+  command.option("--objective", arguments.objective,
+                 "of --search exact: throughput (default), cost or time");
+  command.option("--limit", arguments.limit,
+                 "of --search exact: candidates to evaluate at most (default: no limit)");
+  command.option("--max-cells", arguments.most_cells, "largest D (default: what GPUs allow)");
+  command.option("--cell", arguments.pipelines,
+                 "C, pipelines of a DP-cell; a comma list for --search exact (default: "
+                 "parallel.cell, or by the links)");
+  command.option("--threads", arguments.threads, "default: all cores");
   command
-      .add_flag("--pooled", arguments.pooled,
-                "simulate the WAN of a cell as one link, not scatter, WAN and gather as ranks do")
-      ->disable_flag_override();
+      .flag("--pooled", arguments.pooled,
+            "simulate the WAN of a cell as one link, not scatter, WAN and gather as ranks do")
+      .takes_no_value();
   command
-      .add_option("--sweep", arguments.sweeps,
-                  "PATH=FROM:TO:STEP, as in datacenter.b.gpus=0:600:60: the best plan of each "
-                  "value (repeat for a grid)")
-      ->allow_extra_args(false);
-  command.add_option("--break-even", arguments.break_even,
-                     "A,B: how fast their link must be until two datacenters beat one");
-  command.add_option("--latencies", arguments.latencies,
-                     "of --break-even: comma list (default: 5ms,10ms,20ms,40ms,80ms)");
-  command.add_option("--tolerance", arguments.tolerance,
-                     "of --break-even: of the bandwidth (default: 0.001)");
+      .option("--sweep", arguments.sweeps,
+              "PATH=FROM:TO:STEP, as in datacenter.b.gpus=0:600:60: the best plan of each "
+              "value (repeat for a grid)")
+      .one_value_each();
+  command.option("--break-even", arguments.break_even,
+                 "A,B: how fast their link must be until two datacenters beat one");
+  command.option("--latencies", arguments.latencies,
+                 "of --break-even: comma list (default: 5ms,10ms,20ms,40ms,80ms)");
+  command.option("--tolerance", arguments.tolerance,
+                 "of --break-even: of the bandwidth (default: 0.001)");
 }
 
 std::vector<std::string> words_of(const char* option, const std::string& list) {

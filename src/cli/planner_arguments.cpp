@@ -3,8 +3,7 @@
 #include <charconv>
 #include <limits>
 
-#include <CLI/CLI.hpp>
-
+#include "base/arguments.hpp"
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
 
@@ -67,34 +66,33 @@ std::vector<Placement> placements(const std::string& list) {
 
 }  // namespace
 
-void add_planner_options(CLI::App& command, PlannerArguments& arguments) {
-  command.add_option("--search-time", arguments.search_time,
-                     "how long best searches (default: 1s)");
-  command.add_option("--search-moves", arguments.search_moves,
-                     "let best try so many moves instead: the same result on any machine");
-  command.add_option("--search-threads", arguments.search_threads,
-                     "of the search of best (default: all cores)");
-  command.add_option("--search-seed", arguments.search_seed, "of the search of best (default: 1)");
-  command.add_option("--placement", arguments.placement,
-                     "comma list of ud, loop, wave, bd: best keeps to these (default: any)");
+void add_planner_options(Arguments& command, PlannerArguments& arguments) {
+  command.option("--search-time", arguments.search_time, "how long best searches (default: 1s)");
+  command.option("--search-moves", arguments.search_moves,
+                 "let best try so many moves instead: the same result on any machine");
+  command.option("--search-threads", arguments.search_threads,
+                 "of the search of best (default: all cores)");
+  command.option("--search-seed", arguments.search_seed, "of the search of best (default: 1)");
+  command.option("--placement", arguments.placement,
+                 "comma list of ud, loop, wave, bd: best keeps to these (default: any)");
   command
-      .add_flag("--robust", arguments.robust,
-                "pick best by its 95th percentile under the jitter of the links")
-      ->disable_flag_override();
-  command.add_option("--time-limit", arguments.time_limit,
-                     "of the solver, for each of cross-ud-opt, cross-wave-opt (default: 60s)");
+      .flag("--robust", arguments.robust,
+            "pick best by its 95th percentile under the jitter of the links")
+      .takes_no_value();
+  command.option("--time-limit", arguments.time_limit,
+                 "of the solver, for each of cross-ud-opt, cross-wave-opt (default: 60s)");
   command
-      .add_flag("--any-microbatch-order", arguments.any_microbatch_order,
-                "let the solver run blocks of a kind in another order than that of microbatches")
-      ->disable_flag_override();
+      .flag("--any-microbatch-order", arguments.any_microbatch_order,
+            "let the solver run blocks of a kind in another order than that of microbatches")
+      .takes_no_value();
   command
-      .add_flag("--solver-without-dp", arguments.solver_without_dp,
-                "let the solver leave gathers and reductions out of the makespan that it minimises")
-      ->disable_flag_override();
+      .flag("--solver-without-dp", arguments.solver_without_dp,
+            "let the solver leave gathers and reductions out of the makespan that it minimises")
+      .takes_no_value();
   command
-      .add_flag("--solver-without-fusion", arguments.solver_without_fusion,
-                "let the solver keep each D and its W apart, also where one B is cheaper")
-      ->disable_flag_override();
+      .flag("--solver-without-fusion", arguments.solver_without_fusion,
+            "let the solver keep each D and its W apart, also where one B is cheaper")
+      .takes_no_value();
 }
 
 PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement arrangement) {

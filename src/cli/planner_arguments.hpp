@@ -4,11 +4,9 @@
 
 #include "planner/make_schedule.hpp"
 
-namespace CLI {
-class App;  // every file that reads Options sees this header, and CLI11 is long
-}
-
 namespace longhaul {
+
+class Arguments;
 
 /// What was asked for of schedules that are looked for, as typed; empty: the default.
 struct PlannerArguments {
@@ -25,7 +23,7 @@ struct PlannerArguments {
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.
-void add_planner_options(CLI::App& command, PlannerArguments& arguments);
+void add_planner_options(Arguments& command, PlannerArguments& arguments);
 
 /// Throws Error that names the option whose value is wrong.
 [[nodiscard]] PlannerOptions planner_options_of(const PlannerArguments& arguments,

@@ -4,6 +4,7 @@
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
+#include "cli/record_header.hpp"
 #include "planner/make_schedule.hpp"
 #include "scenario/presets.hpp"
 
@@ -93,12 +94,12 @@ ordered_json schedules_json() {
 }  // namespace
 
 Answer presets_command(const Options& options) {
-  if (options.json)
-    return {json_text({{"schema_version", kRecordSchemaVersion},
-                       {"models", models_json()},
-                       {"links", links_json()},
-                       {"schedules", schedules_json()}})};
-  return {model_table() + '\n' + link_table() + '\n' + schedule_table()};
+  if (!options.json) return {model_table() + '\n' + link_table() + '\n' + schedule_table()};
+  ordered_json json = record_header();
+  json["models"] = models_json();
+  json["links"] = links_json();
+  json["schedules"] = schedules_json();
+  return {json_text(json)};
 }
 
 }  // namespace longhaul

@@ -25,7 +25,7 @@ struct SimulatedSchedules {
 
 enum class KeepRows { no, yes };
 
-/// Predicts what was asked for: parsed values go in, a Simulation comes out.
+/// Predicts what was asked for: parsed values go in, SimulatedSchedules come out.
 class Simulator {
 public:
   /// `scenario` must live as long.
@@ -78,8 +78,8 @@ private:
 
 Simulator simulator_of(const Options& options, const Scenario& scenario) {
   PlannerOptions planner = planner_options_of(options);
-  if (planner.robust) require_jitter(scenario);
   if (options.iterations) require_iteration_count(*options.iterations);
+  if (planner.robust) require_jitter(scenario);
   return {scenario, std::move(planner), parse_schedule_option(options.schedule), options.iterations,
           options.out.empty() ? KeepRows::no : KeepRows::yes};
 }

@@ -9,6 +9,7 @@
 #include "cli/critical_path.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/record.hpp"
+#include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
 
 namespace longhaul {
@@ -129,9 +130,9 @@ ordered_json to_json(const Attribution& side) {
 Answer trace_attribution_command(const Options& options) {
   const Trace trace = load_trace(options.files.front(), options);
   const std::int64_t budget = trace.info.activation_budget_bytes;
-  ordered_json json{{"schema_version", kRecordSchemaVersion},
-                    {"trace", options.files.front()},
-                    {"schedules", ordered_json::array()}};
+  ordered_json json = record_header();
+  json["trace"] = options.files.front();
+  json["schedules"] = ordered_json::array();
   std::string text;
   const std::vector<std::string> schedules = traced_schedules(trace, options);
   require_iteration(trace, schedules, options);

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
-#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
 #include "cli/files.hpp"
+#include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
@@ -49,12 +49,13 @@ Answer written(const Options& options, const MergedRows& rows) {
   if (!options.json)
     return {fmt::format("wrote {}: {} measured and {} predicted ops\n{}", options.out,
                         rows.measured, rows.predicted, left_out_text(rows))};
-  return {json_text({{"schema_version", kRecordSchemaVersion},
-                     {"trace", options.files.front()},
-                     {"out", options.out},
-                     {"measured_rows", rows.measured},
-                     {"iterations_left_out", rows.iterations_left_out},
-                     {"predicted_rows", rows.predicted}})};
+  nlohmann::ordered_json json = record_header();
+  json["trace"] = options.files.front();
+  json["out"] = options.out;
+  json["measured_rows"] = rows.measured;
+  json["iterations_left_out"] = rows.iterations_left_out;
+  json["predicted_rows"] = rows.predicted;
+  return {json_text(json)};
 }
 
 }  // namespace

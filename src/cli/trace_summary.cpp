@@ -7,6 +7,7 @@
 #include "cli/evaluate.hpp"
 #include "cli/leg_table.hpp"
 #include "cli/record.hpp"
+#include "cli/record_header.hpp"
 #include "cli/trace_source.hpp"
 
 namespace longhaul {
@@ -122,7 +123,8 @@ Answer trace_summary_command(const Options& options) {
   for (const std::string& schedule : traced_schedules(trace, options))
     summaries.push_back(summary_of(trace, schedule));
   if (!options.json) return {text_of(summaries)};
-  ordered_json json{{"schema_version", kRecordSchemaVersion}, {"trace", options.files.front()}};
+  ordered_json json = record_header();
+  json["trace"] = options.files.front();
   json["creator"] = trace.info.creator;
   json["git_commit"] = trace.info.git_commit;
   json["command_line"] = trace.info.command_line;

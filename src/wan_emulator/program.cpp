@@ -1,36 +1,20 @@
 #include "wan_emulator/program.hpp"
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
-#include "base/error.hpp"
 #include "base/version.hpp"
 #include "wan_emulator/namespaces.hpp"
 
 namespace longhaul::wan {
 
-int run_program(const std::function<int()>& body) {
+std::optional<int> parse_arguments(Arguments& arguments, int argc, char** argv) {
+  arguments.version(fmt::format("{} ({})", version(), git_commit()));
   try {
-    return body();
-  } catch (const Error& error) {
-    fmt::print(stderr, "longhaul: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "longhaul: {}\n", error.what());
-    return static_cast<int>(ExitCode::run_failed);
-  }
-}
-
-std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
-  app.set_version_flag("--version", fmt::format("{} ({})", version(), git_commit()));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    return app.exit(request);
-  } catch (const CLI::ParseError& problem) {
+    const std::optional<std::string> text = arguments.parse(argc, argv);
+    if (!text) return std::nullopt;
+    fmt::print("{}", *text);
+    return 0;
+  } catch (const ArgumentError& problem) {
     fail("{}. See {} --help.", problem.what(), argv[0]);
   }
-  return std::nullopt;
 }
 
 std::optional<int> skipped(const char* program) {

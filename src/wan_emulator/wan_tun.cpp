@@ -3,9 +3,9 @@
 #include <csignal>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/program.hpp"
 #include "base/unit_text.hpp"
 #include "wan_emulator/ceiling.hpp"
 #include "wan_emulator/forwarder.hpp"
@@ -51,8 +51,9 @@ WanSettings::Pair pair_of(const std::string& text, const WanSettings& settings,
     } else if (key == "rate") {
       pair.path.rate = parse_bandwidth(value);
     } else if (key == "loss") {
-      if (!CLI::detail::lexical_cast(value, pair.path.loss))
-        fail("loss {} is not a number. Write loss=0.01.", value);
+      const std::optional<double> loss = read_double(value);
+      if (!loss) fail("loss {} is not a number. Write loss=0.01.", value);
+      pair.path.loss = *loss;
     } else {
       fail("--pair knows latency, rate and loss, not {}. Write --pair A,B,latency=40ms.", key);
     }
@@ -122,26 +123,24 @@ int forward(const Options& options) {
 
 int main_of(int argc, char** argv) {
   Options options;
-  CLI::App app{
+  Arguments arguments{
       "Joins network namespaces by an emulated WAN, one TUN device (wan0) in each, site k at\n"
       "10.83.0.(k + 1). Prints 'ready', ends at SIGINT or SIGTERM, then prints counters (JSON).\n"
       "Exit codes: 0, 2 bad input, 3 failed, 77 not possible here (needs root and /dev/net/tun)."};
-  app.add_option("--site", options.sites, "network namespace; give each in turn");
-  app.add_option("--latency", options.latency, "one way, of every pair")->capture_default_str();
-  app.add_option("--rate", options.rate, "of every pair and direction (default: unlimited)");
-  app.add_option("--node-rate", options.node_rate,
-                 "what a site sends, and what it receives (default: unlimited)");
-  app.add_option("--pair", options.pairs, "A,B,latency=40ms,rate=1Gbps,loss=0.01: other than all");
-  app.add_option("--queue", options.queue, "bytes that wait at a rate; the rest is dropped")
-      ->capture_default_str();
-  app.add_option("--loss", options.loss, "probability of a packet to be lost")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", options.seed, "of losses")->capture_default_str();
-  app.add_option("--mtu", options.mtu, "of the devices")
-      ->capture_default_str()
-      ->check(CLI::Range(576, 65'000));
-  app.add_flag("--self-test", options.self_test, "print what this machine can carry, and end");
-  if (const auto code = parse_arguments(app, argc, argv)) return *code;
+  arguments.option("--site", options.sites, "network namespace; give each in turn");
+  arguments.option("--latency", options.latency, "one way, of every pair").shows_default();
+  arguments.option("--rate", options.rate, "of every pair and direction (default: unlimited)");
+  arguments.option("--node-rate", options.node_rate,
+                   "what a site sends, and what it receives (default: unlimited)");
+  arguments.option("--pair", options.pairs,
+                   "A,B,latency=40ms,rate=1Gbps,loss=0.01: other than all");
+  arguments.option("--queue", options.queue, "bytes that wait at a rate; the rest is dropped")
+      .shows_default();
+  arguments.option("--loss", options.loss, "probability of a packet to be lost").within(0.0, 1.0);
+  arguments.option("--seed", options.seed, "of losses").shows_default();
+  arguments.option("--mtu", options.mtu, "of the devices").shows_default().within(576, 65'000);
+  arguments.flag("--self-test", options.self_test, "print what this machine can carry, and end");
+  if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
   if (!options.self_test) (void)settings_of(options);
   if (const auto code = skipped("wan_tun")) return *code;
   if (!options.self_test) return forward(options);
@@ -153,5 +152,5 @@ int main_of(int argc, char** argv) {
 }  // namespace longhaul::wan
 
 int main(int argc, char** argv) {
-  return longhaul::wan::run_program([&] { return longhaul::wan::main_of(argc, argv); });
+  return longhaul::run_program([&] { return longhaul::wan::main_of(argc, argv); });
 }

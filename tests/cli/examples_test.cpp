@@ -2,9 +2,10 @@
 #include "cli/examples.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 std::vector<std::string> words_of(std::string_view line) {
-  return CLI::detail::split(std::string{line}, ' ');
+  std::istringstream in{std::string{line}};
+  return {std::istream_iterator<std::string>{in}, {}};
 }
 
 /// The directory that the lines expect: the checkout's scenarios, and what other programs left.

@@ -1,10 +1,10 @@
 // Schedules that are looked for: what is said of how they were found, and the options of that.
 #include "cli/planning.hpp"
 
-#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/arguments.hpp"
 #include "cli/planner_arguments.hpp"
 #include "support.hpp"
 
@@ -147,11 +147,13 @@ TEST(Planning, TheSolverShowsItsProof) {
 
 TEST(Planning, OptionsReachTheSolver) {
   PlannerArguments arguments;
-  CLI::App command;
+  Arguments command{""};
   add_planner_options(command, arguments);
   const SolverOptions plain = planner_options_of(arguments, Arrangement::decoupled).solver;
   EXPECT_TRUE(plain.include_dp && plain.fuse && plain.microbatch_order);
-  command.parse("--solver-without-dp --solver-without-fusion --any-microbatch-order");
+  const std::vector<std::string> words{"--solver-without-dp", "--solver-without-fusion",
+                                       "--any-microbatch-order"};
+  EXPECT_FALSE(command.parse(words));
   const SolverOptions told = planner_options_of(arguments, Arrangement::decoupled).solver;
   EXPECT_FALSE(told.include_dp || told.fuse || told.microbatch_order);
   const TempDir dir;

@@ -1,8 +1,7 @@
-#include "comm/choice.hpp"
-
 #include <gmock/gmock.h>
 
 #include "base/error.hpp"
+#include "comm/registry/transports.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,6 +1,5 @@
 #include "comm/cuda/device_backends.hpp"
 
-#include "base/error.hpp"
 #include "comm/cuda/ipc_backend.hpp"
 #include "comm/cuda/staged_backend.hpp"
 #include "comm/mpi/device_memory.hpp"
@@ -8,26 +7,19 @@
 
 namespace longhaul {
 
-std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
-                                                    const mpi::Communicator& world,
-                                                    const HostRanks& host_ranks, int index) {
+std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& place) {
   using cuda::StagedBackend;
-  cuda::use_device(index);
-  switch (kind) {
-    case TransportKind::nccl: return make_nccl_backend(world, index);
-    case TransportKind::cuda_ipc:
-      return std::make_unique<cuda::CudaIpcBackend>(host, host_ranks, index);
-    case TransportKind::mpi: {
-      // Threads hand over by memcpy, which takes no device memory.
-      const bool as_it_is = !world.is_of_threads() && mpi::takes_device_memory();
-      return std::make_unique<StagedBackend>(host, index,
-                                             as_it_is
-                                                 ? StagedBackend::DeviceMemory::as_it_is
-                                                 : StagedBackend::DeviceMemory::through_pinned);
-    }
-    case TransportKind::automatic: break;
-  }
-  LONGHAUL_ASSERT(false, "transport {} was not chosen", static_cast<int>(kind));
+  cuda::use_device(place.index);
+  // Threads hand over by memcpy, which takes no device memory.
+  const bool as_it_is = !place.world.is_of_threads() && mpi::takes_device_memory();
+  return std::make_unique<StagedBackend>(place.host, place.index,
+                                         as_it_is ? StagedBackend::DeviceMemory::as_it_is
+                                                  : StagedBackend::DeviceMemory::through_pinned);
+}
+
+std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& place) {
+  cuda::use_device(place.index);
+  return std::make_unique<cuda::CudaIpcBackend>(place.host, place.host_ranks, place.index);
 }
 
 }  // namespace longhaul

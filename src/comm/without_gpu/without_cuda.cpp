@@ -3,10 +3,10 @@
 
 namespace longhaul {
 
-std::unique_ptr<PayloadBackend> make_device_backend(TransportKind /*kind*/, Transport& /*host*/,
-                                                    const mpi::Communicator& /*world*/,
-                                                    const HostRanks& /*host_ranks*/,
-                                                    int /*index*/) {
+std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& /*place*/) {
+  refuse_without_cuda();
+}
+std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& /*place*/) {
   refuse_without_cuda();
 }
 

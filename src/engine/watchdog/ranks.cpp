@@ -1,8 +1,7 @@
 #include "engine/watchdog/ranks.hpp"
 
 #include "comm/group/session.hpp"
-#include "comm/mpi/mpi_transport.hpp"
-#include "comm/threads/thread_transport.hpp"
+#include "comm/registry/transports.hpp"
 
 namespace longhaul {
 
@@ -16,19 +15,13 @@ mpi::Communicator world_of(std::optional<Rank> as) {
   return as ? world.split(0, static_cast<int>(*as)) : std::move(world);
 }
 
-std::unique_ptr<Transport> make_transport(const mpi::Communicator& world,
-                                          const HostRanks& host_ranks) {
-  if (world.is_of_threads()) return std::make_unique<ThreadTransport>(world, host_ranks);
-  return std::make_unique<MpiTransport>(world, host_ranks);
-}
-
 }  // namespace
 
 Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<Rank> as)
     : guard_{std::in_place, "the ranks to meet", options.deadline + kSetUp},
       world_{world_of(as)},
       host_ranks_{world_, ranks_per_host},
-      transport_{make_transport(world_, host_ranks_)},
+      transport_{make_host_transport(world_, host_ranks_)},
       watchdog_{host_ranks_, options} {
   if (!world_.is_of_threads()) mpi::set_idle_look(mpi::IdleLook::return_at_once);
   make_timers_precise();

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -19,19 +18,18 @@ GradientChecks checks_of(const std::string& text) {
 
 }  // namespace
 
-void add_compute_options(CLI::App& app, ComputeOptions& options) {
-  app.add_option("--compute", options.compute,
-                 "timed: blocks take their modelled time; real: layers of the scenario's model")
-      ->capture_default_str();
-  app.add_option("--device", options.device, "what computes blocks: cpu or cuda")
-      ->capture_default_str();
-  app.add_option("--optimizer", options.optimizer, "sgd or adamw, of real layers")
-      ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate, "of the optimizer")
-      ->capture_default_str();
-  app.add_option("--check-gradients", options.check_gradients,
-                 "iterations of real layers held against one rank: all, first or off (default: "
-                 "all of a small model, first of others)");
+void add_compute_options(Arguments& arguments, ComputeOptions& options) {
+  arguments
+      .option("--compute", options.compute,
+              "timed: blocks take their modelled time; real: layers of the scenario's model")
+      .shows_default();
+  arguments.option("--device", options.device, "what computes blocks: cpu or cuda").shows_default();
+  arguments.option("--optimizer", options.optimizer, "sgd or adamw, of real layers")
+      .shows_default();
+  arguments.option("--learning-rate", options.learning_rate, "of the optimizer").shows_default();
+  arguments.option("--check-gradients", options.check_gradients,
+                   "iterations of real layers held against one rank: all, first or off (default: "
+                   "all of a small model, first of others)");
 }
 
 nlohmann::ordered_json compute_json(const ComputeOptions& options) {

@@ -4,12 +4,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/arguments.hpp"
 #include "harness/ranks/rank_device.hpp"
 #include "nn/layers/optimizer.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace longhaul::bench {
 
@@ -21,7 +18,7 @@ struct ComputeOptions {
   double learning_rate = 1e-3;
   std::string check_gradients;  ///< empty: all of a small model, first of others
 };
-void add_compute_options(CLI::App& app, ComputeOptions& options);
+void add_compute_options(Arguments& arguments, ComputeOptions& options);
 /// For --resume and the record.
 [[nodiscard]] nlohmann::ordered_json compute_json(const ComputeOptions& options);
 

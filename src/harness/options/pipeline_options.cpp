@@ -3,8 +3,76 @@
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
 #include "cli/evaluate.hpp"
+#include "harness/ranks/transport_choice.hpp"
 
 namespace longhaul::bench {
+namespace {
+
+/// What is run, on which schedules, how often.
+void declare_work(Arguments& arguments, PipelineOptions& options) {
+  arguments.option("scenario", options.scenario, "scenario file (TOML)").required();
+  arguments
+      .option("--schedule", options.schedule,
+              "comma list of schedules and .csv files; static, dynamic: all of these; best")
+      .shows_default();
+  add_planner_options(arguments, options.planner);
+  arguments.option("--comm", options.comm, "grouped or decoupled communication").shows_default();
+  arguments.option("--iterations", options.iterations, "measured iterations of each schedule")
+      .within(1, 1'000'000);
+  add_shared_options(arguments, options,
+                     {{Shared::confidence,
+                       "go on until the 95% interval of a schedule's median is narrower than this: "
+                       "5%; --iterations are then the least"}});
+  arguments
+      .option("--max-iterations", options.max_iterations,
+              "the most iterations with --confidence (default: 100)")
+      .within(1, 1'000'000);
+  arguments.option("--warmup", options.warmup, "iterations before them").within(0, 1'000'000);
+  add_shared_options(arguments, options, {{Shared::overrides}});
+  arguments
+      .option("--change", options.changes,
+              "ITERATION:PATH=VALUE: links or node interfaces change there; repeatable")
+      .one_value_each();
+  arguments.flag("--adaptive", options.adaptive,
+                 "select the best of --schedule, and anew when the ranks measure other links");
+  arguments
+      .option("--switch-threshold", options.switch_threshold_percent,
+              "deviation of a link or block, in percent, that calls for another selection")
+      .shows_default();
+}
+
+/// What is kept of it, and how ranks play it.
+void declare_run(Arguments& arguments, PipelineOptions& options) {
+  add_shared_options(arguments, options, {{Shared::out, "directory for trace.h5 and record.json"}});
+  arguments.option("--trace", options.trace, "on, or off: --out gets record.json alone")
+      .shows_default();
+  arguments.flag("--resume", options.resume,
+                 "go on in --out behind the last finished iteration of each schedule");
+  add_compute_options(arguments, options.compute);
+  arguments.option("--payload", options.payload, "cap on the bytes really sent for a message")
+      .shows_default();
+  arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
+      .shows_default();
+  add_shared_options(arguments, options,
+                     {{Shared::transport, transport_help()},
+                      {Shared::deadline, "end a run in which a rank hangs for so long"},
+                      {Shared::ranks}});
+  arguments
+      .option("--credit", options.credit,
+              "how much lateness of this host's timers is made up for; 0s: none")
+      .shows_default();
+  arguments.flag("--print-map", options.print_map,
+                 "print which rank is where (host, stage, device, cores), and run nothing");
+  add_shared_options(arguments, options, {{Shared::json, "print the record instead of tables"}});
+  arguments.option("--fault", options.fault).group("");  // for tests
+}
+
+}  // namespace
+
+void declare(Arguments& arguments, PipelineOptions& options) {
+  declare_work(arguments, options);
+  declare_run(arguments, options);
+}
 
 Duration deadline_of(const std::string& text) {
   const Duration deadline = parse_duration(text);

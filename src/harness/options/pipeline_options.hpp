@@ -6,42 +6,37 @@
 #include <vector>
 
 #include "cli/planner_arguments.hpp"
-#include "comm/choice.hpp"
+#include "comm/registry/transports.hpp"
 #include "engine/options.hpp"
+#include "harness/environment/shared_options.hpp"
 #include "harness/options/compute_options.hpp"
 #include "plan/plan.hpp"
 
 namespace longhaul::bench {
 
 /// What bench_pipeline was asked for, as typed.
-struct PipelineOptions {
+struct PipelineOptions : SharedOptions {
   std::string scenario;
   std::string schedule = "static";
   PlannerArguments planner;
   std::string comm = "decoupled";
   std::optional<int> iterations;  ///< absent: as the scenario says
   std::optional<int> warmup;
-  std::string confidence;             ///< "5%"; empty: --iterations is a fixed number
   std::optional<int> max_iterations;  ///< with `confidence` alone
-  std::vector<std::string> overrides;
-  std::vector<std::string> changes;  ///< ITERATION:PATH=VALUE
+  std::vector<std::string> changes;   ///< ITERATION:PATH=VALUE
   bool adaptive = false;
   double switch_threshold_percent = 10;
-  std::filesystem::path out;
   std::string trace = "on";
   bool resume = false;
   std::string payload = "64KiB";
   ComputeOptions compute;
   std::string emulate = "on";
-  std::string transport = "auto";
-  std::string deadline = "10s";
-  int ranks_per_process = 1;
   std::string credit = "1ms";
   std::string fault;
   bool print_map = false;
-  bool json = false;
-  std::string command_line;
 };
+
+void declare(Arguments& arguments, PipelineOptions& options);
 
 /// The same on every rank. Reads no file.
 struct PipelineSettings {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -160,6 +161,44 @@ Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& ch
       play(LinkTest::latency, Duration::zero(), ranks, settings, checks).samples_ns;
   if (samples.empty()) return Duration::zero();
   return Duration{static_cast<std::int64_t>(summarize({samples.begin(), samples.end()}).median)};
+}
+
+LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration target,
+                              Ranks& ranks, const LinkSettings& settings, Checks& checks) {
+  LinkMeasurement all = measure_link(test, target, ranks, settings, checks);
+  const auto times = [&] {
+    return std::vector<double>{all.samples_ns.begin(), all.samples_ns.end()};
+  };
+  const int pairs = ranks.count() / 2;
+  int done = settings.samples * pairs;
+  while (goes_on(rule, done, times(), ranks.world())) {
+    LinkSettings round_of = settings;
+    round_of.samples = std::min(settings.samples, (rule.most - done) / pairs);
+    if (round_of.samples < 1) break;  // less than a sample of every pair is left
+    const LinkMeasurement round = measure_link(test, target, ranks, round_of, checks);
+    all.least_mean = std::min(all.least_mean, round.least_mean);
+    all.samples_ns.insert(all.samples_ns.end(), round.samples_ns.begin(), round.samples_ns.end());
+    done += round_of.samples * pairs;
+  }
+  if (!all.samples_ns.empty()) all.error_percent = summarize(errors_percent(all));
+  return all;
+}
+
+bool is_too_fast(const LinkMeasurement& m) {
+  return static_cast<double>(m.least_mean.count()) < 0.98 * static_cast<double>(m.target.count());
+}
+
+std::vector<Duration> parse_targets(const std::string& list) {
+  std::vector<Duration> targets;
+  std::stringstream in{list};
+  for (std::string item; std::getline(in, item, ',');) {
+    targets.push_back(parse_duration(item));
+    if (targets.back() <= Duration::zero())
+      fail("target {} is not positive (there is no error relative to it). Give 0.5ms, 1ms, ...",
+           item);
+  }
+  if (targets.empty()) fail("no targets given. Write --targets 1ms,10ms.");
+  return targets;
 }
 
 }  // namespace longhaul::bench

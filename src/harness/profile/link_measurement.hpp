@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/listed_enum.hpp"
 #include "engine/options.hpp"
 #include "engine/watchdog/ranks.hpp"
+#include "harness/options/stopping.hpp"
 #include "harness/ranks/rank_device.hpp"
 #include "trace/report/report.hpp"
 
@@ -14,6 +16,9 @@ namespace longhaul::bench {
 /// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
 #define LONGHAUL_LINK_TESTS(X) X(latency, "latency") X(bandwidth, "bandwidth")
 LONGHAUL_LISTED_ENUM(LinkTest, LONGHAUL_LINK_TESTS);
+
+/// "0.5ms,1ms": delays to emulate. Throws Error where one is not positive.
+[[nodiscard]] std::vector<Duration> parse_targets(const std::string& list);
 
 struct LinkSettings {
   int samples = 20;                     ///< of each pair of ranks
@@ -38,6 +43,14 @@ struct LinkMeasurement {
 /// round trip, or the time from one message to the next.
 [[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
                                            const LinkSettings& settings, Checks& checks);
+
+/// Collective: round by round, until the median of the samples is known as well as asked.
+[[nodiscard]] LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test,
+                                            Duration target, Ranks& ranks,
+                                            const LinkSettings& settings, Checks& checks);
+
+/// A link cannot be faster than its target, all messages of a run together.
+[[nodiscard]] bool is_too_fast(const LinkMeasurement& measurement);
 
 /// Collective: the median of half a round trip into which nothing is injected, on rank 0. F.2 holds
 /// delays of GPUs against it, whose messages take longer than those of the host.

@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
 #include "comm/group/session.hpp"
 #include "comm/group/thread_ranks.hpp"
+#include "harness/environment/shared_options.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -31,9 +31,6 @@ void require_utf8(int argc, char** argv) {
           "{} is no UTF-8 (records and traces hold the command line). Rename it.", shown)};
   }
 }
-
-constexpr const char* kRanksPerProcess = "--ranks-per-process";
-constexpr int kMostRanksPerProcess = 1024;
 
 /// What the command line says of it, before it is read as a whole: that is what ranks do. A value
 /// that is none is refused then.
@@ -96,13 +93,6 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
   return code;
 }
 
-void add_ranks_per_process(CLI::App& app, int& ranks) {
-  app.add_option(kRanksPerProcess, ranks,
-                 "ranks as threads of one process, so that they share a GPU at once")
-      ->check(CLI::Range(1, kMostRanksPerProcess))
-      ->capture_default_str();
-}
-
 std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work) {
   std::string message;  // a digit for how it went, then the text
   if (world.rank() == 0) {
@@ -126,18 +116,17 @@ void agreed(const std::function<void()>& work) {
   }
 }
 
-std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv) {
-  app.set_version_flag("--version", fmt::format("{} ({})", version(), git_commit()));
+std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** argv) {
+  arguments.version(fmt::format("{} ({})", version(), git_commit()));
   require_utf8(argc, argv);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& request) {
-    if (mpi::world_rank() == 0) app.exit(request);
+    const std::optional<std::string> text = arguments.parse(argc, argv);
+    if (!text) return std::nullopt;
+    if (mpi::world_rank() == 0) fmt::print("{}", *text);
     return ExitCode::fine;
-  } catch (const CLI::ParseError& problem) {
+  } catch (const ArgumentError& problem) {
     throw CollectiveError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
   }
-  return std::nullopt;
 }
 
 }  // namespace longhaul::bench

@@ -4,14 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "base/arguments.hpp"
 #include "base/error.hpp"
 #include "comm/group/communicator.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/environment/run_facts.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace longhaul::bench {
 
@@ -24,12 +21,9 @@ public:
 /// Starts MPI, runs `body`, and makes an exit code of what comes of it. An CollectiveError ends
 /// every rank in order; any other exception, on whatever rank, is printed and aborts all of them.
 /// With
-/// --ranks-per-process N above 1 `body` runs on N threads, each a rank.
+/// --ranks-per-process N above 1 `body` runs on N threads, each a rank; SharedOptions declares it
+/// for the help, and to refuse what is no number of ranks.
 [[nodiscard]] int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body);
-
-/// Declares --ranks-per-process, which run_main has read before: for the help, and to refuse what
-/// is no number of ranks.
-void add_ranks_per_process(CLI::App& app, int& ranks);
 
 /// Runs `work` on rank 0 and hands its text to all. Its Error becomes an CollectiveError
 /// everywhere.
@@ -53,6 +47,6 @@ auto reported(Ranks& ranks, Work&& work) {
 
 /// Reads the command line; an exit code where there is nothing more to do (--help, --version). A
 /// slip, or a word that is no UTF-8, becomes an CollectiveError.
-[[nodiscard]] std::optional<ExitCode> parse_arguments(CLI::App& app, int argc, char** argv);
+[[nodiscard]] std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** argv);
 
 }  // namespace longhaul::bench

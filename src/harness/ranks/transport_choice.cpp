@@ -1,6 +1,5 @@
 #include "harness/ranks/transport_choice.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "comm/cuda/device_backends.hpp"
@@ -48,10 +47,7 @@ TransportChoice choose(TransportKind asked, const std::vector<std::string>& text
 
 }  // namespace
 
-void add_transport_option(CLI::App& app, std::string& transport) {
-  app.add_option("--transport", transport, "what carries payloads: auto, mpi, nccl or cuda-ipc")
-      ->capture_default_str();
-}
+std::string transport_help() { return "what carries payloads: " + transport_names(); }
 
 TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device) {
   const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());

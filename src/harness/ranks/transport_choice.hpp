@@ -2,18 +2,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "comm/choice.hpp"
+#include "comm/registry/transports.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/ranks/rank_device.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace longhaul::bench {
 
-/// --transport.
-void add_transport_option(CLI::App& app, std::string& transport);
+/// Of --transport, for the help.
+[[nodiscard]] std::string transport_help();
 
 /// Collective, before anything is run: chooses what carries payloads of blocks on that kind of
 /// device, and puts it in place. What cannot be becomes an CollectiveError that says what to use.

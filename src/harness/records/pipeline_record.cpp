@@ -6,8 +6,8 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "base/version.hpp"
 #include "cli/bound_table.hpp"
+#include "cli/record_header.hpp"
 #include "harness/records/busy_table.hpp"
 #include "harness/records/check_report.hpp"
 #include "harness/records/real_report.hpp"
@@ -136,13 +136,10 @@ std::string network_note(const PipelineOptions& options) {
 ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurements,
                              const PipelineInput& input, const PipelineOptions& options,
                              const nlohmann::json& environment) {
-  ordered_json record;
-  record["schema_version"] = 1;
-  record["benchmark"] = "bench_pipeline";
-  record["numbers"] = "measured";
-  record["creator"] = fmt::format("bench_pipeline {}", version());
-  record["git_commit"] = git_commit();
-  record["command_line"] = options.command_line;
+  ordered_json record = record_header({.benchmark = "bench_pipeline",
+                                       .numbers = "measured",
+                                       .creator = "bench_pipeline",
+                                       .command_line = options.command_line});
   record["comm"] = options.comm;
   record["emulate"] = options.emulate;
   record["compute"] = compute_json(options.compute);

@@ -2,8 +2,6 @@
 
 #include <sstream>
 
-#include <CLI/CLI.hpp>
-
 #include "base/unit_text.hpp"
 
 namespace longhaul::wan {
@@ -19,18 +17,18 @@ std::vector<std::string> words_of(const std::string& list) {
 
 int connections_of(const std::string& word) {
   if (word == "fit") return 0;
-  int count = 0;
-  if (!CLI::detail::lexical_cast(word, count) || count < 1 || count > 1000)
+  const std::optional<int> count = read_int(word);
+  if (!count || *count < 1 || *count > 1000)
     fail("--connections {} is neither a number up to 1000 nor fit. Write 1,4,fit.", word);
-  return count;
+  return *count;
 }
 
 double scale_of(const std::string& text) {
   if (text == "auto") return 0;
-  double scale = 0;
-  if (!CLI::detail::lexical_cast(text, scale) || !(scale > 0) || scale > 100)
+  const std::optional<double> scale = read_double(text);
+  if (!scale || !(*scale > 0) || *scale > 100)
     fail("--scale {} is neither a number above 0 nor auto. Write --scale 0.2.", text);
-  return scale;
+  return *scale;
 }
 
 Duration positive(const char* name, const std::string& text) {
@@ -41,9 +39,9 @@ Duration positive(const char* name, const std::string& text) {
 
 }  // namespace
 
-void declare(CLI::App& app, TcpOptions& options) {
+void declare(Arguments& arguments, TcpOptions& options) {
   const auto add = [&](const char* name, auto& value, const char* what) {
-    return app.add_option(name, value, what)->capture_default_str();
+    return arguments.option(name, value, what).shows_default();
   };
   add("--latency", options.latencies, "one way, a comma list");
   add("--connections", options.connections,
@@ -60,15 +58,16 @@ void declare(CLI::App& app, TcpOptions& options) {
   add("--receive-buffer", options.receive_buffer, "SO_RCVBUF, likewise");
   add("--warmup", options.warmup, "slow start, not counted");
   add("--measured", options.measured, "time of one repetition");
-  add("--repetitions", options.repetitions, "of each point; the median counts")
-      ->check(CLI::Range(1, 1000));
+  add("--repetitions", options.repetitions, "of each point; the median counts").within(1, 1000);
   add("--queue", options.queue, "bytes that wait for the node's rate; the rest is dropped");
-  add("--loss", options.loss, "probability of a packet to be lost")->check(CLI::Range(0.0, 1.0));
+  add("--loss", options.loss, "probability of a packet to be lost").within(0.0, 1.0);
   add("--seed", options.seed, "of losses");
-  add("--mtu", options.mtu, "of the devices")->check(CLI::Range(576, 65'000));
-  app.add_option("--out", options.out, "directory for record.json and tcp.csv");
-  app.add_flag("--json", options.json, "print the record instead of a table");
-  app.add_flag("--check", options.check, "tiny: the shape alone, as the exit code");
+  add("--mtu", options.mtu, "of the devices").within(576, 65'000);
+  using bench::Shared;
+  add_shared_options(arguments, options,
+                     {{Shared::out, "directory for record.json and tcp.csv"},
+                      {Shared::json},
+                      {Shared::check, "tiny: the shape alone, as the exit code"}});
 }
 
 TcpSettings settings_of(const TcpOptions& options) {

@@ -1,20 +1,16 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "harness/environment/shared_options.hpp"
 #include "wan_emulator/flows.hpp"
 #include "wan_emulator/forwarder.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace longhaul::wan {
 
 /// Options of bench_tcp, as typed.
-struct TcpOptions {
+struct TcpOptions : bench::SharedOptions {
   std::string latencies = "10ms,20ms,30ms,40ms", connections = "1,fit";
   std::string cap = "5Gbps", window = "3MB", scale = "auto";
   std::string congestion_control = "cubic";
@@ -24,11 +20,8 @@ struct TcpOptions {
   double loss = 0;
   std::uint64_t seed = 1;
   int mtu = 1500;
-  std::filesystem::path out;
-  bool json = false, check = false;
-  std::string command_line;
 };
-void declare(CLI::App& app, TcpOptions& options);
+void declare(Arguments& arguments, TcpOptions& options);
 
 /// The same, read. Rates and window are the unscaled ones.
 struct TcpSettings {

@@ -9,7 +9,7 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "base/version.hpp"
+#include "cli/record_header.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "trace/report/report.hpp"
 
@@ -162,12 +162,8 @@ std::string csv_of(const TcpRun& run) {
 ordered_json record_of(const TcpRun& run, const TcpOptions& options,
                        const ordered_json& machine_before) {
   const Shape shape = shape_of(run);
-  ordered_json record;
-  record["schema_version"] = 1;
-  record["benchmark"] = "bench_tcp";
-  record["numbers"] = "measured";
-  record["git_commit"] = git_commit();
-  record["command_line"] = options.command_line;
+  ordered_json record = record_header(
+      {.benchmark = "bench_tcp", .numbers = "measured", .command_line = options.command_line});
   record["check"] = shape.holds ? "ok" : "wrong";
   record["remarks"] = shape.remarks;
   record["environment"] = bench::local_environment(options.command_line);

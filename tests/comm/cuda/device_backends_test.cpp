@@ -5,6 +5,7 @@
 
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"
+#include "comm/registry/transports.hpp"
 #include "comm/threads/thread_transport.hpp"
 #include "cuda/accelerator.hpp"
 #include "cuda/handles.hpp"

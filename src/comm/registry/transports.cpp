@@ -1,11 +1,15 @@
-#include "comm/choice.hpp"
+#include "comm/registry/transports.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "comm/cuda/device_backends.hpp"
+#include "comm/mpi/mpi_transport.hpp"
+#include "comm/threads/thread_transport.hpp"
 
 namespace longhaul {
 namespace {
@@ -109,31 +113,93 @@ TransportChoice automatic(const std::vector<PayloadPlace>& ranks, bool with_nccl
   return {TransportKind::mpi, fmt::format("ranks are on several hosts, and {}", no_nccl)};
 }
 
+void require_nothing(const std::vector<PayloadPlace>& /*ranks*/, bool /*with_nccl*/) {}
+
+void require_for_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
+  require_gpus(TransportKind::nccl, ranks);
+  require_nccl(ranks, with_nccl);
+}
+
+void require_for_ipc(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
+  require_gpus(TransportKind::cuda_ipc, ranks);
+  require_one_host(ranks, with_nccl);
+  require_reach(ranks, with_nccl);
+}
+
+/// What carries payloads: a value of --transport.
+struct PayloadEntry {
+  TransportKind kind;
+  void (*require)(const std::vector<PayloadPlace>&, bool with_nccl);  ///< throws Error
+  std::unique_ptr<PayloadBackend> (*make)(const BackendPlace&);       ///< none: is only asked for
+};
+
+constexpr std::array kPayloads{
+    PayloadEntry{TransportKind::automatic, require_nothing, nullptr},
+    PayloadEntry{TransportKind::mpi, require_nothing, make_staged_backend},
+    PayloadEntry{TransportKind::nccl, require_for_nccl, make_nccl_backend},
+    PayloadEntry{TransportKind::cuda_ipc, require_for_ipc, make_ipc_backend}};
+
+static_assert(static_cast<int>(kPayloads.size()) == kCountOf<TransportKind>);
+
+const PayloadEntry& entry_of(TransportKind kind) {
+  const auto found = std::ranges::find(kPayloads, kind, &PayloadEntry::kind);
+  LONGHAUL_ASSERT(found != kPayloads.end(), "transport {}", to_string(kind));
+  return *found;
+}
+
+template <typename Made>
+std::unique_ptr<Transport> make(const mpi::Communicator& world, const HostRanks& host_ranks) {
+  return std::make_unique<Made>(world, host_ranks);
+}
+
+/// What carries messages of the hosts' memory: the first that serves the ranks.
+struct HostEntry {
+  bool (*serves)(const mpi::Communicator& world);
+  std::unique_ptr<Transport> (*make)(const mpi::Communicator& world, const HostRanks& host_ranks);
+};
+
+constexpr std::array kHosts{
+    HostEntry{[](const mpi::Communicator& world) { return world.is_of_threads(); },
+              make<ThreadTransport>},
+    HostEntry{[](const mpi::Communicator&) { return true; }, make<MpiTransport>}};
+
 }  // namespace
+
+std::string transport_names(const char* word) {
+  std::string names;
+  const std::vector<std::string> all = every_name<TransportKind>();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) names += i + 1 < all.size() ? ", " : fmt::format(" {} ", word);
+    names += all[i];
+  }
+  return names;
+}
 
 TransportKind transport_kind_of(const std::string& text) {
   if (const auto kind = from_string<TransportKind>(text)) return *kind;
-  fail(
-      "--transport {} is unknown (there are auto, mpi, nccl and cuda-ipc). Write --transport auto.",
-      text);
+  fail("--transport {} is unknown (there are {}). Write --transport auto.", text,
+       transport_names("and"));
 }
 
 TransportChoice choose_transport(TransportKind asked, const std::vector<PayloadPlace>& ranks,
                                  bool with_nccl) {
-  switch (asked) {
-    case TransportKind::automatic: return automatic(ranks, with_nccl);
-    case TransportKind::mpi: break;
-    case TransportKind::nccl:
-      require_gpus(asked, ranks);
-      require_nccl(ranks, with_nccl);
-      break;
-    case TransportKind::cuda_ipc:
-      require_gpus(asked, ranks);
-      require_one_host(ranks, with_nccl);
-      require_reach(ranks, with_nccl);
-      break;
-  }
+  if (asked == TransportKind::automatic) return automatic(ranks, with_nccl);
+  entry_of(asked).require(ranks, with_nccl);
   return {asked, "asked for"};
+}
+
+std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
+                                                    const mpi::Communicator& world,
+                                                    const HostRanks& host_ranks, int index) {
+  const PayloadEntry& entry = entry_of(kind);
+  LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", to_string(kind));
+  return entry.make({host, world, host_ranks, index});
+}
+
+std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
+                                               const HostRanks& host_ranks) {
+  const auto serves = [&](const HostEntry& entry) { return entry.serves(world); };
+  return std::ranges::find_if(kHosts, serves)->make(world, host_ranks);
 }
 
 }  // namespace longhaul

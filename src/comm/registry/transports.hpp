@@ -1,17 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/listed_enum.hpp"
+#include "comm/group/host_ranks.hpp"
+#include "comm/payload_backend.hpp"
 
+/// Every transport has its name here and one entry in transports.cpp, with its needs and its maker.
+/// The help, refusals and the choice follow from them.
 namespace longhaul {
 
 /// What carries payloads. `automatic` is only asked for.
 #define LONGHAUL_TRANSPORT_KINDS(X) \
   X(automatic, "auto") X(mpi, "mpi") X(nccl, "nccl") X(cuda_ipc, "cuda-ipc")
 LONGHAUL_LISTED_ENUM(TransportKind, LONGHAUL_TRANSPORT_KINDS);
+/// "auto, mpi, nccl or cuda-ipc", with that word before the last.
+[[nodiscard]] std::string transport_names(const char* word = "or");
 /// Of --transport. Throws Error that lists the names.
 [[nodiscard]] TransportKind transport_kind_of(const std::string& text);
 
@@ -34,5 +41,17 @@ struct TransportChoice {
 [[nodiscard]] TransportChoice choose_transport(TransportKind asked,
                                                const std::vector<PayloadPlace>& ranks,
                                                bool with_nccl);
+
+/// Collective over `world`: makes what was chosen, for payloads of device `index`, which becomes
+/// this thread's. `host` outlives it. Throws Error where there is no such device.
+[[nodiscard]] std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind,
+                                                                  Transport& host,
+                                                                  const mpi::Communicator& world,
+                                                                  const HostRanks& host_ranks,
+                                                                  int index);
+
+/// Collective over `world`: what carries messages between these ranks, processes or threads.
+[[nodiscard]] std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
+                                                             const HostRanks& host_ranks);
 
 }  // namespace longhaul

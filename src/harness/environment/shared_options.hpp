@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/arguments.hpp"
+
+namespace longhaul::bench {
+
+/// What several benchmarks are asked for, as typed; each declares those that it knows.
+struct SharedOptions {
+  std::filesystem::path out;
+  bool json = false;
+  bool check = false;
+  std::string confidence;  ///< "5%"; empty: a fixed number of samples
+  std::string device = "cpu";
+  std::string transport = "auto";
+  std::string deadline = "10s";
+  int ranks_per_process = 1;
+  std::vector<std::string> overrides;  ///< PATH=VALUE
+  std::string command_line;
+};
+
+enum class Shared { out, json, check, confidence, device, transport, deadline, ranks, overrides };
+
+/// One of them, and its line in the help; empty: the usual one.
+struct SharedOption {
+  Shared which;
+  std::string description{};
+};
+
+/// Declares the chosen ones in that order, which is that of the help.
+void add_shared_options(Arguments& arguments, SharedOptions& options,
+                        std::initializer_list<SharedOption> chosen);
+
+constexpr const char* kRanksPerProcess = "--ranks-per-process";
+constexpr int kMostRanksPerProcess = 1024;
+
+}  // namespace longhaul::bench

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/kernels/layer_parts.hpp"
+
+namespace longhaul::bench {
+
+/// What bench_layers measured.
+struct LayerReport {
+  ModelShape shape;
+  std::string device, notes;
+  std::vector<LayerPart> parts;
+  double most_flops = 0, most_bytes = 0;  ///< a second, of the references
+};
+
+[[nodiscard]] std::string layer_table(const LayerReport& report);
+[[nodiscard]] nlohmann::ordered_json layer_record(const LayerReport& report,
+                                                  const std::string& command_line);
+
+}  // namespace longhaul::bench

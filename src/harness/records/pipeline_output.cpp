@@ -1,0 +1,81 @@
+#include "harness/records/pipeline_output.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.hpp"
+#include "harness/options/record_files.hpp"
+#include "harness/ranks/transport_choice.hpp"
+#include "harness/records/pipeline_record.hpp"
+#include "harness/records/weather_report.hpp"
+
+namespace longhaul::bench {
+
+RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
+                const nlohmann::json& environment) {
+  RunInfo info;
+  info.creator = fmt::format("bench_pipeline {}", version());
+  info.git_commit = git_commit();
+  info.command_line = options.command_line;
+  info.scenario = input.scenario.text;
+  info.environment = environment.dump();
+  info.time_scale = input.time_scale;
+  info.activation_budget_bytes = input.scenario.activation_budget().count();
+  return info;
+}
+
+std::filesystem::path traced_directory(const PipelineOptions& options) {
+  return options.trace == "on" ? options.out : std::filesystem::path{};
+}
+
+void ReportWriter::write(const std::vector<ChangingOutcome>& outcomes, nlohmann::json environment,
+                         RunDirectory& directory, const std::vector<RankClock>& clocks) const {
+  const nlohmann::json parts = directory.parts();
+  if (!parts.is_null()) environment["parts"] = parts;
+  const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
+  auto record = pipeline_record(measurements, input_, options_, environment);
+  add_changes(record, outcomes, options_);
+  if (options_.json) {
+    fmt::print("{}\n", record.dump(2));
+  } else {
+    fmt::print("{}{}{}{}", pipeline_table(measurements, input_, options_), changes_text(outcomes),
+               transport_note(environment), parts_text(parts));
+  }
+  std::fflush(stdout);
+  if (options_.out.empty()) return;
+  if (const auto weather = weather_environment(measurements); !weather.is_null())
+    environment["weather"] = weather;
+  if (!record["switches"].empty()) environment["switches"] = record["switches"];
+  // How clocks drifted is known of this part of the run alone.
+  if (options_.trace == "on")
+    merge_segments(environment, outcomes, parts.is_null() ? clocks : std::vector<RankClock>{});
+  write_new_file(options_.out / "record.json", record.dump(2) + "\n");
+  directory.finish();
+}
+
+/// One trace of all segments. They stay where one is damaged, for a run that goes on.
+void ReportWriter::merge_segments(const nlohmann::json& environment,
+                                  const std::vector<ChangingOutcome>& outcomes,
+                                  const std::vector<RankClock>& clocks) const {
+  const std::filesystem::path& directory = options_.out;
+  const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };
+  const MergedRows rows =
+      merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
+  if (rows.iterations_left_out == 0) return;
+  throw Error{fmt::format("{} lacks {} of the iterations (segments of them are damaged on disk). "
+                          "Run again with --resume: they are played anew.",
+                          (directory / "trace.h5").string(), rows.iterations_left_out),
+              ExitCode::run_failed};
+}
+
+nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
+                         const TransportChoice& transport) {
+  if (!environment.is_null()) {
+    environment["comm"] = options.comm;
+    environment["emulate"] = options.emulate;
+    environment["trace"] = options.trace;
+    environment["transport"] = transport_json(transport);
+  }
+  return environment;
+}
+
+}  // namespace longhaul::bench

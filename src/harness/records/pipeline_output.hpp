@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/checkpoint/resume.hpp"
+#include "harness/options/pipeline_options.hpp"
+#include "harness/records/switching_record.hpp"
+
+namespace longhaul::bench {
+
+/// Of the trace: who made it, of which scenario.
+[[nodiscard]] RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
+                              const nlohmann::json& environment);
+
+/// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
+[[nodiscard]] nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
+                                       const TransportChoice& transport);
+
+/// Where rows go; empty: nowhere.
+[[nodiscard]] std::filesystem::path traced_directory(const PipelineOptions& options);
+
+/// Results of a run, on rank 0: the record, tables and one trace.
+class ReportWriter {
+public:
+  /// Both must live as long.
+  ReportWriter(const PipelineInput& input, const PipelineOptions& options)
+      : input_{input}, options_{options} {}
+
+  /// Prints the record or tables, and fills --out. Throws Error where a segment is damaged.
+  void write(const std::vector<ChangingOutcome>& outcomes, nlohmann::json environment,
+             RunDirectory& directory, const std::vector<RankClock>& clocks) const;
+
+private:
+  void merge_segments(const nlohmann::json& environment,
+                      const std::vector<ChangingOutcome>& outcomes,
+                      const std::vector<RankClock>& clocks) const;
+
+  const PipelineInput& input_;
+  const PipelineOptions& options_;
+};
+
+}  // namespace longhaul::bench
