@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/program.hpp"
 #include "base/unit_text.hpp"
-#include "harness/environment/command_line.hpp"
+#include "harness/environment/run_facts.hpp"
 #include "harness/trace_cost/phase_report.hpp"
 #include "harness/trace_cost/steps.hpp"
 

@@ -6,9 +6,9 @@ set(LONGHAUL_WITH_NCCL AUTO CACHE STRING "The NCCL transport (needs CUDA and NCC
 set(LONGHAUL_CUDA_ARCHITECTURES 90 CACHE STRING
     "GPUs to compile for, where CMAKE_CUDA_ARCHITECTURES does not say (90: H100, H200; 80: A100)")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  set(can_stand_in ON)
+  set(can_emulate ON)
 endif()
-option(LONGHAUL_CUDA_ON_HOST "Test CUDA code on the CPU too (tests/cuda_emulator)" ${can_stand_in})
+option(LONGHAUL_CUDA_ON_HOST "Test CUDA code on the CPU too (tests/cuda_emulator)" ${can_emulate})
 set(LONGHAUL_CUDA FALSE)
 set(LONGHAUL_NCCL FALSE)
 

@@ -22,8 +22,8 @@ namespace longhaul::api {
 /// Version of the library: "0.1.0".
 [[nodiscard]] LONGHAUL_API std::string version();
 
-/// What every function here throws. what() reads "what (why). What to do.", with file:line:column
-/// in front for text that was read.
+/// The exception of every function here. what() reads "what (why). What to do.", preceded by
+/// file:line:column for text that was read.
 class LONGHAUL_API Error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -129,7 +129,7 @@ struct LONGHAUL_API Row {
   std::int64_t end_ns = 0;
 };
 
-/// What one iteration comes to, by the model of time (docs/metrics.md).
+/// Times of one iteration, by the model of time (docs/metrics.md).
 struct LONGHAUL_API Prediction {
   std::int64_t makespan_ns = 0;
   std::int64_t device_span_ns = 0;

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 void assertion_failed(const char* condition, const std::string& values,
@@ -10,6 +12,10 @@ void assertion_failed(const char* condition, const std::string& values,
   fmt::print(stderr, "longhaul: internal error at {}:{} in {}: {} is false: {}\n",
              where.file_name(), where.line(), where.function_name(), condition, values);
   std::abort();
+}
+
+void index_failed(std::int64_t number, std::size_t size) {
+  LONGHAUL_ASSERT(false, "index {} into a table of {}", number, size);
 }
 
 }  // namespace longhaul

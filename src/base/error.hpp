@@ -13,7 +13,7 @@ namespace longhaul {
 enum class ExitCode : int { fine = 0, answer_is_no = 1, bad_input = 2, run_failed = 3 };
 
 /// Something outside the program is wrong: a file, a flag, a device, a peer. The text reads
-/// "what (why). What to do.", with file:line:column in front for configuration text.
+/// "what (why). What to do.", preceded by file:line:column for configuration text.
 class Error : public std::runtime_error {
 public:
   explicit Error(const std::string& what, ExitCode code = ExitCode::bad_input)

@@ -13,7 +13,7 @@ public:
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Shows `done` of total, with a note behind it.
+  /// Shows `done` of total, followed by a note.
   void update(std::int64_t done, const std::string& note = {});
 
 private:

@@ -35,7 +35,8 @@ private:
   std::uint64_t state_;
 };
 
-/// A seed for the stream named by (seed, a, b): the same draw whoever asks and in whatever order.
+/// A seed for the stream named by (seed, a, b): the same draw for every caller,
+/// in any order of calls.
 [[nodiscard]] constexpr std::uint64_t derived_seed(std::uint64_t seed, std::uint64_t a,
                                                    std::uint64_t b = 0) {
   Random mixer{seed ^ (a * 0xd6e8feb86659fd93ULL)};

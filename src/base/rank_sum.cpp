@@ -15,7 +15,7 @@ namespace {
 /// above all n, or one of the n (Mann and Whitney 1947, with sizes growing one by one).
 std::vector<double> lower_half_of_u(std::size_t n, std::size_t m) {
   const std::size_t size = n * m / 2 + 1;
-  // Of sizes (i, j): index i, for the j reached.
+  // Counts for sizes (i, j): index i, for the j reached.
   std::vector<std::vector<double>> probability(n + 1, std::vector<double>(size, 0.0));
   for (auto& of_size : probability) of_size[0] = 1;  // j = 0: U is 0
   for (std::size_t j = 1; j <= m; ++j) {

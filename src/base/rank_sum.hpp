@@ -21,11 +21,12 @@ struct Ratio {
   std::optional<Interval> interval;  ///< 95%; nullopt: too few values for one
 };
 
-/// Of `b` over `a`, both not empty and positive (throws Error). The interval lies between the k-th
+/// The ratio of `b` over `a`. Precondition: both are not empty and all values positive; throws
+/// Error otherwise. The interval lies between the k-th
 /// smallest and the k-th largest of all pairs b / a, k = rank_sum_limit: it leaves 1 out exactly
 /// where Mann and Whitney's two-sided test tells the samples apart (ties: where it surely does).
 /// Source: Lehmann, "Nonparametrics" (1975), chapter 2. No distribution is assumed, only that
-/// values are independent and that, up to a factor, both samples vary alike.
+/// values are independent and that, up to a factor, both samples vary equally.
 [[nodiscard]] Ratio ratio_of(std::span<const double> a, std::span<const double> b);
 
 }  // namespace longhaul

@@ -27,7 +27,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known) {
-  constexpr std::size_t kLongestWord = 64;  // nobody mistypes more, and the cost is quadratic
+  constexpr std::size_t kLongestWord = 64;  // longer slips are rare, and the cost is quadratic
   if (word.size() > kLongestWord) return std::nullopt;
   std::optional<std::string> best;
   std::size_t best_distance = word.size() / 3 + 2;

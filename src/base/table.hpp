@@ -8,6 +8,10 @@ namespace longhaul {
 enum class Align { left, right };
 
 /// A text table for people: columns as wide as their widest cell, two spaces between them.
+///
+///     Table table{{{"stage", Align::left}, {"forward"}}};
+///     table.add_row({"s0", "21 ms"});
+///     fmt::print("{}", table.text());
 class Table {
 public:
   struct Column {

@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-/// What stands behind the colon of the first line that begins with `key`, in files such as
+/// The text after the colon of the first line that begins with `key`, in files such as
 /// /proc/cpuinfo. Empty where there is no such line, value or file.
 [[nodiscard]] std::string value_in_file(const std::filesystem::path& file, std::string_view key);
 

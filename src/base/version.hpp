@@ -4,7 +4,7 @@ namespace longhaul {
 
 /// "0.1.0".
 [[nodiscard]] const char* version();
-/// The commit that was built, "-dirty" behind it where files differed; "unknown" outside a clone.
+/// The commit that was built, followed by "-dirty" where files differed; "unknown" outside a clone.
 [[nodiscard]] const char* git_commit();
 
 }  // namespace longhaul

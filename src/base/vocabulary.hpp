@@ -24,7 +24,7 @@ LONGHAUL_LISTED_ENUM(OpKind, LONGHAUL_OP_KINDS);
 /// The part of a collective's numbers that a member brings or gets: 1/n of them, all of them, or
 /// all where it is the first member and none where it is another.
 enum class Portion : std::uint8_t { share, whole, whole_of_first };
-/// What becomes of the numbers that members bring.
+/// Treatment of the numbers that members bring.
 enum class Merging : std::uint8_t { side_by_side, sum };
 /// When it runs: before the first F of its stage, for which it brings weights, or after the stage's
 /// last W or B, which made its gradients.
@@ -43,7 +43,7 @@ enum class CollectiveTurn : std::uint8_t { before_forward, after_gradients };
     Merging::side_by_side, CollectiveTurn::before_forward, 2, 5)
 LONGHAUL_LISTED_ENUM(CollectiveKind, LONGHAUL_COLLECTIVE_KINDS);
 
-/// The facts of a kind of collective: whoever plans, times, runs, checks or exports one asks here.
+/// The facts of a kind of collective: all that plan, time, run, check or export one ask here.
 struct CollectiveFacts {
   const char* name;
   std::uint8_t number_in_trace;
@@ -120,7 +120,7 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
   return !is_compute(kind) && !is_message(kind);
 }
 
-/// What a message is on its way. One that shares the WAN with its DP-cell (Schedule::cell) is cut
+/// Legs of a message's way. A message that shares the WAN with its DP-cell (Schedule::cell) is cut
 /// into a piece for each pipeline of the cell: the sender scatters the pieces inside its datacenter
 /// to the cell's ranks of its own device, all of these send theirs over the WAN at once, and the
 /// ranks at the far end gather them at the receiver (Atlas section 4.3). The piece that its sender
@@ -129,10 +129,10 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
   X(whole, "whole", 0) X(scatter, "scatter", 1) X(wan, "wan", 2) X(gather, "gather", 3)
 LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
 
-/// What ops hold one at a time (DESIGN.md section 2). `link` is that of an ordered pair of ranks,
-/// `shared_link` one that all messages of an ordered pair of datacenters share, `aggregate` all
-/// that such a pair has (Link::aggregate). `egress` and `ingress` are a node's interface to the
-/// WAN, `internal_out` and `internal_in` its interface inside its datacenter.
+/// Resources that ops hold one at a time (DESIGN.md section 2). `link` is that of an ordered pair
+/// of ranks, `shared_link` one that all messages of an ordered pair of datacenters share,
+/// `aggregate` all that such a pair has (Link::aggregate). `egress` and `ingress` are a node's
+/// interface to the WAN, `internal_out` and `internal_in` its interface inside its datacenter.
 #define LONGHAUL_RESOURCE_KINDS(X) \
   X(device, "device")              \
   X(collective, "collective")      \

@@ -1,8 +1,7 @@
-#include "scenario/balance.hpp"
-
 #include <queue>
 
 #include "base/error.hpp"
+#include "scenario/model_costs.hpp"
 
 namespace longhaul {
 namespace {

@@ -53,7 +53,7 @@ void add_times(Costs& costs, const Model& model, int layers) {
   const double linear = linear_flops(model);
   const double attention = attention_flops(model);
   const Duration forward = nanoseconds((linear + attention) / rate);
-  // Of the two inputs of each attention product, both need a gradient: twice the forward products.
+  // Both inputs of each attention product need a gradient: twice the forward products.
   const Duration dgrad = nanoseconds((linear + 2 * attention) / rate);
   const Duration wgrad = nanoseconds(linear / rate);
   costs.forward.push_back(forward);

@@ -55,7 +55,7 @@ const std::vector<ModelPreset>& model_presets() {
         {llama3("llama3-70b", 80, 8192, 28672, 64, 4), std::nullopt},
         {llama3("llama3-405b", 126, 16384, 53248, 128, 8), std::nullopt},
         // Atlas section 3 gives hidden size, context and the weights of a layer; `intermediate` is
-        // what makes them 412 million and 1.2 thousand million in our layer.
+        // chosen to make them 412 million and 1.2 thousand million in our layer.
         {atlas("gpt-a", 4096, 28067, 4096), std::nullopt},
         {atlas("gpt-b", 8192, 37906, 6144), std::nullopt},
     };

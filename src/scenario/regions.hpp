@@ -11,7 +11,7 @@
 
 namespace longhaul {
 
-/// What was measured from one region to another.
+/// The measurement from one region to another.
 struct RegionPair {
   Duration round_trip{};
   Bandwidth throughput;

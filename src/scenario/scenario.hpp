@@ -51,11 +51,11 @@ struct Parallel {
   int sub_blocks = 4;    ///< parts of a block, where a schedule splits blocks (CrossPipe 4.2.1)
   GradientSync gradient_sync = GradientSync::zero1;  ///< matters when replicas > 1
   /// C, pipelines of a DP-cell, for schedules that share the WAN in time (Atlas section 4.4).
-  /// nullopt: what cell_size() makes of the links.
+  /// nullopt: cell_size() of the links.
   std::optional<int> cell;
 };
 
-/// What one microbatch costs on each device (index: device, 0..P-1), all its chunks together.
+/// Costs of one microbatch on each device (index: device, 0..P-1), all its chunks together.
 /// A device that holds v chunks spends 1/v on each, the remainder of a nanosecond or byte on the
 /// first: see share().
 struct Costs {
@@ -65,7 +65,7 @@ struct Costs {
   std::vector<Duration> wgrad;
   std::vector<Duration> recompute;
   std::vector<Bytes> activation;  ///< kept from F to the end of D and W
-  std::vector<Bytes> message;  ///< at each chunk boundary behind a chunk of this device, both ways
+  std::vector<Bytes> message;  ///< at each chunk boundary after a chunk of this device, both ways
   std::vector<Bytes> weights;  ///< parameters of the device, as sent by data parallelism
 };
 
@@ -110,7 +110,7 @@ LONGHAUL_LISTED_ENUM(JitterKind, LONGHAUL_JITTER_KINDS);
 struct Jitter {
   double latency = 0;
   double transfer = 0;     ///< of the time that a message holds the link
-  double correlation = 0;  ///< 0: each message by itself; 1: all of an iteration and way alike
+  double correlation = 0;  ///< 0: each message by itself; 1: one for all of an iteration and way
   JitterKind kind = JitterKind::lognormal;
   std::optional<std::uint64_t> seed{};  ///< instead of run.seed
   [[nodiscard]] bool any() const { return latency > 0 || transfer > 0; }
@@ -129,7 +129,7 @@ struct Outage {
   Duration length{};
 };
 
-/// What a link gives from `at` on, until the next.
+/// State of a link from `at` on, until the next.
 struct LinkState {
   Duration at{};
   Duration latency{};
@@ -170,10 +170,11 @@ struct Link {
   Duration latency{};
   Bandwidth bandwidth;  ///< between two nodes (or devices); of `connections` where they are given
   Sharing sharing = Sharing::pair;
-  /// Of the ordered pair of datacenters, all nodes together: floor(aggregate / rate of a message)
-  /// messages, at least 1, travel at a time, each at min(aggregate, bandwidth, interfaces).
+  /// The rate between the ordered pair of datacenters, all nodes together: floor(aggregate / rate
+  /// of a message) messages, at least 1, travel at a time, each at min(aggregate, bandwidth,
+  /// interfaces).
   Bandwidth aggregate{};
-  std::optional<Connections> connections{};  ///< what `bandwidth` was made of
+  std::optional<Connections> connections{};  ///< the source of `bandwidth`
   Jitter jitter{};
   LinkWeather weather{};
 };
@@ -199,6 +200,10 @@ struct Run {
 };
 
 /// The inputs of everything else, as plain data: complete, checked, in absolute units.
+///
+///     const Scenario scenario = load_scenario("two-sites.toml");
+///     const Rank rank = scenario.rank(ReplicaId{0}, DeviceId{3});
+///     const Duration forward = scenario.costs.forward[3];  // of one microbatch on device 3
 struct Scenario {
   std::string name;
   std::string text;  ///< the TOML it came from, overrides appended as comments; for the trace
@@ -208,8 +213,8 @@ struct Scenario {
   Costs costs;
   Memory memory;
   std::vector<Datacenter> datacenters;
-  /// Index: rank = replica * stages + device. Empty: not placed yet, which is what the planner of
-  /// sites is for; then costs are of speed 1, whatever the datacenters' speeds.
+  /// Index: rank = replica * stages + device. Empty: not placed yet (the planner of sites
+  /// places them); then costs are of speed 1, whatever the datacenters' speeds.
   std::vector<DatacenterId> placement;
   std::vector<Link> links;            ///< at most one for each ordered pair
   std::vector<NodeInterfaces> nodes;  ///< at most one for each datacenter
@@ -243,7 +248,8 @@ struct Scenario {
 /// F = D = W = `unit`, activation 2 MiB, message 1 MiB, weights 8 MiB.
 [[nodiscard]] Scenario uniform_scenario(int stages, int microbatches,
                                         Duration unit = Duration{100});
-/// Splits the devices of every replica evenly over `datacenters`, every pair linked alike.
+/// Splits the devices of every replica evenly over `datacenters`, with equal links between
+/// all pairs.
 [[nodiscard]] Scenario spread(Scenario scenario, int datacenters, Duration latency,
                               Duration transfer_of_largest_message);
 

@@ -9,7 +9,7 @@ namespace longhaul {
 /// The most connections of one link.
 inline constexpr int kMostConnections = 1 << 16;
 
-/// What Atlas allows a node on the WAN, whatever the number of connections (section 4.1).
+/// Atlas' limit of a node's rate on the WAN, for any number of connections (section 4.1).
 inline constexpr Bandwidth kNodeCap = 5_Gbps;
 
 /// Rate of one TCP connection: its bits in flight on the way there, over the one-way latency.

@@ -9,6 +9,9 @@ namespace longhaul {
 
 /// A unit of computation of one chunk for one microbatch, or part `part` of `parts` of it.
 /// `chunk` is the global stage index in forward order.
+///
+///     const Block whole{.kind = BlockKind::D, .chunk = 3, .microbatch = 12};  // CSV: 3I12
+///     const Block second{.kind = BlockKind::W, .part = 1, .parts = 4};  // CSV: 0W0.1/4
 struct Block {
   BlockKind kind = BlockKind::F;
   std::uint8_t part = 0;

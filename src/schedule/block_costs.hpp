@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What each block of a schedule costs, looked up once per (kind, chunk).
+/// Costs of each block of a schedule, looked up once per (kind, chunk).
 class BlockCosts {
 public:
   BlockCosts(const Schedule& schedule, const Scenario& scenario);
@@ -19,7 +19,7 @@ public:
   [[nodiscard]] Duration duration(const Block& block) const;
   /// Activation memory taken (positive) or released (negative).
   [[nodiscard]] Bytes memory(const Block& block) const;
-  /// Bytes of what the block sends on: the message of the boundary that it crosses.
+  /// Size of the message that the block sends on, of the boundary that it crosses.
   [[nodiscard]] Bytes message(const Block& block) const;
 
 private:

@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-/// Of one message of device `from` to its neighbour, at the rate of one node.
+/// Transfer time of one message of device `from` to its neighbour, at the rate of one node.
 Duration transfer(const Scenario& scenario, DeviceId from, DeviceId to, Bytes message) {
   const DatacenterId a = scenario.datacenter_of(scenario.rank(ReplicaId{0}, from));
   const DatacenterId b = scenario.datacenter_of(scenario.rank(ReplicaId{0}, to));

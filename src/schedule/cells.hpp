@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// Of one DP-cell: a message is cut into a piece for each (Op::pieces).
+/// Largest DP-cell: a message is cut into a piece for each pipeline (Op::pieces).
 inline constexpr int kMostPipelinesOfACell = 255;
 
 /// C, pipelines of a DP-cell: parallel.cell where it is given; otherwise the transfer of one

@@ -26,10 +26,10 @@ class LinkDelays {
 public:
   explicit LinkDelays(const Scenario& scenario);
 
-  /// Of a message of this size; `from` and `to` differ. A pair without a link takes no time: that
-  /// it cannot run is said when it is lowered.
+  /// Delay of a message of this size. Precondition: `from` and `to` differ. A pair without a link
+  /// takes no time: lower() reports that it cannot run.
   [[nodiscard]] LinkDelay delay(DeviceId from, DeviceId to, Bytes message);
-  /// What the ring of a device's replicas needs for the parameters of a chunk: all-gather or
+  /// Time of the ring of a device's replicas for the parameters of a chunk: all-gather or
   /// reduce-scatter. One replica: none.
   [[nodiscard]] Duration ring(DeviceId device, Bytes weights) const;
   /// The same by CrossPipe's estimate for two datacenters (appendix E).
@@ -47,5 +47,26 @@ private:
   NetworkRoutes ways_;
   std::vector<Held> held_;  ///< index: resource
 };
+
+/// Times that data parallelism adds around the blocks of a chunk, all replicas together.
+struct SyncTimes {
+  Duration gather{};     ///< of its weights, before its first F
+  Duration reduction{};  ///< of its gradients, after its last backward block
+};
+
+[[nodiscard]] inline SyncTimes sync_times(const Scenario& scenario, const LinkDelays& links,
+                                          DeviceId device, Bytes weights) {
+  switch (scenario.parallel.gradient_sync) {
+    case GradientSync::none: break;
+    case GradientSync::all_reduce: return {{}, 2 * links.ring(device, weights)};
+    case GradientSync::zero1: {
+      const Duration once = links.ring(device, weights);
+      return {once, once};
+    }
+    case GradientSync::two_datacenter: return {{}, links.exchange(device, weights)};
+    case GradientSync::ring_rate: return {{}, links.all_reduce_at_rate(device, weights)};
+  }
+  return {};
+}
 
 }  // namespace longhaul

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What a block changes in its device's activation memory (DESIGN.md section 2).
+/// Change that a block makes to its device's activation memory (DESIGN.md section 2).
 struct MemoryEffect {
   Bytes at_start;  ///< taken
   Bytes at_end;    ///< negative: released
@@ -27,7 +27,7 @@ public:
 private:
   struct Chunk {
     Bytes whole;  ///< the chunk's activation
-    Bytes kept;   ///< what F takes of it; R takes the rest
+    Bytes kept;   ///< the part that F takes; R takes the rest
   };
   std::vector<Chunk> chunks_;
 };

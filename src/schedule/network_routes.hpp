@@ -32,6 +32,10 @@ struct NetworkRoute {
 
 /// The one place that knows which links and interfaces lie between two ranks. The simulator's
 /// resources (plan/network/network.hpp) and the generators' estimates (LinkDelays) are made of it.
+///
+///     const NetworkRoutes routes{scenario};
+///     const NetworkRoute route = routes.between(Rank{3}, Rank{4});
+///     const Duration transfer = 64_MiB / route.rate + route.latency;
 class NetworkRoutes {
 public:
   explicit NetworkRoutes(const Scenario& scenario);

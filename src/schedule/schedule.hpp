@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// A message as a schedule names it: what `producer` of `replica` sends on.
+/// A message as a schedule names it: the output that `producer` of `replica` sends on.
 struct OrderedMessage {
   ReplicaId replica{};
   Block producer;
@@ -31,6 +31,10 @@ struct LinkOrder {
 enum class RecomputeTiming : std::uint8_t { on_arrival, ahead };
 
 /// An order, with no times and no ranks: per (replica, device), an ordered list of blocks.
+///
+///     const Schedule schedule = generate("1f1b", scenario);
+///     for (const Block& block : schedule.row(ReplicaId{0}, DeviceId{2}))
+///       fmt::print("{} ", to_text(block));  // F(chunk 2, microbatch 0) first
 struct Schedule {
   std::string name;
   int devices = 0;       ///< P
@@ -59,9 +63,9 @@ struct Schedule {
   [[nodiscard]] int copy_of(int chunk) const { return chunk / chunks_of_copy(); }
   /// The part of the model that the chunk is: the same number in every copy.
   [[nodiscard]] int stage_of(int chunk) const { return chunk % chunks_of_copy(); }
-  /// Has no chunk in front of it: its F needs no input, its gradient goes nowhere.
+  /// Has no chunk before it: its F needs no input, its gradient goes nowhere.
   [[nodiscard]] bool is_first(int chunk) const { return stage_of(chunk) == 0; }
-  /// Has no chunk behind it: its D or B needs its own F alone.
+  /// Has no chunk after it: its D or B needs its own F alone.
   [[nodiscard]] bool is_last(int chunk) const { return stage_of(chunk) + 1 == chunks_of_copy(); }
   /// Does the microbatch run through the chunk, that is, through its copy?
   [[nodiscard]] bool runs(int chunk, int microbatch) const {
@@ -109,7 +113,7 @@ struct ChunkShare {
   int of = 1;
   int place = 0;
 };
-/// Of every chunk.
+/// The shares of all chunks. Index: chunk.
 [[nodiscard]] std::vector<ChunkShare> chunk_shares(const Schedule& schedule);
 
 }  // namespace longhaul

@@ -22,7 +22,7 @@ double packets_per_second(const WideArea& wan) {
     const FileDescriptor socket{check_call(::socket(AF_INET, SOCK_DGRAM, 0), "socket")};
     sockaddr_in target{};
     target.sin_family = AF_INET;
-    target.sin_port = htons(9);  // nobody listens; that costs the far side as much as a reader
+    target.sin_port = htons(9);  // no one listens; that costs the far side as much as a reader
     check_call(::inet_pton(AF_INET, address_of(1).c_str(), &target.sin_addr), "inet_pton");
     const std::array<char, 72> data{};
     const std::int64_t before = wan.report().paths[1].delivered;

@@ -6,7 +6,7 @@
 
 namespace longhaul::wan {
 
-/// What the forwarder can carry on this machine, as busy as it is: without latency, rate or loss.
+/// Capacity of the forwarder on this machine, as busy as it is: without latency, rate or loss.
 struct Ceiling {
   Bandwidth rate;                 ///< TCP, 4 connections, one direction
   double packets_per_second = 0;  ///< of 100 bytes each
@@ -16,7 +16,7 @@ struct Ceiling {
 /// Takes about 2 s. Between two namespaces of its own.
 [[nodiscard]] Ceiling measure_ceiling(int mtu);
 
-/// What is measured stays below the ceiling over this: above, it would be the forwarder's number.
+/// Measured rates stay below the ceiling divided by this: above, they would be the forwarder's.
 constexpr double kBelowCeiling = 1.5;
 
 }  // namespace longhaul::wan

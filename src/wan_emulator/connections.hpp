@@ -16,7 +16,7 @@ public:
   [[nodiscard]] const std::vector<FileDescriptor>& senders() const { return senders_; }
   /// In the order in which they were accepted.
   [[nodiscard]] const std::vector<FileDescriptor>& receivers() const { return receivers_; }
-  /// Of all senders, with the buffers of the receivers. `bytes` stays 0.
+  /// States of all senders, with the buffers of the receivers. `bytes` stays 0.
   [[nodiscard]] std::vector<FlowState> states() const;
   /// Limits the receivers' windows again: kernels from 6.6 on replace the limit whenever they learn
   /// how much memory the bytes of a segment take.

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kChunk = 256 << 10;
 constexpr std::int64_t kTurn = 4 << 20;  ///< bytes of one connection before others have their turn
 constexpr int kWaitMilliseconds = 50;
-constexpr int kWarmupParts = 10;  ///< behind each of which the window is limited anew
+constexpr int kWarmupParts = 10;  ///< after each of which the window is limited anew
 constexpr int kNice = -15;        ///< both ends go before what else the machine does
 
 /// Waits for readiness of any of some connections.
@@ -48,7 +48,7 @@ private:
   std::vector<epoll_event> ready_;
 };
 
-/// Of the calling thread alone (Linux); without the privilege all stays as it is.
+/// Raises the priority of the calling thread alone (Linux); without the privilege it stays.
 void go_first() { (void)::setpriority(PRIO_PROCESS, 0, kNice); }
 
 void send_until(const std::stop_token& stop, const std::vector<FileDescriptor>& sockets) {
@@ -65,7 +65,7 @@ void send_until(const std::stop_token& stop, const std::vector<FileDescriptor>& 
     });
 }
 
-/// Counts what arrives. The bytes are dropped inside the kernel (MSG_TRUNC): nobody reads them, and
+/// Counts what arrives. The bytes are dropped inside the kernel (MSG_TRUNC): no one reads them, and
 /// copying them would only lower what two cores can carry.
 void receive_until(const std::stop_token& stop, const std::vector<FileDescriptor>& sockets,
                    std::vector<std::atomic<std::int64_t>>& received) {

@@ -20,8 +20,8 @@ struct FlowSettings {
   Duration interval{100ms};  ///< of the samples whose spread is reported
 };
 
-/// What the kernel says of one connection at the end (TCP_INFO of the sender), and what it made of
-/// the buffers that were asked for.
+/// State of one connection at the end, as the kernel reports it (TCP_INFO of the sender), and the
+/// buffers that it granted.
 struct FlowState {
   std::int64_t bytes = 0;  ///< received while it was measured
   Duration smoothed_rtt{}, least_rtt{};

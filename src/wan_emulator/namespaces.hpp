@@ -12,7 +12,7 @@ namespace longhaul::wan {
 [[nodiscard]] std::optional<std::string> why_impossible();
 
 /// One network namespace, its loopback up. Nameless ones end with the last descriptor and thread in
-/// them: nothing is left behind, however the process ends.
+/// them: nothing remains, however the process ends.
 class NetworkNamespace {
 public:
   [[nodiscard]] static NetworkNamespace create();

@@ -7,7 +7,7 @@
 
 namespace longhaul::wan {
 
-/// What ctest and people take for "not run here", beside the codes of ExitCode.
+/// Exit code for "not run here", known to ctest, beside the codes of ExitCode.
 constexpr int kSkipped = 77;
 
 /// Reads the command line; an exit code where there is nothing more to do (--help, --version).

@@ -1,13 +1,41 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
-#include "wan_emulator/frame.hpp"
 #include "wan_emulator/namespaces.hpp"
 
 namespace longhaul::wan {
+
+/// A packet as a TUN device hands it over: the kernel's offload header (virtio_net_hdr), then an
+/// IPv4 packet. Its buffer is never filled in advance: at some Gbit/s that would cost as much as
+/// copying.
+class Frame {
+public:
+  Frame() = default;
+  explicit Frame(std::size_t capacity)
+      : bytes_{std::make_unique_for_overwrite<std::byte[]>(capacity)},
+        capacity_{capacity},
+        size_{capacity} {}
+  [[nodiscard]] static Frame copy_of(std::span<const std::byte> bytes) {
+    Frame frame{bytes.size()};
+    std::copy(bytes.begin(), bytes.end(), frame.bytes_.get());
+    return frame;
+  }
+
+  [[nodiscard]] std::span<std::byte> bytes() { return {bytes_.get(), size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  /// At most the capacity; what lies there stays.
+  void resize(std::size_t size) { size_ = std::min(size, capacity_); }
+
+private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t capacity_ = 0, size_ = 0;
+};
 
 /// IPv4 address of a site: 10.83.0.(site + 1), one network for all.
 [[nodiscard]] std::string address_of(int site);
@@ -17,7 +45,7 @@ namespace longhaul::wan {
 /// a frame holds up to 64 KiB whatever the MTU.
 class TunDevice {
 public:
-  /// Of the largest frame.
+  /// Size of the largest frame, in bytes.
   static constexpr std::size_t kLargest = 66'000;
   static constexpr const char* kName = "wan0";
 

@@ -25,14 +25,14 @@ struct WanSettings {
     int a = 0, b = 0;
     PathSettings path;
   };
-  std::vector<Pair> pairs;  ///< both directions alike
-  Bandwidth node;           ///< what a site sends and, apart from it, receives at most
+  std::vector<Pair> pairs;  ///< the same in both directions
+  Bandwidth node;           ///< the most that a site sends and, apart from it, receives
   Bytes queue{16 << 20};    ///< at each rate; what finds it full is dropped
   Bytes memory{512 << 20};  ///< of all packets together, those on their way included
   std::uint64_t seed = 1;   ///< of losses
 };
 
-/// What became of the packets from one site to another.
+/// The fate of the packets from one site to another.
 struct PathCounters {
   std::int64_t packets = 0, bytes = 0;  ///< taken in
   std::int64_t lost = 0;                ///< by the loss probability
@@ -40,7 +40,7 @@ struct PathCounters {
   std::int64_t delivered = 0;
 };
 
-/// A rate at which bytes pass one behind the other.
+/// A rate at which bytes pass one after the other.
 class Serializer {
 public:
   explicit Serializer(Bandwidth rate = {}) : rate_{rate} {}

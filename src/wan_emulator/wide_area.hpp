@@ -20,7 +20,8 @@ public:
   [[nodiscard]] const Forwarder& forwarder() const { return forwarder_; }
 
 private:
-  /// What a connection learnt of a path is not told to the next one.
+  /// The sites' namespaces; the metrics that one connection learnt of a path are not kept for the
+  /// next one.
   [[nodiscard]] static std::vector<NetworkNamespace> sites_of(int count) {
     std::vector<NetworkNamespace> sites;
     for (int i = 0; i < count; ++i) {

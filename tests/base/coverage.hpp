@@ -29,7 +29,7 @@ int hits_of(std::uint64_t seed, const Covers& covers) {
   return hits;
 }
 
-/// What a correct procedure fails by chance in one of 10,000 seeds: the seeds are fixed.
+/// Share of the seeds with which a correct procedure fails by chance; the seeds are fixed.
 inline constexpr double kRare = 1e-4;
 
 /// 2000 seeded trials are as many hits as a coverage of `least` or more would give.

@@ -87,7 +87,7 @@ TEST(RankSum, TheIntervalCoversTheFactor) {
   }
 }
 
-/// What the test is not made for: medians are equal, but one sample varies three times as much.
+/// Outside the test's assumptions: medians are equal, but one sample varies three times as much.
 TEST(RankSum, SpreadsThatDifferCostLittleWhereSamplesAreOfOneSize) {
   const auto covers = [](Random& random) {
     std::vector<double> a(20), b(20);

@@ -60,7 +60,7 @@ cudaError_t cudaFreeHost(void* memory) {
   });
 }
 
-// Until the stream gets there, its last owner may still use it: nobody else may touch it.
+// Until the stream gets there, its last owner may still use it: no other stream may touch it.
 cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
   return call([&] {
     const auto queue = queue_of(stream);
@@ -80,7 +80,7 @@ cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPoo
   return cudaMallocAsync(memory, bytes, stream);
 }
 
-// What follows in the stream may not use it any more: it is unmapped when the stream gets there.
+// Later work of the stream may not use it any more: it is unmapped when the stream gets there.
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return call([&] {
     const auto queue = queue_of(stream);

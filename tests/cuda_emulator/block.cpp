@@ -52,7 +52,7 @@ struct Warp {
   std::vector<Player*> waiting;
 };
 
-/// What one thread of the host runs kernels with.
+/// Runs kernels on one thread of the host.
 class Runner {
 public:
   Outcome run(const Grid& grid, const std::function<void()>& kernel);
@@ -219,7 +219,7 @@ void Runner::give_up(Outcome why) {
                      : "used memory that is not its device's");
   outcome_ = why;
   wait();
-  std::abort();  // nobody comes back here
+  std::abort();  // not reached
 }
 
 void Runner::say_divergent(const char* what, std::source_location here,

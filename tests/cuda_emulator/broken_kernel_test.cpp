@@ -68,7 +68,7 @@ TEST(BrokenKernelsDeathTest, ATrapIsAnErrorThatStays) {
 
 #if defined(__SANITIZE_ADDRESS__)
 TEST(BrokenKernelsDeathTest, TheAddressSanitizerFindsOneNumberTooMany) {
-  EXPECT_DEATH(error_of(writes_at, 64), "use-after-poison|SEGV");  // the page behind
+  EXPECT_DEATH(error_of(writes_at, 64), "use-after-poison|SEGV");  // the guard page
   EXPECT_DEATH(error_of(writes_at, -1), "use-after-poison");
 }
 #else

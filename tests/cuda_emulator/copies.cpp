@@ -11,7 +11,7 @@ namespace {
 
 enum class Side : unsigned char { device, pinned, pageable, wrong };
 
-/// What `memory` is, of which `bytes` will be used.
+/// The kind of `memory`, of which `bytes` will be used.
 Side side_of(const void* memory, std::size_t bytes) {
   const auto piece = find_allocation(memory);
   if (!piece || (memory == piece->data + piece->bytes && bytes > 0)) return Side::pageable;

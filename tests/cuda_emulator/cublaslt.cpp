@@ -10,7 +10,7 @@ namespace {
 
 using namespace longhaul::on_host;
 
-/// What an algorithm was proposed for.
+/// Conditions for which an algorithm was proposed.
 struct Needs {
   std::uint64_t workspace = 0;
   std::uint32_t a = 0, b = 0, c = 0, d = 0;  ///< alignments
@@ -156,8 +156,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-// Two proposals, so that a choice between them is made; they compute alike. The first needs all of
-// the workspace, both the alignments that were promised.
+// Two proposals, so that a choice between them is made; they compute the same. The first needs all
+// of the workspace, both the alignments that were promised.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -13,10 +13,11 @@
 
 #if !defined(__x86_64__)
 #error \
-    "The stand-in for CUDA changes stacks on x86-64 alone. Configure with LONGHAUL_CUDA_ON_HOST=OFF."
+    "The emulator of CUDA changes stacks on x86-64 alone. Configure with LONGHAUL_CUDA_ON_HOST=OFF."
 #endif
 
-// What the System V ABI lets a called function change is changed; the rest is kept on the stack.
+// Registers that the System V ABI lets a called function change are changed; the stack keeps the
+// others.
 extern "C" void longhaul_on_host_switch(void** save, void* to);
 asm(R"(
 .text
@@ -95,7 +96,7 @@ Fiber::Fiber(Context& home, std::function<void()> body) : home_{home}, body_{std
   memory_ = static_cast<std::byte*>(memory);
   bottom_ = memory_ + kGuard;
   size_ = kStack;
-  // What the switch pops: r15, r14, r13, r12, rbx, rbp, the entry; then the stack is as behind a
+  // The switch pops r15, r14, r13, r12, rbx, rbp, the entry; then the stack is as after a
   // call of the entry.
   auto* top = reinterpret_cast<std::uintptr_t*>(memory_ + kGuard + kStack) - 2;
   *--top = reinterpret_cast<std::uintptr_t>(&longhaul_on_host_entry);

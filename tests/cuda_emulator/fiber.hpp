@@ -21,7 +21,7 @@ protected:
   void* fake_stack_ = nullptr;
 };
 
-/// Goes on in `to`; returns when somebody switches back to `from`.
+/// Goes on in `to`; returns when another fiber switches back to `from`.
 void switch_context(Context& from, Context& to);
 
 /// A stack of its own that runs `body`, which never returns.

@@ -6,7 +6,7 @@
 
 namespace longhaul::on_host {
 
-/// What a handle of cudaIpc says: a file of a process without a name, and what of it counts.
+/// Contents of a handle of cudaIpc: a file of a process without a name, and the part that counts.
 struct SharedFile {
   pid_t process = 0;
   int file = -1;

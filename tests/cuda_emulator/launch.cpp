@@ -26,7 +26,7 @@ bool allowed(const cudaLaunchConfig_t& config) {
          config.dynamicSmemBytes <= allowed_shared && config.numAttrs == 0;
 }
 
-/// Devices do not see each other's memory here: nobody asks for that.
+/// Devices do not see each other's memory here: no caller asks for that.
 bool reaches(int device, const volatile void* pointer) {
   const auto piece = find_allocation(pointer);
   return piece && (piece->kind != Memory::device || piece->device == device);
@@ -93,7 +93,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
 namespace longhaul::cuda {
 
 std::uint64_t global_timer() {
-  // A kernel that spins looks every few hundred nanoseconds: nobody else looks so often for so
+  // A kernel that spins looks every few hundred nanoseconds: no other code looks so often for so
   // long.
   static thread_local std::uint64_t last = 0;
   static thread_local int looks = 0;

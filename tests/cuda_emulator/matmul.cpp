@@ -22,7 +22,7 @@ void write(const on_host_layout& layout, void* data, std::int64_t at, float valu
     static_cast<__nv_bfloat16*>(data)[at] = __float2bfloat16_rn(value);
 }
 
-/// Matrix `number` of a batch, op() done, as rows of f32 that lie one behind the other.
+/// Matrix `number` of a batch, op() done, as rows of f32 that lie one after the other.
 std::vector<float> rows_of(const on_host_layout& layout, const void* data, std::int32_t number,
                            cublasOperation_t operation) {
   const auto height = static_cast<std::int64_t>(layout.rows);

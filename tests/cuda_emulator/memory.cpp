@@ -41,7 +41,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/// A mapping of `mapped` bytes of `file` (or of nothing) with a page behind that cannot be touched.
+/// A mapping of `mapped` bytes of `file` (or of nothing) followed by a page that cannot be touched.
 std::byte* map_guarded(std::size_t mapped, int file) {
   void* const place =
       mmap(nullptr, mapped + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -20,7 +20,7 @@ struct Allocation {
   int opened = 0;       ///< times that it was opened here: another process's
   int file = -1;        ///< that holds it, where it may be shared
   std::byte* mapping = nullptr;
-  std::size_t mapped = 0;  ///< without the page behind
+  std::size_t mapped = 0;  ///< without the guard page after it
 };
 
 /// The one that `address` lies in, or ends.
@@ -37,7 +37,7 @@ enum class Shareable : bool { no, yes };
 enum class Access : bool { none, whole };
 /// Whether a piece may be touched at all.
 void let(const Allocation& piece, Access access);
-/// Gives memory back; cudaErrorIllegalAddress where somebody wrote beyond its ends.
+/// Gives memory back; cudaErrorIllegalAddress where a kernel or copy wrote beyond its ends.
 [[nodiscard]] cudaError_t free_memory(std::byte* data);
 /// The bytes no longer count: they will be given back when a stream gets there.
 void forget_bytes(const Allocation& piece);

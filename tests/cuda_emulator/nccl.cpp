@@ -91,7 +91,7 @@ void break_now(Comm& comm) {
   static_cast<void>(comm.wait([] { return false; }));
 }
 
-/// What is asked of a communicator between ncclGroupStart and ncclGroupEnd.
+/// An operation asked of a communicator between ncclGroupStart and ncclGroupEnd.
 struct Asked {
   std::shared_ptr<Comm> comm;
   cudaStream_t stream;
@@ -101,7 +101,7 @@ struct Asked {
 thread_local int depth = 0;
 thread_local std::vector<Asked> asked;
 
-/// In the order of the communicator: behind its last work, and its next work behind it.
+/// Puts work in the order of the communicator: after its last work, and its next work after it.
 void put(const std::shared_ptr<Comm>& comm, const std::vector<cudaStream_t>& streams,
          std::function<void()> work) {
   const auto first = queue_of(streams.front());

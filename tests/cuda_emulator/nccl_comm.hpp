@@ -13,7 +13,7 @@
 
 namespace longhaul::on_host {
 
-/// One rank's side of a communicator. What it does it does in streams, one behind the other.
+/// One rank's side of a communicator. Its work runs in streams, one piece after the other.
 struct Comm {
   Comm(const SharedWorld::Id& world_id, int ranks, int own)
       : id{world_id}, world{world_id, ranks}, rank{own} {}

@@ -117,13 +117,13 @@ void run_transfers(Comm& comm, std::vector<Transfer> transfers) {
     bool moved = false;
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       Transfer& transfer = transfers[i];
-      const bool behind =
+      const bool follows =
           std::any_of(transfers.begin(), transfers.begin() + static_cast<std::ptrdiff_t>(i),
                       [&](const Transfer& earlier) {
                         return !earlier.finished && earlier.sends == transfer.sends &&
                                earlier.peer == transfer.peer;
                       });
-      if (transfer.finished || behind) continue;
+      if (transfer.finished || follows) continue;
       moved |= transfer.sends ? step_send(comm, transfer) : step_receive(comm, transfer);
     }
     return moved;

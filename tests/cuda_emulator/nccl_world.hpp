@@ -22,7 +22,7 @@ struct Box {
   alignas(64) std::array<std::byte, kChunk> data;
 };
 
-/// What the ranks of a communicator share, in a file without a name. Begins as zeros.
+/// Memory that the ranks of a communicator share, a file without a name. Begins as zeros.
 struct World {
   std::atomic<std::int32_t> joined, arrived, round;
   std::array<std::atomic<std::int32_t>, kMostRanks> process, device, gone;

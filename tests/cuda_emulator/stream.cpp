@@ -20,7 +20,7 @@ struct on_host_stream {
 namespace longhaul::on_host {
 namespace {
 
-/// All streams of this process. Never destroyed: threads may outlive main.
+/// All streams of this process. Never destroyed: threads may run longer than main.
 struct Streams {
   std::mutex mutex;
   std::set<on_host_stream*> handles;
@@ -52,7 +52,7 @@ std::shared_ptr<Queue> default_queue(int device) {
   return queue;
 }
 
-/// `later` goes on behind what `earlier` holds now.
+/// `later` goes on after the work that `earlier` holds now.
 void follow(Queue& earlier, Queue& later) {
   const auto mark = std::make_shared<Mark>();
   earlier.put_mark(mark, 1);
@@ -77,7 +77,7 @@ void Mark::wait(std::uint32_t count) const {
   for (;;) {
     const std::uint32_t seen = reached.load();
     if (static_cast<std::int32_t>(seen - count) >= 0) return;
-    const timespec at_most{0, 20'000'000};  // whoever should wake us may have been killed
+    const timespec at_most{0, 20'000'000};  // the process that should wake us may have been killed
     syscall(SYS_futex, &reached, FUTEX_WAIT, seen, &at_most, nullptr, 0);
   }
 }

@@ -12,8 +12,8 @@
 
 namespace longhaul::on_host {
 
-/// What an event is, and what stands for the end of a piece of work: which record() it was last
-/// asked for, and which has been reached. It may lie in memory that processes share.
+/// An event, or the end of a piece of work: the record() that it was last asked for, and the one
+/// that has been reached. It may lie in memory that processes share.
 struct Mark {
   std::atomic<std::uint32_t> recorded{0}, reached{0};
   std::atomic<std::int64_t> stamp_ns{0};  ///< of the last one reached
@@ -32,7 +32,7 @@ struct Mark {
 void dawdle();
 
 /// A stream: work in order on a thread of its own. Work that fails leaves the error that stays, and
-/// from then on only marks are reached, so that nobody waits for ever.
+/// from then on only marks are reached, so that no waiter hangs.
 class Queue {
 public:
   enum class Kind : std::uint8_t { blocking, non_blocking };
@@ -41,7 +41,7 @@ public:
   void put(std::function<void()> work);
   /// Reached even after an error.
   void put_mark(std::shared_ptr<Mark> mark, std::uint32_t count);
-  /// Waits behind what is there now.
+  /// Waits after the work that is there now.
   void put_wait(std::shared_ptr<const Mark> mark, std::uint32_t count);
   [[nodiscard]] bool idle();
   void drain();
@@ -63,7 +63,7 @@ private:
   bool busy_ = false, closed_ = false;
 };
 
-/// The queue behind a handle (nullptr: the current device's default stream), or nullptr for a
+/// The queue of a handle (nullptr: the current device's default stream), or nullptr for a
 /// handle that is none. Work of the default stream and of blocking streams waits for each other.
 [[nodiscard]] std::shared_ptr<Queue> queue_of(cudaStream_t stream);
 /// Waits for all streams of a device.

@@ -20,7 +20,7 @@ __global__ void wait_for(const std::uint64_t* flag) {
   while (longhaul::cuda::load_of_system(flag) == 0) longhaul::cuda::nanosleep(1000);
 }
 
-/// A flag of the host that a kernel waits for: what stands behind it cannot begin before.
+/// A flag of the host that a kernel waits for: work after it cannot begin before.
 class Gate {
 public:
   Gate() {

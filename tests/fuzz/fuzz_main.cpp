@@ -1,4 +1,4 @@
-// What libFuzzer calls; CMake names the target.
+// The entry point of libFuzzer; CMake names the target.
 #include <cstddef>
 #include <cstdint>
 

@@ -34,7 +34,7 @@ bool is_small(const Scenario& scenario) {
          scenario.parallel.replicas <= 3;
 }
 
-/// What an accepted scenario is for: a schedule, its memory, its plan, its times.
+/// Uses an accepted scenario: makes a schedule, its memory, its plan, its times.
 void use(const Scenario& scenario) {
   for (const char* name : {"1f1b", "zbv"}) {
     const Schedule schedule = generate(name, scenario);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kCsvSource = "input.csv";
 
-/// What was read can be written and read again, and is then the same.
+/// A schedule that was read can be written and read again, and is then the same.
 void expect_round_trip(const Schedule& schedule) {
   std::string text;
   try {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-/// What the fuzzers run. Each takes any bytes, returns, and aborts (LONGHAUL_ASSERT) where a
+/// The fuzzers' targets. Each takes any bytes, returns, and aborts (LONGHAUL_ASSERT) where a
 /// promise is broken: what is refused is refused with an Error of exit code 2 in one line that
 /// names the place, and what is accepted can be worked with. Crashes, hangs and memory without
 /// bound are for the sanitizers and for libFuzzer's limits to find.

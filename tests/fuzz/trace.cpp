@@ -15,9 +15,9 @@
 #include "fuzz/structure_lies.hpp"
 #include "fuzz/targets.hpp"
 #include "trace/export/export.hpp"
-#include "trace/file/run_info.hpp"
 #include "trace/file/segment.hpp"
 #include "trace/file/trace_file.hpp"
+#include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
@@ -41,7 +41,7 @@ protected:
 };
 
 /// A file that begins as a right one and is then lied in, as the input decides: in its rows before
-/// they are written, in its structure behind that.
+/// they are written, in its structure after that.
 void write_lies(const fs::path& file, Input& input, bool is_run) {
   Trace trace;
   trace.info = {"longhaul", "0123456789ab", "bench_pipeline m.toml", "[run]", "{}", 1.0, 0};

@@ -1,4 +1,3 @@
-#include "scenario/balance.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// What is said about a text named s.toml; "accepted" where nothing is.
+/// The error for a text named s.toml; "accepted" where there is none.
 inline std::string complaint(const std::string& text, const std::vector<std::string>& set = {}) {
   try {
     (void)parse_scenario(text, "s.toml", set);

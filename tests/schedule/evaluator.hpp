@@ -11,7 +11,7 @@
 
 namespace longhaul::test {
 
-/// What the tables of published values give for a schedule.
+/// The values of a schedule in published tables.
 struct Evaluation {
   Duration makespan{};
   Duration device_span{};  ///< largest over devices, first F to last block

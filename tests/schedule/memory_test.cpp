@@ -133,7 +133,7 @@ TEST(ActivationBudget, IsNamedInMillionthsRoundedUp) {
   EXPECT_EQ(least_budget(Bytes{6'000'000'000}, one, scenario), 2);
 }
 
-// What two chunks a device may add by rounding counts, two bytes for each activation held.
+// Two chunks a device may add two bytes by rounding for each activation held; the budget has them.
 TEST(ActivationBudget, LeavesRoomForRounding) {
   Scenario scenario = uniform_scenario(2, 4);
   for (Bytes& activation : scenario.costs.activation) activation = Bytes{1000};

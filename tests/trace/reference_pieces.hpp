@@ -23,8 +23,8 @@ using ReportPiece = std::function<void(const char* sort, const TimelineRow& row,
 /// One message: owner, chunk, microbatch, part, and the two devices.
 using MessageName =
     std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
-/// What passes through one relay: rank, owner, chunk, microbatch, part, piece. An activation and a
-/// gradient may share it: the gradient comes later, for it depends on the activation.
+/// The identity of a piece at one relay: rank, owner, chunk, microbatch, part, piece. An activation
+/// and a gradient may share it: the gradient comes later, for it depends on the activation.
 using RelayName =
     std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
 
@@ -110,7 +110,7 @@ private:
     }
   }
 
-  /// What a relay got and what it passed on.
+  /// Compares the pieces that a relay got with those that it passed on.
   void check_passed_on(Rows got, Rows passed, const char* from, const char* to) {
     std::ranges::sort(got, {}, by_time);
     std::ranges::sort(passed, {}, by_time);

@@ -12,13 +12,13 @@
 #include "trace/reference_pieces.hpp"
 #include "trace/timeline/columns.hpp"
 #include "trace/timeline/row_index.hpp"
-#include "trace/validate/check_values.hpp"
+#include "trace/validate/check_context.hpp"
 
 /// The rules about rows as plainly as they can be said, with all rows in memory: what the checks
 /// that read rows piece by piece are held against.
 namespace longhaul::testing {
 
-inline constexpr std::int32_t kMostPieces = 255;  // what a plan can have
+inline constexpr std::int32_t kMostPieces = 255;  // the most that a plan can have
 
 inline bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;

@@ -6,11 +6,11 @@
 
 namespace longhaul::bench {
 
-/// What one GPU has drawn since this was made: its own counter where it has one, else power sampled
-/// every 50 ms.
+/// Energy that one GPU has drawn since construction: its own counter where it has one, else power
+/// sampled every 50 ms.
 class GpuEnergy {
 public:
-  /// `nvml`: libnvidia-ml.so.1, or what stands in for it.
+  /// `nvml`: libnvidia-ml.so.1, or an emulator of it.
   GpuEnergy(const std::string& uuid, const std::string& nvml);
   ~GpuEnergy();
   GpuEnergy(const GpuEnergy&) = delete;

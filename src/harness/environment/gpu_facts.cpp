@@ -1,5 +1,3 @@
-#include "harness/environment/gpu_facts.hpp"
-
 #include <array>
 #include <fstream>
 #include <map>
@@ -10,6 +8,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "harness/environment/host_facts.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -47,7 +47,7 @@ std::optional<std::string> driver_of_proc(const std::filesystem::path& root) {
   return std::nullopt;
 }
 
-std::string behind_colon(const std::string& line) {
+std::string after_colon(const std::string& line) {
   const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
   return begin == std::string::npos ? "" : line.substr(begin);
 }
@@ -61,7 +61,7 @@ Json gpus_of_proc(const std::filesystem::path& root) {
     Json gpu = {{"pci", address}, {"name", nullptr}};
     std::ifstream in{entry.path() / "information"};
     for (std::string line; std::getline(in, line);)
-      if (line.starts_with("Model:")) gpu["name"] = behind_colon(line);
+      if (line.starts_with("Model:")) gpu["name"] = after_colon(line);
     by_address[address] = std::move(gpu);
   }
   Json gpus = Json::array();

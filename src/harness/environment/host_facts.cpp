@@ -10,7 +10,6 @@
 #include <sys/utsname.h>
 
 #include "base/value_in_file.hpp"
-#include "harness/environment/gpu_facts.hpp"
 
 namespace longhaul::bench {
 namespace {

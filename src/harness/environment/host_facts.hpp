@@ -14,13 +14,17 @@ struct FactSources {
   std::string nccl = "libnccl.so.2";
 };
 
-/// What a record says of its host beside what hwloc knows: `governor` (of the cores' clocks,
+/// A record's facts of its host that hwloc does not know: `governor` (of the cores' clocks,
 /// several of them with commas), `gpus` (name and PCI address of each), `gpu_driver`, `nccl`. Null
-/// is what is not here or does not say so. Needs neither CUDA nor MPI.
+/// stands for a fact that is absent or unknown. Needs neither CUDA nor MPI.
 [[nodiscard]] nlohmann::json host_facts(const FactSources& sources = {});
 
 /// For programs without hwloc: name, kernel, processor, threads (online) and memory_bytes, and
 /// the facts above.
 [[nodiscard]] nlohmann::json whole_host_facts(const FactSources& sources = {});
+
+/// `gpus`, `gpu_driver` and `nccl` of host_facts(): from /proc/driver/nvidia; where a container
+/// hides that, from NVML. NCCL is loaded only where there is a GPU.
+[[nodiscard]] nlohmann::json gpu_facts(const FactSources& sources);
 
 }  // namespace longhaul::bench

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "harness/environment/command_line.hpp"
 #include "harness/environment/host_facts.hpp"
 #include "harness/environment/run_facts.hpp"
 

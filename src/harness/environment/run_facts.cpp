@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 constexpr std::array kParameters{"OMPI_MCA_",  "PRTE_MCA_", "PMIX_MCA_", "MPICH_",
                                  "MPIR_CVAR_", "I_MPI_",    "UCX_",      "FI_",
                                  "NCCL_",      "HWLOC_",    "LONGHAUL_"};
-/// Addresses, keys and places of one start: they tell nothing, and are nobody's business.
+/// Addresses, keys and places of one start: private, and of no use in a record.
 constexpr std::array kOfTheLauncher{
     "OMPI_MCA_orte_",        "OMPI_MCA_prte_",         "OMPI_MCA_ess", "OMPI_MCA_pmix=",
     "OMPI_MCA_initial_wdir", "OMPI_MCA_shmem_RUNTIME", "PRTE_MCA_ess", "PRTE_MCA_prte_"};
@@ -99,6 +99,39 @@ Json local_environment(const std::string& command_line) {
   return {{"hosts", Json::array({whole_host_facts()})},
           {"program", program_facts(command_line)},
           {"slurm", job_facts(environment_variables())}};
+}
+
+namespace {
+
+constexpr std::string_view kPlain =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+constexpr std::string_view kQuotedQuote = R"('\'')";
+
+void append_word(std::string& text, std::string_view word) {
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    text.append(word);
+    return;
+  }
+  text.push_back('\'');
+  for (const char c : word) {
+    if (c == '\'') {
+      text.append(kQuotedQuote);
+    } else {
+      text.push_back(c);
+    }
+  }
+  text.push_back('\'');
+}
+
+}  // namespace
+
+std::string command_line(int argc, char** argv) {
+  std::string text;
+  for (int i = 0; i < argc; ++i) {
+    if (i > 0) text.push_back(' ');
+    append_word(text, argv[i]);
+  }
+  return text;
 }
 
 }  // namespace longhaul::bench

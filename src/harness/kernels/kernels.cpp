@@ -1,11 +1,10 @@
-#include "harness/kernels/kernels.hpp"
 
 #include <map>
 #include <string>
 #include <utility>
 
 #include "harness/kernels/input_sets.hpp"
-#include "harness/kernels/layer_blocks.hpp"
+#include "harness/kernels/layer_parts.hpp"
 
 namespace longhaul::bench {
 namespace {

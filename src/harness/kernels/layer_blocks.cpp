@@ -1,8 +1,7 @@
-#include "harness/kernels/layer_blocks.hpp"
-
 #include <cmath>
 
 #include "base/error.hpp"
+#include "harness/kernels/layer_parts.hpp"
 #include "nn/layers/chunk.hpp"
 #include "nn/timed_tensor_ops.hpp"
 

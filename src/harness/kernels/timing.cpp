@@ -1,8 +1,8 @@
-#include "harness/kernels/timing.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+
+#include "harness/kernels/layer_parts.hpp"
 
 namespace longhaul::bench {
 

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "comm/group/communicator.hpp"
 #include "engine/watchdog/ranks.hpp"
-#include "harness/environment/command_line.hpp"
+#include "harness/environment/run_facts.hpp"
 
 namespace longhaul::bench {
 

@@ -9,7 +9,7 @@
 
 namespace longhaul::wan {
 
-/// What bench_tcp was asked for, as typed.
+/// Options of bench_tcp, as typed.
 struct TcpOptions : bench::SharedOptions {
   std::string latencies = "10ms,20ms,30ms,40ms", connections = "1,fit";
   std::string cap = "5Gbps", window = "3MB", scale = "auto";

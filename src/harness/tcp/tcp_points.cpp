@@ -89,7 +89,7 @@ Shape shape_of(const TcpRun& run) {
     shape.holds = false;
     shape.remarks.push_back(what);
   };
-  double least = INFINITY, most = 0;  // of rate times latency, alike at all latencies
+  double least = INFINITY, most = 0;  // of rate times latency, the same at all latencies
   for (const TcpPoint& point : run.points) {
     if (point.expected < run.cap && point.connections == 1) {
       const double product = point.median_rate() * static_cast<double>(point.latency.count());

@@ -14,7 +14,7 @@
 namespace longhaul::bench {
 namespace {
 
-/// What the child says: a digit for how it went, then the rows, or why not.
+/// The child's report: a digit for its exit code, then the rows, or the reason of its failure.
 std::string outcome_of(const std::function<std::int64_t()>& work) {
   const auto failed = [](ExitCode code, const char* why) {
     return fmt::format("{}{}", static_cast<int>(code), why);

@@ -9,7 +9,7 @@
 
 namespace longhaul::bench {
 
-/// What a part of a benchmark took.
+/// Cost of a part of a benchmark.
 struct PhaseCost {
   std::string name;
   std::int64_t rows = 0;

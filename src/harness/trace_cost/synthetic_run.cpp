@@ -61,7 +61,7 @@ private:
                                      static_cast<std::uint64_t>(most));
   }
 
-  /// A block fills most of its slot; the transfer behind it most of the next one.
+  /// A block fills most of its slot; the transfer after it most of the next one.
   [[nodiscard]] Slot within(std::int64_t slot_ns, std::int64_t length_ns, int rank, int what,
                             std::int64_t microbatch) const {
     const std::int64_t late = noise(rank, what, microbatch, length_ns / 16);

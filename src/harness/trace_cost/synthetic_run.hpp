@@ -8,7 +8,7 @@
 
 namespace longhaul::bench {
 
-/// What is made up: pipelines side by side, in iterations of forwards, then backwards, then a
+/// Shape of a synthetic run: pipelines side by side, in iterations of forwards, backwards, then a
 /// collective.
 struct SyntheticShape {
   int ranks = 8;
@@ -18,16 +18,16 @@ struct SyntheticShape {
   std::uint64_t seed = 1;
 };
 
-/// Rows of a run that nobody ran, valid in every respect: every message has both sides, links carry
-/// one transfer at a time, what an op waited for is named. Each rank's rows follow from the shape
-/// alone, so that no run is ever in memory. Times are slots of a fixed grid, with seeded noise
-/// inside them; stamps count from 1970, as a clock's.
+/// Rows of a run that never happened, valid in every respect: every message has both sides, links
+/// carry one transfer at a time, what an op waited for is named. Each rank's rows follow from the
+/// shape alone, so that no run is ever in memory. Times are slots of a fixed grid, with seeded
+/// noise inside them; stamps count from 1970, as a clock's.
 class SyntheticRun {
 public:
   explicit SyntheticRun(const SyntheticShape& shape);
 
   [[nodiscard]] std::int64_t rows_of_iteration() const;
-  /// Of some ranks, in one iteration, ordered by op; tables hold the names that they use.
+  /// Rows of some ranks, in one iteration, ordered by op; tables hold the names that they use.
   [[nodiscard]] Timeline rows_of(std::span<const int> ranks, int iteration) const;
 
 private:
@@ -41,7 +41,7 @@ private:
   [[nodiscard]] std::int64_t microbatches() const { return microbatches_; }
   /// Lanes with an op for each microbatch; blocks, of which there are two, count twice.
   [[nodiscard]] std::int64_t lanes_of_stage(int stage) const;
-  /// Id of an op: ranks ascend, a rank's lanes lie one behind the other.
+  /// Id of an op: ranks ascend, a rank's lanes lie one after the other.
   [[nodiscard]] std::int64_t op(int rank, Lane lane, std::int64_t position) const;
   [[nodiscard]] bool has(int stage, Lane lane) const;
   /// The grid, from the start of an iteration.
@@ -51,8 +51,7 @@ private:
 
   SyntheticShape shape_;
   std::int64_t microbatches_ = 0;
-  std::vector<std::int64_t>
-      first_op_;  ///< of each stage in its pipeline; behind the last: how many
+  std::vector<std::int64_t> first_op_;  ///< of each stage in its pipeline; after the last: how many
 };
 
 }  // namespace longhaul::bench

@@ -71,7 +71,7 @@ double largest(const std::vector<Bytes>& sizes) {
   return static_cast<double>(std::ranges::max_element(sizes)->count());
 }
 
-/// What of all weather makes an iteration long.
+/// The values of all weather that make an iteration longest.
 struct WorstWeather {
   double rate = Bandwidth::unlimited().bits_per_second();
   double latency = 0;  ///< ns

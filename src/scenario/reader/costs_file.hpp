@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What bench_profile measured, in a file that `costs.file` names (docs/profile.md).
+/// The measurements of bench_profile, in a file that `costs.file` names (docs/profile.md).
 class CostsFile {
 public:
   /// Reads the file that the scenario names, of [profiles] or beside it, and puts its costs into
@@ -27,8 +27,8 @@ public:
   /// Without a model there is nothing to compare dimensions with.
   void require_fit(const std::optional<LoadedModel>& model, const Scenario& scenario) const;
 
-  /// What must stand below the scenario's text so that it is complete without the file, an empty
-  /// line first; empty where the text holds it anyway.
+  /// Text to append to the scenario's so that it is complete without the file, an empty line first;
+  /// empty where the scenario's text has it already.
   [[nodiscard]] const std::string& held_text() const { return held_text_; }
 
 private:

@@ -71,7 +71,7 @@ std::optional<double> factor_of(TraceColumn column, std::string_view unit) {
   return column == kBandwidth ? find(kRateUnits) : find(kTimeUnits);
 }
 
-/// What a column is by its name; fails for one that is not known.
+/// Identifies a column by its name. Throws Error for an unknown one.
 TraceColumn column_of(const CsvLine& header, std::string_view name, std::optional<double>& factor) {
   for (std::size_t i = 0; i < kTraceColumns; ++i) {
     if (name == kTraceColumnNames[i]) return static_cast<TraceColumn>(i);

@@ -35,8 +35,8 @@ public:
   [[nodiscard]] bool any() const { return any_; }
   /// Whether both have a region.
   [[nodiscard]] bool both(DatacenterId from, DatacenterId to) const;
-  /// What was measured from one to the other, or else the other way; nullopt where neither was, or
-  /// where one has no region.
+  /// The measurement from one to the other, or else the opposite one; nullopt where there is
+  /// neither, or where one has no region.
   [[nodiscard]] std::optional<RegionPair> link(DatacenterId from, DatacenterId to) const;
   [[noreturn]] void refuse_pair(const Place& place, DatacenterId from, DatacenterId to) const;
   [[noreturn]] void refuse_unknown_message() const;

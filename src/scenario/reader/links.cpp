@@ -84,7 +84,7 @@ private:
     if (!regions_.any()) (void)read_whole(section, {});
   }
 
-  /// What the entry says, on top of what was measured between the pair's regions.
+  /// Adds the link of an entry: its own values, the others as measured between the pair's regions.
   void add(const Pair& pair, const Section& section) {
     Link link;
     if (pair.first != pair.second && regions_.both(pair.first, pair.second) &&

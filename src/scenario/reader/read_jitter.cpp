@@ -15,7 +15,8 @@ double largest_spread(JitterKind kind) {
 }
 
 /// Atlas figure 7: bandwidth over 24 hours from US-East (A) to Southeast Asia (B) and to US-West
-/// (C), coefficient of variation. The link as a whole was slow or fast, so its messages are alike.
+/// (C), coefficient of variation. The link as a whole was slow or fast, so all its messages
+/// share one factor.
 struct Fluctuation {
   const char* name;
   double transfer;

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "base/index.hpp"
-#include "scenario/balance.hpp"
+#include "scenario/model_costs.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul {

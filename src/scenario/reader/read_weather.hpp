@@ -14,8 +14,8 @@ class TraceStore {
 public:
   explicit TraceStore(const ConfigNode& root);
   [[nodiscard]] std::shared_ptr<const LinkTrace> find(const Field& field);
-  /// What must stand below the scenario's text so that it is complete without these files, an
-  /// empty line first: see held_files.hpp.
+  /// Text to append to the scenario's so that it is complete without these files, an empty line
+  /// first: see embedded_files.hpp.
   [[nodiscard]] std::string held_text() const;
 
 private:

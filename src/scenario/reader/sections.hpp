@@ -50,8 +50,8 @@ struct LoadedCosts {
 
 [[nodiscard]] Run read_run(const ConfigNode& root, int stages);
 
-/// Sets datacenters and placement; with Placing::optional several datacenters may all leave open
-/// what they hold.
+/// Sets datacenters and placement; with Placing::optional several datacenters may all leave
+/// their contents open.
 void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario);
 
 /// Sets links and nodes; refuses a rate where the size of a message is not known.
@@ -60,7 +60,8 @@ void read_network(const ConfigNode& root, Scenario& scenario, bool message_known
 /// link.jitter: one number for latency and transfer, or a table.
 [[nodiscard]] Jitter read_jitter(const Field& field);
 
-/// What only the whole shows: links where messages must cross, numbers that stay in 64 bits.
+/// Checks that need the whole scenario: links where messages must cross, numbers that stay in 64
+/// bits. Throws Error.
 void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known);
 
 /// Writes one --set PATH=VALUE into the tree before it is read.

@@ -57,7 +57,7 @@ void assign(ConfigNode& table, const std::string& key, ConfigNode value);
 /// Removes `key` of a table, if it is there.
 void remove(ConfigNode& table, std::string_view key);
 
-/// What a message calls the value: "40ms" in quotes, 40, true, a list, a table, a date.
+/// Name of the value in messages: "40ms" in quotes, 40, true, a list, a table, a date.
 [[nodiscard]] std::string to_text(const ConfigNode& node);
 /// Text of a stranger for a message: at most 60 characters, control characters as '?'.
 [[nodiscard]] std::string shown(std::string_view text);

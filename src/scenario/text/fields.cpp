@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-/// Of a time in nanoseconds and of a size in bytes, so that a sum of a few does not overflow.
+/// Largest time in nanoseconds and largest size in bytes: a sum of a few does not overflow.
 constexpr std::int64_t kLargest = std::int64_t{1} << 60;
 
 [[noreturn]] void wrong_type(const Field& field, std::string_view wanted, std::string_view remedy) {
@@ -36,7 +36,7 @@ std::string unit_text(const Field& field, std::string_view wanted, std::string_v
   return node.text;
 }
 
-/// Runs a reader of base/unit_text.hpp and puts place and path in front of its complaint.
+/// Runs a reader of base/unit_text.hpp and puts place and path before its complaint.
 template <typename Parse>
 auto with_place(const Field& field, Parse parse) {
   try {

@@ -14,7 +14,7 @@ public:
   void read(Line& line) {
     line.skip_blanks();
     if (line.take("longhaul schedule ")) return read_version(line);
-    if (!header_.present) return;  // a comment of somebody else's file
+    if (!header_.present) return;  // a comment of another program's file
     const std::size_t key_begin = line.position();
     const std::string_view key = line.take_word();
     line.skip_blanks();

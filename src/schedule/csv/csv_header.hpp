@@ -10,9 +10,9 @@
 
 namespace longhaul::csv {
 
-/// What the comment lines of a longhaul file say; absent values are inferred from the rows.
+/// The values in the comment lines of a longhaul file; absent ones are inferred from the rows.
 struct Header {
-  /// Takes in one of them; `line` stands behind its '#'. Throws Error with file, line and column.
+  /// Takes in one of them; `line` begins after its '#'. Throws Error with file, line and column.
   void read(Line& line);
 
   bool present = false;

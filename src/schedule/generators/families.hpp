@@ -6,7 +6,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-/// The fill functions of the registry's table, one file each. Those that are not defined on every
+/// The fill functions of the registry's table. Those that are not defined on every
 /// scenario say why where they are not.
 namespace longhaul::families {
 

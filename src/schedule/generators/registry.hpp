@@ -19,11 +19,15 @@ struct CellRules;
 /// How a schedule runs the backward pass: as one B, or as D and W.
 enum class Backward { whole, split };
 
-/// What a schedule's order depends on: counts alone, or times and links of the scenario as well.
+/// Inputs of a schedule's order: counts alone, or times and links of the scenario as well.
 enum class Knowledge { counts, times };
 
 /// One kind of schedule that generate() can make. To add one: a file beside this one, a line in
 /// the table of registry.cpp.
+///
+///     Generator{.name = "zbv", .summary = "zero bubble on a V of two chunks a device",
+///               .placement = Placement::wave, .backward = Backward::split,
+///               .fill = everywhere<fill_zbv>}
 struct Generator {
   std::string_view name;
   std::string_view summary;  ///< one line, for lists

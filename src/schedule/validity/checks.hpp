@@ -28,7 +28,7 @@ template <typename... Args>
 /// For messages: "device 2", with " of replica 1" where replicas differ.
 [[nodiscard]] std::string device_text(const Schedule& schedule, std::size_t row);
 
-/// What a row holds of every (chunk, microbatch) of its device.
+/// Counts the blocks of a row for every (chunk, microbatch) of its device.
 class BlockCounts {
 public:
   explicit BlockCounts(const Schedule& schedule);
@@ -37,7 +37,7 @@ public:
   [[nodiscard]] std::optional<Violation> count(std::size_t row);
   /// Blocks that are not there; after count() of all rows.
   [[nodiscard]] std::optional<Violation> missing(std::size_t row) const;
-  /// Blocks of one row in front of what they need on the same device; after missing().
+  /// Blocks of one row before those that they need on the same device; after missing().
   [[nodiscard]] std::optional<Violation> order(std::size_t row);
 
 private:

@@ -6,7 +6,7 @@
 namespace longhaul::checks {
 namespace {
 
-/// Runs the rows of one replica without times: whoever can go on goes on.
+/// Runs the rows of one replica without times: every device that can go on goes on.
 class DryRun {
 public:
   DryRun(const Schedule& schedule, std::size_t first_row)

@@ -62,7 +62,7 @@ std::optional<Violation> BlockCounts::missing_of(std::size_t row, const Cell& ce
   return std::nullopt;
 }
 
-/// What `block` needs of its own device and has not had: compares with the blocks seen so far.
+/// A block that `block` needs of its own device and that has not run: compares with those seen.
 std::optional<Block> BlockCounts::unmet_need(std::size_t row, const Block& block) {
   const auto needs = [&](BlockKind kind, int chunk) -> std::optional<Block> {
     if (cell(row, chunk, block.microbatch).complete(kind)) return std::nullopt;
@@ -70,9 +70,9 @@ std::optional<Block> BlockCounts::unmet_need(std::size_t row, const Block& block
   };
   const auto is_here = [&](int chunk) { return lies_on(device_of(row), chunk); };
   const auto needs_gradient = [&]() -> std::optional<Block> {
-    const int behind = block.chunk + 1;
-    if (schedule_.is_last(block.chunk) || !is_here(behind)) return std::nullopt;
-    return needs(cell(row, behind, block.microbatch).has(B) ? B : D, behind);
+    const int next = block.chunk + 1;
+    if (schedule_.is_last(block.chunk) || !is_here(next)) return std::nullopt;
+    return needs(cell(row, next, block.microbatch).has(B) ? B : D, next);
   };
   switch (block.kind) {
     case F:

@@ -15,16 +15,16 @@ struct TurnPlace {
   DeviceId from{}, to{};
 };
 
-/// Of "turns 0/1>2"; nothing where the name is another one.
+/// The place in "turns 0/1>2"; nullopt where the name is another one.
 std::optional<TurnPlace> place_of(std::string_view name) {
   int cell = 0, from = 0, to = 0;
   const char* next = name.data() + std::min(kTurns.size(), name.size());
   const char* const end = name.data() + name.size();
-  const auto number = [&](int& value, char behind) {
+  const auto number = [&](int& value, char end_mark) {
     const auto [stop, error] = std::from_chars(next, end, value);
     if (error != std::errc{}) return false;
-    const bool last = behind == '\0';
-    if (last ? stop != end : (stop == end || *stop != behind)) return false;
+    const bool last = end_mark == '\0';
+    if (last ? stop != end : (stop == end || *stop != end_mark)) return false;
     next = last ? stop : stop + 1;
     return true;
   };
@@ -33,7 +33,7 @@ std::optional<TurnPlace> place_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// What a message is.
+/// The identity of a message.
 struct Key {
   ReplicaId replica{};
   bool gradient = false;
@@ -133,7 +133,7 @@ private:
     return std::nullopt;
   }
 
-  /// What keeps a message that is not sent: itself, or the first of its turns that is not made.
+  /// The blocker of a message that is not sent: itself, or the first of its turns that is not made.
   [[nodiscard]] Key blocker(const Key& key) const {
     if (state(key) == State::missing) return key;
     const std::uint32_t turns = turns_of_[index_of(key)];
@@ -163,7 +163,7 @@ private:
     }
   }
 
-  /// All that go in front of it have been sent.
+  /// Precondition: all that go before it have been sent.
   void send(const Key& key) {
     states_[index_of(key)] = State::sent;
     if (key.gradient ? schedule_.is_first(key.chunk) : schedule_.is_last(key.chunk)) return;

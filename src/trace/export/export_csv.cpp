@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/index.hpp"
-#include "trace/export/csv_cell.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 #include "trace/export/text_writer.hpp"

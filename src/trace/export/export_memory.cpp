@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "trace/export/csv_cell.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 #include "trace/export/text_writer.hpp"
@@ -20,7 +19,7 @@ struct Change {
   std::int64_t time_ns, bytes;
 };
 
-/// Of one rank, in order of time; at one time in the order of the blocks.
+/// Changes of one rank's memory, in order of time; at one time in the order of the blocks.
 std::vector<Change> changes_of(const IterationView& view, std::size_t rank) {
   std::vector<Change> changes;
   for (const std::size_t i : view.blocks[rank]) {

@@ -10,8 +10,8 @@
 
 namespace longhaul {
 
-/// Where iterations lie in an exported picture: one behind the other. What is measured and what is
-/// predicted of a schedule begin at the same time, so that they can be compared.
+/// Where iterations lie in an exported picture: one after the other. The measured and the
+/// predicted iterations of a schedule begin at the same time, so that they can be compared.
 class SliceLayout {
 public:
   SliceLayout(const Trace& trace, const Selection& selection);

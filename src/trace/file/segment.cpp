@@ -10,7 +10,6 @@
 #include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
-#include "trace/hdf5/hdf5_lists.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
@@ -52,10 +51,10 @@ std::optional<SegmentName> parse_segment_name(const std::string& text) {
   std::array<int, 4> ids{0, 0, 0, 1};
   std::size_t count = 0;
   for (; count < ids.size(); ++count) {
-    const auto [behind, status] = std::from_chars(at, end, ids[count]);
+    const auto [stop, status] = std::from_chars(at, end, ids[count]);
     if (status != std::errc{} || ids[count] < 0) return std::nullopt;
-    if (behind == end) break;
-    at = behind + 1;
+    if (stop == end) break;
+    at = stop + 1;
   }
   const SegmentName name{{ids[0], ids[1]}, ids[2], ids[3]};
   // "segment.01.2.3.h5" is not ours, nor is what has other signs in between.

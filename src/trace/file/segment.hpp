@@ -13,8 +13,8 @@
 
 namespace longhaul {
 
-/// What the name of a segment says: an iteration, and whose rows of it. Ranks of one host need not
-/// follow one another.
+/// The facts in the name of a segment: an iteration, and the ranks whose rows of it are there.
+/// Ranks of one host need not follow one another.
 struct SegmentName {
   IterationKey key;
   int lowest_rank = 0;
@@ -33,7 +33,7 @@ struct SegmentFile {
 using SegmentFiles = std::map<IterationKey, std::map<int, SegmentFile>>;
 [[nodiscard]] SegmentFiles find_segments(const std::filesystem::path& directory);
 
-/// What merging knows of a segment before it reads rows.
+/// Facts of a segment that merging needs before it reads rows.
 struct SegmentIndex {
   std::vector<std::int64_t> ranks;           ///< ascending
   std::vector<std::int64_t> first_start_ns;  ///< of each; kNoStart where it has no rows

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "trace/file/run_info.hpp"
 #include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"

@@ -9,13 +9,13 @@
 
 namespace longhaul {
 
-/// What is wanted of a trace; nothing named: all of it.
+/// A selection from a trace; nothing named: all of it.
 struct TracePart {
   std::optional<std::string> schedule{};
   std::optional<int> iteration{};  ///< of measured rows: a prediction has but one
 };
 
-/// What a trace says of itself, without a row read. Throws Error on what is no trace.
+/// A trace's description of itself, without a row read. Throws Error on a file that is no trace.
 struct TraceOverview {
   std::string creator;
   std::uint64_t measured_rows = 0, predicted_rows = 0;

@@ -1,17 +1,24 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
 #include "trace/file/trace_file.hpp"
+#include "trace/hdf5/hdf5_handle.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
+#include "trace/timeline/diagnostics.hpp"
 
 namespace longhaul::hdf5 {
+
+/// The root attributes of an open file.
+void write_run_info(Id file, const RunInfo& info);
+[[nodiscard]] RunInfo read_run_info(Id file, std::uint64_t file_bytes, Diagnostics& findings);
 
 /// A trace whose rows are read piece by piece.
 class TraceReader {
 public:
-  /// What cannot be read goes to `findings`; only without any may the groups be asked for.
+  /// Adds what cannot be read to `findings`. Precondition of asking for groups: it added none.
   TraceReader(const std::filesystem::path& file, Diagnostics& findings);
 
   [[nodiscard]] const RunInfo& info() const { return info_; }
@@ -24,7 +31,7 @@ private:
   std::optional<TimelineReader> measured_, predicted_;
 };
 
-/// Adds what is wrong with the rows of an open trace; or, where some cannot be read, with those.
+/// Adds the faults of the rows of an open trace; where some cannot be read, the faults of those.
 void check_groups(const TraceReader& reader, Diagnostics& findings);
 /// Throws Error with the first of the findings, if there are any.
 void require_none(const std::filesystem::path& file, const Diagnostics& findings);

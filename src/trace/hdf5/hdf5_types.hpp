@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trace/hdf5/hdf5_handle.hpp"
 #include "trace/timeline/columns.hpp"
@@ -25,5 +27,11 @@ void write_attribute(Id object, const char* name, double value);
                                               std::size_t longest_bytes);
 [[nodiscard]] std::int64_t read_int_attribute(Id object, const char* name);
 [[nodiscard]] double read_real_attribute(Id object, const char* name);
+
+/// A short list of numbers: a dataset of its own.
+void write_list(Id group, const char* name, const std::vector<std::int64_t>& values);
+/// Throws Error where there is none. Takes no more memory than the file's bytes account for.
+[[nodiscard]] std::vector<std::int64_t> read_list(Id group, const char* name,
+                                                  std::uint64_t file_bytes);
 
 }  // namespace longhaul::hdf5

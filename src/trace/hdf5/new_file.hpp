@@ -9,11 +9,11 @@ namespace longhaul {
 /// temporary name before a file gets the former.
 using PublishProbe =
     std::function<void(const std::filesystem::path& file, const std::filesystem::path& temporary)>;
-/// Of this thread.
+/// Sets the probe of this thread.
 void set_publish_probe(PublishProbe probe);
 
 /// A file in the making: it lies under a temporary name in the same directory until publish(), and
-/// is removed if that never happens (a killed process leaves ".<name>.<id>.tmp" behind).
+/// is removed if that never happens (a killed process leaves ".<name>.<id>.tmp").
 class NewFile {
 public:
   /// Throws Error if `file` exists or its directory takes no files.
@@ -23,7 +23,7 @@ public:
   NewFile& operator=(const NewFile&) = delete;
 
   [[nodiscard]] const std::filesystem::path& temporary() const { return temporary_; }
-  /// Gives the file its name at once; throws Error if someone else took the name meanwhile.
+  /// Gives the file its name at once; throws Error if another process took the name meanwhile.
   void publish();
 
 private:

@@ -1,7 +1,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "trace/file/run_info.hpp"
 #include "trace/file/segment.hpp"
 #include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
@@ -65,7 +64,7 @@ private:
   hdf5::TimelineWriter& writer_;
 };
 
-/// What begins a run: attributes, prediction, number of ranks.
+/// The begin of a run: attributes, prediction, number of ranks.
 struct Begun {
   explicit Begun(const std::filesystem::path& directory)
       : file{directory / kRunFile}, ranks{read_ranks(file)}, reader{file, findings} {

@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-/// What HDF5 or a check of ours has against the file is one thing here.
+/// Errors of HDF5 and of our own checks count as the same here.
 template <typename Step>
 auto undamaged(Step&& step) {
   try {

@@ -1,9 +1,8 @@
-#include "trace/report/idle.hpp"
-
 #include <algorithm>
 #include <array>
 
 #include "base/index.hpp"
+#include "trace/report/report.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul {
@@ -21,7 +20,7 @@ struct Gap {
   std::int64_t forward_blocked_since = kNever;
 };
 
-/// Walks back from the block behind each gap. Every step takes the latest piece of what is left of
+/// Walks back from the block after each gap. Every step takes the latest piece of what is left of
 /// the gap, so that the pieces add up to it.
 class Attribution {
 public:
@@ -41,13 +40,13 @@ public:
         if (start > until) before_block(block, {until, start, since[rank][k]});
         until = std::max(until, view_.clamped(block.end_ns));
       }
-      behind_last_block(rank, until);
+      after_last_block(rank, until);
     }
     return idle_;
   }
 
 private:
-  /// Gives what lies behind `from` to `part`, and takes it off the gap.
+  /// Gives the time after `from` to `part`, and takes it off the gap.
   void take(Gap& gap, std::int64_t from_ns, std::int64_t IdleTime::*part) {
     const std::int64_t from = std::clamp(from_ns, gap.begin, gap.end);
     idle_.*part += gap.end - from;
@@ -117,7 +116,7 @@ private:
     return latest;
   }
 
-  void behind_last_block(std::size_t rank, std::int64_t until) {
+  void after_last_block(std::size_t rank, std::int64_t until) {
     Gap gap{until, view_.end_ns};
     take(gap, std::max(until, last_collective_[rank]), &IdleTime::drained);
     take(gap, until, &IdleTime::collective);

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "trace/report/idle.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul {

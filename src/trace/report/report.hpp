@@ -12,6 +12,8 @@
 
 namespace longhaul {
 
+struct IterationView;
+
 /// Where the idle time of devices went, by walking the rows (docs/metrics.md). ns, summed over
 /// devices; the parts add up to the whole idle time, devices * makespan - busy.
 struct IdleTime {
@@ -22,7 +24,7 @@ struct IdleTime {
   std::int64_t memory = 0;      ///< a forward was there to run, but the budget forbade it
   std::int64_t straggler = 0;   ///< of a dependency: by how much that block overran its plan
   std::int64_t collective = 0;  ///< waiting for data-parallel communication
-  std::int64_t drained = 0;     ///< behind its last block
+  std::int64_t drained = 0;     ///< after its last block
   [[nodiscard]] std::int64_t total() const;
 };
 /// Names and members in report order, for tables and JSON.
@@ -32,14 +34,14 @@ struct IdlePart {
 };
 [[nodiscard]] std::span<const IdlePart> idle_parts();
 
-/// What the messages of one leg came to in an iteration; each counts once, at its sender.
+/// Sums over the messages of one leg in an iteration; each counts once, at its sender.
 struct LegUse {
   std::int64_t messages = 0;
   std::int64_t bytes = 0;
   std::int64_t busy_ns = 0;  ///< sum of their transfers
 };
 
-/// What one iteration of one schedule came to. Formulas: docs/metrics.md.
+/// Metrics of one iteration of one schedule. Formulas: docs/metrics.md.
 struct IterationReport {
   std::string schedule;
   int iteration = 0;
@@ -76,5 +78,9 @@ struct PathStep {
                                       std::int64_t activation_budget_bytes);
 [[nodiscard]] IterationReport report_iteration(const Timeline& timeline, int schedule,
                                                int iteration, std::int64_t activation_budget_bytes);
+
+/// attribute_idle() for an iteration that has been looked at already.
+[[nodiscard]] IdleTime attribute_idle(const IterationView& view,
+                                      std::int64_t activation_budget_bytes);
 
 }  // namespace longhaul

@@ -8,18 +8,22 @@
 
 namespace longhaul {
 
-/// What is wrong with a trace. A broken file can be wrong a million times over: of each sort the
-/// first few are kept and the others counted.
+/// Violations of a trace's rules. A broken file can have a million of them: the first few of each
+/// sort are kept and the others counted.
+///
+///     Diagnostics found;
+///     found.add("links", "Link west>east carries two messages at 40 ns (one at a time).");
+///     for (const std::string& text : found.texts()) fmt::print("{} ", text);
 class Diagnostics {
 public:
   static constexpr std::size_t kKept = 3;
 
-  /// `sort` groups alike findings; `text` reads "what (why).".
+  /// `sort` groups findings of one rule; `text` reads "what (why).".
   void add(const std::string& sort, std::string text);
-  /// Adds what was found elsewhere, behind what is here.
+  /// Adds the findings of another place, after those that are here.
   void append(const Diagnostics& other);
   [[nodiscard]] bool empty() const { return counts_.empty(); }
-  /// In the order of discovery, with "... and N more of this sort" behind a sort that was cut.
+  /// In the order of discovery, with "... and N more of this sort" after a sort that was cut.
   [[nodiscard]] std::vector<std::string> texts() const;
 
 private:

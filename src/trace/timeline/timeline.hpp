@@ -29,7 +29,7 @@ struct OpTime {
 };
 static_assert(sizeof(OpTime) == 32, "two to a cache line: the simulator's speed rests on it");
 
-/// Of every op of a plan (index: op id): what sim and runtime both give.
+/// Times of every op of a plan (index: op id), as sim and the engine both give them.
 using OpTimes = std::vector<OpTime>;
 
 /// One op of one iteration of one schedule, predicted or measured. Times are from the iteration's

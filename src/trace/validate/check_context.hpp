@@ -21,7 +21,7 @@ struct RowName {
   return {row.op, row.schedule, row.iteration, row.rank};
 }
 
-/// What all rules about the rows of a group share.
+/// State that all rules about the rows of a group share.
 struct CheckContext {
   const char* group = "";           ///< "measured" or "predicted", in texts
   std::int64_t slack_ns = 0;        ///< overlaps up to this are forgiven
@@ -52,5 +52,13 @@ struct CheckContext {
                      : std::string{});
   }
 };
+
+/// Longest time and largest size that a row may state: exact in a double, and safe to add up.
+inline constexpr std::int64_t kLargestValue = std::int64_t{1} << 53;
+
+/// Checks a row by itself: indices lie in their tables, ids and times in their ranges. False,
+/// and a finding, if other rules cannot rely on it.
+[[nodiscard]] bool check_values(const TimelineRow& row, const CheckContext& context,
+                                Diagnostics& findings);
 
 }  // namespace longhaul

@@ -5,10 +5,37 @@
 #include <unordered_map>
 
 #include "trace/hdf5/row_source.hpp"
+#include "trace/validate/check_context.hpp"
 #include "trace/validate/check_messages.hpp"
-#include "trace/validate/check_resources.hpp"
+#include "trace/validate/external_sort.hpp"
 
 namespace longhaul {
+
+/// An op that holds a resource against others.
+struct ResourceHold {
+  std::int32_t resource;
+  std::int32_t exclusion;  ///< the rank of a collective, whose members hold resources together
+  std::int64_t start_ns, end_ns, op;
+  std::int32_t rank;
+};
+struct ResourceHoldLess {
+  bool operator()(const ResourceHold& a, const ResourceHold& b) const;
+};
+
+/// No two transfers hold one resource at a time, nor do two collectives of one rank. Of one
+/// iteration.
+class ResourceCheck {
+public:
+  ResourceCheck(const CheckContext& context, IterationKey key)
+      : context_{context}, key_{key}, holds_{context.sort_bytes} {}
+  void add(const TimelineRow& row);
+  [[nodiscard]] Diagnostics finish();
+
+private:
+  const CheckContext& context_;
+  IterationKey key_;
+  ExternalSort<ResourceHold, ResourceHoldLess> holds_;
+};
 
 /// The rules about rows of one iteration. Rows come in order, once; what needs another look, which
 /// a sound iteration without relays does not, is read again from the source. Holds no rows: memory
@@ -27,7 +54,7 @@ public:
 
   /// The next rows, whose values are sound.
   void add(std::span<const TimelineRow> rows);
-  /// Call once, behind the last row. Diagnostics go by rule.
+  /// Call once, after the last row. Diagnostics go by rule.
   [[nodiscard]] Diagnostics finish();
 
 private:

@@ -11,7 +11,7 @@ namespace {
 using Sides = std::vector<PieceSide>;
 using Role = PieceSide::Role;
 
-/// Of one name; a message has 255 pieces at most, and a gradient may share the name.
+/// Most pieces of one name; a message has 255 at most, and a gradient may share the name.
 constexpr std::size_t kMostOfOneName = std::size_t{1} << 16;
 
 auto message_of(const PieceSide& side) {
@@ -19,8 +19,8 @@ auto message_of(const PieceSide& side) {
                   side.to_device);
 }
 
-/// What passes through one relay. An activation and a gradient may share it: the gradient comes
-/// later, for it depends on the activation.
+/// The identity of a piece at one relay. An activation and a gradient may share it: the gradient
+/// comes later, for it depends on the activation.
 auto relay_of(const PieceSide& side) {
   return std::tie(side.rank, side.owner, side.chunk, side.microbatch, side.part, side.piece);
 }
@@ -138,7 +138,7 @@ void PieceCheck::check_relay(const Sides& sides) {
   check_passed_on(of_role(sides, Role::arrived), of_role(sides, Role::gathered), "wan", "gather");
 }
 
-/// What a relay got and what it passed on.
+/// Compares the pieces that a relay got with those that it passed on.
 void PieceCheck::check_passed_on(const Sides& got, const Sides& passed, const char* from,
                                  const char* to) {
   const char* const sort = "relay without its partner";

@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// What the rules about pieces need of one side of a piece.
+/// Facts of one side of a piece that the rules about pieces need.
 struct PieceSide {
   std::int32_t rank, owner, chunk, microbatch, part, piece, pieces;
   std::int32_t from_device, to_device;  ///< of a send over the WAN
@@ -26,8 +26,8 @@ struct PieceOfRelayLess {
 
 /// Checks the messages that travel in pieces, in one iteration: a message has each of its pieces
 /// once, cut as evenly as can be (the remainder of bytes on the first); a relay sends over the WAN
-/// what was scattered to it, and gathers what came over the WAN, of the same size and no earlier
-/// than it has it, `slack_ns` aside.
+/// each piece that was scattered to it, and gathers each that came over the WAN, of the same size
+/// and no earlier than it has it, `slack_ns` aside.
 class PieceCheck {
 public:
   PieceCheck(const CheckContext& context, IterationKey key)

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/index.hpp"
+#include "trace/validate/check_context.hpp"
 #include "trace/validate/check_iteration.hpp"
-#include "trace/validate/check_values.hpp"
 
 namespace longhaul {
 namespace {
@@ -17,13 +17,13 @@ public:
   /// False: it was there before.
   bool insert(IterationKey key) {
     auto& ranges = of_schedule_[key.schedule];  // first -> last
-    auto behind = ranges.upper_bound(key.iteration);
-    const bool follows = behind != ranges.begin();
-    if (follows && std::prev(behind)->second >= key.iteration) return false;
-    if (follows && std::prev(behind)->second + 1 == key.iteration) {
-      std::prev(behind)->second = key.iteration;
+    auto above = ranges.upper_bound(key.iteration);
+    const bool follows = above != ranges.begin();
+    if (follows && std::prev(above)->second >= key.iteration) return false;
+    if (follows && std::prev(above)->second + 1 == key.iteration) {
+      std::prev(above)->second = key.iteration;
     } else {
-      ranges.emplace_hint(behind, key.iteration, key.iteration);
+      ranges.emplace_hint(above, key.iteration, key.iteration);
     }
     return true;
   }
@@ -69,7 +69,7 @@ private:
     const IterationKey key = key_of(rows.front());
     if (iteration_ && key == key_) return iteration_->add(rows);
     finish_iteration();
-    // What came before may have been read again, and these rows are gone from memory.
+    // Earlier rows may have been read again, and these rows are gone from memory.
     const auto again = source_.from(at).first(rows.size());
     if (!seen_.insert(key))
       context_.add(of_iterations_, "iteration in pieces", name_of_row(again.front()),

@@ -8,15 +8,15 @@
 
 namespace longhaul {
 
-/// Clocks and the ends of holds are known no better in what was measured.
+/// Clocks and the ends of holds are known no better in measured rows.
 inline constexpr std::int64_t kMeasuredSlackNs = 1'000'000;
 /// Memory of each rule that has to sort the rows of an iteration; there are two.
 inline constexpr std::size_t kSortBytes = std::size_t{128} << 20;
 
-/// Adds what is wrong with the rows of a timeline: indices outside their tables, times out of
+/// Adds the faults of the rows of a timeline: indices outside their tables, times out of
 /// order, lanes and resources used against their rules, messages that lack a side. `group` names
 /// the timeline in texts; overlaps up to `slack_ns` are forgiven. Memory does not grow with the
-/// rows: what rules have to sort waits in a temporary file.
+/// rows: rows that rules have to sort wait in a temporary file.
 void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Diagnostics& findings,
                 std::size_t sort_bytes = kSortBytes);
 void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_ns,

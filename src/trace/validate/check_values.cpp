@@ -1,11 +1,10 @@
-#include "trace/validate/check_values.hpp"
-
 #include "trace/timeline/columns.hpp"
+#include "trace/validate/check_context.hpp"
 
 namespace longhaul {
 namespace {
 
-constexpr std::int32_t kMostPieces = 255;  // what a plan can have
+constexpr std::int32_t kMostPieces = 255;  // the most that a plan can have
 
 bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
   return low <= value && value <= high;

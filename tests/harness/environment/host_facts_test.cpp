@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/environment/command_line.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "trace/scratch_directory.hpp"
 

@@ -51,7 +51,7 @@ TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {
   const Scenario scenario = shipped("weather-2dc");
   for (const Link& link : scenario.links) {
     ASSERT_NE(link.weather.trace, nullptr);
-    // What schedules are made for is what the trace begins with.
+    // Schedules are made for the values with which the trace begins.
     EXPECT_EQ(link.weather.trace->states.front().latency, link.latency);
     EXPECT_EQ(link.weather.trace->states.front().bandwidth, link.bandwidth);
     EXPECT_GE(link.weather.trace->states.size(), 2U);

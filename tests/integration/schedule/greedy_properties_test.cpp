@@ -48,7 +48,7 @@ TEST_P(Greedy, GivesTheSameScheduleTwice) {
   }
 }
 
-/// What an error says behind "Set memory.budget to"; 0 where there is no error.
+/// The number in an error after "Set memory.budget to"; 0 where there is no error.
 double smallest_budget(const char* name, const Scenario& scenario) {
   try {
     (void)generate(name, scenario);
@@ -61,7 +61,7 @@ double smallest_budget(const char* name, const Scenario& scenario) {
   return 0;
 }
 
-// One microbatch alone holds all chunks of a device when it comes to its first D: whatever the
+// One microbatch alone holds all chunks of a device before its first D: whatever the
 // placement, the largest stage's activation must fit, and then every schedule can end.
 TEST_P(Greedy, RunsOnTheSmallestBudgetAndNamesIt) {
   for (std::uint64_t seed = 0; seed < kGreedyInstances; ++seed) {

@@ -17,7 +17,7 @@ using Mutation = std::function<void(Timeline&, TimelineRow&, Random&)>;
 
 std::int32_t small(Random& random) { return static_cast<std::int32_t>(random.between(-2, 5)); }
 
-/// What can be wrong with a row, each for some rule.
+/// Faults of a row, each against some rule.
 const std::vector<Mutation>& mutations() {
   static const std::vector<Mutation> all{
       [](Timeline&, TimelineRow& row, Random& r) { row.op += r.between(-3, 3); },

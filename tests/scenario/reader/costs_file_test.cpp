@@ -64,7 +64,7 @@ protected:
   [[nodiscard]] Scenario load(const std::vector<std::string>& set = {}) const {
     return load_scenario(directory_ / "s.toml", set);
   }
-  /// What is said, without the directory's name.
+  /// The error's text, without the directory's name.
   [[nodiscard]] std::string said(const std::vector<std::string>& set = {}) const {
     try {
       (void)load(set);

@@ -1,4 +1,4 @@
-// What datacenters, nodes and cells say beyond their placement.
+// Keys of datacenters, nodes and cells beyond their placement.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -135,7 +135,7 @@ TEST(LinkWeather, ARepetitionMustNotBeAbsurdlyShort) {
   EXPECT_THAT(said, HasSubstr("is too short"));
 }
 
-/// 1 MB takes 1 s, in which 2 us come half a million times; gradients that nobody sends count not.
+/// 1 MB takes 1 s, in which 2 us come half a million times; gradients that no one sends count not.
 TEST(LinkWeather, ARepetitionMayBeShortWhereTransfersAreToo) {
   const auto repeated = [](const std::string& period, const std::string& weights) {
     return parse_scenario(

@@ -43,7 +43,7 @@ TEST_F(TraceFiles, LieBesideTheScenarioAndTravelInItsText) {
   const Scenario read = load_scenario(directory_ / "s.toml");
   const LinkTrace& trace = *read.link(kWest, kEast)->weather.trace;
   EXPECT_EQ(trace.name, "far.csv");
-  // Nobody else needs the file: with overrides and more lines below, as records have them.
+  // No other reader needs the file: with overrides and more lines below, as records have them.
   const Scenario handed =
       parse_scenario(read.text + "# --change 3:x\n", "elsewhere/s.toml", {{"run.seed=5"}});
   const LinkTrace& again = *handed.link(kWest, kEast)->weather.trace;

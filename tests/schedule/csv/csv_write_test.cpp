@@ -28,7 +28,8 @@ struct Action {
   int microbatch = 0;
 };
 
-/// What each rank runs; a line is a rank, blanks around cells do not count, an empty cell is idle.
+/// The actions of each rank; a line is a rank, blanks around cells do not count, an empty cell is
+/// idle.
 std::vector<std::vector<Action>> parse(const std::string& text) {
   static const std::regex kCell{R"((\d+)(F|I|B|W)(\d+))"};
   std::vector<std::vector<Action>> ranks;

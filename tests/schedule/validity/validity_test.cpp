@@ -97,8 +97,8 @@ TEST(FirstViolation, NamesTurnsThatAreNone) {
 }
 
 TEST(FirstViolation, FindsADeadlockOverTurns) {
-  // Replica 0 sends microbatch 1 after its gradient of 0, which comes behind replica 1's gradient,
-  // for which replica 1 needs microbatch 0, whose turn is behind replica 0's microbatch 1.
+  // Replica 0 sends microbatch 1 after its gradient of 0, which comes after replica 1's gradient,
+  // for which replica 1 needs microbatch 0, whose turn is after replica 0's microbatch 1.
   Schedule schedule = one_f_one_b(2, 2);
   schedule.replicas = 2;
   schedule.cell = 2;
@@ -224,7 +224,7 @@ TEST(FirstViolation, KnowsThatARecomputeMayWaitForItsGradient) {
   Scenario scenario = uniform_scenario(2, 2);
   scenario.memory.recompute = true;
   Schedule schedule = generate("1f1b", scenario);
-  // Device 0 recomputes microbatch 0 in front of the F that device 1 wants before it goes back.
+  // Device 0 recomputes microbatch 0 before the F that device 1 wants before it goes back.
   schedule.rows[0] = {{F, 0, 1, 0, 0}, {R, 0, 1, 0, 0}, {F, 0, 1, 0, 1},
                       {B, 0, 1, 0, 0}, {R, 0, 1, 0, 1}, {B, 0, 1, 0, 1}};
   schedule.rows[1] = {{F, 0, 1, 1, 0}, {F, 0, 1, 1, 1}, {R, 0, 1, 1, 0},
@@ -258,7 +258,7 @@ TEST(FirstViolation, ChecksParts) {
 
 TEST(FirstViolation, PrintsTheCycleOfADeadlock) {
   Schedule schedule = generate("interleaved-1f1b", uniform_scenario(2, 2));
-  std::swap(schedule.rows[1][0], schedule.rows[1][2]);  // F of chunk 3 in front of chunk 1
+  std::swap(schedule.rows[1][0], schedule.rows[1][2]);  // F of chunk 3 before chunk 1
   expect_violation(
       first_violation(schedule), ViolationKind::deadlock,
       AllOf(HasSubstr("device 0 waits at position 2, F(chunk 2, microbatch 0), for F(chunk 1, "

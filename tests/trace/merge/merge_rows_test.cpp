@@ -94,7 +94,7 @@ TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
 }
 
 TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) {
-  // More rows than a chunk before, in and behind it: what was written of it is taken back.
+  // More rows than a chunk before, in and after it: the rows written of it are taken back.
   const Timeline all = sample_stream(3, 6'000);
   ASSERT_GT(all.rows.size() / 3, 65'536U);
   const ScratchDirectory scratch;

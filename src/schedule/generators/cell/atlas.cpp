@@ -19,7 +19,7 @@ constexpr CellRules kAtlasEven{.recompute = RecomputePolicy::idle, .at_once = tr
 
 namespace {
 
-/// All cells of a schedule; those whose links are alike share one problem.
+/// All cells of a schedule; those with equal links share one problem.
 struct Cells {
   std::vector<CellProblem> problems;
   std::vector<std::size_t> problem_of;  ///< index: cell
@@ -37,7 +37,7 @@ Result<Cells> find_cells(const Scenario& scenario, const Schedule& schedule) {
   return cells;
 }
 
-bool alike(const Schedule& schedule, const Cells& cells) {
+bool cells_are_equal(const Schedule& schedule, const Cells& cells) {
   return schedule.cell == 1 && cells.problems.size() == 1;
 }
 
@@ -45,7 +45,7 @@ bool alike(const Schedule& schedule, const Cells& cells) {
 template <typename Use>
 void for_each_cell(const Schedule& schedule, const Cells& cells,
                    const std::vector<CellTimes>& times, Use use) {
-  const std::size_t last = alike(schedule, cells) ? 1 : cells.problem_of.size();
+  const std::size_t last = cells_are_equal(schedule, cells) ? 1 : cells.problem_of.size();
   for (std::size_t cell = 0; cell < last; ++cell) {
     const std::size_t p = cells.problem_of[cell];
     use(static_cast<int>(cell), cells.problems[p], times[p]);

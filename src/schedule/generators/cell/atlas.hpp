@@ -21,7 +21,7 @@ struct TimedTransfer {
 };
 
 /// The times by which a generator of Varuna's or Atlas' kind decided. A Schedule keeps the order
-/// alone; whoever runs it may start a block earlier, where rule 3 made it wait for its message's
+/// alone; a run may start a block earlier, where rule 3 made it wait for its message's
 /// turn.
 struct Timetable {
   std::vector<std::vector<Duration>> starts;      ///< of the blocks of Schedule::rows
@@ -34,7 +34,7 @@ struct Timetable {
 /// The same by its name. Throws Error where it has none.
 [[nodiscard]] Timetable timetable_of(std::string_view name, const Scenario& scenario);
 
-/// What a message takes at least over one boundary of a pipeline, to the next stage and home. On
+/// Least time of a message over one boundary of a pipeline, to the next stage and home. On
 /// the WAN the transfer is that over all nodes of the cell.
 struct LeastHop {
   Duration transfer{}, latency{};
@@ -42,9 +42,9 @@ struct LeastHop {
 };
 
 /// A time before which no plan of the generator ends; above it at most by what
-/// `hops` (index: stage in front) and contention other than for turns leave out. Stops when it is
-/// `enough`. The scenario holds one cell without gradient synchronisation. 0 where it has no
-/// timetable; refused where it is not defined.
+/// `hops` (index: stage before the boundary) and contention other than for turns leave out. Stops
+/// when it is `enough`. The scenario holds one cell without gradient synchronisation. 0 where it
+/// has no timetable; refused where it is not defined.
 Result<Duration> least_time(const Generator& generator, const Scenario& scenario,
                             std::span<const LeastHop> hops, Duration enough);
 

@@ -20,13 +20,13 @@ struct CellHop {
   friend bool operator==(const CellHop&, const CellHop&) = default;
 };
 
-/// What a stage costs, the same in every pipeline.
+/// Costs of a stage, the same in every pipeline.
 struct CellStage {
   Duration forward{};
   Duration recompute{};
   Duration backward{};
   Duration release{};    ///< its first F waits for this (weights that are gathered)
-  Duration reduction{};  ///< data parallelism, behind the last B of all replicas
+  Duration reduction{};  ///< data parallelism, after the last B of all replicas
   Bytes kept;            ///< F takes it
   Bytes rest;            ///< R takes it
   bool recomputes = false;
@@ -52,16 +52,16 @@ struct CellProblem {
 
 /// When an R runs that nothing forces to.
 enum class RecomputePolicy : std::uint8_t {
-  timed,  ///< so that it ends when its gradient arrives, in front of an F that is ready (Varuna)
-  idle,   ///< where its device has nothing else to do; behind an F until its gradient is there
+  timed,  ///< so that it ends when its gradient arrives, before an F that is ready (Varuna)
+  idle,   ///< where its device has nothing else to do; after an F until its gradient is there
 };
 
 struct CellRules {
   RecomputePolicy recompute = RecomputePolicy::timed;
   /// Blocks start only when their message can leave as soon as they end (Atlas, rule 3).
   bool at_once = false;
-  /// Of pipelines that are ready for one turn the one with the fewest F done goes first, not the
-  /// one with the lowest LocalDPRank.
+  /// The pipeline with the fewest F done goes first of those ready for one turn, not the one with
+  /// the lowest LocalDPRank.
   bool even = false;
 };
 
@@ -72,21 +72,22 @@ struct CellTransfer {
   Duration start{}, end{};
 };
 
-/// What a run decided, with its times.
+/// The decisions of a run, with its times.
 struct CellTimes {
   std::vector<std::vector<Block>> rows;              ///< index: node
   std::vector<std::vector<Duration>> starts;         ///< of the blocks of `rows`
   std::vector<std::vector<CellTransfer>> transfers;  ///< index: turns
 };
 
-/// Varuna's view: each pipeline sends for itself, all alike, without a limit of memory.
+/// Varuna's view: each pipeline sends for itself, all equal, without a limit of memory.
 [[nodiscard]] CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule);
-/// Of the pipelines of a DP-cell: a message between datacenters leaves over all their nodes at
-/// once. Refused where no order fits the budget. The cells are as why_no_cells() wants them.
+/// The problem of the pipelines of a DP-cell: a message between datacenters leaves over all their
+/// nodes at once. Refused where no order fits the budget. The cells are as why_no_cells() wants
+/// them.
 Result<CellProblem> atlas_problem(const Scenario& scenario, const Schedule& schedule,
                                   const CellReplicas& replicas);
 
-/// The F of stages inside a datacenter start as late as what comes behind them lets them: the
+/// The F of stages inside a datacenter start as late as their successors let them: the
 /// computation waits, not its message. Orders, transfers and all other blocks stay.
 void start_late(const CellProblem& problem, CellTimes& times);
 

@@ -24,21 +24,21 @@ EarliestTimes::EarliestTimes(const CellProblem& problem, std::span<const LeastHo
     const Duration again = stage.recomputes ? stage.recompute : Duration::zero();
     left_.push_back(problem.microbatches * (stage.forward + again + stage.backward));
   }
-  fill_behind();
+  fill_rest();
 }
 
-/// From the last stage on: what is behind a stage is the next one's work, or lies behind that.
-void EarliestTimes::fill_behind() {
+/// From the last stage on: the rest after a stage is the next one's work, or the rest after that.
+void EarliestTimes::fill_rest() {
   const auto rows = to_size(problem_.microbatches);
-  behind_.resize(problem_.stages.size() * rows);
+  rest_.resize(problem_.stages.size() * rows);
   for (std::size_t s = problem_.stages.size() - 1; s-- > 0;) {
     const CellStage& next = problem_.stages[s + 1];
     const Duration again = next.recomputes ? next.recompute : Duration::zero();
     const Duration work = next.forward + again + next.backward;
     for (std::size_t m = 0; m < rows; ++m) {
       const Duration there = static_cast<std::int64_t>(rows - m) * work + back_[s + 1];
-      behind_[s * rows + m] = hops_[s].transfer + hops_[s].latency +
-                              std::max(there, next.forward + behind_[(s + 1) * rows + m]);
+      rest_[s * rows + m] = hops_[s].transfer + hops_[s].latency +
+                            std::max(there, next.forward + rest_[(s + 1) * rows + m]);
     }
   }
 }
@@ -63,7 +63,7 @@ void EarliestTimes::add(std::size_t node, BlockKind kind, int microbatch) {
     if (s + 1 == problem_.stages.size()) {
       gradients_[here] = free;
     } else {
-      bound_ = std::max(bound_, free + behind_[slot(s, microbatch)]);
+      bound_ = std::max(bound_, free + rest_[slot(s, microbatch)]);
       inputs_[slot(node + 1, microbatch)] =
           arrival(problem_.activations[node], free, hops_[s].transfer, hops_[s].latency);
     }

@@ -10,14 +10,14 @@
 namespace longhaul::families {
 
 /// How early the orders of a run let blocks and messages go, while the run makes them: each as soon
-/// as those in front of it and what it needs are through, with no heed to rule 3. No plan of these
+/// as those before it and its inputs are through, with no heed to rule 3. No plan of these
 /// orders ends before bound().
 class EarliestTimes {
 public:
-  /// `hops`: index: stage in front of the boundary.
+  /// `hops`: index: stage before the boundary.
   EarliestTimes(const CellProblem& problem, std::span<const LeastHop> hops);
 
-  /// The next block of the node's row, with the message behind it.
+  /// The next block of the node's row, with the message after it.
   void add(std::size_t node, BlockKind kind, int microbatch);
 
   /// With all blocks added: when the last one ends.
@@ -27,7 +27,7 @@ private:
   [[nodiscard]] std::size_t slot(std::size_t node, int microbatch) const {
     return node * to_size(problem_.microbatches) + to_size(microbatch);
   }
-  void fill_behind();
+  void fill_rest();
   Duration arrival(const CellHop& hop, Duration ready, Duration transfer, Duration latency);
 
   const CellProblem& problem_;
@@ -38,7 +38,7 @@ private:
   std::vector<Duration> back_;  ///< index: stage; from its last B to the end of the first stage's
   /// Index: slot() of a stage and a microbatch; from the end of its F to that of the iteration, by
   /// the way to each later stage and the work that is left there then.
-  std::vector<Duration> behind_;
+  std::vector<Duration> rest_;
   std::vector<Duration> turns_free_;
   Duration bound_{};
 };

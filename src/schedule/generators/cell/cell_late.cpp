@@ -45,7 +45,7 @@ private:
     next_transfer = std::max(leaves, starts_[i] + stage_.forward);
   }
 
-  /// R as early as before where the F in front of them let them.
+  /// R as early as before where the F before them let them.
   void restore_recomputes(const std::vector<Duration>& early) {
     for (std::size_t i = 1; i < row_.size(); ++i) {
       if (row_[i].kind != BlockKind::R) continue;
@@ -60,7 +60,7 @@ private:
   const CellStage& stage_;
   const std::vector<Block>& row_;
   std::vector<Duration>& starts_;
-  std::vector<Duration> needed_;  ///< index: microbatch; when the stage behind runs its F
+  std::vector<Duration> needed_;  ///< index: microbatch; when the next stage runs its F
 };
 
 }  // namespace

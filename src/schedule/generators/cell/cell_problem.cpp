@@ -5,7 +5,6 @@
 #include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/cell/cell.hpp"
-#include "schedule/generators/sync_times.hpp"
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 
@@ -74,8 +73,8 @@ Bytes message_between(const Scenario& scenario, DeviceId from, DeviceId to) {
   return scenario.costs.message[index(std::min(from, to))];
 }
 
-/// Makes the hops of a cell. Resources are numbered as they come up, so that cells whose links are
-/// alike give equal problems.
+/// Makes the hops of a cell. Resources are numbered as they come up, so that cells with equal
+/// links give equal problems.
 class CellHops {
 public:
   CellHops(const Scenario& scenario, CellProblem& problem, const CellReplicas& replicas)
@@ -125,7 +124,7 @@ private:
     return hop;
   }
 
-  /// Pieces of a message between the ranks of one stage, one behind the other: from its owner to
+  /// Pieces of a message between the ranks of one stage, one after the other: from its owner to
   /// the others, or back.
   [[nodiscard]] Duration spread_time(DeviceId device, DeviceId from, DeviceId to) const {
     Duration time{};

@@ -12,9 +12,9 @@ namespace {
 
 constexpr Duration kNeverFree = GreedyClock::kNever;
 
-/// Plays the pipelines of a cell through in time. Whoever can act next does; ties go to the lower
-/// pipeline, its LocalDPRank. Microbatches of a stage run in order in each kind of block, so that
-/// counters take the place of queues.
+/// Plays the pipelines of a cell through in time. The node that can act next does; ties go to the
+/// lower pipeline, its LocalDPRank. Microbatches of a stage run in order in each kind of block, so
+/// that counters take the place of queues.
 class CellRun {
 public:
   /// `earliest`: told of every block; may be nullptr.
@@ -103,7 +103,7 @@ private:
     return std::max(time_of(gradients_, n, node.backwards),
                     gate(problem_.gradients[n], stage(n).backward));
   }
-  /// An R that is due, in front of any F.
+  /// An R that is due, before any F.
   [[nodiscard]] Duration next_recompute(std::size_t n) const {
     const Node& node = nodes_[n];
     if (!stage(n).recomputes || node.recomputes == node.forwards) return kNeverFree;
@@ -122,11 +122,11 @@ private:
     return node.held + costs.rest + wanted <= problem_.limit;
   }
 
-  /// Lets the nodes of the stage act that may act now and are further behind.
+  /// Lets the nodes of the stage act that may act now and have done fewer F.
   void yield_to_others(std::size_t n, Duration now) {
     for (std::size_t other = n % stages_; other < nodes_.size(); other += stages_) {
-      const bool behind = nodes_[other].forwards < nodes_[n].forwards;
-      if (behind && clock_.time(other) <= now) act(other, now);
+      const bool fewer = nodes_[other].forwards < nodes_[n].forwards;
+      if (fewer && clock_.time(other) <= now) act(other, now);
     }
   }
 

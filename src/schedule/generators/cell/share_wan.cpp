@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-/// The chunk that takes over what `block` produced; -1: nobody.
+/// The chunk that takes the output of `block`; -1: none.
 int taker_of(const Block& block, const Schedule& schedule) {
   if (block.part + 1 != block.parts) return -1;
   if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;

@@ -67,8 +67,8 @@ std::optional<Refusal> fill_interleaved_1f1b(const Scenario& scenario, Schedule&
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
     Items item{row, stage, schedule};
-    const int behind = 2 * (schedule.devices - stage - 1) + (chunks - 1) * schedule.devices;
-    const int warm_up = std::min(behind, items);
+    const int ahead = 2 * (schedule.devices - stage - 1) + (chunks - 1) * schedule.devices;
+    const int warm_up = std::min(ahead, items);
     for (int i = 0; i < warm_up; ++i) item.next_forward();
     for (int i = warm_up; i < items; ++i) {
       item.next_forward();

@@ -33,7 +33,7 @@ std::optional<Refusal> fill_one_device(const Scenario& scenario, Schedule& sched
 }  // namespace
 
 /// Both copies pass the same greedy, which knows them as chunks that no message joins; on a device
-/// the one that is further behind in its pipeline goes first in F, the other one in D. It leaves
+/// the one that is later in its pipeline goes first in F, the other one in D. It leaves
 /// the sum of the copies' gradients out of account: every device ends with it.
 std::optional<Refusal> fill_cross_bd(const Scenario& scenario, Schedule& schedule) {
   if (schedule.devices == 1) return fill_one_device(scenario, schedule);

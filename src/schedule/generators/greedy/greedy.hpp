@@ -14,7 +14,7 @@ namespace longhaul::families {
 
 /// How the output of a chunk reaches the chunk that takes it.
 struct GreedyHop {
-  int chunk = -1;       ///< who takes it; -1: nobody
+  int chunk = -1;       ///< the one that takes it; -1: none
   bool local = true;    ///< on the same device: there at once
   bool queued = false;  ///< its resources serve several pairs, so messages wait for their turn
   Duration transfer{};
@@ -29,19 +29,19 @@ struct GreedyChunk {
   int first = 0;
   int stride = 1;
   int count = 0;
-  GreedyHop activation;  ///< to the chunk behind; none: the gradient is there when its F ends
-  GreedyHop gradient;    ///< to the chunk in front
+  GreedyHop activation;  ///< to the next chunk; none: the gradient is there when its F ends
+  GreedyHop gradient;    ///< to the chunk before
   Duration forward{};
   Duration recompute{};
   Duration dgrad{};
   std::vector<Duration> wgrad;  ///< index: part
   Duration release{};           ///< its first F waits for this (weights that are gathered)
-  Duration reduction{};         ///< data parallelism, behind its last W
+  Duration reduction{};         ///< data parallelism, after its last W
   Bytes kept;                   ///< F takes it
   Bytes rest;                   ///< R takes it; none without recomputation
   Bytes after_dgrad;            ///< freed by D
   Bytes after_wgrad;            ///< freed by W
-  /// Which share of the device's memory this chunk and those in front of it there may fill, if each
+  /// Which share of the device's memory this chunk and those before it there may fill, if each
   /// chunk gets as much of it as its activations stay long: from F to D, when nothing waits.
   double front_share = 1;
 };
@@ -59,8 +59,8 @@ struct GreedyProblem {
 /// Refused where no order fits the budget, naming the smallest budget for which there is one.
 Result<GreedyProblem> greedy_problem(const Scenario& scenario, const Schedule& schedule, int parts);
 
-/// What a device prefers (4.2.2). The paper leaves open what decides between equals, and no choice
-/// is best everywhere.
+/// Preferences of a device (4.2.2). The paper leaves open what decides between equals, and no
+/// choice is best everywhere.
 struct GreedyRules {
   using Order = std::array<BlockKind, 3>;
   Order after_forward{BlockKind::D, BlockKind::F, BlockKind::W};
@@ -72,9 +72,9 @@ struct GreedyRules {
   /// Activations that device s of P holds at most: first + slope * (P-1-s). 0: as many as fit.
   double cap_first = 0;
   double cap_slope = 0;
-  /// How far front_share counts: 1 fully, 0 not at all (a chunk behind keeps room for one F).
+  /// How far front_share counts: 1 fully, 0 not at all (a later chunk keeps room for one F).
   double sharing = 0;
-  bool deep_forward = true;  ///< F of the chunk furthest behind goes first
+  bool deep_forward = true;  ///< F of the last chunk goes first
   bool deep_dgrad = false;
   bool deep_wgrad = true;
 };
@@ -94,7 +94,7 @@ struct GreedyTrial {
 /// Times as many of the trials as do not take long, at least the first, and fills `rows` by the
 /// best. Repeatable: what takes long is counted in blocks.
 Duration run_best(std::span<const GreedyTrial> trials, std::vector<std::vector<Block>>& rows);
-/// Of one problem.
+/// The same for one problem.
 Duration run_best(const GreedyProblem& problem, std::span<const GreedyRules> rules,
                   std::vector<std::vector<Block>>& rows);
 

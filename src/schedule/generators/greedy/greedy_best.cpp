@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "schedule/generators/greedy/greedy_parts.hpp"
 #include "schedule/generators/greedy/greedy_run.hpp"
 
 namespace longhaul::families {

@@ -1,9 +1,8 @@
-#include "schedule/generators/greedy/greedy_parts.hpp"
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/index.hpp"
+#include "schedule/generators/greedy/greedy_run.hpp"
 
 namespace longhaul::families {
 namespace {
@@ -59,7 +58,7 @@ private:
     return block.kind == BlockKind::W ? free_at : std::max(free_at, run_.input_of(block));
   }
 
-  /// Where the parts behind those at `i` stand; row_.size(): there are none, or they are far away.
+  /// Position of the parts after those at `i`; row_.size(): there are none, or they are far away.
   [[nodiscard]] std::size_t rest_of(std::size_t i) const {
     if (row_[i].part + row_[i].parts == static_cast<int>(whole(i))) return row_.size();
     const std::size_t end = std::min(row_.size(), i + kFurthest);
@@ -123,7 +122,7 @@ private:
   const GreedyProblem& problem_;
   const GreedyRun& run_;
   std::vector<Block>& row_;
-  std::vector<Duration> starts_;  ///< index: position; the end of the row behind the last
+  std::vector<Duration> starts_;  ///< index: position; the end of the row after the last
   std::vector<Duration> before_;  ///< starts that retime() changed
 };
 

@@ -3,7 +3,6 @@
 #include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
-#include "schedule/generators/sync_times.hpp"
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 
@@ -28,8 +27,8 @@ Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {
   return layout;
 }
 
-/// What a chunk's device must hold at once for one microbatch to pass: every chunk's F is done
-/// before the D of the last one, and each R needs the rest of its activation.
+/// Memory that a chunk's device must hold at once for one microbatch to pass: every chunk's F is
+/// done before the D of the last one, and each R needs the rest of its activation.
 Bytes least_memory(const GreedyProblem& problem, const std::vector<int>& chunks) {
   Bytes kept;
   Bytes least;
@@ -59,8 +58,8 @@ std::optional<Refusal> why_over_budget(const GreedyProblem& problem, const Scena
       least_budget(least, schedule, scenario));
 }
 
-/// Data parallelism: gathers of weights in front of each chunk's first F, one behind the other on a
-/// device, and reductions of gradients behind its last W.
+/// Data parallelism: gathers of weights before each chunk's first F, one after the other on a
+/// device, and reductions of gradients after its last W.
 void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Schedule& schedule,
                      const LinkDelays& links) {
   if (schedule.copies > 1) return;

@@ -13,13 +13,13 @@ namespace longhaul::families {
 /// that counters take the place of queues.
 class GreedyRun {
 public:
-  /// Behind run(), `rows` (unless nullptr) holds W that ran in parts as blocks of which `part` is
+  /// After run(), `rows` (unless nullptr) holds W that ran in parts as blocks of which `part` is
   /// the first part and `parts` how many of them stand together.
   GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
             std::vector<std::vector<Block>>* rows);
   /// When the last device is done.
   Duration run();
-  /// After run(): when the input of an F, or of a D or the R in front of it, was there.
+  /// After run(): when the input of an F, or of a D or the R before it, was there.
   [[nodiscard]] Duration input_of(const Block& block) const;
 
 private:
@@ -36,7 +36,7 @@ private:
     int place = 0;           ///< in order_
     std::size_t inputs = 0;  ///< where its arrivals begin
     std::size_t gradients = 0;
-    Bytes committed;  ///< what its device must have room for when it comes to an R or F of it
+    Bytes committed;  ///< room that its device needs before it runs an R or F of it
     Bytes cap;        ///< of what is committed, when another F of it comes
     Duration patience{};
   };
@@ -49,7 +49,7 @@ private:
     int forwards_left = 0;
     bool after_forward = false;
   };
-  /// What a device could run now, by kind; -1: nothing. And what it knows to come.
+  /// Blocks that a device could run now, by kind (-1: none), and those that it knows to come.
   struct Candidates {
     int forward = -1;
     int dgrad = -1;
@@ -63,7 +63,7 @@ private:
   [[nodiscard]] std::span<const int> chunks_of(const Device& device) const {
     return {order_.data() + device.first, order_.data() + device.last};
   }
-  /// The chunk and those behind it on its device.
+  /// The chunk and those after it on its device.
   [[nodiscard]] std::span<const int> from(const Chunk& chunk, const Device& device) const {
     return {order_.data() + chunk.place, order_.data() + device.last};
   }
@@ -95,5 +95,10 @@ private:
   GreedyClock clock_;
   GreedyLinks links_;
 };
+
+/// Puts parts of one W together where no F or D of the row begins later for it and the row does not
+/// end later, and turns what is left apart into parts of a block (Block::part, Block::parts). `row`
+/// is what the run wrote.
+void merge_parts(const GreedyProblem& problem, const GreedyRun& run, std::vector<Block>& row);
 
 }  // namespace longhaul::families

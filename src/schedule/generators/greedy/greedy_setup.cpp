@@ -1,4 +1,4 @@
-// What a run of the greedy begins and ends with; the steps between are in greedy_run.cpp.
+// The begin and the end of a run of the greedy; the steps between are in greedy_run.cpp.
 #include <algorithm>
 
 #include "base/error.hpp"

@@ -5,8 +5,18 @@
 
 namespace longhaul::families {
 
+/// Huang et al., "GPipe", NeurIPS 2019: all F, then all B.
+void fill_gpipe(const Scenario& scenario, Schedule& schedule) {
+  for (int stage = 0; stage < schedule.devices; ++stage) {
+    RowWriter row{scenario, schedule, stage};
+    ChunkWriter chunk{row, stage, schedule.microbatches};
+    chunk.rest(BlockKind::F);
+    chunk.rest(BlockKind::B);
+  }
+}
+
 /// Narayanan et al., "PipeDream", SOSP 2019 (with a flush, as in Megatron-LM): as many F as there
-/// are stages behind this one, then F and B in turn, then the B that are left.
+/// are stages after this one, then F and B in turn, then the B that are left.
 void fill_1f1b(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
