@@ -142,9 +142,9 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
   return outcomes;
 }
 
-void conclude(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
-              const PipelineOptions& options, nlohmann::json environment, RunDirectory& directory,
-              const std::vector<RankClock>& clocks) {
+void finish(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
+            const PipelineOptions& options, nlohmann::json environment, RunDirectory& directory,
+            const std::vector<RankClock>& clocks) {
   const nlohmann::json parts = directory.parts();
   if (!parts.is_null()) environment["parts"] = parts;
   const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
@@ -198,7 +198,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
     return static_cast<ExitCode>(std::stoi(code));
   }
   input.compute = settings.compute;
-  agreed([&] { check_real_input(input); });
+  collectively([&] { check_real_input(input); });
   if (options.adaptive) keep_best(input);
   Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;
@@ -212,7 +212,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   prepare_write_fault(engine.fault, ranks.self());
   const GpuReport gpus{ranks, settings.compute.device};
   const TimePoint began = now();
-  const auto outcomes = reported(ranks, [&] {
+  const auto outcomes = with_watchdog(ranks, [&] {
     return run_all(ranks, input, options, engine, adapt_options_of(options, settings),
                    environment.clock(), directory);
   });
@@ -221,7 +221,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   if (!after.is_null()) after["iterations_ns"] = took.count();
   gpus.add_to(after);
   const std::string wrong = on_rank0(ranks.world(), [&] {
-    conclude(outcomes, input, options, after, directory, environment.rank_clocks());
+    finish(outcomes, input, options, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
     for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);
@@ -237,7 +237,7 @@ ExitCode main_of(int argc, char** argv) {
   options.command_line = command_line(argc, argv);
   if (const auto code = parse_arguments(app, argc, argv)) return *code;
   PipelineSettings settings;
-  agreed([&] { settings = settings_of(options); });
+  collectively([&] { settings = settings_of(options); });
   return run(options, settings);
 }
 

@@ -73,7 +73,7 @@ Input prepare(Ranks& ranks, const Options& options) {
     return options.check ? kTiny : load_scenario(options.scenario, options.overrides).text;
   });
   Input input;
-  agreed([&] { input = input_of(text, options); });
+  collectively([&] { input = input_of(text, options); });
   return input;
 }
 
@@ -117,8 +117,8 @@ nlohmann::ordered_json record_of(const ModelProfile& profile, const Input& input
 }
 
 /// On rank 0: shows and writes what was measured; how many things are wrong with it.
-std::size_t conclude(const ModelProfile& profile, const Input& input, const Options& options,
-                     const CostsOrigin& origin, const nlohmann::json& environment) {
+std::size_t finish(const ModelProfile& profile, const Input& input, const Options& options,
+                   const CostsOrigin& origin, const nlohmann::json& environment) {
   const std::string costs = costs_text(profile, input.scenario, origin);
   const auto problems = profile_problems(profile, input.scenario, costs);
   const auto record = record_of(profile, input, options, environment, problems);
@@ -143,7 +143,7 @@ ExitCode run(const Options& options) {
   const TransportChoice transport =
       take_transport(ranks, transport_kind_of(options.transport), device);
   const std::unique_ptr<TensorOps> math = make_math(device, ranks);
-  const ModelProfile profile = reported(ranks, [&] {
+  const ModelProfile profile = with_watchdog(ranks, [&] {
     return profile_model(ranks, *math, input.scenario, input.schedule,
                          {input.rule, deadline_of(options.deadline)});
   });
@@ -151,7 +151,7 @@ ExitCode run(const Options& options) {
   if (!after.is_null()) after["transport"] = transport_json(transport);
   const std::string code = on_rank0(ranks.world(), [&] {
     const CostsOrigin origin = origin_of(options, input, after, ranks.count());
-    return std::string{conclude(profile, input, options, origin, after) == 0 ? "0" : "1"};
+    return std::string{finish(profile, input, options, origin, after) == 0 ? "0" : "1"};
   });
   ranks.host_ranks().mine().phase = Phase::finished;
   return static_cast<ExitCode>(code.front() - '0');
@@ -190,7 +190,7 @@ ExitCode main_of(int argc, char** argv) {
   declare(app, options);
   options.command_line = command_line(argc, argv);
   if (const auto code = parse_arguments(app, argc, argv)) return *code;
-  agreed([&] {
+  collectively([&] {
     if (options.check == !options.scenario.empty())
       fail("name a scenario, or --check alone (which brings its own). See bench_profile --help.");
     if (options.check) {

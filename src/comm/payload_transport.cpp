@@ -78,7 +78,7 @@ void PayloadTransport::begin_sends(Rank to) {
       return;
     const RequestId ticket = host_.send(to, tags_, bytes_of(*word));
     announced_.emplace(ticket, std::move(word));
-    host_.ring(to);
+    host_.ring_doorbell(to);
     queue.pop_front();
   }
 }

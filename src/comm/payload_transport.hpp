@@ -29,7 +29,7 @@ public:
   }
   /// Fewer than the host's: the last ones are for announcements and the way's own messages.
   [[nodiscard]] int tags() const override { return tags_; }
-  void ring(Rank to) override { host_.ring(to); }
+  void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
 
   [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
                                        const LanePace& pace = {}) override;

@@ -43,7 +43,7 @@ public:
   [[nodiscard]] virtual RequestId receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
   [[nodiscard]] virtual int tags() const = 0;
   /// Tells `to` that there is something for it: behind one send or several.
-  virtual void ring(Rank to) = 0;
+  virtual void ring_doorbell(Rank to) = 0;
 
   /// The same for what a data plane carries, which may lie in a device's memory. A transfer into
   /// there begins when its sender's side has begun, not when the receive was posted.
@@ -75,7 +75,7 @@ public:
   /// then.
   [[nodiscard]] virtual bool wants_look() const = 0;
   /// Unfinished operations of ours that only further calls of advance() can finish: the caller
-  /// looks again soon, for no bell may ring.
+  /// looks again soon, for no doorbell may ring.
   [[nodiscard]] virtual bool wants_polling() const = 0;
   /// Messages that have come and that nobody receives.
   [[nodiscard]] virtual std::int64_t unclaimed() = 0;

@@ -20,8 +20,7 @@ void spin_for(std::uint64_t nanoseconds, cudaStream_t stream);
 void spin_until(std::uint64_t device_time, cudaStream_t stream);
 /// Until `nanoseconds` behind stamps->begin, or behind `from` where that is earlier and not 0; then
 /// writes stamps->end.
-void hold_behind(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds,
-                 cudaStream_t stream);
+void hold_after(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds, cudaStream_t stream);
 
 /// What one timed block does on the device.
 struct TimedBlock {

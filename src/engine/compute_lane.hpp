@@ -13,7 +13,7 @@ namespace longhaul {
 /// that itself. What is recorded then are its stamps.
 class ComputeLane {
 public:
-  ComputeLane(EngineState& core, Device& device);
+  ComputeLane(EngineState& state, Device& device);
   void begin_iteration();
 
   /// Notes what has ended and starts what can start; true if anything moved.
@@ -33,7 +33,7 @@ private:
   void start(OpId block, TimePoint at);
   [[nodiscard]] TimePoint begin_of(OpId block, const Cause& cause, TimePoint at) const;
 
-  EngineState& core_;
+  EngineState& state_;
   Device& device_;
   std::size_t depth_;
   std::uint32_t first_ = 0, next_ = 0, end_ = 0;  ///< op ids

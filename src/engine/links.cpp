@@ -88,7 +88,8 @@ void Links::release(OpId send, TimePoint due) {
 
 void Links::wake_granted() const {
   for (const OpId granted : granted_)
-    if (plan_.rank_of(granted) != host_ranks_.self()) host_ranks_.ring(plan_.rank_of(granted));
+    if (plan_.rank_of(granted) != host_ranks_.self())
+      host_ranks_.ring_doorbell(plan_.rank_of(granted));
 }
 
 LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }

@@ -24,7 +24,7 @@ public:
   [[nodiscard]] int go_ahead(Rank from, OpId send) const { return tag(2, place(from, send)); }
   /// Of the members of collective `number` finding each other; 0 is all ranks at the start of an
   /// iteration, 1 at its end.
-  [[nodiscard]] int gathering(std::uint32_t number) const { return tag(3, number); }
+  [[nodiscard]] int barrier(std::uint32_t number) const { return tag(3, number); }
 
 private:
   [[nodiscard]] std::uint32_t place(Rank from, OpId send) const {

@@ -38,9 +38,9 @@ double difference(std::span<const float> found, std::span<const float> expected,
 }
 
 GradientCheck::GradientCheck(std::unique_ptr<WholeModel> reference,
-                             std::unique_ptr<WholeModel> twin)
+                             std::unique_ptr<WholeModel> cpu_reference)
     : reference_{std::move(reference)},
-      twin_{std::move(twin)},
+      cpu_reference_{std::move(cpu_reference)},
       tolerance_{tolerance_of(reference_->type())},
       began_with_{reference_->masters()} {}
 
@@ -54,7 +54,7 @@ std::vector<WrongTensor> GradientCheck::check(const ParameterMap& map,
   if (!(loss_by <= tolerance_.same_type))
     wrong.push_back({std::nullopt, "loss", "it", loss_by, tolerance_.same_type});
   compare(map, found.gradients, expected.gradients, "gradient", wrong);
-  if (twin_ && checked_ == 0) compare_with_twin(map, found.iteration, expected, wrong);
+  if (cpu_reference_ && checked_ == 0) compare_with_cpu(map, found.iteration, expected, wrong);
   // From the ranks' own gradients, held against the reference above: where AdamW divides by what is
   // nearly 0, rounding would decide.
   const std::vector<float> stepped =
@@ -86,22 +86,22 @@ void GradientCheck::compare(const ParameterMap& map, const std::vector<std::vect
   }
 }
 
-void GradientCheck::compare_with_twin(const ParameterMap& map, int iteration,
-                                      const WholeModel::Result& reference,
-                                      std::vector<WrongTensor>& wrong) {
-  const WholeModel::Result twin = twin_->compute(iteration, began_with_);
-  const double loss_by = difference(reference.loss, twin.loss);
-  if (!(loss_by <= tolerance_.twin))
-    wrong.push_back({std::nullopt, "loss against fp32", "it", loss_by, tolerance_.twin});
+void GradientCheck::compare_with_cpu(const ParameterMap& map, int iteration,
+                                     const WholeModel::Result& reference,
+                                     std::vector<WrongTensor>& wrong) {
+  const WholeModel::Result cpu_reference = cpu_reference_->compute(iteration, began_with_);
+  const double loss_by = difference(reference.loss, cpu_reference.loss);
+  if (!(loss_by <= tolerance_.cpu_reference))
+    wrong.push_back({std::nullopt, "loss against fp32", "it", loss_by, tolerance_.cpu_reference});
   for (const ParameterExtent& tensor : map.tensors) {
     const auto place = [&](const std::vector<float>& numbers) {
       return std::span{numbers}.subspan(tensor.first, tensor.count);
     };
-    const double by =
-        difference(place(reference.gradients), place(twin.gradients), norm(place(twin.gradients)));
-    if (!(by <= tolerance_.twin))
+    const double by = difference(place(reference.gradients), place(cpu_reference.gradients),
+                                 norm(place(cpu_reference.gradients)));
+    if (!(by <= tolerance_.cpu_reference))
       wrong.push_back(
-          {std::nullopt, tensor.name + " against fp32", "gradient", by, tolerance_.twin});
+          {std::nullopt, tensor.name + " against fp32", "gradient", by, tolerance_.cpu_reference});
   }
 }
 

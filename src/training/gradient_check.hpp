@@ -11,8 +11,8 @@ namespace longhaul {
 
 /// How far a tensor may be from the reference: norm of the difference over norm of the reference.
 struct Tolerance {
-  double same_type = 1e-5;  ///< against one rank of the same device
-  double twin = 3e-2;       ///< of that reference against fp32; bf16 alone
+  double same_type = 1e-5;      ///< against one rank of the same device
+  double cpu_reference = 3e-2;  ///< of that reference against the CPU reference (fp32); bf16 alone
 };
 [[nodiscard]] Tolerance tolerance_of(NumberType type);
 
@@ -44,8 +44,8 @@ struct IterationNumbers {
 /// optimizer's step with these gradients. On rank 0.
 class GradientCheck {
 public:
-  /// `twin`: fp32, where the reference is not; nullptr: none.
-  GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> twin);
+  /// `cpu_reference`: fp32, where the reference is not; nullptr: none.
+  GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> cpu_reference);
 
   /// Iterations in turn; `step` counts from 1. Everything that differs by more than allowed.
   [[nodiscard]] std::vector<WrongTensor> check(const ParameterMap& map,
@@ -56,10 +56,10 @@ public:
 private:
   void compare(const ParameterMap& map, const std::vector<std::vector<float>>& found,
                std::span<const float> expected, const char* what, std::vector<WrongTensor>& wrong);
-  void compare_with_twin(const ParameterMap& map, int iteration,
-                         const WholeModel::Result& reference, std::vector<WrongTensor>& wrong);
+  void compare_with_cpu(const ParameterMap& map, int iteration, const WholeModel::Result& reference,
+                        std::vector<WrongTensor>& wrong);
 
-  std::unique_ptr<WholeModel> reference_, twin_;
+  std::unique_ptr<WholeModel> reference_, cpu_reference_;
   Tolerance tolerance_;
   std::vector<float> began_with_;  ///< the model's masters
   int checked_ = 0;

@@ -29,7 +29,7 @@ public:
     return host_.receive(from, tag, buffer);
   }
   [[nodiscard]] int tags() const override { return host_.tags(); }
-  void ring(Rank to) override { host_.ring(to); }
+  void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
   [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
                                        const LanePace& pace) override {
     sent.push_back(pace);

@@ -49,17 +49,17 @@ public:
   void end(Work work, cudaStream_t stream);
 
   /// When `stream` has come this far, `what` is called by advance().
-  void behind(cudaStream_t stream, std::function<void()> what);
+  void after(cudaStream_t stream, std::function<void()> what);
 
   void advance(std::vector<Completion>& done);
-  [[nodiscard]] bool busy() const { return !under_way_.empty() || !behind_.empty(); }
+  [[nodiscard]] bool busy() const { return !under_way_.empty() || !waiting_.empty(); }
   [[nodiscard]] TimePoint next_event() const;
   /// Until all streams are idle. Ends the process where that takes more than some seconds: a peer
   /// is gone, and CUDA would wait for it wherever something is freed.
   void wait() const;
 
 private:
-  struct Behind {
+  struct Waiting {
     Event event;
     std::function<void()> what;
   };
@@ -68,7 +68,7 @@ private:
   DeviceClock& clock_;
   std::map<std::tuple<Side, LaneId, Rank>, Stream> streams_;
   std::vector<Work> under_way_;
-  std::vector<Behind> behind_;
+  std::vector<Waiting> waiting_;
   std::vector<MarkHandle> free_marks_;
   std::vector<Event> free_events_;
 };

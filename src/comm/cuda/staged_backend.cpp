@@ -65,7 +65,7 @@ bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
     moving->pinned.push_back(pinned_.take(piece.size()));
     check(cudaMemcpyAsync(moving->pinned[at].get(), piece.data(), piece.size(),
                           cudaMemcpyDeviceToHost, stream));
-    lanes_.behind(stream, [this, moving, at] { send_piece(moving, at); });
+    lanes_.after(stream, [this, moving, at] { send_piece(moving, at); });
   }
   // The lane is free again when the bytes have been copied and the hold is over.
   if (moving->staged)
@@ -75,7 +75,7 @@ bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
 
 void StagedBackend::send_piece(const MovingHandle& moving, std::size_t at) {
   const RequestId sent = host_.send(moving->peer, moving->tag, moving->on_host(at));
-  host_.ring(moving->peer);
+  host_.ring_doorbell(moving->peer);
   at_host_.emplace(sent, [this, moving] {
     if (!moving->staged) return finish_one(moving);
     --moving->open;

@@ -27,7 +27,7 @@ void StagedCollectives::begin(RequestId ticket, CollectiveKind kind, std::span<c
   const cudaStream_t stream = lanes_.stream(Side::send, kNone<LaneId>, members.front());
   check(cudaMemcpyAsync(staged->mine.get(), caller.mine.data(), caller.mine.size(),
                         cudaMemcpyDeviceToHost, stream));
-  lanes_.behind(stream, [this, staged] { exchange(staged); });
+  lanes_.after(stream, [this, staged] { exchange(staged); });
 }
 
 void StagedCollectives::exchange(const std::shared_ptr<Staged>& staged) {

@@ -19,9 +19,10 @@ enum class Phase : std::uint32_t { set_up, barrier, running, between, finished }
 enum class OpEvent : std::uint32_t { none, posted, started, ended };
 
 /// What a rank leaves for the others of its host: a doorbell, and what it is doing, so that a dead
-/// rank's last op is known too. Plain atomics, each written by its own rank (the bell by anyone).
+/// rank's last op is known too. Plain atomics, each written by its own rank (the doorbell by
+/// anyone).
 struct alignas(64) RankStatus {
-  std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint32_t> doorbell;
   std::atomic<std::uint32_t> asleep;
   std::atomic<std::uint32_t> alerts;            ///< how often a message was announced
   std::atomic<std::uint32_t> unfinished_sends;  ///< the rank wants to know of completed receives
@@ -38,8 +39,8 @@ struct alignas(64) RankStatus {
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-/// The ranks of one host: their slots in shared memory, and their doorbells. A rank reads its bell,
-/// looks for work, and sleeps until the bell is not what it read: no ring is lost.
+/// The ranks of one host: their slots in shared memory, and their doorbells. A rank reads its
+/// doorbell, looks for work, and sleeps until the doorbell is not what it read: no ring is lost.
 class HostRanks {
 public:
   /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,
@@ -65,12 +66,12 @@ public:
   [[nodiscard]] const std::vector<Rank>& local() const { return local_; }
 
   /// Wakes a rank of this host; nothing for others.
-  void ring(Rank rank) const;
+  void ring_doorbell(Rank rank) const;
   /// Announces a message that is about to leave, so that the rank is awake when it comes.
   void alert(Rank rank) const;
   /// Wakes it only if it waits for sends of its own to be taken.
-  void ring_if_sending(Rank rank) const;
-  [[nodiscard]] std::uint32_t bell() const;
+  void ring_doorbell_if_sending(Rank rank) const;
+  [[nodiscard]] std::uint32_t doorbell() const;
   /// Sleeps until `until`, a ring after `seen` was read, or a signal.
   void sleep(std::uint32_t seen, TimePoint until) const;
 

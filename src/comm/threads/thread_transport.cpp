@@ -38,7 +38,7 @@ RequestId ThreadTransport::send(Rank to, int tag, std::span<const std::byte> dat
 
 RequestId ThreadTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   const RequestId ticket = next_ticket(host_ranks_.is_local(from));
-  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) host_ranks_.ring(from);
+  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) host_ranks_.ring_doorbell(from);
   return ticket;
 }
 
@@ -54,7 +54,7 @@ RequestId ThreadTransport::collective(CollectiveKind kind, std::span<const Rank>
   if (shared_->collectives.join({std::move(numbers), count}, kind, static_cast<std::size_t>(place),
                                 {exchange, ticket, &mine()}))
     for (const Rank member : members)
-      if (member != self()) host_ranks_.ring(member);
+      if (member != self()) host_ranks_.ring_doorbell(member);
   return ticket;
 }
 

@@ -12,7 +12,7 @@
 namespace longhaul {
 
 /// Computes blocks on a thread of its own, for as long as they take. At the end of a block it rings
-/// this rank's bell, so that the engine wakes at once.
+/// this rank's doorbell, so that the engine wakes at once.
 class LayerDevice final : public Device {
 public:
   /// Both outlive this.

@@ -26,7 +26,7 @@ public:
   /// Right until end_iteration(), but for what is too short.
   [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                         PayloadId& found) override;
-  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  void corrupt(OpId send, FaultKind how, Payload& payload) override;
   [[nodiscard]] Exchange exchange(OpId collective) override { return host_.exchange(collective); }
   [[nodiscard]] bool exchanged(OpId collective) override { return host_.exchanged(collective); }
 

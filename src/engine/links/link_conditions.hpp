@@ -34,14 +34,14 @@ public:
   void going_on(OpId op, TimePoint since);
   void over(OpId op);
   /// An op that an outage holds.
-  struct Held {
+  struct OutageHold {
     OpId op{};
     TimePoint since{};  ///< when it was noticed: at its begin, or by the first look
     Duration left{};    ///< of the outage, from now on
   };
   /// The one that has been held longest. Call it now and then: what happens between two looks is
   /// noticed by the second.
-  [[nodiscard]] std::optional<Held> look_for_outage(TimePoint at);
+  [[nodiscard]] std::optional<OutageHold> look_for_outage(TimePoint at);
 
   /// Of the weather: since it began; kBeforeWeather where it has not.
   [[nodiscard]] Duration age(TimePoint at) const;

@@ -51,7 +51,7 @@ public:
   /// It has come and stays on this rank: before what waits for `recv` starts.
   virtual void deliver(OpId /*recv*/, Payload /*payload*/) {}
   /// Hurts the payload of `send` as a fault wants it.
-  virtual void spoil(OpId send, FaultKind how, Payload& payload) = 0;
+  virtual void corrupt(OpId send, FaultKind how, Payload& payload) = 0;
 
   /// Of this rank's collective, whose inputs are there.
   [[nodiscard]] virtual Exchange exchange(OpId collective) = 0;

@@ -16,7 +16,7 @@ enum class FaultKind {
   no_receive,
   lose,
   corrupt,
-  mix_up,
+  mislabel,
   send_twice,
   swap,  ///< it carries what the message before it on its lane did; its header stays right
   device,
@@ -47,10 +47,10 @@ struct Fault {
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
 /// The op that the fault strikes when `self` runs `iteration`; nullopt: none.
-[[nodiscard]] std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& plan,
-                                            Rank self, int iteration);
+[[nodiscard]] std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan& plan,
+                                                Rank self, int iteration);
 /// Kills or stops this process; nothing for the others.
-void strike(const Fault& fault);
+void inject_fault(const Fault& fault);
 /// Does it strike while `self` writes the rows of `iteration`?
 [[nodiscard]] bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration);
 

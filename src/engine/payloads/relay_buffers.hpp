@@ -15,7 +15,7 @@ class RelayTable {
 public:
   RelayTable(const Plan& plan, Rank self);
   /// kNone: what the receive brings stays here.
-  [[nodiscard]] OpId send_behind(OpId recv) const { return find(send_of_, recv); }
+  [[nodiscard]] OpId send_after(OpId recv) const { return find(send_of_, recv); }
   /// kNone: the send is not a relay's.
   [[nodiscard]] OpId recv_before(OpId send) const { return find(recv_of_, send); }
 
@@ -39,7 +39,7 @@ public:
     bool came_wrong = false;
   };
   /// Keeps what `recv` brought for the send behind it.
-  void keep(OpId recv, Kept kept) { kept_[forwards.send_behind(recv)] = std::move(kept); }
+  void keep(OpId recv, Kept kept) { kept_[forwards.send_after(recv)] = std::move(kept); }
   /// Hands it to that send, once.
   [[nodiscard]] Kept take(OpId send);
   /// What nobody took stays from no iteration to the next.

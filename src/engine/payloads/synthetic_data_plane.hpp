@@ -19,7 +19,7 @@ public:
   [[nodiscard]] Payload room(OpId recv) override;
   [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                         PayloadId& found) override;
-  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  void corrupt(OpId send, FaultKind how, Payload& payload) override;
   [[nodiscard]] Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 

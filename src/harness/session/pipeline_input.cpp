@@ -103,7 +103,7 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
   input.asked = text["asked"];
   input.handed = text["handed"];
   const json& handed = input.handed;
-  agreed([&] {
+  collectively([&] {
     const Scenario read =
         parse_scenario(handed["scenario"].get<std::string>(), options.scenario, options.overrides);
     input.time_scale = read.run.time_scale;

@@ -40,7 +40,7 @@ public:
         if (start > until) before_block(block, {until, start, since[rank][k]});
         until = std::max(until, view_.clamped(block.end_ns));
       }
-      behind_last_block(rank, until);
+      after_last_block(rank, until);
     }
     return idle_;
   }
@@ -115,7 +115,7 @@ private:
     return latest;
   }
 
-  void behind_last_block(std::size_t rank, std::int64_t until) {
+  void after_last_block(std::size_t rank, std::int64_t until) {
     Gap gap{until, view_.end_ns};
     take(gap, std::max(until, last_collective_[rank]), &IdleTime::drained);
     take(gap, until, &IdleTime::collective);

@@ -1,6 +1,7 @@
+#include "device/cuda/cuda_synthetic_data_plane.hpp"
+
 #include <cstring>
 
-#include "device/cuda/cuda_synthetic_data_plane.hpp"
 #include "harness/profile/plan_builder.hpp"
 #include "support/ranks/on_device.hpp"
 
@@ -68,8 +69,8 @@ TEST_F(DeviceCargoTest, FindsWhatIsWrongAndNothingElse) {
     to.begin_iteration(0, iteration);
     for (std::size_t i = 0; i < sends.size(); ++i) {
       Payload payload = from.make(sends[i]);
-      if (iteration == 1 && i == 1) from.spoil(sends[i], FaultKind::corrupt, payload);
-      if (iteration == 1 && i == 2) from.spoil(sends[i], FaultKind::mix_up, payload);
+      if (iteration == 1 && i == 1) from.corrupt(sends[i], FaultKind::corrupt, payload);
+      if (iteration == 1 && i == 2) from.corrupt(sends[i], FaultKind::mislabel, payload);
       PayloadId found;
       EXPECT_EQ(to.check(recvs[i], carry(to, recvs[i], payload).bytes, found),
                 Payloads::Verdict::right)
