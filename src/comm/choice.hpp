@@ -6,10 +6,10 @@
 
 namespace longhaul {
 
-/// What carries payloads. `automatic` is only asked for.
+/// The carriers of payloads. `automatic` is only asked for.
 enum class TransportKind : std::uint8_t { automatic, mpi, nccl, cuda_ipc };
 [[nodiscard]] const char* name_of(TransportKind kind);
-/// Of --transport. Throws Error that lists the names.
+/// The value of --transport. Throws Error that lists the names.
 [[nodiscard]] TransportKind transport_kind_of(const std::string& text);
 
 /// Where a rank has its payloads.
@@ -25,9 +25,9 @@ struct TransportChoice {
   std::string why;
 };
 
-/// What is to carry the payloads of these ranks, in order of rank. Throws Error where `asked`
-/// cannot: names the ranks that stand in the way, and what to use instead. `with_nccl`: it is built
-/// in.
+/// Chooses the carrier for the payloads of these ranks, in order of rank. Throws Error where
+/// `asked` cannot: names the ranks that stand in the way, and what to use instead. `with_nccl`: it
+/// is built in.
 [[nodiscard]] TransportChoice choose_transport(TransportKind asked,
                                                const std::vector<PayloadPlace>& ranks,
                                                bool with_nccl);

@@ -10,7 +10,7 @@ enum class ExchangeType : std::uint8_t { i64, f32, bf16 };
 [[nodiscard]] constexpr std::size_t bytes_of(ExchangeType type) {
   return type == ExchangeType::i64 ? 8 : type == ExchangeType::f32 ? 4 : 2;
 }
-/// What this rank brings to a collective and what it gets. Both memories belong to the caller.
+/// A rank's input and output of a collective. Both memories belong to the caller.
 struct Exchange {
   ExchangeType type = ExchangeType::i64;
   std::span<const std::byte> mine;

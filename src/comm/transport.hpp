@@ -42,7 +42,7 @@ public:
   [[nodiscard]] virtual RequestId send(Rank to, int tag, std::span<const std::byte> data) = 0;
   [[nodiscard]] virtual RequestId receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
   [[nodiscard]] virtual int tags() const = 0;
-  /// Tells `to` that there is something for it: behind one send or several.
+  /// Tells `to` that there is something for it: after one send or several.
   virtual void ring_doorbell(Rank to) = 0;
 
   /// The same for what a data plane carries, which may lie in a device's memory. A transfer into
@@ -77,7 +77,7 @@ public:
   /// Unfinished operations of ours that only further calls of advance() can finish: the caller
   /// looks again soon, for no doorbell may ring.
   [[nodiscard]] virtual bool wants_polling() const = 0;
-  /// Messages that have come and that nobody receives.
+  /// Messages that have come and have no receive.
   [[nodiscard]] virtual std::int64_t unclaimed() = 0;
 };
 

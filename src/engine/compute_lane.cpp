@@ -82,7 +82,7 @@ void ComputeLane::start(OpId block, TimePoint at) {
   device_.start(block, begin_of(block, cause, at), scaled(state_.plan.op(block).duration, factor));
 }
 
-/// What is under way holds it up until it comes, which may be later than now.
+/// Work under way delays it until it comes, which may be later than now.
 TimePoint ComputeLane::begin_of(OpId block, const Cause& cause, TimePoint at) const {
   TimePoint begin = state_.begin_at(cause, at);
   if (state_.ops.is_ready(block)) return begin;

@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-/// This rank's blocks, in order, one behind the other on its device. A device that takes several
-/// gets the next one while one runs, as soon as what it waits for is there, or lies in front of it
+/// This rank's blocks, in order, one after the other on its device. A device that takes several
+/// gets the next one while one runs, as soon as what it waits for is there, or lies before it
 /// on the device, or comes at a known time (the rest of a message's latency): the device waits for
 /// that itself. What is recorded then are its stamps.
 class ComputeLane {

@@ -28,8 +28,8 @@ private:
   OpId op_;
 };
 
-/// Computes the blocks of one rank, one behind the other, behind the engine's back: no call blocks.
-/// What the device reports as an error is thrown as DeviceError, and ends the run.
+/// Computes the blocks of one rank, one after the other, beside the engine: no call blocks.
+/// An error that the device reports is thrown as DeviceError, and ends the run.
 class Device {
 public:
   Device() = default;

@@ -36,7 +36,7 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_p
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
 
-/// What this rank cannot go on from ends the run, with the op that it struck.
+/// What this rank cannot go on from ends the run, with the op that failed.
 template <typename Work>
 void Engine::report_failures(Work&& work) {
   Watchdog& watchdog = ranks_.watchdog();

@@ -13,8 +13,8 @@ namespace longhaul {
 
 struct EngineParts;
 
-/// What one rank did in one iteration. Times are stamps of this host's clock, of this rank's ops
-/// alone.
+/// The result of one iteration on one rank. Times are stamps of this host's clock, of this rank's
+/// ops alone.
 struct IterationResult {
   OpTimes times;
   Checks checks;

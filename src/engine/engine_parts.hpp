@@ -21,7 +21,7 @@ inline constexpr Duration kSafetyLook = std::chrono::milliseconds{20};
   return std::thread::hardware_concurrency() >= static_cast<unsigned>(host_ranks.local_ranks());
 }
 
-/// What engine.cpp and waiting.cpp share.
+/// The members of Engine, shared by engine.cpp and waiting.cpp.
 struct EngineParts {
   EngineParts(const Plan& plan, Ranks& ranks, Device& the_device, DataPlane& data_plane,
               const EngineOptions& options)
@@ -42,7 +42,7 @@ struct EngineParts {
   SendLanes sends;
   RecvLanes receives;
   CollectiveLanes collectives;
-  std::array<ArrivalBarrier, 2> barriers;  ///< before and behind the iteration
+  std::array<ArrivalBarrier, 2> barriers;  ///< before and after the iteration
   std::size_t barrier = 0;                 ///< the one that goes on
   bool spins;
   std::uint32_t alerts = 0;  ///< that this rank has heeded

@@ -18,7 +18,7 @@
 
 namespace longhaul {
 
-/// What an unfinished operation of the transport is for.
+/// The purpose of an unfinished operation of the transport.
 enum class Role : std::uint8_t {
   header_sent,
   payload_sent,
@@ -104,14 +104,14 @@ struct EngineState {
   std::uint32_t run = 0;
   int iteration = 0;
   TimePoint began{};             ///< the iteration, on this rank
-  std::optional<OpId> fault_op;  ///< by the fault, in this iteration
+  std::optional<OpId> fault_op;  ///< target of the fault, in this iteration
 
   Tags tags;
   RelayBuffers relays;
   OpStates ops;
   LinkConditions conditions;
   Timers timers;
-  std::optional<Links> links;  ///< none without emulation: nobody holds anything
+  std::optional<Links> links;  ///< none without emulation: no op holds anything
   Checks checks;
   std::vector<WrongMessage> wrong;  ///< of this iteration, the first few
   TransferCost transfers;

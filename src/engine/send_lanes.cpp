@@ -144,7 +144,7 @@ void SendLanes::load(MessageInFlight& flight) {
   flight.header.payload_bytes = static_cast<std::uint32_t>(flight.payload.bytes.size());
 }
 
-/// The fault of this run strikes this message; how often it is sent then.
+/// Applies the fault of this run to this message; returns how often to send it.
 int SendLanes::apply_fault(MessageInFlight& flight) const {
   const bool relays = state_.relays.forwards.recv_before(flight.op) != kNone<OpId>;
   switch (state_.options.fault->kind) {

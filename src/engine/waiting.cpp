@@ -31,7 +31,7 @@ void Engine::wait(std::uint32_t doorbell) {
   ranks_.host_ranks().sleep(doorbell, std::min({wake, hold_ends, next_look(at)}));
 }
 
-/// Of the next one that the transport plays; behind it, looks are close to each other.
+/// The time of the next one that the transport plays; after it, looks are close to each other.
 TimePoint Engine::end_of_hold(TimePoint at) {
   const TimePoint end = ranks_.transport().next_event();
   if (end == kNever) return kNever;

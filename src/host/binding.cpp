@@ -107,7 +107,7 @@ std::vector<Bitmap> split(const Topology& topology, hwloc_const_cpuset_t set, st
   return parts;
 }
 
-/// Of a rank: its GPU (nullptr: none), and the processors near it.
+/// A rank's GPU (nullptr: none), and the processors near it.
 struct Place {
   hwloc_obj_t gpu = nullptr;
   Bitmap near;

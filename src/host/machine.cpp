@@ -60,9 +60,9 @@ RankBinding bind_self(const HostRanks& host_ranks) {
   const std::string usable = text_of(mine.get());
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
   const auto all = host_ranks.host().all_gather(hash);
-  const bool alike = std::ranges::count(all, hash) == std::ssize(all);
+  const bool same_machine = std::ranges::count(all, hash) == std::ssize(all);
   const auto self = static_cast<std::size_t>(host_ranks.host().rank());
-  if (!host_ranks.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
+  if (!host_ranks.host().minimum(same_machine ? 1 : 0)) {  // the cores are given out already
     RankBinding binding = bind_ranks(topology, host_ranks.local_ranks())[self];
     const RankBinding bound = bind_ranks(topology, 1, usable).front();
     binding.cores = bound.cores;

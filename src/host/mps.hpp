@@ -9,10 +9,10 @@ namespace longhaul {
 [[nodiscard]] std::filesystem::path mps_directory();
 
 /// Does one listen there? Its control daemon holds the socket `control`; a name that a dead one
-/// has left answers nobody. Asks the file system and the socket alone, no CUDA; sends nothing.
+/// has left answers no one. Asks the file system and the socket alone, no CUDA; sends nothing.
 [[nodiscard]] bool mps_listens(const std::filesystem::path& directory);
 
-/// How the ranks of a host come to a GPU that several of them have.
+/// How the ranks of a host share a GPU.
 enum class GpuSharing {
   processes,           ///< each with a context of its own: they take turns
   processes_with_mps,  ///< the same, in one context of the service: side by side

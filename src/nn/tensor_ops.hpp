@@ -50,7 +50,7 @@ struct AdamW {
   int step = 1;
 };
 
-/// The arithmetic of one device. Calls take effect one behind the other, on CUDA some time after
+/// The arithmetic of one device. Calls take effect one after the other, on CUDA some time after
 /// they return: finish() waits for all. Activations, messages and the weights that the layers
 /// multiply with are of working_type(); gradients of weights, master weights, statistics and sums
 /// are f32. Sums are taken in fp32 or better. Outputs alias inputs only where said.

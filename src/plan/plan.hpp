@@ -24,7 +24,7 @@ enum class ResourceKind : std::uint8_t {
   internal_out,  ///< a node's interface inside its datacenter, outwards
   internal_in,
 };
-/// What a message is on its way. One that shares the WAN with its DP-cell (Schedule::cell) is cut
+/// The leg that a message is on. One that shares the WAN with its DP-cell (Schedule::cell) is cut
 /// into a piece for each pipeline of the cell: the sender scatters the pieces inside its datacenter
 /// to the cell's ranks of its own device, all of these send theirs over the WAN at once, and the
 /// ranks at the far end gather them at the receiver (Atlas section 4.3). The piece that its sender
@@ -36,7 +36,7 @@ enum class Arrangement : std::uint8_t { grouped, decoupled };
 /// Index into Plan's table of resource sets.
 enum class ResourceSetId : std::uint32_t {};
 
-/// What a rank does once. Compact: a plan may have 10^7 of them.
+/// An operation of a rank, done once. Compact: a plan may have 10^7 of them.
 ///  - compute: `block()` takes `duration` on its device.
 ///  - send, recv: two sides of one message, joined by `match`. The transfer starts when both sides
 ///    are ready and the send's resources are free; it holds them for the send's `duration` and
@@ -97,7 +97,7 @@ struct RankInfo {
   DatacenterId datacenter{};
 };
 
-/// What each rank does: ops with dependencies, bytes, peers. Same for sim and runtime.
+/// The ops of each rank with dependencies, bytes and peers. The same for simulator and ranks.
 struct Plan {
   std::string schedule;
   Arrangement arrangement = Arrangement::decoupled;
@@ -111,7 +111,7 @@ struct Plan {
   std::vector<OpId> after;  ///< Op::first_after, after_count; on the same rank
   std::vector<Lane> lanes;  ///< a rank's lanes lie together, its compute lane first
   std::vector<Resource> resources;
-  std::vector<ResourceId> set_items;     ///< resource sets, one behind the other
+  std::vector<ResourceId> set_items;     ///< resource sets, one after the other
   std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
   std::vector<std::vector<OpId>> collectives;  ///< members, ascending
 
@@ -131,7 +131,7 @@ struct Plan {
     return op(id).leg == MessageLeg::whole ? own : own / cell * cell + op(id).owner;
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
-  /// Adds a dependency to an op of this plan; all of one op's must be added one behind the other.
+  /// Adds a dependency to an op of this plan; all of one op's must be added one after the other.
   void add_after(Op& op, OpId before) {
     if (op.after_count == 0) op.first_after = static_cast<std::uint32_t>(after.size());
     after.push_back(before);

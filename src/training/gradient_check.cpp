@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-/// Of losses: 0 where both are, as with a vocabulary of one token.
+/// Relative difference of losses: 0 where both are, as with a vocabulary of one token.
 double difference(double found, double expected) {
   return found == expected ? 0 : std::abs(found - expected) / std::abs(expected);
 }

@@ -31,16 +31,17 @@ struct WrongTensor {
                                 double norm_of_expected);
 [[nodiscard]] double norm(std::span<const float> numbers);
 
-/// What an iteration left on the ranks, on rank 0. Index: rank; numbers as the map says.
+/// The results of an iteration on the ranks, gathered on rank 0. Index: rank; numbers as the map
+/// says.
 struct IterationNumbers {
   int iteration = 0;
   double loss = 0;
   std::vector<std::vector<float>> gradients;  ///< summed over replicas and copies
-  std::vector<std::vector<float>> masters;    ///< behind the optimizer's step
+  std::vector<std::vector<float>> masters;    ///< after the optimizer's step
 };
 
 /// Holds what ranks computed against one rank that computes it all (DESIGN.md section 3): loss and
-/// each gradient from the weights that the iteration began with, and the weights behind the
+/// each gradient from the weights that the iteration began with, and the weights after the
 /// optimizer's step with these gradients. On rank 0.
 class GradientCheck {
 public:

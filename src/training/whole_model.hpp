@@ -20,9 +20,9 @@ public:
     double loss = 0;
     std::vector<float> gradients;
   };
-  /// Of the model with `masters` as weights, over all microbatches of all replicas.
+  /// The result of the model with `masters` as weights, over all microbatches of all replicas.
   [[nodiscard]] Result compute(int iteration, std::span<const float> masters);
-  /// The masters behind the optimizer's step with `gradients`; moments are kept from step to step.
+  /// The masters after the optimizer's step with `gradients`; moments are kept from step to step.
   [[nodiscard]] std::vector<float> step(std::span<const float> masters,
                                         std::span<const float> gradients, int step);
   [[nodiscard]] std::vector<float> masters() const { return reference_.masters(); }

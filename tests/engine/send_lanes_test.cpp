@@ -89,7 +89,7 @@ protected:
   ~LaneHolds() { ranks().carry_payloads_by(nullptr); }
 };
 
-// The holds come to an hour: whoever held once more would be ended by the watchdog.
+// The holds are an hour in sum: a rank that held once more would be ended by the watchdog.
 RANKS_TEST(LaneHolds, AreTheTransportsAlone) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder();
@@ -118,7 +118,7 @@ RANKS_TEST(LaneHolds, FollowEachOtherByTheStamps) {
   const Plan plan = b.build();
   IterationResult result;
   EngineOptions options;
-  options.credit = 1h;  // any lateness is made up for
+  options.credit = 1h;  // any lateness is caught up
   const HoldingTransport& transport = play(plan, result, options);
   if (self() == 0) {
     for (std::size_t i = 1; i < transport.sent.size(); ++i)

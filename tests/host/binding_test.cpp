@@ -98,7 +98,7 @@ TEST(Seats, AreNearTheirGpuAndItsNetwork) {
   EXPECT_THAT(cores(bindings), ElementsAre("0-3", "4-7"));
 }
 
-/// Both GPUs are on the second package: nobody sits on the first.
+/// Both GPUs are on the second package: no rank is bound to the first.
 TEST(Seats, SplitTheCoresNearGpusThatAreNeighbours) {
   const Topology host =
       two_packages({{"0000:03:00.0", kConsole, ""}},

@@ -110,7 +110,7 @@ private:
     }
   }
 
-  /// What a relay got and what it passed on.
+  /// The pieces that a relay got and passed on.
   void check_passed_on(Rows got, Rows passed, const char* from, const char* to) {
     std::ranges::sort(got, {}, by_time);
     std::ranges::sort(passed, {}, by_time);

@@ -20,7 +20,7 @@ struct Times {
 };
 
 /// Builds an iteration row by row. Rank 0 is in "west", all others in "east". Every method returns
-/// the op id of its row; the row itself can be changed behind it.
+/// the op id of its row; the row itself can be changed afterwards.
 class TimelineBuilder {
 public:
   TimelineBuilder() { timeline_.datacenters = {"west", "east"}; }
@@ -96,7 +96,7 @@ private:
   std::int32_t schedule_ = 0, iteration_ = 0;
 };
 
-/// What a random pipeline looks like.
+/// The shape of a random pipeline.
 struct Shape {
   int ranks = 4;
   int microbatches = 8;

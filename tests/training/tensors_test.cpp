@@ -1,4 +1,4 @@
-// What real work is made of: layout, tensors between blocks, memory, the comparison itself.
+// The parts of real work: layout, tensors between blocks, memory, the comparison itself.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "integration/training/played_ranks.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "plan/lowering/lower.hpp"
-#include "integration/training/played_ranks.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::testing {

@@ -25,7 +25,7 @@ std::size_t place_of(const HostRanks& host_ranks, Rank rank) {
   return static_cast<std::size_t>(std::ranges::find(local, rank) - local.begin());
 }
 
-/// Flags of all pairs, and behind them how many ranks have left.
+/// Flags of all pairs, and after them how many ranks have left.
 std::size_t count_words(const HostRanks& host_ranks) {
   const auto ranks = static_cast<std::size_t>(host_ranks.local_ranks());
   return ranks * ranks * SlotFlags::kSlots + 1;

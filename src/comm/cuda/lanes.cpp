@@ -20,7 +20,7 @@ bool is_on_device(const void* data) {
 
 Lanes::Lanes(int index) : clock_{DeviceClock::of(index)} { load_spin_kernels(); }
 
-/// What is under way uses marks and buffers: they must outlive it.
+/// Work under way uses marks and buffers: they must outlive it.
 Lanes::~Lanes() { wait(); }
 
 void Lanes::wait() const {

@@ -16,7 +16,7 @@ namespace longhaul::cuda {
 enum class Side : bool { send, receive };
 
 /// The streams on which payloads go, and what is under way on them. One for each lane, side, and
-/// peer: what waits for a peer never stands in front of another one's. A lane's transfer is stamped
+/// peer: what waits for a peer never blocks the work of another one. A lane's transfer is stamped
 /// where it begins and where its bytes are there, and then keeps the stream until its hold is over
 /// (CrossPipe appendix F.1).
 class Lanes {
@@ -45,7 +45,7 @@ public:
     MarkHandle mark;
     std::function<void()> then{};  ///< before it is told
   };
-  /// `stream` has been given the whole transfer: holds it, and completes the work behind that.
+  /// `stream` has been given the whole transfer: holds it, and completes the work after that.
   void end(Work work, cudaStream_t stream);
 
   /// When `stream` has come this far, `what` is called by advance().

@@ -33,7 +33,7 @@ struct StagedBackend::Moving {
   [[nodiscard]] std::span<std::byte> piece(std::size_t at) const {
     return {data + at * kPiece, std::min(kPiece, size - at * kPiece)};
   }
-  /// What the host's transport sends or fills.
+  /// Memory that the host's transport sends or fills.
   [[nodiscard]] std::span<std::byte> on_host(std::size_t at) const {
     return staged ? std::span{pinned[at].get(), piece(at).size()} : piece(at);
   }

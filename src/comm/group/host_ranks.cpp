@@ -12,7 +12,7 @@
 namespace longhaul {
 namespace {
 
-/// The report's claim lies in front of the slots, on a line of its own.
+/// The report's claim lies before the slots, on a line of its own.
 constexpr std::size_t kSlotsAt = alignof(RankStatus);
 
 std::uint32_t* word_of(std::atomic<std::uint32_t>& value) {
@@ -86,8 +86,8 @@ void HostRanks::sleep(std::uint32_t seen, TimePoint until) const {
 }
 
 bool HostRanks::claim_report() const {
-  std::uint32_t nobody = 0;
-  return reporter_->compare_exchange_strong(nobody, 1);
+  std::uint32_t unclaimed = 0;
+  return reporter_->compare_exchange_strong(unclaimed, 1);
 }
 
 }  // namespace longhaul

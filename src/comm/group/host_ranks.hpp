@@ -15,11 +15,11 @@ namespace longhaul {
 
 /// Where a rank is in its run, as its neighbours can see it.
 enum class Phase : std::uint32_t { set_up, barrier, running, between, finished };
-/// What happened to a rank's op last.
+/// The last event of a rank's op.
 enum class OpEvent : std::uint32_t { none, posted, started, ended };
 
-/// What a rank leaves for the others of its host: a doorbell, and what it is doing, so that a dead
-/// rank's last op is known too. Plain atomics, each written by its own rank (the doorbell by
+/// A rank's state as the others of its host see it: a doorbell, and what it is doing, so that a
+/// dead rank's last op is known too. Plain atomics, each written by its own rank (the doorbell by
 /// anyone).
 struct alignas(64) RankStatus {
   std::atomic<std::uint32_t> doorbell;
@@ -44,7 +44,7 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 class HostRanks {
 public:
   /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,
-  /// one host behind the other: to try out several hosts on one machine.
+  /// one host after the other: to try out several hosts on one machine.
   explicit HostRanks(const mpi::Communicator& world, int ranks_per_host = 0);
 
   [[nodiscard]] const mpi::Communicator& host() const { return host_; }
@@ -57,7 +57,7 @@ public:
   /// Lowest rank of the host that `rank` is on: names the host.
   [[nodiscard]] Rank host_of(Rank rank) const { return host_of_[index(rank)]; }
   [[nodiscard]] bool all_local() const { return local_ranks() == ranks(); }
-  /// Of a rank of this host.
+  /// The status of a rank; `rank` must be one of this host.
   [[nodiscard]] RankStatus& slot(Rank rank) const {
     return slots_[static_cast<std::size_t>(local_of_[index(rank)])];
   }

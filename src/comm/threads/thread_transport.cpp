@@ -4,7 +4,7 @@
 
 namespace longhaul {
 
-/// Of all ranks.
+/// The group of all ranks.
 struct ThreadTransport::Shared {
   explicit Shared(int ranks) : inboxes(static_cast<std::size_t>(ranks)) {}
   std::vector<ThreadInbox> inboxes;  ///< index: rank

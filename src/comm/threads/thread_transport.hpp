@@ -13,7 +13,8 @@
 
 namespace longhaul {
 
-/// Between ranks that are threads of one process. Whoever ends another's operation rings it.
+/// Between ranks that are threads of one process. A rank that ends another's operation rings its
+/// doorbell.
 class ThreadTransport final : public Transport {
 public:
   /// Collective over `world`, whose ranks are threads.

@@ -19,7 +19,7 @@ public:
   LayerDevice(BlockWork& work, const HostRanks& host_ranks);
   ~LayerDevice() override;
 
-  /// What the plan says of the time does not matter.
+  /// The plan's duration is ignored.
   void start(OpId op, TimePoint begin, Duration duration) override;
   [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
   [[nodiscard]] TimePoint next_event() const override { return kNever; }

@@ -11,7 +11,7 @@
 namespace longhaul::cuda {
 
 /// SyntheticDataPlane whose payloads lie in the device's memory. They are made there before the
-/// iteration begins, and checked there by a stream of its own, so that nobody waits: what a check
+/// iteration begins, and checked there by a stream of its own, so that no one waits: what a check
 /// found is known at the end of the iteration. Numbers of collectives stay in the host's memory.
 class CudaSyntheticDataPlane final : public DataPlane {
 public:

@@ -19,14 +19,14 @@ struct PlayedWeather {
 /// The age of weather that has not begun: far below 0, and far from where clocks end.
 inline constexpr Duration kBeforeWeather = -std::chrono::hours{24 * 365};
 
-/// What ops take that begin now: as the plan says, or as the weather has it.
+/// Durations of ops that begin now: as the plan says, or as the weather has it.
 class LinkConditions {
 public:
   explicit LinkConditions(const Plan& plan) : plan_{plan} {}
   void begin_iteration(int iteration, const PlayedWeather& played);
 
   [[nodiscard]] Duration hold(OpId send, TimePoint begin) const;
-  /// Of the message whose transfer is over at `end`.
+  /// Latency of the message whose transfer is over at `end`.
   [[nodiscard]] Duration latency(OpId recv, TimePoint end) const;
   [[nodiscard]] Duration collective(OpId member, TimePoint begin) const;
 
@@ -43,7 +43,7 @@ public:
   /// noticed by the second.
   [[nodiscard]] std::optional<OutageHold> look_for_outage(TimePoint at);
 
-  /// Of the weather: since it began; kBeforeWeather where it has not.
+  /// Time since the weather began; kBeforeWeather where it has not.
   [[nodiscard]] Duration age(TimePoint at) const;
 
 private:

@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, FaultAim> kAims[] = {{"send", FaultAim::se
                                                            {"write", FaultAim::write}};
 constexpr std::string_view kRelay = "relay";
 
-/// The kind of op that it strikes.
+/// The kind of op that it is a fault of.
 OpKind op_kind_of(const Fault& fault) {
   const bool message =
       fault.relayed || fault.leg != MessageLeg::whole || fault.aim == FaultAim::send;

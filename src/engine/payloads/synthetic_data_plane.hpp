@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-/// Payloads that follow from seed and id (Payloads), capped; collectives of made-up numbers. Every
-/// byte is checked where it arrives.
+/// Payloads that follow from seed and id (Payloads), capped; collectives of synthetic numbers.
+/// Every byte is checked where it arrives.
 class SyntheticDataPlane final : public DataPlane {
 public:
   /// `plan` outlives this. `largest`: cap on the bytes really sent.

@@ -20,7 +20,7 @@ namespace longhaul {
 namespace {
 
 std::atomic<int> caught_signal = 0;
-/// Of one of its ranks, where they are threads: that one tells of the signal.
+/// The thread of one of its ranks, where they are threads: that one tells of the signal.
 std::atomic<std::atomic<std::uint32_t>*> doorbell_of_this_process = nullptr;
 static_assert(decltype(doorbell_of_this_process)::is_always_lock_free);
 
@@ -31,8 +31,8 @@ void on_signal(int signal) {
   if (auto* const doorbell = doorbell_of_this_process.load()) doorbell->fetch_add(1);
 }
 
-/// Whoever started the ranks; nullopt: this one was started by hand, and whose child it is means
-/// nothing.
+/// The process that started the ranks; nullopt: this one was started by hand, and whose child it is
+/// means nothing.
 std::optional<int> launcher_of_this_process() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
     if (std::getenv(name) != nullptr) return getppid();
@@ -164,10 +164,10 @@ void Watchdog::end(const std::string& cause, bool by_signal) {
   }
   const std::string text = report(cause);
   keep_report(text);
-  std::signal(SIGPIPE, SIG_IGN);  // nobody may be left who listens
+  std::signal(SIGPIPE, SIG_IGN);  // no reader may be left
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
-  if (by_signal) std::_Exit(kFailed);  // whoever sent the signal ends the others
+  if (by_signal) std::_Exit(kFailed);  // the sender of the signal ends the others
   handle(SIGALRM, SIG_DFL);
   alarm(5);  // should the launcher not answer
   mpi::abort_run(kFailed);

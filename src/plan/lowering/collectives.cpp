@@ -13,7 +13,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-/// What of the model lies where, and when its blocks run.
+/// The stages' places, and when their blocks run.
 struct Stage {
   std::vector<int> devices;  ///< that hold it, ascending
   std::vector<int> chunks;   ///< the first of the stage on each of these devices

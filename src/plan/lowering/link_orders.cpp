@@ -12,7 +12,7 @@
 namespace longhaul {
 namespace {
 
-/// (replica, is it a gradient, chunk, microbatch): what a message is, whoever sends it.
+/// (replica, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
 using MessageKey = std::tuple<int, bool, int, int>;
 
 /// The sends of messages over one resource; of several pieces in their order.

@@ -57,8 +57,8 @@ void Lowering::lower_cell(int cell) {
 
 void Lowering::arrange_messages() {
   // In pooled plans a lane has the order of its cell's turns.
-  const bool alike = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
-  for (int replica = 0; replica < (alike ? 1 : schedule_.replicas); ++replica) {
+  const bool equal_replicas = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
+  for (int replica = 0; replica < (equal_replicas ? 1 : schedule_.replicas); ++replica) {
     messages_.push_back(replica > 0 && schedule_.replicas_alike()
                             ? messages_.front()
                             : find_messages(schedule_, replica));

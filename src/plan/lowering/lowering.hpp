@@ -15,7 +15,7 @@
 
 namespace longhaul {
 
-/// What becomes of the messages of a DP-cell that leave their datacenter.
+/// The treatment of a DP-cell's messages that leave their datacenter.
 enum class Crossing { alone, relayed, pooled };
 
 /// Lays out lanes, then fills in ops. Ids: rank by rank, and within a rank lane by lane (compute,

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// Of one lane of messages in lower_pooled(): where the channel leaves its datacenter, the way of
+/// A lane of messages in lower_pooled(): where the channel leaves its datacenter, the way of
 /// all its cell's nodes together, held by one message at a time.
 [[nodiscard]] Route pooled_route(const Schedule& schedule, const Scenario& scenario, int replica,
                                  const Messages::Channel& channel, Network& network);

@@ -42,7 +42,7 @@ public:
   void add_recv_lanes(int local, int device);
   void fill();
   void append_waits(int local, int device, Waits& waits) const;
-  /// Throws Error where turns are stated that no cell takes. Call behind the last cell.
+  /// Throws Error where turns are stated that no cell takes. Call after the last cell.
   void finish() const { turns_.check_all_used(); }
 
 private:

@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-/// (owner, is it a gradient, chunk, microbatch): what a message is, whoever sends it.
+/// (owner, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
 using MessageKey = std::tuple<int, bool, int, int>;
 
 std::map<MessageKey, Turn> messages_of(const CellMessages& cell, std::size_t channel) {

@@ -39,7 +39,7 @@ public:
   /// The turns of all messages of the cell in channel `channel`. Throws Error where they are
   /// missing, name a message that the cell does not send there, name one twice or leave one out.
   [[nodiscard]] std::vector<Turn> of(const CellMessages& cell, std::size_t channel);
-  /// Throws Error where there are turns that nobody asked for: no message takes them.
+  /// Throws Error where there are turns that no message takes.
   void check_all_used() const;
 
 private:

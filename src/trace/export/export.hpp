@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What to export; absent: everything.
+/// The selection to export; absent: everything.
 struct Selection {
   std::optional<std::string> schedule;  ///< by its name: either timeline has its own positions
   std::optional<int> iteration;         ///< of what was measured; a prediction has only one

@@ -19,7 +19,7 @@ struct Change {
   std::int64_t time_ns, bytes;
 };
 
-/// Of one rank, in order of time; at one time in the order of the blocks.
+/// Events of one rank, in order of time; at one time in the order of the blocks.
 std::vector<Change> changes_of(const IterationView& view, std::size_t rank) {
   std::vector<Change> changes;
   for (const std::size_t i : view.blocks[rank]) {

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// Where iterations lie in an exported picture: one behind the other. What is measured and what is
+/// Where iterations lie in an exported picture: one after the other. What is measured and what is
 /// predicted of a schedule begin at the same time, so that they can be compared.
 class SliceLayout {
 public:

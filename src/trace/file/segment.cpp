@@ -51,10 +51,10 @@ std::optional<SegmentName> parse_segment_name(const std::string& text) {
   std::array<int, 4> ids{0, 0, 0, 1};
   std::size_t count = 0;
   for (; count < ids.size(); ++count) {
-    const auto [behind, status] = std::from_chars(at, end, ids[count]);
+    const auto [past, status] = std::from_chars(at, end, ids[count]);
     if (status != std::errc{} || ids[count] < 0) return std::nullopt;
-    if (behind == end) break;
-    at = behind + 1;
+    if (past == end) break;
+    at = past + 1;
   }
   const SegmentName name{{ids[0], ids[1]}, ids[2], ids[3]};
   // "segment.01.2.3.h5" is not ours, nor is what has other signs in between.

@@ -13,7 +13,7 @@
 
 namespace longhaul {
 
-/// What the name of a segment says: an iteration, and whose rows of it. Ranks of one host need not
+/// The contents of a segment's name: an iteration, and whose rows of it. Ranks of one host need not
 /// follow one another.
 struct SegmentName {
   IterationKey key;
@@ -33,7 +33,7 @@ struct SegmentFile {
 using SegmentFiles = std::map<IterationKey, std::map<int, SegmentFile>>;
 [[nodiscard]] SegmentFiles find_segments(const std::filesystem::path& directory);
 
-/// What merging knows of a segment before it reads rows.
+/// A segment as merging knows it before it reads rows.
 struct SegmentIndex {
   std::vector<std::int64_t> ranks;           ///< ascending
   std::vector<std::int64_t> first_start_ns;  ///< of each; kNoStart where it has no rows

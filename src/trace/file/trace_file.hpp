@@ -34,11 +34,11 @@ struct Trace {
 
 /// One HDF5 file: groups `measured` and `predicted`, one chunked, compressed dataset per column of
 /// TimelineRow, string tables beside them (docs/trace.md). Created exclusively and completed under
-/// a temporary name: throws Error if `file` exists, and leaves no half-written file behind.
+/// a temporary name: throws Error if `file` exists, and leaves no half-written file.
 void write_trace(const std::filesystem::path& file, const Trace& trace);
 /// Throws Error on anything but a trace that validates.
 [[nodiscard]] Trace read_trace(const std::filesystem::path& file);
-/// What is wrong with a file, worded for people; empty: it is a trace, each column present and of
+/// The fault of a file, worded for people; empty: it is a trace, each column present and of
 /// one length, indices within their tables, start <= end, no lane or resource used against its
 /// rules, both sides of every message present.
 [[nodiscard]] std::vector<std::string> validate_trace(const std::filesystem::path& file);
@@ -71,7 +71,7 @@ void write_segment(const std::filesystem::path& directory, const IterationKey& k
 
 struct MergeOptions {
   std::span<const RankClock> clocks{};
-  /// What the trace says of the environment; absent: what was known when the run began.
+  /// The environment that the trace states; absent: what was known when the run began.
   std::optional<std::string> environment{};
   /// Adds rows to the prediction: of what was planned during the run. The timeline that it gets has
   /// the tables of names of the measured rows, which begin with those of the prediction, and no

@@ -9,13 +9,14 @@
 
 namespace longhaul {
 
-/// What is wanted of a trace; nothing named: all of it.
+/// The wanted part of a trace; nothing named: all of it.
 struct TracePart {
   std::optional<std::string> schedule{};
   std::optional<int> iteration{};  ///< of measured rows: a prediction has but one
 };
 
-/// What a trace says of itself, without a row read. Throws Error on what is no trace.
+/// The description that a trace has of itself, without a row read. Throws Error on what is no
+/// trace.
 struct TraceOverview {
   std::string creator;
   std::uint64_t measured_rows = 0, predicted_rows = 0;

@@ -11,7 +11,7 @@ namespace longhaul::hdf5 {
 /// A trace whose rows are read piece by piece.
 class TraceReader {
 public:
-  /// What cannot be read goes to `findings`; only without any may the groups be asked for.
+  /// Parts that cannot be read go to `findings`; only without any may the groups be asked for.
   TraceReader(const std::filesystem::path& file, Diagnostics& findings);
 
   [[nodiscard]] const RunInfo& info() const { return info_; }

@@ -9,7 +9,7 @@
 
 namespace longhaul::hdf5 {
 
-// What reads files of others: every function throws Error on what could make HDF5 open other files,
+// Functions that read files of others: each throws Error on what could make HDF5 open other files,
 // load plugins, or take memory that the bytes of the file cannot account for.
 
 [[nodiscard]] bool has_member(Id group, const char* name);
@@ -18,7 +18,7 @@ namespace longhaul::hdf5 {
 [[nodiscard]] Handle open_dataset(Id group, const char* name);
 /// Length of a one-dimensional dataset that the file is large enough to hold.
 [[nodiscard]] std::uint64_t checked_length(Id dataset, std::uint64_t file_bytes);
-/// What one of its chunks takes in memory; 0 where there are none.
+/// Bytes of one of its chunks in memory; 0 where there are none.
 [[nodiscard]] std::size_t chunk_bytes(Id dataset);
 /// A table of names.
 [[nodiscard]] std::vector<std::string> read_names(Id group, const char* name,

@@ -12,7 +12,7 @@ Handle access_properties() {
   Handle properties{H5Pcreate(H5P_FILE_ACCESS), H5Pclose};
   // The format of 1.10 guards its structure with checksums: damage is an error, not a crash.
   check(H5Pset_libver_bounds(properties.get(), H5F_LIBVER_V110, H5F_LIBVER_V110));
-  // Files appear complete under their name, so nobody needs locks, which some clusters lack.
+  // Files appear complete under their name, so no reader needs locks, which some clusters lack.
   check(H5Pset_file_locking(properties.get(), false, true));
   return properties;
 }

@@ -8,7 +8,7 @@
 
 namespace longhaul::hdf5 {
 
-/// How a new file comes to disk: piece by piece, or put together in memory and written at once.
+/// How a new file comes to disk: in pieces, or assembled in memory and written at once.
 enum class Writing { piecewise, at_once };
 /// Creates `file` with what `fill` puts into it, complete or not at all. Throws Error if it exists
 /// or cannot be written.

@@ -33,7 +33,7 @@ public:
   void keep_rows();
   /// Takes back what was appended since keep_rows().
   void drop_rows();
-  /// Call once, behind the last row.
+  /// Call once, after the last row.
   void finish(const Timeline& names);
 
 private:

@@ -140,7 +140,7 @@ void TimelineWriter::drop_rows() {
     pending_.resize(static_cast<std::size_t>(kept_ - written_));
     return;
   }
-  // Whole chunks were written since: back to the last one before, and what was pending behind it.
+  // Whole chunks were written since: back to the last one before, and what was pending after it.
   written_ = kept_ - stashed_.size();
   set_extent(written_);
   pending_ = stashed_;

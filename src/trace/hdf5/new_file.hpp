@@ -5,7 +5,7 @@
 
 namespace longhaul {
 
-/// For tests of what a process leaves that is hurt while it writes: called with the final and the
+/// For tests of the files of a process that fails while it writes: called with the final and the
 /// temporary name before a file gets the former.
 using PublishProbe =
     std::function<void(const std::filesystem::path& file, const std::filesystem::path& temporary)>;
@@ -13,7 +13,7 @@ using PublishProbe =
 void set_publish_probe(PublishProbe probe);
 
 /// A file in the making: it lies under a temporary name in the same directory until publish(), and
-/// is removed if that never happens (a killed process leaves ".<name>.<id>.tmp" behind).
+/// is removed if that never happens (a killed process leaves ".<name>.<id>.tmp").
 class NewFile {
 public:
   /// Throws Error if `file` exists or its directory takes no files.

@@ -65,7 +65,7 @@ private:
   hdf5::TimelineWriter& writer_;
 };
 
-/// What begins a run: attributes, prediction, number of ranks.
+/// Writes the begin of a run: attributes, prediction, number of ranks.
 struct Begun {
   explicit Begun(const std::filesystem::path& directory)
       : file{directory / kRunFile}, ranks{read_ranks(file)}, reader{file, findings} {

@@ -87,8 +87,8 @@ void Merger::merge(const IterationKey& key, const std::map<int, SegmentFile>& fi
   merge(key, sources, origin_ns);
 }
 
-/// Whoever has the lowest op hands over rows up to the next one's. Where ops of ranks lie together,
-/// as lowering makes them, each segment is opened when the one before is done.
+/// The segment with the lowest op hands over rows up to the next one's. Where ops of ranks lie
+/// together, as lowering makes them, each segment is opened when the one before is done.
 void Merger::merge(const IterationKey& key, std::vector<Source>& sources, std::int64_t origin_ns) {
   const SegmentCursor::Reading reading = reading_of(most_at_once(sources));
   std::vector<Source*> heap;

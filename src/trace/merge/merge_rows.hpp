@@ -30,7 +30,7 @@ public:
 /// prediction, so that the same name has the same index in both groups.
 class Merger {
 public:
-  /// `clocks`: index is a rank; empty: nobody's drifts.
+  /// `clocks`: index is a rank; empty: no clock drifts.
   Merger(const Timeline& predicted_names, std::span<const RankClock> clocks, MergeTarget& target);
 
   /// Adds an iteration of `ranks` ranks; leaves it out if a segment of it is damaged.

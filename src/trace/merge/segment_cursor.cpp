@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-/// What HDF5 or a check of ours has against the file is one thing here.
+/// Turns errors of HDF5 and of our checks into one.
 template <typename Step>
 auto undamaged(Step&& step) {
   try {

@@ -26,12 +26,12 @@ public:
   [[nodiscard]] bool is_begun() const { return read_ > 0; }
   /// Gets the first rows; there are some.
   void begin(const Reading& reading);
-  /// Of a segment that is begun: tables of names, and the schedule of all rows in them.
+  /// A segment that is begun: tables of names, and the schedule of all rows in them.
   [[nodiscard]] const Timeline& names() const { return names_; }
   [[nodiscard]] std::int32_t schedule() const { return schedule_; }
 
   [[nodiscard]] bool is_done() const { return taken_ == rows_; }
-  /// Of the next row; of the last one that was taken, until fill() is called.
+  /// The key of the next row; of the last one that was taken, until fill() is called.
   [[nodiscard]] std::int64_t next_op() const { return next_op_; }
   /// Reads on if there is no row in memory.
   void fill();

@@ -20,7 +20,7 @@ struct Gap {
   std::int64_t forward_blocked_since = kNever;
 };
 
-/// Walks back from the block behind each gap. Every step takes the latest piece of what is left of
+/// Walks back from the block after each gap. Every step takes the latest piece of what is left of
 /// the gap, so that the pieces add up to it.
 class Attribution {
 public:
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// Gives what lies behind `from` to `part`, and takes it off the gap.
+  /// Gives what lies after `from` to `part`, and takes it off the gap.
   void take(Gap& gap, std::int64_t from_ns, std::int64_t IdleTime::*part) {
     const std::int64_t from = std::clamp(from_ns, gap.begin, gap.end);
     idle_.*part += gap.end - from;

@@ -22,7 +22,7 @@ struct IdleTime {
   std::int64_t memory = 0;      ///< a forward was there to run, but the budget forbade it
   std::int64_t straggler = 0;   ///< of a dependency: by how much that block overran its plan
   std::int64_t collective = 0;  ///< waiting for data-parallel communication
-  std::int64_t drained = 0;     ///< behind its last block
+  std::int64_t drained = 0;     ///< after its last block
   [[nodiscard]] std::int64_t total() const;
 };
 /// Names and members in report order, for tables and JSON.
@@ -32,14 +32,14 @@ struct IdlePart {
 };
 [[nodiscard]] std::span<const IdlePart> idle_parts();
 
-/// What the messages of one leg came to in an iteration; each counts once, at its sender.
+/// Sums over the messages of one leg in an iteration; each counts once, at its sender.
 struct LegUse {
   std::int64_t messages = 0;
   std::int64_t bytes = 0;
   std::int64_t busy_ns = 0;  ///< sum of their transfers
 };
 
-/// What one iteration of one schedule came to. Formulas: docs/metrics.md.
+/// The figures of one iteration of one schedule. Formulas: docs/metrics.md.
 struct IterationReport {
   std::string schedule;
   int iteration = 0;

@@ -8,18 +8,18 @@
 
 namespace longhaul {
 
-/// What is wrong with a trace. A broken file can be wrong a million times over: of each sort the
+/// The findings on a trace. A broken file can be wrong a million times over: of each sort the
 /// first few are kept and the others counted.
 class Diagnostics {
 public:
   static constexpr std::size_t kKept = 3;
 
-  /// `sort` groups alike findings; `text` reads "what (why).".
+  /// `sort` groups findings of one kind; `text` reads "what (why).".
   void add(const std::string& sort, std::string text);
-  /// Adds what was found elsewhere, behind what is here.
+  /// Appends what was found elsewhere.
   void append(const Diagnostics& other);
   [[nodiscard]] bool empty() const { return counts_.empty(); }
-  /// In the order of discovery, with "... and N more of this sort" behind a sort that was cut.
+  /// In the order of discovery, with "... and N more of this sort" after a sort that was cut.
   [[nodiscard]] std::vector<std::string> texts() const;
 
 private:

@@ -9,7 +9,7 @@
 namespace longhaul {
 
 /// A table of names that only grows, and the place of each name in it. Refers to `names`, to which
-/// nobody else may append meanwhile. Where a table holds a name twice, the first place counts.
+/// no one else may append meanwhile. Where a table holds a name twice, the first place counts.
 class NameTable {
 public:
   explicit NameTable(std::vector<std::string>& names) : names_{names} {

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What a row of a timeline is. The first five are blocks.
+/// The kind of a row of a timeline. The first five are blocks.
 enum class RowKind : std::uint8_t {
   F,
   B,
@@ -28,7 +28,7 @@ inline constexpr int kRowKinds = 10;
 [[nodiscard]] constexpr bool is_compute(RowKind kind) { return kind <= RowKind::R; }
 [[nodiscard]] constexpr bool is_collective(RowKind kind) { return kind >= RowKind::all_gather; }
 
-/// What a message is on its way: see plan/plan.hpp. Relays' rows are scatter, wan and gather.
+/// The leg that a message is on: see plan/plan.hpp. Relays' rows are scatter, wan and gather.
 enum class RowLeg : std::uint8_t { whole, scatter, wan, gather };
 inline constexpr int kRowLegs = 4;
 [[nodiscard]] const char* name_of(RowLeg leg);
@@ -52,7 +52,7 @@ struct OpTime {
 };
 static_assert(sizeof(OpTime) == 32, "two to a cache line: the simulator's speed rests on it");
 
-/// Of every op of a plan (index: op id): what sim and runtime both give.
+/// The times of every op of a plan (index: op id): the result of simulator and ranks.
 using OpTimes = std::vector<OpTime>;
 
 /// One op of one iteration of one schedule, predicted or measured. Times are from the iteration's

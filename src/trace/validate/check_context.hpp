@@ -21,7 +21,7 @@ struct RowName {
   return {row.op, row.schedule, row.iteration, row.rank};
 }
 
-/// What all rules about the rows of a group share.
+/// Shared by all rules about the rows of a group.
 struct CheckContext {
   const char* group = "";           ///< "measured" or "predicted", in texts
   std::int64_t slack_ns = 0;        ///< overlaps up to this are forgiven

@@ -27,7 +27,7 @@ public:
 
   /// The next rows, whose values are sound.
   void add(std::span<const TimelineRow> rows);
-  /// Call once, behind the last row. Diagnostics go by rule.
+  /// Call once, after the last row. Diagnostics go by rule.
   [[nodiscard]] Diagnostics finish();
 
 private:

@@ -6,7 +6,7 @@
 namespace longhaul {
 namespace {
 
-/// Of one name and kind that wait for their other sides; no trace has so many.
+/// Limit of messages of one name and kind that wait for their other sides; no trace has so many.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 16;
 
 auto name_of_message(const MessageSide& side) {

@@ -9,7 +9,8 @@ namespace {
 using Sides = std::vector<PieceSide>;
 using Role = PieceSide::Role;
 
-/// Of one name; a message has 255 pieces at most, and a gradient may share the name.
+/// Limit of pieces of one name; a message has 255 pieces at most, and a gradient may share the
+/// name.
 constexpr std::size_t kMostOfOneName = std::size_t{1} << 16;
 
 auto message_of(const PieceSide& side) {
@@ -17,7 +18,7 @@ auto message_of(const PieceSide& side) {
                   side.to_device);
 }
 
-/// What passes through one relay. An activation and a gradient may share it: the gradient comes
+/// The messages through one relay. An activation and a gradient may share it: the gradient comes
 /// later, for it depends on the activation.
 auto relay_of(const PieceSide& side) {
   return std::tie(side.rank, side.owner, side.chunk, side.microbatch, side.part, side.piece);
@@ -136,7 +137,7 @@ void PieceCheck::check_relay(const Sides& sides) {
   check_passed_on(of_role(sides, Role::arrived), of_role(sides, Role::gathered), "wan", "gather");
 }
 
-/// What a relay got and what it passed on.
+/// The pieces that a relay got and passed on.
 void PieceCheck::check_passed_on(const Sides& got, const Sides& passed, const char* from,
                                  const char* to) {
   const char* const sort = "relay without its partner";

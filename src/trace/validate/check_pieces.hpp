@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// What the rules about pieces need of one side of a piece.
+/// One side of a piece, as the rules about pieces need it.
 struct PieceSide {
   std::int32_t rank, owner, chunk, microbatch, part, piece, pieces;
   std::int32_t from_device, to_device;  ///< of a send over the WAN

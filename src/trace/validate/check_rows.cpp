@@ -16,13 +16,13 @@ public:
   /// False: it was there before.
   bool insert(IterationKey key) {
     auto& ranges = of_schedule_[key.schedule];  // first -> last
-    auto behind = ranges.upper_bound(key.iteration);
-    const bool follows = behind != ranges.begin();
-    if (follows && std::prev(behind)->second >= key.iteration) return false;
-    if (follows && std::prev(behind)->second + 1 == key.iteration) {
-      std::prev(behind)->second = key.iteration;
+    auto next = ranges.upper_bound(key.iteration);
+    const bool follows = next != ranges.begin();
+    if (follows && std::prev(next)->second >= key.iteration) return false;
+    if (follows && std::prev(next)->second + 1 == key.iteration) {
+      std::prev(next)->second = key.iteration;
     } else {
-      ranges.emplace_hint(behind, key.iteration, key.iteration);
+      ranges.emplace_hint(next, key.iteration, key.iteration);
     }
     return true;
   }

@@ -7,7 +7,7 @@ namespace longhaul {
 /// Longest time and largest size that a row may state: exact in a double, and safe to add up.
 inline constexpr std::int64_t kLargestValue = std::int64_t{1} << 53;
 
-/// What a row says by itself: indices lie in their tables, ids and times in their ranges. False,
+/// Checks of a row by itself: indices lie in their tables, ids and times in their ranges. False,
 /// and a finding, if other rules cannot rely on it.
 [[nodiscard]] bool check_values(const TimelineRow& row, const CheckContext& context,
                                 Diagnostics& findings);

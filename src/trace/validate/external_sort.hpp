@@ -30,7 +30,7 @@ public:
     records_.push_back(record);
   }
 
-  /// The next record in order; null behind the last one. It stays until the next call.
+  /// The next record in order; null after the last one. It stays until the next call.
   [[nodiscard]] const Record* take() {
     if (!taking_) begin_taking();
     if (runs_.empty()) {

@@ -1,7 +1,8 @@
 // The transports of GPUs' memory, and of the host's over them.
+#include "comm/cuda/device_backends.hpp"
+
 #include <fmt/format.h>
 
-#include "comm/cuda/device_backends.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"
 #include "comm/threads/thread_transport.hpp"
@@ -38,7 +39,7 @@ struct OverDevice {
   static std::string why_not() {
     if (const std::string why = why_no_accelerator(); !why.empty() || kKind != TransportKind::nccl)
       return why;
-    // NCCL takes one rank for each GPU. The stand-in can be told to take several, of processes:
+    // NCCL takes one rank for each GPU. The emulator can be told to take several, of processes:
     // threads on one would wait for each other's streams wherever memory is freed.
     const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
     if (nccl_version().empty()) return "built without NCCL";

@@ -13,7 +13,7 @@ using bench::PlanBuilder;
 constexpr std::uint64_t kSeed = 7;
 constexpr Bytes kLargest{10'000};
 
-/// What rank 0 sends to rank 1, by hand.
+/// The messages of rank 0 to rank 1, by hand.
 class DeviceCargoTest : public OnDevice {
 protected:
   DeviceCargoTest() {

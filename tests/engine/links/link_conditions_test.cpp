@@ -1,17 +1,16 @@
 // The weather on ranks: what an outage holds, that all see the same, that stamps follow it. Clock
 // times are asserted from below alone: a host may always be slower.
-#include "plan/link_model/weather.hpp"
-
 #include <memory>
 
 #include "device/cpu/timed_device.hpp"
 #include "engine/engine.hpp"
 #include "harness/session/link_conditions_run.hpp"
+#include "plan/link_model/weather.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"
-#include "support/ranks/ranks_fixture.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/cells.hpp"
+#include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -50,7 +49,7 @@ protected:
     wrong_ = ranks().world().sum(result.checks.wrong());
     return result.times;
   }
-  /// Of this rank, over links between datacenters.
+  /// Messages of this rank, over links between datacenters.
   static std::vector<OpId> crossing(const Plan& plan, OpKind kind) {
     std::vector<OpId> found;
     const OpRange mine = ops_of_rank(plan, ranks().self());
@@ -123,7 +122,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   EXPECT_EQ(wrong_, 0);
 }
 
-/// What a receiver's clock says of a message is what the weather says of it, or more.
+/// The time of a message by the receiver's clock is the weather's time for it, or more.
 RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
   NEEDS_RANKS(2);
   Scenario scenario = two_sites(ranks().count(), 2ms);

@@ -1,12 +1,12 @@
-// Lowered schedules of random pipelines on real ranks: every block once, in order, behind its
+// Lowered schedules of random pipelines on real ranks: every block once, in order, after its
 // inputs; every message the right one; nothing left over.
 #include "base/random.hpp"
 #include "device/cpu/timed_device.hpp"
 #include "engine/engine.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"
-#include "support/ranks/ranks_fixture.hpp"
 #include "schedule/generators/generate.hpp"
+#include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -42,7 +42,7 @@ protected:
     for (const auto& [start, block] : by_start) texts.push_back(block);
     return texts;
   }
-  /// Every send of an iteration starts behind the last part of its producer, as this rank saw it.
+  /// Every send of an iteration starts after the last part of its producer, as this rank saw it.
   static int sends_after_their_last_part(const Timeline& timeline, int iteration) {
     using Producer = std::tuple<int, int, int, bool>;  // rank, chunk, microbatch, forward
     std::map<Producer, std::int64_t> ends;

@@ -36,7 +36,7 @@ TEST_F(CudaMathDevice, EqualCallsGiveEqualBits) {
   EXPECT_EQ(first, run());
 }
 
-/// What is given back while work on it is under way may be handed out at once.
+/// Memory given back while work on it is under way may be handed out at once.
 TEST_F(CudaMathDevice, MemoryChangesHandsInTheOrderOfTheStream) {
   constexpr std::size_t kCount = 100'000;
   const Tensor sum{gpu(), kCount, NumberType::f32};

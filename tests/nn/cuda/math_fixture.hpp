@@ -13,12 +13,13 @@
 
 namespace longhaul {
 
-/// What one rounding to bf16, which keeps 8 bits, may cost, relative to the number.
+/// Error of one rounding to bf16, which keeps 8 bits, relative to the number.
 constexpr double kRounding = 0x1p-8;
-/// Of fp32 sums in another order than the twin's.
+/// Error of fp32 sums in another order than the CPU reference's.
 constexpr double kOrder = 1e-5;
 
-/// A GPU (or the stand-in for one) beside the CPU's twin, which is given the same rounded numbers.
+/// A GPU (or the emulator for one) beside the CPU reference, which is given the same rounded
+/// numbers.
 class CudaMathTest : public testing::Test {
 protected:
   void SetUp() override {
@@ -43,7 +44,7 @@ protected:
     made.cpu.write({numbers.begin(), numbers.end()});
     return made;
   }
-  /// Numbers that nobody has written: not a number, on both.
+  /// Numbers not yet written: not a number, on both.
   [[nodiscard]] OnBoth poisoned(std::size_t count, NumberType type = NumberType::bf16) {
     OnBoth made{{gpu(), count, type}, {cpu(), count, NumberType::f32}};
     const std::vector<float> poison(count, std::numeric_limits<float>::quiet_NaN());

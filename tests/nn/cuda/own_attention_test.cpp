@@ -4,7 +4,7 @@
 namespace longhaul {
 namespace {
 
-/// What an attention needs, without a CudaTensorOps around it.
+/// The members that an attention needs, without a CudaTensorOps around it.
 struct Device {
   cuda::Stream stream{};
   cuda::StreamMemoryPool pool{0, stream.get()};

@@ -64,7 +64,7 @@ protected:
     for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(Rank{rank});
     return members;
   }
-  /// What `from` sends as message `number`: no two alike.
+  /// The bytes that `from` sends as message `number`: no two are equal.
   static Bytes8 pattern(Rank from, std::uint64_t number, std::size_t size) {
     Bytes8 bytes(size);
     std::uint64_t word = 0;

@@ -93,7 +93,7 @@ TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
 }
 
 TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) {
-  // More rows than a chunk before, in and behind it: what was written of it is taken back.
+  // More rows than a chunk before, in and after it: what was written of it is taken back.
   const Timeline all = sample(3, 6'000);
   ASSERT_GT(all.rows.size() / 3, 65'536U);
   const ScratchDirectory scratch;

@@ -259,7 +259,7 @@ void await_reports(int pipe_end, int count) {
     ASSERT_EQ(read(pipe_end, &iteration, sizeof iteration), ssize_t{sizeof iteration});
 }
 
-/// The last iteration that the writer reported before it died, behind `count` that were awaited.
+/// The last iteration that the writer reported before it died, after `count` that were awaited.
 int last_report(int pipe_end, int count) {
   int last = count - 1;
   while (read(pipe_end, &last, sizeof last) == sizeof last) {

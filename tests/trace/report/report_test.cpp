@@ -74,7 +74,7 @@ TEST(Idle, FollowsTheMessageBack) {
   const TimelineBuilder t = two_ranks();
   const IdleTime idle = attribute_idle(t.timeline().rows, 0);
   // Rank 0: 370 until B(0,0): 70 on the wire, 300 while rank 1 computed. Rank 1: 200 until F(1,0):
-  // 70 on the wire, 30 for the link, 100 while rank 0 computed; 170 behind its last block.
+  // 70 on the wire, 30 for the link, 100 while rank 0 computed; 170 after its last block.
   EXPECT_EQ(idle.link_wait, 70 + 70);
   EXPECT_EQ(idle.link_busy, 30);
   EXPECT_EQ(idle.dependency, 300 + 100);
@@ -109,7 +109,7 @@ TEST(Idle, ChargesAStragglerNoMoreThanTheWait) {
 }
 
 /// Rank 1 holds F(1,0) (10 bytes) and waits for the gradient of it from rank 2 during [100,500);
-/// F(1,1) has arrived at 150 and follows behind.
+/// F(1,1) has arrived at 150 and follows.
 TimelineBuilder memory_bound() {
   TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 0, 10);                                      // 0
