@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/transport_error.hpp"
+#include "comm/transport.hpp"
 
 namespace longhaul {
 namespace {

@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "comm/exchange.hpp"
 #include "cuda/lane_pace.hpp"
@@ -15,6 +18,18 @@ namespace longhaul {
 
 /// Names one unfinished operation of a transport.
 enum class RequestId : std::uint32_t {};
+
+/// The transport cannot go on: with the operation `ticket`, where it is known. Ends the run with
+/// the watchdog's report.
+class TransportError : public Error {
+public:
+  TransportError(std::optional<RequestId> ticket, const std::string& what)
+      : Error{what, ExitCode::run_failed}, ticket_{ticket} {}
+  [[nodiscard]] std::optional<RequestId> ticket() const { return ticket_; }
+
+private:
+  std::optional<RequestId> ticket_;
+};
 
 /// An operation that is done; `size_bytes` is what a receive got. Where the transport's device
 /// stamped them, on this host's clock: `transferred`, when the bytes were there, and `over`, when

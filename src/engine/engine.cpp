@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "comm/transport_error.hpp"
+#include "comm/transport.hpp"
 #include "engine/engine_parts.hpp"
 #include "engine/payloads/synthetic_data_plane.hpp"
 #include "engine/verify.hpp"

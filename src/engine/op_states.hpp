@@ -2,11 +2,12 @@
 
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "comm/group/host_ranks.hpp"
-#include "engine/op_marks.hpp"
+#include "cuda/marks.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
 #include "plan/rank_ops.hpp"
@@ -23,6 +24,19 @@ struct Cause {
   void raise(TimePoint to, OpId cause, BoundKind why) {
     if (to > until || kind == BoundKind::start) *this = {to, cause, why};
   }
+};
+
+/// Blocks and messages of this rank as ranges of a profiler (accelerator.hpp), by the host's looks:
+/// a block that a device was given ahead begins there.
+class OpMarks {
+public:
+  explicit OpMarks(const Plan& plan) : plan_{plan} {}
+  void started(OpId id);
+  void ended(OpId id);
+
+private:
+  const Plan& plan_;
+  std::unordered_map<OpId, Mark> open_;
 };
 
 /// The states of this rank's ops in the running iteration: which dependencies are open, when

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "comm/blocking_call.hpp"
-#include "comm/transport_error.hpp"
+#include "comm/transport.hpp"
 #include "cuda/check.hpp"
 
 namespace longhaul::nccl {

@@ -9,7 +9,6 @@
 #include "plan/occupancy.hpp"
 #include "plan/rank_ops.hpp"
 #include "plan/rows.hpp"
-#include "plan/stragglers.hpp"
 
 namespace longhaul::bench {
 namespace {

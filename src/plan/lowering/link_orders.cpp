@@ -1,5 +1,3 @@
-#include "plan/lowering/link_orders.hpp"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -7,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
 namespace longhaul {

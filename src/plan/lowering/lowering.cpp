@@ -5,9 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "plan/lowering/link_orders.hpp"
-#include "plan/lowering/pooled.hpp"
-
 namespace longhaul {
 
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,

@@ -65,4 +65,26 @@ private:
   std::optional<RelayLowering> relays_;  ///< where they carry messages
 };
 
+/// A lane of messages in lower_pooled(): where the channel leaves its datacenter, the way of
+/// all its cell's nodes together, held by one message at a time.
+[[nodiscard]] Route pooled_route(const Schedule& schedule, const Scenario& scenario, int replica,
+                                 const Messages::Channel& channel, Network& network);
+
+/// Puts the messages of each channel into the order of its cell's turns, where they are stated: a
+/// lane that kept another one would block the cell. `messages` has an entry for each replica.
+/// Throws Error where the turns are not what they should be: see TurnTable.
+void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages);
+
+/// The treatment of the turns of DP-cells (turns_name()).
+enum class Turns : std::uint8_t {
+  ordered,  ///< each is a resource of the plan, as any other
+  taken,    ///< the order of the plan's lanes says it already
+};
+
+/// States the orders that a schedule gives for shared links and interfaces in the plan's resources.
+/// They name whole messages: one that travels in pieces takes its place with all of those that hold
+/// the resource, one after the other. Throws Error where one names an unknown resource or message,
+/// or leaves out a user.
+void apply_link_orders(Plan& plan, const Schedule& schedule, Turns turns);
+
 }  // namespace longhaul

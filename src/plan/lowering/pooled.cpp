@@ -1,8 +1,7 @@
-#include "plan/lowering/pooled.hpp"
-
 #include <algorithm>
 #include <span>
 
+#include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
 namespace longhaul {

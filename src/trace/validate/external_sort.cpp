@@ -1,4 +1,4 @@
-#include "trace/validate/spill_file.hpp"
+#include "trace/validate/external_sort.hpp"
 
 #include <cerrno>
 #include <cstdlib>
