@@ -42,7 +42,13 @@ struct Completion {
 };
 
 /// Moves bytes between ranks without blocking. Messages of one (sender, receiver, tag) arrive in
-/// order. Buffers stay the caller's and must live until their completion. One thread.
+/// order. Buffers stay the caller's and must live until their completion. One thread. For example,
+/// a word to rank 1, until it has left:
+///     const RequestId sent = transport.send(Rank{1}, tag, std::as_bytes(std::span{&word, 1}));
+///     transport.ring_doorbell(Rank{1});
+///     std::vector<Completion> done;
+///     while (std::ranges::find(done, sent, &Completion::ticket) == done.end())
+///       transport.advance(done);
 class Transport {
 public:
   Transport() = default;

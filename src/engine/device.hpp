@@ -29,7 +29,14 @@ private:
 };
 
 /// Computes the blocks of one rank, one after the other, beside the engine: no call blocks.
-/// An error that the device reports is thrown as DeviceError, and ends the run.
+/// An error that the device reports is thrown as DeviceError, and ends the run. For example, one
+/// block until its end:
+///     device.start(block, now(), plan.op(block).duration);
+///     for (bool over = false; !over;) {
+///       const std::uint32_t seen = host_ranks.doorbell();
+///       over = device.finished(now()).has_value();
+///       if (!over) host_ranks.sleep(seen, device.next_event());
+///     }
 class Device {
 public:
   Device() = default;

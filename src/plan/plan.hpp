@@ -98,6 +98,12 @@ struct RankInfo {
 };
 
 /// The ops of each rank with dependencies, bytes and peers. The same for simulator and ranks.
+/// For example, the ops of one lane, and those that each waits for:
+///     const Plan plan = lower(schedule, scenario);
+///     for (std::uint32_t i = 0; i < lane.count; ++i) {
+///       const OpId id{static_cast<std::uint32_t>(index(lane.first)) + i};
+///       for (const OpId before : plan.after_of(id)) fmt::print("{}\n", describe(plan, before));
+///     }
 struct Plan {
   std::string schedule;
   Arrangement arrangement = Arrangement::decoupled;

@@ -41,6 +41,9 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 /// The ranks of one host: their slots in shared memory, and their doorbells. A rank reads its
 /// doorbell, looks for work, and sleeps until the doorbell is not what it read: no ring is lost.
+///     const std::uint32_t seen = host_ranks.doorbell();
+///     if (!find_work()) host_ranks.sleep(seen, now() + 20ms);  // here
+///     host_ranks.ring_doorbell(Rank{0});                       // on another rank of the host
 class HostRanks {
 public:
   /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,

@@ -27,7 +27,12 @@ struct LateVerdict {
 
 /// The contents of a rank's messages and collectives: synthetic bytes that can be told from any
 /// others (timed blocks), or the tensors that its blocks make and need (real ones). The engine
-/// knows when, the data plane knows what. Calls return at once; one thread.
+/// knows when, the data plane knows what. Calls return at once; one thread. The engine's calls for
+/// one message, on its sender and on its receiver:
+///     const Payload payload = sender.make(send);
+///     Payload room = receiver.room(recv);           // the transport fills room.bytes
+///     const auto verdict = receiver.check(recv, room.bytes, found);
+///     receiver.deliver(recv, std::move(room));      // before the block that needs it
 class DataPlane {
 public:
   DataPlane() = default;
@@ -50,7 +55,7 @@ public:
                                                 PayloadId& found) = 0;
   /// It has come and stays on this rank: before what waits for `recv` starts.
   virtual void deliver(OpId /*recv*/, Payload /*payload*/) {}
-  /// Hurts the payload of `send` as a fault wants it.
+  /// Corrupts the payload of `send` as the fault says.
   virtual void corrupt(OpId send, FaultKind how, Payload& payload) = 0;
 
   /// Memory of this rank's collective, whose inputs are there.
