@@ -62,8 +62,9 @@ std::string table_of(const std::vector<LinkMeasurement>& measurements) {
   for (const LinkMeasurement& m : measurements) {
     const SampleSummary times = summarize({m.samples_ns.begin(), m.samples_ns.end()});
     const auto text = [](double ns) { return to_text(Duration{static_cast<std::int64_t>(ns)}); };
-    table.add_row({name_of(m.test), to_text(m.target), std::to_string(times.n), text(times.median),
-                   text(times.p95), fmt::format("{:+.2f}", m.error_percent.median),
+    table.add_row({to_string(m.test), to_text(m.target), std::to_string(times.n),
+                   text(times.median), text(times.p95),
+                   fmt::format("{:+.2f}", m.error_percent.median),
                    fmt::format("{:+.2f}", m.error_percent.p95)});
   }
   return table.text();
@@ -88,7 +89,7 @@ nlohmann::ordered_json record_of(const std::vector<LinkMeasurement>& measurement
   record["check"] = checks.wrong() == 0 ? "ok" : "wrong";
   record["environment"] = environment;
   for (const LinkMeasurement& m : measurements) {
-    record["measurements"].push_back({{"test", name_of(m.test)},
+    record["measurements"].push_back({{"test", to_string(m.test)},
                                       {"target_ns", m.target.count()},
                                       {"n", m.samples_ns.size()},
                                       {"stopped", stopped_of(m, rule)},
@@ -103,7 +104,7 @@ std::string csv_of(const std::vector<LinkMeasurement>& measurements) {
   std::string text = "test,target_ns,sample_ns,error_percent\n";
   for (const LinkMeasurement& m : measurements)
     for (const std::int64_t sample : m.samples_ns)
-      text += fmt::format("{},{},{},{:.4f}\n", name_of(m.test), m.target.count(), sample,
+      text += fmt::format("{},{},{},{:.4f}\n", to_string(m.test), m.target.count(), sample,
                           error_percent(sample, m.target));
   return text;
 }

@@ -169,6 +169,8 @@ function(longhaul_cuda_module name)
   if(NOT LONGHAUL_NCCL)
     list(FILTER sources EXCLUDE REGEX "/forward/nccl\\.cpp$")
   endif()
+  # Each by itself: forward/ says the same of several libraries, and nvcc takes no batches.
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${sources})
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS}
                                                       ${LONGHAUL_CUBLASLT_INCLUDE})

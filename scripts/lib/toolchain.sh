@@ -158,3 +158,40 @@ apt_install() {
   fi
   rm -f -- "$log"
 }
+
+# The clang that the preset asan is built with, so that tests and fuzzers share its objects.
+fuzzes() {
+  local out
+  out=$(mktemp)
+  "$1" -std=c++20 -fsanitize=fuzzer,address,undefined -x c++ -o "$out" - 2>/dev/null <<'CODE' || {
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t*, std::size_t) {
+  return std::source_location::current().line() == 0;
+}
+CODE
+    rm -f -- "$out"
+    return 1
+  }
+  rm -f -- "$out"
+}
+
+find_fuzzing_compiler() {
+  local candidate
+  for candidate in clang++-16 clang++-19 clang++-18 clang++-17 clang++-15 clang++; do
+    if have "$candidate" && fuzzes "$candidate"; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+# Installs one where it may, and what tells its sanitizers the names of functions (llvm-symbolizer,
+# which tests/sanitizers/leaks.txt needs). Fails where there is none afterwards.
+install_fuzzing_compiler() {
+  find_fuzzing_compiler >/dev/null && return
+  if may_install; then apt_install clang-16 libclang-rt-16-dev llvm-16; fi
+  find_fuzzing_compiler >/dev/null
+}

@@ -1,6 +1,7 @@
 #include "api/longhaul.hpp"
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/version.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
@@ -61,8 +62,8 @@ std::vector<Row> rows_of(const Timeline& timeline) {
   std::vector<Row> rows;
   rows.reserve(timeline.rows.size());
   for (const TimelineRow& row : timeline.rows)
-    rows.push_back({row.rank, timeline.lanes[static_cast<std::size_t>(row.lane)], name_of(row.kind),
-                    row.chunk, row.microbatch, row.peer, row.size_bytes, row.start_ns, row.end_ns});
+    rows.push_back({row.rank, timeline.lanes[at(row.lane)], to_string(row.kind), row.chunk,
+                    row.microbatch, row.peer, row.size_bytes, row.start_ns, row.end_ns});
   return rows;
 }
 
@@ -129,7 +130,9 @@ int Schedule::devices() const { return data().schedule.devices; }
 int Schedule::chunks() const { return data().schedule.chunks; }
 int Schedule::microbatches() const { return data().schedule.microbatches; }
 int Schedule::replicas() const { return data().schedule.replicas; }
-std::vector<int> Schedule::device_of_chunk() const { return data().schedule.device_of_chunk; }
+std::vector<int> Schedule::device_of_chunk() const {
+  return numbers(data().schedule.device_of_chunk);
+}
 
 std::vector<std::string> Schedule::row(int device, int replica) const {
   const longhaul::Schedule& schedule = data().schedule;
@@ -139,7 +142,8 @@ std::vector<std::string> Schedule::row(int device, int replica) const {
                     "{} replicas). Name another one.",
                     schedule.name, device, replica, schedule.devices, schedule.replicas)};
   std::vector<std::string> cells;
-  for (const Block& block : schedule.row(replica, device)) cells.push_back(csv_cell(block));
+  for (const Block& block : schedule.row(ReplicaId{replica}, DeviceId{device}))
+    cells.push_back(csv_cell(block));
   return cells;
 }
 

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 Progress::Progress(std::string label, std::int64_t total)
@@ -18,7 +20,7 @@ Progress::~Progress() {
 void Progress::update(std::int64_t done, const std::string& note) {
   if (!visible_) return;
   constexpr std::int64_t kWidth = 30;
-  const auto filled = static_cast<std::size_t>(total_ > 0 ? kWidth * done / total_ : 0);
+  const auto filled = to_size(total_ > 0 ? kWidth * done / total_ : 0);
   fmt::print(stderr, "\r\033[K{} [{}{}] {}/{} {}", label_, std::string(filled, '#'),
              std::string(kWidth - filled, '.'), done, total_, note);
   std::fflush(stderr);

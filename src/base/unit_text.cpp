@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -52,7 +53,7 @@ double parse(std::string_view text, std::string_view what, std::span<const Unit>
   if (status != std::errc{} || !std::isfinite(number))
     fail("\"{}\" is no {} (it does not start with a number). Write a number and one of {}.", text,
          what, names_of(units));
-  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  std::string_view unit = text.substr(to_size(end - text.data()));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   for (const Unit& known : units) {
     if (known.name == unit) return number * known.factor;

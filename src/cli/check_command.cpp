@@ -45,7 +45,7 @@ std::string text_of(const Finding& finding) {
   return text;
 }
 
-ordered_json json_of(const Finding& finding) {
+ordered_json to_json(const Finding& finding) {
   ordered_json json = finding.json;
   json["file"] = finding.file;
   json["kind"] = finding.kind;
@@ -69,7 +69,7 @@ Answer check_command(const Options& options) {
     if (!finding.problems.empty()) answer.code = ExitCode::answer_is_no;
     if (!answer.text.empty()) answer.text += '\n';
     answer.text += text_of(finding);
-    json["files"].push_back(json_of(finding));
+    json["files"].push_back(to_json(finding));
   }
   if (options.json) answer.text = json_text(json);
   return answer;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/check.hpp"
@@ -17,15 +18,16 @@ using nlohmann::ordered_json;
 
 constexpr const char* kReferenceSchedule = "1f1b";
 
-const std::string& name_of(const Scenario& scenario, DatacenterId datacenter) {
+const std::string& datacenter_name(const Scenario& scenario, DatacenterId datacenter) {
   return scenario.datacenters[index(datacenter)].name;
 }
 
 /// Where the replicas of a device are: "west", or "west, east" where replicas lie apart.
-std::string home_of(const Scenario& scenario, int device) {
+std::string home_of(const Scenario& scenario, DeviceId device) {
   std::vector<std::string> names;
-  for (int replica = 0; replica < scenario.parallel.replicas; ++replica) {
-    const auto& name = name_of(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
+  for (const ReplicaId replica : scenario.replica_ids()) {
+    const auto& name =
+        datacenter_name(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -35,14 +37,14 @@ std::string placement_table(const Scenario& scenario) {
   Table table{{{"datacenter", Align::left}, {"replica"}, {"stages", Align::left}, {"GPUs there"}}};
   for (std::size_t d = 0; d < scenario.datacenters.size(); ++d) {
     const Datacenter& datacenter = scenario.datacenters[d];
-    for (int replica = 0; replica < scenario.parallel.replicas; ++replica) {
+    for (const ReplicaId replica : scenario.replica_ids()) {
       std::vector<int> stages;
-      for (int device = 0; device < scenario.parallel.stages; ++device) {
+      for (const DeviceId device : scenario.device_ids()) {
         if (index(scenario.datacenter_of(scenario.rank(replica, device))) == d)
-          stages.push_back(device);
+          stages.push_back(number(device));
       }
       if (stages.empty()) continue;
-      table.add_row({datacenter.name, std::to_string(replica), ranges_text(stages),
+      table.add_row({datacenter.name, std::to_string(number(replica)), ranges_text(stages),
                      datacenter.gpus ? std::to_string(*datacenter.gpus) : "-"});
     }
   }
@@ -63,9 +65,9 @@ std::string stage_table(const Scenario& scenario) {
                {"R"},
                {"activation"},
                {"message"}}};
-  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
-    const auto s = static_cast<std::size_t>(stage);
-    table.add_row({std::to_string(stage), home_of(scenario, stage),
+  for (const DeviceId stage : scenario.device_ids()) {
+    const auto s = index(stage);
+    table.add_row({std::to_string(number(stage)), home_of(scenario, stage),
                    fmt::format("{:g}", scenario.speed_of_stage(stage)),
                    scenario.layers.empty() ? "-" : std::to_string(scenario.layers[s]),
                    to_text(costs.forward[s]), to_text(costs.backward[s]), to_text(costs.dgrad[s]),
@@ -87,7 +89,7 @@ std::string fit_table(const std::vector<DeviceNeed>& devices, const Scenario& sc
                {"capacity"},
                {"fits", Align::left}}};
   for (const DeviceNeed& device : devices) {
-    table.add_row({std::to_string(device.device), home_of(scenario, device.device),
+    table.add_row({std::to_string(number(device.device)), home_of(scenario, device.device),
                    to_text(device.weights), to_text(device.gradients), to_text(device.optimizer),
                    to_text(device.activations), to_text(device.buffers), to_text(device.total()),
                    device.capacity ? to_text(*device.capacity) : "not given",
@@ -118,8 +120,8 @@ ordered_json fit_json(const std::vector<DeviceNeed>& devices) {
 ordered_json stages_json(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
   ordered_json json = ordered_json::array();
-  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
-    const auto s = static_cast<std::size_t>(stage);
+  for (const DeviceId stage : scenario.device_ids()) {
+    const auto s = index(stage);
     json.push_back({{"stage", stage},
                     {"speed", scenario.speed_of_stage(stage)},
                     {"layers", scenario.layers.empty() ? ordered_json(nullptr)
@@ -138,7 +140,7 @@ ordered_json stages_json(const Scenario& scenario) {
 ordered_json placement_json(const Scenario& scenario) {
   ordered_json json = ordered_json::array();
   for (const DatacenterId datacenter : scenario.placement)
-    json.push_back(name_of(scenario, datacenter));
+    json.push_back(datacenter_name(scenario, datacenter));
   return json;
 }
 

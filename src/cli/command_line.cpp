@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "cli/parser.hpp"
 #include "cli/shell_text.hpp"
@@ -98,7 +99,7 @@ void Parser::require_file_count(const CLI::App& command, const Entry& entry) con
     fail(
         "{}unexpected argument \"{}\" (it takes {} FILE). Leave it out, or put an option's name "
         "in front of it.",
-        place(command), options_.files[static_cast<std::size_t>(entry.files.most)],
+        place(command), options_.files[at(entry.files.most)],
         entry.files.most == 1 ? "one" : "two");
 }
 

@@ -102,7 +102,7 @@ Compared compared_of(const Options& options) {
 constexpr const char* kMethod =
     "ratio: median of all pairs B / A with the 95% interval of Mann and Whitney's test";
 
-ordered_json json_of(const SampleSummary& s) {
+ordered_json to_json(const SampleSummary& s) {
   const auto limit = [&](double Interval::*end) {
     return s.median_interval ? ordered_json((*s.median_interval).*end) : ordered_json(nullptr);
   };
@@ -113,14 +113,14 @@ ordered_json json_of(const SampleSummary& s) {
           {"outliers", s.outliers.positions.size()}};
 }
 
-ordered_json json_of(const Comparison& c) {
+ordered_json to_json(const Comparison& c) {
   ordered_json json{{"schedule_a", c.a_name}, {"schedule_b", c.b_name}};
-  json["a"] = json_of(c.a);
-  json["b"] = json_of(c.b);
+  json["a"] = to_json(c.a);
+  json["b"] = to_json(c.b);
   json["ratio"] = c.ratio.estimate;
   json["ratio_low"] = c.ratio.interval ? ordered_json(c.ratio.interval->low) : nullptr;
   json["ratio_high"] = c.ratio.interval ? ordered_json(c.ratio.interval->high) : nullptr;
-  json["b_is"] = name_of(c.verdict);
+  json["b_is"] = to_string(c.verdict);
   if (!c.reason.empty()) json["reason"] = c.reason;
   return json;
 }
@@ -140,7 +140,7 @@ std::string json_text_of(const Compared& compared, const Options& options, bool 
   json["only_in_a"] = compared.only_a;
   json["only_in_b"] = compared.only_b;
   json["comparisons"] = ordered_json::array();
-  for (const Comparison& c : compared.comparisons) json["comparisons"].push_back(json_of(c));
+  for (const Comparison& c : compared.comparisons) json["comparisons"].push_back(to_json(c));
   if (!options.expect.empty()) {
     json["expected"] = options.expect;
     json["holds"] = expected;
@@ -166,7 +166,7 @@ std::vector<std::string> cells_of(const Comparison& c, const TimeScale& scale) {
           std::to_string(c.b.n),
           percent(c.ratio.estimate),
           ratio ? fmt::format("{} to {}", percent(ratio->low), percent(ratio->high)) : "-",
-          name_of(c.verdict)};
+          to_string(c.verdict)};
 }
 
 std::string notes_of(const Compared& compared) {

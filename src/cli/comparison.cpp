@@ -53,15 +53,6 @@ const std::array<Expectation, 5>& expectations() {
 
 }  // namespace
 
-const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::faster: return "faster";
-    case Verdict::slower: return "slower";
-    case Verdict::not_distinguishable: return "not distinguishable";
-  }
-  return "";
-}
-
 Comparison compare(const NamedSample& a, const NamedSample& b, bool is_measured) {
   Comparison result;
   result.a_name = a.name;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "base/rank_sum.hpp"
 #include "base/sample.hpp"
 #include "cli/compare_source.hpp"
@@ -11,8 +12,9 @@
 namespace longhaul {
 
 /// What B is, against A.
-enum class Verdict { faster, slower, not_distinguishable };
-[[nodiscard]] const char* name_of(Verdict verdict);
+#define LONGHAUL_VERDICTS(X) \
+  X(faster, "faster") X(slower, "slower") X(not_distinguishable, "not distinguishable")
+LONGHAUL_LISTED_ENUM(Verdict, LONGHAUL_VERDICTS);
 
 /// One schedule of A against one of B.
 struct Comparison {

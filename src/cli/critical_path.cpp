@@ -41,11 +41,11 @@ struct Hop {
 std::string block_text(const TimelineRow& row) {
   const std::string part =
       row.parts == 1 ? std::string{} : fmt::format(".{}/{}", row.part + 1, row.parts);
-  return fmt::format("{}:{}{}{}{}", row.rank, row.chunk, name_of(row.kind), row.microbatch, part);
+  return fmt::format("{}:{}{}{}{}", row.rank, row.chunk, to_string(row.kind), row.microbatch, part);
 }
 
 std::string collective_text(const TimelineRow& row) {
-  return fmt::format("{}:{}({})", row.rank, name_of(row.kind), row.chunk);
+  return fmt::format("{}:{}({})", row.rank, to_string(row.kind), row.chunk);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ nlohmann::ordered_json path_json(const std::vector<PathRow>& path) {
   for (const PathRow& each : path) {
     steps.push_back({{"op", each.step.op},
                      {"rank", each.row.rank},
-                     {"kind", name_of(each.row.kind)},
+                     {"kind", to_string(each.row.kind)},
                      {"chunk", each.row.chunk},
                      {"microbatch", each.row.microbatch},
                      {"start_ns", each.step.start_ns},

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/progress.hpp"
 #include "base/suggest.hpp"
 #include "base/version.hpp"
@@ -22,7 +23,6 @@ namespace longhaul {
 namespace {
 
 constexpr std::string_view kShares = "atlas+";
-constexpr std::array kArrangements{Arrangement::decoupled, Arrangement::grouped};
 
 bool is_schedule_file(std::string_view name) { return name.ends_with(".csv"); }
 
@@ -52,7 +52,7 @@ bool every_pair_is_linked(const Scenario& scenario) {
   const std::size_t datacenters = scenario.datacenters.size();
   const auto pairs =
       std::ranges::count_if(scenario.links, [](const Link& link) { return link.from != link.to; });
-  return static_cast<std::size_t>(pairs) == datacenters * (datacenters - 1);
+  return to_size(pairs) == datacenters * (datacenters - 1);
 }
 
 /// Throws Error where the schedule is not defined on the scenario. Chunks that go round the devices
@@ -96,17 +96,9 @@ Scenario scenario_of(const Options& options) {
   return load_scenario(options.files.front(), options.overrides);
 }
 
-const char* name_of(Arrangement arrangement) {
-  return arrangement == Arrangement::grouped ? "grouped" : "decoupled";
-}
-
 Arrangement arrangement_of(std::string_view comm) {
-  std::vector<std::string> known;
-  for (const Arrangement arrangement : kArrangements) {
-    if (comm == name_of(arrangement)) return arrangement;
-    known.emplace_back(name_of(arrangement));
-  }
-  fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, known));
+  if (const auto arrangement = from_string<Arrangement>(comm)) return *arrangement;
+  fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
 }
 
 Schedule read_schedule_file(const std::filesystem::path& file) {

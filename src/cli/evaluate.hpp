@@ -33,7 +33,6 @@ struct ChosenSchedules {
 [[nodiscard]] Scenario scenario_of(const Options& options);
 /// Throws Error with the nearest known word.
 [[nodiscard]] Arrangement arrangement_of(std::string_view comm);
-[[nodiscard]] const char* name_of(Arrangement arrangement);
 
 /// --comm and the options of the planner.
 [[nodiscard]] PlannerOptions planner_options_of(const Options& options);

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul {
@@ -28,7 +29,7 @@ std::string read_text_file(const std::filesystem::path& file) {
   std::string text;
   std::array<char, 1 << 16> buffer;
   while (in.read(buffer.data(), buffer.size()), in.gcount() > 0) {
-    text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
+    text.append(buffer.data(), to_size(in.gcount()));
     if (text.size() > kLargestTextFile)
       fail("{}: is longer than {} MiB (no schedule is, and it may have no end). Name another file.",
            file.string(), kLargestTextFile >> 20U);

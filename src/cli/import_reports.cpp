@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "cli/link_import.hpp"
 #include "scenario/text/config_node.hpp"
 
@@ -117,7 +118,7 @@ LinkMeasurement read_nccl_tests(std::string_view text, const std::string& file) 
           "{}: no table of nccl-tests (its heading has no column \"{}\"). Name what a test "
           "printed.",
           file, name);
-    return static_cast<std::size_t>(found - heading.begin());
+    return at(found - heading.begin());
   };
   const std::size_t time = column("time");
   const std::size_t rate = column("busbw");

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/index.hpp"
 #include "base/unit_text.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -53,7 +54,7 @@ bool write_all(int to, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(to, text.data(), text.size());
     if (written < 0 && errno != EINTR) return false;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+    if (written > 0) text.remove_prefix(to_size(written));
   }
   return true;
 }
@@ -97,7 +98,7 @@ bool read_all(int from, std::chrono::seconds wall, std::string& text) {
     if (count <= 0) continue;
     const ssize_t got = read(from, buffer.data(), buffer.size());
     if (got == 0) return true;
-    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got > 0) text.append(buffer.data(), to_size(got));
   }
 }
 

@@ -63,7 +63,7 @@ std::string text_of(const std::vector<Division>& divisions, const Scenario& scen
                      tried);
 }
 
-ordered_json json_of(const std::vector<Division>& divisions, const Options& options,
+ordered_json to_json(const std::vector<Division>& divisions, const Options& options,
                      const Scenario& scenario, int tried) {
   ordered_json json = record_header(options, scenario);
   json["divisions"] = ordered_json::array();
@@ -107,7 +107,7 @@ Answer layers_command(const Options& options) {
   divisions.push_back(divide("balanced", balanced));
   AssignedLayers assigned = assign_layers(with_layers, balanced, search);
   divisions.push_back({"refined", std::move(assigned.best)});
-  return {options.json ? json_text(json_of(divisions, options, scenario, assigned.tried))
+  return {options.json ? json_text(to_json(divisions, options, scenario, assigned.tried))
                        : text_of(divisions, scenario, assigned.tried)};
 }
 

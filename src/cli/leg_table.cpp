@@ -10,19 +10,19 @@
 namespace longhaul {
 namespace {
 
-const LegUse& use_of(const IterationReport& report, RowLeg leg) {
-  return report.legs[static_cast<std::size_t>(leg)];
+const LegUse& use_of(const IterationReport& report, MessageLeg leg) {
+  return report.legs[index(leg)];
 }
 
-bool relays(const IterationReport& report) { return use_of(report, RowLeg::wan).messages > 0; }
+bool relays(const IterationReport& report) { return use_of(report, MessageLeg::wan).messages > 0; }
 
 }  // namespace
 
 nlohmann::ordered_json legs_json(const IterationReport& report) {
   nlohmann::ordered_json json;
-  for (int leg = 0; leg < kRowLegs; ++leg) {
-    const LegUse& use = report.legs[static_cast<std::size_t>(leg)];
-    json[name_of(static_cast<RowLeg>(leg))] = {
+  for (const MessageLeg leg : every<MessageLeg>()) {
+    const LegUse& use = use_of(report, leg);
+    json[to_string(leg)] = {
         {"messages", use.messages}, {"bytes", use.bytes}, {"busy_ns", use.busy_ns}};
   }
   return json;
@@ -38,10 +38,10 @@ std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules) {
   for (const LegsOfSchedule& each : schedules) {
     if (!relays(each.report)) continue;
     any = true;
-    for (int leg = 0; leg < kRowLegs; ++leg) {
-      const LegUse& use = each.report.legs[static_cast<std::size_t>(leg)];
+    for (const MessageLeg leg : every<MessageLeg>()) {
+      const LegUse& use = use_of(each.report, leg);
       if (use.messages == 0) continue;
-      table.add_row({each.schedule, name_of(static_cast<RowLeg>(leg)), std::to_string(use.messages),
+      table.add_row({each.schedule, to_string(leg), std::to_string(use.messages),
                      to_text(Bytes{use.bytes}), to_text(Duration{use.busy_ns})});
     }
   }

@@ -143,7 +143,7 @@ ordered_json number_or_null(const std::optional<Value>& value, Number number) {
   return value ? ordered_json(number(*value)) : ordered_json(nullptr);
 }
 
-ordered_json json_of(const LinkMeasurement& one) {
+ordered_json to_json(const LinkMeasurement& one) {
   const auto same = [](auto value) { return value; };
   const auto rate = [](Bandwidth value) { return value.bits_per_second(); };
   return {{"file", one.file},
@@ -170,7 +170,7 @@ Answer link_import_command(const Options& options) {
                     {"command_line", options.command_line},
                     {"link", toml},
                     {"files", ordered_json::array()}};
-  for (const LinkMeasurement& one : measured) json["files"].push_back(json_of(one));
+  for (const LinkMeasurement& one : measured) json["files"].push_back(to_json(one));
   return {json_text(json)};
 }
 

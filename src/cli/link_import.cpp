@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -27,9 +28,9 @@ std::string read_bounded(const std::string& file) {
   if (size > kLargestFile)
     fail("{}: larger than {} bytes (no result of these benchmarks is). Check the file.", file,
          kLargestFile);
-  std::string text(static_cast<std::size_t>(size), '\0');
+  std::string text(to_size(size), '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  text.resize(to_size(stream.gcount()));
   return text;
 }
 

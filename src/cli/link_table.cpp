@@ -158,7 +158,7 @@ ordered_json links_json(const Scenario& scenario) {
                     {"to", at(scenario, link.to).name},
                     {"latency_ns", link.latency.count()},
                     {"rate_bits_per_second", rate_or_null(link.bandwidth)},
-                    {"sharing", link.sharing == Sharing::pair ? "pair" : "datacenter"},
+                    {"sharing", to_string(link.sharing)},
                     {"connections", connections},
                     {"aggregate_bits_per_second", rate_or_null(link.aggregate)},
                     {"weather", weather_text(link)}});

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/commands.hpp"
@@ -13,14 +14,8 @@ namespace {
 using nlohmann::ordered_json;
 
 const char* kind_name(const Op& op) {
-  constexpr std::array kCollectives{"all_gather", "reduce_scatter", "all_reduce"};
-  switch (op.kind) {
-    case OpKind::compute: return name_of(op.block_kind);
-    case OpKind::send: return "send";
-    case OpKind::recv: return "recv";
-    case OpKind::collective: return kCollectives[static_cast<std::size_t>(op.collective)];
-  }
-  return "?";
+  if (op.kind == OpKind::compute) return to_string(op.block_kind);
+  return op.kind == OpKind::collective ? to_string(op.collective) : to_string(op.kind);
 }
 
 std::vector<std::uint32_t> after_ids(const Plan& plan, OpId id) {
@@ -42,7 +37,7 @@ std::string block_text(const Op& op) {
   const std::string part =
       op.parts == 1 ? std::string{} : fmt::format(".{}/{}", op.part + 1, op.parts);
   const std::string block =
-      fmt::format("{}{}{}{}", op.chunk, name_of(op.block_kind), op.microbatch, part);
+      fmt::format("{}{}{}{}", op.chunk, to_string(op.block_kind), op.microbatch, part);
   if (op.kind == OpKind::compute) return block;
   return fmt::format("{} of {} ({} {})", kind_name(op), block,
                      op.kind == OpKind::send ? "to" : "from", static_cast<int>(op.peer));
@@ -55,7 +50,7 @@ void for_each_op(const Lane& lane, Visit&& visit) {
 }
 
 std::string rank_text(const Plan& plan, int rank) {
-  const RankInfo& info = plan.ranks[static_cast<std::size_t>(rank)];
+  const RankInfo& info = plan.ranks[at(rank)];
   std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
                                  info.device, plan.datacenters[index(info.datacenter)]);
   Table table{{{"lane", Align::left},
@@ -83,7 +78,7 @@ ordered_json op_json(const Plan& plan, OpId id) {
   ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
   json["chunk"] = op.chunk;
   if (op.kind != OpKind::collective) {
-    json["block"] = name_of(op.block_kind);
+    json["block"] = to_string(op.block_kind);
     json["microbatch"] = op.microbatch;
     json["part"] = op.part;
     json["parts"] = op.parts;
@@ -104,7 +99,7 @@ ordered_json op_json(const Plan& plan, OpId id) {
 }
 
 ordered_json rank_json(const Plan& plan, int rank) {
-  const RankInfo& info = plan.ranks[static_cast<std::size_t>(rank)];
+  const RankInfo& info = plan.ranks[at(rank)];
   ordered_json json{{"rank", rank},
                     {"replica", info.replica},
                     {"device", info.device},

@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* name_of(CellModel model) { return model == CellModel::pooled ? "pooled" : "relays"; }
-
 std::string heading(const GpuInventory& supply, const std::string& what) {
   const Parallel& parallel = supply.scenario().parallel;
   std::string gpus;
@@ -68,10 +66,10 @@ Answer search_answer(const Options& options, const PlanOptions& plan, const GpuI
   const SiteSearch search = search_sites(supply, search_options_of(plan), cells);
   require_best(search);
   if (!options.json)
-    return {heading(supply, fmt::format("the best by {}", name_of(plan.objective))) +
+    return {heading(supply, fmt::format("the best by {}", to_string(plan.objective))) +
             plan_text(supply, *search.best) + "\n\n" + search_text(search)};
   ordered_json json = plan_header(options, plan, supply.scenario());
-  json["objective"] = name_of(plan.objective);
+  json["objective"] = to_string(plan.objective);
   json["plan"] = to_json(supply, *search.best);
   json["search"] = to_json(search);
   return {json_text(json)};
@@ -133,8 +131,8 @@ ordered_json plan_header(const Options& options, const PlanOptions& plan,
   json.erase("comm");
   json["schedules"] = plan.schedules;
   json["search_kind"] = plan.exact ? "exact" : "algorithm1";
-  json["datacenter_order"] = name_of(plan.order);
-  json["cell_model"] = name_of(plan.model);
+  json["datacenter_order"] = to_string(plan.order);
+  json["cell_model"] = to_string(plan.model);
   return json;
 }
 

@@ -1,7 +1,6 @@
 #include "cli/plan_options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include <CLI/CLI.hpp>
@@ -15,20 +14,13 @@
 namespace longhaul {
 namespace {
 
-constexpr std::array kOrders{SiteOrder::availability, SiteOrder::price, SiteOrder::distance};
-constexpr std::array kObjectives{SiteObjective::throughput, SiteObjective::cost,
-                                 SiteObjective::time};
 constexpr int kMostCells = 1'000'000;
 constexpr int kMostThreads = 4096;
 
-template <typename Value, std::size_t count>
-Value choice(const char* option, const std::string& word, const std::array<Value, count>& values) {
-  std::vector<std::string> known;
-  for (const Value value : values) {
-    if (word == name_of(value)) return value;
-    known.emplace_back(name_of(value));
-  }
-  fail("{}: there is no \"{}\". {}", option, word, suggestion(word, known));
+template <ListedEnum Value>
+Value choice(const char* option, const std::string& word) {
+  if (const auto value = from_string<Value>(word)) return *value;
+  fail("{}: there is no \"{}\". {}", option, word, suggestion(word, every_name<Value>()));
 }
 
 int whole_number(const char* option, const std::string& text, int least, int most) {
@@ -90,24 +82,6 @@ std::vector<std::string> schedules_of(const std::string& list) {
 
 }  // namespace
 
-const char* name_of(SiteOrder order) {
-  switch (order) {
-    case SiteOrder::availability: return "availability";
-    case SiteOrder::price: return "price";
-    case SiteOrder::distance: return "distance";
-  }
-  return "?";
-}
-
-const char* name_of(SiteObjective objective) {
-  switch (objective) {
-    case SiteObjective::throughput: return "throughput";
-    case SiteObjective::cost: return "cost";
-    case SiteObjective::time: return "time";
-  }
-  return "?";
-}
-
 void add_plan_options(CLI::App& command, PlanArguments& arguments) {
   command.add_option("--order", arguments.order,
                      "of the datacenters: availability (default), price or distance");
@@ -165,10 +139,10 @@ DatacenterId datacenter_of(const Scenario& scenario, const std::string& name, co
 PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& schedules) {
   PlanOptions options;
   options.schedules = schedules_of(schedules.empty() ? "atlas" : schedules);
-  if (!arguments.order.empty()) options.order = choice("--order", arguments.order, kOrders);
+  if (!arguments.order.empty()) options.order = choice<SiteOrder>("--order", arguments.order);
   if (!arguments.search.empty()) options.exact = is_exact(arguments.search);
   if (!arguments.objective.empty())
-    options.objective = choice("--objective", arguments.objective, kObjectives);
+    options.objective = choice<SiteObjective>("--objective", arguments.objective);
   if (!arguments.most_cells.empty())
     options.most_cells = whole_number("--max-cells", arguments.most_cells, 1, kMostCells);
   if (!arguments.pipelines.empty()) {

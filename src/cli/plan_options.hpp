@@ -29,9 +29,6 @@ struct PlanOptions {
 [[nodiscard]] PlanOptions plan_options_of(const PlanArguments& arguments,
                                           const std::string& schedules);
 
-[[nodiscard]] const char* name_of(SiteOrder order);
-[[nodiscard]] const char* name_of(SiteObjective objective);
-
 /// The datacenter of that name. Throws Error with the nearest known one.
 [[nodiscard]] DatacenterId datacenter_of(const Scenario& scenario, const std::string& name,
                                          const char* option);

@@ -11,7 +11,7 @@
 namespace longhaul {
 namespace {
 
-constexpr int kMostThreads = 4096;
+constexpr int kMostSearchThreads = 4096;
 
 /// What `read` makes of the value; its Error names the option.
 template <typename Read>
@@ -111,7 +111,7 @@ PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement
     search.moves = whole_number("--search-moves", arguments.search_moves, 0, kMost);
   if (!arguments.search_threads.empty())
     search.threads = static_cast<int>(
-        whole_number("--search-threads", arguments.search_threads, 1, kMostThreads));
+        whole_number("--search-threads", arguments.search_threads, 1, kMostSearchThreads));
   if (!arguments.search_seed.empty())
     search.seed =
         static_cast<std::uint64_t>(whole_number("--search-seed", arguments.search_seed, 0, kMost));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "cli/bound_table.hpp"
 #include "cli/resource_table.hpp"
@@ -21,7 +22,7 @@ using nlohmann::ordered_json;
 
 /// Per device: the largest over its replicas.
 std::vector<std::int64_t> by_device(std::span<const std::int64_t> by_rank, int devices) {
-  std::vector<std::int64_t> largest(static_cast<std::size_t>(devices), 0);
+  std::vector<std::int64_t> largest(to_size(devices), 0);
   for (std::size_t r = 0; r < by_rank.size(); ++r) {
     std::int64_t& of_device = largest[r % largest.size()];
     of_device = std::max(of_device, by_rank[r]);

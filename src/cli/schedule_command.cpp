@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/evaluate.hpp"
@@ -16,11 +17,8 @@
 namespace longhaul {
 namespace {
 
-constexpr std::array kBlockKinds{BlockKind::F, BlockKind::B, BlockKind::D, BlockKind::W,
-                                 BlockKind::R};
-
 std::size_t count_of(std::span<const Block> row, BlockKind kind) {
-  return static_cast<std::size_t>(
+  return to_size(
       std::count_if(row.begin(), row.end(), [&](const Block& b) { return b.kind == kind; }));
 }
 
@@ -28,22 +26,22 @@ std::size_t count_of(std::span<const Block> row, BlockKind kind) {
 std::string device_table(const Schedule& schedule, const ScheduleRecord& record) {
   std::vector<Table::Column> columns{{"device"}, {"chunks", Align::left}};
   std::vector<BlockKind> shown;
-  for (const BlockKind kind : kBlockKinds) {
+  for (const BlockKind kind : every<BlockKind>()) {
     std::size_t blocks = 0;
     for (const auto& row : schedule.rows) blocks += count_of(row, kind);
     if (blocks == 0) continue;
     shown.push_back(kind);
-    columns.push_back({name_of(kind)});
+    columns.push_back({to_string(kind)});
   }
   columns.push_back({"peak act."});
   columns.push_back({"bubble [%]"});
   Table table{columns};
-  for (int device = 0; device < schedule.devices; ++device) {
-    const auto d = static_cast<std::size_t>(device);
-    std::vector<std::string> cells{std::to_string(device),
+  for (const DeviceId device : schedule.device_ids()) {
+    const auto d = index(device);
+    std::vector<std::string> cells{std::to_string(number(device)),
                                    fmt::format("{}", fmt::join(chunks_on(schedule, device), " "))};
     for (const BlockKind kind : shown)
-      cells.push_back(std::to_string(count_of(schedule.row(0, device), kind)));
+      cells.push_back(std::to_string(count_of(schedule.row(ReplicaId{0}, device), kind)));
     cells.push_back(fmt::format("{:.2f}", record.peak_activation[d]));
     cells.push_back(percent_text(record.bubble_ratio[d]));
     table.add_row(std::move(cells));
@@ -63,11 +61,11 @@ nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& s
     nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
     for (std::size_t b = 0; b < schedule.rows[i].size(); ++b) {
       const Block& block = schedule.rows[i][b];
-      blocks.push_back({{"kind", name_of(block.kind)},
+      blocks.push_back({{"kind", to_string(block.kind)},
                         {"microbatch", block.microbatch},
                         {"start_ns", timetable.starts[i][b].count()}});
     }
-    const auto devices = static_cast<std::size_t>(schedule.devices);
+    const auto devices = to_size(schedule.devices);
     json["rows"].push_back(
         {{"replica", i / devices}, {"device", i % devices}, {"blocks", std::move(blocks)}});
   }

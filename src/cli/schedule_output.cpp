@@ -18,14 +18,6 @@
 namespace longhaul {
 namespace {
 
-struct NamedFormat {
-  const char* name;
-  OutputFormat format;
-};
-constexpr std::array kFormats{
-    NamedFormat{"longhaul", OutputFormat::longhaul}, NamedFormat{"pytorch", OutputFormat::pytorch},
-    NamedFormat{"goal", OutputFormat::goal}, NamedFormat{"chakra", OutputFormat::chakra}};
-
 /// "x.3.et" for rank 3 and "x.et", as ASTRA-sim names its files; "x.groups.json" likewise.
 std::string with_infix(const std::string& out, const std::string& infix,
                        const std::string& extension) {
@@ -40,12 +32,8 @@ std::string groups_file(const std::string& out) { return with_infix(out, "groups
 
 OutputFormat output_format_of(const std::string& text) {
   if (text.empty()) return OutputFormat::longhaul;
-  std::vector<std::string> known;
-  for (const NamedFormat& format : kFormats) {
-    if (text == format.name) return format.format;
-    known.emplace_back(format.name);
-  }
-  fail("--format: unknown format \"{}\". {}", text, suggestion(text, known));
+  if (const auto format = from_string<OutputFormat>(text)) return *format;
+  fail("--format: unknown format \"{}\". {}", text, suggestion(text, every_name<OutputFormat>()));
 }
 
 ScheduleOutput::ScheduleOutput(OutputFormat format, std::string out, const Scenario& scenario)

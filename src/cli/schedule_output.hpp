@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -10,7 +11,9 @@
 namespace longhaul {
 
 /// What `schedule --out` writes (docs/formats.md).
-enum class OutputFormat { longhaul, pytorch, goal, chakra };
+#define LONGHAUL_OUTPUT_FORMATS(X) \
+  X(longhaul, "longhaul") X(pytorch, "pytorch") X(goal, "goal") X(chakra, "chakra")
+LONGHAUL_LISTED_ENUM(OutputFormat, LONGHAUL_OUTPUT_FORMATS);
 
 /// "" is longhaul. Throws Error that names the nearest known format.
 [[nodiscard]] OutputFormat output_format_of(const std::string& text);

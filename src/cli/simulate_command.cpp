@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Simulation {
+struct SimulatedSchedules {
   std::vector<ScheduleRecord> records;
   std::vector<ScheduleResult> made;           ///< likewise
   std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
@@ -38,12 +38,12 @@ std::vector<RobustCandidate> all_under_jitter(const std::vector<ScheduleResult>&
   return result;
 }
 
-Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
+SimulatedSchedules simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
   const PlannerOptions planner = planner_options_of(options);
   if (planner.robust) require_jitter(scenario);
   if (options.iterations) require_iteration_count(*options.iterations);
   ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
-  Simulation simulation;
+  SimulatedSchedules simulation;
   simulation.skipped = std::move(chosen.skipped);
   simulation.made = std::move(chosen.schedules);
   for (const ScheduleResult& made : simulation.made) {
@@ -59,7 +59,7 @@ Simulation simulate_all(const Options& options, const Scenario& scenario, KeepRo
   return simulation;
 }
 
-std::string text_of(const Simulation& simulation, const Scenario& scenario,
+std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
                     const Options& options) {
   std::string text =
       fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
@@ -81,7 +81,7 @@ std::string text_of(const Simulation& simulation, const Scenario& scenario,
   return text;
 }
 
-ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
+ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scenario,
                      const Options& options) {
   ordered_json json = record_header(options, scenario);
   json["schedules"] = ordered_json::array();
@@ -102,7 +102,7 @@ ordered_json json_of(const Simulation& simulation, const Scenario& scenario,
 }
 
 /// The bound of each schedule, by name.
-ordered_json bounds_json(const Simulation& simulation) {
+ordered_json bounds_json(const SimulatedSchedules& simulation) {
   ordered_json json = ordered_json::object();
   for (const ScheduleRecord& record : simulation.records)
     json[record.schedule] = {{"lower_bound_ns", record.bound.lower_bound.count()},
@@ -111,7 +111,7 @@ ordered_json bounds_json(const Simulation& simulation) {
 }
 
 void write_simulated_trace(const Options& options, const Scenario& scenario,
-                           Simulation simulation) {
+                           SimulatedSchedules simulation) {
   Trace trace;
   trace.info.creator = fmt::format("longhaul {}", version());
   trace.info.git_commit = git_commit();
@@ -132,10 +132,11 @@ Answer simulate_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
   if (traced) require_new_file(options.out);
-  Simulation simulation = simulate_all(options, scenario, traced ? KeepRows::yes : KeepRows::no);
+  SimulatedSchedules simulation =
+      simulate_all(options, scenario, traced ? KeepRows::yes : KeepRows::no);
   Answer answer;
   if (options.json) {
-    answer.text = json_text(json_of(simulation, scenario, options));
+    answer.text = json_text(to_json(simulation, scenario, options));
   } else {
     answer.text = text_of(simulation, scenario, options);
     if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);

@@ -30,15 +30,6 @@ void add_figures(const SiteFigures& figures, ordered_json& json) {
   json["dollars_per_million_tokens"] = optional_json(figures.dollars_per_million_tokens);
 }
 
-const char* name_of(BreakEven verdict) {
-  switch (verdict) {
-    case BreakEven::found: return "found";
-    case BreakEven::always: return "always";
-    case BreakEven::never: return "never";
-  }
-  return "?";
-}
-
 }  // namespace
 
 ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
@@ -67,10 +58,9 @@ ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
 
 ordered_json best_json(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   ordered_json json;
-  for (const SiteObjective objective :
-       {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
+  for (const SiteObjective objective : every<SiteObjective>()) {
     const SitePlan* const best = best_plan(plans, objective);
-    json["best"][name_of(objective)] =
+    json["best"][to_string(objective)] =
         best == nullptr ? ordered_json(nullptr) : ordered_json(best - plans.data());
   }
   json["left_out"] = ordered_json::array();
@@ -88,13 +78,13 @@ ordered_json to_json(const SiteSearch& search) {
   ordered_json json{{"candidates", search.candidates},     {"evaluated", search.evaluated},
                     {"simulated_cells", search.simulated}, {"unsupplied", search.unsupplied},
                     {"unexplored", search.unexplored},     {"gap", search.gap}};
-  for (int i = 0; i < kSitePrunes; ++i)
-    json["pruned"][name_of(static_cast<SitePrune>(i))] = search.pruned[i];
+  for (const SitePrune prune : every<SitePrune>())
+    json["pruned"][to_string(prune)] = search.pruned[index(prune)];
   return json;
 }
 
 ordered_json to_json(const BreakEvenPoint& point) {
-  ordered_json json{{"latency_ns", point.latency.count()}, {"verdict", name_of(point.verdict)}};
+  ordered_json json{{"latency_ns", point.latency.count()}, {"verdict", to_string(point.verdict)}};
   json["bandwidth_bits_per_second"] =
       point.bandwidth ? ordered_json(point.bandwidth->bits_per_second()) : ordered_json(nullptr);
   json["one_iterations_per_second"] = point.one;

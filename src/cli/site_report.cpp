@@ -12,8 +12,8 @@
 namespace longhaul {
 namespace {
 
-constexpr SiteObjective kObjectives[] = {SiteObjective::throughput, SiteObjective::cost,
-                                         SiteObjective::time};
+constexpr SiteObjective kReportedObjectives[] = {SiteObjective::throughput, SiteObjective::cost,
+                                                 SiteObjective::time};
 
 bool uses(const SitePlan& plan, DatacenterId datacenter) {
   return std::ranges::find(plan.layout.way, datacenter, &DatacenterStages::datacenter) !=
@@ -36,7 +36,7 @@ std::string marks(const std::vector<SitePlan>& plans, const SitePlan& plan) {
   std::string text;
   constexpr std::string_view kLetters = "TCt";
   for (std::size_t i = 0; i < kLetters.size(); ++i) {
-    if (best_plan(plans, kObjectives[i]) == &plan) text += kLetters[i];
+    if (best_plan(plans, kReportedObjectives[i]) == &plan) text += kLetters[i];
   }
   return plan.pareto ? text + '*' : text;
 }
@@ -154,11 +154,11 @@ std::string plan_text(const GpuInventory& supply, const SitePlan& plan) {
 
 std::string best_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
   std::string text;
-  for (const SiteObjective objective : kObjectives) {
+  for (const SiteObjective objective : kReportedObjectives) {
     const SitePlan* const best = best_plan(plans, objective);
     if (best == nullptr) continue;
     const bool hours = objective == SiteObjective::cost && !supply.priced();
-    text += fmt::format("best by {}{}: {}\n", name_of(objective),
+    text += fmt::format("best by {}{}: {}\n", to_string(objective),
                         hours ? " (GPU hours: a price is missing)" : "", plan_text(supply, *best));
   }
   return text + left_out_text(supply, plans);
@@ -172,8 +172,8 @@ std::string search_text(const SiteSearch& search) {
     text += fmt::format("{} not looked at (--limit): the best may be up to {:.1f}% off\n",
                         search.unexplored, 100 * search.gap);
   Table table{{{"pruned by", Align::left}, {"candidates"}}};
-  for (int i = 0; i < kSitePrunes; ++i)
-    table.add_row({name_of(static_cast<SitePrune>(i)), std::to_string(search.pruned[i])});
+  for (const SitePrune prune : every<SitePrune>())
+    table.add_row({to_string(prune), std::to_string(search.pruned[index(prune)])});
   table.add_row({"GPU supply (whole values of D)", std::to_string(search.unsupplied)});
   return text + table.text();
 }

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/evaluate.hpp"
@@ -31,7 +32,7 @@ Quantity read_quantity(const std::string& sweep, std::string_view text) {
   if (problem != std::errc{} || !std::isfinite(quantity.number))
     fail("--sweep {}: \"{}\" is no number (a range is FROM:TO:STEP). Write {}.", sweep, text,
          "datacenter.b.gpus=0:600:60, say");
-  quantity.unit = std::string{stopped, static_cast<std::size_t>(end - stopped)};
+  quantity.unit = std::string{stopped, to_size(end - stopped)};
   return quantity;
 }
 
@@ -163,7 +164,7 @@ private:
 
 Answer as_json(const Options& options, const PlanOptions& plan, Grid& grid) {
   nlohmann::ordered_json json = plan_header(options, plan, grid.base());
-  json["objective"] = name_of(plan.objective);
+  json["objective"] = to_string(plan.objective);
   json["sweep"] = nlohmann::ordered_json::array();
   grid.each([&](const auto& values, const GpuInventory& supply, const SitePlan& best) {
     nlohmann::ordered_json point;
@@ -215,7 +216,7 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
                 figures.dollars_per_hour ? fmt::format("{:.4g}", *figures.dollars_per_hour) : "-"});
     table.add_row(std::move(row));
   });
-  return {fmt::format("the best plan by {} at each value\n\n", name_of(plan.objective)) +
+  return {fmt::format("the best plan by {} at each value\n\n", to_string(plan.objective)) +
           table.text()};
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "base/table.hpp"
 #include "cli/commands.hpp"
 #include "cli/critical_path.hpp"
@@ -35,7 +36,7 @@ int nearest_to_median(const std::vector<IterationReport>& reports) {
   const auto nearest = std::min_element(
       makespans.begin(), makespans.end(),
       [&](double a, double b) { return std::fabs(a - median) < std::fabs(b - median); });
-  return reports[static_cast<std::size_t>(nearest - makespans.begin())].iteration;
+  return reports[at(nearest - makespans.begin())].iteration;
 }
 
 std::optional<Attribution> attribution_of(const Timeline& timeline, const std::string& side,
@@ -109,7 +110,7 @@ std::string text_of(const std::string& schedule, const std::vector<Attribution>&
   return text;
 }
 
-ordered_json json_of(const Attribution& side) {
+ordered_json to_json(const Attribution& side) {
   ordered_json json;
   json["iterations"] = side.iterations;
   json["devices"] = side.devices;
@@ -140,7 +141,7 @@ Answer trace_attribution_command(const Options& options) {
     const auto add_side = [&](const Timeline& timeline, const char* side,
                               std::optional<int> iteration) {
       const auto found = attribution_of(timeline, side, schedule, budget, iteration);
-      entry[side] = found ? json_of(*found) : ordered_json(nullptr);
+      entry[side] = found ? to_json(*found) : ordered_json(nullptr);
       if (found) sides.push_back(*found);
     };
     add_side(trace.predicted, "predicted", std::nullopt);

@@ -20,14 +20,14 @@ struct ExportFormat {
   const char* name;
   Export write;
 };
-constexpr std::array kFormats{ExportFormat{"chrome", export_chrome},
-                              ExportFormat{"csv", export_csv},
-                              ExportFormat{"memory", export_memory}};
+constexpr std::array kTraceFormats{ExportFormat{"chrome", export_chrome},
+                                   ExportFormat{"csv", export_csv},
+                                   ExportFormat{"memory", export_memory}};
 
 const ExportFormat& export_format_of(const std::string& text) {
-  if (text.empty()) return kFormats.front();
+  if (text.empty()) return kTraceFormats.front();
   std::vector<std::string> known;
-  for (const ExportFormat& format : kFormats) {
+  for (const ExportFormat& format : kTraceFormats) {
     if (text == format.name) return format;
     known.emplace_back(format.name);
   }

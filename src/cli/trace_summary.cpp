@@ -57,7 +57,7 @@ ordered_json or_null(const std::optional<Value>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-ordered_json json_of(const Summary& summary) {
+ordered_json to_json(const Summary& summary) {
   const SampleSummary& sample = summary.measured;
   const auto measured = [&](double value) {
     return sample.n == 0 ? ordered_json(nullptr) : ordered_json(value);
@@ -128,7 +128,7 @@ Answer trace_summary_command(const Options& options) {
   json["command_line"] = trace.info.command_line;
   json["time_scale"] = trace.info.time_scale;
   json["schedules"] = ordered_json::array();
-  for (const Summary& summary : summaries) json["schedules"].push_back(json_of(summary));
+  for (const Summary& summary : summaries) json["schedules"].push_back(to_json(summary));
   return {json_text(json)};
 }
 

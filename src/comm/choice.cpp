@@ -1,9 +1,7 @@
 #include "comm/choice.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -11,10 +9,6 @@
 
 namespace longhaul {
 namespace {
-
-constexpr std::array kNames{
-    std::pair{TransportKind::automatic, "auto"}, std::pair{TransportKind::mpi, "mpi"},
-    std::pair{TransportKind::nccl, "nccl"}, std::pair{TransportKind::cuda_ipc, "cuda-ipc"}};
 
 bool are_on_one_host(const std::vector<PayloadPlace>& ranks) {
   return std::ranges::all_of(
@@ -49,7 +43,7 @@ void require_gpus(TransportKind asked, const std::vector<PayloadPlace>& ranks) {
       fail(
           "--transport {} carries what lies in GPUs' memory (rank {} on {} computes on the CPU). "
           "Use --device cuda with it, or --transport mpi.",
-          name_of(asked), rank, ranks[rank].host_name);
+          to_string(asked), rank, ranks[rank].host_name);
 }
 
 void require_nccl(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
@@ -117,13 +111,8 @@ TransportChoice automatic(const std::vector<PayloadPlace>& ranks, bool with_nccl
 
 }  // namespace
 
-const char* name_of(TransportKind kind) {
-  return std::ranges::find(kNames, kind, [](const auto& entry) { return entry.first; })->second;
-}
-
 TransportKind transport_kind_of(const std::string& text) {
-  for (const auto& [kind, name] : kNames)
-    if (text == name) return kind;
+  if (const auto kind = from_string<TransportKind>(text)) return *kind;
   fail(
       "--transport {} is unknown (there are auto, mpi, nccl and cuda-ipc). Write --transport auto.",
       text);

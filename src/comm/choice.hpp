@@ -4,11 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
+
 namespace longhaul {
 
 /// The carriers of payloads. `automatic` is only asked for.
-enum class TransportKind : std::uint8_t { automatic, mpi, nccl, cuda_ipc };
-[[nodiscard]] const char* name_of(TransportKind kind);
+#define LONGHAUL_TRANSPORT_KINDS(X) \
+  X(automatic, "auto") X(mpi, "mpi") X(nccl, "nccl") X(cuda_ipc, "cuda-ipc")
+LONGHAUL_LISTED_ENUM(TransportKind, LONGHAUL_TRANSPORT_KINDS);
 /// The value of --transport. Throws Error that lists the names.
 [[nodiscard]] TransportKind transport_kind_of(const std::string& text);
 

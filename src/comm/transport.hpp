@@ -82,9 +82,9 @@ public:
   /// When the next of these holds ends; kNever: there is none.
   [[nodiscard]] virtual TimePoint next_event() const { return kNever; }
 
-  /// A collective of a data plane on `members` (ascending; this rank is one): all_gather puts the
-  /// members' `mine` side by side, reduce_scatter sums and gives each member its part, all_reduce
-  /// sums. Members begin their collectives of one group in one order.
+  /// A collective of a data plane on `members` (ascending; this rank is one). `exchange.mine` has
+  /// as many numbers as the member brings, `exchange.result` as many as it gets, and merging is as
+  /// facts_of(kind) says. Members begin their collectives of one group in one order.
   [[nodiscard]] virtual RequestId collective(CollectiveKind kind, std::span<const Rank> members,
                                              const Exchange& exchange) = 0;
   /// Collective over `members`: makes the group ready, so that its first use takes no longer.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "cuda/check.hpp"
 
 namespace longhaul {
@@ -57,9 +58,7 @@ std::vector<AcceleratorInfo> accelerators() {
   }
   for (int from = 0; from < count; ++from)
     for (int to = 0; to < count; ++to)
-      if (!reaches(from, to))
-        found[static_cast<std::size_t>(from)].beyond_reach.push_back(
-            found[static_cast<std::size_t>(to)].uuid);
+      if (!reaches(from, to)) found[at(from)].beyond_reach.push_back(found[at(to)].uuid);
   return found;
 }
 

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 ArrivalBarrier::ArrivalBarrier(EngineState& state, std::vector<Rank> members, int tag, OpId op)
@@ -9,11 +11,10 @@ ArrivalBarrier::ArrivalBarrier(EngineState& state, std::vector<Rank> members, in
       members_{std::move(members)},
       tag_{tag},
       op_{op},
-      rounds_{static_cast<std::size_t>(std::bit_width(members_.size() - 1))},
+      rounds_{to_size(std::bit_width(members_.size() - 1))},
       out_(rounds_),
       in_(rounds_) {
-  self_ = static_cast<std::size_t>(std::ranges::find(members_, state_.host_ranks.self()) -
-                                   members_.begin());
+  self_ = at(std::ranges::find(members_, state_.host_ranks.self()) - members_.begin());
 }
 
 void ArrivalBarrier::enter(TimePoint at) {
@@ -44,7 +45,7 @@ void ArrivalBarrier::received(TimePoint at) {
 }
 
 std::vector<Rank> all_ranks(int count) {
-  std::vector<Rank> ranks(static_cast<std::size_t>(count));
+  std::vector<Rank> ranks(to_size(count));
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = Rank{static_cast<std::int32_t>(i)};
   return ranks;
 }

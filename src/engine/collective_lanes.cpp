@@ -5,8 +5,8 @@
 namespace longhaul {
 CollectiveLanes::CollectiveLanes(EngineState& state)
     : state_{state},
-      lanes_{make_cursors<CollectiveCursor>(state.plan, state.host_ranks.self(),
-                                            LaneKind::collective)} {
+      lanes_{
+          make_cursors<CollectiveCursor>(state.plan, state.host_ranks.self(), OpKind::collective)} {
   for (const CollectiveCursor& cursor : lanes_) {
     const Lane& lane = state_.plan.lanes[index(cursor.lane)];
     for (std::uint32_t k = 0; k < lane.count; ++k) {

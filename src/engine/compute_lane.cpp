@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/rows.hpp"
 
 namespace longhaul {
 
 ComputeLane::ComputeLane(EngineState& state, Device& device)
-    : state_{state}, device_{device}, depth_{static_cast<std::size_t>(device.depth())} {
+    : state_{state}, device_{device}, depth_{to_size(device.depth())} {
   for (const Lane& lane : state_.plan.lanes) {
-    if (lane.kind != LaneKind::compute || lane.rank != state_.host_ranks.self()) continue;
+    if (lane.kind != OpKind::compute || lane.rank != state_.host_ranks.self()) continue;
     first_ = static_cast<std::uint32_t>(index(lane.first));
     end_ = first_ + lane.count;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "comm/transport.hpp"
 #include "engine/engine_parts.hpp"
 #include "engine/payloads/synthetic_data_plane.hpp"
@@ -28,10 +29,10 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_p
       ranks_{ranks},
       options_{std::move(options)},
       parts_{std::make_unique<EngineParts>(plan_, ranks_, device, data_plane, options_)} {
-  LONGHAUL_ASSERT(plan.ranks.size() == static_cast<std::size_t>(ranks.count()),
-                  "a plan of {} ranks on {}", plan.ranks.size(), ranks.count());
+  LONGHAUL_ASSERT(std::ssize(plan.ranks) == ranks.count(), "a plan of {} ranks on {}",
+                  plan.ranks.size(), ranks.count());
   for (const Lane& lane : plan.lanes)
-    if (lane.kind == LaneKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
+    if (lane.kind == OpKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
 }
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
@@ -97,7 +98,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
 }
 
 void Engine::barrier(int which) {
-  parts_->barrier = static_cast<std::size_t>(which);
+  parts_->barrier = to_size(which);
   ArrivalBarrier& barrier = parts_->barriers[parts_->barrier];
   barrier.enter(now());
   while (!barrier.complete()) {

@@ -55,7 +55,7 @@ struct LaneCursor {
 
 /// One `Cursor` (a LaneCursor and more) for each lane of this kind and rank that has ops.
 template <typename Cursor>
-[[nodiscard]] std::vector<Cursor> make_cursors(const Plan& plan, Rank rank, LaneKind kind) {
+[[nodiscard]] std::vector<Cursor> make_cursors(const Plan& plan, Rank rank, OpKind kind) {
   std::vector<Cursor> cursors;
   for (std::size_t i = 0; i < plan.lanes.size(); ++i) {
     const Lane& lane = plan.lanes[i];

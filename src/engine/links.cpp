@@ -12,7 +12,7 @@ std::vector<bool> find_shared(const Plan& plan, const HostRanks& host_ranks) {
   std::vector<Rank> user(plan.resources.size(), kNone<Rank>);
   std::vector<bool> shared(plan.resources.size(), false);
   for (const Lane& lane : plan.lanes) {
-    if (lane.kind != LaneKind::send || lane.count == 0) continue;
+    if (lane.kind != OpKind::send || lane.count == 0) continue;
     for (const ResourceId id : plan.resources_of(lane.first)) {
       Rank& other = user[index(id)];
       if (other == kNone<Rank>) other = lane.rank;

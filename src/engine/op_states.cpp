@@ -118,7 +118,7 @@ namespace {
 /// "F(3,5)": of chunk 3, microbatch 5; what a send or receive carries, and between whom.
 std::string title_of(const Op& op) {
   const Block block{op.block_kind, op.part, op.parts, op.chunk, op.microbatch};
-  std::string name = fmt::format("{}({},{})", name_of(block.kind), block.chunk, block.microbatch);
+  std::string name = fmt::format("{}({},{})", to_string(block.kind), block.chunk, block.microbatch);
   if (block.parts > 1) name += fmt::format(".{}/{}", block.part, block.parts);
   switch (op.kind) {
     case OpKind::compute: return name;

@@ -27,15 +27,15 @@ struct EngineOptions {
 /// Counts of right and wrong events on one rank in one iteration. All from `lost` on should be 0.
 struct Checks {
   std::int64_t messages = 0;  ///< received as they should be; a piece counts once on each leg
-  std::array<std::int64_t, 4> of_leg{};  ///< of these, by MessageLeg
-  std::int64_t relayed = 0;              ///< payloads taken on as they were received
-  std::int64_t relayed_bytes = 0;        ///< nominal
-  std::int64_t blocks = 0;               ///< run once, in order, after all pieces of their inputs
-  std::int64_t lost = 0;                 ///< messages that did not come
-  std::int64_t mixed_up = 0;             ///< another one came in its place
-  std::int64_t corrupted = 0;            ///< payload or result of a collective with wrong content
-  std::int64_t out_of_order = 0;         ///< ops against their lane's order or before their inputs
-  std::int64_t unclaimed = 0;            ///< messages left over
+  std::array<std::int64_t, kCountOf<MessageLeg>> of_leg{};  ///< of these, by MessageLeg
+  std::int64_t relayed = 0;        ///< payloads taken on as they were received
+  std::int64_t relayed_bytes = 0;  ///< nominal
+  std::int64_t blocks = 0;         ///< run once, in order, after all pieces of their inputs
+  std::int64_t lost = 0;           ///< messages that did not come
+  std::int64_t mixed_up = 0;       ///< another one came in its place
+  std::int64_t corrupted = 0;      ///< payload or result of a collective with wrong content
+  std::int64_t out_of_order = 0;   ///< ops against their lane's order or before their inputs
+  std::int64_t unclaimed = 0;      ///< messages left over
   std::int64_t wrong_tensors = 0;  ///< gradients, weights, losses that are not the reference's
 
   [[nodiscard]] std::int64_t wrong() const {

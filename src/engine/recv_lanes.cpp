@@ -8,7 +8,7 @@ namespace longhaul {
 
 RecvLanes::RecvLanes(EngineState& state)
     : state_{state},
-      lanes_{make_cursors<ReceiveCursor>(state.plan, state.host_ranks.self(), LaneKind::recv)} {}
+      lanes_{make_cursors<ReceiveCursor>(state.plan, state.host_ranks.self(), OpKind::recv)} {}
 
 void RecvLanes::begin_iteration() {
   counted_wrong_.clear();
@@ -119,7 +119,7 @@ void RecvLanes::count(const MessageInFlight& flight) {
     return count_wrong(
         {flight.op, state_.iteration, flight.verdict, flight.header.came_wrong != 0, flight.found});
   ++state_.checks.messages;
-  ++state_.checks.of_leg[static_cast<std::size_t>(state_.plan.op(flight.op).leg)];
+  ++state_.checks.of_leg[index(state_.plan.op(flight.op).leg)];
 }
 
 void RecvLanes::count_wrong(const WrongMessage& wrong) {
@@ -133,7 +133,7 @@ void RecvLanes::count_wrong(const WrongMessage& wrong) {
 void RecvLanes::found_late(const LateVerdict& late) {
   if (counted_wrong_.contains(late.recv)) return;  // its header told already
   --state_.checks.messages;
-  --state_.checks.of_leg[static_cast<std::size_t>(state_.plan.op(late.recv).leg)];
+  --state_.checks.of_leg[index(state_.plan.op(late.recv).leg)];
   count_wrong({late.recv, state_.iteration, late.verdict, false, late.found});
 }
 

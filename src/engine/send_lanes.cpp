@@ -8,7 +8,7 @@ namespace longhaul {
 
 SendLanes::SendLanes(EngineState& state)
     : state_{state},
-      lanes_{make_cursors<SendCursor>(state.plan, state.host_ranks.self(), LaneKind::send)} {}
+      lanes_{make_cursors<SendCursor>(state.plan, state.host_ranks.self(), OpKind::send)} {}
 
 void SendLanes::begin_iteration() {
   for (SendCursor& lane : lanes_) {

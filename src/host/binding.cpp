@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -88,7 +89,7 @@ Bitmap cores_in(const Topology& topology, hwloc_const_cpuset_t set) {
 /// whole cores, as even as can be. Where there are fewer cores, all of it for each.
 std::vector<Bitmap> split(const Topology& topology, hwloc_const_cpuset_t set, std::size_t count) {
   const Bitmap cores = cores_in(topology, set);
-  const auto all = static_cast<std::size_t>(std::max(0, hwloc_bitmap_weight(cores.get())));
+  const auto all = to_size(std::max(0, hwloc_bitmap_weight(cores.get())));
   std::vector<Bitmap> parts;
   for (std::size_t i = 0; i < count; ++i)
     parts.push_back(all < count ? Bitmap{hwloc_bitmap_dup(set)} : make_bitmap());
@@ -118,7 +119,7 @@ Place place_of(const std::vector<hwloc_obj_t>& gpus, const Topology& topology, i
   Place place{nullptr, Bitmap{hwloc_bitmap_dup(usable)}};
   if (gpus.empty()) return place;
   const int count = static_cast<int>(gpus.size());
-  place.gpu = gpus[static_cast<std::size_t>(ranks <= count ? rank : rank * count / ranks)];
+  place.gpu = gpus[at(ranks <= count ? rank : rank * count / ranks)];
   const hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(topology.get(), place.gpu);
   // A GPU whose cores are not ours to use is as far as any other.
   if (around != nullptr && hwloc_bitmap_intersects(around->cpuset, usable))
@@ -138,7 +139,7 @@ Bitmap usable_set(const Topology& topology, const std::string& usable) {
 
 }  // namespace
 
-std::string text_of(hwloc_const_bitmap_t set) {
+std::string to_text(hwloc_const_bitmap_t set) {
   char* text = nullptr;
   if (hwloc_bitmap_list_asprintf(&text, set) < 0) return "";
   const std::unique_ptr<char, decltype(&std::free)> owner{text, &std::free};
@@ -153,7 +154,7 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
   std::map<std::string, std::vector<std::size_t>> neighbours;  // by the processors near them
   for (int rank = 0; rank < ranks; ++rank) {
     places.push_back(place_of(gpus, topology, rank, ranks, all.get()));
-    neighbours[text_of(places.back().near.get())].push_back(places.size() - 1);
+    neighbours[to_text(places.back().near.get())].push_back(places.size() - 1);
   }
   std::vector<RankBinding> bindings(places.size());
   for (const auto& [near, group] : neighbours) {
@@ -163,10 +164,10 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
       RankBinding& binding = bindings[group[i]];
       if (gpu != nullptr) binding.gpu = address_of(gpu);
       const Bitmap cores = cores_in(topology, parts[i].get());
-      binding.cores = text_of(cores.get());
-      binding.threads = text_of(parts[i].get());
+      binding.cores = to_text(cores.get());
+      binding.threads = to_text(parts[i].get());
       binding.has_cores =
-          static_cast<std::size_t>(hwloc_bitmap_weight(
+          to_size(hwloc_bitmap_weight(
               cores_in(topology, places[group.front()].near.get()).get())) >= group.size();
       const hwloc_obj_t by =
           gpu != nullptr ? gpu : hwloc_get_obj_covering_cpuset(topology.get(), parts[i].get());

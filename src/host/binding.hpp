@@ -25,6 +25,6 @@ struct RankBinding {
                                                   const std::string& usable = "");
 
 /// "0-3,8".
-[[nodiscard]] std::string text_of(hwloc_const_bitmap_t set);
+[[nodiscard]] std::string to_text(hwloc_const_bitmap_t set);
 
 }  // namespace longhaul

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/value_in_file.hpp"
 #include "comm/group/thread_ranks.hpp"
 #include "host/topology.hpp"
@@ -57,11 +58,11 @@ RankBinding bind_self(const HostRanks& host_ranks) {
                                                                            &hwloc_bitmap_free};
   if (hwloc_get_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) != 0)
     hwloc_bitmap_fill(mine.get());
-  const std::string usable = text_of(mine.get());
+  const std::string usable = to_text(mine.get());
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
   const auto all = host_ranks.host().all_gather(hash);
   const bool same_machine = std::ranges::count(all, hash) == std::ssize(all);
-  const auto self = static_cast<std::size_t>(host_ranks.host().rank());
+  const auto self = at(host_ranks.host().rank());
   if (!host_ranks.host().minimum(same_machine ? 1 : 0)) {  // the cores are given out already
     RankBinding binding = bind_ranks(topology, host_ranks.local_ranks())[self];
     const RankBinding bound = bind_ranks(topology, 1, usable).front();

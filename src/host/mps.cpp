@@ -38,13 +38,4 @@ GpuSharing gpu_sharing() {
   return mps_listens(mps_directory()) ? GpuSharing::processes_with_mps : GpuSharing::processes;
 }
 
-const char* name_of(GpuSharing sharing) {
-  switch (sharing) {
-    case GpuSharing::processes: return "processes";
-    case GpuSharing::processes_with_mps: return "processes with MPS";
-    case GpuSharing::threads: return "threads of one process";
-  }
-  return "?";
-}
-
 }  // namespace longhaul

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "base/listed_enum.hpp"
+
 namespace longhaul {
 
 /// Where a server of NVIDIA's Multi-Process Service listens for processes of this environment:
@@ -12,15 +14,14 @@ namespace longhaul {
 /// has left answers no one. Asks the file system and the socket alone, no CUDA; sends nothing.
 [[nodiscard]] bool mps_listens(const std::filesystem::path& directory);
 
-/// How the ranks of a host share a GPU.
-enum class GpuSharing {
-  processes,           ///< each with a context of its own: they take turns
-  processes_with_mps,  ///< the same, in one context of the service: side by side
-  threads,             ///< of one process, in its one context: side by side
-};
+/// How the ranks of a host come to a GPU that several of them have: as processes, each with a
+/// context of its own, which take turns; the same in the one context of the service, side by side;
+/// as threads of one process, in its one context, side by side.
+#define LONGHAUL_GPU_SHARINGS(X) \
+  X(processes, "processes")      \
+  X(processes_with_mps, "processes with MPS") X(threads, "threads of one process")
+LONGHAUL_LISTED_ENUM(GpuSharing, LONGHAUL_GPU_SHARINGS);
 /// Of this rank.
 [[nodiscard]] GpuSharing gpu_sharing();
-/// "processes", "processes with MPS", "threads of one process".
-[[nodiscard]] const char* name_of(GpuSharing sharing);
 
 }  // namespace longhaul

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <span>
 
-namespace longhaul {
+#include "base/index.hpp"
+#include "base/vocabulary.hpp"
 
-enum class NumberType : std::uint8_t { f32, bf16, i32 };
-[[nodiscard]] constexpr std::size_t bytes_of(NumberType type) {
-  return type == NumberType::bf16 ? 2 : 4;
-}
+namespace longhaul {
 
 /// Numbers in a row in a device's memory. Does not own them.
 struct ArrayView {
@@ -34,11 +32,9 @@ struct Gemm {
 /// side by side: [batch * sequence, (heads + 2 * kv_heads) * head_size].
 struct AttentionShape {
   int batch = 1, sequence = 0, heads = 0, kv_heads = 0, head_size = 0;
-  [[nodiscard]] std::size_t tokens() const {
-    return static_cast<std::size_t>(batch) * static_cast<std::size_t>(sequence);
-  }
+  [[nodiscard]] std::size_t tokens() const { return to_size(batch) * to_size(sequence); }
   [[nodiscard]] std::size_t width() const {  ///< of a token's row of Q, K and V
-    return static_cast<std::size_t>(heads + 2 * kv_heads) * static_cast<std::size_t>(head_size);
+    return to_size(heads + 2 * kv_heads) * to_size(head_size);
   }
 };
 

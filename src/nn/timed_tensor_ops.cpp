@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -22,12 +23,9 @@ MathCall elementwise(const char* operation, ArrayView what, double bytes) {
 
 /// Works on rows of `width` numbers of `rows`.
 MathCall by_rows(const char* operation, ArrayView rows, int width, double bytes) {
-  return {operation,
-          fmt::format("rows={} width={}", rows.count / static_cast<std::size_t>(width), width),
-          rows.type,
-          0,
-          bytes,
-          {}};
+  return {operation, fmt::format("rows={} width={}", rows.count / to_size(width), width),
+          rows.type, 0,
+          bytes,     {}};
 }
 
 MathCall by_heads(const char* operation, const AttentionShape& shape, ArrayView qkv, double flops,
@@ -47,15 +45,6 @@ double forward_flops(const AttentionShape& shape) {
 }
 
 }  // namespace
-
-const char* name_of(NumberType type) {
-  switch (type) {
-    case NumberType::f32: return "f32";
-    case NumberType::bf16: return "bf16";
-    case NumberType::i32: return "i32";
-  }
-  return "?";
-}
 
 template <typename Work>
 void TimedTensorOps::timed(MathCall call, Work work) {

@@ -77,7 +77,4 @@ private:
   std::vector<MathCall> calls_;
 };
 
-/// "f32", "bf16", "i32".
-[[nodiscard]] const char* name_of(NumberType type);
-
 }  // namespace longhaul

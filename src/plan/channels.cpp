@@ -15,7 +15,7 @@ Channels::Channels(const Plan& plan)
     : plan_{plan}, taken_(plan.ranks.size(), std::vector<bool>(kMostNumbers)) {
   for (std::vector<bool>& taken : taken_) taken.front() = true;
   for (const Lane& lane : plan.lanes) {
-    if (lane.kind == LaneKind::send) add(lane.rank, lane.peer, false);
+    if (lane.kind == OpKind::send) add(lane.rank, lane.peer, false);
   }
   for (const std::vector<OpId>& members : plan.collectives) {
     for (std::size_t i = 0; i < members.size(); ++i)

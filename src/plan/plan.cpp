@@ -5,34 +5,20 @@
 namespace longhaul {
 namespace {
 
-const char* name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_gather: return "all-gather";
-    case CollectiveKind::reduce_scatter: return "reduce-scatter";
-    case CollectiveKind::all_reduce: return "all-reduce";
-  }
-  return "?";
-}
-
 /// "F(chunk 3, microbatch 5)", of a message in pieces "piece 1 of replica 0's F(...)".
 std::string payload_of(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
   if (op.leg == MessageLeg::whole) return to_text(op.block());
-  const int owner = plan.owner_of(id);
+  const ReplicaId owner = plan.owner_of(id);
   const bool relayed = owner != plan.ranks[index(plan.rank_of(id))].replica;
   return fmt::format("piece {} of {}{}", op.piece,
                      relayed ? fmt::format("replica {}'s ", owner) : std::string{},
                      to_text(op.block()));
 }
 
-const char* way_of(MessageLeg leg) {
-  switch (leg) {
-    case MessageLeg::whole: return "";
-    case MessageLeg::scatter: return " (scatter)";
-    case MessageLeg::wan: return " (wan)";
-    case MessageLeg::gather: return " (gather)";
-  }
-  return "?";
+/// " (wan)"; nothing for a whole message.
+std::string leg_suffix(MessageLeg leg) {
+  return leg == MessageLeg::whole ? std::string{} : fmt::format(" ({})", to_string(leg));
 }
 
 std::string what(const Plan& plan, OpId id) {
@@ -42,12 +28,12 @@ std::string what(const Plan& plan, OpId id) {
     case OpKind::send: {
       const bool relayed = plan.owner_of(id) != plan.ranks[index(plan.rank_of(id))].replica;
       return fmt::format("{} {} to rank {}{}", relayed ? "relaying" : "send of",
-                         payload_of(plan, id), index(op.peer), way_of(op.leg));
+                         payload_of(plan, id), index(op.peer), leg_suffix(op.leg));
     }
     case OpKind::recv:
       return fmt::format("receive of {} from rank {}{}", payload_of(plan, id), index(op.peer),
-                         way_of(op.leg));
-    case OpKind::collective: return fmt::format("{} of chunk {}", name_of(op.collective), op.chunk);
+                         leg_suffix(op.leg));
+    case OpKind::collective: return fmt::format("{} of chunk {}", to_text(op.collective), op.chunk);
   }
   return "?";
 }
@@ -60,7 +46,7 @@ bool Plan::crosses_datacenters(OpId id) const {
   return ranks[index(rank_of(id))].datacenter != ranks[index(o.peer)].datacenter;
 }
 
-std::string describe(const Plan& plan, OpId id) {
+std::string to_text(const Plan& plan, OpId id) {
   const Rank rank = plan.rank_of(id);
   const RankInfo& info = plan.ranks[index(rank)];
   const std::string replica =

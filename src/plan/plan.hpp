@@ -6,32 +6,16 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
+#include "base/vocabulary.hpp"
 #include "schedule/block.hpp"
 
 namespace longhaul {
 
-enum class OpKind : std::uint8_t { compute, send, recv, collective };
-enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
-enum class LaneKind : std::uint8_t { compute, send, recv, collective };
-enum class ResourceKind : std::uint8_t {
-  device,
-  link,
-  egress,
-  ingress,
-  collective,
-  aggregate,     ///< all messages of an ordered pair of datacenters
-  internal_out,  ///< a node's interface inside its datacenter, outwards
-  internal_in,
-};
-/// The leg that a message is on. One that shares the WAN with its DP-cell (Schedule::cell) is cut
-/// into a piece for each pipeline of the cell: the sender scatters the pieces inside its datacenter
-/// to the cell's ranks of its own device, all of these send theirs over the WAN at once, and the
-/// ranks at the far end gather them at the receiver (Atlas section 4.3). The piece that its sender
-/// takes over the WAN itself has only the wan leg.
-enum class MessageLeg : std::uint8_t { whole, scatter, wan, gather };
 /// How communication is arranged: see DESIGN.md section 3 and lower().
-enum class Arrangement : std::uint8_t { grouped, decoupled };
+#define LONGHAUL_ARRANGEMENTS(X) X(decoupled, "decoupled") X(grouped, "grouped")
+LONGHAUL_LISTED_ENUM(Arrangement, LONGHAUL_ARRANGEMENTS);
 
 /// Index into Plan's table of resource sets.
 enum class ResourceSetId : std::uint32_t {};
@@ -73,7 +57,7 @@ static_assert(sizeof(Op) <= 56);
 /// An order: its ops start in turn. They have consecutive ids, from `first` on.
 struct Lane {
   std::string name;  ///< "compute", "send>3", "recv<3", "collective"
-  LaneKind kind = LaneKind::compute;
+  OpKind kind = OpKind::compute;
   Rank rank{};
   Rank peer = kNone<Rank>;
   OpId first{};
@@ -92,8 +76,8 @@ struct Resource {
 };
 
 struct RankInfo {
-  int replica = 0;
-  int device = 0;
+  ReplicaId replica{};
+  DeviceId device{};
   DatacenterId datacenter{};
 };
 
@@ -121,6 +105,7 @@ struct Plan {
   std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
   std::vector<std::vector<OpId>> collectives;  ///< members, ascending
 
+  [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
   [[nodiscard]] const Op& op(OpId id) const { return ops[index(id)]; }
   [[nodiscard]] const Lane& lane_of(OpId id) const { return lanes[index(ops[index(id)].lane)]; }
   [[nodiscard]] Rank rank_of(OpId id) const { return lane_of(id).rank; }
@@ -132,9 +117,10 @@ struct Plan {
     return {set_items.data() + set_begin[set], set_begin[set + 1] - set_begin[set]};
   }
   /// The replica whose block or message it is: a relay's ops serve the others of its cell.
-  [[nodiscard]] int owner_of(OpId id) const {
-    const int own = ranks[index(rank_of(id))].replica;
-    return op(id).leg == MessageLeg::whole ? own : own / cell * cell + op(id).owner;
+  [[nodiscard]] ReplicaId owner_of(OpId id) const {
+    const ReplicaId own = ranks[index(rank_of(id))].replica;
+    if (op(id).leg == MessageLeg::whole) return own;
+    return ReplicaId{number(own) / cell * cell + op(id).owner};
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
   /// Adds a dependency to an op of this plan; all of one op's must be added one after the other.
@@ -147,6 +133,6 @@ struct Plan {
 
 /// For messages: "rank 3 (west, stage 3): F(chunk 3, microbatch 5)" or "... send of F(...) to rank
 /// 4".
-[[nodiscard]] std::string describe(const Plan& plan, OpId id);
+[[nodiscard]] std::string to_text(const Plan& plan, OpId id);
 
 }  // namespace longhaul

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "trace/timeline/name_table.hpp"
 
@@ -10,20 +11,13 @@ namespace {
 
 RowKind row_kind(const Op& op) {
   switch (op.kind) {
-    case OpKind::compute: return static_cast<RowKind>(op.block_kind);
+    case OpKind::compute: return row_kind_of(op.block_kind);
     case OpKind::send: return RowKind::send;
     case OpKind::recv: return RowKind::recv;
-    case OpKind::collective:
-      return static_cast<RowKind>(static_cast<int>(RowKind::all_gather) +
-                                  static_cast<int>(op.collective));
+    case OpKind::collective: return row_kind_of(op.collective);
   }
-  return RowKind::F;
+  return {};
 }
-static_assert(static_cast<int>(BlockKind::R) == static_cast<int>(RowKind::R));
-static_assert(static_cast<int>(RowKind::all_gather) +
-                  static_cast<int>(CollectiveKind::all_reduce) ==
-              static_cast<int>(RowKind::all_reduce));
-static_assert(static_cast<int>(MessageLeg::gather) == static_cast<int>(RowLeg::gather));
 
 /// The plan's own ids translated to the timeline's tables.
 struct Translation {
@@ -53,8 +47,8 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.iteration = iteration;
   row.op = static_cast<std::int64_t>(index(id));
   row.rank = static_cast<std::int32_t>(rank);
-  row.replica = info.replica;
-  row.device = info.device;
+  row.replica = number(info.replica);
+  row.device = number(info.device);
   row.datacenter = names.datacenter[index(info.datacenter)];
   row.lane = names.lane[index(op.lane)];
   row.resource = resources.empty() ? -1 : names.resource[index(resources.front())];
@@ -64,8 +58,8 @@ TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& 
   row.part = op.part;
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
-  row.leg = static_cast<RowLeg>(op.leg);
-  row.owner = plan.owner_of(id);
+  row.leg = op.leg;
+  row.owner = number(plan.owner_of(id));
   row.piece = op.piece;
   row.pieces = op.pieces;
   row.size_bytes = op.size.count();
@@ -106,13 +100,13 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
   if (first < last) append_range(timeline, plan, times, iteration, first, last);
 }
 
-double block_time_factor(const Run& run, int device, OpId op, int iteration) {
+double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration) {
   double factor = 1.0;
   if (run.noise > 0) {
     Random random{derived_seed(run.seed, index(op), static_cast<std::uint64_t>(iteration))};
     factor = std::max(0.1, 1.0 + run.noise * random.normal());
   }
-  if (!run.stragglers.empty()) factor *= run.stragglers[static_cast<std::size_t>(device)];
+  if (!run.stragglers.empty()) factor *= run.stragglers[index(device)];
   return factor;
 }
 
@@ -124,7 +118,7 @@ Plan with_stragglers(Plan plan, const Run& run) {
     const OpId id{static_cast<std::uint32_t>(i)};
     Op& op = plan.ops[i];
     if (op.kind != OpKind::compute) continue;
-    const int device = plan.ranks[index(plan.rank_of(id))].device;
+    const DeviceId device = plan.ranks[index(plan.rank_of(id))].device;
     op.duration = scaled(op.duration, block_time_factor(steady, device, id, 0));
   }
   return plan;

@@ -16,7 +16,7 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
 
 /// Factor on the duration of a block in one iteration: seeded noise (normal, cut at 0.1) times the
 /// device's straggler factor. 1 where the scenario gives neither.
-[[nodiscard]] double block_time_factor(const Run& run, int device, OpId op, int iteration);
+[[nodiscard]] double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration);
 
 /// The plan with the block times of the run's slow devices (Run::stragglers). Orders and turns stay
 /// what they are: simulated, it says what a schedule takes that absorbs stragglers by being timed

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -98,8 +99,8 @@ std::vector<int> layers_of_stages(const Model& model, int stages) {
   if (stages > model.layers)
     fail("{} stages share {} layers (a stage would be empty). Use at most {} stages.", stages,
          model.layers, model.layers);
-  std::vector<int> layers(static_cast<std::size_t>(stages), model.layers / stages);
-  for (int i = 0; i < model.layers % stages; ++i) ++layers[static_cast<std::size_t>(i)];
+  std::vector<int> layers(to_size(stages), model.layers / stages);
+  for (int i = 0; i < model.layers % stages; ++i) ++layers[at(i)];
   return layers;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "scenario/built_in_regions.hpp"
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
@@ -18,21 +19,21 @@ constexpr std::size_t kMostRegions = 1000;
 constexpr double kLongestRoundTrip = 1e6;  // ms
 constexpr double kMostThroughput = 1e15;   // bits per second
 
-enum Column : std::size_t { kFrom, kTo, kRoundTrip, kThroughput, kColumns };
-constexpr std::array<std::string_view, kColumns> kNames{"src_region", "dst_region", "rtt_avg_ms",
-                                                        "throughput_received_bps"};
+enum RegionColumn : std::size_t { kFrom, kTo, kRoundTrip, kThroughput, kRegionColumns };
+constexpr std::array<std::string_view, kRegionColumns> kRegionColumnNames{
+    "src_region", "dst_region", "rtt_avg_ms", "throughput_received_bps"};
 
 /// Where the needed columns stand.
-std::array<std::size_t, kColumns> columns_of(const CsvLine& header) {
-  std::array<std::size_t, kColumns> places{};
-  for (std::size_t i = 0; i < kColumns; ++i) {
-    const auto found = std::ranges::find(header.words, kNames[i]);
+std::array<std::size_t, kRegionColumns> columns_of(const CsvLine& header) {
+  std::array<std::size_t, kRegionColumns> places{};
+  for (std::size_t i = 0; i < kRegionColumns; ++i) {
+    const auto found = std::ranges::find(header.words, kRegionColumnNames[i]);
     if (found == header.words.end())
       header.refuse(
           "this is no table of regions (its first line \"{}\" has no column {}). Name a CSV with "
           "the columns {}.",
-          shown(header.words.front()), kNames[i], fmt::join(kNames, ", "));
-    places[i] = static_cast<std::size_t>(found - header.words.begin());
+          shown(header.words.front()), kRegionColumnNames[i], fmt::join(kRegionColumnNames, ", "));
+    places[i] = at(found - header.words.begin());
   }
   return places;
 }
@@ -62,9 +63,10 @@ double read_positive(const CsvLine& line, std::string_view name, std::string_vie
 }
 
 RegionPair read_pair(const CsvLine& line, std::string_view round_trip, std::string_view rate) {
-  const double time = read_positive(line, kNames[kRoundTrip], round_trip, kLongestRoundTrip);
+  const double time =
+      read_positive(line, kRegionColumnNames[kRoundTrip], round_trip, kLongestRoundTrip);
   return {scaled(Duration{1'000'000}, time),
-          Bandwidth{read_positive(line, kNames[kThroughput], rate, kMostThroughput)}};
+          Bandwidth{read_positive(line, kRegionColumnNames[kThroughput], rate, kMostThroughput)}};
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ RegionTable RegionTable::parse(std::string_view csv, const std::string& source) 
          kLargestTable);
   RegionTable table;
   table.source_ = source;
-  std::array<std::size_t, kColumns> at{};
+  std::array<std::size_t, kRegionColumns> at{};
   std::size_t columns = 0;
   each_csv_line(csv, source, [&](const CsvLine& line) {
     if (columns == 0) {
@@ -100,7 +102,7 @@ RegionTable RegionTable::parse(std::string_view csv, const std::string& source) 
     fail(
         "{}: there is no pair of regions in it (it is empty, or has a first line alone). Name a "
         "CSV with the columns {}.",
-        source, fmt::join(kNames, ", "));
+        source, fmt::join(kRegionColumnNames, ", "));
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -114,7 +115,7 @@ Scenario Scenario::as_played() const {
 Scenario uniform_scenario(int stages, int microbatches, Duration unit) {
   LONGHAUL_ASSERT(stages >= 1 && microbatches >= 1, "{} stages, {} microbatches", stages,
                   microbatches);
-  const auto devices = static_cast<std::size_t>(stages);
+  const auto devices = to_size(stages);
   Scenario scenario;
   scenario.name = "uniform";
   scenario.parallel.stages = stages;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/index.hpp"
+#include "base/listed_enum.hpp"
 #include "base/units.hpp"
 
 namespace longhaul {
@@ -31,13 +33,15 @@ struct Model {
   double peak_flops = 0;
 };
 
-enum class GradientSync : std::uint8_t {
-  none,
-  all_reduce,      ///< of a chunk's gradients after its last W
-  zero1,           ///< reduce-scatter after the last W, all-gather of weights before the first F
-  two_datacenter,  ///< CrossPipe appendix E: 2 latencies + bytes of the weights at the slowest rate
-  ring_rate,  ///< Atlas footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate
-};
+/// How replicas sum the gradients of a stage: not at all; an all-reduce after its last W; ZeRO-1's
+/// reduce-scatter after the last W and all-gather of weights before the first F; CrossPipe's
+/// estimate for two datacenters (appendix E: 2 latencies + bytes of the weights at the slowest
+/// rate); Atlas' (footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate).
+#define LONGHAUL_GRADIENT_SYNCS(X) \
+  X(none, "none")                  \
+  X(all_reduce, "all-reduce")      \
+  X(zero1, "zero1") X(two_datacenter, "two-datacenter") X(ring_rate, "ring-rate")
+LONGHAUL_LISTED_ENUM(GradientSync, LONGHAUL_GRADIENT_SYNCS);
 
 struct Parallel {
   int stages = 1;        ///< P: pipeline devices per replica
@@ -86,18 +90,20 @@ struct Datacenter {
   std::optional<double> egress_price{};  ///< $ per GB (1e9 bytes) that leaves it
 };
 
-enum class Sharing : std::uint8_t {
-  pair,        ///< each ordered pair of devices has the link to itself (CrossPipe's model)
-  datacenter,  ///< all messages of an ordered pair of datacenters share it, all replicas together
-};
+/// Each ordered pair of devices has the link to itself (CrossPipe's model), or all messages of an
+/// ordered pair of datacenters share it, all replicas together.
+#define LONGHAUL_SHARINGS(X) X(pair, "pair") X(datacenter, "datacenter")
+LONGHAUL_LISTED_ENUM(Sharing, LONGHAUL_SHARINGS);
 
 /// How a factor of mean 1 spreads; s is its standard deviation. Draws: plan/link_model/jitter.hpp.
-enum class JitterKind : std::uint8_t {
-  lognormal,
-  normal,       ///< drawn again where it leaves 0 to 2
-  uniform,      ///< 1 - sqrt(3) s to 1 + sqrt(3) s
-  exponential,  ///< 1 - s, and a tail of mean s
-};
+/// A normal one is drawn again where it leaves 0 to 2; a uniform one lies between 1 - sqrt(3) s and
+/// 1 + sqrt(3) s; an exponential one is 1 - s and a tail of mean s. X(enumerator, name, the largest
+/// s): beyond 2 a log-normal factor is mostly tail, beyond 0.5 little of a normal one is left
+/// between 0 and 2, beyond 1/sqrt(3) and 1 a uniform and an exponential one are below zero.
+#define LONGHAUL_JITTER_KINDS(X) \
+  X(lognormal, "lognormal", 2.0) \
+  X(normal, "normal", 0.5) X(uniform, "uniform", 0.577) X(exponential, "exponential", 1.0)
+LONGHAUL_LISTED_ENUM(JitterKind, LONGHAUL_JITTER_KINDS);
 
 /// How the messages of a link vary around its latency and its rate (plan/link_model/jitter.hpp):
 /// standard deviation over mean, the mean being what the link gives.
@@ -210,8 +216,10 @@ struct Scenario {
   Run run;
 
   [[nodiscard]] int ranks() const { return parallel.stages * parallel.replicas; }
-  [[nodiscard]] Rank rank(int replica, int device) const {
-    return Rank{replica * parallel.stages + device};
+  [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(parallel.replicas); }
+  [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(parallel.stages); }
+  [[nodiscard]] Rank rank(ReplicaId replica, DeviceId device) const {
+    return Rank{number(replica) * parallel.stages + number(device)};
   }
   [[nodiscard]] bool is_placed() const { return !placement.empty(); }
   [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
@@ -219,9 +227,9 @@ struct Scenario {
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
   /// Relative speed of the devices of a stage, the same in all replicas; 1 where nothing is placed.
-  [[nodiscard]] double speed_of_stage(int stage) const {
+  [[nodiscard]] double speed_of_stage(DeviceId stage) const {
     if (!is_placed()) return 1;
-    return datacenters[index(datacenter_of(rank(0, stage)))].speed;
+    return datacenters[index(datacenter_of(rank(ReplicaId{0}, stage)))].speed;
   }
   /// Largest forward time of a stage: the unit of latency_ratio and transfer_ratio.
   [[nodiscard]] Duration largest_forward() const;

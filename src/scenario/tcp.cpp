@@ -13,13 +13,13 @@ struct Measured {
 };
 
 /// Atlas table 1: rate times latency.
-constexpr std::array kAtlas{Measured{10ms, 12.2e6}, Measured{20ms, 12.0e6}, Measured{30ms, 11.88e6},
-                            Measured{40ms, 11.72e6}};
+constexpr std::array kAtlasMeasured{Measured{10ms, 12.2e6}, Measured{20ms, 12.0e6},
+                                    Measured{30ms, 11.88e6}, Measured{40ms, 11.72e6}};
 
 double atlas_bits_in_flight(Duration latency) {
-  if (latency <= kAtlas.front().latency) return kAtlas.front().bits_in_flight;
-  if (latency >= kAtlas.back().latency) return kAtlas.back().bits_in_flight;
-  const auto above = std::ranges::upper_bound(kAtlas, latency, {}, &Measured::latency);
+  if (latency <= kAtlasMeasured.front().latency) return kAtlasMeasured.front().bits_in_flight;
+  if (latency >= kAtlasMeasured.back().latency) return kAtlasMeasured.back().bits_in_flight;
+  const auto above = std::ranges::upper_bound(kAtlasMeasured, latency, {}, &Measured::latency);
   const Measured& low = *(above - 1);
   const double way = static_cast<double>((latency - low.latency).count()) /
                      static_cast<double>((above->latency - low.latency).count());

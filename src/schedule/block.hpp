@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <string>
 
-namespace longhaul {
+#include "base/vocabulary.hpp"
 
-/// F forward; B full backward; D input gradient (dgrad); W weight gradient; R recompute.
-enum class BlockKind : std::uint8_t { F, B, D, W, R };
+namespace longhaul {
 
 /// A unit of computation of one chunk for one microbatch, or part `part` of `parts` of it.
 /// `chunk` is the global stage index in forward order.
@@ -20,13 +19,6 @@ struct Block {
   friend auto operator<=>(const Block&, const Block&) = default;
 };
 
-/// Is this a block that passes a gradient on: D or B?
-[[nodiscard]] constexpr bool is_backward(BlockKind kind) {
-  return kind == BlockKind::B || kind == BlockKind::D;
-}
-
-/// "F", "B", "D", "W", "R".
-[[nodiscard]] const char* name_of(BlockKind kind);
 /// For messages: "F(chunk 3, microbatch 5)", with " part 2/4" where split.
 [[nodiscard]] std::string to_text(const Block& block);
 

@@ -1,5 +1,7 @@
 #include "schedule/block_costs.hpp"
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
@@ -7,10 +9,10 @@ BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
   const Costs& costs = scenario.costs;
   const std::array<const std::vector<Duration>*, 5> times{
       &costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute};
-  chunks_.resize(static_cast<std::size_t>(schedule.chunks));
+  chunks_.resize(to_size(schedule.chunks));
   const std::vector<ChunkShare> shares = chunk_shares(schedule);
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    const auto device = static_cast<std::size_t>(schedule.device_of_chunk[chunk]);
+    const auto device = index(schedule.device_of_chunk[chunk]);
     const auto [of, place] = shares[chunk];
     chunks_[chunk].boundary = costs.message[device];
     for (std::size_t kind = 0; kind < times.size(); ++kind)
@@ -19,7 +21,7 @@ BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
 }
 
 Duration BlockCosts::duration(const Block& block) const {
-  return share(of(block.chunk).time[static_cast<std::size_t>(block.kind)], block.parts, block.part);
+  return share(of(block.chunk).time[index(block.kind)], block.parts, block.part);
 }
 
 Bytes BlockCosts::memory(const Block& block) const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "base/index.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/schedule.hpp"
@@ -26,9 +27,7 @@ private:
     std::array<Duration, 5> time{};
     Bytes boundary;  ///< between this chunk and the next
   };
-  [[nodiscard]] const OfChunk& of(int chunk) const {
-    return chunks_[static_cast<std::size_t>(chunk)];
-  }
+  [[nodiscard]] const OfChunk& of(int chunk) const { return chunks_[at(chunk)]; }
   ActivationModel activation_;
   std::vector<OfChunk> chunks_;
 };

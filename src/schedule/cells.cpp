@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
 
 /// Of one message of device `from` to its neighbour, at the rate of one node.
-Duration transfer(const Scenario& scenario, int from, int to, Bytes message) {
-  const DatacenterId a = scenario.datacenter_of(scenario.rank(0, from));
-  const DatacenterId b = scenario.datacenter_of(scenario.rank(0, to));
+Duration transfer(const Scenario& scenario, DeviceId from, DeviceId to, Bytes message) {
+  const DatacenterId a = scenario.datacenter_of(scenario.rank(ReplicaId{0}, from));
+  const DatacenterId b = scenario.datacenter_of(scenario.rank(ReplicaId{0}, to));
   const Link* const link = scenario.link(a, b);
   if (a == b || link == nullptr) return Duration::zero();
   Bandwidth rate = std::min(link->bandwidth, link->aggregate);
@@ -25,13 +26,13 @@ int cell_size(const Scenario& scenario) {
   const int most = std::min(scenario.parallel.replicas, kMostPipelinesOfACell);
   if (scenario.parallel.cell) return std::min(*scenario.parallel.cell, most);
   std::int64_t pipelines = 1;
-  for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
-    const auto at = static_cast<std::size_t>(device);
-    const std::int64_t forward = scenario.costs.forward[at].count();
+  for (const DeviceId device : ids<DeviceId>(scenario.parallel.stages - 1)) {
+    const auto d = index(device);
+    const std::int64_t forward = scenario.costs.forward[d].count();
     if (forward == 0) continue;
-    const Bytes message = scenario.costs.message[at];
-    const std::int64_t slower = std::max(transfer(scenario, device, device + 1, message),
-                                         transfer(scenario, device + 1, device, message))
+    const Bytes message = scenario.costs.message[d];
+    const std::int64_t slower = std::max(transfer(scenario, device, next(device), message),
+                                         transfer(scenario, next(device), device, message))
                                     .count();
     pipelines = std::max(pipelines, (slower + forward - 1) / forward);
   }
@@ -44,9 +45,10 @@ void check_cells(const Schedule& schedule, const Scenario& scenario) {
         "schedule {} has cells of {} pipelines (a message is cut into at most {} pieces). Set a "
         "smaller [parallel] cell.",
         schedule.name, schedule.cell, kMostPipelinesOfACell);
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    const int first = replica / schedule.cell * schedule.cell;
-    for (int device = 0; device < schedule.devices; ++device) {
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    const int cell = schedule.cell_of(replica);
+    const ReplicaId first = cell_replicas(schedule, cell).first;
+    for (const DeviceId device : schedule.device_ids()) {
       const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
       const DatacenterId there = scenario.datacenter_of(scenario.rank(first, device));
       if (here == there) continue;
@@ -54,7 +56,7 @@ void check_cells(const Schedule& schedule, const Scenario& scenario) {
           "device {} of cell {} lies in {} and in {} (replicas {} and {}; a cell's pipelines relay "
           "for each other inside one datacenter). Place the replicas of a cell alike, or set "
           "another [parallel] cell.",
-          device, first / schedule.cell, scenario.datacenters[index(there)].name,
+          device, cell, scenario.datacenters[index(there)].name,
           scenario.datacenters[index(here)].name, first, replica);
     }
   }

@@ -13,38 +13,38 @@ int LinkDelays::resource(const Held& held) {
   return static_cast<int>(held_.size()) - 1;
 }
 
-RingHop LinkDelays::slowest_hop(int device) const {
+RingHop LinkDelays::slowest_hop(DeviceId device) const {
   RingHop slowest;
-  const int replicas = scenario_.parallel.replicas;
-  for (int replica = 0; replica < replicas; ++replica) {
-    const NetworkRoute hop = ways_.between(scenario_.rank(replica, device),
-                                           scenario_.rank((replica + 1) % replicas, device));
+  for (const ReplicaId replica : scenario_.replica_ids()) {
+    const ReplicaId taker = next_in_ring(replica, scenario_.parallel.replicas);
+    const NetworkRoute hop =
+        ways_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
     slowest.rate = std::min(slowest.rate, hop.rate);
     slowest.latency = std::max(slowest.latency, hop.latency);
   }
   return slowest;
 }
 
-Duration LinkDelays::ring(int device, Bytes weights) const {
+Duration LinkDelays::ring(DeviceId device, Bytes weights) const {
   const std::int64_t members = scenario_.parallel.replicas;
   if (members < 2) return {};
   return ring_time(slowest_hop(device), weights, members);
 }
 
-Duration LinkDelays::exchange(int device, Bytes weights) const {
+Duration LinkDelays::exchange(DeviceId device, Bytes weights) const {
   if (scenario_.parallel.replicas < 2) return {};
   return exchange_time(slowest_hop(device), weights);
 }
 
-Duration LinkDelays::all_reduce_at_rate(int device, Bytes weights) const {
+Duration LinkDelays::all_reduce_at_rate(DeviceId device, Bytes weights) const {
   const std::int64_t members = scenario_.parallel.replicas;
   if (members < 2) return {};
   return longhaul::all_reduce_at_rate(slowest_hop(device), weights, members);
 }
 
-LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
+LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
   std::vector<NetworkRoute> ways;
-  for (int replica = 0; replica < scenario_.parallel.replicas; ++replica)
+  for (const ReplicaId replica : scenario_.replica_ids())
     ways.push_back(ways_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
   LinkDelay slowest;
   bool first = true;
@@ -61,7 +61,7 @@ LinkDelay LinkDelays::delay(int from, int to, Bytes message) {
     const Duration transfer = rounds * (message / each.rate);
     if (!first && transfer + each.latency <= slowest.transfer + slowest.latency) continue;
     first = false;
-    slowest = {transfer, each.latency, {}, each.holds.front().what.kind != HeldKind::pair};
+    slowest = {transfer, each.latency, {}, each.holds.front().what.kind != ResourceKind::link};
     slowest.shared |= each.holds.size() > 1;
     for (const NetworkRoute::Hold& hold : each.holds)
       slowest.resources.push_back(resource(hold.what));

@@ -28,19 +28,19 @@ public:
 
   /// Of a message of this size; `from` and `to` differ. A pair without a link takes no time: that
   /// it cannot run is said when it is lowered.
-  [[nodiscard]] LinkDelay delay(int from, int to, Bytes message);
+  [[nodiscard]] LinkDelay delay(DeviceId from, DeviceId to, Bytes message);
   /// What the ring of a device's replicas needs for the parameters of a chunk: all-gather or
   /// reduce-scatter. One replica: none.
-  [[nodiscard]] Duration ring(int device, Bytes weights) const;
+  [[nodiscard]] Duration ring(DeviceId device, Bytes weights) const;
   /// The same by CrossPipe's estimate for two datacenters (appendix E).
-  [[nodiscard]] Duration exchange(int device, Bytes weights) const;
+  [[nodiscard]] Duration exchange(DeviceId device, Bytes weights) const;
   /// The same by Atlas' estimate (footnote 1).
-  [[nodiscard]] Duration all_reduce_at_rate(int device, Bytes weights) const;
+  [[nodiscard]] Duration all_reduce_at_rate(DeviceId device, Bytes weights) const;
   /// How many resources the answers named so far.
   [[nodiscard]] int resources() const { return static_cast<int>(held_.size()); }
 
 private:
-  [[nodiscard]] RingHop slowest_hop(int device) const;
+  [[nodiscard]] RingHop slowest_hop(DeviceId device) const;
   [[nodiscard]] int resource(const Held& held);
 
   const Scenario& scenario_;

@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 void assert_shape(const Schedule& schedule, const Scenario& scenario) {
   const std::size_t devices = at(schedule.devices);
@@ -30,8 +29,9 @@ std::vector<bool> recomputed_chunks(const Schedule& schedule) {
 }
 
 Bytes input_size(const Schedule& schedule, const Scenario& scenario, int chunk) {
-  const int sender = schedule.device_of_chunk[at(schedule.is_first(chunk) ? chunk : chunk - 1)];
-  return scenario.costs.message[at(sender)];
+  const DeviceId sender =
+      schedule.device_of_chunk[at(schedule.is_first(chunk) ? chunk : chunk - 1)];
+  return scenario.costs.message[index(sender)];
 }
 
 /// `whole`: the chunk's activation; `kept`: what F takes of it.
@@ -63,15 +63,15 @@ Bytes peak_of(std::span<const Block> row, const ActivationModel& model) {
 
 /// One buffer for each way in which messages of one kind pass between two devices, the largest of
 /// that way: what a device sends to and receives from each neighbour.
-std::vector<Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
+IndexedVector<DeviceId, Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
   struct Way {
-    int from;
-    int to;
+    DeviceId from;
+    DeviceId to;
     bool gradients;
     Bytes size;
   };
   std::vector<Way> ways;
-  const auto add = [&ways](int from, int to, bool gradients, Bytes size) {
+  const auto add = [&ways](DeviceId from, DeviceId to, bool gradients, Bytes size) {
     const auto same = std::ranges::find_if(ways, [&](const Way& way) {
       return way.from == from && way.to == to && way.gradients == gradients;
     });
@@ -83,28 +83,28 @@ std::vector<Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
   };
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     if (schedule.is_last(chunk)) continue;
-    const int from = schedule.device_of_chunk[at(chunk)];
-    const int to = schedule.device_of_chunk[at(chunk + 1)];
+    const DeviceId from = schedule.device_of_chunk[at(chunk)];
+    const DeviceId to = schedule.device_of_chunk[at(chunk + 1)];
     if (from == to) continue;
-    add(from, to, false, scenario.costs.message[at(from)]);
-    add(to, from, true, scenario.costs.message[at(from)]);
+    add(from, to, false, scenario.costs.message[index(from)]);
+    add(to, from, true, scenario.costs.message[index(from)]);
   }
-  std::vector<Bytes> of_device(at(schedule.devices));
+  IndexedVector<DeviceId, Bytes> of_device(schedule.devices);
   for (const Way& way : ways) {
-    of_device[at(way.from)] += way.size;
-    of_device[at(way.to)] += way.size;
+    of_device[way.from] += way.size;
+    of_device[way.to] += way.size;
   }
   return of_device;
 }
 
 template <typename Value>
-std::optional<Value> entry(const std::vector<std::optional<Value>>& values, int device) {
-  return at(device) < values.size() ? values[at(device)] : std::nullopt;
+std::optional<Value> entry(const std::vector<std::optional<Value>>& values, DeviceId device) {
+  return index(device) < values.size() ? values[index(device)] : std::nullopt;
 }
 
 /// Weights, gradients and optimizer state of what device `of` holds in copy 0, and `holders`
 /// devices of each replica hold.
-void add_static_memory(DeviceNeed& memory, const Scenario& scenario, int of, int holders) {
+void add_static_memory(DeviceNeed& memory, const Scenario& scenario, DeviceId of, int holders) {
   if (const auto given = entry(scenario.memory.fixed, of)) {
     memory.weights += *given;
     return;
@@ -114,7 +114,7 @@ void add_static_memory(DeviceNeed& memory, const Scenario& scenario, int of, int
   const Parallel& parallel = scenario.parallel;
   const int shards =
       parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas * holders : 1;
-  const Bytes weights = scenario.costs.weights[at(of)];
+  const Bytes weights = scenario.costs.weights[index(of)];
   memory.weights += weights;
   memory.gradients += weights;
   memory.optimizer += (weights * kOptimizerOverWeights + Bytes{shards - 1}) / shards;
@@ -123,17 +123,17 @@ void add_static_memory(DeviceNeed& memory, const Scenario& scenario, int of, int
 /// Which devices hold what. A device's share of the model is named by the device that holds it in
 /// copy 0.
 struct Holdings {
-  std::vector<std::vector<int>> of_device;  ///< in any copy, each once
-  std::vector<int> holders;                 ///< of what a device holds in copy 0
+  IndexedVector<DeviceId, std::vector<DeviceId>> of_device;  ///< in any copy, each once
+  IndexedVector<DeviceId, int> holders;                      ///< of what a device holds in copy 0
 
   explicit Holdings(const Schedule& schedule)
-      : of_device(at(schedule.devices)), holders(at(schedule.devices)) {
+      : of_device(schedule.devices), holders(schedule.devices) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-      const int held = schedule.device_of_chunk[at(schedule.stage_of(chunk))];
-      std::vector<int>& mine = of_device[at(schedule.device_of_chunk[at(chunk)])];
+      const DeviceId held = schedule.device_of_chunk[at(schedule.stage_of(chunk))];
+      std::vector<DeviceId>& mine = of_device[schedule.device_of_chunk[at(chunk)]];
       if (std::ranges::find(mine, held) != mine.end()) continue;
       mine.push_back(held);
-      ++holders[at(held)];
+      ++holders[held];
     }
   }
 };
@@ -146,7 +146,7 @@ ActivationModel::ActivationModel(const Schedule& schedule, const Scenario& scena
   chunks_.resize(at(schedule.chunks));
   const std::vector<ChunkShare> shares = chunk_shares(schedule);
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const std::size_t device = at(schedule.device_of_chunk[at(chunk)]);
+    const std::size_t device = index(schedule.device_of_chunk[at(chunk)]);
     const auto [of, place] = shares[at(chunk)];
     const Bytes whole = share(scenario.costs.activation[device], of, place);
     const Bytes input = input_size(schedule, scenario, chunk);
@@ -177,10 +177,10 @@ std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario)
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
   const Bytes allowed = allowed_activation(schedule, scenario);
   std::vector<int> over;
-  for (int device = 0; device < schedule.devices; ++device) {
-    for (std::size_t row = at(device); row < peaks.size(); row += at(schedule.devices)) {
+  for (const DeviceId device : schedule.device_ids()) {
+    for (std::size_t row = index(device); row < peaks.size(); row += at(schedule.devices)) {
       if (peaks[row] <= allowed) continue;
-      over.push_back(device);
+      over.push_back(number(device));
       break;
     }
   }
@@ -208,16 +208,16 @@ double least_budget(Bytes needed, const Schedule& schedule, const Scenario& scen
 
 std::vector<DeviceNeed> device_memory(const Schedule& schedule, const Scenario& scenario) {
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
-  const std::vector<Bytes> of_messages = buffers(schedule, scenario);
+  const IndexedVector<DeviceId, Bytes> of_messages = buffers(schedule, scenario);
   const Holdings holdings{schedule};
   std::vector<DeviceNeed> memories;
-  for (int device = 0; device < schedule.devices; ++device) {
+  for (const DeviceId device : schedule.device_ids()) {
     DeviceNeed memory;
     memory.device = device;
-    memory.buffers = of_messages[at(device)];
-    for (const int held : holdings.of_device[at(device)])
-      add_static_memory(memory, scenario, held, holdings.holders[at(held)]);
-    for (std::size_t row = at(device); row < peaks.size(); row += at(schedule.devices)) {
+    memory.buffers = of_messages[device];
+    for (const DeviceId held : holdings.of_device[device])
+      add_static_memory(memory, scenario, held, holdings.holders[held]);
+    for (std::size_t row = index(device); row < peaks.size(); row += at(schedule.devices)) {
       memory.activations = std::max(memory.activations, peaks[row]);
     }
     memory.capacity = entry(scenario.memory.capacity, device);

@@ -48,7 +48,7 @@ private:
 
 /// All the memory that one device needs.
 struct DeviceNeed {
-  int device = 0;
+  DeviceId device{};
   Bytes weights, gradients, optimizer, activations, buffers;
   std::optional<Bytes> capacity;
   [[nodiscard]] Bytes total() const {

@@ -37,9 +37,10 @@ NetworkRoute NetworkRoutes::between(Rank from, Rank to) const {
   if (link != nullptr) way.latency = link->latency;
   const Bandwidth rate = link == nullptr ? Bandwidth::unlimited() : link->bandwidth;
   if (link != nullptr && link->sharing == Sharing::datacenter) {
-    add(way, {{HeldKind::datacenters, number(a), number(b)}, rate});
+    add(way, {{ResourceKind::shared_link, number(a), number(b)}, rate});
   } else {
-    add(way, {{HeldKind::pair, static_cast<int>(index(from)), static_cast<int>(index(to))}, rate});
+    add(way,
+        {{ResourceKind::link, static_cast<int>(index(from)), static_cast<int>(index(to))}, rate});
   }
   if (a == b) {
     stay(from, to, way);
@@ -47,7 +48,7 @@ NetworkRoute NetworkRoutes::between(Rank from, Rank to) const {
     cross(from, to, way);
   }
   if (link != nullptr && !link->aggregate.is_unlimited()) {
-    const NetworkRoute::Hold all{{HeldKind::aggregate, number(a), number(b)},
+    const NetworkRoute::Hold all{{ResourceKind::aggregate, number(a), number(b)},
                                  link->aggregate,
                                  messages_at_a_time(link->aggregate, way.rate)};
     way.holds.insert(way.holds.begin() + 1, all);
@@ -58,11 +59,11 @@ NetworkRoute NetworkRoutes::between(Rank from, Rank to) const {
 
 void NetworkRoutes::cross(Rank from, Rank to, NetworkRoute& way) const {
   if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(from)))
-    add(way,
-        {{HeldKind::egress, number(nodes->datacenter), node(from, nodes->gpus)}, nodes->egress});
+    add(way, {{ResourceKind::egress, number(nodes->datacenter), node(from, nodes->gpus)},
+              nodes->egress});
   if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(to)))
-    add(way,
-        {{HeldKind::ingress, number(nodes->datacenter), node(to, nodes->gpus)}, nodes->ingress});
+    add(way, {{ResourceKind::ingress, number(nodes->datacenter), node(to, nodes->gpus)},
+              nodes->ingress});
 }
 
 void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& way) const {
@@ -71,8 +72,8 @@ void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& way) const {
   const int out = node(from, nodes->gpus);
   const int in = node(to, nodes->gpus);
   if (out == in) return;
-  add(way, {{HeldKind::internal_out, number(nodes->datacenter), out}, nodes->internal});
-  add(way, {{HeldKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
+  add(way, {{ResourceKind::internal_out, number(nodes->datacenter), out}, nodes->internal});
+  add(way, {{ResourceKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
 }
 
 }  // namespace longhaul

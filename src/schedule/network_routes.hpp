@@ -3,24 +3,16 @@
 #include <compare>
 #include <vector>
 
+#include "base/vocabulary.hpp"
 #include "scenario/scenario.hpp"
 
 namespace longhaul {
 
-/// What a message may hold while it is transferred (DESIGN.md section 2).
-enum class HeldKind : std::uint8_t {
-  pair,         ///< the link of an ordered pair of ranks: (from, to)
-  datacenters,  ///< one that all messages of an ordered pair of datacenters share: (from, to)
-  aggregate,    ///< all that an ordered pair of datacenters has (Link::aggregate): (from, to)
-  egress,       ///< a node's interface to the WAN, outwards: (datacenter, node)
-  ingress,
-  internal_out,  ///< a node's interface inside its datacenter, outwards: (datacenter, node)
-  internal_in,
-};
-
-/// One of these; what the two numbers are, HeldKind says.
+/// A resource that a message may hold while it is transferred. The two numbers: the ranks of a
+/// link, (from, to), the datacenters of a shared link or an aggregate, the datacenter and the node
+/// of an interface.
 struct Held {
-  HeldKind kind = HeldKind::pair;
+  ResourceKind kind = ResourceKind::link;
   int first = 0, second = 0;
   friend auto operator<=>(const Held&, const Held&) = default;
 };

@@ -4,18 +4,20 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
-std::string turns_name(int cell, int from, int to) {
+std::string turns_name(int cell, DeviceId from, DeviceId to) {
   return fmt::format("turns {}/{}>{}", cell, from, to);
 }
 
 CellReplicas cell_replicas(const Schedule& schedule, int cell) {
   const int first = cell * schedule.cell;
-  return {first, std::min(schedule.cell, schedule.replicas - first)};
+  return {ReplicaId{first}, std::min(schedule.cell, schedule.replicas - first)};
 }
 
-std::vector<int> chunks_on(const Schedule& schedule, int device) {
+std::vector<int> chunks_on(const Schedule& schedule, DeviceId device) {
   std::vector<int> chunks;
   for (std::size_t chunk = 0; chunk < schedule.device_of_chunk.size(); ++chunk) {
     if (schedule.device_of_chunk[chunk] == device) chunks.push_back(static_cast<int>(chunk));
@@ -24,12 +26,12 @@ std::vector<int> chunks_on(const Schedule& schedule, int device) {
 }
 
 std::vector<ChunkShare> chunk_shares(const Schedule& schedule) {
-  const auto chunks = static_cast<std::size_t>(schedule.chunks);
-  const auto of_copy = static_cast<std::size_t>(schedule.chunks_of_copy());
+  const auto chunks = to_size(schedule.chunks);
+  const auto of_copy = to_size(schedule.chunks_of_copy());
   std::vector<ChunkShare> shares(chunks);
-  std::vector<int> on_device(static_cast<std::size_t>(schedule.devices));
+  std::vector<int> on_device(to_size(schedule.devices));
   const auto count_of = [&](std::size_t chunk) -> int& {
-    return on_device[static_cast<std::size_t>(schedule.device_of_chunk[chunk])];
+    return on_device[index(schedule.device_of_chunk[chunk])];
   };
   for (std::size_t first = 0; first < chunks; first += of_copy) {
     const std::size_t last = first + of_copy;

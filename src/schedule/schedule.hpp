@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/block.hpp"
 
 namespace longhaul {
 
 /// A message as a schedule names it: what `producer` of `replica` sends on.
 struct OrderedMessage {
-  int replica = 0;
+  ReplicaId replica{};
   Block producer;
   friend bool operator==(const OrderedMessage&, const OrderedMessage&) = default;
 };
@@ -39,7 +40,7 @@ struct Schedule {
   /// Copies of the model inside one pipeline; 2 for bidirectional schedules. Chunks are numbered
   /// copy by copy, microbatch m runs in copy m mod copies, and no dependency leaves a copy.
   int copies = 1;
-  std::vector<int> device_of_chunk;  ///< index: chunk
+  std::vector<DeviceId> device_of_chunk;  ///< index: chunk
   /// Either `devices` rows, which every replica follows, or `replicas * devices`, replica-major.
   std::vector<std::vector<Block>> rows;
   std::vector<LinkOrder> link_orders;
@@ -50,6 +51,10 @@ struct Schedule {
   int cell = 1;
   RecomputeTiming recompute_timing = RecomputeTiming::on_arrival;
 
+  [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
+  [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(devices); }
+  /// The DP-cell of a pipeline.
+  [[nodiscard]] int cell_of(ReplicaId replica) const { return number(replica) / cell; }
   [[nodiscard]] int chunks_of_copy() const { return chunks / copies; }
   [[nodiscard]] int copy_of(int chunk) const { return chunk / chunks_of_copy(); }
   /// The part of the model that the chunk is: the same number in every copy.
@@ -66,27 +71,37 @@ struct Schedule {
   [[nodiscard]] int microbatches_of(int chunk) const {
     return (microbatches - copy_of(chunk) + copies - 1) / copies;
   }
-  [[nodiscard]] bool replicas_alike() const {
-    return rows.size() == static_cast<std::size_t>(devices);
-  }
-  [[nodiscard]] std::span<const Block> row(int replica, int device) const {
-    return rows[static_cast<std::size_t>(replicas_alike() ? device : replica * devices + device)];
+  [[nodiscard]] bool replicas_alike() const { return std::ssize(rows) == devices; }
+  [[nodiscard]] std::span<const Block> row(ReplicaId replica, DeviceId device) const {
+    return rows[at(replicas_alike() ? number(device) : number(replica) * devices + number(device))];
   }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
 /// Name of the LinkOrder with the turns that the messages of one DP-cell take from a device to
 /// another in a different datacenter: "turns 0/1>2" (cell 0, device 1 to device 2).
-[[nodiscard]] std::string turns_name(int cell, int from, int to);
+[[nodiscard]] std::string turns_name(int cell, DeviceId from, DeviceId to);
 
-/// Replicas of a DP-cell: [first, first + count). LocalDPRank = replica - first.
+/// Replicas of a DP-cell: `count` of them from `first` on, numbered there by LocalDPRank.
 struct CellReplicas {
-  int first = 0, count = 1;
+  ReplicaId first{};
+  int count = 1;
+
+  [[nodiscard]] ReplicaId operator[](int local_dp_rank) const {
+    return ReplicaId{number(first) + local_dp_rank};
+  }
+  [[nodiscard]] int local_dp_rank(ReplicaId replica) const {
+    return number(replica) - number(first);
+  }
+  [[nodiscard]] IdRange<ReplicaId> ids() const { return {first, (*this)[count]}; }
+  [[nodiscard]] bool contains(ReplicaId replica) const {
+    return first <= replica && replica < (*this)[count];
+  }
 };
 [[nodiscard]] CellReplicas cell_replicas(const Schedule& schedule, int cell);
 
 /// Chunks of `device`, ascending.
-[[nodiscard]] std::vector<int> chunks_on(const Schedule& schedule, int device);
+[[nodiscard]] std::vector<int> chunks_on(const Schedule& schedule, DeviceId device);
 
 /// How a chunk shares its device's costs with the other chunks of its copy there: share(cost, of,
 /// place). Copies share nothing: a chunk of a bidirectional schedule costs a whole stage.

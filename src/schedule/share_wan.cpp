@@ -5,12 +5,11 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/cells.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The chunk that takes over what `block` produced; -1: nobody.
 int taker_of(const Block& block, const Schedule& schedule) {
@@ -20,23 +19,24 @@ int taker_of(const Block& block, const Schedule& schedule) {
 }
 
 /// (cell, from, to): who shares turns.
-using Way = std::tuple<int, int, int>;
+using Way = std::tuple<int, DeviceId, DeviceId>;
 
 /// Messages of every way, each replica's in the order of its rows.
 std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
     const Schedule& schedule, const Scenario& scenario) {
   std::map<Way, std::vector<std::vector<OrderedMessage>>> messages;
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    const int cell = replica / schedule.cell;
-    for (int device = 0; device < schedule.devices; ++device) {
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    const int cell = schedule.cell_of(replica);
+    for (const DeviceId device : schedule.device_ids()) {
       for (const Block& block : schedule.row(replica, device)) {
         const int taker = taker_of(block, schedule);
-        const int to = taker < 0 ? device : schedule.device_of_chunk[at(taker)];
+        const DeviceId to = taker < 0 ? device : schedule.device_of_chunk[at(taker)];
         const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
         if (here == scenario.datacenter_of(scenario.rank(replica, to))) continue;
+        const CellReplicas members = cell_replicas(schedule, cell);
         auto& of_way = messages[{cell, device, to}];
-        of_way.resize(at(cell_replicas(schedule, cell).count));
-        of_way[at(replica % schedule.cell)].push_back({replica, block});
+        of_way.resize(at(members.count));
+        of_way[at(members.local_dp_rank(replica))].push_back({replica, block});
       }
     }
   }
@@ -47,9 +47,9 @@ std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
 
 bool shares_wan(const Scenario& scenario) {
   if (cell_size(scenario) < 2) return false;
-  for (int device = 0; device + 1 < scenario.parallel.stages; ++device) {
-    if (scenario.datacenter_of(scenario.rank(0, device)) !=
-        scenario.datacenter_of(scenario.rank(0, device + 1)))
+  for (const DeviceId device : ids<DeviceId>(scenario.parallel.stages - 1)) {
+    if (scenario.datacenter_of(scenario.rank(ReplicaId{0}, device)) !=
+        scenario.datacenter_of(scenario.rank(ReplicaId{0}, next(device))))
       return true;
   }
   return false;
@@ -86,8 +86,8 @@ Schedule in_cells(const Schedule& schedule, const Scenario& scenario) {
   shared.cell = cell_size(scenario);
   shared.link_orders.clear();
   shared.rows.clear();
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    for (int device = 0; device < schedule.devices; ++device) {
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    for (const DeviceId device : schedule.device_ids()) {
       const auto row = schedule.row(replica, device);
       shared.rows.emplace_back(row.begin(), row.end());
     }

@@ -48,10 +48,10 @@ void LaneSweep::report_deadlock() const {
     path.push_back(next);
     if (closed) break;
   }
-  std::string cycle = describe(plan_, OpId{path.front().op});
+  std::string cycle = to_text(plan_, OpId{path.front().op});
   std::string orders;  // that the cycle passes through
   for (const Blocker& blocker : std::span{path}.subspan(1)) {
-    cycle += ", which waits for " + describe(plan_, OpId{blocker.op});
+    cycle += ", which waits for " + to_text(plan_, OpId{blocker.op});
     if (blocker.turn_on == kNoResource) continue;
     const std::string& name = plan_.resources[blocker.turn_on].name;
     cycle += fmt::format(" (ahead of it in the stated order of \"{}\")", name);

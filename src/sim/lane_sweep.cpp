@@ -149,7 +149,7 @@ void LaneSweep::ask(std::uint32_t id) {
 void LaneSweep::serve(const Request& request) {
   const std::uint32_t id = request.op;
   const Op& op = plan_.ops[id];
-  LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", describe(plan_, OpId{id}));
+  LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", to_text(plan_, OpId{id}));
   Bound bound = bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -114,7 +115,7 @@ WholeModel::WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int mic
 
 WholeModel::Result WholeModel::compute(int iteration, std::span<const float> masters) {
   std::vector<MicrobatchText> texts;
-  for (int replica = 0; replica < replicas_; ++replica) {
+  for (const ReplicaId replica : ids<ReplicaId>(replicas_)) {
     for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
       texts.push_back(model_.text(iteration, replica, microbatch));
     }

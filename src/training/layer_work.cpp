@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul {
@@ -40,7 +41,7 @@ void LayerWork::make_chunks() {
   for (const int chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
     auto& made = chunks_[chunk];
     made = std::make_unique<Chunk>(
-        math_, memory_, model_.shape, layers[static_cast<std::size_t>(schedule_.stage_of(chunk))],
+        math_, memory_, model_.shape, layers[at(schedule_.stage_of(chunk))],
         recomputed.contains(chunk) ? Recompute::on : Recompute::off, model_.seed);
     made->set_loss_scale(static_cast<float>(1 / tokens));
   }
@@ -65,13 +66,13 @@ StageShard::Group LayerWork::group_of(int stage) const {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const OpId id{ops_.first + i};
     const Op& op = plan_.op(id);
-    if (op.kind != OpKind::collective || op.collective == CollectiveKind::all_gather) continue;
+    if (op.kind != OpKind::collective || is_before_forward(op.collective)) continue;
     if (schedule_.stage_of(op.chunk) != stage) continue;
     const std::vector<OpId>& members = plan_.collectives[op.match];
     const auto place = std::ranges::find(members, id) - members.begin();
-    return {op.collective == CollectiveKind::all_reduce ? StageShard::Sum::all_reduce
-                                                        : StageShard::Sum::zero1,
-            members.size(), static_cast<std::size_t>(place)};
+    return {facts_of(op.collective).gets == Portion::whole ? StageShard::Sum::all_reduce
+                                                           : StageShard::Sum::zero1,
+            members.size(), to_size(place)};
   }
   return {};
 }
@@ -89,8 +90,7 @@ void LayerWork::follow_collectives() {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const OpId id{ops_.first + i};
     const Op& op = plan_.op(id);
-    const bool reduces =
-        op.kind == OpKind::collective && op.collective != CollectiveKind::all_gather;
+    const bool reduces = op.kind == OpKind::collective && !is_before_forward(op.collective);
     if (reduces && op.after_count == 0) completed_before_.push_back(&stage_of(id));
     for (const OpId before : plan_.after_of(id)) {
       const Op& other = plan_.op(before);
@@ -139,7 +139,7 @@ Buffer LayerWork::forward(OpId id, const Block& block) {
   Buffer input;
   if (block.part == 0) {
     if (chunk.holds_embedding() || chunk.holds_head()) {
-      const int replica = plan_.ranks[index(self_)].replica;
+      const ReplicaId replica = plan_.ranks[index(self_)].replica;
       const MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
       if (chunk.holds_embedding()) chunk.set_tokens(block.microbatch, text.tokens);
       if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);

@@ -1,6 +1,7 @@
 #include "training/model_layout.hpp"
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 
@@ -36,10 +37,10 @@ std::vector<LayerRange> layers_of_stages(const Schedule& schedule, const Scenari
   std::vector<LayerRange> stages;
   int first = 0;
   for (int chunk = 0; chunk < schedule.chunks_of_copy(); ++chunk) {
-    const auto at = static_cast<std::size_t>(chunk);
-    const int device = schedule.device_of_chunk[at];
-    const int layers = scenario.layers[static_cast<std::size_t>(device)];
-    const auto [of, place] = shares[at];
+    const auto of_chunk = at(chunk);
+    const DeviceId device = schedule.device_of_chunk[of_chunk];
+    const int layers = scenario.layers[index(device)];
+    const auto [of, place] = shares[of_chunk];
     const int count = layers / of + (place < layers % of ? 1 : 0);
     if (count == 0)
       fail(

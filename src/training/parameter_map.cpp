@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -54,7 +55,7 @@ void ParameterMap::require_complete() const {
 }
 
 /// A line for each stage, and one for each of its tensors.
-std::string ParameterMap::describe(const std::vector<StageShard>& stages) {
+std::string ParameterMap::to_text(const std::vector<StageShard>& stages) {
   std::string text;
   for (const StageShard& stage : stages) {
     const Chunk& chunk = stage.chunk();
@@ -62,7 +63,7 @@ std::string ParameterMap::describe(const std::vector<StageShard>& stages) {
     text += fmt::format("{} {} {} {} {}\n", stage.stage(), all.count, stage.held().first,
                         stage.held().count, chunk.parameters().size());
     for (const Parameter& parameter : chunk.parameters()) {
-      const auto bytes = static_cast<std::size_t>(parameter.weights.data - all.data);
+      const auto bytes = to_size(parameter.weights.data - all.data);
       text +=
           fmt::format("{} {} {}\n", bytes / bytes_of(all.type), parameter.count, parameter.name);
     }
@@ -72,7 +73,7 @@ std::string ParameterMap::describe(const std::vector<StageShard>& stages) {
 
 ParameterMap ParameterMap::make(const mpi::Communicator& world,
                                 const std::vector<StageShard>& stages) {
-  const std::string mine = describe(stages);
+  const std::string mine = to_text(stages);
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{mine}), counts);
   std::string all;
@@ -117,9 +118,8 @@ std::size_t ParameterMap::count_of(std::size_t rank) const {
 std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
                                                std::span<const float> mine) {
   constexpr std::size_t kOnce = 4U << 20U;  // of a rank: MPI counts bytes of all in an int
-  const auto most = static_cast<std::size_t>(world.maximum(std::ssize(mine)));
-  std::vector<std::vector<float>> of_rank(world.rank() == 0 ? static_cast<std::size_t>(world.size())
-                                                            : 0);
+  const auto most = to_size(world.maximum(std::ssize(mine)));
+  std::vector<std::vector<float>> of_rank(world.rank() == 0 ? to_size(world.size()) : 0);
   for (std::size_t first = 0; first < most; first += kOnce) {
     const std::size_t begin = std::min(first, mine.size());
     const auto part = mine.subspan(begin, std::min(kOnce, mine.size() - begin));
@@ -127,7 +127,7 @@ std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
     const auto bytes = world.gather(std::as_bytes(part), counts);
     const std::byte* at = bytes.data();
     for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
-      const auto size = static_cast<std::size_t>(counts[rank]);
+      const auto size = to_size(counts[rank]);
       std::vector<float>& numbers = of_rank[rank];
       numbers.resize(numbers.size() + size / sizeof(float));
       if (size > 0) std::memcpy(numbers.data() + numbers.size() - size / sizeof(float), at, size);
@@ -139,7 +139,7 @@ std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
 
 void broadcast_numbers(const mpi::Communicator& world, std::vector<float>& numbers) {
   constexpr std::size_t kOnce = 64U << 20U;
-  const auto count = static_cast<std::size_t>(world.maximum(std::ssize(numbers)));
+  const auto count = to_size(world.maximum(std::ssize(numbers)));
   const bool first = world.rank() == 0;
   numbers.resize(count);
   for (std::size_t at = 0; at < count; at += kOnce) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "comm/group/communicator.hpp"
 #include "training/stage_shard.hpp"
 
@@ -33,14 +34,12 @@ struct ParameterMap {
                                          const std::vector<StageShard>& stages);
   /// The part of one rank, and the parts of all, in order of rank: asserts that each number of the
   /// model is held by a rank.
-  [[nodiscard]] static std::string describe(const std::vector<StageShard>& stages);
+  [[nodiscard]] static std::string to_text(const std::vector<StageShard>& stages);
   [[nodiscard]] static ParameterMap read(const std::vector<std::string>& of_ranks);
   /// Numbers that the rank holds.
   [[nodiscard]] std::size_t count_of(std::size_t rank) const;
   /// The entry of a stage that the map knows.
-  [[nodiscard]] std::size_t first_of(int stage) const {
-    return stage_first[static_cast<std::size_t>(stage)];
-  }
+  [[nodiscard]] std::size_t first_of(int stage) const { return stage_first[at(stage)]; }
   std::vector<std::size_t> stage_first;  ///< index: stage
 
 private:

@@ -8,10 +8,6 @@
 namespace longhaul {
 namespace {
 
-ExchangeType exchange_type(NumberType type) {
-  return type == NumberType::bf16 ? ExchangeType::bf16 : ExchangeType::f32;
-}
-
 std::span<std::byte> bytes_of(const ArrayView& view) { return {view.data, view.bytes()}; }
 
 }  // namespace
@@ -60,13 +56,12 @@ void StageShard::sum_own_gradients() {
 }
 
 Exchange StageShard::weights_exchange() {
-  return {exchange_type(math_.working_type()), bytes_of(own_weights_.view()),
-          bytes_of(gathered_.view())};
+  return {math_.working_type(), bytes_of(own_weights_.view()), bytes_of(gathered_.view())};
 }
 
 Exchange StageShard::gradients_exchange() {
   const ArrayView mine = brought_ ? brought_.view() : chunk().all_gradients();
-  return {ExchangeType::f32, bytes_of(mine), bytes_of(summed_.view())};
+  return {NumberType::f32, bytes_of(mine), bytes_of(summed_.view())};
 }
 
 ArrayView StageShard::gradient() const {

@@ -80,14 +80,13 @@ void TensorDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
 
 Exchange TensorDataPlane::exchange(OpId collective) {
   StageShard& stage = work_.stage_of(collective);
-  return plan_.op(collective).collective == CollectiveKind::all_gather ? stage.weights_exchange()
-                                                                       : stage.gradients_exchange();
+  return is_before_forward(plan_.op(collective).collective) ? stage.weights_exchange()
+                                                            : stage.gradients_exchange();
 }
 
 /// Whether the sum is right is for the gradients to say.
 bool TensorDataPlane::exchanged(OpId collective) {
-  if (plan_.op(collective).collective == CollectiveKind::all_gather)
-    work_.stage_of(collective).weights_came();
+  if (is_before_forward(plan_.op(collective).collective)) work_.stage_of(collective).weights_came();
   return true;
 }
 

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
 
 std::size_t cut_at(std::size_t count, int piece, int pieces) {
-  return count * static_cast<std::size_t>(piece) / static_cast<std::size_t>(pieces);
+  return count * to_size(piece) / to_size(pieces);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Duration clock_now(clockid_t clock) {
   ::clock_gettime(clock, &time);
   return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
 }
-Duration now() { return clock_now(CLOCK_MONOTONIC); }
+Duration wall_time() { return clock_now(CLOCK_MONOTONIC); }
 
 }  // namespace
 
@@ -93,17 +93,17 @@ void Forwarder::run() {
   realtime_ = ::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &priority) == 0;
   try {
     while (!stop_) {
-      const Duration time = now();
+      const Duration time = wall_time();
       std::optional<Duration> next;
       bool moved = false;
       {
         const std::lock_guard lock{guard_};
         moved = take_in(time);
-        moved = put_out(now()) || moved;
+        moved = put_out(wall_time()) || moved;
         next = model_.next_event();
         report_.busy = clock_now(CLOCK_THREAD_CPUTIME_ID);
       }
-      if (!moved) wait(next, now());
+      if (!moved) wait(next, wall_time());
     }
   } catch (const std::exception& error) {
     const std::lock_guard lock{guard_};
@@ -156,7 +156,7 @@ bool Forwarder::put_out(Duration time) {
     std::optional<WanModel::Delivery> next = model_.take_due(time);
     if (!next) break;
     moved = true;
-    report_.lateness.add(now() - next->due);
+    report_.lateness.add(wall_time() - next->due);
     if (!devices_[static_cast<std::size_t>(next->site)].write(next->frame.bytes()))
       ++report_.refused;
     recycle(std::move(next->frame));

@@ -9,8 +9,8 @@
 namespace longhaul::api {
 namespace {
 
-using testing::HasSubstr;
-using testing::Optional;
+using ::testing::HasSubstr;
+using ::testing::Optional;
 
 /// P = 2, M = 2, F = 10 ms, D = 20 ms, W = 30 ms, 5 ms between the two datacenters, 1 ms a message.
 const char* const kTwoSites = R"(
@@ -111,7 +111,7 @@ TEST(Api, SaysWhatIsWrongWithASchedule) {
   const Schedule backwards = Schedule::from_csv("0B0,0F0\n1F0,1B0\n");
   EXPECT_NE(why_invalid(backwards), std::nullopt);
   EXPECT_THAT(error_of([&] { static_cast<void>(simulate(lacks, two_sites())); }),
-              testing::Not("no error"));
+              ::testing::Not("no error"));
   // One microbatch too many in flight: can be simulated, and is said.
   const Scenario tight = Scenario::parse(kTwoSites, {"memory.budget=0.5"});
   const Schedule gpipe = make_schedule("gpipe", tight);

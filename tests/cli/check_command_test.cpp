@@ -16,9 +16,9 @@ TEST(CheckCommand, ShowsPlacementLinksAndMemoryOfAScenario) {
   for (const char* text : {"two-sites", "4 stages", "west", "0-1", "2-3", "100 ns", "1f1b"})
     EXPECT_THAT(run.out, HasSubstr(text));
 
-  const auto json = longhaul_run({"check", scenario, "--json"}).json();
-  ASSERT_EQ(json["files"].size(), 1U);
-  const auto& file = json["files"][0];
+  const auto answer = longhaul_run({"check", scenario, "--json"}).json();
+  ASSERT_EQ(answer["files"].size(), 1U);
+  const auto& file = answer["files"][0];
   EXPECT_EQ(file["kind"], "scenario");
   EXPECT_EQ(file["ok"], true);
   EXPECT_EQ(file["placement"], nlohmann::json({"west", "west", "east", "east"}));
@@ -62,9 +62,9 @@ TEST(CheckCommand, AScenarioThatDoesNotFitIsAnsweredWithDevicesAndAmounts) {
   EXPECT_EQ(run.code, 1) << run.err;
   EXPECT_THAT(run.out, HasSubstr("device 1 does not fit"));
   EXPECT_THAT(run.out, HasSubstr("NO"));
-  const auto json = longhaul_run({"check", scenario, "--schedule", "gpipe", "--json"}).json();
-  EXPECT_EQ(json["files"][0]["ok"], false);
-  EXPECT_FALSE(json["files"][0]["problems"].empty());
+  const auto answer = longhaul_run({"check", scenario, "--schedule", "gpipe", "--json"}).json();
+  EXPECT_EQ(answer["files"][0]["ok"], false);
+  EXPECT_FALSE(answer["files"][0]["problems"].empty());
 }
 
 TEST(CheckCommand, ExplainsTheFirstViolationOfASchedule) {
@@ -75,9 +75,9 @@ TEST(CheckCommand, ExplainsTheFirstViolationOfASchedule) {
   EXPECT_EQ(run.err, "");
   EXPECT_THAT(run.out, HasSubstr("not valid"));
   EXPECT_THAT(run.out, HasSubstr("device 1"));
-  const auto json = longhaul_run({"check", csv, "--json"}).json();
-  EXPECT_EQ(json["files"][0]["ok"], false);
-  EXPECT_EQ(json["files"][0]["problems"].size(), 1U);
+  const auto answer = longhaul_run({"check", csv, "--json"}).json();
+  EXPECT_EQ(answer["files"][0]["ok"], false);
+  EXPECT_EQ(answer["files"][0]["problems"].size(), 1U);
 }
 
 TEST(CheckCommand, HoldsAScheduleAgainstAScenario) {

@@ -16,11 +16,11 @@ TEST(ChosenSchedules, StaticSkipsWhatIsNotDefinedAndNamingItIsAnError) {
   Outcome run =
       longhaul_run({"simulate", scenario, "--schedule", "static", "--json", odd[0], odd[1]});
   ASSERT_EQ(run.code, 0) << run.err;
-  const auto json = run.json();
-  EXPECT_EQ(json["schedules"].size(), 5U);
-  ASSERT_EQ(json["skipped"].size(), 1U);
-  EXPECT_EQ(json["skipped"][0]["schedule"], "interleaved-1f1b");
-  EXPECT_NE(json["skipped"][0]["reason"], "");
+  const auto answer = run.json();
+  EXPECT_EQ(answer["schedules"].size(), 5U);
+  ASSERT_EQ(answer["skipped"].size(), 1U);
+  EXPECT_EQ(answer["skipped"][0]["schedule"], "interleaved-1f1b");
+  EXPECT_NE(answer["skipped"][0]["reason"], "");
 
   run = longhaul_run({"simulate", scenario, "--schedule", "static", odd[0], odd[1]});
   EXPECT_THAT(run.out, HasSubstr("skipped interleaved-1f1b: "));
@@ -56,11 +56,11 @@ latency = "100ns"
 )");
   Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
-  const auto json = run.json();
-  EXPECT_EQ(json["schedules"].size(), 5U);
-  ASSERT_EQ(json["skipped"].size(), 1U);
-  EXPECT_EQ(json["skipped"][0]["schedule"], "interleaved-1f1b");
-  EXPECT_THAT(std::string{json["skipped"][0]["reason"]}, HasSubstr("no link from"));
+  const auto answer = run.json();
+  EXPECT_EQ(answer["schedules"].size(), 5U);
+  ASSERT_EQ(answer["skipped"].size(), 1U);
+  EXPECT_EQ(answer["skipped"][0]["schedule"], "interleaved-1f1b");
+  EXPECT_THAT(std::string{answer["skipped"][0]["reason"]}, HasSubstr("no link from"));
 
   run = longhaul_run({"simulate", scenario, "--schedule", "interleaved-1f1b"});
   EXPECT_EQ(run.code, 2);

@@ -37,14 +37,14 @@ TEST(LinkTable, ShowsWhatLinksAndSitesAreMadeOf) {
   EXPECT_THAT(text.out, AllOf(HasSubstr("5 x 1.22 Gbps, cap 5 Gbps"), HasSubstr("50 Gbps"),
                               HasSubstr("azure:westus > azure:eastus"), HasSubstr("GPUs a node"),
                               HasSubstr("2.5"), HasSubstr("0.02")));
-  const auto json = longhaul_run({"check", file, "--json"}).json()["files"][0];
-  EXPECT_EQ(json["datacenters"][0]["gpus_per_node"], 8);
-  EXPECT_EQ(json["datacenters"][0]["price_per_gpu_hour"], 2.5);
-  EXPECT_TRUE(json["datacenters"][1]["price_per_gpu_hour"].is_null());
-  EXPECT_EQ(json["datacenters"][1]["egress_price_per_gb"], 0.02);
-  EXPECT_EQ(json["links"][0]["connections"]["count"], 5);
-  EXPECT_EQ(json["links"][0]["aggregate_bits_per_second"], 50e9);
-  EXPECT_TRUE(json["links"][1]["connections"].is_null());
+  const auto answer = longhaul_run({"check", file, "--json"}).json()["files"][0];
+  EXPECT_EQ(answer["datacenters"][0]["gpus_per_node"], 8);
+  EXPECT_EQ(answer["datacenters"][0]["price_per_gpu_hour"], 2.5);
+  EXPECT_TRUE(answer["datacenters"][1]["price_per_gpu_hour"].is_null());
+  EXPECT_EQ(answer["datacenters"][1]["egress_price_per_gb"], 0.02);
+  EXPECT_EQ(answer["links"][0]["connections"]["count"], 5);
+  EXPECT_EQ(answer["links"][0]["aggregate_bits_per_second"], 50e9);
+  EXPECT_TRUE(answer["links"][1]["connections"].is_null());
 }
 
 TEST(LinkTable, TellsTheWeatherInAFewWords) {

@@ -27,8 +27,8 @@ TEST(OpsCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
       longhaul_run({"ops", dir.write("s.toml", kTwoSites), "--schedule", "zb-h1", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<int, nlohmann::json> ops;
-  const auto json = run.json();
-  for (const auto& rank : json["ranks"]) {
+  const auto answer = run.json();
+  for (const auto& rank : answer["ranks"]) {
     for (const auto& lane : rank["lanes"]) {
       for (const auto& op : lane["ops"]) EXPECT_TRUE(ops.emplace(op["op"], op).second);
     }

@@ -69,15 +69,15 @@ TEST_F(PlanCommand, PrintsATableAndTheBest) {
 TEST_F(PlanCommand, JsonHoldsEveryPlan) {
   const Outcome run = plan(sites("12"), {"--json"});
   ASSERT_EQ(run.code, 0) << run.err;
-  const auto json = run.json();
-  ASSERT_EQ(json["plans"].size(), 6U);
+  const auto answer = run.json();
+  ASSERT_EQ(answer["plans"].size(), 6U);
   // D = 1 in datacenter a: (M + P - 1) (F + B) = 330 ms.
-  EXPECT_EQ(json["plans"][0]["pipeline_ns"], 330'000'000);
-  EXPECT_EQ(json["plans"][5]["way"][1]["gpus"], 12);
-  const double throughput = json["plans"][5]["iterations_per_second"];
-  EXPECT_NEAR(throughput, 6e9 / json["plans"][5]["iteration_ns"].get<double>(), 1e-9);
-  EXPECT_EQ(json["best"]["throughput"], 5);
-  EXPECT_GT(json["plans"][5]["egress_dollars"], 0);
+  EXPECT_EQ(answer["plans"][0]["pipeline_ns"], 330'000'000);
+  EXPECT_EQ(answer["plans"][5]["way"][1]["gpus"], 12);
+  const double throughput = answer["plans"][5]["iterations_per_second"];
+  EXPECT_NEAR(throughput, 6e9 / answer["plans"][5]["iteration_ns"].get<double>(), 1e-9);
+  EXPECT_EQ(answer["best"]["throughput"], 5);
+  EXPECT_GT(answer["plans"][5]["egress_dollars"], 0);
 }
 
 TEST_F(PlanCommand, SaysWhenADatacenterIsBetterLeftOut) {

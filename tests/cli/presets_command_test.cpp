@@ -15,11 +15,11 @@ TEST(PresetsCommand, ListsModelsLinksAndSchedules) {
   for (const char* text : {"m70-measured", "cross-region", "zb-h1", "W fills the gaps"})
     EXPECT_THAT(run.out, HasSubstr(text));
 
-  const auto json = longhaul_run({"presets", "--json"}).json();
-  ASSERT_GE(json["schedules"].size(), static_schedule_names().size());
+  const auto answer = longhaul_run({"presets", "--json"}).json();
+  ASSERT_GE(answer["schedules"].size(), static_schedule_names().size());
   for (std::size_t i = 0; i < static_schedule_names().size(); ++i) {
-    EXPECT_EQ(json["schedules"][i]["name"], static_schedule_names()[i]);
-    EXPECT_NE(json["schedules"][i]["summary"], "");
+    EXPECT_EQ(answer["schedules"][i]["name"], static_schedule_names()[i]);
+    EXPECT_NE(answer["schedules"][i]["summary"], "");
   }
 }
 

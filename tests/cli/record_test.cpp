@@ -62,17 +62,17 @@ TEST(Record, MarksDevicesOverTheBudget) {
 
 TEST(Record, JsonKeysAreThoseOfTheFormat) {
   const Scenario scenario = uniform_scenario(2, 3);
-  const auto json =
+  const auto answer =
       to_json(make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario));
   std::vector<std::string> keys;
-  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  for (const auto& [key, value] : answer.items()) keys.push_back(key);
   EXPECT_THAT(
       keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
                         "lower_bound_ns", "gap", "bound_holds_for", "bound_reason", "bubble_ratio",
                         "peak_activation", "over_budget", "wan_crossings_on_critical_path", "idle",
                         "tokens_per_second", "mfu", "resources"));
-  EXPECT_EQ(json["idle"]["dependency"], 5000);
-  EXPECT_EQ(json["idle"].size(), idle_parts().size());
+  EXPECT_EQ(answer["idle"]["dependency"], 5000);
+  EXPECT_EQ(answer["idle"].size(), idle_parts().size());
 }
 
 TEST(Record, HoldsItsMakespanAgainstTheBound) {
@@ -187,12 +187,12 @@ TEST(ResourceTable, LeavesOutWhatIsIdleAndTellsHowManyMoreThereAre) {
 }
 
 TEST(ResourceTable, JsonHoldsIdleOnesToo) {
-  const auto json = resources_json(record_with_links("a", 2));
-  ASSERT_EQ(json.size(), 2U);
-  EXPECT_EQ(json[0]["busy_ns"], 0);
-  EXPECT_EQ(json[1]["resource"], "link 1");
-  EXPECT_DOUBLE_EQ(json[1]["busy_ratio"], 0.1);
-  EXPECT_EQ(json[1]["holds"], 3);
+  const auto answer = resources_json(record_with_links("a", 2));
+  ASSERT_EQ(answer.size(), 2U);
+  EXPECT_EQ(answer[0]["busy_ns"], 0);
+  EXPECT_EQ(answer[1]["resource"], "link 1");
+  EXPECT_DOUBLE_EQ(answer[1]["busy_ratio"], 0.1);
+  EXPECT_EQ(answer[1]["holds"], 3);
 }
 
 TEST(Record, RangesOfNumbers) {

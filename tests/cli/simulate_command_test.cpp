@@ -18,21 +18,21 @@ TEST(SimulateCommand, PrintsTheKnownTimesOfTheStaticSchedulesAsJson) {
   const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.err, "");
-  const auto json = run.json();
-  EXPECT_EQ(json["schema_version"], 1);
-  EXPECT_EQ(json["numbers"], "simulated");
-  EXPECT_EQ(json["scenario"], "uniform");
-  EXPECT_EQ(json["comm"], "decoupled");
-  EXPECT_TRUE(json["git_commit"].is_string());
-  EXPECT_EQ(json["command_line"], "longhaul simulate " + scenario + " --schedule static --json");
+  const auto answer = run.json();
+  EXPECT_EQ(answer["schema_version"], 1);
+  EXPECT_EQ(answer["numbers"], "simulated");
+  EXPECT_EQ(answer["scenario"], "uniform");
+  EXPECT_EQ(answer["comm"], "decoupled");
+  EXPECT_TRUE(answer["git_commit"].is_string());
+  EXPECT_EQ(answer["command_line"], "longhaul simulate " + scenario + " --schedule static --json");
   // Makespan and device span of SCHEDULES' table for P=4, M=8.
   const std::vector<std::tuple<std::string, int, int>> known{
       {"gpipe", 3300, 3300}, {"1f1b", 3300, 3300},  {"interleaved-1f1b", 2850, 2850},
       {"zb-h1", 2700, 2700}, {"zb-h2", 2700, 2400}, {"zbv", 2550, 2400}};
-  ASSERT_EQ(json["schedules"].size(), known.size());
+  ASSERT_EQ(answer["schedules"].size(), known.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
     const auto& [name, makespan, span] = known[i];
-    const auto& record = json["schedules"][i];
+    const auto& record = answer["schedules"][i];
     EXPECT_EQ(record["schedule"], name);
     EXPECT_EQ(record["makespan_ns"], makespan) << name;
     EXPECT_EQ(record["device_span_ns"], span) << name;
@@ -52,8 +52,8 @@ TEST(SimulateCommand, ReportsPeakActivationsInActivationsOfAStage) {
       longhaul_run({"simulate", dir.write("s.toml", kUniform), "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   std::map<std::string, nlohmann::json> records;
-  const auto json = run.json();
-  for (const auto& record : json["schedules"]) records[record["schedule"]] = record;
+  const auto answer = run.json();
+  for (const auto& record : answer["schedules"]) records[record["schedule"]] = record;
   EXPECT_THAT(records["gpipe"]["peak_activation"], ElementsAre(8.0, 8.0, 8.0, 8.0));
   EXPECT_THAT(records["1f1b"]["peak_activation"], ElementsAre(4.0, 3.0, 2.0, 1.0));
   EXPECT_THAT(records["interleaved-1f1b"]["peak_activation"], ElementsAre(5.5, 4.5, 3.5, 2.5));
@@ -70,8 +70,8 @@ TEST(SimulateCommand, IdlePartsAddUpToTheBubbles) {
   const Outcome run =
       longhaul_run({"simulate", dir.write("s.toml", kTwoSites), "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
-  const auto json = run.json();
-  for (const auto& record : json["schedules"]) {
+  const auto answer = run.json();
+  for (const auto& record : answer["schedules"]) {
     std::int64_t idle = 0;
     for (const auto& [name, time] : record["idle"].items()) idle += time.get<std::int64_t>();
     EXPECT_EQ(idle, 4 * (record["makespan_ns"].get<std::int64_t>() - 2400)) << record["schedule"];
@@ -111,8 +111,8 @@ TEST(SimulateCommand, NothingEndsBeforeItsBound) {
     const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static,dynamic,best",
                                       "--search-moves", "100", "--set", setting.front(), "--json"});
     ASSERT_EQ(run.code, 0) << run.err;
-    const auto json = run.json();
-    for (const auto& record : json["schedules"]) {
+    const auto answer = run.json();
+    for (const auto& record : answer["schedules"]) {
       EXPECT_GT(record["lower_bound_ns"], 0) << record["schedule"];
       EXPECT_LE(record["lower_bound_ns"], record["makespan_ns"])
           << record["schedule"] << setting.front();
@@ -167,8 +167,8 @@ TEST(SimulateCommand, ReportsHowBusyLinksWere) {
                                            "1f1b",     "--set",  "link.transfer_ratio=0.5"};
   std::vector<std::string> with_json = arguments;
   with_json.push_back("--json");
-  const auto json = longhaul_run(with_json).json();
-  const auto& record = json["schedules"][0];
+  const auto answer = longhaul_run(with_json).json();
+  const auto& record = answer["schedules"][0];
   ASSERT_EQ(record["resources"].size(), 6U);  // both directions of three boundaries
   for (const auto& use : record["resources"]) {
     const std::string name = use["resource"];

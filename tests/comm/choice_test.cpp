@@ -117,7 +117,7 @@ TEST(TransportChoiceTest, WhatCannotBeSaysWhyAndWhatToUse) {
   for (const Row& row : rows) {
     try {
       static_cast<void>(choose_transport(row.asked, row.ranks, row.with_nccl));
-      FAIL() << name_of(row.asked) << " was taken";
+      FAIL() << to_string(row.asked) << " was taken";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_input);
       for (const char* word : row.words) EXPECT_THAT(error.what(), HasSubstr(word));
@@ -127,7 +127,7 @@ TEST(TransportChoiceTest, WhatCannotBeSaysWhyAndWhatToUse) {
 
 TEST(TransportChoiceTest, NamesAreReadAndWritten) {
   for (const char* name : {"auto", "mpi", "nccl", "cuda-ipc"})
-    EXPECT_STREQ(name_of(transport_kind_of(name)), name);
+    EXPECT_STREQ(to_string(transport_kind_of(name)), name);
   try {
     static_cast<void>(transport_kind_of("ipc"));
     FAIL() << "ipc was taken";

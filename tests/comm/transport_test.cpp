@@ -35,7 +35,9 @@ struct OverThreads {
   using Memory = HostMemory;
 };
 
+namespace {
 using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads>;
+}  // namespace
 
 }  // namespace longhaul::testing
 
@@ -54,7 +56,7 @@ RANKS_TYPED_TEST(TransportTest, SumsOfBf16AreRoundedOnce) {
   const auto sum = [&](CollectiveKind kind, std::vector<std::uint16_t>& result) {
     this->finish({this->transport_->collective(
         kind, this->everyone(),
-        {ExchangeType::bf16, std::as_bytes(std::span{mine}), this->writable(result)})});
+        {NumberType::bf16, std::as_bytes(std::span{mine}), this->writable(result)})});
     EXPECT_THAT(result, ::testing::Each(to_bf16(258.0F)));
   };
   sum(CollectiveKind::all_reduce, all);

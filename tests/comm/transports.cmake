@@ -56,6 +56,5 @@ if(LONGHAUL_CUDA_ON_HOST AND TARGET bench_pipeline_on_host)
     device_runs_test PRIVATE LONGHAUL_MPI_SCRIPT="${CMAKE_SOURCE_DIR}/scripts/mpi"
                              LONGHAUL_BENCH_PIPELINE="$<TARGET_FILE:bench_pipeline_on_host>")
   add_dependencies(device_runs_test bench_pipeline_on_host)
-  gtest_discover_tests(device_runs_test TEST_PREFIX "cuda_on_host." DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS mpi TIMEOUT 300 RUN_SERIAL TRUE)
+  longhaul_discover_tests(device_runs_test cuda_on_host LABELS mpi TIMEOUT 300)
 endif()

@@ -46,7 +46,7 @@ template <typename... Parameters, typename... Arguments>
   std::_Exit(stays ? static_cast<int>(code % 256) : 1);
 }
 
-auto ends_with(cudaError_t code) { return testing::ExitedWithCode(static_cast<int>(code % 256)); }
+auto ends_with(cudaError_t code) { return ::testing::ExitedWithCode(static_cast<int>(code % 256)); }
 
 TEST(BrokenKernelsDeathTest, ABarrierThatNotAllReachIsFound) {
   EXPECT_EXIT(error_of(half_waits), ends_with(cudaErrorLaunchFailure),
@@ -155,7 +155,7 @@ TEST(BrokenKernelsDeathTest, WithoutADriverEverythingSaysSo) {
                       cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
     std::_Exit(none ? 0 : 1);
   };
-  EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ask(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -175,6 +175,23 @@ ncclResult_t ask_collective(ncclComm_t comm, cudaStream_t stream, Collective kin
                     }});
 }
 
+ncclResult_t ask_broadcast(ncclComm_t comm, cudaStream_t stream, int root, const void* mine,
+                           void* result, std::size_t bytes) {
+  if (comm == nullptr || root < 0 || root >= comm->comm->world.ranks()) return ncclInvalidArgument;
+  const bool sends = comm->comm->rank == root;
+  if (!on_a_device(result, bytes) || (sends && !on_a_device(mine, bytes)))
+    return ncclInvalidArgument;
+  return ask(comm,
+             {nullptr, stream, std::nullopt, [=, shared = comm->comm] {
+                if (sends && mine != result) std::memcpy(result, mine, bytes);
+                std::vector<Transfer> transfers;
+                for (int peer = 0; peer < shared->world.ranks(); ++peer)
+                  if (peer != shared->rank && (sends || peer == root))
+                    transfers.push_back({sends, peer, static_cast<std::byte*>(result), bytes});
+                run_transfers(*shared, std::move(transfers));
+              }});
+}
+
 ncclResult_t ask_transfer(ncclComm_t comm, cudaStream_t stream, bool sends, const void* data,
                           std::size_t count, ncclDataType_t type, int peer) {
   const std::size_t bytes = count * bytes_of(type);
@@ -314,4 +331,8 @@ ncclResult_t ncclReduceScatter(const void* mine, void* result, std::size_t resul
 ncclResult_t ncclAllGather(const void* mine, void* result, std::size_t mine_count,
                            ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
   return ask_collective(comm, stream, Collective::all_gather, mine, result, mine_count, type);
+}
+ncclResult_t ncclBroadcast(const void* mine, void* result, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream) {
+  return ask_broadcast(comm, stream, root, mine, result, count * bytes_of(type));
 }

@@ -26,7 +26,7 @@ void on_ranks(int ranks, const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-class Nccl : public testing::Test {
+class Nccl : public ::testing::Test {
 protected:
   void SetUp() override { setenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE", "1", 1); }
   void TearDown() override { unsetenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE"); }

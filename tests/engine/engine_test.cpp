@@ -214,8 +214,7 @@ RANKS_TEST(EngineTest, CollectivesMeetExchangeAndHold) {
   PlanBuilder b = builder();
   const auto late = b.block(0, 10ms);
   std::vector<std::vector<PlanBuilder::Handle>> groups;
-  for (const CollectiveKind kind :
-       {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce})
+  for (const CollectiveKind kind : every<CollectiveKind>())
     groups.push_back(b.collective(kind, members, 4ms, Bytes{10'000}));
   b.after(groups.front().front(), late);
   const Plan plan = b.build();

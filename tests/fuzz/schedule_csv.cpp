@@ -8,7 +8,7 @@
 namespace longhaul::fuzz {
 namespace {
 
-constexpr const char* kSource = "input.csv";
+constexpr const char* kCsvSource = "input.csv";
 
 /// What was read can be written and read again, and is then the same.
 void expect_round_trip(const Schedule& schedule) {
@@ -18,7 +18,7 @@ void expect_round_trip(const Schedule& schedule) {
   } catch (const Error&) {
     return;  // a broken shape, which only first_violation describes
   }
-  LONGHAUL_ASSERT(read_csv(text, kSource, "other") == schedule, "not the same again:\n{}", text);
+  LONGHAUL_ASSERT(read_csv(text, kCsvSource, "other") == schedule, "not the same again:\n{}", text);
 }
 
 }  // namespace
@@ -26,9 +26,9 @@ void expect_round_trip(const Schedule& schedule) {
 void schedule_csv(std::string_view bytes) {
   Schedule schedule;
   try {
-    schedule = read_csv(bytes, kSource, "input");
+    schedule = read_csv(bytes, kCsvSource, "input");
   } catch (const Error& error) {
-    expect_refusal(error, kSource);
+    expect_refusal(error, kCsvSource);
     return;
   }
   static_cast<void>(first_violation(schedule));

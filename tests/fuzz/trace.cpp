@@ -114,7 +114,7 @@ void read(const fs::path& file) {
 void merge(const fs::path& directory, Input& input) {
   const int ranks = static_cast<int>(input.below(4)) + 1;
   Input half{input.text(255)};
-  write_apart(directory / text_of(SegmentName{{0, 0}, 0, ranks}), half, false);
+  write_apart(directory / to_string(SegmentName{{0, 0}, 0, ranks}), half, false);
   write_apart(directory / "run.h5", input, true);
   if (!fs::exists(directory / "run.h5")) return;
   try {

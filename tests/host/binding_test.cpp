@@ -20,12 +20,12 @@ std::vector<std::string> cores(const std::vector<RankBinding>& bindings) {
   return all;
 }
 
-struct Device {
+struct FakeDevice {
   std::string address;
   std::string type;  ///< class and ids, as lstopo writes them
   std::string name;  ///< of a network interface
 };
-std::string xml_of(const Device& device, int number) {
+std::string xml_of(const FakeDevice& device, int number) {
   const std::string inside =
       device.name.empty()
           ? ""
@@ -40,7 +40,7 @@ constexpr const char* kConsole = "0300 [1a03:2000] [1a03:2000] 52";
 constexpr const char* kNic = "0200 [15b3:1021] [15b3:0040] 00";
 
 /// Two packages of four cores of two threads each, with devices on the one and on the other.
-Topology two_packages(const std::vector<Device>& first, const std::vector<Device>& second) {
+Topology two_packages(const std::vector<FakeDevice>& first, const std::vector<FakeDevice>& second) {
   const Topology plain = Topology::of_description("package:2 core:4 pu:2");
   char* buffer = nullptr;
   int length = 0;
@@ -55,7 +55,7 @@ Topology two_packages(const std::vector<Device>& first, const std::vector<Device
     std::string bridge = fmt::format(
         R"(<object type="Bridge" gp_index="{}" bridge_type="0-1" depth="0" bridge_pci="{}:[00-ff]">)",
         700 + number, devices.empty() ? "0000" : devices.front().address.substr(0, 4));
-    for (const Device& device : devices) bridge += xml_of(device, ++number);
+    for (const FakeDevice& device : devices) bridge += xml_of(device, ++number);
     bridge += "</object>";
     if (devices.empty()) bridge.clear();
     xml.insert(at, bridge);

@@ -74,10 +74,10 @@ TEST(Mps, TellsHowRanksShareAGpu) {
   const testing::ScratchDirectory scratch;
   const PipeDirectory here{scratch.path()};
   EXPECT_EQ(mps_directory(), scratch.path());
-  EXPECT_STREQ(name_of(gpu_sharing()), "processes");
+  EXPECT_STREQ(to_string(gpu_sharing()), "processes");
   const Daemon daemon{scratch.path(), SOCK_STREAM};
-  EXPECT_STREQ(name_of(gpu_sharing()), "processes with MPS");
-  run_thread_ranks(2, [] { EXPECT_STREQ(name_of(gpu_sharing()), "threads of one process"); });
+  EXPECT_STREQ(to_string(gpu_sharing()), "processes with MPS");
+  run_thread_ranks(2, [] { EXPECT_STREQ(to_string(gpu_sharing()), "threads of one process"); });
 }
 
 TEST(Mps, HasADirectoryOfItsOwn) {

@@ -9,9 +9,9 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::Field;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
 
 struct TwoMaths {
   CpuTensorOps plain;

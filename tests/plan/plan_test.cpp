@@ -29,15 +29,15 @@ TEST(Describe, SaysOnWhichLegAndForWhom) {
   op.leg = MessageLeg::wan;
   op.peer = Rank{7};
   plan.ops.push_back(op);
-  plan.lanes = {{"scatter>1", LaneKind::send, Rank{0}, Rank{1}, OpId{0}, 1},
-                {"scatter<0", LaneKind::recv, Rank{1}, Rank{0}, OpId{1}, 2}};
-  EXPECT_EQ(describe(plan, OpId{0}),
+  plan.lanes = {{"scatter>1", OpKind::send, Rank{0}, Rank{1}, OpId{0}, 1},
+                {"scatter<0", OpKind::recv, Rank{1}, Rank{0}, OpId{1}, 2}};
+  EXPECT_EQ(to_text(plan, OpId{0}),
             "rank 0 (west, stage 0, replica 0): send of piece 1 of F(chunk 1, microbatch 3) to "
             "rank 1 (scatter)");
-  EXPECT_EQ(describe(plan, OpId{1}),
+  EXPECT_EQ(to_text(plan, OpId{1}),
             "rank 1 (west, stage 0, replica 1): receive of piece 1 of replica 0's F(chunk 1, "
             "microbatch 3) from rank 0 (scatter)");
-  EXPECT_EQ(describe(plan, OpId{2}),
+  EXPECT_EQ(to_text(plan, OpId{2}),
             "rank 1 (west, stage 0, replica 1): relaying piece 1 of replica 0's F(chunk 1, "
             "microbatch 3) to rank 7 (wan)");
 }

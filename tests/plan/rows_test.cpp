@@ -46,7 +46,7 @@ TEST(Rows, BlocksCarryTheMemoryTheyTakeOrRelease) {
 }
 
 TEST(BlockTimeFactor, IsOneWithoutNoiseAndRepeatableWithIt) {
-  struct Run run;  // not testing::Test::Run
+  struct Run run;  // not ::testing::Test::Run
   EXPECT_EQ(block_time_factor(run, 0, OpId{3}, 1), 1.0);
   run.noise = 0.05;
   const double factor = block_time_factor(run, 0, OpId{3}, 1);

@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 SearchOptions no_search() {
   SearchOptions search;

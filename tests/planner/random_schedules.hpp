@@ -167,8 +167,7 @@ private:
     return next;
   }
   [[nodiscard]] std::size_t device_of(const Cell& cell) const {
-    return static_cast<std::size_t>(
-        schedule_.device_of_chunk[static_cast<std::size_t>(cell.chunk)]);
+    return index(schedule_.device_of_chunk[static_cast<std::size_t>(cell.chunk)]);
   }
   [[nodiscard]] bool fits(const ActivationModel& memory, const Cell& cell) const {
     return held_[device_of(cell)] + memory.effect(block_of(cell)).at_start <= limit_;

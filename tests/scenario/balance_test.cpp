@@ -12,8 +12,8 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::Optional;
+using ::testing::ElementsAre;
+using ::testing::Optional;
 
 const std::vector<int> kNoLimit(8, 1000);
 

@@ -11,9 +11,9 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const std::string kHeader =
     "src_region,dst_region,rtt_min_ms,rtt_avg_ms,rtt_mdev_ms,throughput_received_bps,"
@@ -23,7 +23,7 @@ const std::string kTable = kHeader +
                            "b:two,a:one,19.9,21,0.1,3000000000,64\n"
                            "a:one,c:three,99,100,0.1,2000000000,64\n";
 
-std::string refusal(const std::string& csv) {
+std::string refusal_of_table(const std::string& csv) {
   try {
     (void)RegionTable::parse(csv, "t.csv");
   } catch (const Error& error) {
@@ -33,7 +33,7 @@ std::string refusal(const std::string& csv) {
 }
 
 /// A scenario file beside a table, both removed at the end.
-class Regions : public testing::Test {
+class Regions : public ::testing::Test {
 protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "regions-XXXXXX").string();
@@ -146,17 +146,20 @@ TEST_F(Regions, TheBuiltInTableServesWithoutAFile) {
 }
 
 TEST(RegionTable, BadLinesAreRefusedWithTheirNumber) {
-  EXPECT_THAT(refusal(""), HasSubstr("t.csv: there is no pair"));
-  EXPECT_THAT(refusal(kHeader), HasSubstr("t.csv: there is no pair"));
-  EXPECT_THAT(refusal("<html>\n<body>"), StartsWith("t.csv:1: this is no table of regions"));
-  EXPECT_THAT(refusal(kTable + "a:one,b:two,1,1,1,1,64\n"),
+  EXPECT_THAT(refusal_of_table(""), HasSubstr("t.csv: there is no pair"));
+  EXPECT_THAT(refusal_of_table(kHeader), HasSubstr("t.csv: there is no pair"));
+  EXPECT_THAT(refusal_of_table("<html>\n<body>"),
+              StartsWith("t.csv:1: this is no table of regions"));
+  EXPECT_THAT(refusal_of_table(kTable + "a:one,b:two,1,1,1,1,64\n"),
               StartsWith("t.csv:5: a:one to b:two is there already"));
-  EXPECT_THAT(refusal(kHeader + "\n# a comment\na,b,1\n"), StartsWith("t.csv:4: 3 values"));
-  EXPECT_THAT(refusal(kHeader + "a,b,1,-1,1,1,64\n"), HasSubstr("rtt_avg_ms = \"-1\""));
-  EXPECT_THAT(refusal(kHeader + "a,b,1,nan,1,1,64\n"), HasSubstr("is no measurement"));
-  EXPECT_THAT(refusal(kHeader + "a,b,1,1,1,,64\n"), HasSubstr("throughput_received_bps = \"\""));
-  EXPECT_THAT(refusal(kHeader + "\"a\",b,1,1,1,1,64\n"), HasSubstr("is no region"));
-  EXPECT_THAT(refusal(kHeader + "a,b,1,1,1,1e99,64\n"), HasSubstr("is no measurement"));
+  EXPECT_THAT(refusal_of_table(kHeader + "\n# a comment\na,b,1\n"),
+              StartsWith("t.csv:4: 3 values"));
+  EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,-1,1,1,64\n"), HasSubstr("rtt_avg_ms = \"-1\""));
+  EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,nan,1,1,64\n"), HasSubstr("is no measurement"));
+  EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,1,1,,64\n"),
+              HasSubstr("throughput_received_bps = \"\""));
+  EXPECT_THAT(refusal_of_table(kHeader + "\"a\",b,1,1,1,1,64\n"), HasSubstr("is no region"));
+  EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,1,1,1e99,64\n"), HasSubstr("is no measurement"));
 }
 
 TEST(RegionTable, ReadsColumnsByNameAndLinesOfAnySystem) {
@@ -168,14 +171,14 @@ TEST(RegionTable, ReadsColumnsByNameAndLinesOfAnySystem) {
 }
 
 TEST(RegionTable, HostileTextsAreBounded) {
-  EXPECT_THAT(refusal(std::string(5'000'000, 'a')), HasSubstr("is larger than"));
-  EXPECT_LT(refusal(std::string(4'000'000, 'a')).size(), 400U);
-  EXPECT_LT(refusal(std::string(4'000'000, ',')).size(), 400U);
-  EXPECT_THAT(refusal(std::string(4'000'000, '\n')), HasSubstr("there is no pair"));
-  EXPECT_THAT(refusal(std::string(1000, '\0')), StartsWith("t.csv:1: "));
+  EXPECT_THAT(refusal_of_table(std::string(5'000'000, 'a')), HasSubstr("is larger than"));
+  EXPECT_LT(refusal_of_table(std::string(4'000'000, 'a')).size(), 400U);
+  EXPECT_LT(refusal_of_table(std::string(4'000'000, ',')).size(), 400U);
+  EXPECT_THAT(refusal_of_table(std::string(4'000'000, '\n')), HasSubstr("there is no pair"));
+  EXPECT_THAT(refusal_of_table(std::string(1000, '\0')), StartsWith("t.csv:1: "));
   std::string many = kHeader;
   for (int i = 0; i < 2000; ++i) many += fmt::format("r{},s{},1,1,1,1,64\n", i, i);
-  EXPECT_THAT(refusal(many), HasSubstr("more than 1000 regions"));
+  EXPECT_THAT(refusal_of_table(many), HasSubstr("more than 1000 regions"));
 }
 
 }  // namespace

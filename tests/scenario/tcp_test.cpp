@@ -8,9 +8,9 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string complaint_about(const std::string& lines, const std::vector<std::string>& set = {}) {
   return complaint(with_line(0, lines), set);

@@ -29,12 +29,12 @@ public:
   [[nodiscard]] std::optional<Evaluation> run() {
     for (bool progress = true; progress;) {
       progress = false;
-      for (int device = 0; device < schedule_.devices; ++device) progress |= advance(device);
+      for (const DeviceId device : schedule_.device_ids()) progress |= advance(device);
     }
     Evaluation result;
-    for (int device = 0; device < schedule_.devices; ++device) {
-      const Device& state = devices_[static_cast<std::size_t>(device)];
-      if (state.next != schedule_.row(0, device).size()) return std::nullopt;
+    for (const DeviceId device : schedule_.device_ids()) {
+      const Device& state = devices_[index(device)];
+      if (state.next != schedule_.row(ReplicaId{0}, device).size()) return std::nullopt;
       result.makespan = std::max(result.makespan, state.free_at);
       result.device_span = std::max(result.device_span, state.free_at - state.first_start);
     }
@@ -49,7 +49,7 @@ private:
   };
   using Key = std::tuple<bool, int, int>;  ///< backward?, chunk, microbatch
 
-  [[nodiscard]] int device_of(int chunk) const {
+  [[nodiscard]] DeviceId device_of(int chunk) const {
     return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)];
   }
 
@@ -68,16 +68,16 @@ private:
     return Key{true, block.chunk + 1, block.microbatch};
   }
 
-  [[nodiscard]] Duration latency(int from, int to) const {
-    const Link* link = scenario_.link(scenario_.placement[static_cast<std::size_t>(from)],
-                                      scenario_.placement[static_cast<std::size_t>(to)]);
+  [[nodiscard]] Duration latency(DeviceId from, DeviceId to) const {
+    const Link* link =
+        scenario_.link(scenario_.placement[index(from)], scenario_.placement[index(to)]);
     return link == nullptr ? Duration::zero() : link->latency;
   }
 
-  [[nodiscard]] Duration length(const Block& block, int device) const {
+  [[nodiscard]] Duration length(const Block& block, DeviceId device) const {
     const auto of = [&](const std::vector<Duration>& costs) {
       const int share = of_copy() / schedule_.devices;
-      return costs[static_cast<std::size_t>(device)] / share;
+      return costs[index(device)] / share;
     };
     switch (block.kind) {
       case BlockKind::F: return of(scenario_.costs.forward);
@@ -89,9 +89,9 @@ private:
     return {};
   }
 
-  bool advance(int device) {
-    Device& state = devices_[static_cast<std::size_t>(device)];
-    const auto row = schedule_.row(0, device);
+  bool advance(DeviceId device) {
+    Device& state = devices_[index(device)];
+    const auto row = schedule_.row(ReplicaId{0}, device);
     const std::size_t before = state.next;
     for (; state.next < row.size(); ++state.next) {
       const Block& block = row[state.next];
@@ -99,7 +99,7 @@ private:
       if (const auto input = input_of(block)) {
         const auto done = end_.find(*input);
         if (done == end_.end()) break;
-        const int from = device_of(std::get<1>(*input));
+        const DeviceId from = device_of(std::get<1>(*input));
         start = std::max(start, done->second + latency(from, device));
       }
       if (state.next == 0) state.first_start = start;

@@ -8,16 +8,16 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-constexpr std::int64_t kActivation = std::int64_t{2} << 20;  // of uniform_scenario()
+constexpr std::int64_t kActivationBytes = std::int64_t{2} << 20;  // of uniform_scenario()
 
 /// Peaks in activations of one stage.
 std::vector<double> peaks(const Schedule& schedule, const Scenario& scenario) {
   std::vector<double> counts;
   for (const Bytes peak : peak_activation(schedule, scenario)) {
-    counts.push_back(static_cast<double>(peak.count()) / kActivation);
+    counts.push_back(static_cast<double>(peak.count()) / kActivationBytes);
   }
   return counts;
 }
@@ -49,7 +49,7 @@ TEST(PeakActivation, TakesEachReplicaByItself) {
   schedule.rows.insert(schedule.rows.end(), other.rows.begin(), other.rows.end());
   EXPECT_THAT(peaks(schedule, scenario), ElementsAre(2, 1, 4, 4));
   EXPECT_THAT(over_budget(schedule, scenario), ElementsAre(0, 1));
-  EXPECT_EQ(device_memory(schedule, scenario)[1].activations, Bytes{4 * kActivation});
+  EXPECT_EQ(device_memory(schedule, scenario)[1].activations, Bytes{4 * kActivationBytes});
 }
 
 TEST(MemoryEffect, FollowsKindsChunksAndParts) {
@@ -110,7 +110,7 @@ TEST(DeviceNeed, AddsUpWhatADeviceHolds) {
   const Scenario scenario = uniform_scenario(4, 8);
   const auto memories = device_memory(generate("1f1b", scenario), scenario);
   ASSERT_EQ(memories.size(), 4U);
-  EXPECT_EQ(memories[1].device, 1);
+  EXPECT_EQ(memories[1].device, DeviceId{1});
   EXPECT_EQ(memories[1].weights, 8_MiB);
   EXPECT_EQ(memories[1].gradients, 8_MiB);
   EXPECT_EQ(memories[1].optimizer, 48_MiB);

@@ -51,13 +51,14 @@ namespace longhaul::test {
 /// Does one node send both activations and gradients over the WAN, so that turns of two pairs of
 /// devices meet on its interface? Who is ready first goes first there.
 [[nodiscard]] inline bool shares_an_interface(const Scenario& scenario) {
-  const auto crosses = [&](int from, int to) {
-    return scenario.datacenter_of(scenario.rank(0, from)) !=
-           scenario.datacenter_of(scenario.rank(0, to));
+  const auto crosses = [&](DeviceId from, DeviceId to) {
+    return scenario.datacenter_of(scenario.rank(ReplicaId{0}, from)) !=
+           scenario.datacenter_of(scenario.rank(ReplicaId{0}, to));
   };
-  for (int device = 1; device + 1 < scenario.parallel.stages; ++device) {
-    const DatacenterId here = scenario.datacenter_of(scenario.rank(0, device));
-    const bool between = crosses(device - 1, device) && crosses(device, device + 1);
+  for (int d = 1; d + 1 < scenario.parallel.stages; ++d) {
+    const DeviceId device{d};
+    const DatacenterId here = scenario.datacenter_of(scenario.rank(ReplicaId{0}, device));
+    const bool between = crosses(previous(device), device) && crosses(device, next(device));
     if (between && scenario.interfaces(here) != nullptr) return true;
   }
   return false;

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from longhaul import first_screen
+from longhaul.commands import first_screen
 
 ROOT = Path(__file__).resolve().parents[2]
 LABELS = ["winner", "by", "prediction", "pictures", "next"]

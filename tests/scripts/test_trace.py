@@ -9,7 +9,7 @@ import numpy as np
 
 import synthetic
 from longhaul.errors import Failure
-from longhaul.trace import COLUMNS, read_trace, select
+from longhaul.trace import COLUMNS, collectives, read_trace, select
 
 
 class ReadTrace(unittest.TestCase):
@@ -47,6 +47,17 @@ class ReadTrace(unittest.TestCase):
         self.assertEqual(trace.schedules, ["gpipe"])
         self.assertEqual(trace.time_scale, 0.5)
         self.assertTrue(trace.measured.empty)
+
+    def test_kinds_are_those_that_the_file_names(self):
+        with h5py.File(self.write(), "a") as file:
+            kinds = h5py.enum_dtype({"F": 0, "send": 5, "recv": 6, "broadcast": 10}, basetype="u1")
+            numbers = file["predicted/kind"][()]
+            numbers[0] = 10
+            del file["predicted/kind"]
+            file["predicted"].create_dataset("kind", data=numbers.astype("u1"), dtype=kinds)
+        rows = select(read_trace(self.file).predicted, "gpipe")
+        self.assertEqual(list(rows["kind"]), ["broadcast", "send", "recv"])
+        self.assertEqual(list(collectives(rows)), [True, False, False])
 
     def test_directory_with_one_trace(self):
         self.write()

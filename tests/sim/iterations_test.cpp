@@ -35,8 +35,8 @@ TEST(SimulateWeather, AStepAndAnOutageMoveWhatComesBehind) {
   const Weather weather{plan, scenario};
   const OpTimes times = simulate(plan, {&weather, 0, 0ms});
   const auto expect = [&](OpId id, Duration start, Duration end) {
-    EXPECT_EQ(times[index(id)].start, start) << describe(plan, id);
-    EXPECT_EQ(times[index(id)].end, end) << describe(plan, id);
+    EXPECT_EQ(times[index(id)].start, start) << to_text(plan, id);
+    EXPECT_EQ(times[index(id)].end, end) << to_text(plan, id);
   };
   expect(find(plan, 0, OpKind::send, BlockKind::F, 0), 1ms, 11ms);
   expect(find(plan, 1, OpKind::recv, BlockKind::F, 0), 1ms, 21ms);

@@ -1,13 +1,16 @@
 // Exact timestamps of small hand-computed plans.
 #include "sim/simulate.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/occupancy.hpp"
+#include "plan/rows.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"
 #include "support/scenarios.hpp"
@@ -45,9 +48,9 @@ TEST(Simulate, TwoStagesWithTransferAndLatency) {
   const Plan plan = lower(generate("gpipe", scenario), scenario);
   const OpTimes times = simulate(plan);
   const auto expect = [&](OpId id, int ready, int start, int end) {
-    EXPECT_EQ(times[index(id)].ready, Duration{ready}) << describe(plan, id);
-    EXPECT_EQ(times[index(id)].start, Duration{start}) << describe(plan, id);
-    EXPECT_EQ(times[index(id)].end, Duration{end}) << describe(plan, id);
+    EXPECT_EQ(times[index(id)].ready, Duration{ready}) << to_text(plan, id);
+    EXPECT_EQ(times[index(id)].start, Duration{start}) << to_text(plan, id);
+    EXPECT_EQ(times[index(id)].end, Duration{end}) << to_text(plan, id);
   };
   expect(find(plan, 0, OpKind::compute, BlockKind::F, 1), 0, 100, 200);
   expect(find(plan, 0, OpKind::send, BlockKind::F, 0), 100, 100, 130);
@@ -101,7 +104,7 @@ TEST(Simulate, StatedOrderOnASharedLinkOverridesReadiness) {
   const Block forward{};
   schedule.link_orders.push_back(
       {"link " + scenario.datacenters[0].name + ">" + scenario.datacenters[1].name,
-       {{1, forward}, {0, forward}}});
+       {{ReplicaId{1}, forward}, {ReplicaId{0}, forward}}});
   const Plan plan = lower(schedule, scenario);
   const OpTimes times = simulate(plan);
   EXPECT_EQ(times[index(find(plan, 2, OpKind::send, BlockKind::F, 0))].start, Duration{100});
@@ -146,6 +149,30 @@ TEST(Simulate, CollectivesOfOneRankTakeTurns) {
   const OpTime& second = times[index(find(plan, 0, OpKind::collective, BlockKind::F, -1, 1))];
   EXPECT_EQ(second.start, kGather);
   EXPECT_EQ(second.end, 2 * kGather);
+}
+
+// Weights that the first replica sends to all: a ring of n members takes n pieces, of which the
+// last arrives after n-1 + n-1 steps of 1/n of the bytes. 8 MiB over 1 Gbps take 67108864 ns.
+TEST(Simulate, ABroadcastPassesItsPiecesAlongTheRing) {
+  const Scenario scenario = replicas_apart();
+  const auto time_of = [](std::size_t members) {
+    return collective_time(CollectiveKind::broadcast, 8_MiB, members, {1_Gbps, 1ms},
+                           GradientSync::zero1);
+  };
+  EXPECT_EQ(time_of(2), Duration{2 * (33'554'432 + 1'000'000)});
+  EXPECT_EQ(time_of(4), Duration{2 * (50'331'648 + 3'000'000)});
+  Plan plan = lower(generate("1f1b", scenario), scenario);
+  for (const OpId id : plan.collectives[0]) {
+    plan.ops[index(id)].collective = CollectiveKind::broadcast;
+    plan.ops[index(id)].duration = time_of(2);
+  }
+  const OpTimes times = simulate(plan);
+  EXPECT_EQ(times[index(find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
+            Duration{69'108'864});
+  EXPECT_EQ(last_end(times), Duration{69'108'864 + 300 + 34'554'432});
+  Timeline timeline;
+  append_rows(timeline, plan, times, 0);
+  EXPECT_EQ(std::ranges::count(timeline.rows, RowKind::broadcast, &TimelineRow::kind), 2);
 }
 
 // The ring runs over the nodes' interfaces: 500 Mbps are slower than the link.

@@ -18,8 +18,10 @@ inline Schedule bidirectional_gpipe(int devices, int microbatches, int replicas 
   schedule.microbatches = microbatches;
   schedule.replicas = replicas;
   schedule.copies = 2;
-  for (int device = 0; device < devices; ++device) schedule.device_of_chunk.push_back(device);
-  for (int device = devices - 1; device >= 0; --device) schedule.device_of_chunk.push_back(device);
+  for (int device = 0; device < devices; ++device)
+    schedule.device_of_chunk.push_back(DeviceId{device});
+  for (int device = devices - 1; device >= 0; --device)
+    schedule.device_of_chunk.push_back(DeviceId{device});
   schedule.rows.resize(static_cast<std::size_t>(devices));
   for (int device = 0; device < devices; ++device) {
     std::vector<Block>& row = schedule.rows[static_cast<std::size_t>(device)];

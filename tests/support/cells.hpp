@@ -17,16 +17,16 @@ namespace longhaul::testing {
 inline Schedule in_cells(Schedule schedule, const Scenario& scenario, int cell) {
   schedule.cell = 1;
   const Plan plan = lower(schedule, scenario);
-  using Place = std::pair<std::size_t, int>;  // position in the row, replica
-  std::map<std::tuple<int, int, int>, std::vector<std::pair<Place, Block>>> turns;
+  using Place = std::pair<std::size_t, ReplicaId>;  // position in the row, replica
+  std::map<std::tuple<int, DeviceId, DeviceId>, std::vector<std::pair<Place, Block>>> turns;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
     if (plan.op(id).kind != OpKind::send || !plan.crosses_datacenters(id)) continue;
     const OpId producer = plan.after_of(id).front();
     const RankInfo& info = plan.ranks[index(plan.rank_of(id))];
-    turns[{info.replica / cell, info.device, plan.ranks[index(plan.op(id).peer)].device}].push_back(
-        {{index(producer) - index(plan.lane_of(producer).first), info.replica},
-         plan.op(id).block()});
+    turns[{number(info.replica) / cell, info.device, plan.ranks[index(plan.op(id).peer)].device}]
+        .push_back({{index(producer) - index(plan.lane_of(producer).first), info.replica},
+                    plan.op(id).block()});
   }
   schedule.cell = cell;
   for (auto& [pair, messages] : turns) {

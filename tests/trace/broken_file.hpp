@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "trace/hdf5/hdf5_handle.hpp"
@@ -28,7 +29,19 @@ int H5Pclose(std::int64_t properties);
 std::int64_t H5Dcreate2(std::int64_t location, const char* name, std::int64_t type,
                         std::int64_t space, std::int64_t links, std::int64_t properties,
                         std::int64_t access);
+std::int64_t H5Dopen2(std::int64_t location, const char* name, std::int64_t access);
+std::int64_t H5Dget_space(std::int64_t dataset);
+std::int64_t H5Dget_type(std::int64_t dataset);
+int H5Dread(std::int64_t dataset, std::int64_t type, std::int64_t memory, std::int64_t space,
+            std::int64_t transfer, void* values);
+int H5Dwrite(std::int64_t dataset, std::int64_t type, std::int64_t memory, std::int64_t space,
+             std::int64_t transfer, const void* values);
 int H5Dclose(std::int64_t dataset);
+std::int64_t H5Sget_simple_extent_npoints(std::int64_t space);
+extern std::int64_t H5T_STD_U8LE_g;  // NOLINT: HDF5's name
+std::int64_t H5Tenum_create(std::int64_t base);
+int H5Tenum_insert(std::int64_t type, const char* name, const void* value);
+int H5Tclose(std::int64_t type);
 }
 
 namespace longhaul::testing {
@@ -70,6 +83,22 @@ public:
     const hdf5::Handle kind = hdf5::column_type(type);
     const hdf5::Handle dataset{
         H5Dcreate2(file_.get(), name, kind.get(), space.get(), 0, properties.get(), 0), H5Dclose};
+  }
+  /// Keeps the numbers of a column of kinds, under other names for them.
+  void rename_kinds(const char* name,
+                    const std::vector<std::pair<const char*, std::uint8_t>>& kinds) {
+    const hdf5::Handle type{H5Tenum_create(H5T_STD_U8LE_g), H5Tclose};
+    for (const auto& [kind, number] : kinds) hdf5::check(H5Tenum_insert(type.get(), kind, &number));
+    const hdf5::Handle before{H5Dopen2(file_.get(), name, 0), H5Dclose};
+    const hdf5::Handle space{H5Dget_space(before.get()), H5Sclose};
+    const hdf5::Handle stored{H5Dget_type(before.get()), H5Tclose};
+    std::vector<std::uint8_t> numbers(
+        static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())));
+    hdf5::check(H5Dread(before.get(), stored.get(), 0, 0, 0, numbers.data()));
+    remove(name);
+    const hdf5::Handle after{H5Dcreate2(file_.get(), name, type.get(), space.get(), 0, 0, 0),
+                             H5Dclose};
+    hdf5::check(H5Dwrite(after.get(), type.get(), 0, 0, 0, numbers.data()));
   }
   [[nodiscard]] std::int64_t get() const { return file_.get(); }
 

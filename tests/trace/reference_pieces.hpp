@@ -56,8 +56,8 @@ private:
 
   void sort_in(const TimelineRow& row) {
     const bool sends = row.kind == RowKind::send;
-    if (row.leg == RowLeg::whole || (!sends && row.kind != RowKind::recv)) return;
-    if (row.leg == RowLeg::wan && sends) {
+    if (row.leg == MessageLeg::whole || (!sends && row.kind != RowKind::recv)) return;
+    if (row.leg == MessageLeg::wan && sends) {
       const auto peer = device_of_.find(row.peer);
       wan_sends_[{row.owner, row.chunk, row.microbatch, row.part, row.device,
                   peer == device_of_.end() ? -1 : peer->second}]
@@ -65,9 +65,9 @@ private:
     }
     if (row.replica == row.owner) return;  // not a relay's
     Relay& relay = relays_[{row.rank, row.owner, row.chunk, row.microbatch, row.part, row.piece}];
-    if (row.leg == RowLeg::scatter && !sends) relay.scattered.push_back(&row);
-    if (row.leg == RowLeg::wan) (sends ? relay.sent : relay.arrived).push_back(&row);
-    if (row.leg == RowLeg::gather && sends) relay.gathered.push_back(&row);
+    if (row.leg == MessageLeg::scatter && !sends) relay.scattered.push_back(&row);
+    if (row.leg == MessageLeg::wan) (sends ? relay.sent : relay.arrived).push_back(&row);
+    if (row.leg == MessageLeg::gather && sends) relay.gathered.push_back(&row);
   }
 
   /// The sends over the WAN of one name: an activation and a gradient where they share it. The n-th

@@ -49,7 +49,7 @@ private:
   }
 
   /// The row for people: "measured: op 7 (schedule 0, iteration 2)".
-  [[nodiscard]] std::string describe(const TimelineRow& row) const {
+  [[nodiscard]] std::string to_text(const TimelineRow& row) const {
     return fmt::format("{}: op {} (schedule {}, iteration {}, rank {})", group_, row.op,
                        row.schedule, row.iteration, row.rank);
   }
@@ -57,7 +57,7 @@ private:
   bool wrong(const char* sort, const TimelineRow& row, fmt::format_string<Args...> format,
              Args&&... args) {
     findings_.add(fmt::format("{}: {}", group_, sort),
-                  describe(row) + " " + fmt::format(format, std::forward<Args>(args)...));
+                  to_text(row) + " " + fmt::format(format, std::forward<Args>(args)...));
     return false;
   }
 
@@ -71,7 +71,8 @@ private:
         return wrong("index outside its table", row, "has {} {} ({} has {} names).", table.column,
                      index, table.name, names);
     }
-    if (static_cast<int>(row.kind) >= kRowKinds || static_cast<int>(row.bound_kind) >= kBoundKinds)
+    if (static_cast<int>(row.kind) >= kCountOf<RowKind> ||
+        static_cast<int>(row.bound_kind) >= kCountOf<BoundKind>)
       return wrong("unknown kind", row, "has kind {} and bound_kind {} (unknown).",
                    static_cast<int>(row.kind), static_cast<int>(row.bound_kind));
     if (row.rank < 0 || row.peer < -1 || row.replica < 0 || row.device < 0)
@@ -82,9 +83,10 @@ private:
       return wrong("id that cannot be", row, "has chunk {}, microbatch {}, part {} of {}.",
                    row.chunk, row.microbatch, row.part, row.parts);
     const bool message = row.kind == RowKind::send || row.kind == RowKind::recv;
-    if (static_cast<int>(row.leg) >= kRowLegs || (row.leg != RowLeg::whole && !message))
+    if (static_cast<int>(row.leg) >= kCountOf<MessageLeg> ||
+        (row.leg != MessageLeg::whole && !message))
       return wrong("unknown leg", row, "has leg {} (of a {}).", static_cast<int>(row.leg),
-                   name_of(row.kind));
+                   to_string(row.kind));
     if (row.owner < 0 || row.piece < 0 || row.piece >= row.pieces || row.pieces > kMostPieces)
       return wrong("piece that cannot be", row, "has owner {}, piece {} of {}.", row.owner,
                    row.piece, row.pieces);
@@ -189,7 +191,7 @@ private:
       if (row.kind != RowKind::send && row.kind != RowKind::recv) continue;
       if (other[i] == kNoRow) {
         wrong("message with one side", row, "is a {} whose other side, on rank {}, is missing.",
-              name_of(row.kind), row.peer);
+              to_string(row.kind), row.peer);
       } else if (row.kind == RowKind::recv && row.end_ns < rows[other[i]].start_ns - slack_ns_) {
         wrong("arrival before departure", row, "arrives at {} ns (op {} sends it at {} ns).",
               row.end_ns, rows[other[i]].op, rows[other[i]].start_ns);

@@ -48,9 +48,9 @@ public:
     row.planned_ns = span.end - span.start;
     return timeline.rows.emplace_back(row);
   }
-  void leg(int rank, int peer, bool sends, RowLeg leg, int piece, Span span) {
+  void leg(int rank, int peer, bool sends, MessageLeg leg, int piece, Span span) {
     TimelineRow& row =
-        add(rank, sends ? RowKind::send : RowKind::recv, std::string{name_of(leg)} + ">", span);
+        add(rank, sends ? RowKind::send : RowKind::recv, std::string{to_string(leg)} + ">", span);
     row.chunk = 0;
     row.peer = peer;
     row.leg = leg;
@@ -65,17 +65,17 @@ public:
 inline Timeline relayed() {
   RelayMaker maker;
   maker.add(0, RowKind::F, "compute", {0, 100});
-  maker.leg(0, 1, true, RowLeg::scatter, 1, {100, 110});
-  maker.leg(0, 2, true, RowLeg::wan, 0, {100, 130});
-  maker.leg(1, 0, false, RowLeg::scatter, 1, {100, 110});
-  maker.leg(1, 3, true, RowLeg::wan, 1, {125, 155});
+  maker.leg(0, 1, true, MessageLeg::scatter, 1, {100, 110});
+  maker.leg(0, 2, true, MessageLeg::wan, 0, {100, 130});
+  maker.leg(1, 0, false, MessageLeg::scatter, 1, {100, 110});
+  maker.leg(1, 3, true, MessageLeg::wan, 1, {125, 155});
   maker.timeline.rows.back().ready_ns = 110;
   maker.add(2, RowKind::F, "compute", {215, 315}).bound_by = gather_in;
   maker.timeline.rows.back().bound_kind = BoundKind::dependency;
-  maker.leg(2, 0, false, RowLeg::wan, 0, {100, 180});
-  maker.leg(2, 3, false, RowLeg::gather, 1, {205, 215});
-  maker.leg(3, 1, false, RowLeg::wan, 1, {125, 205});
-  maker.leg(3, 2, true, RowLeg::gather, 1, {205, 215});
+  maker.leg(2, 0, false, MessageLeg::wan, 0, {100, 180});
+  maker.leg(2, 3, false, MessageLeg::gather, 1, {205, 215});
+  maker.leg(3, 1, false, MessageLeg::wan, 1, {125, 205});
+  maker.leg(3, 2, true, MessageLeg::gather, 1, {205, 215});
   return maker.timeline;
 }
 

@@ -5,6 +5,8 @@
 #include <random>
 #include <thread>
 
+#include "base/index.hpp"
+
 namespace longhaul::cuda {
 namespace {
 
@@ -22,12 +24,12 @@ std::uint64_t this_process() {
 
 std::size_t place_of(const HostRanks& host_ranks, Rank rank) {
   const std::vector<Rank>& local = host_ranks.local();
-  return static_cast<std::size_t>(std::ranges::find(local, rank) - local.begin());
+  return at(std::ranges::find(local, rank) - local.begin());
 }
 
 /// Flags of all pairs, and after them how many ranks have left.
 std::size_t count_words(const HostRanks& host_ranks) {
-  const auto ranks = static_cast<std::size_t>(host_ranks.local_ranks());
+  const auto ranks = to_size(host_ranks.local_ranks());
   return ranks * ranks * SlotFlags::kSlots + 1;
 }
 
@@ -44,8 +46,7 @@ std::atomic<std::uint32_t>* SlotFlags::words() const {
 
 std::atomic<std::uint32_t>& SlotFlags::flag(Rank from, Rank to, std::uint32_t slot) const {
   const std::size_t pair =
-      place_of(host_ranks_, from) * static_cast<std::size_t>(host_ranks_.local_ranks()) +
-      place_of(host_ranks_, to);
+      place_of(host_ranks_, from) * to_size(host_ranks_.local_ranks()) + place_of(host_ranks_, to);
   return words()[pair * kSlots + slot];
 }
 

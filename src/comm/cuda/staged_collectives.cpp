@@ -18,13 +18,14 @@ void StagedCollectives::begin(RequestId ticket, CollectiveKind kind, std::span<c
                                       kind,
                                       {members.begin(), members.end()},
                                       exchange_of_caller,
-                                      is_on_device(exchange_of_caller.mine.data())});
+                                      is_on_device(exchange_of_caller.result.data())});
   ++under_way_;
   if (!staged->on_device) return exchange(staged);
   const Exchange& caller = staged->of_caller;
-  staged->mine = pinned_.take(caller.mine.size());
   staged->result = pinned_.take(caller.result.size());
   const cudaStream_t stream = lanes_.stream(Side::send, kNone<LaneId>, members.front());
+  if (caller.mine.empty()) return lanes_.after(stream, [this, staged] { exchange(staged); });
+  staged->mine = pinned_.take(caller.mine.size());
   check(cudaMemcpyAsync(staged->mine.get(), caller.mine.data(), caller.mine.size(),
                         cudaMemcpyDeviceToHost, stream));
   lanes_.after(stream, [this, staged] { exchange(staged); });

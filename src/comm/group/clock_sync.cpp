@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/index.hpp"
 #include "comm/blocking_call.hpp"
 
 namespace longhaul {
@@ -70,7 +71,7 @@ ClockOffset measure_clock_offset(const mpi::Communicator& world, const HostRanks
   ClockOffset mine{now(), {}, {}};
   const std::vector<std::int64_t> clocks = world.all_gather(clock_number());
   for (int rank = 1; rank < world.size(); ++rank) {
-    const auto clock = clocks[static_cast<std::size_t>(rank)];
+    const auto clock = clocks[at(rank)];
     const bool has_own_clock =
         host_ranks.host_of(Rank{rank}) == Rank{rank} &&  // named for its lowest
         (clock == 0 || clock != clocks.front());

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -39,11 +40,11 @@ HostRanks::HostRanks(const mpi::Communicator& world, int ranks_per_host)
     : host_{ranks_per_host > 0 ? world.split(world.rank() / ranks_per_host, world.rank())
                                : world.split_by_host()},
       self_{world.rank()},
-      local_of_(static_cast<std::size_t>(world.size()), -1),
-      memory_{host_, kSlotsAt + sizeof(RankStatus) * static_cast<std::size_t>(host_.size())} {
+      local_of_(to_size(world.size()), -1),
+      memory_{host_, kSlotsAt + sizeof(RankStatus) * to_size(host_.size())} {
   const auto members = host_.all_gather(world.rank());
   for (std::size_t i = 0; i < members.size(); ++i) {
-    local_of_[static_cast<std::size_t>(members[i])] = static_cast<int>(i);
+    local_of_[at(members[i])] = static_cast<int>(i);
     local_.push_back(Rank{static_cast<std::int32_t>(members[i])});
   }
   for (const std::int64_t lowest : world.all_gather(members.front()))

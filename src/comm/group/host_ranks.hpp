@@ -9,14 +9,21 @@
 
 #include "base/clock.hpp"
 #include "base/ids.hpp"
+#include "base/index.hpp"
+#include "base/listed_enum.hpp"
 #include "comm/group/shared_memory.hpp"
 
 namespace longhaul {
 
-/// Where a rank is in its run, as its neighbours can see it.
-enum class Phase : std::uint32_t { set_up, barrier, running, between, finished };
+/// Where a rank is in its run, as its neighbours can see it. The names are for reports.
+#define LONGHAUL_PHASES(X) \
+  X(set_up, "setting up")  \
+  X(barrier, "at the barrier of") X(running, "in") X(between, "behind") X(finished, "finished")
+LONGHAUL_LISTED_ENUM(Phase, LONGHAUL_PHASES);
 /// The last event of a rank's op.
-enum class OpEvent : std::uint32_t { none, posted, started, ended };
+#define LONGHAUL_OP_EVENTS(X) \
+  X(none, "nothing yet") X(posted, "posted") X(started, "started") X(ended, "ended")
+LONGHAUL_LISTED_ENUM(OpEvent, LONGHAUL_OP_EVENTS);
 
 /// A rank's state as the others of its host see it: a doorbell, and what it is doing, so that a
 /// dead rank's last op is known too. Plain atomics, each written by its own rank (the doorbell by
@@ -61,9 +68,7 @@ public:
   [[nodiscard]] Rank host_of(Rank rank) const { return host_of_[index(rank)]; }
   [[nodiscard]] bool all_local() const { return local_ranks() == ranks(); }
   /// The status of a rank; `rank` must be one of this host.
-  [[nodiscard]] RankStatus& slot(Rank rank) const {
-    return slots_[static_cast<std::size_t>(local_of_[index(rank)])];
-  }
+  [[nodiscard]] RankStatus& slot(Rank rank) const { return slots_[at(local_of_[index(rank)])]; }
   [[nodiscard]] RankStatus& mine() const { return slot(self_); }
   /// Ranks of this host, ascending.
   [[nodiscard]] const std::vector<Rank>& local() const { return local_; }

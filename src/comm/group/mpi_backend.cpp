@@ -3,6 +3,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/index.hpp"
 #include "comm/group/check.hpp"
 #include "comm/group/group_backend.hpp"
 
@@ -81,7 +82,7 @@ public:
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibcast(&size, 1, MPI_INT64_T, root, comm_, &request));
     wait(request, on_wait);
-    text.resize(static_cast<std::size_t>(size));
+    text.resize(to_size(size));
     check(MPI_Ibcast(text.data(), static_cast<int>(size), MPI_CHAR, root, comm_, &request));
     wait(request, on_wait);
     return text;
@@ -89,15 +90,14 @@ public:
   [[nodiscard]] std::vector<std::byte> gather(std::span<const std::byte> mine,
                                               std::vector<int>& counts, int root,
                                               const OnWait& on_wait) override {
-    counts.assign(rank_ == root ? static_cast<std::size_t>(size_) : 0, 0);
+    counts.assign(rank_ == root ? to_size(size_) : 0, 0);
     const int count = static_cast<int>(mine.size());
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Igather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, root, comm_, &request));
     wait(request, on_wait);
     std::vector<int> begins(counts.size());
     std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
-    std::vector<std::byte> all(
-        static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0)));
+    std::vector<std::byte> all(to_size(std::accumulate(counts.begin(), counts.end(), 0)));
     check(MPI_Igatherv(mine.data(), count, MPI_BYTE, all.data(), counts.data(), begins.data(),
                        MPI_BYTE, root, comm_, &request));
     wait(request, on_wait);
@@ -105,7 +105,7 @@ public:
   }
   [[nodiscard]] std::vector<std::int64_t> all_gather(std::int64_t mine,
                                                      const OnWait& on_wait) override {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(size_));
+    std::vector<std::int64_t> all(to_size(size_));
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Iallgather(&mine, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm_, &request));
     wait(request, on_wait);

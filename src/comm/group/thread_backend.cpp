@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "comm/group/thread_ranks.hpp"
 
 namespace longhaul {
@@ -42,7 +43,7 @@ public:
         group_->exchange(rank_, {bytes_of(std::array<std::int64_t, 2>{color, key}), {}}, on_wait);
     std::vector<std::pair<std::int64_t, int>> members;  // by key, then by rank
     for (int other = 0; other < size(); ++other) {
-      const ThreadGroup::Part& part = round->parts[static_cast<std::size_t>(other)];
+      const ThreadGroup::Part& part = round->parts[at(other)];
       if (word_of(part) == color) members.emplace_back(word_of(part, 1), other);
     }
     std::ranges::sort(members);
@@ -66,7 +67,7 @@ public:
   [[nodiscard]] std::string broadcast(std::string text, int root, const OnWait& on_wait) override {
     const auto round = exchange(rank_ == root ? bytes_of(text) : std::vector<std::byte>{}, on_wait);
     if (rank_ == root) return text;
-    const auto& bytes = round->parts[static_cast<std::size_t>(root)].bytes;
+    const auto& bytes = round->parts[at(root)].bytes;
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   [[nodiscard]] std::vector<std::byte> gather(std::span<const std::byte> mine,

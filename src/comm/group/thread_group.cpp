@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 
@@ -28,10 +29,9 @@ std::shared_ptr<const ThreadGroup::Round> ThreadGroup::exchange(int member, Part
                                                                 const mpi::OnWait& on_wait) {
   std::unique_lock lock{mutex_};
   if (!round_)
-    round_ = std::make_shared<Round>(
-        Round{rounds_++, std::vector<Part>(static_cast<std::size_t>(size_)), size_});
+    round_ = std::make_shared<Round>(Round{rounds_++, std::vector<Part>(to_size(size_)), size_});
   const std::shared_ptr<Round> round = round_;
-  round->parts[static_cast<std::size_t>(member)] = std::move(mine);
+  round->parts[at(member)] = std::move(mine);
   if (--round->missing == 0) {
     round_ = nullptr;  // the next to come begins another one
     changed_.notify_all();

@@ -1,9 +1,11 @@
 #include "comm/mpi/mpi_transport.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "comm/blocking_call.hpp"
 #include "comm/group/check.hpp"
 
@@ -63,7 +65,7 @@ RequestId MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer)
 RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> members,
                                    const Exchange& of_caller) {
   std::shared_ptr<mpi::Widened> widened;
-  if (of_caller.type == ExchangeType::bf16 && kind != CollectiveKind::all_gather)
+  if (of_caller.type == NumberType::bf16 && facts_of(kind).merging == Merging::sum)
     widened = std::make_shared<mpi::Widened>(of_caller);
   const Exchange exchange = widened ? widened->exchange() : of_caller;
   MPI_Comm comm = group(members).get();
@@ -83,6 +85,11 @@ RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> me
       break;
     case CollectiveKind::all_reduce:
       mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
+      break;
+    case CollectiveKind::broadcast:
+      if (count > 0) std::memcpy(result, mine, exchange.mine.size());
+      mpi::check(
+          MPI_Ibcast(result, int_count(exchange.result.size() / width), type, 0, comm, &request));
       break;
   }
   return add(request, Kind::collective, self(), std::move(widened));
@@ -133,9 +140,9 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
   mpi::check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count_done,
                           completed_.data(), statuses_.data()));
   if (count_done == 0 || count_done == MPI_UNDEFINED) return false;
-  completed_.resize(static_cast<std::size_t>(count_done));
+  completed_.resize(to_size(count_done));
   for (std::size_t i = 0; i < completed_.size(); ++i) {
-    const Pending& pending = pending_[static_cast<std::size_t>(completed_[i])];
+    const Pending& pending = pending_[at(completed_[i])];
     const bool received = pending.kind == Kind::receive;
     if (pending.sum) pending.sum->narrow();
     done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});

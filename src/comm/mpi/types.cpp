@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/index.hpp"
 #include "base/number_types.hpp"
 #include "comm/group/check.hpp"
 
@@ -34,14 +35,15 @@ ByteCount::~ByteCount() {
 std::size_t bytes_of(const MPI_Status& status) {
   MPI_Count bytes = 0;
   check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
-  return static_cast<std::size_t>(bytes);
+  return to_size(bytes);
 }
 
-MPI_Datatype type_of(ExchangeType type) {
+MPI_Datatype type_of(NumberType type) {
   switch (type) {
-    case ExchangeType::i64: return MPI_INT64_T;
-    case ExchangeType::f32: return MPI_FLOAT;
-    case ExchangeType::bf16: return MPI_UINT16_T;
+    case NumberType::i64: return MPI_INT64_T;
+    case NumberType::f32: return MPI_FLOAT;
+    case NumberType::bf16: return MPI_UINT16_T;
+    case NumberType::i32: return MPI_INT32_T;
   }
   return MPI_BYTE;
 }
@@ -58,7 +60,7 @@ Widened::Widened(const Exchange& bf16)
 }
 
 Exchange Widened::exchange() {
-  return {ExchangeType::f32, std::as_bytes(std::span{mine_}),
+  return {NumberType::f32, std::as_bytes(std::span{mine_}),
           std::as_writable_bytes(std::span{result_})};
 }
 

@@ -32,7 +32,7 @@ private:
 [[nodiscard]] std::size_t bytes_of(const MPI_Status& status);
 
 /// bf16, which MPI has not, is only moved as such: not summed.
-[[nodiscard]] MPI_Datatype type_of(ExchangeType type);
+[[nodiscard]] MPI_Datatype type_of(NumberType type);
 /// bf16 on its way through sums in fp32: rounded once, when the sum is there.
 class Widened {
 public:

@@ -13,11 +13,12 @@
 namespace longhaul::nccl {
 namespace {
 
-ncclDataType_t type_of(ExchangeType type) {
+ncclDataType_t type_of(NumberType type) {
   switch (type) {
-    case ExchangeType::i64: return ncclInt64;
-    case ExchangeType::f32: return ncclFloat32;
-    case ExchangeType::bf16: return ncclBfloat16;
+    case NumberType::i64: return ncclInt64;
+    case NumberType::f32: return ncclFloat32;
+    case NumberType::bf16: return ncclBfloat16;
+    case NumberType::i32: return ncclInt32;
   }
   return ncclUint8;
 }
@@ -34,6 +35,8 @@ ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result
                                stream);
     case CollectiveKind::all_reduce:
       return ncclAllReduce(mine, result, count, type, ncclSum, comm, stream);
+    case CollectiveKind::broadcast:
+      return ncclBroadcast(mine, result, exchange.result.size() / width, type, 0, comm, stream);
   }
   return ncclInvalidArgument;
 }

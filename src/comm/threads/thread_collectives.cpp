@@ -55,7 +55,7 @@ void sum_up(CollectiveKind kind, std::span<const Exchange> members) {
   const auto all = std::as_bytes(std::span{rounded});
   std::size_t at = 0;
   for (const Exchange& to : members) {
-    const bool scatters = kind == CollectiveKind::reduce_scatter;
+    const bool scatters = facts_of(kind).gets == Portion::share;
     const std::size_t size = scatters ? to.result.size() : all.size();
     LONGHAUL_ASSERT(size <= to.result.size() && at + size <= all.size(), "{} bytes at {} of {}",
                     size, at, all.size());
@@ -67,11 +67,12 @@ void sum_up(CollectiveKind kind, std::span<const Exchange> members) {
 }  // namespace
 
 void exchange_among(CollectiveKind kind, std::span<const Exchange> members) {
-  if (kind == CollectiveKind::all_gather) return gather(members);
+  if (facts_of(kind).merging == Merging::side_by_side) return gather(members);
   switch (members.front().type) {
-    case ExchangeType::i64: return sum_up<Plainly<std::int64_t>>(kind, members);
-    case ExchangeType::f32: return sum_up<Plainly<float>>(kind, members);
-    case ExchangeType::bf16: return sum_up<InBf16>(kind, members);
+    case NumberType::i64: return sum_up<Plainly<std::int64_t>>(kind, members);
+    case NumberType::f32: return sum_up<Plainly<float>>(kind, members);
+    case NumberType::bf16: return sum_up<InBf16>(kind, members);
+    case NumberType::i32: return sum_up<Plainly<std::int32_t>>(kind, members);
   }
 }
 

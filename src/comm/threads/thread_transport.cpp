@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 /// The group of all ranks.
 struct ThreadTransport::Shared {
-  explicit Shared(int ranks) : inboxes(static_cast<std::size_t>(ranks)) {}
+  explicit Shared(int ranks) : inboxes(to_size(ranks)) {}
   std::vector<ThreadInbox> inboxes;  ///< index: rank
   ThreadCollectives collectives;
 };
@@ -51,7 +53,7 @@ RequestId ThreadTransport::collective(CollectiveKind kind, std::span<const Rank>
   for (const Rank member : members) numbers.push_back(static_cast<int>(member));
   const auto place = std::ranges::find(members, self()) - members.begin();
   const std::int64_t count = collectives_[numbers]++;
-  if (shared_->collectives.join({std::move(numbers), count}, kind, static_cast<std::size_t>(place),
+  if (shared_->collectives.join({std::move(numbers), count}, kind, to_size(place),
                                 {exchange, ticket, &mine()}))
     for (const Rank member : members)
       if (member != self()) host_ranks_.ring_doorbell(member);

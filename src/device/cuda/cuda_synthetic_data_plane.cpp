@@ -18,7 +18,7 @@ std::vector<OpId> receives_of(const Plan& plan, Rank self) {
   std::vector<OpId> receives;
   for (const Lane& lane : plan.lanes)
     for (std::uint32_t i = 0; i < lane.count; ++i)
-      if (lane.kind == LaneKind::recv && lane.rank == self)
+      if (lane.kind == OpKind::recv && lane.rank == self)
         receives.push_back(OpId{static_cast<std::uint32_t>(index(lane.first)) + i});
   return receives;
 }
@@ -28,7 +28,7 @@ std::vector<OpId> sends_of(const Plan& plan, Rank self) {
   const RelayTable forwards{plan, self};
   std::vector<OpId> sends;
   for (const Lane& lane : plan.lanes) {
-    if (lane.kind != LaneKind::send || lane.rank != self) continue;
+    if (lane.kind != OpKind::send || lane.rank != self) continue;
     for (std::uint32_t i = 0; i < lane.count; ++i) {
       const OpId send{static_cast<std::uint32_t>(index(lane.first)) + i};
       if (forwards.recv_before(send) == kNone<OpId>) sends.push_back(send);
@@ -72,7 +72,7 @@ CudaSyntheticDataPlane::~CudaSyntheticDataPlane() {
 /// Memory of the device is not to be had while an iteration runs: that would wait for all streams.
 void CudaSyntheticDataPlane::make_rooms() {
   for (const Lane& lane : plan_.lanes) {
-    if (lane.kind != LaneKind::recv || lane.rank != self_) continue;
+    if (lane.kind != OpKind::recv || lane.rank != self_) continue;
     std::unordered_map<std::size_t, std::size_t> wanted;
     for (std::uint32_t i = 0; i < lane.count; ++i) {
       const std::size_t size =

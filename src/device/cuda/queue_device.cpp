@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/index.hpp"
+
 namespace longhaul::cuda {
 namespace {
 
@@ -22,10 +24,7 @@ std::uint64_t read(std::uint64_t& stamp) {
 }  // namespace
 
 QueueDevice::QueueDevice(int index, int depth)
-    : index_{index},
-      depth_{depth},
-      clock_{DeviceClock::of(index)},
-      stamps_{static_cast<std::size_t>(depth) + 1} {
+    : index_{index}, depth_{depth}, clock_{DeviceClock::of(index)}, stamps_{to_size(depth) + 1} {
   use_device(index);
   load_spin_kernels();
 }

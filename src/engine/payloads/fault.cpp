@@ -15,18 +15,6 @@
 namespace longhaul {
 namespace {
 
-struct Name {
-  std::string_view text;
-  FaultKind kind;
-};
-constexpr Name kNames[] = {{"kill", FaultKind::kill},         {"freeze", FaultKind::freeze},
-                           {"norecv", FaultKind::no_receive}, {"lose", FaultKind::lose},
-                           {"corrupt", FaultKind::corrupt},   {"mixup", FaultKind::mislabel},
-                           {"twice", FaultKind::send_twice},  {"swap", FaultKind::swap},
-                           {"device", FaultKind::device},     {"perturb", FaultKind::perturb}};
-
-constexpr std::pair<std::string_view, MessageLeg> kLegs[] = {
-    {"scatter", MessageLeg::scatter}, {"wan", MessageLeg::wan}, {"gather", MessageLeg::gather}};
 constexpr std::pair<std::string_view, FaultAim> kAims[] = {{"send", FaultAim::send},
                                                            {"write", FaultAim::write}};
 constexpr std::string_view kRelay = "relay";
@@ -77,8 +65,9 @@ void aim(Fault& fault, std::string_view& text) {
     text.remove_prefix(kRelay.size());
     return;
   }
-  for (const auto& [name, leg] : kLegs) {
-    if (!text.starts_with(name)) continue;
+  for (const MessageLeg leg : every<MessageLeg>()) {
+    const std::string_view name = to_string(leg);
+    if (leg == MessageLeg::whole || !text.starts_with(name)) continue;
     fault.leg = leg;
     text.remove_prefix(name.size());
     return;
@@ -103,11 +92,10 @@ std::vector<int> numbers_of(std::string_view list, std::string_view whole) {
 Fault parse_fault(std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos) refuse(text);
-  const std::string_view name = text.substr(0, at);
-  const auto known = std::ranges::find(kNames, name, &Name::text);
-  if (known == std::end(kNames)) refuse(text);
+  const auto kind = from_string<FaultKind>(text.substr(0, at));
+  if (!kind) refuse(text);
   Fault fault;
-  fault.kind = known->kind;
+  fault.kind = *kind;
   std::string_view rest = text.substr(at + 1);
   const std::size_t colon = rest.find(':');
   if (colon == std::string_view::npos) refuse(text);

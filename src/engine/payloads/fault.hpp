@@ -4,24 +4,23 @@
 #include <string_view>
 
 #include "base/ids.hpp"
+#include "base/listed_enum.hpp"
 #include "plan/plan.hpp"
 
 namespace longhaul {
 
 /// kill, freeze, no_receive, device and perturb are faults of a rank; the others one message that
-/// it sends or takes on.
-enum class FaultKind {
-  kill,
-  freeze,
-  no_receive,
-  lose,
-  corrupt,
-  mislabel,
-  send_twice,
-  swap,  ///< it carries what the message before it on its lane did; its header stays right
-  device,
-  perturb,  ///< a weight of the rank is another when the iteration begins (real layers)
-};
+/// it sends or takes on. swap: it carries what the message before it on its lane did; its header
+/// stays right. perturb: a weight of the rank is another when the iteration begins (real layers).
+#define LONGHAUL_FAULT_KINDS(X) \
+  X(kill, "kill")               \
+  X(freeze, "freeze")           \
+  X(no_receive, "norecv")       \
+  X(lose, "lose")               \
+  X(corrupt, "corrupt")         \
+  X(mix_up, "mixup")            \
+  X(send_twice, "twice") X(swap, "swap") X(device, "device") X(perturb, "perturb")
+LONGHAUL_LISTED_ENUM(FaultKind, LONGHAUL_FAULT_KINDS);
 /// The target of a fault: a block or message, as its kind says; a send; the writing of rows.
 enum class FaultAim { op, send, write };
 

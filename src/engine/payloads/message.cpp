@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/random.hpp"
 
 namespace longhaul {
@@ -27,7 +28,7 @@ bool same_message(const MessageHeader& a, const MessageHeader& b) {
 
 Payloads::Payloads(std::uint64_t seed, Bytes largest)
     : seed_{seed},
-      largest_{std::max(sizeof(PayloadId), static_cast<std::size_t>(largest.count()))},
+      largest_{std::max(sizeof(PayloadId), to_size(largest.count()))},
       pattern_(2 * largest_ + sizeof(std::uint64_t)) {
   Random random{seed};
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= pattern_.size();
@@ -38,7 +39,7 @@ Payloads::Payloads(std::uint64_t seed, Bytes largest)
 }
 
 std::size_t Payloads::bytes_for(Bytes nominal) const {
-  return std::clamp(static_cast<std::size_t>(nominal.count()), sizeof(PayloadId), largest_);
+  return std::clamp(to_size(nominal.count()), sizeof(PayloadId), largest_);
 }
 
 std::size_t Payloads::window(const PayloadId& id) const {
@@ -75,7 +76,7 @@ PayloadId payload_id(const Plan& plan, OpId send, std::uint32_t run, int iterati
   PayloadId id;
   id.run = run;
   id.iteration = iteration;
-  id.replica = plan.owner_of(send);
+  id.replica = number(plan.owner_of(send));
   id.chunk = op.chunk;
   id.microbatch = op.microbatch;
   id.kind = static_cast<std::uint8_t>(op.block_kind);
@@ -96,7 +97,7 @@ MessageHeader message_header(const Plan& plan, OpId send, std::uint32_t run, int
   return header;
 }
 
-std::string describe(const PayloadId& id) {
+std::string to_text(const PayloadId& id) {
   if (id.kind > static_cast<std::uint8_t>(BlockKind::R)) return "no message of ours";
   const Block block{static_cast<BlockKind>(id.kind), id.part, id.parts, id.chunk, id.microbatch};
   const std::string piece =

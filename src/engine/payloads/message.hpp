@@ -71,6 +71,6 @@ private:
                                            int iteration);
 /// "F(chunk 1, microbatch 3) of replica 0, piece 1 of 3, iteration 4". What came over the wire may
 /// hold anything.
-[[nodiscard]] std::string describe(const PayloadId& id);
+[[nodiscard]] std::string to_text(const PayloadId& id);
 
 }  // namespace longhaul

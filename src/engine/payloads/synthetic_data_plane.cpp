@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 
 namespace longhaul {
@@ -74,38 +75,56 @@ std::int64_t SyntheticDataPlane::contribution(OpId collective, Rank member, std:
   return static_cast<std::int64_t>(draw >> 32U);  // sums of 2^31 of them fit
 }
 
+std::size_t SyntheticDataPlane::place_of(OpId collective) const {
+  const std::vector<OpId>& members = plan_.collectives[plan_.op(collective).match];
+  return to_size(std::ranges::find(members, collective) - members.begin());
+}
+
 Exchange SyntheticDataPlane::exchange(OpId collective) {
   const Op& op = plan_.op(collective);
   const std::size_t n = plan_.collectives[op.match].size();
   const std::size_t share =
       std::max<std::size_t>(1, payloads_.bytes_for(op.size) / sizeof(std::int64_t) / n);
+  const CollectiveFacts& facts = facts_of(op.collective);
+  const std::size_t place = place_of(collective);
   Numbers& numbers = numbers_[collective];
-  numbers.mine.resize(op.collective == CollectiveKind::all_gather ? share : share * n);
-  numbers.result.assign(op.collective == CollectiveKind::reduce_scatter ? share : share * n, 0);
+  numbers.mine.resize(facts.brought(share * n, n, place));
+  numbers.result.assign(facts.got(share * n, n, place), 0);
   for (std::size_t i = 0; i < numbers.mine.size(); ++i)
     numbers.mine[i] = contribution(collective, self_, i);
-  return {ExchangeType::i64, std::as_bytes(std::span{numbers.mine}),
+  return {NumberType::i64, std::as_bytes(std::span{numbers.mine}),
           std::as_writable_bytes(std::span{numbers.result})};
 }
 
 bool SyntheticDataPlane::exchanged(OpId collective) {
+  const std::vector<std::int64_t>& result = numbers_[collective].result;
+  return facts_of(plan_.op(collective).collective).merging == Merging::sum
+             ? is_sum(collective, result)
+             : is_side_by_side(collective, result);
+}
+
+bool SyntheticDataPlane::is_side_by_side(OpId collective,
+                                         const std::vector<std::int64_t>& result) const {
   const Op& op = plan_.op(collective);
   const std::vector<OpId>& members = plan_.collectives[op.match];
-  const std::vector<std::int64_t>& result = numbers_[collective].result;
-  const std::size_t share = result.size() / members.size();
-  std::size_t offset = 0;
-  if (op.collective == CollectiveKind::reduce_scatter) {
-    const auto self = std::ranges::find(members, collective);
-    offset = static_cast<std::size_t>(self - members.begin()) * result.size();
+  std::size_t next = 0;
+  for (std::size_t place = 0; place < members.size(); ++place) {
+    const std::size_t brought =
+        facts_of(op.collective).brought(result.size(), members.size(), place);
+    for (std::size_t i = 0; i < brought; ++i, ++next)
+      if (result[next] != contribution(collective, plan_.rank_of(members[place]), i)) return false;
   }
+  return next == result.size();
+}
+
+bool SyntheticDataPlane::is_sum(OpId collective, const std::vector<std::int64_t>& result) const {
+  const Op& op = plan_.op(collective);
+  const bool scatters = facts_of(op.collective).gets == Portion::share;
+  const std::size_t offset = scatters ? place_of(collective) * result.size() : 0;
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::int64_t expected = 0;
-    if (op.collective == CollectiveKind::all_gather) {
-      expected = contribution(collective, plan_.rank_of(members[i / share]), i % share);
-    } else {
-      for (const OpId member : members)
-        expected += contribution(collective, plan_.rank_of(member), offset + i);
-    }
+    for (const OpId member : plan_.collectives[op.match])
+      expected += contribution(collective, plan_.rank_of(member), offset + i);
     if (result[i] != expected) return false;
   }
   return true;

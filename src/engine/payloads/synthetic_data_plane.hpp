@@ -30,6 +30,11 @@ private:
   };
   [[nodiscard]] Payload take_room(std::size_t size);
   [[nodiscard]] std::int64_t contribution(OpId collective, Rank member, std::size_t at) const;
+  /// Of this rank among the members.
+  [[nodiscard]] std::size_t place_of(OpId collective) const;
+  [[nodiscard]] bool is_side_by_side(OpId collective,
+                                     const std::vector<std::int64_t>& result) const;
+  [[nodiscard]] bool is_sum(OpId collective, const std::vector<std::int64_t>& result) const;
 
   const Plan& plan_;
   Rank self_;

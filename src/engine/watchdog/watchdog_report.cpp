@@ -23,27 +23,6 @@ const char* state_of_process(int pid) {
   return state == 'T' || state == 't' ? "stopped" : "";
 }
 
-const char* name_of(OpEvent event) {
-  switch (event) {
-    case OpEvent::none: return "nothing yet";
-    case OpEvent::posted: return "posted";
-    case OpEvent::started: return "started";
-    case OpEvent::ended: return "ended";
-  }
-  return "?";
-}
-
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::set_up: return "setting up";
-    case Phase::barrier: return "at the barrier of";
-    case Phase::running: return "in";
-    case Phase::between: return "behind";
-    case Phase::finished: return "finished";
-  }
-  return "?";
-}
-
 }  // namespace
 
 std::string Watchdog::report(const std::string& cause) const {
@@ -77,11 +56,11 @@ std::string Watchdog::hurt_ranks() const {
 
 std::string Watchdog::text_of(std::uint32_t op) const {
   const bool known = plan_ != nullptr && op < plan_->ops.size();
-  return known ? describe(*plan_, OpId{op}) : fmt::format("op {}", op);
+  return known ? to_text(*plan_, OpId{op}) : fmt::format("op {}", op);
 }
 
 std::string Watchdog::last_of(const RankStatus& slot) const {
-  return fmt::format("last {}: {}", name_of(slot.last_event.load()), text_of(slot.last_op));
+  return fmt::format("last {}: {}", to_string(slot.last_event.load()), text_of(slot.last_op));
 }
 
 std::string Watchdog::line_of(Rank rank, TimePoint at) const {
@@ -89,7 +68,7 @@ std::string Watchdog::line_of(Rank rank, TimePoint at) const {
   const std::string state = state_of_process(slot.pid);
   std::string line =
       fmt::format("  rank {}{} {}", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
-                  name_of(slot.phase.load()));
+                  to_string(slot.phase.load()));
   if (slot.phase != Phase::set_up && slot.phase != Phase::finished)
     line += fmt::format(" iteration {}", slot.iteration.load());
   // A rank goes on while others report.
@@ -107,7 +86,7 @@ std::string Watchdog::cause_of(std::uint32_t waits_for) const {
   if (plan_ == nullptr || events_ == nullptr || waits_for >= plan_->ops.size()) return "";
   const HeldUp found = find_held_up(*plan_, *events_, host_ranks_, OpId{waits_for});
   if (found.op == OpId{waits_for} && plan_->op(found.op).kind != OpKind::recv) return "";
-  return fmt::format("; held up by: {}: {}", describe(*plan_, found.op), found.why);
+  return fmt::format("; held up by: {}: {}", to_text(*plan_, found.op), found.why);
 }
 
 }  // namespace longhaul

@@ -12,9 +12,8 @@ namespace {
 
 GradientChecks checks_of(const std::string& text) {
   if (text.empty()) return GradientChecks::by_size;
-  if (text == "all") return GradientChecks::all;
-  if (text == "first") return GradientChecks::first;
-  if (text == "off") return GradientChecks::off;
+  const auto checks = from_string<GradientChecks>(text);
+  if (checks && *checks != GradientChecks::by_size) return *checks;
   fail("--check-gradients {} is neither all, first nor off. Write --check-gradients all.", text);
 }
 
@@ -36,12 +35,12 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
 }
 
 nlohmann::ordered_json compute_json(const ComputeOptions& options) {
-  return {
-      {"compute", options.compute},
-      {"device", options.device},
-      {"optimizer", options.optimizer},
-      {"learning_rate", options.learning_rate},
-      {"check_gradients", options.check_gradients.empty() ? "by size" : options.check_gradients}};
+  return {{"compute", options.compute},
+          {"device", options.device},
+          {"optimizer", options.optimizer},
+          {"learning_rate", options.learning_rate},
+          {"check_gradients", options.check_gradients.empty() ? to_string(GradientChecks::by_size)
+                                                              : options.check_gradients}};
 }
 
 ComputeSettings compute_settings_of(const ComputeOptions& options) {
@@ -50,9 +49,10 @@ ComputeSettings compute_settings_of(const ComputeOptions& options) {
     fail("--compute {} is neither timed nor real. Write --compute real.", options.compute);
   settings.real = options.compute == "real";
   settings.device = device_kind_of(options.device);
-  if (options.optimizer != "sgd" && options.optimizer != "adamw")
+  const auto optimizer = from_string<OptimizerKind>(options.optimizer);
+  if (!optimizer)
     fail("--optimizer {} is neither sgd nor adamw. Write --optimizer adamw.", options.optimizer);
-  settings.optimizer.kind = options.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
+  settings.optimizer.kind = *optimizer;
   if (!(options.learning_rate > 0) || !std::isfinite(options.learning_rate))
     fail("--learning-rate {} is not positive (nothing would be learnt). Write 0.001.",
          options.learning_rate);

@@ -26,7 +26,9 @@ void add_compute_options(CLI::App& app, ComputeOptions& options);
 [[nodiscard]] nlohmann::ordered_json compute_json(const ComputeOptions& options);
 
 /// Which iterations are held against a one-rank reference.
-enum class GradientChecks { by_size, all, first, off };
+#define LONGHAUL_GRADIENT_CHECKS(X) \
+  X(by_size, "by size") X(all, "all") X(first, "first") X(off, "off")
+LONGHAUL_LISTED_ENUM(GradientChecks, LONGHAUL_GRADIENT_CHECKS);
 
 /// The same on every rank.
 struct ComputeSettings {

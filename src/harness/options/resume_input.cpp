@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_of(const std::filesystem::path& file) {
+std::string read_whole(const std::filesystem::path& file) {
   std::ifstream stream{file, std::ios::binary};
   std::ostringstream text;
   text << stream.rdbuf();
@@ -40,7 +40,7 @@ json schedule_files(const std::string& list) {
   json files = json::object();
   std::istringstream words{list};
   for (std::string word; std::getline(words, word, ',');)
-    if (word.ends_with(".csv")) files[word] = text_of(word);
+    if (word.ends_with(".csv")) files[word] = read_whole(word);
   return files;
 }
 
@@ -103,7 +103,7 @@ json asked_of(const PipelineOptions& options, const Scenario& scenario, int rank
 std::optional<json> kept_input(const std::filesystem::path& directory, const json& asked) {
   const std::filesystem::path file = directory / kInputFile;
   if (!std::filesystem::exists(file)) return std::nullopt;
-  const json kept = json::parse(text_of(file), nullptr, false);
+  const json kept = json::parse(read_whole(file), nullptr, false);
   if (!kept.is_object() || !kept.contains("asked") || !kept.contains("handed"))
     fail("{} is damaged (a run's input was expected). Give --out another directory.",
          file.string());

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int kLeastForInterval = 6;
-constexpr int kMost = 100;
+constexpr int kMostIterations = 100;
 
 /// "5%" is 0.05.
 double width_of(const std::string& text) {
@@ -48,7 +48,7 @@ StoppingRule stopping_rule(const std::string& confidence, std::optional<int> mos
     return {0, iterations, iterations};
   }
   StoppingRule rule{width_of(confidence), std::max(iterations, kLeastForInterval), 0};
-  rule.most = most.value_or(std::max(rule.least, kMost));
+  rule.most = most.value_or(std::max(rule.least, kMostIterations));
   if (rule.most < rule.least)
     fail(
         "--max-{} {} is less than the least number of {}, {} (fewer than {} have no interval). "

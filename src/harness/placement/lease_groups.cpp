@@ -42,7 +42,7 @@ std::vector<RankGroup> ranks_that_lease_together(const std::vector<const Plan*>&
   for (const Plan* plan : plans) {
     std::vector<Rank> user(plan->resources.size(), kNone<Rank>);
     for (const Lane& lane : plan->lanes) {
-      if (lane.kind != LaneKind::send || lane.count == 0) continue;
+      if (lane.kind != OpKind::send || lane.count == 0) continue;
       for (const ResourceId id : plan->resources_of(lane.first)) {
         Rank& other = user[index(id)];
         if (other == kNone<Rank>) other = lane.rank;

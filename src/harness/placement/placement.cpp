@@ -5,20 +5,21 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
 
-using Ranks = std::vector<Rank>;
+using RankList = std::vector<Rank>;
 using HostOf = std::vector<std::size_t>;  ///< index: rank
 
 /// Ranks of each datacenter, in the order of their lowest ranks.
-std::vector<Ranks> ranks_by_datacenter(const Scenario& scenario) {
-  std::vector<Ranks> all(scenario.datacenters.size());
+std::vector<RankList> ranks_by_datacenter(const Scenario& scenario) {
+  std::vector<RankList> all(scenario.datacenters.size());
   for (int rank = 0; rank < scenario.ranks(); ++rank)
     all[index(scenario.datacenter_of(Rank{rank}))].push_back(Rank{rank});
-  std::erase_if(all, [](const Ranks& ranks) { return ranks.empty(); });
-  std::ranges::sort(all, {}, [](const Ranks& ranks) { return ranks.front(); });
+  std::erase_if(all, [](const RankList& ranks) { return ranks.empty(); });
+  std::ranges::sort(all, {}, [](const RankList& ranks) { return ranks.front(); });
   return all;
 }
 
@@ -47,10 +48,9 @@ public:
       : scenario_{scenario}, hosts_{hosts}, groups_{groups} {}
 
   std::optional<HostOf> as_started() const {
-    HostOf host_of(static_cast<std::size_t>(scenario_.ranks()));
+    HostOf host_of(to_size(scenario_.ranks()));
     for (std::size_t host = 0; host < hosts_.size(); ++host)
-      for (const int process : hosts_[host].processes)
-        host_of[static_cast<std::size_t>(process)] = host;
+      for (const int process : hosts_[host].processes) host_of[at(process)] = host;
     return are_whole(scenario_, host_of, hosts_.size()) && are_together(groups_, host_of)
                ? std::optional{host_of}
                : std::nullopt;
@@ -61,14 +61,14 @@ public:
   std::optional<HostOf> on_whole_hosts() const {
     auto datacenters = ranks_by_datacenter(scenario_);
     if (auto found = on_whole_hosts(datacenters)) return found;
-    std::ranges::stable_sort(datacenters, std::ranges::greater{}, &Ranks::size);
+    std::ranges::stable_sort(datacenters, std::ranges::greater{}, &RankList::size);
     return on_whole_hosts(datacenters);
   }
 
   /// Datacenter by datacenter, hosts shared where they have to be.
   std::optional<HostOf> on_shared_hosts() const {
-    Ranks all;
-    for (const Ranks& ranks : ranks_by_datacenter(scenario_))
+    RankList all;
+    for (const RankList& ranks : ranks_by_datacenter(scenario_))
       all.insert(all.end(), ranks.begin(), ranks.end());
     std::vector<std::size_t> every(hosts_.size());
     std::iota(every.begin(), every.end(), std::size_t{0});
@@ -80,11 +80,11 @@ public:
 private:
   std::size_t slots(std::size_t host) const { return hosts_[host].processes.size(); }
 
-  std::optional<HostOf> on_whole_hosts(const std::vector<Ranks>& datacenters) const {
-    HostOf host_of(static_cast<std::size_t>(scenario_.ranks()));
+  std::optional<HostOf> on_whole_hosts(const std::vector<RankList>& datacenters) const {
+    HostOf host_of(to_size(scenario_.ranks()));
     std::vector<std::size_t> left(hosts_.size());
     std::iota(left.begin(), left.end(), std::size_t{0});
-    for (const Ranks& ranks : datacenters) {
+    for (const RankList& ranks : datacenters) {
       const auto chosen = choose(left, ranks.size());
       if (!chosen || !fill(ranks, *chosen, host_of)) return std::nullopt;
       std::erase_if(left, [&](std::size_t host) {
@@ -115,25 +115,25 @@ private:
   }
 
   /// In order; where that would part a group, groups first, the largest in front.
-  bool fill(const Ranks& ranks, const std::vector<std::size_t>& hosts, HostOf& host_of) const {
-    std::vector<Ranks> units;
+  bool fill(const RankList& ranks, const std::vector<std::size_t>& hosts, HostOf& host_of) const {
+    std::vector<RankList> units;
     for (const Rank rank : ranks) units.push_back({rank});
     if (first_fit(units, hosts, host_of) && are_kept(ranks, host_of)) return true;
     units.clear();
-    Ranks single = ranks;
+    RankList single = ranks;
     for (const RankGroup& group : groups_) {
       if (std::ranges::find(ranks, group.front()) == ranks.end()) continue;
       units.push_back(group);
       std::erase_if(single,
                     [&](Rank rank) { return std::ranges::find(group, rank) != group.end(); });
     }
-    std::ranges::stable_sort(units, std::ranges::greater{}, &Ranks::size);
+    std::ranges::stable_sort(units, std::ranges::greater{}, &RankList::size);
     for (const Rank rank : single) units.push_back({rank});
     return first_fit(units, hosts, host_of) && are_kept(ranks, host_of);
   }
 
   /// Of the groups that have a rank among these: are they together, and wholly among these?
-  bool are_kept(const Ranks& ranks, const HostOf& host_of) const {
+  bool are_kept(const RankList& ranks, const HostOf& host_of) const {
     const auto is_here = [&](Rank rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
     return std::ranges::all_of(groups_, [&](const RankGroup& group) {
       return std::ranges::none_of(group, is_here) ||
@@ -141,16 +141,16 @@ private:
     });
   }
 
-  bool first_fit(const std::vector<Ranks>& units, const std::vector<std::size_t>& hosts,
+  bool first_fit(const std::vector<RankList>& units, const std::vector<std::size_t>& hosts,
                  HostOf& host_of) const {
     std::vector<std::size_t> free;
     for (const std::size_t host : hosts) free.push_back(slots(host));
-    for (const Ranks& unit : units) {
-      const auto at =
+    for (const RankList& unit : units) {
+      const auto found =
           std::ranges::find_if(free, [&](std::size_t left) { return left >= unit.size(); });
-      if (at == free.end()) return false;
-      *at -= unit.size();
-      const auto host = static_cast<std::size_t>(at - free.begin());
+      if (found == free.end()) return false;
+      *found -= unit.size();
+      const auto host = at(found - free.begin());
       for (const Rank rank : unit) host_of[index(rank)] = hosts[host];
     }
     return true;
@@ -169,7 +169,7 @@ std::vector<Rank> ranks_of_processes(const std::vector<AllocatedHost>& hosts,
   for (std::size_t rank = 0; rank < host_of.size(); ++rank) {
     const std::size_t host = host_of[rank];
     const int process = hosts[host].processes[next[host]++];
-    rank_of[static_cast<std::size_t>(process)] = Rank{static_cast<std::int32_t>(rank)};
+    rank_of[at(process)] = Rank{static_cast<std::int32_t>(rank)};
   }
   return rank_of;
 }
@@ -210,7 +210,7 @@ PlacedRanks place_ranks(const Scenario& scenario, const std::vector<AllocatedHos
   for (const AllocatedHost& host : hosts) most = std::max(most, host.processes.size());
   const Placer placer{scenario, hosts, groups};
   std::optional<HostOf> host_of =
-      hosts.size() == 1 ? HostOf(static_cast<std::size_t>(scenario.ranks())) : placer.as_started();
+      hosts.size() == 1 ? HostOf(to_size(scenario.ranks())) : placer.as_started();
   if (host_of) {
     for (int rank = 0; rank < scenario.ranks(); ++rank) placement.rank_of.push_back(Rank{rank});
     return placement;

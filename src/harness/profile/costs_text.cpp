@@ -82,7 +82,7 @@ std::string costs_text(const ModelProfile& profile, const Scenario& scenario,
       "\n[measured]\ndevice = {}\nnumber_type = \"{}\"\nschedule = {}\nchunks = {}\nranks = {}\n"
       "samples = {}\nwidest_interval = {:.4f}\nmessage_time = \"{}\"\nwhen = {}\ncommand = {}\n"
       "commit = {}\n",
-      quoted(origin.device), name_of(profile.type), quoted(origin.schedule), origin.chunks,
+      quoted(origin.device), to_string(profile.type), quoted(origin.schedule), origin.chunks,
       origin.ranks, profile.devices.front().samples.forward.size(), widest_interval(profile),
       duration_text(profile.message), quoted(origin.when), quoted(origin.command),
       quoted(origin.commit));

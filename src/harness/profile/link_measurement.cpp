@@ -34,7 +34,7 @@ void add_ping_pong(PlanBuilder& builder, int a, int b, Duration latency, int rou
 
 /// One pair of ranks k and k + ranks/2 each, all at the same time.
 Plan make_plan(LinkTest test, Duration target, int ranks, const LinkSettings& settings) {
-  PlanBuilder builder{fmt::format("{} {}", name_of(test), to_text(target)), ranks};
+  PlanBuilder builder{fmt::format("{} {}", to_string(test), to_text(target)), ranks};
   for (int a = 0; a < ranks / 2; ++a) {
     const int b = a + ranks / 2;
     if (test == LinkTest::latency) {
@@ -54,7 +54,7 @@ std::vector<std::int64_t> samples_of(LinkTest test, const Plan& plan, Rank self,
   const bool asks = index(self) < plan.ranks.size() / 2;
   std::vector<std::int64_t> samples;
   for (const Lane& lane : plan.lanes) {
-    if (lane.rank != self || lane.kind != LaneKind::recv) continue;
+    if (lane.rank != self || lane.kind != OpKind::recv) continue;
     if ((test == LinkTest::latency) != asks) continue;
     for (std::uint32_t i = test == LinkTest::latency ? 1 : 2; i < lane.count; ++i) {
       const std::size_t at = index(lane.first) + i;
@@ -76,11 +76,11 @@ Span span_of(const Plan& plan, Rank self, const OpTimes& times) {
     if (lane.rank != self || lane.count == 0) continue;
     const OpTime& first = times[index(lane.first)];
     const OpTime& last = times[index(lane.first) + lane.count - 1];
-    if (lane.kind == LaneKind::send) {
+    if (lane.kind == OpKind::send) {
       span.first_send = first.start;
       span.last_send = last.end;
     }
-    if (lane.kind == LaneKind::recv) span.last_receive = last.end;
+    if (lane.kind == OpKind::recv) span.last_receive = last.end;
   }
   return span;
 }
@@ -133,8 +133,6 @@ LinkMeasurement play(LinkTest test, Duration target, Ranks& ranks, const LinkSet
 }
 
 }  // namespace
-
-const char* name_of(LinkTest test) { return test == LinkTest::latency ? "latency" : "bandwidth"; }
 
 double error_percent(std::int64_t sample_ns, Duration target) {
   return 100.0 * (static_cast<double>(sample_ns) / static_cast<double>(target.count()) - 1.0);

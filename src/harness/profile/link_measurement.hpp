@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "engine/options.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/ranks/rank_device.hpp"
@@ -11,8 +12,8 @@
 namespace longhaul::bench {
 
 /// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
-enum class LinkTest { latency, bandwidth };
-[[nodiscard]] const char* name_of(LinkTest test);
+#define LONGHAUL_LINK_TESTS(X) X(latency, "latency") X(bandwidth, "bandwidth")
+LONGHAUL_LISTED_ENUM(LinkTest, LONGHAUL_LINK_TESTS);
 
 struct LinkSettings {
   int samples = 20;                     ///< of each pair of ranks

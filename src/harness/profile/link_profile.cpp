@@ -85,7 +85,7 @@ void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
     const OpId id{static_cast<std::uint32_t>(i)};
     const Op& op = plan.op(id);
     if (op.kind != OpKind::compute) continue;
-    const int device = plan.ranks[index(plan.rank_of(id))].device;
+    const int device = number(plan.ranks[index(plan.rank_of(id))].device);
     samples[{device, static_cast<int>(op.block_kind), op.chunk}].push_back(
         (times[i].end - times[i].start) * op.parts);
   }
@@ -107,7 +107,7 @@ void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
 
 constexpr std::array kTimes{&Costs::forward, &Costs::backward, &Costs::dgrad, &Costs::wgrad,
                             &Costs::recompute};
-constexpr std::array kKindNames{"F", "B", "D", "W", "R"};
+constexpr std::array kProfiledKinds{"F", "B", "D", "W", "R"};
 
 /// Measured over believed work of the kinds that the profile shows of a device.
 double slowness_of(const Profile& profile, const Costs& believed, std::size_t device) {
@@ -189,7 +189,7 @@ Deviation largest_deviation(const Profile& profile, const Scenario& believed) {
       if (!measured) continue;
       const Duration expected = (believed.costs.*kTimes[kind])[device];
       raise(largest, ratio(*measured, expected, expected),
-            fmt::format("{} on device {}:", kKindNames[kind], device), *measured, expected);
+            fmt::format("{} on device {}:", kProfiledKinds[kind], device), *measured, expected);
     }
   }
   return largest;

@@ -10,7 +10,7 @@ namespace longhaul::bench {
 namespace {
 
 constexpr int kTag = 0;
-constexpr int kWarmUp = 3;
+constexpr int kWarmUpMessages = 3;
 
 class PingPong {
 public:
@@ -51,9 +51,9 @@ private:
 
 std::vector<double> copy_times(TensorOps& math, ArrayView from, ArrayView to, int samples) {
   std::vector<double> times;
-  for (int i = 0; i < kWarmUp + samples; ++i)
+  for (int i = 0; i < kWarmUpMessages + samples; ++i)
     times.push_back(timed(math, [&] { math.copy(from, to); }));
-  times.erase(times.begin(), times.begin() + kWarmUp);
+  times.erase(times.begin(), times.begin() + kWarmUpMessages);
   return times;
 }
 
@@ -73,13 +73,13 @@ std::vector<double> message_times(Ranks& ranks, TensorOps& math, std::size_t cou
   std::vector<double> times;
   if (partner < ranks.count()) {
     PingPong with{ranks, Rank{partner}, patience};
-    for (int i = 0; i < kWarmUp + samples; ++i) {
+    for (int i = 0; i < kWarmUpMessages + samples; ++i) {
       const double both = timed(math, [&] {
         if (self < partner) with.send(mine.view());
         with.receive(theirs.view());
         if (self > partner) with.send(mine.view());
       });
-      if (i >= kWarmUp) times.push_back(both / 2);
+      if (i >= kWarmUpMessages) times.push_back(both / 2);
     }
   }
   ranks.world().barrier();

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kWarmUp = 2;
+constexpr int kWarmUpRounds = 2;
 
 /// What makes the chunks of two devices alike.
 using BlockNumbers = std::vector<std::vector<int>>;  // embeddings, layers, heads of each chunk
@@ -76,7 +76,7 @@ void measure(Ranks& ranks, TensorOps& math, const ModelShape& shape, const Stopp
   for (const Recompute recompute : {Recompute::off, Recompute::on}) {
     StageProbe probe{math, shape, mine.chunks, recompute};
     BlockSamples ignored;
-    for (int i = 0; i < kWarmUp; ++i) probe.round(ignored);
+    for (int i = 0; i < kWarmUpRounds; ++i) probe.round(ignored);
     probe.weigh(mine.memory);
     if (recompute == Recompute::off) {
       do {
@@ -121,7 +121,7 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
   std::vector<DeviceProfile> kinds;
   for (int device = 0; device < schedule.devices; ++device) {
     std::vector<LayerRange> chunks;
-    for (const int chunk : chunks_on(schedule, device))
+    for (const int chunk : chunks_on(schedule, DeviceId{device}))
       chunks.push_back(stages[static_cast<std::size_t>(schedule.stage_of(chunk))]);
     for (const LayerRange& chunk : chunks) check_layers(shape, chunk);
     const BlockNumbers census = census_of(chunks, shape);

@@ -11,8 +11,8 @@
 namespace longhaul::bench {
 namespace {
 
-constexpr BlockPart kWhole{};
-constexpr int kWarmUp = 1;
+constexpr BlockPart kWholeOperator{};
+constexpr int kWarmUpOperators = 1;
 constexpr float kLearningRate = 1e-6F;  // weights stay what they are, nearly
 
 /// Collects calls by what they are.
@@ -63,15 +63,15 @@ public:
   void round(Operators& operators, Recompute recompute, int number) {
     begin();
     Buffer input = chunk_.holds_embedding() ? Buffer{} : copy_of(input_);
-    keep([&] { (void)chunk_.forward(0, kWhole, std::move(input)); }, "F",
+    keep([&] { (void)chunk_.forward(0, kWholeOperator, std::move(input)); }, "F",
          recompute == Recompute::off, operators, number);
     if (recompute == Recompute::on)
-      keep([&] { chunk_.recompute(0, kWhole); }, "R", true, operators, number);
+      keep([&] { chunk_.recompute(0, kWholeOperator); }, "R", true, operators, number);
     Buffer gradient = chunk_.holds_head() ? Buffer{} : copy_of(gradient_);
     const bool whole = recompute == Recompute::off;
-    keep([&] { (void)chunk_.backward_input(0, kWhole, std::move(gradient)); }, "D", whole,
+    keep([&] { (void)chunk_.backward_input(0, kWholeOperator, std::move(gradient)); }, "D", whole,
          operators, number);
-    keep([&] { chunk_.backward_weight(0, kWhole); }, "W", whole, operators, number);
+    keep([&] { chunk_.backward_weight(0, kWholeOperator); }, "W", whole, operators, number);
   }
 
   void update(Operators& operators, int number) {
@@ -145,9 +145,9 @@ std::vector<OperatorTimes> operator_times(TensorOps& math, const ModelShape& sha
   for (const ModelPart& part : parts_of(shape)) {
     for (const Recompute recompute : {Recompute::off, Recompute::on}) {
       LayerProbe probe{math, shape, part, recompute};
-      for (int i = -kWarmUp; i < samples; ++i) probe.round(operators, recompute, i);
+      for (int i = -kWarmUpOperators; i < samples; ++i) probe.round(operators, recompute, i);
       if (recompute == Recompute::on) continue;
-      for (int i = -kWarmUp; i < samples; ++i) probe.update(operators, i);
+      for (int i = -kWarmUpOperators; i < samples; ++i) probe.update(operators, i);
     }
   }
   return operators.take();
@@ -163,7 +163,7 @@ std::string operators_csv(const std::vector<OperatorTimes>& operators) {
       return interval ? fmt::format("{:.0f}", *interval.*which) : std::string{};
     };
     text += fmt::format("{},{},{},{},{},{},{},{:.0f},{},{},{:.0f},{:.0f},{:.0f}\n", one.part,
-                        one.block, one.call.operation, one.call.shape, name_of(one.call.type),
+                        one.block, one.call.operation, one.call.shape, to_string(one.call.type),
                         one.calls, summary.n, summary.median, end(&Interval::low),
                         end(&Interval::high), summary.min, one.call.flops, one.call.bytes);
   }

@@ -10,16 +10,15 @@
 namespace longhaul::bench {
 namespace {
 
-std::string lane_name(LaneKind kind, MessageLeg leg, Rank peer) {
-  static constexpr const char* kLegs[] = {"", "scatter", "wan", "gather"};
-  const char* const way = kLegs[static_cast<std::size_t>(leg)];
+std::string lane_name(OpKind kind, MessageLeg leg, Rank peer) {
+  const char* const name = leg == MessageLeg::whole ? to_string(kind) : to_string(leg);
   switch (kind) {
-    case LaneKind::compute: return "compute";
-    case LaneKind::send: return fmt::format("{}>{}", *way ? way : "send", index(peer));
-    case LaneKind::recv: return fmt::format("{}<{}", *way ? way : "recv", index(peer));
-    case LaneKind::collective: return "collective";
+    case OpKind::compute:
+    case OpKind::collective: break;
+    case OpKind::send: return fmt::format("{}>{}", name, index(peer));
+    case OpKind::recv: return fmt::format("{}<{}", name, index(peer));
   }
-  return "?";
+  return to_string(kind);
 }
 
 }  // namespace
@@ -31,7 +30,7 @@ PlanBuilder::PlanBuilder(std::string name, int ranks, Arrangement arrangement) {
   plan_.set_begin = {0, 0};  // set 0 is empty
   for (int rank = 0; rank < ranks; ++rank) {
     plan_.datacenters.push_back(fmt::format("dc{}", rank));
-    plan_.ranks.push_back({0, rank, DatacenterId{rank}});
+    plan_.ranks.push_back({ReplicaId{0}, DeviceId{rank}, DatacenterId{rank}});
   }
 }
 
@@ -55,7 +54,7 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   if (resources.empty()) resources.push_back(fmt::format("link {}>{}", from, to));
   Draft send;
   send.rank = from;
-  send.lane = LaneKind::send;
+  send.lane = OpKind::send;
   send.op.kind = OpKind::send;
   send.op.chunk = from;
   send.op.microbatch = messages_++;
@@ -65,7 +64,7 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   send.op.resources = set_of(resources);
   Draft recv = send;
   recv.rank = to;
-  recv.lane = LaneKind::recv;
+  recv.lane = OpKind::recv;
   recv.op.kind = OpKind::recv;
   recv.op.peer = Rank{from};
   recv.op.duration = latency;
@@ -76,9 +75,9 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   return {a, b};
 }
 
-void PlanBuilder::place(int rank, int replica, int device, int datacenter) {
+void PlanBuilder::place(int rank, ReplicaId replica, DeviceId device, int datacenter) {
   plan_.ranks[static_cast<std::size_t>(rank)] = {replica, device, DatacenterId{datacenter}};
-  plan_.replicas = std::max(plan_.replicas, replica + 1);
+  plan_.replicas = std::max(plan_.replicas, number(replica) + 1);
 }
 
 PlanBuilder::Message PlanBuilder::leg(int from, int to, MessageLeg leg, const Piece& piece,
@@ -104,7 +103,7 @@ std::vector<PlanBuilder::Handle> PlanBuilder::collective(CollectiveKind kind,
   for (const int member : members) {
     Draft draft;
     draft.rank = member;
-    draft.lane = LaneKind::collective;
+    draft.lane = OpKind::collective;
     draft.op.kind = OpKind::collective;
     draft.op.collective = kind;
     draft.op.chunk = 0;
@@ -146,12 +145,12 @@ Plan PlanBuilder::build() {
 
 void PlanBuilder::lay_out_lanes() {
   ids_.resize(drafts_.size());
-  std::map<std::tuple<int, LaneKind, MessageLeg, Rank>, std::vector<std::size_t>> lanes;
+  std::map<std::tuple<int, OpKind, MessageLeg, Rank>, std::vector<std::size_t>> lanes;
   for (std::size_t rank = 0; rank < plan_.ranks.size(); ++rank)
-    lanes[{static_cast<int>(rank), LaneKind::compute, MessageLeg::whole, kNone<Rank>}];
+    lanes[{static_cast<int>(rank), OpKind::compute, MessageLeg::whole, kNone<Rank>}];
   for (std::size_t i = 0; i < drafts_.size(); ++i) {
     const Draft& draft = drafts_[i];
-    const bool message = draft.lane == LaneKind::send || draft.lane == LaneKind::recv;
+    const bool message = draft.lane == OpKind::send || draft.lane == OpKind::recv;
     lanes[{draft.rank, draft.lane, draft.op.leg, message ? draft.op.peer : kNone<Rank>}].push_back(
         i);
   }
@@ -168,7 +167,7 @@ void PlanBuilder::lay_out_lanes() {
       plan_.ops.back().lane = lane;
       for (const ResourceId id : plan_.resources_of(ids_[i])) held.insert(id);
     }
-    if (kind == LaneKind::recv) continue;
+    if (kind == OpKind::recv) continue;
     for (const ResourceId id : held) ++plan_.resources[index(id)].lanes;
   }
 }

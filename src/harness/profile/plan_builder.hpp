@@ -26,7 +26,7 @@ public:
   Message message(int from, int to, Duration transfer, Duration latency, Bytes size,
                   std::vector<std::string> resources = {});
   /// The rank is that device of that replica, in the datacenter of that number.
-  void place(int rank, int replica, int device, int datacenter);
+  void place(int rank, ReplicaId replica, DeviceId device, int datacenter);
   /// So many replicas, one cell behind the other, share the WAN.
   void share_wan(int cell) { plan_.cell = cell; }
   /// What a message is a leg of: piece `piece` of the message that `owner` (its place in the cell)
@@ -53,7 +53,7 @@ private:
   struct Draft {
     Op op;
     int rank = 0;
-    LaneKind lane = LaneKind::compute;
+    OpKind lane = OpKind::compute;
     Handle other{};  ///< of a message
     std::vector<Handle> after;
   };

@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 constexpr std::array kKindNames{"F", "B", "D", "W", "R"};
 
-std::string name_of(const LinkEstimate& link, const Scenario& scenario) {
+std::string to_string(const LinkEstimate& link, const Scenario& scenario) {
   return fmt::format("{}>{}", scenario.datacenters[index(link.from)].name,
                      scenario.datacenters[index(link.to)].name);
 }
@@ -68,7 +68,7 @@ ordered_json profile_json(const Profile& profile, const std::optional<Profile>& 
   for (std::size_t i = 0; i < profile.links.size(); ++i) {
     const LinkEstimate& link = profile.links[i];
     const LinkEstimate* played = truth ? &truth->links[i] : nullptr;
-    ordered_json entry = {{"link", name_of(link, scenario)}, {"messages", link.messages}};
+    ordered_json entry = {{"link", to_string(link, scenario)}, {"messages", link.messages}};
     entry.update(
         pair_json("latency", link.latency, played ? std::optional{played->latency} : std::nullopt));
     entry.update(pair_json("transfer", link.transfer,
@@ -95,11 +95,11 @@ std::string profile_text(const Profile& profile, const std::optional<Profile>& t
   for (std::size_t i = 0; i < profile.links.size(); ++i) {
     const LinkEstimate& link = profile.links[i];
     const LinkEstimate* played = truth ? &truth->links[i] : nullptr;
-    text +=
-        fmt::format("    link {}: latency {}, transfer {}, {} messages\n", name_of(link, scenario),
-                    beside(link.latency, played ? std::optional{played->latency} : std::nullopt),
-                    beside(link.transfer, played ? std::optional{played->transfer} : std::nullopt),
-                    link.messages);
+    text += fmt::format(
+        "    link {}: latency {}, transfer {}, {} messages\n", to_string(link, scenario),
+        beside(link.latency, played ? std::optional{played->latency} : std::nullopt),
+        beside(link.transfer, played ? std::optional{played->transfer} : std::nullopt),
+        link.messages);
   }
   if (!truth) return text;
   const BlockError error = largest_block_error(profile, *truth);

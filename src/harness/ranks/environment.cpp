@@ -91,7 +91,7 @@ json Environment::of_this_host() const {
                {"cores", machine_.cores},
                {"memory_bytes", machine_.memory.count()},
                {"bound_to_cores", binding_.has_cores},
-               {"ranks_are", name_of(gpu_sharing())},
+               {"ranks_are", to_string(gpu_sharing())},
                {"clock", to_json(clock_.start)}});
   host["load_average"]["before"] = load_before_.average;
   if (!finished_) return host;

@@ -23,12 +23,9 @@ int gpu_of(const Ranks& ranks) {
 }  // namespace
 
 DeviceKind device_kind_of(const std::string& text) {
-  if (text == "cpu") return DeviceKind::cpu;
-  if (text == "cuda") return DeviceKind::cuda;
+  if (const auto kind = from_string<DeviceKind>(text)) return *kind;
   fail("--device {} is neither cpu nor cuda. Write --device cpu.", text);
 }
-
-const char* name_of(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "cuda"; }
 
 std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks) {
   if (kind == DeviceKind::cpu) return make_cpu_math();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "base/listed_enum.hpp"
 #include "engine/block_work.hpp"
 #include "engine/device.hpp"
 #include "engine/options.hpp"
@@ -12,10 +13,10 @@
 
 namespace longhaul::bench {
 
-enum class DeviceKind { cpu, cuda };
+#define LONGHAUL_DEVICE_KINDS(X) X(cpu, "cpu") X(cuda, "cuda")
+LONGHAUL_LISTED_ENUM(DeviceKind, LONGHAUL_DEVICE_KINDS);
 /// --device; throws Error for what is none.
 [[nodiscard]] DeviceKind device_kind_of(const std::string& text);
-[[nodiscard]] const char* name_of(DeviceKind kind);
 
 /// What this rank computes with. Throws Error where the device is not there.
 [[nodiscard]] std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks);

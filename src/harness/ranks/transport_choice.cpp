@@ -57,7 +57,7 @@ TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind dev
   const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());
   const std::string text = on_rank0(ranks.world(), [&] {
     const TransportChoice choice = choose(asked, texts);
-    return json{{"kind", name_of(choice.kind)}, {"why", choice.why}}.dump();
+    return json{{"kind", to_string(choice.kind)}, {"why", choice.why}}.dump();
   });
   const json chosen = json::parse(text);
   const TransportChoice choice{transport_kind_of(chosen["kind"]), chosen["why"]};
@@ -70,7 +70,7 @@ TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind dev
 }
 
 nlohmann::ordered_json transport_json(const TransportChoice& choice) {
-  nlohmann::ordered_json transport = {{"name", name_of(choice.kind)}, {"why", choice.why}};
+  nlohmann::ordered_json transport = {{"name", to_string(choice.kind)}, {"why", choice.why}};
   if (choice.kind == TransportKind::nccl) transport["nccl"] = nccl_version();
   return transport;
 }

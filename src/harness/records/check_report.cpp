@@ -38,8 +38,8 @@ std::string check_text(const Checks& checks) {
 
 nlohmann::ordered_json checks_json(const Checks& checks) {
   nlohmann::ordered_json json = {{"blocks", checks.blocks}, {"messages", checks.messages}};
-  for (std::size_t leg = 0; leg < checks.of_leg.size(); ++leg)
-    json["messages_of_leg"][name_of(static_cast<RowLeg>(leg))] = checks.of_leg[leg];
+  for (const MessageLeg leg : every<MessageLeg>())
+    json["messages_of_leg"][to_string(leg)] = checks.of_leg[index(leg)];
   json["relayed"] = checks.relayed;
   json["relayed_bytes"] = checks.relayed_bytes;
   for (const CheckPart& part : kWrong) json[part.key] = checks.*part.member;
@@ -48,13 +48,13 @@ nlohmann::ordered_json checks_json(const Checks& checks) {
 
 std::string message_notes(const std::string& schedule, const Checks& checks,
                           const std::vector<std::string>& wrong_messages) {
-  const auto of = [&](RowLeg leg) { return checks.of_leg[static_cast<std::size_t>(leg)]; };
+  const auto of = [&](MessageLeg leg) { return checks.of_leg[index(leg)]; };
   std::string text;
   if (checks.relayed > 0)
     text += fmt::format(
         "{}: {} payloads relayed ({}); right on arrival: {} scatter, {} wan, {} gather, {} whole\n",
-        schedule, checks.relayed, to_text(Bytes{checks.relayed_bytes}), of(RowLeg::scatter),
-        of(RowLeg::wan), of(RowLeg::gather), of(RowLeg::whole));
+        schedule, checks.relayed, to_text(Bytes{checks.relayed_bytes}), of(MessageLeg::scatter),
+        of(MessageLeg::wan), of(MessageLeg::gather), of(MessageLeg::whole));
   for (const std::string& wrong : wrong_messages)
     text += fmt::format("! {}: {}\n", schedule, wrong);
   return text;

@@ -17,15 +17,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Block {
+struct ProfiledBlock {
   const char* name;
   std::vector<double> BlockSamples::*samples;
 };
-constexpr Block kBlocks[] = {{"F", &BlockSamples::forward},
-                             {"D", &BlockSamples::dgrad},
-                             {"W", &BlockSamples::wgrad},
-                             {"B", &BlockSamples::backward},
-                             {"R", &BlockSamples::recompute}};
+constexpr ProfiledBlock kBlocks[] = {{"F", &BlockSamples::forward},
+                                     {"D", &BlockSamples::dgrad},
+                                     {"W", &BlockSamples::wgrad},
+                                     {"B", &BlockSamples::backward},
+                                     {"R", &BlockSamples::recompute}};
 
 ordered_json sample_json(const std::vector<double>& sample) {
   const SampleSummary summary = summarize(sample);
@@ -43,7 +43,7 @@ ordered_json device_json(const DeviceProfile& device) {
   ordered_json json = {{"name", device.name}, {"devices", device.devices}};
   for (const LayerRange& chunk : device.chunks)
     json["chunks"].push_back({{"first_layer", chunk.first}, {"layers", chunk.count}});
-  for (const Block& block : kBlocks)
+  for (const ProfiledBlock& block : kBlocks)
     json["blocks"][block.name] = sample_json(device.samples.*block.samples);
   const StageMemory& memory = device.memory;
   json["memory"] = {{"weights_bytes", memory.weights.count()},
@@ -99,7 +99,7 @@ std::vector<std::string> cells_of(const DeviceProfile& device, const TimeScale& 
   std::vector<std::string> cells{device.name, std::to_string(layers_in(device)),
                                  std::to_string(device.samples.forward.size())};
   double widest = 0;
-  for (const Block& block : kBlocks) {
+  for (const ProfiledBlock& block : kBlocks) {
     const SampleSummary summary = summarize(device.samples.*block.samples);
     cells.push_back(scale.text(summary.median));
     widest = std::max(widest, summary.relative_width().value_or(0));
@@ -118,7 +118,7 @@ std::string coverage_text(const ModelProfile& profile) {
   std::string text = "operators of a layer's blocks, each by itself, come to";
   for (const char* block : {"F", "D", "W"}) {
     const auto at = std::ranges::find_if(
-        kBlocks, [&](const Block& one) { return std::string_view{one.name} == block; });
+        kBlocks, [&](const ProfiledBlock& one) { return std::string_view{one.name} == block; });
     const double whole = summarize(layer->samples.*at->samples).median;
     text +=
         fmt::format(" {:.0f}% of {}{}", 100 * block_time(profile.operators, "layer", block) / whole,
@@ -147,7 +147,7 @@ std::vector<std::string> profile_problems(const ModelProfile& profile, const Sce
 }
 
 ordered_json profile_json(const ModelProfile& profile) {
-  ordered_json json = {{"number_type", name_of(profile.type)},
+  ordered_json json = {{"number_type", to_string(profile.type)},
                        {"message_bytes", profile.message_size().count()},
                        {"message", sample_json(profile.message)}};
   for (const DeviceProfile& device : profile.devices) json["stages"].push_back(device_json(device));

@@ -44,7 +44,7 @@ std::string real_note(const std::vector<PipelineMeasurement>& measurements,
                   : std::string{"nothing was held against one rank (--check-gradients off)"};
   return fmt::format(
       "real layers on {}, {} with a learning rate of {:g}: {}; at most {} of a device's memory\n{}",
-      name_of(input.compute.device), options.compute.optimizer, options.compute.learning_rate,
+      to_string(input.compute.device), options.compute.optimizer, options.compute.learning_rate,
       against, to_text(Bytes{peak}),
       costs_are_measured(input, options)
           ? ""

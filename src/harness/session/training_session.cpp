@@ -20,7 +20,7 @@ constexpr double kSmallModel = 1e10;  // floating-point operations
 /// While rank 0 computes what all others have computed together.
 constexpr Duration kReferencePatience = std::chrono::hours{2};
 /// Lines about wrong tensors that are kept: more say nothing more.
-constexpr std::size_t kNamed = 16;
+constexpr std::size_t kNamedProblems = 16;
 
 RealModel model_of(const Scenario& scenario, const ComputeSettings& settings) {
   RealModel model;
@@ -160,7 +160,7 @@ void TrainingSession::check(int iteration, double loss, Checks& checks) {
     const std::vector<WrongTensor> wrong = check_->check(map_, numbers, steps_);
     checks.wrong_tensors += std::ssize(wrong);
     for (const std::string& line : lines_of(planned_->plan, iteration, wrong))
-      if (outcome_.wrong.size() < kNamed) outcome_.wrong.push_back(line);
+      if (outcome_.wrong.size() < kNamedProblems) outcome_.wrong.push_back(line);
   }
   ranks_.world().barrier();
   ranks_.watchdog().set_patience(patience);

@@ -9,10 +9,10 @@ namespace longhaul::bench {
 namespace {
 
 std::string text_of(const Plan& plan, const WrongMessage& wrong) {
-  std::string text = fmt::format("iteration {}, {}: ", wrong.iteration, describe(plan, wrong.recv));
+  std::string text = fmt::format("iteration {}, {}: ", wrong.iteration, to_text(plan, wrong.recv));
   text += wrong.verdict == Payloads::Verdict::corrupted
               ? std::string{"corrupted"}
-              : fmt::format("{} came instead", describe(wrong.found));
+              : fmt::format("{} came instead", to_text(wrong.found));
   if (wrong.came_wrong_to_sender)
     text += fmt::format(", and had come so to rank {}", index(plan.op(wrong.recv).peer));
   return text;

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 
 double mbps(double bits_per_second) { return bits_per_second / 1e6; }
 
-ordered_json json_of(const FlowState& flow) {
+ordered_json to_json(const FlowState& flow) {
   return {{"bytes", flow.bytes},
           {"smoothed_rtt_ns", flow.smoothed_rtt.count()},
           {"least_rtt_ns", flow.least_rtt.count()},
@@ -35,17 +35,17 @@ ordered_json json_of(const FlowState& flow) {
           {"congestion_control", flow.congestion_control}};
 }
 
-ordered_json json_of(const FlowResult& result) {
+ordered_json to_json(const FlowResult& result) {
   ordered_json json = {{"elapsed_ns", result.elapsed.count()},
                        {"rate_bits_per_second", result.rate().bits_per_second()},
                        {"variation_percent", result.variation_percent()},
                        {"retransmitted_segments", result.retransmits()},
                        {"interval_bytes", result.interval_bytes}};
-  for (const FlowState& flow : result.flows) json["flows"].push_back(json_of(flow));
+  for (const FlowState& flow : result.flows) json["flows"].push_back(to_json(flow));
   return json;
 }
 
-ordered_json json_of(const TcpPoint& point) {
+ordered_json to_json(const TcpPoint& point) {
   ordered_json json = {
       {"latency_ns", point.latency.count()},
       {"connections", point.connections},
@@ -56,7 +56,7 @@ ordered_json json_of(const TcpPoint& point) {
                                  {"dropped", point.path.dropped},
                                  {"late_p99_ns", point.lateness.quantile(0.99).count()},
                                  {"late_max_ns", point.lateness.longest.count()}}}};
-  for (const FlowResult& result : point.repetitions) json["repetitions"].push_back(json_of(result));
+  for (const FlowResult& result : point.repetitions) json["repetitions"].push_back(to_json(result));
   return json;
 }
 
@@ -184,7 +184,7 @@ ordered_json record_of(const TcpRun& run, const TcpOptions& options,
   record["scale"] = run.scale;
   record["cap_bits_per_second"] = run.cap.bits_per_second();
   record["window_bytes"] = run.window.count();
-  for (const TcpPoint& point : run.points) record["points"].push_back(json_of(point));
+  for (const TcpPoint& point : run.points) record["points"].push_back(to_json(point));
   return record;
 }
 

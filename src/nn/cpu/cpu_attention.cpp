@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 
+#include "base/index.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
@@ -14,7 +15,7 @@ constexpr int kRows = 128;  ///< of scores at a time
 
 /// One query head of one sequence, with the key and value head that it uses. Matrices are
 /// [sequence, head_size] with a row every `stride` numbers.
-struct Head {
+struct AttentionHead {
   const float *query, *key, *value;
   int stride, sequence, size;
   float scale;
@@ -32,19 +33,19 @@ struct Offsets {
 };
 
 Offsets offsets(const AttentionShape& shape, int sequence, int head) {
-  const auto size = static_cast<std::size_t>(shape.head_size);
-  const auto heads = static_cast<std::size_t>(shape.heads);
-  const auto kv_heads = static_cast<std::size_t>(shape.kv_heads);
-  const auto token = static_cast<std::size_t>(sequence) * static_cast<std::size_t>(shape.sequence);
-  const auto query_head = static_cast<std::size_t>(head);
+  const auto size = to_size(shape.head_size);
+  const auto heads = to_size(shape.heads);
+  const auto kv_heads = to_size(shape.kv_heads);
+  const auto token = to_size(sequence) * to_size(shape.sequence);
+  const auto query_head = to_size(head);
   const std::size_t kv_head = query_head / (heads / kv_heads);
   const std::size_t row = token * shape.width();
   return {row + query_head * size, row + (heads + kv_head) * size,
           row + (heads + kv_heads + kv_head) * size, token * heads * size + query_head * size,
-          token * heads + query_head * static_cast<std::size_t>(shape.sequence)};
+          token * heads + query_head * to_size(shape.sequence)};
 }
 
-Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
+AttentionHead head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
   const float* const numbers = floats(qkv).data();
   return {numbers + at.query,
           numbers + at.key,
@@ -55,13 +56,11 @@ Head head_at(const AttentionShape& shape, ArrayView qkv, const Offsets& at) {
           1 / std::sqrt(static_cast<float>(shape.head_size))};
 }
 
-std::size_t at_row(int row, int stride) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(stride);
-}
+std::size_t at_row(int row, int stride) { return to_size(row) * to_size(stride); }
 
 /// to[rows, keys] = factor * left[rows, size] right[keys, size]^T.
-void products(const Head& head, Stretch part, float factor, const float* left, int left_stride,
-              const float* right, float* to) {
+void products(const AttentionHead& head, Stretch part, float factor, const float* left,
+              int left_stride, const float* right, float* to) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, part.rows, part.keys(), head.size, factor,
               left + at_row(part.first, left_stride), left_stride, right, head.stride, 0.0F, to,
               part.keys());
@@ -89,15 +88,15 @@ float softmax(std::span<float> row) {
 }
 
 /// The rows of `to` (a row every `stride`) from weights[rows, keys] and right[keys, size].
-void weigh(const Head& head, Stretch part, const float* weights, const float* right, float* to,
-           int stride) {
+void weigh(const AttentionHead& head, Stretch part, const float* weights, const float* right,
+           float* to, int stride) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, part.rows, head.size, part.keys(), 1.0F,
               weights, part.keys(), right, head.stride, 0.0F, to + at_row(part.first, stride),
               stride);
 }
 
 /// to[keys, size] += weights[rows, keys]^T left[rows, size].
-void spread(const Head& head, Stretch part, const float* weights, const float* left,
+void spread(const AttentionHead& head, Stretch part, const float* weights, const float* left,
             int left_stride, float* to) {
   cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, part.keys(), head.size, part.rows, 1.0F,
               weights, part.keys(), left + at_row(part.first, left_stride), left_stride, 1.0F, to,
@@ -105,13 +104,14 @@ void spread(const Head& head, Stretch part, const float* weights, const float* l
 }
 
 /// `scores` become weights again and `gradients` (of the weights) those of the scores.
-void score_gradients(const Head& head, Stretch part, const float* log_sums, const float* out,
-                     const float* dout, int out_stride, float* scores, float* gradients) {
+void score_gradients(const AttentionHead& head, Stretch part, const float* log_sums,
+                     const float* out, const float* dout, int out_stride, float* scores,
+                     float* gradients) {
   for (int row = 0; row < part.rows; ++row) {
     const std::size_t from = at_row(part.first + row, out_stride);
     double mean = 0;  // of the weights' gradients, weighted
     for (int i = 0; i < head.size; ++i) {
-      const auto at = from + static_cast<std::size_t>(i);
+      const auto at = from + to_size(i);
       mean += static_cast<double>(out[at]) * dout[at];
     }
     float* const weight = scores + at_row(row, part.keys());
@@ -133,7 +133,7 @@ void for_each_head(const AttentionShape& shape, const Action& action) {
 }
 
 template <typename Action>
-void for_each_stretch(const Head& head, const Action& action) {
+void for_each_stretch(const AttentionHead& head, const Action& action) {
   for (int first = 0; first < head.sequence; first += kRows) {
     action(Stretch{first, std::min(kRows, head.sequence - first)});
   }
@@ -146,11 +146,11 @@ void CpuTensorOps::attention(const AttentionShape& shape, ArrayView qkv, ArrayVi
   scores_.resize(at_row(kRows, shape.sequence));
   const int out_stride = shape.heads * shape.head_size;
   for_each_head(shape, [&](const Offsets& at) {
-    const Head head = head_at(shape, qkv, at);
+    const AttentionHead head = head_at(shape, qkv, at);
     for_each_stretch(head, [&](Stretch part) {
       products(head, part, head.scale, head.query, head.stride, head.key, scores_.data());
       for (int row = 0; row < part.rows; ++row) {
-        const auto seen = static_cast<std::size_t>(part.first + row) + 1;
+        const auto seen = to_size(part.first + row) + 1;
         floats(log_sums)[at.sums + seen - 1] =
             softmax(std::span{scores_}.subspan(at_row(row, part.keys()), seen));
       }
@@ -170,7 +170,7 @@ void CpuTensorOps::attention_gradient(const AttentionShape& shape, ArrayView qkv
   float* const to = floats(dqkv).data();
   zero(dqkv);  // keys and values gather from all heads that use them
   for_each_head(shape, [&](const Offsets& at) {
-    const Head head = head_at(shape, qkv, at);
+    const AttentionHead head = head_at(shape, qkv, at);
     const float* const down = floats(dout).data() + at.out;
     for_each_stretch(head, [&](Stretch part) {
       products(head, part, head.scale, head.query, head.stride, head.key, scores);
@@ -186,10 +186,10 @@ void CpuTensorOps::attention_gradient(const AttentionShape& shape, ArrayView qkv
 
 void CpuTensorOps::rotary(const AttentionShape& shape, float theta, Direction direction,
                           ArrayView qkv) {
-  const auto half = static_cast<std::size_t>(shape.head_size) / 2;
+  const auto half = to_size(shape.head_size) / 2;
   const double sign = direction == Direction::forward ? 1 : -1;
   for (std::size_t token = 0; token < shape.tokens(); ++token) {
-    const auto position = static_cast<double>(token % static_cast<std::size_t>(shape.sequence));
+    const auto position = static_cast<double>(token % to_size(shape.sequence));
     for (std::size_t i = 0; i < half; ++i) {
       const double angle =
           sign * position *
@@ -197,8 +197,8 @@ void CpuTensorOps::rotary(const AttentionShape& shape, float theta, Direction di
       const auto cosine = static_cast<float>(std::cos(angle));
       const auto sine = static_cast<float>(std::sin(angle));
       for (int head = 0; head < shape.heads + shape.kv_heads; ++head) {
-        float* const low = floats(qkv).data() + token * shape.width() +
-                           static_cast<std::size_t>(head) * 2 * half + i;
+        float* const low =
+            floats(qkv).data() + token * shape.width() + to_size(head) * 2 * half + i;
         const float before = low[0], after = low[half];
         low[0] = before * cosine - after * sine;
         low[half] = before * sine + after * cosine;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/index.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
@@ -40,7 +41,7 @@ double cross_entropy_row(std::span<float> logits, std::size_t target, float scal
 
 void CpuTensorOps::rms_norm(ArrayView x, ArrayView weight, int width, ArrayView y,
                             ArrayView inverse_rms) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(x, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(x, width); ++row.at) {
     const auto from = row.of(x), to = row.of(y), factors = floats(weight);
     double squares = 0;
     for (const float number : from) squares += static_cast<double>(number) * number;
@@ -52,7 +53,7 @@ void CpuTensorOps::rms_norm(ArrayView x, ArrayView weight, int width, ArrayView 
 
 void CpuTensorOps::rms_norm_input_gradient(ArrayView x, ArrayView weight, ArrayView inverse_rms,
                                            ArrayView dy, int width, bool accumulate, ArrayView dx) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(x, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(x, width); ++row.at) {
     const auto at = row.of(x), from = row.of(dy), to = row.of(dx), factors = floats(weight);
     const float inverse = floats(inverse_rms)[row.at];
     double along = 0;  // how far the gradient points along x
@@ -69,7 +70,7 @@ void CpuTensorOps::rms_norm_input_gradient(ArrayView x, ArrayView weight, ArrayV
 
 void CpuTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms, ArrayView dy,
                                             int width, ArrayView dweight) {
-  std::vector<double> sums(static_cast<std::size_t>(width));
+  std::vector<double> sums(to_size(width));
   for (Row row{0, sums.size()}; row.at < rows_of(x, width); ++row.at) {
     const auto at = row.of(x), from = row.of(dy);
     const double inverse = floats(inverse_rms)[row.at];
@@ -81,7 +82,7 @@ void CpuTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms, 
 }
 
 void CpuTensorOps::swiglu(ArrayView gate_up, int width, ArrayView y) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(y, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(y, width); ++row.at) {
     const auto both = Row{row.at, 2 * row.width}.of(gate_up), to = row.of(y);
     for (std::size_t i = 0; i < row.width; ++i) {
       to[i] = static_cast<float>(both[i] * sigmoid(both[i]) * both[row.width + i]);
@@ -90,7 +91,7 @@ void CpuTensorOps::swiglu(ArrayView gate_up, int width, ArrayView y) {
 }
 
 void CpuTensorOps::swiglu_gradient(ArrayView gate_up, ArrayView dy, int width, ArrayView dgate_up) {
-  for (Row row{0, static_cast<std::size_t>(width)}; row.at < rows_of(dy, width); ++row.at) {
+  for (Row row{0, to_size(width)}; row.at < rows_of(dy, width); ++row.at) {
     const Row wide{row.at, 2 * row.width};
     const auto both = wide.of(gate_up), from = row.of(dy), to = wide.of(dgate_up);
     for (std::size_t i = 0; i < row.width; ++i) {
@@ -102,18 +103,18 @@ void CpuTensorOps::swiglu_gradient(ArrayView gate_up, ArrayView dy, int width, A
 }
 
 void CpuTensorOps::embed(ArrayView tokens, ArrayView table, int width, ArrayView y) {
-  Row row{0, static_cast<std::size_t>(width)};
+  Row row{0, to_size(width)};
   for (const std::int32_t token : integers(tokens)) {
-    const auto from = Row{static_cast<std::size_t>(token), row.width}.of(table);
+    const auto from = Row{to_size(token), row.width}.of(table);
     std::copy(from.begin(), from.end(), row.of(y).begin());
     ++row.at;
   }
 }
 
 void CpuTensorOps::embed_gradient(ArrayView tokens, ArrayView dy, int width, ArrayView dtable) {
-  Row row{0, static_cast<std::size_t>(width)};
+  Row row{0, to_size(width)};
   for (const std::int32_t token : integers(tokens)) {
-    const auto from = row.of(dy), to = Row{static_cast<std::size_t>(token), row.width}.of(dtable);
+    const auto from = row.of(dy), to = Row{to_size(token), row.width}.of(dtable);
     for (std::size_t i = 0; i < row.width; ++i) to[i] += from[i];
     ++row.at;
   }
@@ -122,13 +123,13 @@ void CpuTensorOps::embed_gradient(ArrayView tokens, ArrayView dy, int width, Arr
 void CpuTensorOps::cross_entropy(ArrayView targets, int vocabulary, float scale, ArrayView logits,
                                  ArrayView loss) {
   double sum = 0;
-  Row row{0, static_cast<std::size_t>(vocabulary)};
+  Row row{0, to_size(vocabulary)};
   for (const std::int32_t target : integers(targets)) {
     const auto numbers = row.of(logits);
     if (target < 0) {
       std::fill(numbers.begin(), numbers.end(), 0.0F);
     } else {
-      sum += cross_entropy_row(numbers, static_cast<std::size_t>(target), scale);
+      sum += cross_entropy_row(numbers, to_size(target), scale);
     }
     ++row.at;
   }

@@ -7,6 +7,7 @@
 #include <cblas.h>
 #include <unistd.h>
 
+#include "base/index.hpp"
 #include "base/number_types.hpp"
 #include "nn/counter_random.hpp"
 #include "nn/cpu/numbers.hpp"
@@ -20,8 +21,7 @@ constexpr std::align_val_t kAlignment{64};
 }  // namespace
 
 CpuTensorOps::CpuTensorOps()
-    : physical_memory_{static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-                       static_cast<std::size_t>(sysconf(_SC_PAGESIZE))} {
+    : physical_memory_{to_size(sysconf(_SC_PHYS_PAGES)) * to_size(sysconf(_SC_PAGESIZE))} {
   openblas_set_num_threads(1);  // ranks share the cores; and equal calls are to give equal bits
 }
 
@@ -82,9 +82,7 @@ void CpuTensorOps::fill_random(std::uint64_t seed, float bound, ArrayView what) 
 }
 
 void CpuTensorOps::gemm(const Gemm& shape, ArrayView a, ArrayView b, ArrayView c) {
-  const auto count = [](int rows, int columns) {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-  };
+  const auto count = [](int rows, int columns) { return to_size(rows) * to_size(columns); };
   LONGHAUL_ASSERT(a.count == count(shape.m, shape.k) && b.count == count(shape.k, shape.n) &&
                       c.count == count(shape.m, shape.n),
                   "{} x {} x {}: a {}, b {}, c {} numbers", shape.m, shape.n, shape.k, a.count,

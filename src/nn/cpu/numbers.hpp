@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "nn/tensor_ops.hpp"
 
 namespace longhaul {
@@ -25,9 +26,9 @@ namespace longhaul {
 
 /// How many rows of `width` a view has.
 [[nodiscard]] inline std::size_t rows_of(ArrayView view, int width) {
-  LONGHAUL_ASSERT(width > 0 && view.count % static_cast<std::size_t>(width) == 0,
-                  "{} numbers, rows of {}", view.count, width);
-  return view.count / static_cast<std::size_t>(width);
+  LONGHAUL_ASSERT(width > 0 && view.count % to_size(width) == 0, "{} numbers, rows of {}",
+                  view.count, width);
+  return view.count / to_size(width);
 }
 
 }  // namespace longhaul

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/index.hpp"
 #include "cuda/check.hpp"
 #include "nn/cuda/attention.hpp"
 #include "nn/cuda/kernels/kernels.hpp"
@@ -34,8 +35,8 @@ double distance(const std::vector<float>& got, const std::vector<float>& expecte
 struct Sizes {
   explicit Sizes(const AttentionShape& shape)
       : qkv{shape.tokens() * shape.width()},
-        sums{shape.tokens() * static_cast<std::size_t>(shape.heads)},
-        out{sums * static_cast<std::size_t>(shape.head_size)} {}
+        sums{shape.tokens() * to_size(shape.heads)},
+        out{sums * to_size(shape.head_size)} {}
   std::size_t qkv, sums, out;
 };
 

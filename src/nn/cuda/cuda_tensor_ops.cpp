@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "cuda/accelerator.hpp"
 #include "nn/cuda/cudnn.hpp"
 #include "nn/cuda/factory.hpp"
@@ -127,7 +128,7 @@ void CudaTensorOps::rms_norm_input_gradient(ArrayView x, ArrayView weight, Array
 
 void CudaTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms, ArrayView dy,
                                              int width, ArrayView dweight) {
-  const std::size_t rows = x.count / static_cast<std::size_t>(width);
+  const std::size_t rows = x.count / to_size(width);
   const Scratch partial{pool_, weight_gradient_scratch(rows, width), NumberType::f32,
                         "sums of a norm's gradient"};
   cuda::rms_norm_weight_gradient(stream(), x, inverse_rms, dy, width, partial.view(), dweight);
@@ -136,9 +137,9 @@ void CudaTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms,
 ArrayView CudaTensorOps::turns(const AttentionShape& shape, float theta) {
   auto& made = turns_[{shape.sequence, shape.head_size, theta}];
   if (made) return made->view();
-  const auto pairs = static_cast<std::size_t>(shape.head_size / 2);
+  const auto pairs = to_size(shape.head_size / 2);
   std::vector<float> numbers;
-  numbers.reserve(2 * pairs * static_cast<std::size_t>(shape.sequence));
+  numbers.reserve(2 * pairs * to_size(shape.sequence));
   for (int position = 0; position < shape.sequence; ++position)
     for (std::size_t pair = 0; pair < pairs; ++pair) {
       const double turn = -2 * static_cast<double>(pair) / shape.head_size;
@@ -214,7 +215,7 @@ std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index) {
   if (!why.empty())
     fail("no CUDA device (there is none: {}). Use --device cpu, or start where there is one.", why);
   const std::size_t count = accelerators().size();
-  if (index < 0 || static_cast<std::size_t>(index) >= count)
+  if (index < 0 || to_size(index) >= count)
     fail("no CUDA device {} (there are {}, counted from 0). Choose one of these.", index, count);
   return std::make_unique<cuda::CudaTensorOps>(index);
 }

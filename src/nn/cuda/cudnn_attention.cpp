@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "nn/cuda/cudnn.hpp"
 
 // cuDNN's attention through its front end (headers alone), which finds cuDNN's functions in the
@@ -119,8 +120,8 @@ public:
   }
   void run(cudnnHandle_t handle, StreamMemoryPool& pool,
            std::unordered_map<std::int64_t, void*> tensors) const {
-    const Scratch workspace{pool, static_cast<std::size_t>(workspace_bytes_) / 4 + 1,
-                            NumberType::f32, "cuDNN's attention"};
+    const Scratch workspace{pool, to_size(workspace_bytes_) / 4 + 1, NumberType::f32,
+                            "cuDNN's attention"};
     expect(graph_.execute(handle, tensors, workspace.view().data));
   }
 
@@ -165,9 +166,7 @@ std::unique_ptr<Operation> make_backward(cudnnHandle_t handle, const AttentionSh
 /// Where Q, K and V of a packed tensor begin.
 std::array<void*, 3> heads_of(const AttentionShape& shape, ArrayView packed) {
   const auto first = [&](int heads) {
-    return packed
-        .part(static_cast<std::size_t>(heads) * static_cast<std::size_t>(shape.head_size), 0)
-        .data;
+    return packed.part(to_size(heads) * to_size(shape.head_size), 0).data;
   };
   return {first(0), first(shape.heads), first(shape.heads + shape.kv_heads)};
 }

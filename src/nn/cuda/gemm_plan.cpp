@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul::cuda {
 namespace {
@@ -112,7 +113,7 @@ cublasStatus_t GemmPlan::run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t
 std::vector<cublasLtMatmulAlgo_t> GemmPlan::proposals(cublasLtHandle_t handle,
                                                       std::size_t workspace_bytes, int most) const {
   const Preference preference = make_preference(key_, workspace_bytes);
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(to_size(most));
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, description_.get(), b_.get(), a_.get(), c_.get(),
@@ -120,8 +121,7 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::proposals(cublasLtHandle_t handle,
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   if (status == CUBLAS_STATUS_SUCCESS)
     for (int i = 0; i < found; ++i)
-      if (results[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
-        algorithms.push_back(results[static_cast<std::size_t>(i)].algo);
+      if (results[at(i)].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(results[at(i)].algo);
   if (algorithms.empty())
     throw Error{fmt::format("cuBLASLt has no algorithm for a product of {} x {} x {}, batch {} "
                             "({}). Use sizes that are multiples of 8, or another version.",
@@ -133,7 +133,7 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::proposals(cublasLtHandle_t handle,
 std::size_t GemmPlan::output_bytes() const {
   const std::int64_t last =
       (key_.batch - 1) * key_.c.step + (key_.m - 1) * key_.c.row_length + key_.n;
-  return static_cast<std::size_t>(last) * bytes_of(key_.c_type);
+  return to_size(last) * bytes_of(key_.c_type);
 }
 
 }  // namespace longhaul::cuda

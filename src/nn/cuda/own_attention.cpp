@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.hpp"
 #include "nn/cuda/kernels/kernels.hpp"
 
 namespace longhaul::cuda {
@@ -13,7 +14,9 @@ constexpr int kLeastQueries = 128;
 constexpr int padded(int keys) { return (keys + 7) / 8 * 8; }
 
 /// The part of a view from number `first` on.
-ArrayView part_from(ArrayView view, std::size_t first) { return view.part(first, view.count - first); }
+ArrayView part_from(ArrayView view, std::size_t first) {
+  return view.part(first, view.count - first);
+}
 
 }  // namespace
 
@@ -23,24 +26,22 @@ struct OwnAttention::Sequence {
   Sequence(const AttentionShape& all, int number, ArrayView qkv_of_all, ArrayView out_of_all,
            ArrayView sums_of_all)
       : shape{1, all.sequence, all.heads, all.kv_heads, all.head_size} {
-    const auto at = static_cast<std::size_t>(number);
-    const std::size_t sums = shape.tokens() * static_cast<std::size_t>(shape.heads);
-    qkv = part(qkv_of_all, at, shape.tokens() * shape.width());
-    out = part(out_of_all, at, sums * head_size());
-    log_sums = part(sums_of_all, at, sums);
+    const auto place = to_size(number);
+    const std::size_t sums = shape.tokens() * to_size(shape.heads);
+    qkv = part(qkv_of_all, place, shape.tokens() * shape.width());
+    out = part(out_of_all, place, sums * head_size());
+    log_sums = part(sums_of_all, place, sums);
   }
   static ArrayView part(ArrayView all, std::size_t at, std::size_t count) {
     return all.part(at * count, count);
   }
 
-  [[nodiscard]] std::size_t head_size() const { return static_cast<std::size_t>(shape.head_size); }
+  [[nodiscard]] std::size_t head_size() const { return to_size(shape.head_size); }
   [[nodiscard]] int group() const { return shape.heads / shape.kv_heads; }
   /// First columns of K and of V in a row of Q, K and V.
-  [[nodiscard]] std::size_t k_column() const {
-    return static_cast<std::size_t>(shape.heads) * head_size();
-  }
+  [[nodiscard]] std::size_t k_column() const { return to_size(shape.heads) * head_size(); }
   [[nodiscard]] std::size_t v_column() const {
-    return static_cast<std::size_t>(shape.heads + shape.kv_heads) * head_size();
+    return to_size(shape.heads + shape.kv_heads) * head_size();
   }
   [[nodiscard]] Storage queries() const {
     return {static_cast<std::int64_t>(shape.width()), group() * shape.head_size};
@@ -81,8 +82,7 @@ struct OwnAttention::Block {
   }
   /// Part of a view whose rows are `row` numbers long.
   [[nodiscard]] ArrayView queries_in(ArrayView view, std::size_t row, const Sequence& of) const {
-    return part_from(view, static_cast<std::size_t>(first) * row +
-                            static_cast<std::size_t>(place) * of.head_size());
+    return part_from(view, to_size(first) * row + to_size(place) * of.head_size());
   }
 };
 
@@ -95,8 +95,8 @@ struct OwnAttention::Gradients {
 };
 
 int OwnAttention::queries_of_block(const AttentionShape& shape, std::size_t bytes_of_score) const {
-  const std::size_t row = static_cast<std::size_t>(shape.kv_heads) *
-                          static_cast<std::size_t>(padded(shape.sequence)) * bytes_of_score;
+  const std::size_t row =
+      to_size(shape.kv_heads) * to_size(padded(shape.sequence)) * bytes_of_score;
   const auto rows = static_cast<int>(std::min<std::size_t>(kScratchBytes / row, 1U << 20U));
   const int whole = std::max(rows / kLeastQueries, 1) * kLeastQueries;
   return std::min({whole, most_queries_, shape.sequence});
@@ -105,9 +105,8 @@ int OwnAttention::queries_of_block(const AttentionShape& shape, std::size_t byte
 void OwnAttention::forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
                            ArrayView log_sums) {
   const int queries = queries_of_block(shape, 6);
-  const std::size_t most = static_cast<std::size_t>(shape.kv_heads) *
-                           static_cast<std::size_t>(queries) *
-                           static_cast<std::size_t>(padded(shape.sequence));
+  const std::size_t most =
+      to_size(shape.kv_heads) * to_size(queries) * to_size(padded(shape.sequence));
   const Scratch scores{pool_, most, NumberType::f32, "attention's scores"};
   const Scratch weights{pool_, most, NumberType::bf16, "attention's weights"};
   for (int number = 0; number < shape.batch; ++number) {
@@ -142,14 +141,11 @@ void OwnAttention::forward(const Sequence& of, const Block& block, ArrayView sco
 void OwnAttention::backward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
                             ArrayView log_sums, ArrayView dout, ArrayView dqkv) {
   const int queries = queries_of_block(shape, 12);
-  const std::size_t most = static_cast<std::size_t>(shape.kv_heads) *
-                           static_cast<std::size_t>(queries) *
-                           static_cast<std::size_t>(padded(shape.sequence));
-  const std::size_t of_keys = static_cast<std::size_t>(shape.kv_heads) *
-                              static_cast<std::size_t>(shape.sequence) *
-                              static_cast<std::size_t>(shape.head_size);
-  const std::size_t of_sums =
-      static_cast<std::size_t>(shape.heads) * static_cast<std::size_t>(shape.sequence);
+  const std::size_t most =
+      to_size(shape.kv_heads) * to_size(queries) * to_size(padded(shape.sequence));
+  const std::size_t of_keys =
+      to_size(shape.kv_heads) * to_size(shape.sequence) * to_size(shape.head_size);
+  const std::size_t of_sums = to_size(shape.heads) * to_size(shape.sequence);
   constexpr auto kF32 = NumberType::f32;
   const Scratch scores{pool_, most, kF32, "attention's scores"},
       dweights{pool_, most, kF32, "the gradient of attention's weights"},
@@ -160,8 +156,8 @@ void OwnAttention::backward(const AttentionShape& shape, ArrayView qkv, ArrayVie
       dots{pool_, of_sums, kF32, "attention's sums"};
   for (int number = 0; number < shape.batch; ++number) {
     const Sequence of{shape, number, qkv, out, log_sums};
-    const Gradients gradients{Sequence::part(dout, static_cast<std::size_t>(number), of.out.count),
-                              Sequence::part(dqkv, static_cast<std::size_t>(number), of.qkv.count),
+    const Gradients gradients{Sequence::part(dout, to_size(number), of.out.count),
+                              Sequence::part(dqkv, to_size(number), of.qkv.count),
                               dots.view(),
                               scores.view(),
                               dweights.view(),
@@ -188,7 +184,8 @@ void OwnAttention::backward(const Sequence& of, const Block& block, const Gradie
   const int heads = of.shape.kv_heads, head_size = of.shape.head_size;
   const ArrayView queries = block.queries_in(of.qkv, of.shape.width(), of);
   const ArrayView dout = block.queries_in(gradients.dout, of.k_column(), of);
-  const ArrayView keys = part_from(of.qkv, of.k_column()), values = part_from(of.qkv, of.v_column());
+  const ArrayView keys = part_from(of.qkv, of.k_column()),
+                  values = part_from(of.qkv, of.v_column());
   const Gemm square{block.queries, block.keys(), head_size, false, true};
   const Gemm to_keys{block.keys(), head_size, block.queries, true, false, accumulate};
   gemms_.multiply({square, heads, of.queries(), of.keys(), block.scores()}, queries, keys,

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 namespace {
@@ -72,7 +74,7 @@ void Chunk::Parts::set(Buffer InFlight::*which, int microbatch,
 void Chunk::Parts::forward_layers(const BlockContext& work, InFlight& data, int first, int past,
                                   Pass pass) {
   for (int i = first; i < past; ++i) {
-    Layer& layer = *layers[static_cast<std::size_t>(i)];
+    Layer& layer = *layers[at(i)];
     const bool wanted = pass == Pass::forward || i + 1 < count();
     data.passing =
         layer.forward(work, std::move(data.passing), wanted ? Output::make : Output::leave);

@@ -3,6 +3,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/weights.hpp"
 
@@ -53,9 +54,7 @@ struct Chunk::Parts {
             losses.view().part(block == "R" ? 1 : 0, 1)};
   }
   [[nodiscard]] InFlight& at(std::string_view block, int microbatch);
-  [[nodiscard]] Layer& from_the_end(int layer) {
-    return *layers[static_cast<std::size_t>(count() - 1 - layer)];
-  }
+  [[nodiscard]] Layer& from_the_end(int layer) { return *layers[at(count() - 1 - layer)]; }
   /// Layers that are done; takes the gradient in.
   [[nodiscard]] int begin_backward(std::string_view block, InFlight& data, int microbatch,
                                    BlockPart part, Buffer gradient) const;

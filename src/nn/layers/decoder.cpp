@@ -1,6 +1,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/linear.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 /// The tensors that a decoder layer keeps of a microbatch; docs/layers.md has the sizes. Names of
 /// gradients begin with d. Kept by F for D: input to gate_up; by F for W: normed, attended,
 /// middle_normed, gated; by D for W: the gradients.
-struct Kept {
+struct DecoderActivations {
   Buffer input, inverse, normed, qkv, attended, log_sums;
   Buffer middle, middle_inverse, middle_normed, gate_up, gated;
   Buffer doutput, dgate_up, dmiddle, dqkv;
@@ -31,17 +32,16 @@ public:
   void weight_gradient(const BlockContext& work) override;
 
 private:
-  void attend(const BlockContext& work, Kept& kept) const;
-  void feed_forward(const BlockContext& work, Kept& kept) const;
-  void feed_forward_gradient(const BlockContext& work, Kept& kept) const;
-  [[nodiscard]] Buffer attend_gradient(const BlockContext& work, Kept& kept) const;
+  void attend(const BlockContext& work, DecoderActivations& kept) const;
+  void feed_forward(const BlockContext& work, DecoderActivations& kept) const;
+  void feed_forward_gradient(const BlockContext& work, DecoderActivations& kept) const;
+  [[nodiscard]] Buffer attend_gradient(const BlockContext& work, DecoderActivations& kept) const;
   /// A buffer of `width` numbers a token.
   [[nodiscard]] Buffer take(const BlockContext& work, int width, const char* what) const {
-    return work.take(shape_.tokens() * static_cast<std::size_t>(width), index_, what);
+    return work.take(shape_.tokens() * to_size(width), index_, what);
   }
   [[nodiscard]] Buffer take_sums(const BlockContext& work, int width, const char* what) const {
-    return work.take(shape_.tokens() * static_cast<std::size_t>(width), NumberType::f32, index_,
-                     what);
+    return work.take(shape_.tokens() * to_size(width), NumberType::f32, index_, what);
   }
 
   ModelShape shape_;
@@ -49,7 +49,7 @@ private:
   int index_, rows_;
   Norm norm_, middle_norm_;
   Linear qkv_, output_, gate_up_, down_;
-  std::unordered_map<int, Kept> kept_;
+  std::unordered_map<int, DecoderActivations> kept_;
 };
 
 Decoder::Decoder(const ModelShape& shape, int index)
@@ -66,7 +66,7 @@ Decoder::Decoder(const ModelShape& shape, int index)
 }
 
 std::vector<ParameterNeed> Decoder::needs() const {
-  const auto hidden = static_cast<std::size_t>(shape_.hidden);
+  const auto hidden = to_size(shape_.hidden);
   // What is added to the residual is smaller the more layers add to it (Radford et al. 2019, 2.3).
   const float residual = kWeightBound / std::sqrt(2.0F * static_cast<float>(shape_.layers - 2));
   const auto name = [this](const char* what) { return fmt::format("layer {} {}", index_, what); };
@@ -92,7 +92,7 @@ void Decoder::bind(std::span<const Parameter> parameters) {
 }
 
 Buffer Decoder::forward(const BlockContext& work, Buffer input, Output output) {
-  Kept& kept = kept_[work.microbatch];
+  DecoderActivations& kept = kept_[work.microbatch];
   kept.input = std::move(input);
   attend(work, kept);
   feed_forward(work, kept);
@@ -103,7 +103,7 @@ Buffer Decoder::forward(const BlockContext& work, Buffer input, Output output) {
   return out;
 }
 
-void Decoder::attend(const BlockContext& work, Kept& kept) const {
+void Decoder::attend(const BlockContext& work, DecoderActivations& kept) const {
   TensorOps& math = work.math;
   kept.inverse = take_sums(work, 1, "inverse root mean squares");
   kept.normed = take(work, shape_.hidden, "normed input");
@@ -120,7 +120,7 @@ void Decoder::attend(const BlockContext& work, Kept& kept) const {
   output_.forward_onto(math, rows_, kept.attended.view(), kept.middle.view());
 }
 
-void Decoder::feed_forward(const BlockContext& work, Kept& kept) const {
+void Decoder::feed_forward(const BlockContext& work, DecoderActivations& kept) const {
   TensorOps& math = work.math;
   kept.middle_inverse = take_sums(work, 1, "inverse root mean squares");
   kept.middle_normed = take(work, shape_.hidden, "normed middle");
@@ -140,13 +140,13 @@ Buffer Decoder::forget(int microbatch) {
 }
 
 Buffer Decoder::input_gradient(const BlockContext& work, Buffer gradient) {
-  Kept& kept = kept_.at(work.microbatch);
+  DecoderActivations& kept = kept_.at(work.microbatch);
   kept.doutput = std::move(gradient);
   feed_forward_gradient(work, kept);
   return attend_gradient(work, kept);
 }
 
-void Decoder::feed_forward_gradient(const BlockContext& work, Kept& kept) const {
+void Decoder::feed_forward_gradient(const BlockContext& work, DecoderActivations& kept) const {
   TensorOps& math = work.math;
   Buffer dgated = take(work, shape_.intermediate, "gradient of gated");
   down_.input_gradient(math, rows_, kept.doutput.view(), dgated.view());
@@ -167,7 +167,7 @@ void Decoder::feed_forward_gradient(const BlockContext& work, Kept& kept) const 
   kept.middle_inverse = {};
 }
 
-Buffer Decoder::attend_gradient(const BlockContext& work, Kept& kept) const {
+Buffer Decoder::attend_gradient(const BlockContext& work, DecoderActivations& kept) const {
   TensorOps& math = work.math;
   Buffer dattended = take(work, shape_.hidden, "gradient of attention");
   output_.input_gradient(math, rows_, kept.dmiddle.view(), dattended.view());
@@ -193,7 +193,7 @@ Buffer Decoder::attend_gradient(const BlockContext& work, Kept& kept) const {
 
 void Decoder::weight_gradient(const BlockContext& work) {
   const auto found = kept_.find(work.microbatch);
-  const Kept& kept = found->second;
+  const DecoderActivations& kept = found->second;
   down_.weight_gradient(work.math, rows_, kept.doutput.view(), kept.gated.view());
   gate_up_.weight_gradient(work.math, rows_, kept.dgate_up.view(), kept.middle_normed.view());
   output_.weight_gradient(work.math, rows_, kept.dmiddle.view(), kept.attended.view());

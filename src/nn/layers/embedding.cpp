@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 
 namespace longhaul {
@@ -12,8 +13,8 @@ public:
   explicit Embedding(const ModelShape& shape) : shape_{shape} {}
 
   [[nodiscard]] std::vector<ParameterNeed> needs() const override {
-    const auto rows = static_cast<std::size_t>(shape_.vocabulary);
-    return {{"embedding.table", rows * static_cast<std::size_t>(shape_.hidden), kWeightBound}};
+    const auto rows = to_size(shape_.vocabulary);
+    return {{"embedding.table", rows * to_size(shape_.hidden), kWeightBound}};
   }
   void bind(std::span<const Parameter> parameters) override { table_ = parameters[0]; }
 

@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/linear.hpp"
 
@@ -7,7 +8,7 @@ namespace longhaul {
 
 namespace {
 
-struct Kept {
+struct HeadActivations {
   Buffer input, inverse, normed, dlogits;
 };
 
@@ -21,7 +22,7 @@ public:
     output_ = {{}, {}, shape.hidden, shape.vocabulary};
   }
   [[nodiscard]] std::vector<ParameterNeed> needs() const override {
-    return {{"head.norm", static_cast<std::size_t>(shape_.hidden), 0},
+    return {{"head.norm", to_size(shape_.hidden), 0},
             {"head.output", output_.count(), kWeightBound}};
   }
   void bind(std::span<const Parameter> parameters) override {
@@ -38,18 +39,17 @@ private:
   int index_, rows_;
   Norm norm_;
   Linear output_;
-  std::unordered_map<int, Kept> kept_;
+  std::unordered_map<int, HeadActivations> kept_;
 };
 
 Buffer Head::forward(const BlockContext& work, Buffer input, Output /*output*/) {
-  Kept& kept = kept_[work.microbatch];
+  HeadActivations& kept = kept_[work.microbatch];
   kept.input = std::move(input);
   kept.inverse = work.take(shape_.tokens(), NumberType::f32, index_, "inverse root mean squares");
   kept.normed = work.take(shape_.boundary(), index_, "normed input");
   work.math.rms_norm(kept.input.view(), norm_.weight, norm_.width, kept.normed.view(),
                      kept.inverse.view());
-  kept.dlogits =
-      work.take(shape_.tokens() * static_cast<std::size_t>(shape_.vocabulary), index_, "logits");
+  kept.dlogits = work.take(shape_.tokens() * to_size(shape_.vocabulary), index_, "logits");
   output_.forward(work.math, rows_, kept.normed.view(), kept.dlogits.view());
   work.math.cross_entropy(work.targets, shape_.vocabulary, work.loss_scale, kept.dlogits.view(),
                           work.loss);
@@ -64,7 +64,7 @@ Buffer Head::forget(int microbatch) {
 }
 
 Buffer Head::input_gradient(const BlockContext& work, Buffer /*gradient*/) {
-  Kept& kept = kept_.at(work.microbatch);
+  HeadActivations& kept = kept_.at(work.microbatch);
   const Buffer dnormed = work.take(shape_.boundary(), index_, "gradient of normed input");
   output_.input_gradient(work.math, rows_, kept.dlogits.view(), dnormed.view());
   Buffer dinput = work.take(shape_.boundary(), index_, "gradient of input");

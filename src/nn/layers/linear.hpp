@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/index.hpp"
 #include "nn/tensor_ops.hpp"
 
 namespace longhaul {
@@ -9,9 +10,7 @@ struct Linear {
   ArrayView weights, gradient;
   int in = 0, out = 0;
 
-  [[nodiscard]] std::size_t count() const {
-    return static_cast<std::size_t>(in) * static_cast<std::size_t>(out);
-  }
+  [[nodiscard]] std::size_t count() const { return to_size(in) * to_size(out); }
   void forward(TensorOps& math, int rows, ArrayView x, ArrayView y) const {
     math.gemm({rows, out, in, false, true, false}, x, weights, y);
   }

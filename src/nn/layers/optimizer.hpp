@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "base/listed_enum.hpp"
 #include "nn/memory.hpp"
 
 namespace longhaul {
 
-enum class OptimizerKind : std::uint8_t { sgd, adamw };
+#define LONGHAUL_OPTIMIZER_KINDS(X) X(sgd, "sgd") X(adamw, "adamw")
+LONGHAUL_LISTED_ENUM(OptimizerKind, LONGHAUL_OPTIMIZER_KINDS);
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 /// The shape of a chunk's tensors: the model of a scenario (a Llama-style decoder) and the
@@ -17,12 +19,10 @@ struct ModelShape {
   int layers = 0;  ///< of the whole model; layer 0 is the embedding, the last one the output head
   float rotary_theta = 500'000;
 
-  [[nodiscard]] std::size_t tokens() const {
-    return static_cast<std::size_t>(batch) * static_cast<std::size_t>(sequence);
-  }
+  [[nodiscard]] std::size_t tokens() const { return to_size(batch) * to_size(sequence); }
   [[nodiscard]] int head_size() const { return hidden / heads; }
   /// Numbers of what passes from layer to layer, and back: [tokens, hidden].
-  [[nodiscard]] std::size_t boundary() const { return tokens() * static_cast<std::size_t>(hidden); }
+  [[nodiscard]] std::size_t boundary() const { return tokens() * to_size(hidden); }
 };
 
 /// Layers [first, first + count) of the model, in the order in which a microbatch meets them.

@@ -33,8 +33,9 @@ std::int32_t SyntheticText::usual(std::int32_t before, std::int32_t before_that)
   return below(derived_seed(seed_, number(before), number(before_that % kClasses)), vocabulary_);
 }
 
-MicrobatchText SyntheticText::operator()(int iteration, int replica, int microbatch) const {
-  const std::uint64_t run = derived_seed(~seed_, number(iteration), number(replica));
+MicrobatchText SyntheticText::operator()(int iteration, ReplicaId replica, int microbatch) const {
+  const std::uint64_t run =
+      derived_seed(~seed_, number(iteration), number(longhaul::number(replica)));
   MicrobatchText text;
   for (int sequence = 0; sequence < batch_; ++sequence) {
     Random random{derived_seed(run, number(microbatch), number(sequence))};

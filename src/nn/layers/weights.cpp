@@ -6,10 +6,10 @@ namespace longhaul {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kWeightAlignment = 64;
 
 std::size_t aligned(std::size_t count) {
-  return (count + kAlignment - 1) / kAlignment * kAlignment;
+  return (count + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
 }
 
 /// FNV-1a: a name's number, the same everywhere.

@@ -1,7 +1,6 @@
 #include "plan/export/export_chakra.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 #include <ostream>
@@ -10,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/export/protobuf.hpp"
 
 namespace longhaul {
@@ -40,21 +40,12 @@ std::uint64_t node_type(OpKind kind) {
   return 0;
 }
 
-std::uint64_t collective_type(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce: return 0;
-    case CollectiveKind::all_gather: return 2;
-    case CollectiveKind::reduce_scatter: return 7;
-  }
-  return 0;
-}
-
 ProtobufMessage attribute(std::string_view name, int field, std::uint64_t value) {
   return ProtobufMessage{}.text(field::attribute::kName, name).number(field, value);
 }
 
 std::string block_text(const Op& op) {
-  std::string text = fmt::format("{}{}{}", op.chunk, name_of(op.block_kind), op.microbatch);
+  std::string text = fmt::format("{}{}{}", op.chunk, to_string(op.block_kind), op.microbatch);
   if (op.parts > 1) text += fmt::format(".{}/{}", op.part, op.parts);
   return text;
 }
@@ -66,8 +57,7 @@ std::string node_name(const Op& op) {
     case OpKind::recv: return fmt::format("recv {} from {}", block_text(op), index(op.peer));
     case OpKind::collective: break;
   }
-  constexpr std::array kNames{"all-gather", "reduce-scatter", "all-reduce"};
-  return fmt::format("{} {}", kNames[static_cast<std::size_t>(op.collective)], op.chunk);
+  return fmt::format("{} {}", to_text(op.collective), op.chunk);
 }
 
 /// Ranks that meet in collectives, each set once, by the number of its first.
@@ -127,7 +117,7 @@ public:
         const OpId id{static_cast<std::uint32_t>(index(lane.first)) + i};
         out << node(lane, id, time.next(plan_.op(id).duration)).delimited();
       }
-      if (lane.kind == LaneKind::compute) rounding_ = {lane.count, time.error()};
+      if (lane.kind == OpKind::compute) rounding_ = {lane.count, time.error()};
     }
     if (!out)
       fail("the execution trace cannot be written (the output fails). Check that there is space.");
@@ -159,7 +149,7 @@ private:
     if (op.kind == OpKind::compute) return;
     add("comm_size", field::attribute::kInt64, static_cast<std::uint64_t>(op.size.count()));
     if (op.kind == OpKind::collective) {
-      add("comm_type", field::attribute::kInt64, collective_type(op.collective));
+      add("comm_type", field::attribute::kInt64, facts_of(op.collective).number_in_chakra);
       const int group = groups_.number.at(Groups::ranks_of(plan_, plan_.collectives[op.match]));
       node.message(field::node::kAttribute,
                    ProtobufMessage{}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "plan/channels.hpp"
 #include "trace/export/text_writer.hpp"
 
@@ -67,7 +68,7 @@ private:
   }
   [[nodiscard]] std::uint32_t steps_of(const std::vector<OpId>& members) const {
     const auto once = static_cast<std::uint32_t>(members.size()) - 1;
-    return plan_.op(members.front()).collective == CollectiveKind::all_reduce ? 2 * once : once;
+    return once * static_cast<std::uint32_t>(facts_of(plan_.op(members.front()).collective).rounds);
   }
 
   template <typename Visit>
@@ -103,7 +104,7 @@ private:
   };
   [[nodiscard]] Neighbours neighbours(OpId id) const {
     const auto& members = plan_.collectives[plan_.op(id).match];
-    const auto self = static_cast<std::size_t>(std::ranges::find(members, id) - members.begin());
+    const auto self = at(std::ranges::find(members, id) - members.begin());
     const std::size_t n = members.size();
     return {plan_.rank_of(members[(self + n - 1) % n]), plan_.rank_of(members[(self + 1) % n])};
   }

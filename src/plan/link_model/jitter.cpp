@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/index.hpp"
 #include "base/portable_math.hpp"
 
 namespace longhaul {
@@ -98,10 +99,10 @@ JitteredPlan::JitteredPlan(Plan plan, const Scenario& scenario) : plan_{std::mov
     const Link* link = scenario.link(plan_.ranks[index(from)].datacenter,
                                      plan_.ranks[index(send.peer)].datacenter);
     if (link == nullptr) continue;
-    const std::size_t at = place[static_cast<std::size_t>(link - scenario.links.data())];
-    if (at == 0) continue;
+    const std::size_t way = place[at(link - scenario.links.data())];
+    if (way == 0) continue;
     messages_.push_back(
-        {OpId{id}, OpId{send.match}, at - 1, send.duration, plan_.ops[send.match].duration});
+        {OpId{id}, OpId{send.match}, way - 1, send.duration, plan_.ops[send.match].duration});
   }
 }
 

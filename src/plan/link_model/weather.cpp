@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "plan/link_model/paced_work.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "schedule/network_routes.hpp"
@@ -15,7 +16,7 @@ constexpr std::uint64_t kLossStream = 0x6c6f7373;  // apart from other uses of r
 Bandwidth others_of(const NetworkRoute& way) {
   Bandwidth rate;
   for (const NetworkRoute::Hold& hold : way.holds) {
-    if (hold.what.kind != HeldKind::pair && hold.what.kind != HeldKind::datacenters)
+    if (hold.what.kind != ResourceKind::link && hold.what.kind != ResourceKind::shared_link)
       rate = std::min(rate, hold.rate);
   }
   return rate;
@@ -47,8 +48,8 @@ public:
   }
 
   [[nodiscard]] Hop hop(const Lane& lane) const {
-    if (lane.kind == LaneKind::send) return hop(lane.rank, lane.peer);
-    if (lane.kind == LaneKind::recv) return hop(lane.peer, lane.rank);
+    if (lane.kind == OpKind::send) return hop(lane.rank, lane.peer);
+    if (lane.kind == OpKind::recv) return hop(lane.peer, lane.rank);
     return {};
   }
 
@@ -73,9 +74,9 @@ private:
   [[nodiscard]] Hop hop(Rank from, Rank to) const {
     const Link* link = scenario_.link(scenario_.datacenter_of(from), scenario_.datacenter_of(to));
     if (link == nullptr) return {};
-    const std::uint32_t at = place_[static_cast<std::size_t>(link - scenario_.links.data())];
-    if (at == kCalm) return {};
-    return {at, others_of(ways_.between(from, to))};
+    const std::uint32_t place = place_[at(link - scenario_.links.data())];
+    if (place == kCalm) return {};
+    return {place, others_of(ways_.between(from, to))};
   }
 
   Weather& weather_;

@@ -6,17 +6,16 @@
 #include <numeric>
 #include <optional>
 
+#include "base/index.hpp"
 #include "plan/lowering/lanes.hpp"
 
 namespace longhaul {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 /// The stages' places, and when their blocks run.
 struct Stage {
-  std::vector<int> devices;  ///< that hold it, ascending
-  std::vector<int> chunks;   ///< the first of the stage on each of these devices
+  std::vector<DeviceId> devices;  ///< that hold it, ascending
+  std::vector<int> chunks;        ///< the first of the stage on each of these devices
   std::int64_t first_forward = std::numeric_limits<std::int64_t>::max();  ///< row position
   std::int64_t last_gradient = -1;                                        ///< row position
 };
@@ -24,14 +23,14 @@ struct Stage {
 /// By stage. Positions are those of replica 0; of several holders, the earliest and the latest.
 std::vector<Stage> find_stages(const Schedule& schedule) {
   std::vector<Stage> stages(at(schedule.chunks_of_copy()));
-  for (int device = 0; device < schedule.devices; ++device) {
+  for (const DeviceId device : schedule.device_ids()) {
     for (const int chunk : chunks_on(schedule, device)) {
       Stage& stage = stages[at(schedule.stage_of(chunk))];
       if (!stage.devices.empty() && stage.devices.back() == device) continue;
       stage.devices.push_back(device);
       stage.chunks.push_back(chunk);
     }
-    const auto row = schedule.row(0, device);
+    const auto row = schedule.row(ReplicaId{0}, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
       Stage& stage = stages[at(schedule.stage_of(row[i].chunk))];
       const auto position = static_cast<std::int64_t>(i);
@@ -64,7 +63,7 @@ std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, La
            (block.kind == BlockKind::W || block.kind == BlockKind::B);
   });
   if (last == row.rend()) return std::nullopt;
-  return op_at(plan, compute, static_cast<std::size_t>(row.rend() - last - 1));
+  return op_at(plan, compute, to_size(row.rend() - last - 1));
 }
 
 void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,
@@ -79,7 +78,7 @@ void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& colle
   op.resources = network.collective(plan.lanes[index(compute)].rank);
   op.duration = collective.duration;
   op.size = collective.size;
-  if (collective.kind == CollectiveKind::all_gather) return;
+  if (is_before_forward(collective.kind)) return;
   if (const auto last = last_gradient(plan, schedule, compute, collective.stage))
     plan.add_after(op, *last);
 }
@@ -92,13 +91,13 @@ Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, c
   if (sync == GradientSync::ring_rate)
     return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
   const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
-  return kind == CollectiveKind::all_reduce ? 2 * once : once;
+  return facts_of(kind).rounds * once;
 }
 
-std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
-                                                           const Scenario& scenario,
-                                                           const Network& network) {
-  std::vector<std::vector<ChunkCollective>> of_device(at(schedule.devices));
+IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
+                                                                       const Scenario& scenario,
+                                                                       const Network& network) {
+  IndexedVector<DeviceId, std::vector<ChunkCollective>> of_device(schedule.devices);
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;
   const std::vector<Stage> stages = find_stages(schedule);
@@ -106,18 +105,17 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
   const auto add = [&](CollectiveKind kind, int s) {
     const Stage& stage = stages[at(s)];
     std::vector<Rank> members;
-    for (int replica = 0; replica < schedule.replicas; ++replica) {
-      for (const int device : stage.devices) members.push_back(scenario.rank(replica, device));
+    for (const ReplicaId replica : schedule.replica_ids()) {
+      for (const DeviceId device : stage.devices) members.push_back(scenario.rank(replica, device));
     }
     if (members.size() < 2) return;
     // Copy 0's holder says how large the stage is: its copies are of one size.
-    const Bytes size = share(scenario.costs.weights[at(schedule.device_of_chunk[at(s)])],
+    const Bytes size = share(scenario.costs.weights[index(schedule.device_of_chunk[at(s)])],
                              shares[at(s)].of, shares[at(s)].place);
     const Duration duration =
         collective_time(kind, size, members.size(), network.ring(members), sync);
     for (std::size_t i = 0; i < stage.devices.size(); ++i)
-      of_device[at(stage.devices[i])].push_back(
-          {kind, s, stage.chunks[i], size, duration, members});
+      of_device[stage.devices[i]].push_back({kind, s, stage.chunks[i], size, duration, members});
   };
   if (sync == GradientSync::zero1) {
     for (const int s : stages_by(stages, &Stage::first_forward)) add(CollectiveKind::all_gather, s);
@@ -130,18 +128,18 @@ std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& sched
 }
 
 void fill_collectives(Plan& plan, const Schedule& schedule,
-                      const std::vector<std::vector<ChunkCollective>>& of_device,
+                      const IndexedVector<DeviceId, std::vector<ChunkCollective>>& of_device,
                       const std::vector<LaneId>& lane_of_rank,
                       const std::vector<LaneId>& compute_lane_of_rank, Network& network) {
   std::map<std::pair<CollectiveKind, int>, std::uint32_t> groups;  // by kind and stage
-  for (std::size_t device = 0; device < of_device.size(); ++device) {
+  for (const DeviceId device : of_device.ids()) {
     for (std::size_t k = 0; k < of_device[device].size(); ++k) {
       const ChunkCollective& collective = of_device[device][k];
       const auto [group, is_new] = groups.try_emplace(
           {collective.kind, collective.stage}, static_cast<std::uint32_t>(plan.collectives.size()));
       if (is_new) plan.collectives.emplace_back();
       for (const Rank rank : collective.members) {
-        if (plan.ranks[index(rank)].device != static_cast<int>(device)) continue;
+        if (plan.ranks[index(rank)].device != device) continue;
         const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
         const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
         fill_one(plan, schedule, collective, compute_lane_of_rank[index(rank)], id, group->second,

@@ -28,14 +28,13 @@ struct ChunkCollective {
 /// 0 of all who hold it, so that all members agree. A schedule with copies of the model sums the
 /// gradients of the copies, with one replica too. Empty where no other rank holds a device's
 /// stages, and for GradientSync::none.
-[[nodiscard]] std::vector<std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
-                                                                         const Scenario& scenario,
-                                                                         const Network& network);
+[[nodiscard]] IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(
+    const Schedule& schedule, const Scenario& scenario, const Network& network);
 
 /// Fills in the ops of the collective lanes (index: rank; kNone where a rank has none), which
 /// `of_device` was counted for. The compute lanes (index: rank) must be laid out.
 void fill_collectives(Plan& plan, const Schedule& schedule,
-                      const std::vector<std::vector<ChunkCollective>>& of_device,
+                      const IndexedVector<DeviceId, std::vector<ChunkCollective>>& of_device,
                       const std::vector<LaneId>& lane_of_rank,
                       const std::vector<LaneId>& compute_lane_of_rank, Network& network);
 

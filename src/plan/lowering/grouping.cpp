@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "plan/lowering/messages.hpp"
 
 namespace longhaul {
@@ -10,8 +11,7 @@ namespace {
 std::vector<std::vector<bool>> find_senders(const Messages& messages) {
   std::vector<std::vector<bool>> sends;
   for (const auto& row : messages.input_of) sends.emplace_back(row.size(), false);
-  for (const Message& m : messages.all)
-    sends[static_cast<std::size_t>(m.from)][static_cast<std::size_t>(m.sent_after)] = true;
+  for (const Message& m : messages.all) sends[index(m.from)][at(m.sent_after)] = true;
   return sends;
 }
 
@@ -20,7 +20,7 @@ std::int32_t paired_position(const std::vector<bool>& sends,
                              const std::vector<std::int32_t>& input_of,
                              std::int32_t needed_before) {
   for (std::int32_t at = needed_before; at > 0; --at) {
-    const auto previous = static_cast<std::size_t>(at - 1);
+    const auto previous = to_size(at - 1);
     if (sends[previous]) return at;
     if (input_of[previous] >= 0) break;
   }
@@ -44,7 +44,7 @@ void keep_order_of_sends(Messages& messages) {
 void arrange_groups(Messages& messages) {
   const auto sends = find_senders(messages);
   for (Message& m : messages.all) {
-    const auto to = static_cast<std::size_t>(m.to);
+    const auto to = index(m.to);
     m.posted_before = paired_position(sends[to], messages.input_of[to], m.needed_before);
   }
   keep_order_of_sends(messages);

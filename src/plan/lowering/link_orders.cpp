@@ -12,7 +12,7 @@ namespace longhaul {
 namespace {
 
 /// (replica, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
-using MessageKey = std::tuple<int, bool, int, int>;
+using MessageKey = std::tuple<ReplicaId, bool, int, int>;
 
 /// The sends of messages over one resource; of several pieces in their order.
 using Sends = std::map<MessageKey, std::vector<OpId>>;
@@ -84,7 +84,7 @@ void apply_order(Plan& plan, const LinkOrder& link, ResourceId resource, Sends s
         "schedule {} leaves {} of {} messages out of the order on \"{}\" (the first: {}). List "
         "every message that takes it.",
         plan.schedule, sends.size(), sends.size() + messages, link.resource,
-        describe(plan, sends.begin()->second.front()));
+        to_text(plan, sends.begin()->second.front()));
 }
 
 }  // namespace

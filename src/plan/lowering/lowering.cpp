@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
@@ -40,13 +42,13 @@ Plan Lowering::run() {
 void Lowering::lower_cell(int cell) {
   const CellReplicas replicas = cell_replicas(schedule_, cell);
   if (relays_) relays_->begin(messages_of(cell));
-  send_lane_.assign(static_cast<std::size_t>(replicas.count), {});
-  recv_lane_.assign(static_cast<std::size_t>(replicas.count), {});
-  for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas.first + local, local);
+  send_lane_.assign(to_size(replicas.count), {});
+  recv_lane_.assign(to_size(replicas.count), {});
+  for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas[local], local);
   if (relays_) relays_->fill();
   for (int local = 0; local < replicas.count; ++local) {
-    const int replica = replicas.first + local;
-    for (int device = 0; device < schedule_.devices; ++device) fill_compute(replica, local, device);
+    const ReplicaId replica = replicas[local];
+    for (const DeviceId device : schedule_.device_ids()) fill_compute(replica, local, device);
     for (std::size_t c = 0; c < messages(replica).channels.size(); ++c)
       fill_channel(replica, local, c);
   }
@@ -55,8 +57,8 @@ void Lowering::lower_cell(int cell) {
 void Lowering::arrange_messages() {
   // In pooled plans a lane has the order of its cell's turns.
   const bool equal_replicas = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
-  for (int replica = 0; replica < (equal_replicas ? 1 : schedule_.replicas); ++replica) {
-    messages_.push_back(replica > 0 && schedule_.replicas_alike()
+  for (const ReplicaId replica : ids<ReplicaId>(equal_replicas ? 1 : schedule_.replicas)) {
+    messages_.push_back(replica > ReplicaId{0} && schedule_.replicas_alike()
                             ? messages_.front()
                             : find_messages(schedule_, replica));
     if (grouped()) arrange_groups(messages_.back());
@@ -68,76 +70,72 @@ CellMessages Lowering::messages_of(int cell) const {
   const CellReplicas replicas = cell_replicas(schedule_, cell);
   const std::span all{messages_};
   if (all.size() == 1) return {cell, replicas, all};
-  return {cell, replicas,
-          all.subspan(static_cast<std::size_t>(replicas.first),
-                      static_cast<std::size_t>(replicas.count))};
+  return {cell, replicas, all.subspan(index(replicas.first), to_size(replicas.count))};
 }
 
 void Lowering::reserve() {
   std::size_t blocks = 0;
   std::size_t plain = 0;   // messages
   std::size_t pieces = 0;  // of relayed messages
-  for (int replica = 0; replica < schedule_.replicas; ++replica) {
-    for (int device = 0; device < schedule_.devices; ++device)
+  for (const ReplicaId replica : schedule_.replica_ids()) {
+    for (const DeviceId device : schedule_.device_ids())
       blocks += schedule_.row(replica, device).size();
-    const CellReplicas cell = cell_replicas(schedule_, replica / schedule_.cell);
+    const CellReplicas cell = cell_replicas(schedule_, schedule_.cell_of(replica));
     for (const auto& channel : messages(replica).channels) {
       const bool carried =
           relays_ && scenario_.datacenter_of(scenario_.rank(replica, channel.from)) !=
                          scenario_.datacenter_of(scenario_.rank(replica, channel.to));
-      (carried ? pieces : plain) +=
-          channel.count * static_cast<std::size_t>(carried ? cell.count : 1);
+      (carried ? pieces : plain) += channel.count * to_size(carried ? cell.count : 1);
     }
   }
   std::size_t collectives = 0;
-  for (const auto& mine : collectives_)
-    collectives += mine.size() * static_cast<std::size_t>(schedule_.replicas);
+  for (const auto& mine : collectives_) collectives += mine.size() * to_size(schedule_.replicas);
   // A piece has at most three legs.
   plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
   // A block waits for its input, a send for its producer, a grouped receive for the block before.
   plan_.after.reserve((grouped() ? 3 : 2) * plain + 4 * pieces + 2 * collectives);
 }
 
-void Lowering::lay_out_lanes(int replica, int local) {
-  const auto rank_of = [&](int device) { return scenario_.rank(replica, device); };
+void Lowering::lay_out_lanes(ReplicaId replica, int local) {
+  const auto rank_of = [&](DeviceId device) { return scenario_.rank(replica, device); };
   const auto& channels = messages(replica).channels;
-  auto& send_lane = send_lane_[static_cast<std::size_t>(local)];
-  auto& recv_lane = recv_lane_[static_cast<std::size_t>(local)];
+  auto& send_lane = send_lane_[at(local)];
+  auto& recv_lane = recv_lane_[at(local)];
   send_lane.assign(channels.size(), kNone<LaneId>);
   recv_lane.assign(channels.size(), kNone<LaneId>);
-  for (int device = 0; device < schedule_.devices; ++device) {
+  for (const DeviceId device : schedule_.device_ids()) {
     const Rank rank = rank_of(device);
     plan_.ranks.push_back({replica, device, scenario_.datacenter_of(rank)});
-    compute_lane_.push_back(add_lane(plan_, "compute", LaneKind::compute, rank, kNone<Rank>,
+    compute_lane_.push_back(add_lane(plan_, "compute", OpKind::compute, rank, kNone<Rank>,
                                      schedule_.row(replica, device).size()));
     for (std::size_t c = 0; c < channels.size(); ++c) {
       if (channels[c].from != device || relayed(channels[c])) continue;
       const Rank peer = rank_of(channels[c].to);
-      send_lane[c] = add_lane(plan_, fmt::format("send>{}", index(peer)), LaneKind::send, rank,
-                              peer, channels[c].count);
+      send_lane[c] = add_lane(plan_, fmt::format("send>{}", index(peer)), OpKind::send, rank, peer,
+                              channels[c].count);
     }
     if (relays_) relays_->add_send_lanes(local, device);
     for (std::size_t c = 0; c < channels.size(); ++c) {
       if (channels[c].to != device || relayed(channels[c])) continue;
       const Rank peer = rank_of(channels[c].from);
-      recv_lane[c] = add_lane(plan_, fmt::format("recv<{}", index(peer)), LaneKind::recv, rank,
-                              peer, channels[c].count);
+      recv_lane[c] = add_lane(plan_, fmt::format("recv<{}", index(peer)), OpKind::recv, rank, peer,
+                              channels[c].count);
     }
     if (relays_) relays_->add_recv_lanes(local, device);
-    const auto& mine = collectives_[static_cast<std::size_t>(device)];
+    const auto& mine = collectives_[device];
     collective_lane_.push_back(mine.empty() ? kNone<LaneId>
-                                            : add_lane(plan_, "collective", LaneKind::collective,
+                                            : add_lane(plan_, "collective", OpKind::collective,
                                                        rank, kNone<Rank>, mine.size()));
   }
 }
 
-Waits Lowering::waits_of(int replica, int local, int device) const {
+Waits Lowering::waits_of(ReplicaId replica, int local, DeviceId device) const {
   Waits waits;
   const Messages& mine = messages(replica);
   for (std::size_t c = 0; c < mine.channels.size(); ++c) {
     const auto& channel = mine.channels[c];
     if (channel.to != device || relayed(channel)) continue;
-    const LaneId lane = recv_lane_[static_cast<std::size_t>(local)][c];
+    const LaneId lane = recv_lane_[at(local)][c];
     for (std::size_t i = 0; i < channel.count; ++i)
       waits.emplace_back(mine.all[channel.first + i].needed_before, op_at(plan_, lane, i));
   }
@@ -147,11 +145,11 @@ Waits Lowering::waits_of(int replica, int local, int device) const {
   return waits;
 }
 
-void Lowering::add_gathers(int replica, int device, Waits& waits) const {
-  const auto& mine = collectives_[static_cast<std::size_t>(device)];
+void Lowering::add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const {
+  const auto& mine = collectives_[device];
   const auto row = schedule_.row(replica, device);
   for (std::size_t k = 0; k < mine.size(); ++k) {
-    if (mine[k].kind != CollectiveKind::all_gather) continue;
+    if (!is_before_forward(mine[k].kind)) continue;
     const auto first = std::ranges::find_if(row, [&](const Block& block) {
       return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == mine[k].stage;
     });
@@ -161,7 +159,7 @@ void Lowering::add_gathers(int replica, int device, Waits& waits) const {
   }
 }
 
-void Lowering::fill_compute(int replica, int local, int device) {
+void Lowering::fill_compute(ReplicaId replica, int local, DeviceId device) {
   const auto row = schedule_.row(replica, device);
   const Waits waits = waits_of(replica, local, device);
   const ResourceSetId resources = network_.device(scenario_.rank(replica, device));
@@ -177,20 +175,20 @@ void Lowering::fill_compute(int replica, int local, int device) {
   }
 }
 
-Route Lowering::route_of(int replica, const Messages::Channel& channel) {
+Route Lowering::route_of(ReplicaId replica, const Messages::Channel& channel) {
   if (crossing_ == Crossing::pooled)
     return pooled_route(schedule_, scenario_, replica, channel, network_);
   return network_.route(scenario_.rank(replica, channel.from), scenario_.rank(replica, channel.to));
 }
 
-void Lowering::fill_channel(int replica, int local, std::size_t c) {
+void Lowering::fill_channel(ReplicaId replica, int local, std::size_t c) {
   const auto& channel = messages(replica).channels[c];
   if (relayed(channel)) return;
   const Route route = route_of(replica, channel);
   for (std::size_t i = 0; i < channel.count; ++i) {
     const Message& m = messages(replica).all[channel.first + i];
-    const OpId send = op_at(plan_, send_lane_[static_cast<std::size_t>(local)][c], i);
-    const OpId recv = op_at(plan_, recv_lane_[static_cast<std::size_t>(local)][c], i);
+    const OpId send = op_at(plan_, send_lane_[at(local)][c], i);
+    const OpId recv = op_at(plan_, recv_lane_[at(local)][c], i);
     join_sides(plan_, send, recv, m.producer, costs_.message(m.producer), route);
     plan_.add_after(plan_.ops[index(send)], compute_at(replica, m.from, m.sent_after));
     if (grouped() && m.posted_before > 0)

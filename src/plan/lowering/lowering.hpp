@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lanes.hpp"
 #include "plan/lowering/messages.hpp"
@@ -30,8 +31,8 @@ private:
   /// A cell's ranks relay for each other: all their lanes come first.
   void lower_cell(int cell);
   void arrange_messages();
-  [[nodiscard]] const Messages& messages(int replica) const {
-    return messages_[messages_.size() == 1 ? 0 : static_cast<std::size_t>(replica)];
+  [[nodiscard]] const Messages& messages(ReplicaId replica) const {
+    return messages_[messages_.size() == 1 ? 0 : index(replica)];
   }
   [[nodiscard]] CellMessages messages_of(int cell) const;
   [[nodiscard]] bool relayed(const Messages::Channel& channel) const {
@@ -40,16 +41,15 @@ private:
   [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
   /// One allocation each, for a large plan must not hold twice what it needs.
   void reserve();
-  void lay_out_lanes(int replica, int local);
-  [[nodiscard]] OpId compute_at(int replica, int device, std::int32_t position) const {
-    return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))],
-                 static_cast<std::size_t>(position));
+  void lay_out_lanes(ReplicaId replica, int local);
+  [[nodiscard]] OpId compute_at(ReplicaId replica, DeviceId device, std::int32_t position) const {
+    return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))], at(position));
   }
-  Waits waits_of(int replica, int local, int device) const;
-  void add_gathers(int replica, int device, Waits& waits) const;
-  void fill_compute(int replica, int local, int device);
-  Route route_of(int replica, const Messages::Channel& channel);
-  void fill_channel(int replica, int local, std::size_t c);
+  Waits waits_of(ReplicaId replica, int local, DeviceId device) const;
+  void add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const;
+  void fill_compute(ReplicaId replica, int local, DeviceId device);
+  Route route_of(ReplicaId replica, const Messages::Channel& channel);
+  void fill_channel(ReplicaId replica, int local, std::size_t c);
 
   const Schedule& schedule_;
   const Scenario& scenario_;
@@ -57,7 +57,7 @@ private:
   BlockCosts costs_;
   Plan plan_;
   Network network_;
-  std::vector<std::vector<ChunkCollective>> collectives_;  ///< of each device
+  IndexedVector<DeviceId, std::vector<ChunkCollective>> collectives_;  ///< of each device
   std::vector<Messages> messages_;    ///< of each replica, or one that all of them have
   std::vector<LaneId> compute_lane_;  ///< of each rank
   std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by LocalDPRank, channel
@@ -67,8 +67,9 @@ private:
 
 /// A lane of messages in lower_pooled(): where the channel leaves its datacenter, the way of
 /// all its cell's nodes together, held by one message at a time.
-[[nodiscard]] Route pooled_route(const Schedule& schedule, const Scenario& scenario, int replica,
-                                 const Messages::Channel& channel, Network& network);
+[[nodiscard]] Route pooled_route(const Schedule& schedule, const Scenario& scenario,
+                                 ReplicaId replica, const Messages::Channel& channel,
+                                 Network& network);
 
 /// Puts the messages of each channel into the order of its cell's turns, where they are stated: a
 /// lane that kept another one would block the cell. `messages` has an entry for each replica.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -11,12 +12,12 @@ namespace {
 /// stands.
 class Positions {
 public:
-  Positions(const Schedule& schedule, int replica)
+  Positions(const Schedule& schedule, ReplicaId replica)
       : microbatches_{schedule.microbatches}, chunks_{schedule.chunks} {
-    const auto cells = static_cast<std::size_t>(chunks_) * static_cast<std::size_t>(microbatches_);
+    const auto cells = to_size(chunks_) * to_size(microbatches_);
     first_[0].assign(cells, -1);
     first_[1].assign(cells, -1);
-    for (int device = 0; device < schedule.devices; ++device) {
+    for (const DeviceId device : schedule.device_ids()) {
       const auto row = schedule.row(replica, device);
       for (std::size_t i = 0; i < row.size(); ++i) {
         const Block& block = row[i];
@@ -39,8 +40,7 @@ public:
 
 private:
   [[nodiscard]] std::size_t cell(int chunk, int microbatch) const {
-    return static_cast<std::size_t>(chunk) * static_cast<std::size_t>(microbatches_) +
-           static_cast<std::size_t>(microbatch);
+    return to_size(chunk) * to_size(microbatches_) + to_size(microbatch);
   }
   int microbatches_, chunks_;
   std::vector<std::int32_t> first_[2];
@@ -55,24 +55,24 @@ int next_chunk(const Block& block, const Schedule& schedule) {
 
 }  // namespace
 
-Messages find_messages(const Schedule& schedule, int replica) {
+Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   const Positions positions{schedule, replica};
   Messages messages;
-  std::vector<std::vector<Message>> to_peer(static_cast<std::size_t>(schedule.devices));
-  for (int device = 0; device < schedule.devices; ++device) {
+  IndexedVector<DeviceId, std::vector<Message>> to_peer(schedule.devices);
+  for (const DeviceId device : schedule.device_ids()) {
     const auto row = schedule.row(replica, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const int chunk = next_chunk(row[i], schedule);
       if (chunk < 0) continue;
-      const int peer = schedule.device_of_chunk[static_cast<std::size_t>(chunk)];
+      const DeviceId peer = schedule.device_of_chunk[at(chunk)];
       if (peer == device) continue;
       const std::int32_t consumer =
           positions.first(is_backward(row[i].kind), chunk, row[i].microbatch);
-      to_peer[static_cast<std::size_t>(peer)].push_back(
+      to_peer[peer].push_back(
           {row[i], device, peer, static_cast<std::int32_t>(i), consumer, consumer});
     }
-    for (int peer = 0; peer < schedule.devices; ++peer) {
-      auto& sent = to_peer[static_cast<std::size_t>(peer)];
+    for (const DeviceId peer : schedule.device_ids()) {
+      auto& sent = to_peer[peer];
       if (sent.empty()) continue;
       messages.channels.push_back({device, peer, static_cast<std::uint32_t>(messages.all.size()),
                                    static_cast<std::uint32_t>(sent.size())});
@@ -80,12 +80,11 @@ Messages find_messages(const Schedule& schedule, int replica) {
       sent.clear();
     }
   }
-  for (int device = 0; device < schedule.devices; ++device)
+  for (const DeviceId device : schedule.device_ids())
     messages.input_of.emplace_back(schedule.row(replica, device).size(), -1);
   for (std::size_t i = 0; i < messages.all.size(); ++i) {
     const Message& m = messages.all[i];
-    messages.input_of[static_cast<std::size_t>(m.to)][static_cast<std::size_t>(m.needed_before)] =
-        static_cast<std::int32_t>(i);
+    messages.input_of[index(m.to)][at(m.needed_before)] = static_cast<std::int32_t>(i);
   }
   return messages;
 }

@@ -9,8 +9,8 @@ namespace longhaul {
 
 /// One activation or gradient that goes from one device of a replica to another.
 struct Message {
-  Block producer;                  ///< last part: the message leaves after it
-  int from = 0, to = 0;            ///< devices
+  Block producer;  ///< last part: the message leaves after it
+  DeviceId from{}, to{};
   std::int32_t sent_after = 0;     ///< position of the producer in the row of `from`
   std::int32_t needed_before = 0;  ///< position of the consumer in the row of `to`
   /// Position of the block in the row of `to` before which the receive is posted when
@@ -25,14 +25,14 @@ struct Messages {
   std::vector<std::vector<std::int32_t>> input_of;
 
   struct Channel {
-    int from = 0, to = 0;
+    DeviceId from{}, to{};
     std::uint32_t first = 0, count = 0;  ///< range of `all`
   };
   std::vector<Channel> channels;  ///< ordered by (from, to)
 };
 
 /// Collects the messages of `replica`. The schedule must be valid.
-[[nodiscard]] Messages find_messages(const Schedule& schedule, int replica);
+[[nodiscard]] Messages find_messages(const Schedule& schedule, ReplicaId replica);
 
 /// Chooses where each receive is posted when communication is grouped: together with the send of
 /// the block before the one that needs it. Blocks in between that neither send nor receive (W)

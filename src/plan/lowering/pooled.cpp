@@ -1,22 +1,22 @@
 #include <algorithm>
 #include <span>
 
+#include "base/index.hpp"
 #include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
 namespace longhaul {
 
-Route pooled_route(const Schedule& schedule, const Scenario& scenario, int replica,
+Route pooled_route(const Schedule& schedule, const Scenario& scenario, ReplicaId replica,
                    const Messages::Channel& channel, Network& network) {
   const Rank from = scenario.rank(replica, channel.from);
   const Rank to = scenario.rank(replica, channel.to);
   if (scenario.datacenter_of(from) == scenario.datacenter_of(to)) return network.route(from, to);
-  const int cell = replica / schedule.cell;
+  const int cell = schedule.cell_of(replica);
   const CellReplicas members = cell_replicas(schedule, cell);
   std::vector<RankPair> pairs;
-  for (int local = 0; local < members.count; ++local)
-    pairs.push_back({scenario.rank(members.first + local, channel.from),
-                     scenario.rank(members.first + local, channel.to)});
+  for (const ReplicaId member : members.ids())
+    pairs.push_back({scenario.rank(member, channel.from), scenario.rank(member, channel.to)});
   return network.pool(turns_name(cell, channel.from, channel.to), pairs);
 }
 
@@ -24,14 +24,14 @@ void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
   TurnTable table{schedule};
   for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
     const CellReplicas replicas = cell_replicas(schedule, cell);
-    const auto of_cell = std::span{messages}.subspan(static_cast<std::size_t>(replicas.first),
-                                                     static_cast<std::size_t>(replicas.count));
+    const auto of_cell =
+        std::span{messages}.subspan(index(replicas.first), to_size(replicas.count));
     for (std::size_t c = 0; c < of_cell.front().channels.size(); ++c) {
       const auto channel = of_cell.front().channels[c];
       if (!table.states(cell, channel.from, channel.to)) continue;
       std::vector<std::vector<Message>> ordered(of_cell.size());
       for (const Turn& turn : table.of({cell, replicas, of_cell}, c)) {
-        const auto owner = static_cast<std::size_t>(turn.owner);
+        const auto owner = to_size(turn.owner);
         ordered[owner].push_back(of_cell[owner].all[turn.message]);
       }
       for (std::size_t owner = 0; owner < of_cell.size(); ++owner)

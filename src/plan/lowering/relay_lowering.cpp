@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "plan/lowering/lanes.hpp"
 
 namespace longhaul {
@@ -28,15 +29,15 @@ void RelayLowering::begin(const CellMessages& cell) {
     const auto& channel = first.channels[c];
     if (carries(channel)) pairs_.push_back({channel.from, channel.to, turns_.of(cell, c), {}, {}});
   }
-  const auto ranks = static_cast<std::size_t>(schedule_.devices * pipelines());
-  const auto exchanges = ranks * static_cast<std::size_t>(pipelines());
+  const auto ranks = to_size(schedule_.devices * pipelines());
+  const auto exchanges = ranks * to_size(pipelines());
   scatters_.assign(ranks, {});
   gathers_.assign(ranks, {});
   scatter_send_.assign(exchanges, {});
   gather_send_.assign(exchanges, {});
   scatter_recv_.assign(exchanges, kNone<LaneId>);
   gather_recv_.assign(exchanges, kNone<LaneId>);
-  wan_send_.assign(pairs_.size() * static_cast<std::size_t>(pipelines()), {});
+  wan_send_.assign(pairs_.size() * to_size(pipelines()), {});
   wan_recv_.assign(wan_send_.size(), kNone<LaneId>);
   order_scatters();
   order_gathers();
@@ -51,12 +52,12 @@ bool RelayLowering::carries(const Messages::Channel& channel) const {
 void RelayLowering::order_scatters() {
   for (std::uint32_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];
-    std::vector<std::int32_t> latest(static_cast<std::size_t>(pipelines()), -1);
+    std::vector<std::int32_t> latest(to_size(pipelines()), -1);
     for (std::uint32_t t = 0; t < pair.turns.size(); ++t) {
       const Turn& turn = pair.turns[t];
-      std::int32_t& row = latest[static_cast<std::size_t>(turn.owner)];
+      std::int32_t& row = latest[at(turn.owner)];
       row = std::max(row, message(turn).sent_after);
-      scatters_[at(pair.from, turn.owner)].push_back({row, p, t});
+      scatters_[slot(pair.from, turn.owner)].push_back({row, p, t});
     }
     pair.scatter_at.resize(pair.turns.size());
   }
@@ -71,13 +72,13 @@ void RelayLowering::order_scatters() {
 void RelayLowering::order_gathers() {
   for (std::uint32_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];
-    std::vector<std::int32_t> earliest(static_cast<std::size_t>(pipelines()),
+    std::vector<std::int32_t> earliest(to_size(pipelines()),
                                        std::numeric_limits<std::int32_t>::max());
     for (auto t = static_cast<std::uint32_t>(pair.turns.size()); t-- > 0;) {
       const Turn& turn = pair.turns[t];
-      std::int32_t& row = earliest[static_cast<std::size_t>(turn.owner)];
+      std::int32_t& row = earliest[at(turn.owner)];
       row = std::min(row, message(turn).needed_before);
-      gathers_[at(pair.to, turn.owner)].push_back({row, p, t});
+      gathers_[slot(pair.to, turn.owner)].push_back({row, p, t});
     }
     pair.gather_at.resize(pair.turns.size());
   }
@@ -92,21 +93,21 @@ RelayLowering::SendLane RelayLowering::add_send_lane(const char* what, Rank from
                                                      std::size_t count) {
   if (count == 0) return {};
   const LaneId lane =
-      add_lane(plan_, fmt::format("{}>{}", what, index(to)), LaneKind::send, from, to, count);
+      add_lane(plan_, fmt::format("{}>{}", what, index(to)), OpKind::send, from, to, count);
   return {lane, network_.route(from, to)};
 }
 
 LaneId RelayLowering::add_recv_lane(const char* what, Rank from, Rank to, std::size_t count) {
   if (count == 0) return kNone<LaneId>;
-  return add_lane(plan_, fmt::format("{}<{}", what, index(from)), LaneKind::recv, to, from, count);
+  return add_lane(plan_, fmt::format("{}<{}", what, index(from)), OpKind::recv, to, from, count);
 }
 
-void RelayLowering::add_send_lanes(int local, int device) {
+void RelayLowering::add_send_lanes(int local, DeviceId device) {
   const Rank own = rank(local, device);
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
-    scatter_send_[at(device, local, other)] =
-        add_send_lane("scatter", own, rank(other, device), scatters_[at(device, local)].size());
+    scatter_send_[slot(device, local, other)] =
+        add_send_lane("scatter", own, rank(other, device), scatters_[slot(device, local)].size());
   }
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     if (pairs_[p].from != device) continue;
@@ -115,17 +116,17 @@ void RelayLowering::add_send_lanes(int local, int device) {
   }
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
-    gather_send_[at(device, local, other)] =
-        add_send_lane("gather", own, rank(other, device), gathers_[at(device, other)].size());
+    gather_send_[slot(device, local, other)] =
+        add_send_lane("gather", own, rank(other, device), gathers_[slot(device, other)].size());
   }
 }
 
-void RelayLowering::add_recv_lanes(int local, int device) {
+void RelayLowering::add_recv_lanes(int local, DeviceId device) {
   const Rank own = rank(local, device);
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
-    scatter_recv_[at(device, other, local)] =
-        add_recv_lane("scatter", rank(other, device), own, scatters_[at(device, other)].size());
+    scatter_recv_[slot(device, other, local)] =
+        add_recv_lane("scatter", rank(other, device), own, scatters_[slot(device, other)].size());
   }
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     if (pairs_[p].to != device) continue;
@@ -134,8 +135,8 @@ void RelayLowering::add_recv_lanes(int local, int device) {
   }
   for (int other = 0; other < pipelines(); ++other) {
     if (other == local) continue;
-    gather_recv_[at(device, other, local)] =
-        add_recv_lane("gather", rank(other, device), own, gathers_[at(device, local)].size());
+    gather_recv_[slot(device, other, local)] =
+        add_recv_lane("gather", rank(other, device), own, gathers_[slot(device, local)].size());
   }
 }
 
@@ -154,17 +155,17 @@ void RelayLowering::fill_piece(const Piece& piece) {
   const Pair& pair = *piece.pair;
   const Message& m = message(pair.turns[piece.turn]);
   const bool relayed = piece.number != piece.owner;
-  OpId done = op_at(plan_, compute_lanes_[index(rank(piece.owner, pair.from))],
-                    static_cast<std::size_t>(m.sent_after));
+  OpId done =
+      op_at(plan_, compute_lanes_[index(rank(piece.owner, pair.from))], to_size(m.sent_after));
   if (relayed) {
-    const std::size_t lane = at(pair.from, piece.owner, piece.number);
+    const std::size_t lane = slot(pair.from, piece.owner, piece.number);
     done = fill_leg(MessageLeg::scatter, scatter_send_[lane], scatter_recv_[lane],
                     pair.scatter_at[piece.turn], piece, done);
   }
-  const std::size_t over = wan(static_cast<std::size_t>(&pair - pairs_.data()), piece.number);
+  const std::size_t over = wan(to_size(&pair - pairs_.data()), piece.number);
   done = fill_leg(MessageLeg::wan, wan_send_[over], wan_recv_[over], piece.turn, piece, done);
   if (!relayed) return;
-  const std::size_t lane = at(pair.to, piece.number, piece.owner);
+  const std::size_t lane = slot(pair.to, piece.number, piece.owner);
   (void)fill_leg(MessageLeg::gather, gather_send_[lane], gather_recv_[lane],
                  pair.gather_at[piece.turn], piece, done);
 }
@@ -187,7 +188,7 @@ OpId RelayLowering::fill_leg(MessageLeg leg, const SendLane& from, LaneId to,
   return recv;
 }
 
-void RelayLowering::append_waits(int local, int device, Waits& waits) const {
+void RelayLowering::append_waits(int local, DeviceId device, Waits& waits) const {
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     const Pair& pair = pairs_[p];
     if (pair.to != device) continue;
@@ -196,7 +197,8 @@ void RelayLowering::append_waits(int local, int device, Waits& waits) const {
       const std::int32_t row = message(pair.turns[t]).needed_before;
       for (int piece = 0; piece < pipelines(); ++piece) {
         const bool own = piece == local;
-        const LaneId lane = own ? wan_recv_[wan(p, local)] : gather_recv_[at(device, piece, local)];
+        const LaneId lane =
+            own ? wan_recv_[wan(p, local)] : gather_recv_[slot(device, piece, local)];
         waits.emplace_back(row, op_at(plan_, lane, own ? t : pair.gather_at[t]));
       }
     }

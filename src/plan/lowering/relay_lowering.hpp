@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/lowering/turns.hpp"
 #include "plan/network/network.hpp"
 #include "plan/plan.hpp"
@@ -38,17 +39,17 @@ public:
   void begin(const CellMessages& cell);
   /// Is the channel one that leaves its datacenter, so that relays carry its messages?
   [[nodiscard]] bool carries(const Messages::Channel& channel) const;
-  void add_send_lanes(int local, int device);
-  void add_recv_lanes(int local, int device);
+  void add_send_lanes(int local, DeviceId device);
+  void add_recv_lanes(int local, DeviceId device);
   void fill();
-  void append_waits(int local, int device, Waits& waits) const;
+  void append_waits(int local, DeviceId device, Waits& waits) const;
   /// Throws Error where turns are stated that no cell takes. Call after the last cell.
   void finish() const { turns_.check_all_used(); }
 
 private:
   /// All messages of the cell from one device to another.
   struct Pair {
-    int from = 0, to = 0;
+    DeviceId from{}, to{};
     std::vector<Turn> turns;
     std::vector<std::uint32_t> scatter_at, gather_at;  ///< by turn: position in the owner's lanes
   };
@@ -79,21 +80,20 @@ private:
   [[nodiscard]] LaneId add_recv_lane(const char* what, Rank from, Rank to, std::size_t count);
 
   [[nodiscard]] int pipelines() const { return cell_.replicas.count; }
-  [[nodiscard]] Rank rank(int local, int device) const {
-    return scenario_.rank(cell_.replicas.first + local, device);
+  [[nodiscard]] Rank rank(int local, DeviceId device) const {
+    return scenario_.rank(cell_.replicas[local], device);
   }
   [[nodiscard]] const Message& message(const Turn& turn) const {
     return cell_.of(turn.owner).all[turn.message];
   }
-  [[nodiscard]] std::size_t at(int device, int local) const {
-    return static_cast<std::size_t>(device) * static_cast<std::size_t>(pipelines()) +
-           static_cast<std::size_t>(local);
+  [[nodiscard]] std::size_t slot(DeviceId device, int local) const {
+    return index(device) * to_size(pipelines()) + to_size(local);
   }
-  [[nodiscard]] std::size_t at(int device, int from, int to) const {
-    return at(device, from) * static_cast<std::size_t>(pipelines()) + static_cast<std::size_t>(to);
+  [[nodiscard]] std::size_t slot(DeviceId device, int from, int to) const {
+    return slot(device, from) * to_size(pipelines()) + to_size(to);
   }
   [[nodiscard]] std::size_t wan(std::size_t pair, int local) const {
-    return pair * static_cast<std::size_t>(pipelines()) + static_cast<std::size_t>(local);
+    return pair * to_size(pipelines()) + to_size(local);
   }
 
   const Schedule& schedule_;

@@ -9,10 +9,10 @@ namespace longhaul {
 namespace {
 
 /// (owner, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
-using MessageKey = std::tuple<int, bool, int, int>;
+using TurnKey = std::tuple<int, bool, int, int>;
 
-std::map<MessageKey, Turn> messages_of(const CellMessages& cell, std::size_t channel) {
-  std::map<MessageKey, Turn> found;
+std::map<TurnKey, Turn> messages_of(const CellMessages& cell, std::size_t channel) {
+  std::map<TurnKey, Turn> found;
   for (int owner = 0; owner < cell.replicas.count; ++owner) {
     const Messages& messages = cell.of(owner);
     const auto& range = messages.channels[channel];
@@ -47,14 +47,14 @@ std::vector<Turn> TurnTable::of(const CellMessages& cell, std::size_t channel) {
     fail(
         "schedule {} does not state \"{}\" (replicas {} to {} share the WAN between these two "
         "devices). Add the order of all their messages from device {} to device {}.",
-        schedule_.name, name, cell.replicas.first, cell.replicas.first + cell.replicas.count - 1,
+        schedule_.name, name, cell.replicas.first, cell.replicas[cell.replicas.count - 1],
         pair.from, pair.to);
   at->second.used = true;
   auto messages = messages_of(cell, channel);
   std::vector<Turn> turns;
   for (const OrderedMessage& message : at->second.order->messages) {
     const Block& block = message.producer;
-    const auto found = messages.find({message.replica - cell.replicas.first,
+    const auto found = messages.find({cell.replicas.local_dp_rank(message.replica),
                                       is_backward(block.kind), block.chunk, block.microbatch});
     if (found == messages.end())
       fail(
@@ -70,8 +70,7 @@ std::vector<Turn> TurnTable::of(const CellMessages& cell, std::size_t channel) {
         "schedule {} leaves {} of {} messages out of \"{}\" (the first: {} of replica {}). List "
         "every message that takes them.",
         schedule_.name, messages.size(), messages.size() + turns.size(), name,
-        to_text(cell.of(first.owner).all[first.message].producer),
-        cell.replicas.first + first.owner);
+        to_text(cell.of(first.owner).all[first.message].producer), cell.replicas[first.owner]);
   }
   return turns;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/lowering/messages.hpp"
 #include "schedule/schedule.hpp"
 
@@ -23,7 +24,7 @@ struct CellMessages {
   CellReplicas replicas;
   std::span<const Messages> messages;  ///< of each replica, or one that all of them have
   [[nodiscard]] const Messages& of(int local) const {
-    return messages[messages.size() == 1 ? 0 : static_cast<std::size_t>(local)];
+    return messages[messages.size() == 1 ? 0 : at(local)];
   }
 };
 
@@ -33,7 +34,7 @@ public:
   /// Throws Error where the turns of one pair of devices are stated twice.
   explicit TurnTable(const Schedule& schedule);
 
-  [[nodiscard]] bool states(int cell, int from, int to) const {
+  [[nodiscard]] bool states(int cell, DeviceId from, DeviceId to) const {
     return by_name_.contains(turns_name(cell, from, to));
   }
   /// The turns of all messages of the cell in channel `channel`. Throws Error where they are

@@ -4,25 +4,9 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
-namespace {
-
-ResourceKind kind_of(HeldKind kind) {
-  switch (kind) {
-    case HeldKind::pair:
-    case HeldKind::datacenters: return ResourceKind::link;
-    case HeldKind::aggregate: return ResourceKind::aggregate;
-    case HeldKind::egress: return ResourceKind::egress;
-    case HeldKind::ingress: return ResourceKind::ingress;
-    case HeldKind::internal_out: return ResourceKind::internal_out;
-    case HeldKind::internal_in: return ResourceKind::internal_in;
-  }
-  return ResourceKind::link;
-}
-
-}  // namespace
-
 Network::Network(const Scenario& scenario, Plan& plan)
     : scenario_{scenario}, plan_{plan}, ways_{scenario} {
   plan_.set_begin.assign(1, 0);
@@ -33,31 +17,33 @@ ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
   return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};
 }
 
-std::string Network::name_of(const Held& held) const {
+std::string Network::name_resource(const Held& held) const {
   const auto datacenter = [&](int id) -> const std::string& {
-    return scenario_.datacenters[static_cast<std::size_t>(id)].name;
+    return scenario_.datacenters[at(id)].name;
   };
-  const auto of_node = [&](const char* what) {
-    return fmt::format("{} {}/{}", what, datacenter(held.first), held.second);
+  const auto of_node = [&] {
+    return fmt::format("{} {}/{}", to_string(held.kind), datacenter(held.first), held.second);
   };
-  const auto of_pair = [&](const char* what) {
-    return fmt::format("{} {}>{}", what, datacenter(held.first), datacenter(held.second));
+  const auto of_pair = [&](const char* kind) {
+    return fmt::format("{} {}>{}", kind, datacenter(held.first), datacenter(held.second));
   };
   switch (held.kind) {
-    case HeldKind::pair: return fmt::format("link {}>{}", held.first, held.second);
-    case HeldKind::datacenters: return of_pair("link");
-    case HeldKind::aggregate: return of_pair("aggregate");
-    case HeldKind::egress: return of_node("egress");
-    case HeldKind::ingress: return of_node("ingress");
-    case HeldKind::internal_out: return of_node("internal-out");
-    case HeldKind::internal_in: return of_node("internal-in");
+    case ResourceKind::link: return fmt::format("link {}>{}", held.first, held.second);
+    case ResourceKind::shared_link: return of_pair("link");
+    case ResourceKind::aggregate: return of_pair("aggregate");
+    case ResourceKind::egress:
+    case ResourceKind::ingress:
+    case ResourceKind::internal_out:
+    case ResourceKind::internal_in: return of_node();
+    case ResourceKind::device:
+    case ResourceKind::collective: break;  // no message holds them
   }
   return "?";
 }
 
 ResourceId Network::held(const NetworkRoute::Hold& hold) {
   const auto [at, is_new] = by_held_.try_emplace(hold.what, ResourceId{});
-  if (is_new) at->second = add(name_of(hold.what), kind_of(hold.what.kind), hold.capacity);
+  if (is_new) at->second = add(name_resource(hold.what), hold.what.kind, hold.capacity);
   return at->second;
 }
 
@@ -111,7 +97,7 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
   const auto [pooled, is_new] = pools_.try_emplace(name, ResourceId{});
   if (is_new) pooled->second = add(name, ResourceKind::link);
   std::vector<ResourceId> items{pooled->second};
-  std::map<HeldKind, double> sums;  // bits per second
+  std::map<ResourceKind, double> sums;  // bits per second
   std::set<Held> seen;
   Route route;
   for (const auto& [from, to] : pairs) {
@@ -121,7 +107,7 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
       if (!seen.insert(hold.what).second) continue;
       const double pieces = hold.capacity * way.rate.bits_per_second();
       sums[hold.what.kind] += std::min(hold.rate.bits_per_second(), pieces);
-      if (hold.what.kind == HeldKind::pair) continue;
+      if (hold.what.kind == ResourceKind::link) continue;
       hold.capacity = std::max(1, hold.capacity / static_cast<int>(pairs.size()));
       items.push_back(held(hold));
     }

@@ -48,7 +48,7 @@ private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
   [[nodiscard]] ResourceId held(const NetworkRoute::Hold& hold);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
-  [[nodiscard]] std::string name_of(const Held& held) const;
+  [[nodiscard]] std::string name_resource(const Held& held) const;
   /// Throws Error where there is none.
   [[nodiscard]] NetworkRoute way(Rank from, Rank to) const;
 

@@ -35,7 +35,7 @@ std::string cell_text(const Schedule& layout) {
 /// "any of ud, wave placement".
 std::string placement_text(const std::set<Placement>& placements) {
   std::vector<const char*> names;
-  for (const Placement placement : placements) names.push_back(name_of(placement));
+  for (const Placement placement : placements) names.push_back(to_string(placement));
   return fmt::format("{}{} placement", names.size() > 1 ? "any of " : "", fmt::join(names, ", "));
 }
 

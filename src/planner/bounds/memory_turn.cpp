@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -14,7 +16,7 @@ MemoryTurn::MemoryTurn(const RelaxedChunk& chunk, Bytes limit) : chunk_{chunk} {
   const auto fitting = limit.count() / chunk.taken.count();
   if (fitting < 1) return;  // nothing runs: no bound is wrong
   limited_ = true;
-  fitting_ = static_cast<std::size_t>(fitting);
+  fitting_ = to_size(fitting);
   const Bytes spare = limit - chunk.taken * fitting;
   after_newest_ = release_time(chunk.rest - spare);
   after_next_ = chunk.forward + release_time(chunk.rest - spare + chunk.taken);

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// By chunk: as its blocks are, and where there are none as the scenario says.
 std::vector<bool> recomputed_chunks(const Schedule& like, const Scenario& scenario) {
@@ -34,7 +33,7 @@ Schedule layout_of(const Schedule& like, const std::vector<bool>& recomputed) {
   layout.rows.assign(at(like.devices), {});
   for (int chunk = 0; chunk < like.chunks; ++chunk) {
     if (recomputed[at(chunk)])
-      layout.rows[at(like.device_of_chunk[at(chunk)])].push_back(
+      layout.rows[index(like.device_of_chunk[at(chunk)])].push_back(
           {.kind = BlockKind::R, .chunk = chunk});
   }
   return layout;
@@ -46,7 +45,7 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCost
   const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
   const Duration split = time(BlockKind::D) + time(BlockKind::W);
   RelaxedChunk relaxed;
-  relaxed.device = layout.device_of_chunk[at(chunk)];
+  relaxed.device = number(layout.device_of_chunk[at(chunk)]);
   relaxed.count = layout.microbatches_of(chunk);
   relaxed.forward = time(BlockKind::F);
   relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
@@ -67,7 +66,7 @@ void add_collectives(const Schedule& layout, const Scenario& scenario, const Net
     for (const ChunkCollective& collective : of_device) {
       for (int copy = 0; copy < layout.copies; ++copy) {
         RelaxedChunk& chunk = chunks[at(copy * layout.chunks_of_copy() + collective.stage)];
-        const bool before = collective.kind == CollectiveKind::all_gather;
+        const bool before = is_before_forward(collective.kind);
         (before ? chunk.gather : chunk.reduction) = collective.duration;
       }
     }
@@ -81,22 +80,22 @@ public:
       : layout_{layout}, scenario_{scenario}, costs_{costs}, network_{scenario, plan_} {}
 
   /// From the chunk of `producer` to another, in one replica.
-  RelaxedHop find(int replica, const Block& producer, int to) {
+  RelaxedHop find(ReplicaId replica, const Block& producer, int to) {
     RelaxedHop hop;
-    const int from_device = layout_.device_of_chunk[at(producer.chunk)];
-    const int to_device = layout_.device_of_chunk[at(to)];
+    const DeviceId from_device = layout_.device_of_chunk[at(producer.chunk)];
+    const DeviceId to_device = layout_.device_of_chunk[at(to)];
     if (from_device == to_device) return hop;
-    const int relay = relay_of(replica, from_device, to_device);
+    const ReplicaId relay = relay_of(replica, from_device, to_device);
     const Route route =
         network_.route(scenario_.rank(relay, from_device), scenario_.rank(relay, to_device));
     Bytes size = costs_.message(producer);
     if (is_relayed(replica, from_device, to_device)) {
-      const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);
-      size = share(size, cell.count, relay - cell.first);
+      const CellReplicas cell = cell_replicas(layout_, layout_.cell_of(replica));
+      size = share(size, cell.count, cell.local_dp_rank(relay));
     }
     hop.transfer = size / route.rate;
     hop.latency = route.latency;
-    const auto set = static_cast<std::size_t>(route.resources);
+    const auto set = index(route.resources);
     for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
       const ResourceId resource = plan_.set_items[i];
       // What several hold at a time is no machine.
@@ -108,7 +107,7 @@ public:
   [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
 
 private:
-  [[nodiscard]] bool is_relayed(int replica, int from, int to) const {
+  [[nodiscard]] bool is_relayed(ReplicaId replica, DeviceId from, DeviceId to) const {
     return layout_.cell > 1 && scenario_.datacenter_of(scenario_.rank(replica, from)) !=
                                    scenario_.datacenter_of(scenario_.rank(replica, to));
   }
@@ -117,12 +116,12 @@ private:
   /// links. The piece on the slowest link alone is looked at, which is of the same LocalDPRank for
   /// all messages: none is there before this piece is, and the link has one after the other.
   /// Routes inside the datacenters are left out.
-  [[nodiscard]] int relay_of(int replica, int from, int to) {
+  [[nodiscard]] ReplicaId relay_of(ReplicaId replica, DeviceId from, DeviceId to) {
     if (!is_relayed(replica, from, to)) return replica;
-    const CellReplicas cell = cell_replicas(layout_, replica / layout_.cell);
-    int slowest = cell.first;
+    const CellReplicas cell = cell_replicas(layout_, layout_.cell_of(replica));
+    ReplicaId slowest = cell.first;
     Bandwidth least;
-    for (int relay = cell.first; relay < cell.first + cell.count; ++relay) {
+    for (const ReplicaId relay : cell.ids()) {
       const Bandwidth rate =
           network_.route(scenario_.rank(relay, from), scenario_.rank(relay, to)).rate;
       if (rate >= least) continue;
@@ -153,7 +152,7 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
   add_collectives(layout, scenario, hops.network(), timeless.chunks);
   Relaxation relaxation{
       layout.devices, layout.chunks_of_copy(), allowed_activation(layout, scenario), {}, {}};
-  for (int replica = 0; replica < layout.replicas; ++replica) {
+  for (const ReplicaId replica : layout.replica_ids()) {
     relaxation.replicas.push_back(timeless);
     for (int chunk = 0; chunk < layout.chunks; ++chunk) {
       RelaxedChunk& relaxed = relaxation.replicas.back().chunks[at(chunk)];

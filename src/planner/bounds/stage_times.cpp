@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "planner/bounds/memory_turn.hpp"
 #include "planner/bounds/release_curve.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The messages of one boundary and direction, one behind the other on their link.
 struct Channel {

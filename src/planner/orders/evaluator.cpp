@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 using Kind = OrderProblem::Kind;
@@ -10,8 +11,8 @@ using Kind = OrderProblem::Kind;
 Evaluator::Evaluator(const Orders& orders, const OrderProblem::Links& links)
     : orders_{orders},
       problem_{orders.problem()},
-      nodes_(static_cast<std::size_t>(problem_.blocks()) + 1),
-      last_gradients_(static_cast<std::size_t>(problem_.devices())) {
+      nodes_(to_size(problem_.blocks()) + 1),
+      last_gradients_(to_size(problem_.devices())) {
   fill_nodes(links);
   for (int device = 0; device < problem_.devices(); ++device) {
     link_row(device);
@@ -37,10 +38,10 @@ void Evaluator::fill_nodes(const OrderProblem::Links& links) {
     n.input = n.consumer = n.before = n.behind = n.link_before = n.link_behind = none;
   for (int c = 0; c < problem_.chunks(); ++c) {
     const auto& chunk = problem_.chunk(c);
-    const auto place = static_cast<std::size_t>(c);
+    const auto place = to_size(c);
     for (int m = 0; m < problem_.microbatches(); ++m) {
       const auto set = [&](Kind kind, int to) {
-        const auto k = static_cast<std::size_t>(kind);
+        const auto k = index(kind);
         const BlockId block = problem_.id(kind, c, m);
         Node& n = node(block);
         n.transfer = links.ways[k][place].transfer;
@@ -83,22 +84,22 @@ void Evaluator::link_row(int device) {
 void Evaluator::rank_by_dry_run() {
   std::vector<std::int32_t> rank(nodes_.size(), -1);
   std::int32_t next = 0;
-  std::vector<std::size_t> at(static_cast<std::size_t>(problem_.devices()));
+  std::vector<std::size_t> position(to_size(problem_.devices()));
   for (bool progress = true; progress;) {
     progress = false;
-    for (std::size_t device = 0; device < at.size(); ++device) {
+    for (std::size_t device = 0; device < position.size(); ++device) {
       const auto row = orders_.row(static_cast<int>(device));
-      for (; at[device] < row.size(); ++at[device], progress = true) {
-        const BlockId block = row[at[device]];
+      for (; position[device] < row.size(); ++position[device], progress = true) {
+        const BlockId block = row[position[device]];
         const BlockId input = node(block).input;
-        if (input != problem_.none() && rank[static_cast<std::size_t>(input)] < 0) break;
-        rank[static_cast<std::size_t>(block)] = next++;
+        if (input != problem_.none() && rank[at(input)] < 0) break;
+        rank[at(block)] = next++;
       }
     }
   }
-  for (std::size_t device = 0; device < at.size(); ++device) {
-    LONGHAUL_ASSERT(at[device] == orders_.row(static_cast<int>(device)).size(),
-                    "device {} stops at position {} of its row", device, at[device]);
+  for (std::size_t device = 0; device < position.size(); ++device) {
+    LONGHAUL_ASSERT(position[device] == orders_.row(static_cast<int>(device)).size(),
+                    "device {} stops at position {} of its row", device, position[device]);
   }
   for (std::int32_t& r : rank) {
     if (r < 0) r = next++;  // W of a B, and "none"
@@ -122,7 +123,7 @@ void Evaluator::rank_blocks() {
 void Evaluator::find_reductions(int device) {
   if (!problem_.reduces()) return;
   const auto row = orders_.row(device);
-  auto& last = last_gradients_[static_cast<std::size_t>(device)];
+  auto& last = last_gradients_[at(device)];
   touched_ = last;
   for (const BlockId block : last) node(block).reduction = 0;
   last.clear();
@@ -157,7 +158,7 @@ void Evaluator::find_queue_ends(const Change& change) {
   queue_ends_.clear();
   const auto row = orders_.row(change.device);
   for (int i = change.first; i < change.first + change.count; ++i) {
-    const Node& n = node(row[static_cast<std::size_t>(i)]);
+    const Node& n = node(row[at(i)]);
     if (n.queue < 0) continue;
     if (QueueEnds* known = ends_of(n.queue)) {
       known->behind = n.link_behind;
@@ -173,8 +174,7 @@ std::int64_t Evaluator::estimate(const Change& change) {
   const std::size_t count = change.blocks.size();
   estimated_.resize(std::max(estimated_.size(), count));
   for (QueueEnds& ends : queue_ends_) ends.time = node(ends.before).sent;
-  std::int64_t end =
-      change.first > 0 ? node(row[static_cast<std::size_t>(change.first - 1)]).end : 0;
+  std::int64_t end = change.first > 0 ? node(row[at(change.first - 1)]).end : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Node& n = node(change.blocks[i]);
     const Node& input = node(n.input);
@@ -190,7 +190,7 @@ std::int64_t Evaluator::estimate(const Change& change) {
   }
   for (QueueEnds& ends : queue_ends_)
     ends.time = node(ends.behind).transfer + node(ends.behind).sent_tail;
-  const auto next = static_cast<std::size_t>(change.first + change.count);
+  const auto next = to_size(change.first + change.count);
   std::int64_t way = next < row.size() ? node(row[next]).time + node(row[next]).tail : 0;
   std::int64_t longest = 0;
   for (std::size_t i = count; i-- > 0;) {

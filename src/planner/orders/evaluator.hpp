@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "planner/orders/orders.hpp"
 #include "planner/orders/rank_queue.hpp"
@@ -71,10 +72,8 @@ private:
     std::int64_t time;  ///< running: free at (forwards), way from the next message on (backwards)
   };
 
-  [[nodiscard]] Node& node(BlockId block) { return nodes_[static_cast<std::size_t>(block)]; }
-  [[nodiscard]] const Node& node(BlockId block) const {
-    return nodes_[static_cast<std::size_t>(block)];
-  }
+  [[nodiscard]] Node& node(BlockId block) { return nodes_[at(block)]; }
+  [[nodiscard]] const Node& node(BlockId block) const { return nodes_[at(block)]; }
   void fill_nodes(const OrderProblem::Links& links);
   void link_row(int device);
   void rank_by_dry_run();

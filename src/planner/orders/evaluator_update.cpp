@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "planner/orders/evaluator.hpp"
 
@@ -19,8 +20,8 @@ constexpr std::size_t kMostUpdates = 8;
 
 void Evaluator::relink(int device, int first, int count) {
   const auto row = orders_.row(device);
-  const auto begin = static_cast<std::size_t>(first);
-  const std::size_t last = begin + static_cast<std::size_t>(count);
+  const auto begin = to_size(first);
+  const std::size_t last = begin + to_size(count);
   BlockId before = first > 0 ? row[begin - 1] : problem_.none();
   for (QueueEnds& ends : queue_ends_) ends.last = ends.before;
   for (std::size_t i = begin; i < last; ++i) {
@@ -45,8 +46,7 @@ void Evaluator::relink(int device, int first, int count) {
 
 /// The blocks of the stretch share their ranks out anew, in the order of the row.
 void Evaluator::rerank(int device, int first, int count) {
-  const auto stretch =
-      orders_.row(device).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  const auto stretch = orders_.row(device).subspan(to_size(first), to_size(count));
   // Insertion sort of the ranks: they are few and nearly in order.
   for (std::size_t i = 1; i < stretch.size(); ++i) {
     for (std::size_t k = i; k > 0 && queue_.rank(stretch[k]) < queue_.rank(stretch[k - 1]); --k) {
@@ -71,8 +71,8 @@ bool Evaluator::apply(const Change& undoing, std::int64_t limit) {
   old_makespan_ = makespan_;
   set_stretch(undoing);
   const auto row = orders_.row(last_.device);
-  const auto first = static_cast<std::size_t>(last_.first);
-  const auto count = static_cast<std::size_t>(last_.count);
+  const auto first = to_size(last_.first);
+  const auto count = to_size(last_.count);
   for (std::size_t i = 0; i < count; ++i) {
     Node& n = node(row[first + i]);
     n.time = orders_.time(row[first + i]);  // of a W that was not there before, too
@@ -119,12 +119,12 @@ bool Evaluator::update_end(BlockId block, std::int64_t limit) {
 
 void Evaluator::accept() {
   const auto row = orders_.row(last_.device);
-  const auto first = static_cast<std::size_t>(last_.first);
+  const auto first = to_size(last_.first);
   const auto push = [this](BlockId block) {
     if (block != problem_.none()) queue_.push(block);
   };
   if (first > 0) queue_.push(row[first - 1]);
-  for (std::size_t i = first; i < first + static_cast<std::size_t>(last_.count); ++i) {
+  for (std::size_t i = first; i < first + to_size(last_.count); ++i) {
     queue_.push(row[i]);
     push(node(row[i]).input);
   }
@@ -176,7 +176,7 @@ void Evaluator::set_makespan() {
   for (int device = 0; device < problem_.devices(); ++device) {
     const auto row = orders_.row(device);
     if (!row.empty()) makespan_ = std::max(makespan_, node(row.back()).end);
-    for (const BlockId block : last_gradients_[static_cast<std::size_t>(device)])
+    for (const BlockId block : last_gradients_[at(device)])
       makespan_ = std::max(makespan_, node(block).end + node(block).reduction);
   }
 }
@@ -213,7 +213,7 @@ BlockId Evaluator::last_critical(Random& random) const {
   for (int device = 0; device < problem_.devices(); ++device) {
     const auto row = orders_.row(device);
     if (!row.empty()) consider(row.back());
-    for (const BlockId block : last_gradients_[static_cast<std::size_t>(device)]) consider(block);
+    for (const BlockId block : last_gradients_[at(device)]) consider(block);
   }
   return chosen;
 }

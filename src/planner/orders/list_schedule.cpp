@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 
 namespace longhaul {
@@ -10,9 +11,7 @@ namespace {
 
 using Kind = OrderProblem::Kind;
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+constexpr std::int64_t kNeverReady = std::numeric_limits<std::int64_t>::max() / 4;
 
 /// What the seed decides.
 struct Taste {
@@ -46,7 +45,7 @@ public:
         made_{like},
         devices_(at(problem.devices())),
         chunks_(at(problem.chunks())),
-        arrival_(at(problem.blocks()), kNever),
+        arrival_(at(problem.blocks()), kNeverReady),
         link_free_(at(problem.devices() * problem.devices())) {
     for (auto& row : made_.rows) row.clear();
     for (int c = 0; c < problem.chunks(); ++c) {
@@ -85,7 +84,7 @@ private:
   struct Option {
     Kind kind = Kind::F;
     int chunk = -1;
-    std::int64_t start = kNever;
+    std::int64_t start = kNeverReady;
   };
 
   /// Behind an F there must be room for the same microbatch's F in the device's later chunks, and
@@ -106,8 +105,8 @@ private:
     for (const int c : problem_.chunks_on(device)) {
       const Chunk& chunk = chunks_[at(c)];
       const auto start = [&](Kind kind) {
-        const int m = chunk.next[static_cast<std::size_t>(kind)];
-        if (m >= problem_.microbatches()) return kNever;
+        const int m = chunk.next[index(kind)];
+        if (m >= problem_.microbatches()) return kNeverReady;
         return std::max(d.free, arrival_[at(problem_.id(kind, c, m))]);
       };
       const auto& costs = problem_.chunk(c);
@@ -120,11 +119,11 @@ private:
 
   int earliest_device() {
     int earliest = -1;
-    std::int64_t at_time = kNever;
+    std::int64_t at_time = kNeverReady;
     for (int device = 0; device < problem_.devices(); ++device) {
       Device& d = devices_[at(device)];
       if (d.next < 0) {
-        d.next = kNever;
+        d.next = kNeverReady;
         each_option(device, [&](const Option& o) { d.next = std::min(d.next, o.start); });
       }
       if (d.next < at_time) {
@@ -141,7 +140,7 @@ private:
     double best_score = 0;
     each_option(device, [&](const Option& option) {
       if (option.start > d.next + (option.kind == Kind::W ? 0 : taste_.patience)) return;
-      double score = taste_.of_kind[static_cast<std::size_t>(option.kind)];
+      double score = taste_.of_kind[index(option.kind)];
       if (option.kind == Kind::F) score += taste_.of_depth[0] * depth(device, option.chunk);
       if (option.kind == Kind::G) score -= taste_.of_depth[1] * depth(device, option.chunk);
       if (taste_.noise > 0) score += taste_.noise * random_.uniform();

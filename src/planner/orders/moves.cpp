@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -20,11 +22,12 @@ bool Moves::shift(BlockId block, int steps, Change& change) const {
   const int from = orders_.position(block);
   int to = from;
   const int size = static_cast<int>(row.size());
-  const auto at = [&](int position) { return row[static_cast<std::size_t>(position)]; };
+  const auto block_at = [&](int position) { return row[at(position)]; };
   if (steps < 0) {
-    while (to > 0 && from - to < -steps && !problem.must_precede(at(to - 1), block)) --to;
+    while (to > 0 && from - to < -steps && !problem.must_precede(block_at(to - 1), block)) --to;
   } else {
-    while (to + 1 < size && to - from < steps && !problem.must_precede(block, at(to + 1))) ++to;
+    while (to + 1 < size && to - from < steps && !problem.must_precede(block, block_at(to + 1)))
+      ++to;
   }
   if (to == from) return false;
   change.first = std::min(from, to);

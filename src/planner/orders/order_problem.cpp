@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 bool recomputes(const Schedule& schedule) {
   return std::ranges::any_of(schedule.rows, [](const auto& row) {
@@ -40,7 +39,7 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
   for (int c = 0; c < chunks(); ++c) {
     OfChunk& chunk = chunks_[at(c)];
     const auto block = [c](BlockKind kind) { return Block{kind, 0, 1, c, 0}; };
-    chunk.device = like.device_of_chunk[at(c)];
+    chunk.device = number(like.device_of_chunk[at(c)]);
     chunks_on_[at(chunk.device)].push_back(c);
     constexpr BlockKind kKinds[] = {F, D, W, B};
     for (std::size_t k = 0; k < 4; ++k) {
@@ -50,7 +49,8 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
     chunk.taken = memory.effect(block(F)).at_start.count();
     chunk.is_first = like.is_first(c);
     chunk.is_last = like.is_last(c);
-    if (!chunk.is_first) chunk.input_here = like.device_of_chunk[at(c - 1)] == chunk.device;
+    if (!chunk.is_first)
+      chunk.input_here = like.device_of_chunk[at(c - 1)] == DeviceId{chunk.device};
     if (!recomputes_) continue;
     chunk.again = memory.effect(block(R)).at_start.count();
     const std::int64_t again = costs.duration(block(R)).count();
@@ -91,7 +91,7 @@ void OrderProblem::read_limits(const Schedule& like, const Scenario& scenario) {
 }
 
 void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
-  for (int replica = 0; replica < plan.replicas; ++replica) {
+  for (const ReplicaId replica : plan.replica_ids()) {
     Links links = links_of(like, plan, replica);
     if (std::ranges::find(links_, links) == links_.end()) links_.push_back(std::move(links));
   }
@@ -115,9 +115,9 @@ void OrderProblem::read_collectives(const Plan& plan) {
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective) continue;
     const RankInfo& rank = plan.ranks[index(plan.lanes[index(op.lane)].rank)];
-    if (rank.replica != 0) continue;
-    if (op.collective == CollectiveKind::all_gather) {
-      chunks_[at(op.chunk)].gathered = gathered[at(rank.device)] += op.duration.count();
+    if (rank.replica != ReplicaId{0}) continue;
+    if (is_before_forward(op.collective)) {
+      chunks_[at(op.chunk)].gathered = gathered[index(rank.device)] += op.duration.count();
     } else {
       chunks_[at(op.chunk)].reduction = op.duration.count();
       reduces_ = true;
@@ -126,7 +126,7 @@ void OrderProblem::read_collectives(const Plan& plan) {
 }
 
 OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& plan,
-                                           int replica) const {
+                                           ReplicaId replica) const {
   Links links;
   for (auto& ways : links.ways) ways.resize(chunks_.size());
   for (auto& queue : links.queue) queue.assign(chunks_.size(), -1);
@@ -136,8 +136,8 @@ OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& pla
     if (plan.ranks[index(lane.rank)].replica != replica) continue;
     const std::size_t kind = op.block_kind == BlockKind::F ? 0 : 1;
     links.ways[kind][at(op.chunk)] = {op.duration.count(), plan.ops[op.match].duration.count()};
-    const int to = plan.ranks[index(lane.peer)].device;
-    links.queue[kind][at(op.chunk)] = like.device_of_chunk[at(op.chunk)] * devices_ + to;
+    const int to = number(plan.ranks[index(lane.peer)].device);
+    links.queue[kind][at(op.chunk)] = number(like.device_of_chunk[at(op.chunk)]) * devices_ + to;
   }
   drop_idle_queues(links);
   return links;

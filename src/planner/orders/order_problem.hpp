@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -55,14 +56,12 @@ public:
   [[nodiscard]] int chunks() const { return static_cast<int>(chunks_.size()); }
   [[nodiscard]] int microbatches() const { return microbatches_; }
   [[nodiscard]] bool recomputes() const { return recomputes_; }
-  [[nodiscard]] const OfChunk& chunk(int c) const { return chunks_[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] const OfChunk& chunk(int c) const { return chunks_[at(c)]; }
   [[nodiscard]] const std::vector<Links>& links() const { return links_; }
   /// Activation memory that the device may hold: budget and capacity.
-  [[nodiscard]] std::int64_t memory_limit(int device) const {
-    return limit_[static_cast<std::size_t>(device)];
-  }
+  [[nodiscard]] std::int64_t memory_limit(int device) const { return limit_[at(device)]; }
   [[nodiscard]] const std::vector<int>& chunks_on(int device) const {
-    return chunks_on_[static_cast<std::size_t>(device)];
+    return chunks_on_[at(device)];
   }
 
   [[nodiscard]] BlockId blocks() const { return 3 * chunks() * microbatches_; }
@@ -96,15 +95,13 @@ private:
     std::int32_t microbatch = 0;
     BlockId needs[2] = {-1, -1};  ///< in the same row
   };
-  [[nodiscard]] const Info& info(BlockId block) const {
-    return infos_[static_cast<std::size_t>(block)];
-  }
+  [[nodiscard]] const Info& info(BlockId block) const { return infos_[at(block)]; }
   void fill_infos();
   void read_costs(const Schedule& like, const Scenario& scenario);
   void read_limits(const Schedule& like, const Scenario& scenario);
   void read_plan(const Schedule& like, const Plan& plan);
   void read_collectives(const Plan& plan);
-  [[nodiscard]] Links links_of(const Schedule& like, const Plan& plan, int replica) const;
+  [[nodiscard]] Links links_of(const Schedule& like, const Plan& plan, ReplicaId replica) const;
   void drop_idle_queues(Links& links) const;
 
   int devices_;

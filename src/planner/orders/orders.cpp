@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
 using Kind = OrderProblem::Kind;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "planner/orders/order_problem.hpp"
 #include "planner/orders/whole_blocks.hpp"
 
@@ -26,17 +27,11 @@ public:
   /// A complete schedule with `like`'s name and layout.
   [[nodiscard]] Schedule schedule(const Schedule& like) const;
 
-  [[nodiscard]] std::span<const BlockId> row(int device) const {
-    return rows_[static_cast<std::size_t>(device)];
-  }
+  [[nodiscard]] std::span<const BlockId> row(int device) const { return rows_[at(device)]; }
   /// In its device's row; -1 for the W of a B.
-  [[nodiscard]] int position(BlockId block) const {
-    return position_[static_cast<std::size_t>(block)];
-  }
+  [[nodiscard]] int position(BlockId block) const { return position_[at(block)]; }
   /// Is the G of this chunk and microbatch a B?
-  [[nodiscard]] bool is_fused(BlockId gradient) const {
-    return fused_[static_cast<std::size_t>(gradient)] != 0;
-  }
+  [[nodiscard]] bool is_fused(BlockId gradient) const { return fused_[at(gradient)] != 0; }
   [[nodiscard]] std::int64_t time(BlockId block) const {
     const auto& times = problem_->chunk(problem_->chunk_of(block)).time;
     switch (problem_->kind_of(block)) {

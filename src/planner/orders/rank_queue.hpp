@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 /// Blocks waiting to be looked at, lowest (or highest) rank first: one bit a rank. Ranks follow
@@ -15,24 +17,20 @@ public:
     rank_ = std::move(rank_of_block);
     block_.resize(rank_.size());
     for (std::size_t block = 0; block < rank_.size(); ++block)
-      block_[static_cast<std::size_t>(rank_[block])] = static_cast<std::int32_t>(block);
+      block_[at(rank_[block])] = static_cast<std::int32_t>(block);
     bits_.assign(rank_.size() / 64 + 1, 0);
     reset();
   }
-  [[nodiscard]] std::int32_t rank(std::int32_t block) const {
-    return rank_[static_cast<std::size_t>(block)];
-  }
+  [[nodiscard]] std::int32_t rank(std::int32_t block) const { return rank_[at(block)]; }
   void set_rank(std::int32_t block, std::int32_t rank) {
-    rank_[static_cast<std::size_t>(block)] = rank;
-    block_[static_cast<std::size_t>(rank)] = block;
+    rank_[at(block)] = rank;
+    block_[at(rank)] = block;
   }
   /// Blocks by rank, to be put in another order with set_rank().
-  [[nodiscard]] std::int32_t block_at(std::int32_t rank) const {
-    return block_[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] std::int32_t block_at(std::int32_t rank) const { return block_[at(rank)]; }
 
   void push(std::int32_t block) {
-    const auto rank = static_cast<std::size_t>(rank_[static_cast<std::size_t>(block)]);
+    const auto rank = at(rank_[at(block)]);
     bits_[rank >> 6] |= std::uint64_t{1} << (rank & 63);
     low_ = std::min(low_, rank >> 6);
     high_ = std::max(high_, rank >> 6);
@@ -41,7 +39,7 @@ public:
   [[nodiscard]] std::int32_t pop_lowest() {
     for (; low_ <= high_; ++low_) {
       if (bits_[low_] == 0) continue;
-      const auto bit = static_cast<std::size_t>(std::countr_zero(bits_[low_]));
+      const auto bit = to_size(std::countr_zero(bits_[low_]));
       bits_[low_] &= bits_[low_] - 1;
       return block_[(low_ << 6) + bit];
     }
@@ -51,7 +49,7 @@ public:
   [[nodiscard]] std::int32_t pop_highest() {
     for (; low_ <= high_; --high_) {
       if (bits_[high_] != 0) {
-        const auto bit = static_cast<std::size_t>(63 - std::countl_zero(bits_[high_]));
+        const auto bit = to_size(63 - std::countl_zero(bits_[high_]));
         bits_[high_] &= ~(std::uint64_t{1} << bit);
         return block_[(high_ << 6) + bit];
       }

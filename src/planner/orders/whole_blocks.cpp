@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Gives the blocks of a kind (D and B count as one) and chunk their microbatches in turn.
 class Numbering {
@@ -53,11 +53,11 @@ Schedule whole_blocks(const Schedule& schedule) {
   for (const auto& row : schedule.rows)
     recomputes |= std::ranges::find(row, BlockKind::R, &Block::kind) != row.end();
   Numbering numbering{schedule};
-  for (int device = 0; device < schedule.devices; ++device) {
-    for (const Block& block : schedule.row(0, device)) {
+  for (const DeviceId device : schedule.device_ids()) {
+    for (const Block& block : schedule.row(ReplicaId{0}, device)) {
       if (block.part + 1 != block.parts || block.kind == BlockKind::R) continue;
       const int microbatch = numbering.next(block);
-      auto& row = whole.rows[at(device)];
+      auto& row = whole.rows[index(device)];
       if (recomputes && is_backward(block.kind))
         row.push_back({BlockKind::R, 0, 1, block.chunk, microbatch});
       row.push_back({block.kind, 0, 1, block.chunk, microbatch});
@@ -69,8 +69,8 @@ Schedule whole_blocks(const Schedule& schedule) {
 Schedule serial_schedule(const Schedule& like, bool recomputes) {
   Schedule serial = like;
   serial.link_orders.clear();
-  for (int device = 0; device < like.devices; ++device) {
-    auto& row = serial.rows[at(device)];
+  for (const DeviceId device : like.device_ids()) {
+    auto& row = serial.rows[index(device)];
     row.clear();
     const std::vector<int> mine = longhaul::chunks_on(like, device);
     for (int m = 0; m < like.microbatches; ++m) {

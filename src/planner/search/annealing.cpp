@@ -8,7 +8,7 @@ namespace {
 using Kind = OrderProblem::Kind;
 
 /// Moves between two looks at progress and temperature: tens of microseconds, or some simulations.
-constexpr int kBatch = 256;
+constexpr int kMoveBatch = 256;
 constexpr int kBatchOfSimulations = 16;
 
 class Annealing {
@@ -22,7 +22,7 @@ public:
 
   AnnealingResult run(Cooling cooling, const SearchProgress& progress) {
     AnnealingResult result{walk_.orders(), walk_.makespan(), 0, 0};
-    const int batch = problem_.is_exact() ? kBatch : kBatchOfSimulations;
+    const int batch = problem_.is_exact() ? kMoveBatch : kBatchOfSimulations;
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
       const double heat = cooling.hot * exponential(cooled * done);

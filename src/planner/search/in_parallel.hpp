@@ -8,14 +8,16 @@
 #include <thread>
 #include <vector>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 /// Calls work(0) to work(count - 1) on so many threads (0: all cores), in any order. The first
 /// exception is thrown again when all threads have stopped.
 template <typename Work>
 void in_parallel(std::size_t count, int threads, Work&& work) {
-  const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads)
-                                         : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t wanted =
+      threads > 0 ? to_size(threads) : std::max(1U, std::thread::hardware_concurrency());
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex failing;

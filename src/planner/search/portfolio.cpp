@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "planner/orders/list_schedule.hpp"
 #include "planner/orders/whole_blocks.hpp"
 #include "planner/search/makespan.hpp"
@@ -26,7 +27,7 @@ constexpr double kHopeOfSimulations = 1.03;
 using Clock = std::chrono::steady_clock;
 
 std::size_t threads_of(const SearchOptions& options) {
-  if (options.threads > 0) return static_cast<std::size_t>(options.threads);
+  if (options.threads > 0) return to_size(options.threads);
   return std::max(1U, std::thread::hardware_concurrency());
 }
 

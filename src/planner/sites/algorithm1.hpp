@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "planner/sites/cell_times.hpp"
 #include "planner/sites/cost.hpp"
 #include "planner/sites/sites.hpp"
@@ -47,12 +48,11 @@ struct SitePlans {
 [[nodiscard]] SitePlan make_plan(const GpuInventory& supply, const CellQuery& query,
                                  const CellTime& time);
 
-/// What plans may be compared by; smaller is better in all.
-enum class SiteObjective {
-  throughput,  ///< time per iteration of a pipeline
-  cost,        ///< $ per sample, or GPU hours without prices
-  time,        ///< of an iteration, however little it trains
-};
+/// The figure by which plans are compared; smaller is better in all: time per iteration of a
+/// pipeline; $ per sample, or GPU hours without prices; time of an iteration, however little it
+/// trains.
+#define LONGHAUL_SITE_OBJECTIVES(X) X(throughput, "throughput") X(cost, "cost") X(time, "time")
+LONGHAUL_LISTED_ENUM(SiteObjective, LONGHAUL_SITE_OBJECTIVES);
 [[nodiscard]] double score(const SitePlan& plan, SiteObjective objective);
 
 /// The first of the best; nullptr where none is feasible.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "planner/search/in_parallel.hpp"
 #include "planner/sites/placement_tree.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 constexpr int kMostDatacenters = 12;
 /// Leaves that are simulated before bounds are compared again: fixed, so that a result does not
 /// depend on the number of threads.
-constexpr std::size_t kBatch = 16;
+constexpr std::size_t kLeafBatch = 16;
 /// Leaves whose orders are made before: fixed as well.
 constexpr std::size_t kOrders = 256;
 
@@ -85,9 +86,10 @@ private:
       });
       std::ranges::stable_sort(leaves, {}, &PlacementTree::Leaf::bound);
     }
-    for (std::size_t i = 0; i < leaves.size(); i += kBatch) {
+    for (std::size_t i = 0; i < leaves.size(); i += kLeafBatch) {
       std::vector<CellQuery> queries;
-      for (const PlacementTree::Leaf& leaf : leaves.subspan(i, std::min(kBatch, leaves.size() - i)))
+      for (const PlacementTree::Leaf& leaf :
+           leaves.subspan(i, std::min(kLeafBatch, leaves.size() - i)))
         if (!options_.prune || leaf.bound < score_) queries.push_back(query_of(tree, leaf));
       const std::vector<CellTime> times = cells_.times(queries);
       for (std::size_t q = 0; q < queries.size(); ++q)
@@ -102,13 +104,13 @@ private:
   void look_through(PlacementTree& tree) {
     std::vector<PlacementTree::Leaf> leaves = tree.leaves(score_, options_.prune, found_.pruned);
     std::ranges::stable_sort(leaves, {}, &PlacementTree::Leaf::bound);
-    const std::size_t batch = has_timetable(tree.group().schedule) ? kOrders : kBatch;
+    const std::size_t batch = has_timetable(tree.group().schedule) ? kOrders : kLeafBatch;
     std::size_t done = 0;
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
       std::size_t count = std::min(batch, leaves.size() - done);
       if (options_.limit)
-        count = std::min(count, static_cast<std::size_t>(
-                                    std::max<std::int64_t>(0, *options_.limit - found_.evaluated)));
+        count =
+            std::min(count, to_size(std::max<std::int64_t>(0, *options_.limit - found_.evaluated)));
       if (count == 0) return leave(leaves, done);
       evaluate(tree, std::span{leaves}.subspan(done, count));
       done += count;
@@ -138,18 +140,6 @@ private:
 };
 
 }  // namespace
-
-const char* name_of(SitePrune prune) {
-  switch (prune) {
-    case SitePrune::compute: return "compute of the slowest stage";
-    case SitePrune::wan: return "load of a WAN link";
-    case SitePrune::path: return "round trip of a microbatch";
-    case SitePrune::all_reduce: return "all-reduce and egress";
-    case SitePrune::symmetry: return "alike datacenters";
-    case SitePrune::no_link: return "no link";
-  }
-  return "?";
-}
 
 std::int64_t SiteSearch::pruned_in_all() const {
   return std::accumulate(std::begin(pruned), std::end(pruned), std::int64_t{0});

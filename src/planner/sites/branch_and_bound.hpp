@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "planner/sites/algorithm1.hpp"
 
 namespace longhaul {
@@ -19,18 +20,15 @@ struct SiteSearchOptions {
   std::optional<std::int64_t> limit;
 };
 
-/// Why candidates were not simulated. In the order of reports.
-enum class SitePrune : std::uint8_t {
-  compute,     ///< slowest stage x M + fill
-  wan,         ///< load of a WAN link
-  path,        ///< round trip of a microbatch, latencies included
-  all_reduce,  ///< one of these with the all-reduce and, for cost, the egress
-  symmetry,    ///< as another with datacenters that are alike
-  no_link,     ///< neighbours on the way have no link
-};
-inline constexpr int kSitePrunes = 6;
-/// "compute", "WAN link load", ...
-[[nodiscard]] const char* name_of(SitePrune prune);
+/// Why candidates were not simulated, in the order of reports: slowest stage x M + fill; load of a
+/// WAN link; round trip of a microbatch, latencies included; one of these with the all-reduce and,
+/// for cost, the egress; equal to another with datacenters of one kind; neighbours without a link.
+#define LONGHAUL_SITE_PRUNES(X)              \
+  X(compute, "compute of the slowest stage") \
+  X(wan, "load of a WAN link")               \
+  X(path, "round trip of a microbatch")      \
+  X(all_reduce, "all-reduce and egress") X(symmetry, "alike datacenters") X(no_link, "no link")
+LONGHAUL_LISTED_ENUM(SitePrune, LONGHAUL_SITE_PRUNES);
 
 struct SiteSearch {
   std::optional<SitePlan> best;
@@ -40,7 +38,7 @@ struct SiteSearch {
   std::int64_t evaluated = 0;
   std::int64_t simulated = 0;   ///< cells; candidates with equal cells share one
   std::int64_t unsupplied = 0;  ///< (schedule, C, D) for which there are too few GPUs
-  std::int64_t pruned[kSitePrunes] = {};
+  std::int64_t pruned[kCountOf<SitePrune>] = {};
   std::int64_t unexplored = 0;  ///< where the limit ended the search
   double gap = 0;  ///< no candidate is better by more than this share of the best one's score
   [[nodiscard]] std::int64_t pruned_in_all() const;

@@ -4,15 +4,15 @@
 #include <span>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "planner/sites/algorithm1.hpp"
 
 namespace longhaul {
 
-enum class BreakEven : std::uint8_t {
-  found,   ///< two sites beat one from the bandwidth on
-  always,  ///< already at the lowest bandwidth that was tried
-  never,   ///< not even over an unlimited link
-};
+/// Two sites beat one from a bandwidth on; already at the lowest bandwidth that was tried; not even
+/// over an unlimited link.
+#define LONGHAUL_BREAK_EVENS(X) X(found, "found") X(always, "always") X(never, "never")
+LONGHAUL_LISTED_ENUM(BreakEven, LONGHAUL_BREAK_EVENS);
 
 /// How fast the link between two sites must be until both together train faster than the better of
 /// them alone.

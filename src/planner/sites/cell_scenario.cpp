@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/ring_time.hpp"
 
 namespace longhaul {
@@ -22,7 +23,7 @@ void require_link(const GpuInventory& supply, DatacenterId from, DatacenterId to
 std::vector<DatacenterId> stages_of(const StagePlacement& way) {
   std::vector<DatacenterId> where;
   for (const DatacenterStages& share : way)
-    where.insert(where.end(), static_cast<std::size_t>(share.stages), share.datacenter);
+    where.insert(where.end(), to_size(share.stages), share.datacenter);
   return where;
 }
 
@@ -88,7 +89,7 @@ Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int s
   if (const Link* const link = scenario.link(where, where)) hop = {link->bandwidth, link->latency};
   if (const NodeInterfaces* const nodes = scenario.interfaces(where))
     hop.rate = std::min(hop.rate, nodes->internal);
-  const Bytes weights = supply.costs().weights[static_cast<std::size_t>(stage)];
+  const Bytes weights = supply.costs().weights[at(stage)];
   if (sync == GradientSync::two_datacenter) return exchange_time(hop, weights);
   if (sync == GradientSync::ring_rate) return all_reduce_at_rate(hop, weights, replicas);
   return 2 * ring_time(hop, weights, replicas);

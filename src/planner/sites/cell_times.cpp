@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/make_schedule.hpp"
 #include "planner/search/in_parallel.hpp"
@@ -74,7 +75,7 @@ std::vector<CellTime> CellTimes::times(std::span<const CellQuery> queries) {
 }
 
 std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
-  return static_cast<std::size_t>(std::ranges::count_if(queries, [&](const CellQuery& query) {
+  return to_size(std::ranges::count_if(queries, [&](const CellQuery& query) {
     return std::ranges::find(schedules_, query.schedule) == schedules_.end() ||
            !known_.contains(key_of(query));
   }));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "planner/sites/sites.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
@@ -24,11 +25,11 @@ struct CellTime {
   std::string failure;  ///< why the schedule is not defined there; empty: it is
 };
 
-/// How the WAN of a cell is simulated; both are exact runs of their own plan.
-enum class CellModel {
-  pooled,  ///< a message whole at the rate of all the cell's nodes: lower_pooled()
-  relays,  ///< scatter, WAN, gather as ranks do them: lower()
-};
+/// How the WAN of a cell is simulated; both are exact runs of their own plan. Pooled: a message
+/// whole at the rate of all the cell's nodes, lower_pooled(). Relays: scatter, WAN, gather as ranks
+/// do them, lower().
+#define LONGHAUL_CELL_MODELS(X) X(pooled, "pooled") X(relays, "relays")
+LONGHAUL_LISTED_ENUM(CellModel, LONGHAUL_CELL_MODELS);
 
 /// Simulates DP-cells, each kind once: the time of a cell follows from its schedule, its size, the
 /// stages and speeds along its way and the links between them, not from which datacenters these

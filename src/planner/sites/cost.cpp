@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -48,9 +50,8 @@ std::vector<double> egress_of_pipeline(const GpuInventory& supply, const StagePl
   int stage = 0;
   for (std::size_t i = 0; i + 1 < way.size(); ++i) {
     stage += way[i].stages;
-    const double crossing =
-        static_cast<double>(supply.costs().message[static_cast<std::size_t>(stage - 1)].count()) *
-        supply.scenario().parallel.microbatches;
+    const double crossing = static_cast<double>(supply.costs().message[at(stage - 1)].count()) *
+                            supply.scenario().parallel.microbatches;
     bytes[i] += crossing;
     bytes[i + 1] += crossing;
   }

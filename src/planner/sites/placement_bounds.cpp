@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/index.hpp"
 #include "planner/sites/cell_scenario.hpp"
 #include "planner/sites/cell_times.hpp"
 #include "schedule/generators/registry.hpp"
@@ -16,8 +17,6 @@ const Generator* rows_of(const std::string& schedule) {
   const std::size_t plus = schedule.find('+');
   return find_generator(plus == std::string::npos ? schedule : schedule.substr(plus + 1));
 }
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Never above what a plan rounds it to.
 std::int64_t transfer(Bytes size, double bits_per_second) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
 #include "planner/sites/cell_scenario.hpp"
 #include "planner/sites/cost.hpp"
 
@@ -35,7 +36,7 @@ PlacementTree::PlacementTree(const GpuInventory& supply, Group group, SiteObject
       objective_{objective},
       bounds_{supply, group_.schedule, group_.pipelines, group_.cells},
       least_price_{std::numeric_limits<double>::infinity()} {
-  const auto count = static_cast<std::size_t>(supply.datacenters());
+  const auto count = to_size(supply.datacenters());
   for (std::size_t d = 0; d < count; ++d) {
     stages_.push_back(supply.stages_for(id_of(d), group_.cells * group_.pipelines));
     const auto& price = supply.scenario().datacenters[d].price;
@@ -168,8 +169,8 @@ void PlacementTree::descend(const Node& node) {
   }
 }
 
-std::vector<PlacementTree::Leaf> PlacementTree::leaves(double score, bool prune,
-                                                       std::int64_t (&pruned)[kSitePrunes]) {
+std::vector<PlacementTree::Leaf> PlacementTree::leaves(
+    double score, bool prune, std::int64_t (&pruned)[kCountOf<SitePrune>]) {
   score_ = score;
   prune_ = prune;
   pruned_ = pruned;

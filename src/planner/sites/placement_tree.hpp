@@ -41,7 +41,7 @@ public:
   /// Those whose bound is below `score`, in the order of their sequences. Counts the others in
   /// `pruned`. `prune` false: all, with neither bounds nor symmetry.
   [[nodiscard]] std::vector<Leaf> leaves(double score, bool prune,
-                                         std::int64_t (&pruned)[kSitePrunes]);
+                                         std::int64_t (&pruned)[kCountOf<SitePrune>]);
 
 private:
   struct Node {

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -14,12 +15,12 @@ namespace {
 Costs at_speed_one(const Scenario& scenario) {
   Costs costs = scenario.costs;
   if (scenario.placement.empty()) return costs;
-  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+  for (const DeviceId stage : scenario.device_ids()) {
     const double speed = scenario.speed_of_stage(stage);
     if (speed == 1) continue;
     for (auto* times :
          {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute}) {
-      Duration& time = (*times)[static_cast<std::size_t>(stage)];
+      Duration& time = (*times)[index(stage)];
       time = scaled(time, speed);
     }
   }

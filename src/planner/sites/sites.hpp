@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/listed_enum.hpp"
 #include "base/units.hpp"
 #include "scenario/scenario.hpp"
 
@@ -72,12 +73,12 @@ private:
   int gpus_of_stage_ = 1;
 };
 
-/// In which order algorithm 1 takes the datacenters.
-enum class SiteOrder {
-  availability,  ///< the one with the most GPUs first
-  price,         ///< the cheapest GPU first; those without a price last
-  distance,      ///< from the largest, each time to the nearest that is left (latency)
-};
+/// In which order algorithm 1 takes the datacenters: the one with the most GPUs first; the cheapest
+/// GPU first, those without a price last; from the largest, each time to the nearest that is left
+/// (latency).
+#define LONGHAUL_SITE_ORDERS(X) \
+  X(availability, "availability") X(price, "price") X(distance, "distance")
+LONGHAUL_LISTED_ENUM(SiteOrder, LONGHAUL_SITE_ORDERS);
 
 /// All datacenters with at least one GPU. Ties: more GPUs, then the order of the file.
 [[nodiscard]] std::vector<DatacenterId> ordered_datacenters(const GpuInventory& supply,

@@ -164,7 +164,7 @@ void take_answer(const Json& answer, const SolverProblem& problem, const Scenari
 }
 
 std::string class_of(Placement placement, const SolverOptions& options) {
-  return fmt::format("{} placement, whole blocks, D and W apart{}{}", name_of(placement),
+  return fmt::format("{} placement, whole blocks, D and W apart{}{}", to_string(placement),
                      options.fuse ? " or one B" : "",
                      options.microbatch_order ? ", microbatches in order" : "");
 }
@@ -182,7 +182,7 @@ SolverResult solve(Placement placement, const Scenario& scenario, const Schedule
   solved.status = "warm start";
   if (const auto answer = ask(problem.json, options))
     take_answer(*answer, problem, scenario, options, solved);
-  solved.schedule.name = fmt::format("cross-{}-opt", name_of(placement));
+  solved.schedule.name = fmt::format("cross-{}-opt", to_string(placement));
   return solved;
 }
 

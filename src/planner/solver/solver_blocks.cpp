@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 void ModelBlocks::add(const Block& block) {
@@ -22,9 +24,7 @@ int ModelBlocks::taker_of_gradient(int chunk, int microbatch) const {
 }
 
 ModelBlocks::Taker ModelBlocks::taker(const Block& block) const {
-  const auto device = [&](int chunk) {
-    return layout_.device_of_chunk[static_cast<std::size_t>(chunk)];
-  };
+  const auto device = [&](int chunk) { return layout_.device_of_chunk[at(chunk)]; };
   if (block.kind == BlockKind::F && !layout_.is_last(block.chunk))
     return {index_of({BlockKind::F, 0, 1, block.chunk + 1, block.microbatch}),
             device(block.chunk) != device(block.chunk + 1)};

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/bounds/relaxation.hpp"
 #include "planner/bounds/stage_times.hpp"
@@ -17,8 +18,6 @@ namespace longhaul {
 namespace {
 
 using Json = nlohmann::json;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Collects the model piece by piece.
 class ProblemMaker {
@@ -64,7 +63,8 @@ private:
     for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
       const OpId id{static_cast<std::uint32_t>(i)};
       const Op& op = plan_.ops[i];
-      if (op.kind == OpKind::compute && plan_.ranks[index(plan_.rank_of(id))].replica == 0)
+      if (op.kind == OpKind::compute &&
+          plan_.ranks[index(plan_.rank_of(id))].replica == ReplicaId{0})
         played[op.block()] = times_[i];
     }
     for (int chunk = 0; chunk < start_.chunks; ++chunk) {
@@ -89,8 +89,8 @@ private:
     blocks_.add(block);
     const Duration length = costs_.duration(block);
     const auto [head, tail] = window(block, length);
-    problem_.json["blocks"].push_back({{"device", start_.device_of_chunk[at(block.chunk)]},
-                                       {"kind", name_of(block.kind)},
+    problem_.json["blocks"].push_back({{"device", number(start_.device_of_chunk[at(block.chunk)])},
+                                       {"kind", to_string(block.kind)},
                                        {"chunk", block.chunk},
                                        {"microbatch", block.microbatch},
                                        {"duration_ns", length.count()},

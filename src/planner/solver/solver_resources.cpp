@@ -5,12 +5,12 @@
 #include <set>
 #include <vector>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
 using Json = nlohmann::json;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 template <typename Visit>
 void for_ops(const Plan& plan, OpKind kind, Visit visit) {
@@ -33,7 +33,7 @@ std::map<int, Way> ways_of(const ModelBlocks& blocks, const Plan& plan, bool& ex
     Way& way = ways[blocks.index_of({kind, 0, 1, op.chunk, op.microbatch})];
     const Duration latency = plan.ops[op.match].duration;
     const auto resources = plan.resources_of(id);
-    if (plan.ranks[index(plan.rank_of(id))].replica == 0) {
+    if (plan.ranks[index(plan.rank_of(id))].replica == ReplicaId{0}) {
       way = {op.duration, op.duration, latency, {resources.begin(), resources.end()}, false};
       return;
     }
@@ -74,8 +74,8 @@ Json collectives_of(const ModelBlocks& blocks, const Plan& plan) {
     if (!seen.insert(op.match).second) return;
     std::set<int> devices;
     for (const OpId member : plan.collectives[op.match])
-      devices.insert(plan.ranks[index(plan.rank_of(member))].device);
-    const bool gather = op.collective == CollectiveKind::all_gather;
+      devices.insert(number(plan.ranks[index(plan.rank_of(member))].device));
+    const bool gather = is_before_forward(op.collective);
     Json concerned = Json::array();
     for (std::size_t i = 0; i < blocks.all().size(); ++i) {
       const Block& block = blocks.all()[i];

@@ -1,12 +1,11 @@
 #include <map>
 #include <span>
 
+#include "base/index.hpp"
 #include "planner/solver/solver_problem.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Whole blocks: F and R where their first part stands, the others where their last one does. What
 /// another block needs of one that was split is then still in front of it.
@@ -56,9 +55,9 @@ Schedule in_model(const Schedule& schedule, const Scenario& scenario,
   Schedule start = schedule;
   start.link_orders.clear();
   start.rows.resize(at(schedule.devices));
-  for (int device = 0; device < schedule.devices; ++device) {
-    std::vector<Block>& row = start.rows[at(device)];
-    row = whole(schedule.row(0, device), costs, options.fuse);
+  for (const DeviceId device : schedule.device_ids()) {
+    std::vector<Block>& row = start.rows[index(device)];
+    row = whole(schedule.row(ReplicaId{0}, device), costs, options.fuse);
     if (options.microbatch_order) order_microbatches(schedule, row);
   }
   return start;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "planner/wan_sharing/turn_problem.hpp"
 
@@ -47,7 +48,7 @@ public:
   void critical_path(const TurnOrders& orders, Critical& path) const;
 
 private:
-  static std::size_t index_of(std::int32_t id) { return static_cast<std::size_t>(id); }
+  static std::size_t index_of(std::int32_t id) { return to_size(id); }
   static constexpr std::int64_t kNever = -1;
 
   enum class Turns { stated, by_rule };

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/search_round.hpp"
@@ -14,10 +15,10 @@ namespace longhaul {
 namespace {
 
 /// Searches of the first round; half of them, the better ones, go on in each next round.
-constexpr std::size_t kSearches = 8;
-constexpr int kRounds = 3;
+constexpr std::size_t kTurnSearches = 8;
+constexpr int kTurnRounds = 3;
 /// Starts that take longer than the best one by this factor are left out.
-constexpr double kHope = 1.15;
+constexpr double kTurnHope = 1.15;
 /// Of the longest forward: where searches begin to cool. No one of them is the best everywhere.
 constexpr std::array kHot{0.03, 0.1, 0.4};
 using Clock = std::chrono::steady_clock;
@@ -29,26 +30,26 @@ TurnPortfolio::TurnPortfolio(const Scenario& scenario, const SearchOptions& opti
     : scenario_{scenario},
       options_{options},
       begin_{begin},
-      threads_{options.threads > 0 ? static_cast<std::size_t>(options.threads)
+      threads_{options.threads > 0 ? to_size(options.threads)
                                    : std::max(1U, std::thread::hardware_concurrency())} {
   std::ranges::stable_sort(starts, {}, &Candidate::makespan);
   const auto best = static_cast<double>(starts.front().makespan.count());
   std::erase_if(starts, [&](const Candidate& start) {
-    return static_cast<double>(start.makespan.count()) > best * kHope;
+    return static_cast<double>(start.makespan.count()) > best * kTurnHope;
   });
-  if (starts.size() > kSearches) starts.resize(kSearches);
+  if (starts.size() > kTurnSearches) starts.resize(kTurnSearches);
   for (const Candidate& start : starts) {
     auto problem = std::make_shared<const TurnProblem>(start.schedule, scenario_);
     TurnOrders orders{*problem};
     searches_.push_back({std::move(problem), start, std::move(orders), 0, 0});
   }
-  for (std::size_t i = 0; searches_.size() < kSearches; ++i) searches_.push_back(searches_[i]);
+  for (std::size_t i = 0; searches_.size() < kTurnSearches; ++i) searches_.push_back(searches_[i]);
 }
 
 TurnPortfolio::Result TurnPortfolio::run() {
   Result result;
   result.best = searches_.front().at;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kTurnRounds; ++round) {
     run_round(round);
     std::ranges::stable_sort(searches_, {}, [](const Search& s) { return s.at.makespan; });
     for (Search& search : searches_) {
@@ -56,14 +57,14 @@ TurnPortfolio::Result TurnPortfolio::run() {
       result.accepted += std::exchange(search.accepted, 0);
     }
     if (searches_.front().at.makespan < result.best.makespan) result.best = searches_.front().at;
-    if (round + 1 < kRounds)
+    if (round + 1 < kTurnRounds)
       searches_.erase(searches_.begin() + std::ssize(searches_) / 2, searches_.end());
   }
   return result;
 }
 
 void TurnPortfolio::run_round(int round) {
-  longhaul::run_round({round, kRounds, searches_.size(), threads_, begin_}, options_,
+  longhaul::run_round({round, kTurnRounds, searches_.size(), threads_, begin_}, options_,
                       [&](std::size_t i, const SearchProgress& progress) {
                         run_search(searches_[i], round, i, progress);
                       });

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/lowering/messages.hpp"
 #include "schedule/memory.hpp"
@@ -12,12 +13,10 @@
 namespace longhaul {
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
 /// (replica, is it a gradient, chunk, microbatch): what a message is.
-using MessageKey = std::tuple<int, bool, int, int>;
+using MessageKey = std::tuple<ReplicaId, bool, int, int>;
 
-MessageKey key_of(int replica, const Block& block) {
+MessageKey key_of(ReplicaId replica, const Block& block) {
   return {replica, is_backward(block.kind), block.chunk, block.microbatch};
 }
 
@@ -85,8 +84,8 @@ private:
     for (const Lane& lane : plan_.lanes) {
       const RankInfo& rank = plan_.ranks[index(lane.rank)];
       const int pipeline = problem_.pipeline_of(rank.replica);
-      if (lane.kind != LaneKind::compute || pipeline < 0) continue;
-      const int row = pipeline * problem_.devices + rank.device;
+      if (lane.kind != OpKind::compute || pipeline < 0) continue;
+      const int row = pipeline * problem_.devices + number(rank.device);
       for (std::uint32_t i = 0; i < lane.count; ++i) {
         const Op& op = plan_.ops[index(lane.first) + i];
         const MemoryEffect effect = memory_.effect(op.block());
@@ -103,12 +102,12 @@ private:
   }
 
   void read_messages(int pipeline) {
-    const int replica = problem_.replicas[at(pipeline)];
+    const ReplicaId replica = problem_.replicas[at(pipeline)];
     for (const Message& message : find_messages(schedule_, replica).all) {
       const auto id = static_cast<CellMessageId>(problem_.messages.size());
       const Legs::Way& way = legs_.of(key_of(replica, message.producer));
-      const auto row = [&](int device) -> const std::vector<CellBlockId>& {
-        return problem_.rows[at(pipeline * problem_.devices + device)];
+      const auto row = [&](DeviceId device) -> const std::vector<CellBlockId>& {
+        return problem_.rows[at(pipeline * problem_.devices + number(device))];
       };
       TurnProblem::OfMessage made;
       made.producer = row(message.from)[at(message.sent_after)];
@@ -124,10 +123,10 @@ private:
     }
   }
 
-  CellQueueId queue_of(bool turns, int replica, int from, int to) {
-    const int cell = replica / problem_.cell;
-    const auto [known, is_new] =
-        queues_.try_emplace({turns ? -1 - cell : replica, from, to}, problem_.queues.size());
+  CellQueueId queue_of(bool turns, ReplicaId replica, DeviceId from, DeviceId to) {
+    const int cell = number(replica) / problem_.cell;
+    const auto [known, is_new] = queues_.try_emplace(
+        {turns ? -1 - cell : number(replica), from, to}, problem_.queues.size());
     if (is_new) problem_.queues.push_back({turns, cell, from, to, {}});
     return static_cast<CellQueueId>(known->second);
   }
@@ -148,12 +147,12 @@ private:
     std::vector<std::int64_t> busy(at(problem_.devices));
     for (const Op& op : plan_.ops) {
       const RankInfo& rank = plan_.ranks[index(plan_.lanes[index(op.lane)].rank)];
-      if (op.kind != OpKind::collective || rank.replica > 0) continue;
+      if (op.kind != OpKind::collective || rank.replica > ReplicaId{0}) continue;
       const std::int64_t time = op.duration.count();
-      if (op.collective == CollectiveKind::all_gather) {
-        gathered[{rank.device, op.chunk}] = busy[at(rank.device)] += time;
+      if (is_before_forward(op.collective)) {
+        gathered[{number(rank.device), op.chunk}] = busy[index(rank.device)] += time;
       } else {
-        problem_.reductions[at(rank.device)].push_back({op.chunk, time});
+        problem_.reductions[index(rank.device)].push_back({op.chunk, time});
       }
     }
     for (TurnProblem::OfBlock& block : problem_.blocks) {
@@ -168,7 +167,7 @@ private:
   Plan plan_;
   Legs legs_;
   ActivationModel memory_;
-  std::map<std::tuple<int, int, int>, std::size_t> queues_;
+  std::map<std::tuple<int, DeviceId, DeviceId>, std::size_t> queues_;
   std::map<MessageKey, CellMessageId> message_of_;
 };
 
@@ -179,8 +178,8 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
   LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
   const int last = schedule.replicas / cell * cell;  // of a smaller cell
-  for (int replica = 0; replica < schedule.replicas; ++replica) {
-    if (replica < cell || replica >= last) replicas.push_back(replica);
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    if (number(replica) < cell || number(replica) >= last) replicas.push_back(replica);
   }
   rows.resize(replicas.size() * at(devices));
   Reader{schedule, scenario, *this}.read();
@@ -193,7 +192,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
   }
 }
 
-int TurnProblem::pipeline_of(int replica) const {
+int TurnProblem::pipeline_of(ReplicaId replica) const {
   const auto found = std::ranges::lower_bound(replicas, replica);
   if (found == replicas.end() || *found != replica) return -1;
   return static_cast<int>(found - replicas.begin());

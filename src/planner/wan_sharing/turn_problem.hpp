@@ -43,7 +43,7 @@ struct TurnProblem {
   struct Queue {
     bool turns = false;
     int cell = 0;
-    int from = 0, to = 0;
+    DeviceId from{}, to{};
     std::vector<CellMessageId> messages;  ///< of turns: in the order that the schedule states
   };
   /// Of all rows of a device, one behind the other.
@@ -56,15 +56,15 @@ struct TurnProblem {
   TurnProblem(const Schedule& schedule, const Scenario& scenario);
 
   /// -1: another cell's stands for it.
-  [[nodiscard]] int pipeline_of(int replica) const;
+  [[nodiscard]] int pipeline_of(ReplicaId replica) const;
   /// Must `a` stay in front of `b` in their row?
   [[nodiscard]] bool must_precede(CellBlockId a, CellBlockId b) const;
   /// Must `a` stay in front of `b` in their turns?
   [[nodiscard]] bool must_precede_in_turn(CellMessageId a, CellMessageId b) const;
 
   int devices = 0;
-  int cell = 1;               ///< of the schedule: pipelines of a cell
-  std::vector<int> replicas;  ///< index: pipeline
+  int cell = 1;                     ///< of the schedule: pipelines of a cell
+  std::vector<ReplicaId> replicas;  ///< index: pipeline
   std::vector<OfBlock> blocks;
   std::vector<OfMessage> messages;
   std::vector<Queue> queues;

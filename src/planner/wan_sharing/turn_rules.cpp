@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
-
-std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
 /// The longest way from the end of every block to the end of all, if no link were ever busy.
 std::vector<std::int64_t> tails_of(const TurnProblem& problem, const TurnOrders& orders,

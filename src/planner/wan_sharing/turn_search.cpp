@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "planner/wan_sharing/turn_evaluator.hpp"
@@ -10,10 +11,8 @@
 namespace longhaul {
 namespace {
 
-std::size_t at(std::int64_t id) { return static_cast<std::size_t>(id); }
-
 /// Moves between two looks at progress and temperature.
-constexpr int kBatch = 64;
+constexpr int kStepBatch = 64;
 constexpr int kFarthest = 24;
 
 /// One element of a row or of turns goes from a place to another.
@@ -52,7 +51,7 @@ public:
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
     for (double done = progress(0); done < 1; done = progress(result.moves)) {
       const double heat = cooling.hot * exponential(cooled * done);
-      for (int i = 0; i < kBatch; ++i) step(heat, result);
+      for (int i = 0; i < kStepBatch; ++i) step(heat, result);
     }
     return result;
   }

@@ -11,10 +11,11 @@ from longhaul.errors import Failure, suggestion
 
 SCHEMA_VERSION = 2
 
-# The order of RowKind, RowLeg and BoundKind in src/trace: the file holds positions in it.
+# The numbers in a file are positions in these, where it does not name them itself. The lists are
+# src/base/vocabulary.hpp's; a kind that is neither of a block nor of a message is a collective.
 KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce")
 BLOCK_KINDS = KINDS[:5]
-COLLECTIVE_KINDS = KINDS[7:]
+MESSAGE_KINDS = KINDS[5:7]
 LEGS = ("whole", "scatter", "wan", "gather")
 BOUND_KINDS = ("start", "dependency", "lane", "resource", "rendezvous")
 
@@ -109,6 +110,20 @@ def _text(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
+def collectives(rows):
+    """Which of the rows are of collectives."""
+    return ~rows["kind"].isin(BLOCK_KINDS + MESSAGE_KINDS)
+
+
+def _enumerators(dataset, names):
+    """The names of its numbers, as the file has them; `names` where it has none."""
+    numbers = h5py.check_enum_dtype(dataset.dtype)
+    if not numbers:
+        return names
+    known = {number: name for name, number in numbers.items()}
+    return tuple(known.get(number, f"unnamed {number}") for number in range(max(known) + 1))
+
+
 def _names(group, table):
     return [_text(value) for value in group[table][()]] if table in group else []
 
@@ -122,11 +137,13 @@ def _read_group(file, name):
         raise Failure(f"{file.filename}: {name} has no column {', '.join(missing)} "
                       "(not a trace, or cut short). Check it with longhaul check.")
     columns = {column: group[column][()] for column in COLUMNS}
-    return _frame(columns, {column: _names(group, table) for column, table in TABLES.items()})
+    names = {column: _names(group, table) for column, table in TABLES.items()}
+    names["kind"] = _enumerators(group["kind"], KINDS)
+    return _frame(columns, names)
 
 
 def _frame(columns, names):
-    tables = {"kind": KINDS, "leg": LEGS, "bound_kind": BOUND_KINDS,
+    tables = {"kind": names.get("kind", KINDS), "leg": LEGS, "bound_kind": BOUND_KINDS,
               **{column: names.get(column, ()) for column in TABLES}}
     frame = pd.DataFrame(columns)
     for column, categories in tables.items():

@@ -15,16 +15,17 @@ public:
       : tables_{tables_of(root, "datacenter")}, scenario_{scenario} {}
 
   void stages() {
-    for (int replica = 0; replica < scenario_.parallel.replicas; ++replica) {
-      for (int stage = 0; stage + 1 < scenario_.parallel.stages; ++stage) {
+    for (const ReplicaId replica : scenario_.replica_ids()) {
+      for (const DeviceId stage : ids<DeviceId>(scenario_.parallel.stages - 1)) {
+        const DeviceId after = next(stage);
         const Rank one = scenario_.rank(replica, stage);
-        const Rank next = scenario_.rank(replica, stage + 1);
-        const auto why = [&](int from, int to, std::string_view what) {
+        const Rank other = scenario_.rank(replica, after);
+        const auto why = [&](DeviceId from, DeviceId to, std::string_view what) {
           return fmt::format("stage {} of replica {} sends {} to stage {}", from, replica, what,
                              to);
         };
-        require(one, next, [&] { return why(stage, stage + 1, "activations"); });
-        require(next, one, [&] { return why(stage + 1, stage, "gradients"); });
+        require(one, other, [&] { return why(stage, after, "activations"); });
+        require(other, one, [&] { return why(after, stage, "gradients"); });
       }
     }
   }
@@ -33,11 +34,11 @@ public:
   void replicas() {
     const int count = scenario_.parallel.replicas;
     if (count < 2 || scenario_.parallel.gradient_sync == GradientSync::none) return;
-    for (int stage = 0; stage < scenario_.parallel.stages; ++stage) {
-      for (int replica = 0; replica < count; ++replica) {
-        const int next = (replica + 1) % count;
-        require(scenario_.rank(replica, stage), scenario_.rank(next, stage), [&] {
-          return fmt::format("replicas {} and {} of stage {} synchronise gradients", replica, next,
+    for (const DeviceId stage : scenario_.device_ids()) {
+      for (const ReplicaId replica : scenario_.replica_ids()) {
+        const ReplicaId taker = next_in_ring(replica, count);
+        require(scenario_.rank(replica, stage), scenario_.rank(taker, stage), [&] {
+          return fmt::format("replicas {} and {} of stage {} synchronise gradients", replica, taker,
                              stage);
         });
       }
@@ -155,7 +156,7 @@ double longest_iteration(const Scenario& scenario) {
 /// A transfer is followed through every state of a trace that it meets: one that meets the same
 /// ones millions of times says that the unit of something is wrong.
 void check_repeats(const Place& place, const Scenario& scenario) {
-  constexpr double kMostStates = 1e6;
+  constexpr double kMostPlayedStates = 1e6;
   const WorstWeather worst = worst_weather(scenario);
   const double weights = scenario.parallel.replicas > 1 ? largest(scenario.costs.weights) : 0;
   const double bytes = std::max(largest(scenario.costs.message), 2 * weights);
@@ -165,7 +166,7 @@ void check_repeats(const Place& place, const Scenario& scenario) {
     if (!link.weather.repeat) continue;
     const LinkTrace& trace = *link.weather.trace;
     const double rounds = longest / static_cast<double>(link.weather.repeat->count());
-    if (rounds * static_cast<double>(trace.states.size()) > kMostStates)
+    if (rounds * static_cast<double>(trace.states.size()) > kMostPlayedStates)
       fail_at(place,
               "link.trace_repeat = \"{}\" is too short (one transfer could meet the trace of {} "
               "{:.0f} times). Use more.",

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/index.hpp"
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/text/csv_lines.hpp"
 #include "scenario/text/toml_text.hpp"
@@ -12,11 +13,11 @@ namespace {
 const std::vector<std::string> kCosts{"forward",   "backward",   "dgrad",   "wgrad",
                                       "recompute", "activation", "message", "weights"};
 
-struct Dimension {
+struct CostsDimension {
   const char* key;
   int Model::*member;
 };
-constexpr Dimension kDimensions[] = {
+constexpr CostsDimension kCostsDimensions[] = {
     {"layers", &Model::layers},
     {"hidden", &Model::hidden},
     {"intermediate", &Model::intermediate},
@@ -29,7 +30,7 @@ constexpr Dimension kDimensions[] = {
 
 std::vector<std::string> model_keys() {
   std::vector<std::string> keys{"layers_of_stages"};
-  for (const Dimension& dimension : kDimensions) keys.emplace_back(dimension.key);
+  for (const CostsDimension& dimension : kCostsDimensions) keys.emplace_back(dimension.key);
   return keys;
 }
 
@@ -152,19 +153,19 @@ void CostsFile::require_fit(const std::optional<LoadedModel>& model,
             "bench_profile, or name another costs.file.",
             measured, stages);
   if (!model) return;
-  for (const Dimension& dimension : kDimensions)
+  for (const CostsDimension& dimension : kCostsDimensions)
     require_same(dimension.key, model->model.*dimension.member);
   const Field list{tree_.find("model")->find("layers_of_stages"), "model.layers_of_stages"};
   const auto layers =
       read_per_stage(list, stages, [](const Field& one) { return read_integer(one, 0, 1 << 20); });
   for (int stage = 0; stage < stages; ++stage) {
-    const auto at = static_cast<std::size_t>(stage);
-    if (layers[at] != scenario.layers[at])
+    const auto s = at(stage);
+    if (layers[s] != scenario.layers[s])
       fail_at(list.node->place,
               "the costs are of {} layers on stage {}, the scenario puts {} there "
               "(model.layers_per_stage). Measure it with bench_profile, or name another "
               "costs.file.",
-              layers[at], stage, scenario.layers[at]);
+              layers[s], stage, scenario.layers[s]);
   }
 }
 

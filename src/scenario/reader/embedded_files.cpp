@@ -118,7 +118,7 @@ const ConfigNode* own_file(const ConfigNode& root, const std::string& section,
   if (table == nullptr) return nullptr;
   if (table->kind != ConfigNode::Kind::table)
     fail_at(table->place, "{} = {} is no table (wrong type). Write [{}] and \"{}\" below.", section,
-            describe(*table), section, shown(name));
+            to_text(*table), section, shown(name));
   return table->find(name);
 }
 

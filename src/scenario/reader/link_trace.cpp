@@ -14,11 +14,12 @@
 namespace longhaul {
 namespace {
 
-constexpr std::int64_t kLongest = std::int64_t{1} << 60;  // as of any time of a scenario
-constexpr double kMostRate = 1e18;                        // bits per second
+constexpr std::int64_t kLongestTime = std::int64_t{1} << 60;  // as of any time of a scenario
+constexpr double kMostRate = 1e18;                            // bits per second
 
-enum Column : std::size_t { kTime, kLatency, kBandwidth, kColumns };
-constexpr std::array<std::string_view, kColumns> kNames{"time", "latency", "bandwidth"};
+enum TraceColumn : std::size_t { kTime, kLatency, kBandwidth, kTraceColumns };
+constexpr std::array<std::string_view, kTraceColumns> kTraceColumnNames{"time", "latency",
+                                                                        "bandwidth"};
 
 struct Unit {
   std::string_view name;
@@ -31,11 +32,11 @@ constexpr std::array<Unit, 5> kRateUnits{
 
 /// Where a column stands, and what its numbers are multiplied by; without a factor cells carry
 /// their unit.
-struct Place {
+struct ColumnPlace {
   std::size_t at = 0;
   std::optional<double> factor;
 };
-using Places = std::array<std::optional<Place>, kColumns>;
+using Places = std::array<std::optional<ColumnPlace>, kTraceColumns>;
 
 std::string_view trimmed(std::string_view word) {
   while (word.starts_with(' ') || word.starts_with('\t')) word.remove_prefix(1);
@@ -46,12 +47,12 @@ std::string_view trimmed(std::string_view word) {
 const std::vector<std::string>& known_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const std::string_view name : kNames) {
+    for (const std::string_view name : kTraceColumnNames) {
       all.emplace_back(name);
       const auto add = [&](const Unit& unit) {
         all.push_back(fmt::format("{}_{}", name, unit.name));
       };
-      if (name == kNames[kBandwidth])
+      if (name == kTraceColumnNames[kBandwidth])
         for (const Unit& unit : kRateUnits) add(unit);
       else
         for (const Unit& unit : kTimeUnits) add(unit);
@@ -61,7 +62,7 @@ const std::vector<std::string>& known_names() {
   return names;
 }
 
-std::optional<double> factor_of(Column column, std::string_view unit) {
+std::optional<double> factor_of(TraceColumn column, std::string_view unit) {
   const auto find = [&](const auto& units) -> std::optional<double> {
     for (const Unit& known : units)
       if (known.name == unit) return known.factor;
@@ -71,12 +72,13 @@ std::optional<double> factor_of(Column column, std::string_view unit) {
 }
 
 /// What a column is by its name; fails for one that is not known.
-Column column_of(const CsvLine& header, std::string_view name, std::optional<double>& factor) {
-  for (std::size_t i = 0; i < kColumns; ++i) {
-    if (name == kNames[i]) return static_cast<Column>(i);
-    if (!name.starts_with(kNames[i]) || name[kNames[i].size()] != '_') continue;
-    factor = factor_of(static_cast<Column>(i), name.substr(kNames[i].size() + 1));
-    if (factor) return static_cast<Column>(i);
+TraceColumn column_of(const CsvLine& header, std::string_view name, std::optional<double>& factor) {
+  for (std::size_t i = 0; i < kTraceColumns; ++i) {
+    if (name == kTraceColumnNames[i]) return static_cast<TraceColumn>(i);
+    if (!name.starts_with(kTraceColumnNames[i]) || name[kTraceColumnNames[i].size()] != '_')
+      continue;
+    factor = factor_of(static_cast<TraceColumn>(i), name.substr(kTraceColumnNames[i].size() + 1));
+    if (factor) return static_cast<TraceColumn>(i);
   }
   header.refuse("unknown column \"{}\" (the first line names time and what the link gives). {}",
                 shown(name), suggestion(std::string{name.substr(0, 60)}, known_names()));
@@ -85,9 +87,9 @@ Column column_of(const CsvLine& header, std::string_view name, std::optional<dou
 Places read_header(const CsvLine& header) {
   Places places;
   for (std::size_t i = 0; i < header.words.size(); ++i) {
-    Place place{i, std::nullopt};
+    ColumnPlace place{i, std::nullopt};
     const std::string_view name = trimmed(header.words[i]);
-    std::optional<Place>& known = places[column_of(header, name, place.factor)];
+    std::optional<ColumnPlace>& known = places[column_of(header, name, place.factor)];
     if (known) header.refuse("column \"{}\" says what another one says. Keep one.", shown(name));
     known = place;
   }
@@ -100,7 +102,8 @@ Places read_header(const CsvLine& header) {
 
 /// The cell's value in nanoseconds or bits per second; `with_unit` reads one that carries its unit.
 template <typename Read>
-double value_of(const CsvLine& line, const Place& place, std::string_view name, Read with_unit) {
+double value_of(const CsvLine& line, const ColumnPlace& place, std::string_view name,
+                Read with_unit) {
   const std::string_view word = trimmed(line.words[place.at]);
   double value = 0;
   if (place.factor) {
@@ -120,21 +123,21 @@ double value_of(const CsvLine& line, const Place& place, std::string_view name, 
   }
 }
 
-Duration read_time(const CsvLine& line, const Place& place, std::string_view name) {
+Duration read_time(const CsvLine& line, const ColumnPlace& place, std::string_view name) {
   const double value = value_of(line, place, name, [](std::string_view word) {
     return static_cast<double>(parse_duration(word).count());
   });
-  if (!(value >= 0 && value <= static_cast<double>(kLongest)))
+  if (!(value >= 0 && value <= static_cast<double>(kLongestTime)))
     line.refuse("{} = \"{}\" is out of range (0 to 36 years). Correct the line.", name,
                 shown(trimmed(line.words[place.at])));
   return Duration{std::llround(value)};
 }
 
-Bandwidth read_rate(const CsvLine& line, const Place& place) {
+Bandwidth read_rate(const CsvLine& line, const ColumnPlace& place) {
   if (!place.factor && trimmed(line.words[place.at]) == "unlimited") return Bandwidth::unlimited();
-  const double value = value_of(line, place, kNames[kBandwidth], [](std::string_view word) {
-    return parse_bandwidth(word).bits_per_second();
-  });
+  const double value =
+      value_of(line, place, kTraceColumnNames[kBandwidth],
+               [](std::string_view word) { return parse_bandwidth(word).bits_per_second(); });
   if (!(value > 0 && value <= kMostRate))
     line.refuse(
         "bandwidth = \"{}\" is out of range (above 0, at most 1e18 bps; a time in which nothing "
@@ -145,8 +148,9 @@ Bandwidth read_rate(const CsvLine& line, const Place& place) {
 
 LinkState read_state(const CsvLine& line, const Places& places) {
   LinkState state;
-  state.at = read_time(line, *places[kTime], kNames[kTime]);
-  if (places[kLatency]) state.latency = read_time(line, *places[kLatency], kNames[kLatency]);
+  state.at = read_time(line, *places[kTime], kTraceColumnNames[kTime]);
+  if (places[kLatency])
+    state.latency = read_time(line, *places[kLatency], kTraceColumnNames[kLatency]);
   if (places[kBandwidth]) state.bandwidth = read_rate(line, *places[kBandwidth]);
   return state;
 }

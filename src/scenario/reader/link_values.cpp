@@ -27,10 +27,10 @@ std::optional<Field> one_of(const Section& section, const std::vector<std::strin
 /// `ratio` times the largest forward time.
 Duration read_ratio(const Field& field, const Scenario& scenario) {
   constexpr double kMostRatio = 1e9;
-  constexpr double kLongest = 0x1p60;
+  constexpr double kLongestRatio = 0x1p60;
   const double ratio = read_number(field, 0, kMostRatio);
   const Duration unit = scenario.largest_forward();
-  if (ratio * static_cast<double>(unit.count()) > kLongest)
+  if (ratio * static_cast<double>(unit.count()) > kLongestRatio)
     fail_at(field.node->place, "{} = {} is too long (36 years is the limit). Use less.", field.path,
             ratio);
   return scaled(unit, ratio);
@@ -157,8 +157,7 @@ Link read_link(const Section& section, Link link, const Scenario& scenario, bool
   read_latency(section, scenario, link);
   read_rate(section, scenario, link);
   if (const auto field = section.find("aggregate")) link.aggregate = read_bandwidth(*field);
-  if (const auto field = section.find("sharing"))
-    link.sharing = static_cast<Sharing>(read_choice(*field, {"pair", "datacenter"}));
+  if (const auto field = section.find("sharing")) link.sharing = read_choice<Sharing>(*field);
   if (const auto field = section.find("jitter")) link.jitter = read_jitter(*field);
   for (const char* key : {"bandwidth", "connections", "aggregate", "preset"}) {
     const auto field = section.find(key);

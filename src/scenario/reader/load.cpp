@@ -3,6 +3,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/index.hpp"
 #include "scenario/reader/costs_file.hpp"
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/reader/link_trace.hpp"
@@ -44,11 +45,11 @@ std::string read_file(const std::filesystem::path& file) {
          std::generic_category().message(errno));
   std::string text(kLargestText + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  text.resize(to_size(stream.gcount()));
   if (text.size() <= kLargestText || !holds_files(text)) return text;
   text.resize(kLargestText + kLargestTraces + 1);  // a text that holds files, out of a record
   stream.read(text.data() + kLargestText + 1, static_cast<std::streamsize>(kLargestTraces));
-  text.resize(kLargestText + 1 + static_cast<std::size_t>(stream.gcount()));
+  text.resize(kLargestText + 1 + to_size(stream.gcount()));
   return text;
 }
 

@@ -66,7 +66,7 @@ void set(ConfigNode& node, std::span<const std::string> path, const ConfigNode& 
     return;
   }
   if (node.kind != Kind::table)
-    fail_at(value.place, "{} has no key \"{}\" (it is no table). Correct the path.", describe(node),
+    fail_at(value.place, "{} has no key \"{}\" (it is no table). Correct the path.", to_text(node),
             shown(key));
   if (path.size() == 1) return assign(node, key, value);
   if (node.find(key) == nullptr) {

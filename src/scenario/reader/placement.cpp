@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul {
@@ -45,8 +46,10 @@ std::vector<std::pair<int, Place>> indices(const Section& section, const char* k
 std::int64_t place_ranks(const Section& section, DatacenterId id, Scenario& scenario) {
   const auto replicas = indices(section, "replicas", scenario.parallel.replicas);
   std::int64_t placed = 0;
-  for (const auto& [stage, place] : indices(section, "stages", scenario.parallel.stages)) {
-    for (const auto& [replica, _] : replicas) {
+  for (const auto& [stage_number, place] : indices(section, "stages", scenario.parallel.stages)) {
+    const DeviceId stage{stage_number};
+    for (const auto& [number, _] : replicas) {
+      const ReplicaId replica{number};
       DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage))];
       if (at != kNone<DatacenterId>)
         fail_at(place, "stage {} of replica {} is placed twice (in {} and in {}). Keep one.", stage,
@@ -86,8 +89,8 @@ void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
 /// Costs are of a stage, in whichever replica (CrossPipe 8.1: stages are homogeneous).
 void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Scenario& scenario) {
   for (int rank = 0; rank < scenario.ranks(); ++rank) {
-    const int stage = rank % scenario.parallel.stages;
-    const DatacenterId first = scenario.datacenter_of(scenario.rank(0, stage));
+    const DeviceId stage{rank % scenario.parallel.stages};
+    const DatacenterId first = scenario.datacenter_of(scenario.rank(ReplicaId{0}, stage));
     const DatacenterId other = scenario.datacenter_of(Rank{rank});
     const Datacenter& one = scenario.datacenters[index(first)];
     const Datacenter& two = scenario.datacenters[index(other)];
@@ -152,8 +155,7 @@ void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario)
   const auto tables = tables_of(root, "datacenter");
   const bool placed = !leaves_open(tables);
   if (!placed && placing == Placing::required) refuse_open_placement(tables, scenario);
-  if (placed)
-    scenario.placement.assign(static_cast<std::size_t>(scenario.ranks()), kNone<DatacenterId>);
+  if (placed) scenario.placement.assign(to_size(scenario.ranks()), kNone<DatacenterId>);
   if (tables.empty()) {
     scenario.datacenters = {{"local", std::nullopt, 1.0}};
     std::ranges::fill(scenario.placement, DatacenterId{0});

@@ -1,12 +1,11 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/unit_text.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul {
 namespace {
-
-std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
 
 /// The given lists of [costs]; empty where a key is missing.
 struct GivenTimes {
@@ -78,7 +77,7 @@ bool set_size(const std::optional<Section>& section, const char* key, int stages
     const Bytes size = read_bytes(field);
     if (size < least)
       fail_at(field.node->place, "{} = {} is too small ({} is the least). Give the real size.",
-              field.path, describe(*field.node), to_text(least));
+              field.path, to_text(*field.node), to_text(least));
     return size;
   });
   if (!given.empty())
@@ -103,12 +102,12 @@ void set_sizes(const std::optional<Section>& section, int stages, bool has_model
 
 /// Costs are of speed 1.
 void divide_by_speed(const Scenario& scenario, Costs& costs) {
-  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+  for (const DeviceId stage : scenario.device_ids()) {
     const double speed = scenario.speed_of_stage(stage);
     if (speed == 1) continue;
     for (auto* times :
          {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
-      (*times)[at(stage)] = scaled((*times)[at(stage)], 1 / speed);
+      (*times)[index(stage)] = scaled((*times)[index(stage)], 1 / speed);
   }
 }
 

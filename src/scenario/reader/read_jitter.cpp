@@ -6,15 +6,13 @@
 namespace longhaul {
 namespace {
 
-/// What the distributions are called, and the largest spread (standard deviation over mean) that
-/// each can have: beyond 2 a log-normal factor is mostly tail, beyond 0.5 little of a normal one is
-/// left between 0 and 2, beyond 1/sqrt(3) and 1 a uniform and an exponential one are below zero.
-struct Distribution {
-  const char* name;
-  double most;
-};
-constexpr std::array<Distribution, 4> kDistributions{
-    {{"lognormal", 2}, {"normal", 0.5}, {"uniform", 0.577}, {"exponential", 1}}};
+/// The largest spread (standard deviation over mean) that a distribution can have.
+double largest_spread(JitterKind kind) {
+#define LONGHAUL_LARGEST_SPREAD(enumerator, name, most) most,
+  constexpr std::array kMost{LONGHAUL_JITTER_KINDS(LONGHAUL_LARGEST_SPREAD)};
+#undef LONGHAUL_LARGEST_SPREAD
+  return kMost[static_cast<std::size_t>(kind)];
+}
 
 /// Atlas figure 7: bandwidth over 24 hours from US-East (A) to Southeast Asia (B) and to US-West
 /// (C), coefficient of variation. The link as a whole was slow or fast, so its messages are alike.
@@ -22,28 +20,21 @@ struct Fluctuation {
   const char* name;
   double transfer;
 };
-constexpr Fluctuation kAtlas[] = {{"atlas-a-b", 0.008}, {"atlas-a-c", 0.023}};
+constexpr Fluctuation kAtlasFluctuations[] = {{"atlas-a-b", 0.008}, {"atlas-a-c", 0.023}};
 
 Jitter read_preset(const Field& field) {
   std::vector<std::string> names;
-  for (const Fluctuation& each : kAtlas) names.emplace_back(each.name);
-  return {0, kAtlas[read_choice(field, names)].transfer, 1};
-}
-
-JitterKind read_kind(const Field& field) {
-  std::vector<std::string> names;
-  for (const Distribution& each : kDistributions) names.emplace_back(each.name);
-  return static_cast<JitterKind>(read_choice(field, names));
+  for (const Fluctuation& each : kAtlasFluctuations) names.emplace_back(each.name);
+  return {0, kAtlasFluctuations[read_choice(field, names)].transfer, 1};
 }
 
 double read_spread(const Field& field, JitterKind kind) {
-  const Distribution& distribution = kDistributions[static_cast<std::size_t>(kind)];
-  const double spread = read_number(field, 0, kDistributions[0].most);
-  if (spread > distribution.most)
+  const double spread = read_number(field, 0, largest_spread(JitterKind::lognormal));
+  if (spread > largest_spread(kind))
     fail_at(field.node->place,
             "{} = {} is more than a {} distribution can have ({}, standard deviation over mean). "
             "Use less, or distribution = \"lognormal\".",
-            field.path, spread, distribution.name, distribution.most);
+            field.path, spread, to_string(kind), largest_spread(kind));
   return spread;
 }
 
@@ -58,7 +49,7 @@ Jitter read_jitter(const Field& field) {
   }
   const Section section{
       *field.node, field.path, {"latency", "transfer", "correlation", "distribution", "seed"}};
-  if (const auto kind = section.find("distribution")) jitter.kind = read_kind(*kind);
+  if (const auto kind = section.find("distribution")) jitter.kind = read_choice<JitterKind>(*kind);
   if (const auto latency = section.find("latency"))
     jitter.latency = read_spread(*latency, jitter.kind);
   if (const auto transfer = section.find("transfer"))

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "scenario/balance.hpp"
 #include "scenario/reader/sections.hpp"
 
@@ -31,7 +32,7 @@ double memory_of(const Scenario& scenario, const Memory& memory, int stage, int 
     weights = layer_weights(model, model.layers - layers, layers);
   const double held = memory.budget * std::min(parallel.stages, parallel.microbatches);
   const double activations = held * static_cast<double>(layer_activation(model, layers).count());
-  const auto& fixed = memory.fixed[static_cast<std::size_t>(stage)];
+  const auto& fixed = memory.fixed[at(stage)];
   if (fixed) return activations + static_cast<double>(fixed->count());
   // bf16 weights and gradients; an optimizer of six times the weights (schedule/memory.hpp)
   const bool divided = parallel.gradient_sync == GradientSync::zero1;
@@ -57,7 +58,8 @@ std::vector<int> most_layers(const Scenario& scenario, const Memory& memory) {
 std::vector<int> balance(const Field& field, const ConfigNode& root, const Scenario& scenario) {
   const int stages = scenario.parallel.stages;
   std::vector<double> speeds;
-  for (int stage = 0; stage < stages; ++stage) speeds.push_back(scenario.speed_of_stage(stage));
+  for (const DeviceId stage : ids<DeviceId>(stages))
+    speeds.push_back(scenario.speed_of_stage(stage));
   const std::vector<int> most = most_layers(scenario, read_memory(root, stages, true));
   const auto layers = balanced_layers(scenario.model->layers, speeds, most);
   if (!layers)

@@ -35,7 +35,7 @@ void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) 
     fail_at(where.node->place,
             "{} = {} has a [[node]] already (all nodes of a datacenter are "
             "alike). Keep one.",
-            where.path, describe(*where.node));
+            where.path, to_text(*where.node));
   node.gpus = ranks_of_node(scenario.datacenters[index(node.datacenter)], scenario.model);
   if (const auto field = section.find("gpus"))
     node.gpus = static_cast<int>(read_integer(*field, 1, 1 << 20));

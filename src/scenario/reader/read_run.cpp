@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "base/index.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul {
@@ -43,7 +44,7 @@ std::vector<double> read_stragglers(const Field& field, int stages) {
     (void)elements(field);  // a single factor for all is noise of the costs, not a straggler
     return read_per_stage(field, stages, factor);
   }
-  std::vector<double> factors(static_cast<std::size_t>(stages), 1.0);
+  std::vector<double> factors(to_size(stages), 1.0);
   for (const ConfigEntry& entry : field.node->entries) {
     ConfigNode ranges;  // the key is an index or a range, as in datacenter.stages
     ranges.kind = ConfigNode::Kind::text;
@@ -51,7 +52,7 @@ std::vector<double> read_stragglers(const Field& field, int stages) {
     ranges.text = entry.key;
     const std::string path = field.path + "." + shown(entry.key);
     for (const auto& [stage, _] : read_indices({&ranges, path}, stages))
-      factors[static_cast<std::size_t>(stage)] = factor({&entry.value, path});
+      factors[at(stage)] = factor({&entry.value, path});
   }
   return factors;
 }
@@ -85,8 +86,7 @@ Parallel read_parallel(const ConfigNode& root) {
   if (const auto field = section->find("sub_blocks"))
     parallel.sub_blocks = count(*field, kMostSubBlocks);
   if (const auto field = section->find("gradient_sync"))
-    parallel.gradient_sync = static_cast<GradientSync>(
-        read_choice(*field, {"none", "all-reduce", "zero1", "two-datacenter", "ring-rate"}));
+    parallel.gradient_sync = read_choice<GradientSync>(*field);
   parallel.cell = read_cell(*section);
   refuse_absurd_counts(parallel, *section);
   return parallel;
@@ -95,8 +95,8 @@ Parallel read_parallel(const ConfigNode& root) {
 Memory read_memory(const ConfigNode& root, int stages, bool activation_known) {
   const auto section = section_of(root, "memory", {"budget", "capacity", "static", "recompute"});
   Memory memory;
-  memory.capacity.resize(static_cast<std::size_t>(stages));
-  memory.fixed.resize(static_cast<std::size_t>(stages));
+  memory.capacity.resize(to_size(stages));
+  memory.fixed.resize(to_size(stages));
   if (!section) return memory;
   const auto read = [](const Field& field) { return std::optional{read_bytes(field)}; };
   if (const auto field = section->find("budget")) memory.budget = read_number(*field, 1e-6, 1e6);

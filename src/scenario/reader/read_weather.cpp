@@ -36,7 +36,7 @@ void read_trace(const Section& section, TraceStore& traces, const Scenario& scen
   if (*link.weather.repeat <= trace.states.back().at)
     fail_at(repeat->node->place,
             "{} = {} ends before the trace does (its last time is {}). Use more.", repeat->path,
-            describe(*repeat->node), to_text(trace.states.back().at));
+            to_text(*repeat->node), to_text(trace.states.back().at));
 }
 
 Loss read_loss(const Field& field) {

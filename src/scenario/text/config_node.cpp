@@ -29,7 +29,7 @@ void remove(ConfigNode& table, std::string_view key) {
   std::erase_if(table.entries, [&](const ConfigEntry& entry) { return entry.key == key; });
 }
 
-std::string describe(const ConfigNode& node) {
+std::string to_text(const ConfigNode& node) {
   switch (node.kind) {
     case ConfigNode::Kind::text: return fmt::format("\"{}\"", shown(node.text));
     case ConfigNode::Kind::integer: return fmt::format("{}", node.integer);

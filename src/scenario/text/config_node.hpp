@@ -58,7 +58,7 @@ void assign(ConfigNode& table, const std::string& key, ConfigNode value);
 void remove(ConfigNode& table, std::string_view key);
 
 /// What a message calls the value: "40ms" in quotes, 40, true, a list, a table, a date.
-[[nodiscard]] std::string describe(const ConfigNode& node);
+[[nodiscard]] std::string to_text(const ConfigNode& node);
 /// Text of a stranger for a message: at most 60 characters, control characters as '?'.
 [[nodiscard]] std::string shown(std::string_view text);
 

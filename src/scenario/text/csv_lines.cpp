@@ -3,6 +3,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 void split_words(std::string_view line, std::vector<std::string_view>& words) {
@@ -31,7 +33,7 @@ std::string read_csv_file(const std::filesystem::path& file, std::size_t largest
          std::generic_category().message(errno));
   std::string text(largest + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  text.resize(to_size(stream.gcount()));
   return text;
 }
 

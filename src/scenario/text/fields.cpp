@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
 
@@ -17,7 +18,7 @@ using Kind = ConfigNode::Kind;
 constexpr std::int64_t kLargest = std::int64_t{1} << 60;
 
 [[noreturn]] void wrong_type(const Field& field, std::string_view wanted, std::string_view remedy) {
-  fail_at(field.node->place, "{} = {} is no {} (wrong type). {}", field.path, describe(*field.node),
+  fail_at(field.node->place, "{} = {} is no {} (wrong type). {}", field.path, to_text(*field.node),
           wanted, remedy);
 }
 
@@ -27,7 +28,7 @@ std::string unit_text(const Field& field, std::string_view wanted, std::string_v
   const ConfigNode& node = *field.node;
   if (node.kind == Kind::integer || node.kind == Kind::real)
     fail_at(node.place, "{} = {} is no {} (it has no unit). Write it as a text, like \"{}\".",
-            field.path, describe(node), wanted, example);
+            field.path, to_text(node), wanted, example);
   if (node.kind != Kind::text)
     wrong_type(field, wanted, fmt::format("Write a text like \"{}\".", example));
   if (node.text.size() > kLongest)
@@ -49,7 +50,7 @@ template <typename Number>
 void require_range(const Field& field, Number value, Number low, Number high) {
   if (!(value >= low && value <= high))
     fail_at(field.node->place, "{} = {} is out of range ({} to {}). Choose a value in it.",
-            field.path, describe(*field.node), low, high);
+            field.path, to_text(*field.node), low, high);
 }
 
 double parse_flops(const std::string& text) {
@@ -72,7 +73,7 @@ Section::Section(const ConfigNode& table, std::string name, std::vector<std::str
     : table_{&table}, name_{std::move(name)}, known_{std::move(known)} {
   if (table.kind != Kind::table)
     fail_at(table.place, "{} = {} is no table (wrong type). Write [{}] and its keys below.", name_,
-            describe(table), name_);
+            to_text(table), name_);
   for (const ConfigEntry& entry : table.entries) {
     if (std::ranges::find(known_, entry.key) == known_.end())
       fail_at(entry.place, "unknown key \"{}\" (in {}). {}", shown(entry.key),
@@ -98,7 +99,7 @@ std::vector<const ConfigNode*> tables_of(const ConfigNode& root, const std::stri
   if (list == nullptr) return tables;
   const auto refuse = [&](const ConfigNode& node) {
     fail_at(node.place, "{} = {} is no list of tables (wrong type). Write [[{}]] for each.", name,
-            describe(node), name);
+            to_text(node), name);
   };
   if (list->kind != Kind::list) refuse(*list);
   for (const ConfigNode& item : list->items) {
@@ -188,7 +189,7 @@ std::size_t read_choice(const Field& field, const std::vector<std::string>& name
   if (found == names.end())
     fail_at(field.node->place, "{} = \"{}\" is unknown (it is one of a few names). {}", field.path,
             shown(text), suggestion(text, names));
-  return static_cast<std::size_t>(found - names.begin());
+  return at(found - names.begin());
 }
 
 std::vector<Field> elements(const Field& field) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
+#include "base/listed_enum.hpp"
 #include "base/units.hpp"
 #include "scenario/text/config_node.hpp"
 
@@ -53,6 +55,11 @@ private:
 [[nodiscard]] double read_flops(const Field& field);
 /// One of `names`; its index.
 [[nodiscard]] std::size_t read_choice(const Field& field, const std::vector<std::string>& names);
+/// The enumerator of that name.
+template <ListedEnum Enum>
+[[nodiscard]] Enum read_choice(const Field& field) {
+  return static_cast<Enum>(read_choice(field, every_name<Enum>()));
+}
 /// The elements of a list, each with its own path.
 [[nodiscard]] std::vector<Field> elements(const Field& field);
 /// A list of non-negative integers below `end`, or a text of ranges such as "0-3,8".
@@ -63,9 +70,9 @@ template <typename Read>
 [[nodiscard]] auto read_per_stage(const Field& field, int stages, Read read)
     -> std::vector<decltype(read(field))> {
   if (field.node->kind != ConfigNode::Kind::list)
-    return std::vector<decltype(read(field))>(static_cast<std::size_t>(stages), read(field));
+    return std::vector<decltype(read(field))>(to_size(stages), read(field));
   const auto values = elements(field);
-  if (values.size() != static_cast<std::size_t>(stages))
+  if (std::ssize(values) != stages)
     fail_at(field.node->place,
             "{} has {} values (parallel.stages = {}). Give one value for each stage, or one for "
             "all.",

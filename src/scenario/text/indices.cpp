@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/index.hpp"
 #include "scenario/text/fields.hpp"
 
 namespace longhaul {
@@ -23,10 +24,10 @@ std::pair<int, int> read_range(const Field& field, std::string_view range, int e
     fail_at(field.node->place,
             "{} = {} is no range (\"{}\" is not like \"0-3\"). Write numbers and ranges with "
             "commas between them.",
-            field.path, describe(*field.node), shown(range));
+            field.path, to_text(*field.node), shown(range));
   if (*last >= end)
     fail_at(field.node->place, "{} = {} is out of range ({} is not in 0 to {}). Count from 0.",
-            field.path, describe(*field.node), *last, end - 1);
+            field.path, to_text(*field.node), *last, end - 1);
   return {*first, *last};
 }
 
@@ -41,19 +42,19 @@ std::vector<std::pair<int, Field>> read_indices(const Field& field, int end) {
   }
   std::string text = field.node->text;
   std::erase(text, ' ');
-  std::vector<bool> listed(static_cast<std::size_t>(end));
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
+  std::vector<bool> listed(to_size(end));
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
     const auto [first, last] =
-        read_range(field, std::string_view{text}.substr(at, comma - at), end);
+        read_range(field, std::string_view{text}.substr(begin, comma - begin), end);
     for (int i = first; i <= last; ++i) {
-      if (listed[static_cast<std::size_t>(i)])
+      if (listed[at(i)])
         fail_at(field.node->place, "{} = {} names {} twice (ranges overlap). Name it once.",
-                field.path, describe(*field.node), i);
-      listed[static_cast<std::size_t>(i)] = true;
+                field.path, to_text(*field.node), i);
+      listed[at(i)] = true;
       result.emplace_back(i, field);
     }
-    at = comma + 1;
+    begin = comma + 1;
   }
   return result;
 }

@@ -73,11 +73,11 @@ private:
     return RecomputeTiming::on_arrival;
   }
 
-  static std::vector<int> take_devices(Line& line) {
-    std::vector<int> devices;
+  static std::vector<DeviceId> take_devices(Line& line) {
+    std::vector<DeviceId> devices;
     do {
       line.skip_blanks();
-      devices.push_back(line.take_number(kMostRows - 1, "The device"));
+      devices.push_back(DeviceId{line.take_number(kMostRows - 1, "The device")});
       line.skip_blanks();
     } while (line.take(','));
     return devices;
@@ -92,7 +92,7 @@ private:
     if (!line.take('=')) line.fail_at(line.position(), "\"=\" and the messages are expected.");
     for (line.skip_blanks(); !line.at_end(); line.skip_blanks()) {
       OrderedMessage message;
-      message.replica = line.take_number(kMostRows - 1, "The replica");
+      message.replica = ReplicaId{line.take_number(kMostRows - 1, "The replica")};
       if (!line.take(':')) {
         line.fail_at(line.position(), "A message is written replica:cell, as in 0:2F5.");
       }

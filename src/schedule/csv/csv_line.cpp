@@ -100,11 +100,8 @@ std::string Line::cell_text(std::size_t begin) const {
 BlockKind Line::take_kind(std::size_t cell_begin) {
   const std::size_t begin = position_;
   const std::string_view kind = take_word();
-  if (kind == "F") return BlockKind::F;
-  if (kind == "B") return BlockKind::B;
-  if (kind == "I" || kind == "D") return BlockKind::D;
-  if (kind == "W") return BlockKind::W;
-  if (kind == "R") return BlockKind::R;
+  if (kind == "I") return BlockKind::D;
+  if (const auto known = from_string<BlockKind>(kind)) return *known;
   if (std::ranges::find(kOtherActions, kind) != kOtherActions.end()) {
     fail_at(begin, fmt::format("Cell {} moves data (a schedule here is an order of blocks; the "
                                "plan adds communication). Export compute_only.",

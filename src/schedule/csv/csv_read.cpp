@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/csv/csv_header.hpp"
 #include "schedule/csv/csv_line.hpp"
@@ -16,17 +17,17 @@ using csv::Line;
 class Holders {
 public:
   void add(int row, int chunk) {
-    if (static_cast<std::size_t>(chunk) >= holders_.size()) {
-      holders_.resize(static_cast<std::size_t>(chunk) + 1);
+    if (to_size(chunk) >= holders_.size()) {
+      holders_.resize(to_size(chunk) + 1);
     }
-    Holder& holder = holders_[static_cast<std::size_t>(chunk)];
+    Holder& holder = holders_[at(chunk)];
     if (holder.current_row != row) holder.current_row = row, holder.current = 0;
     if (++holder.current > holder.best) holder.best = holder.current, holder.best_row = row;
   }
   [[nodiscard]] int chunks() const { return static_cast<int>(holders_.size()); }
   /// -1 where no row holds the chunk.
   [[nodiscard]] int row_of(int chunk) const {
-    return chunk < chunks() ? holders_[static_cast<std::size_t>(chunk)].best_row : -1;
+    return chunk < chunks() ? holders_[at(chunk)].best_row : -1;
   }
 
 private:
@@ -101,15 +102,15 @@ private:
     return std::move(schedule_);
   }
 
-  std::vector<int> infer_devices() const {
-    std::vector<int> devices;
+  std::vector<DeviceId> infer_devices() const {
+    std::vector<DeviceId> devices;
     for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
       const int row = holders_.row_of(chunk);
       if (row < 0) {
         fail_file(fmt::format("No row holds chunk {} (chunks 0 to {} are needed). Add its blocks.",
                               chunk, schedule_.chunks - 1));
       }
-      devices.push_back(row % std::max(schedule_.devices, 1));
+      devices.push_back(DeviceId{row % std::max(schedule_.devices, 1)});
     }
     return devices;
   }

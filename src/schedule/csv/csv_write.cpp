@@ -29,7 +29,7 @@ void check_writable(const Block& block) {
 void append_cell(std::string& text, const Block& block) {
   check_writable(block);
   append_number(text, block.chunk);
-  text += block.kind == BlockKind::D ? 'I' : *name_of(block.kind);
+  text += block.kind == BlockKind::D ? 'I' : *to_string(block.kind);
   append_number(text, block.microbatch);
   if (block.parts == 1) return;
   text += '.';
@@ -43,7 +43,7 @@ void append_header(std::string& text, const Schedule& schedule) {
       "# longhaul schedule 1\n# name = {}\n# devices = {}\n# chunks = {}\n# microbatches = {}\n"
       "# replicas = {}\n# device_of_chunk = {}\n",
       csv::quoted(schedule.name), schedule.devices, schedule.chunks, schedule.microbatches,
-      schedule.replicas, fmt::join(schedule.device_of_chunk, ","));
+      schedule.replicas, fmt::join(numbers(schedule.device_of_chunk), ","));
   if (schedule.copies != 1) text += fmt::format("# copies = {}\n", schedule.copies);
   if (schedule.cell != 1) text += fmt::format("# cell = {}\n", schedule.cell);
   if (schedule.recompute_timing == RecomputeTiming::ahead) text += "# recompute = ahead\n";
@@ -51,7 +51,7 @@ void append_header(std::string& text, const Schedule& schedule) {
     text += fmt::format("# link_order {} = ", csv::quoted(order.resource));
     for (const OrderedMessage& message : order.messages) {
       if (&message != &order.messages.front()) text += ',';
-      append_number(text, message.replica);
+      append_number(text, number(message.replica));
       text += ':';
       append_cell(text, message.producer);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "schedule/generators/empty_schedule.hpp"
 #include "schedule/generators/registry.hpp"
@@ -43,15 +44,15 @@ int chunks_per_device(Placement placement, const Parallel& parallel) {
 
 int copies_of(Placement placement) { return placement == Placement::bidirectional ? 2 : 1; }
 
-int device_of(int chunk, int devices, Placement placement) {
+DeviceId device_of(int chunk, int devices, Placement placement) {
   switch (placement) {
     case Placement::unidirectional:
-    case Placement::loop: return chunk % devices;
+    case Placement::loop: return DeviceId{chunk % devices};
     case Placement::wave:
     case Placement::bidirectional: break;
   }
   // The second half runs backwards: the way back of a V, or the other copy.
-  return std::min(chunk, 2 * devices - 1 - chunk);
+  return DeviceId{std::min(chunk, 2 * devices - 1 - chunk)};
 }
 
 }  // namespace
@@ -80,10 +81,9 @@ Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     schedule.device_of_chunk.push_back(device_of(chunk, schedule.devices, generator.placement));
   }
-  schedule.rows.resize(static_cast<std::size_t>(schedule.devices));
+  schedule.rows.resize(to_size(schedule.devices));
   for (std::vector<Block>& row : schedule.rows) {
-    row.reserve(static_cast<std::size_t>(kinds * chunks / schedule.copies) *
-                static_cast<std::size_t>(schedule.microbatches));
+    row.reserve(to_size(kinds * chunks / schedule.copies) * to_size(schedule.microbatches));
   }
   return schedule;
 }

@@ -12,7 +12,7 @@ struct SyncTimes {
 };
 
 [[nodiscard]] inline SyncTimes sync_times(const Scenario& scenario, const LinkDelays& links,
-                                          int device, Bytes weights) {
+                                          DeviceId device, Bytes weights) {
   switch (scenario.parallel.gradient_sync) {
     case GradientSync::none: break;
     case GradientSync::all_reduce: return {{}, 2 * links.ring(device, weights)};

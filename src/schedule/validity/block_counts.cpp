@@ -1,37 +1,37 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
 namespace longhaul::checks {
 BlockCounts::BlockCounts(const Schedule& schedule)
     : schedule_{schedule},
-      chunks_on_(static_cast<std::size_t>(schedule.devices)),
-      recomputed_(static_cast<std::size_t>(schedule.chunks)),
+      chunks_on_(schedule.devices),
+      recomputed_(to_size(schedule.chunks)),
       rows_(schedule.rows.size()) {
-  std::vector<std::int64_t> cells(static_cast<std::size_t>(schedule.devices));
+  IndexedVector<DeviceId, std::int64_t> cells(schedule.devices);
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const auto device =
-        static_cast<std::size_t>(schedule.device_of_chunk[static_cast<std::size_t>(chunk)]);
+    const DeviceId device = schedule.device_of_chunk[at(chunk)];
     chunks_on_[device].push_back(chunk);
     first_cell_.push_back(cells[device]);
     cells[device] += schedule.microbatches_of(chunk);
   }
   for (std::size_t row = 0; row < rows_.size(); ++row) {
-    rows_[row].wanted = cells[static_cast<std::size_t>(device_of(row))];
+    rows_[row].wanted = cells[device_of(row)];
     // With fewer blocks than cells some block among the first `blocks + 1` cells is missing.
     const auto blocks = static_cast<std::int64_t>(schedule.rows[row].size());
-    rows_[row].cells.resize(static_cast<std::size_t>(std::min(rows_[row].wanted, blocks + 1)));
+    rows_[row].cells.resize(to_size(std::min(rows_[row].wanted, blocks + 1)));
   }
 }
 
 std::int64_t BlockCounts::cell_index(const Block& block) const {
-  return first_cell_[static_cast<std::size_t>(block.chunk)] + block.microbatch / schedule_.copies;
+  return first_cell_[at(block.chunk)] + block.microbatch / schedule_.copies;
 }
 
 BlockCounts::Cell& BlockCounts::cell(std::size_t row, int chunk, int microbatch) {
   const Block block{.chunk = chunk, .microbatch = microbatch};
-  return rows_[row].cells[static_cast<std::size_t>(cell_index(block))];
+  return rows_[row].cells[at(cell_index(block))];
 }
 
 std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size_t position) const {
@@ -51,7 +51,7 @@ std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size
     return violation(ViolationKind::shape,
                      "{} has {} of microbatch {} at position {} as part {} of {} (parts count "
                      "from 0).",
-                     where, name_of(block.kind), block.microbatch, position, block.part,
+                     where, to_string(block.kind), block.microbatch, position, block.part,
                      block.parts);
   }
   if (!known) {
@@ -74,7 +74,7 @@ std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size
                    "{} has {} at position {}, but chunk {} lies on device {}. Move the block "
                    "there.",
                    where, to_text(block), position, block.chunk,
-                   schedule_.device_of_chunk[static_cast<std::size_t>(block.chunk)]);
+                   schedule_.device_of_chunk[at(block.chunk)]);
 }
 
 std::optional<Violation> BlockCounts::count(std::size_t row) {
@@ -83,10 +83,10 @@ std::optional<Violation> BlockCounts::count(std::size_t row) {
   for (std::size_t position = 0; position < blocks.size(); ++position) {
     if (auto wrong = range_violation(row, position)) return wrong;
     const Block& block = blocks[position];
-    if (block.kind == BlockKind::R) recomputed_[static_cast<std::size_t>(block.chunk)] = true;
+    if (block.kind == BlockKind::R) recomputed_[at(block.chunk)] = true;
     const std::int64_t index = cell_index(block);
     if (index >= static_cast<std::int64_t>(census.cells.size())) continue;
-    Cell& cell = census.cells[static_cast<std::size_t>(index)];
+    Cell& cell = census.cells[at(index)];
     std::uint8_t& parts = cell.parts[slot(block.kind)];
     if (parts != 0 && parts != block.parts) {
       return violation(ViolationKind::shape,

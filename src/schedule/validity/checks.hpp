@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/validity/validity.hpp"
 
@@ -54,13 +55,13 @@ private:
     std::vector<Cell> cells;  ///< of the device's chunks in turn, each by microbatch of its copy
     std::int64_t wanted = 0;  ///< how many there should be; `cells` is cut at blocks + 1
   };
-  static std::size_t slot(BlockKind kind) { return static_cast<std::size_t>(kind); }
+  static std::size_t slot(BlockKind kind) { return index(kind); }
 
-  [[nodiscard]] int device_of(std::size_t row) const {
-    return static_cast<int>(row) % schedule_.devices;
+  [[nodiscard]] DeviceId device_of(std::size_t row) const {
+    return DeviceId{static_cast<std::int32_t>(row) % schedule_.devices};
   }
-  [[nodiscard]] bool lies_on(int device, int chunk) const {
-    return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)] == device;
+  [[nodiscard]] bool lies_on(DeviceId device, int chunk) const {
+    return schedule_.device_of_chunk[at(chunk)] == device;
   }
   /// Needs a microbatch that runs in the chunk's copy.
   [[nodiscard]] std::int64_t cell_index(const Block& block) const;
@@ -73,9 +74,9 @@ private:
   [[nodiscard]] Violation part_violation(std::size_t row, std::size_t position, int wanted) const;
 
   const Schedule& schedule_;
-  std::vector<std::vector<int>> chunks_on_;  ///< index: device
-  std::vector<std::int64_t> first_cell_;     ///< index: chunk; in the rows of its device
-  std::vector<bool> recomputed_;             ///< index: chunk; any row holds an R of it
+  IndexedVector<DeviceId, std::vector<int>> chunks_on_;
+  std::vector<std::int64_t> first_cell_;  ///< index: chunk; in the rows of its device
+  std::vector<bool> recomputed_;          ///< index: chunk; any row holds an R of it
   std::vector<Row> rows_;
 };
 

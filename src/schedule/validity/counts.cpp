@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/cells.hpp"
 #include "schedule/validity/checks.hpp"
 
@@ -38,18 +39,18 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
     return violation(shape, "The schedule has {} chunks on {} devices (each needs one).", s.chunks,
                      s.devices);
   }
-  if (s.device_of_chunk.size() != static_cast<std::size_t>(s.chunks)) {
+  if (std::ssize(s.device_of_chunk) != s.chunks) {
     return violation(shape, "The schedule has {} chunks but says where {} of them lie.", s.chunks,
                      s.device_of_chunk.size());
   }
-  std::vector<bool> used(static_cast<std::size_t>(s.devices));
+  std::vector<bool> used(to_size(s.devices));
   for (std::size_t chunk = 0; chunk < s.device_of_chunk.size(); ++chunk) {
-    const int device = s.device_of_chunk[chunk];
-    if (device < 0 || device >= s.devices) {
+    const DeviceId device = s.device_of_chunk[chunk];
+    if (device < DeviceId{0} || device >= DeviceId{s.devices}) {
       return violation(shape, "Chunk {} lies on device {}, but devices are 0 to {}.", chunk, device,
                        s.devices - 1);
     }
-    used[static_cast<std::size_t>(device)] = true;
+    used[index(device)] = true;
   }
   const auto idle = std::ranges::find(used, false);
   if (idle != used.end()) {
@@ -60,7 +61,7 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
 }
 
 std::string device_text(const Schedule& schedule, std::size_t row) {
-  const std::size_t devices = static_cast<std::size_t>(schedule.devices);
+  const std::size_t devices = to_size(schedule.devices);
   if (schedule.replicas_alike()) return fmt::format("device {}", row);
   return fmt::format("device {} of replica {}", row % devices, row / devices);
 }

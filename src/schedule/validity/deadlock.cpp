@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
 namespace longhaul::checks {
@@ -11,48 +12,50 @@ public:
   DryRun(const Schedule& schedule, std::size_t first_row)
       : schedule_{schedule},
         first_row_{first_row},
-        next_(static_cast<std::size_t>(schedule.devices)),
+        next_(schedule.devices),
         forward_done_(cells()),
         backward_done_(cells()) {}
 
   /// The devices of a cycle, in the order in which each waits for the next; empty if all ran.
-  [[nodiscard]] std::vector<int> run() {
-    std::vector<int> ready;
-    for (int device = schedule_.devices - 1; device >= 0; --device) ready.push_back(device);
+  [[nodiscard]] std::vector<DeviceId> run() {
+    std::vector<DeviceId> ready;
+    for (DeviceId device{schedule_.devices}; device > DeviceId{0};) {
+      device = previous(device);
+      ready.push_back(device);
+    }
     while (!ready.empty()) {
-      const int device = ready.back();
+      const DeviceId device = ready.back();
       ready.pop_back();
       advance(device, ready);
     }
-    for (int device = 0; device < schedule_.devices; ++device) {
+    for (const DeviceId device : schedule_.device_ids()) {
       if (!finished(device)) return cycle_from(device);
     }
     return {};
   }
 
-  [[nodiscard]] std::string explain(int device) const {
-    const Block& block = row(device)[next_[at(device)]];
+  [[nodiscard]] std::string explain(DeviceId device) const {
+    const Block& block = row(device)[next_[device]];
     const Block input = *input_of(block);
-    const int source = device_of(input.chunk);
+    const DeviceId source = device_of(input.chunk);
     const auto there = std::ranges::find_if(row(source), [&](const Block& other) {
       return other.chunk == input.chunk && other.microbatch == input.microbatch &&
              (input.kind == BlockKind::F ? other.kind == BlockKind::F : is_backward(other.kind));
     });
     return fmt::format("\n  {} waits at position {}, {}, for {} of device {}, at position {} there",
-                       device_text(schedule_, first_row_ + at(device)), next_[at(device)],
+                       device_text(schedule_, first_row_ + index(device)), next_[device],
                        to_text(block), to_text(*there), source, there - row(source).begin());
   }
 
 private:
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] std::size_t cells() const {
     return at(schedule_.chunks) * at(schedule_.microbatches);
   }
-  [[nodiscard]] const std::vector<Block>& row(int device) const {
-    return schedule_.rows[first_row_ + at(device)];
+  [[nodiscard]] const std::vector<Block>& row(DeviceId device) const {
+    return schedule_.rows[first_row_ + index(device)];
   }
-  [[nodiscard]] int device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
-  [[nodiscard]] bool finished(int device) const { return next_[at(device)] == row(device).size(); }
+  [[nodiscard]] DeviceId device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
+  [[nodiscard]] bool finished(DeviceId device) const { return next_[device] == row(device).size(); }
 
   /// F or D (for either backward block) of the chunk whose output the block takes in.
   [[nodiscard]] std::optional<Block> input_of(const Block& block) const {
@@ -75,9 +78,9 @@ private:
     return of_kind[at(block.chunk) * at(schedule_.microbatches) + at(block.microbatch)];
   }
 
-  void advance(int device, std::vector<int>& ready) {
+  void advance(DeviceId device, std::vector<DeviceId>& ready) {
     const std::vector<Block>& blocks = row(device);
-    for (std::size_t& next = next_[at(device)]; next < blocks.size(); ++next) {
+    for (std::size_t& next = next_[device]; next < blocks.size(); ++next) {
       const Block& block = blocks[next];
       const auto input = input_of(block);
       if (input && !done(*input)) return;
@@ -89,33 +92,33 @@ private:
   }
 
   /// The device that waits for `block` right now, if any.
-  void wake_consumer(const Block& block, int device, std::vector<int>& ready) {
+  void wake_consumer(const Block& block, DeviceId device, std::vector<DeviceId>& ready) {
     const bool forward = block.kind == BlockKind::F;
     if (forward ? schedule_.is_last(block.chunk) : schedule_.is_first(block.chunk)) return;
-    const int consumer = device_of(forward ? block.chunk + 1 : block.chunk - 1);
+    const DeviceId consumer = device_of(forward ? block.chunk + 1 : block.chunk - 1);
     if (consumer == device || finished(consumer)) return;
-    const auto input = input_of(row(consumer)[next_[at(consumer)]]);
+    const auto input = input_of(row(consumer)[next_[consumer]]);
     const bool waits = input && input->chunk == block.chunk &&
                        input->microbatch == block.microbatch &&
                        (input->kind == BlockKind::F) == (block.kind == BlockKind::F);
     if (waits) ready.push_back(consumer);
   }
 
-  [[nodiscard]] std::vector<int> cycle_from(int device) const {
-    std::vector<int> path;
-    std::vector<int> place(at(schedule_.devices), -1);  // index: device; where it is on the path
-    while (place[at(device)] < 0) {
-      place[at(device)] = static_cast<int>(path.size());
+  [[nodiscard]] std::vector<DeviceId> cycle_from(DeviceId device) const {
+    std::vector<DeviceId> path;
+    IndexedVector<DeviceId, int> place(schedule_.devices, -1);  // where it is on the path
+    while (place[device] < 0) {
+      place[device] = static_cast<int>(path.size());
       path.push_back(device);
-      const Block& block = row(device)[next_[at(device)]];
+      const Block& block = row(device)[next_[device]];
       device = device_of(input_of(block)->chunk);
     }
-    return {path.begin() + place[at(device)], path.end()};
+    return {path.begin() + place[device], path.end()};
   }
 
   const Schedule& schedule_;
   std::size_t first_row_;
-  std::vector<std::size_t> next_;  ///< index: device; its first block that has not run
+  IndexedVector<DeviceId, std::size_t> next_;  ///< its first block that has not run
   std::vector<bool> forward_done_;
   std::vector<bool> backward_done_;
 };
@@ -124,12 +127,12 @@ private:
 
 std::optional<Violation> deadlock(const Schedule& schedule, std::size_t first_row) {
   DryRun run{schedule, first_row};
-  const std::vector<int> cycle = run.run();
+  const std::vector<DeviceId> cycle = run.run();
   if (cycle.empty()) return std::nullopt;
   std::string text =
       "The schedule deadlocks (each of these blocks waits for one that stands behind "
       "the next). Reorder the row of one of these devices:";
-  for (const int device : cycle) text += run.explain(device);
+  for (const DeviceId device : cycle) text += run.explain(device);
   return Violation{ViolationKind::deadlock, text};
 }
 

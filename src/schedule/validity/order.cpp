@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
 namespace longhaul::checks {
@@ -20,7 +21,7 @@ auto is_same(const Block& wanted) {
 std::optional<Violation> BlockCounts::missing(std::size_t row) const {
   const Row& census = rows_[row];
   std::size_t index = 0;
-  for (const int chunk : chunks_on_[static_cast<std::size_t>(device_of(row))]) {
+  for (const int chunk : chunks_on_[device_of(row)]) {
     for (int microbatch = schedule_.copy_of(chunk); microbatch < schedule_.microbatches;
          microbatch += schedule_.copies, ++index) {
       if (index == census.cells.size()) return std::nullopt;
@@ -51,7 +52,7 @@ std::optional<Violation> BlockCounts::missing_of(std::size_t row, const Cell& ce
   if (!split && !cell.has(B)) return lacks(B, "every microbatch needs B, or D and W");
   if (split && !cell.has(D)) return lacks(D, "its W is there");
   if (split && !cell.has(W)) return lacks(W, "its D is there");
-  const bool recomputed = recomputed_[static_cast<std::size_t>(chunk)];
+  const bool recomputed = recomputed_[at(chunk)];
   if (recomputed && !cell.has(R)) return lacks(R, "the chunk recomputes other microbatches");
   for (const BlockKind kind : {F, B, D, W, R}) {
     if (cell.seen[slot(kind)] == cell.parts[slot(kind)]) continue;
@@ -86,7 +87,7 @@ std::optional<Block> BlockCounts::unmet_need(std::size_t row, const Block& block
     case D: break;
   }
   if (auto need = needs(F, block.chunk)) return need;
-  if (recomputed_[static_cast<std::size_t>(block.chunk)]) {
+  if (recomputed_[at(block.chunk)]) {
     if (auto need = needs(R, block.chunk)) return need;
   }
   return needs_gradient();

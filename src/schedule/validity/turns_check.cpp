@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
 namespace longhaul::checks {
@@ -9,15 +10,14 @@ namespace {
 
 constexpr std::string_view kTurns = "turns ";
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-struct Place {
-  int cell = 0, from = 0, to = 0;
+struct TurnPlace {
+  int cell = 0;
+  DeviceId from{}, to{};
 };
 
 /// Of "turns 0/1>2"; nothing where the name is another one.
-std::optional<Place> place_of(std::string_view name) {
-  Place place;
+std::optional<TurnPlace> place_of(std::string_view name) {
+  int cell = 0, from = 0, to = 0;
   const char* next = name.data() + std::min(kTurns.size(), name.size());
   const char* const end = name.data() + name.size();
   const auto number = [&](int& value, char behind) {
@@ -28,20 +28,21 @@ std::optional<Place> place_of(std::string_view name) {
     next = last ? stop : stop + 1;
     return true;
   };
-  if (number(place.cell, '/') && number(place.from, '>') && number(place.to, '\0')) return place;
+  if (number(cell, '/') && number(from, '>') && number(to, '\0'))
+    return TurnPlace{cell, DeviceId{from}, DeviceId{to}};
   return std::nullopt;
 }
 
 /// What a message is.
 struct Key {
-  int replica = 0;
+  ReplicaId replica{};
   bool gradient = false;
   int chunk = 0;  ///< of its producer
   int microbatch = 0;
   friend bool operator==(const Key&, const Key&) = default;
 };
 
-Key key_of(int replica, const Block& block) {
+Key key_of(ReplicaId replica, const Block& block) {
   return {replica, is_backward(block.kind), block.chunk, block.microbatch};
 }
 Key key_of(const OrderedMessage& message) { return key_of(message.replica, message.producer); }
@@ -83,9 +84,9 @@ public:
   [[nodiscard]] std::string explain(std::size_t row) const {
     const Key input = *input_of(row, blocks(row)[next_[row]]);
     const Key wanted = blocker(input);
-    std::string text = fmt::format("\n  device {} of replica {} waits at position {}, {}, for {}",
-                                   row % at(schedule_.devices), row / at(schedule_.devices),
-                                   next_[row], to_text(blocks(row)[next_[row]]), text_of(input));
+    std::string text =
+        fmt::format("\n  device {} of replica {} waits at position {}, {}, for {}", device_of(row),
+                    replica_of(row), next_[row], to_text(blocks(row)[next_[row]]), text_of(input));
     if (wanted != input)
       text += fmt::format(", whose turn comes behind that of {} (\"{}\")", text_of(wanted),
                           schedule_.link_orders[turns_of_[index_of(input)]].resource);
@@ -97,17 +98,22 @@ private:
   static constexpr std::uint32_t kNoTurns = ~std::uint32_t{0};
 
   [[nodiscard]] std::size_t index_of(const Key& key) const {
-    const std::size_t chunk = at(key.replica) * at(schedule_.chunks) + at(key.chunk);
+    const std::size_t chunk = index(key.replica) * at(schedule_.chunks) + at(key.chunk);
     return (chunk * at(schedule_.microbatches) + at(key.microbatch)) * 2 + (key.gradient ? 1 : 0);
   }
   [[nodiscard]] State state(const Key& key) const { return states_[index_of(key)]; }
   [[nodiscard]] std::span<const Block> blocks(std::size_t row) const {
-    const std::size_t devices = at(schedule_.devices);
-    return schedule_.row(static_cast<int>(row / devices), static_cast<int>(row % devices));
+    return schedule_.row(replica_of(row), device_of(row));
+  }
+  [[nodiscard]] DeviceId device_of(std::size_t row) const {
+    return DeviceId{static_cast<std::int32_t>(row % at(schedule_.devices))};
+  }
+  [[nodiscard]] ReplicaId replica_of(std::size_t row) const {
+    return ReplicaId{static_cast<std::int32_t>(row / at(schedule_.devices))};
   }
   [[nodiscard]] bool finished(std::size_t row) const { return next_[row] == blocks(row).size(); }
-  [[nodiscard]] std::size_t row_of(int replica, int chunk) const {
-    return at(replica) * at(schedule_.devices) + at(schedule_.device_of_chunk[at(chunk)]);
+  [[nodiscard]] std::size_t row_of(ReplicaId replica, int chunk) const {
+    return index(replica) * at(schedule_.devices) + index(schedule_.device_of_chunk[at(chunk)]);
   }
   static std::string text_of(const Key& key) {
     const BlockKind kind = key.gradient ? BlockKind::B : BlockKind::F;
@@ -116,7 +122,7 @@ private:
   }
 
   [[nodiscard]] std::optional<Key> input_of(std::size_t row, const Block& block) const {
-    const int replica = static_cast<int>(row / at(schedule_.devices));
+    const ReplicaId replica = replica_of(row);
     if (block.kind == BlockKind::F && !schedule_.is_first(block.chunk))
       return Key{replica, false, block.chunk - 1, block.microbatch};
     const bool takes_gradient =
@@ -140,8 +146,7 @@ private:
       const auto input = input_of(row, block);
       if (input && state(*input) != State::sent) return;
       const bool passes_on = block.kind == BlockKind::F || is_backward(block.kind);
-      if (passes_on && block.part + 1 == block.parts)
-        make(key_of(static_cast<int>(row / at(schedule_.devices)), block));
+      if (passes_on && block.part + 1 == block.parts) make(key_of(replica_of(row), block));
     }
   }
 
@@ -184,11 +189,11 @@ private:
 };
 
 /// Why a message has no business in these turns; empty where it has.
-std::string violation(const Schedule& schedule, const Place& place, const OrderedMessage& message) {
+std::string violation(const Schedule& schedule, const TurnPlace& place,
+                      const OrderedMessage& message) {
   const Block& block = message.producer;
   const CellReplicas members = cell_replicas(schedule, place.cell);
-  if (message.replica < members.first || message.replica >= members.first + members.count)
-    return "the replica is in another cell";
+  if (!members.contains(message.replica)) return "the replica is in another cell";
   if (block.chunk < 0 || block.chunk >= schedule.chunks) return "there is no such chunk";
   if (block.microbatch < 0 || block.microbatch >= schedule.microbatches)
     return "there is no such microbatch";

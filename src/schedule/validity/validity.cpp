@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "base/unit_text.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/validity/checks.hpp"
@@ -44,7 +45,7 @@ std::optional<Violation> budget_violation(const Schedule& schedule, const Scenar
   const auto& activations = scenario.costs.activation;
   const Bytes largest = *std::max_element(activations.begin(), activations.end());
   for (std::size_t row = 0; row < schedule.rows.size(); ++row) {
-    const Bytes of_stage = activations[row % static_cast<std::size_t>(schedule.devices)];
+    const Bytes of_stage = activations[row % to_size(schedule.devices)];
     Bytes held;
     for (std::size_t position = 0; position < schedule.rows[row].size(); ++position) {
       const Block& block = schedule.rows[row][position];
@@ -69,7 +70,7 @@ std::optional<Violation> budget_violation(const Schedule& schedule, const Scenar
 std::optional<Violation> capacity_violation(const Schedule& schedule, const Scenario& scenario) {
   for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     if (memory.fits()) continue;
-    const Bytes of_stage = scenario.costs.activation[static_cast<std::size_t>(memory.device)];
+    const Bytes of_stage = scenario.costs.activation[index(memory.device)];
     return violation(
         ViolationKind::memory,
         "device {} needs {}, {} bytes over its capacity of {}: weights {}, gradients {}, optimizer "
@@ -98,7 +99,7 @@ std::optional<Violation> first_violation(const Schedule& schedule) {
   for (std::size_t row = 0; row < rows; ++row) {
     if (auto wrong = census.order(row)) return wrong;
   }
-  for (std::size_t row = 0; row < rows; row += static_cast<std::size_t>(schedule.devices)) {
+  for (std::size_t row = 0; row < rows; row += to_size(schedule.devices)) {
     if (auto wrong = checks::deadlock(schedule, row)) return wrong;
   }
   if (auto wrong = checks::turns_violation(schedule)) return wrong;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/index.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 #include "trace/export/slice_layout.hpp"
@@ -22,13 +23,13 @@ std::string json_string(const std::string& text) {
 }
 
 std::string slice_name(const TimelineRow& row) {
-  if (is_collective(row.kind)) return fmt::format("{} {}", name_of(row.kind), row.chunk);
-  if (row.leg != RowLeg::whole)
-    return fmt::format("{} {}/{} of chunk {} microbatch {} (replica {})", name_of(row.leg),
+  if (is_collective(row.kind)) return fmt::format("{} {}", to_string(row.kind), row.chunk);
+  if (row.leg != MessageLeg::whole)
+    return fmt::format("{} {}/{} of chunk {} microbatch {} (replica {})", to_string(row.leg),
                        row.piece + 1, row.pieces, row.chunk, row.microbatch, row.owner);
-  if (!is_compute(row.kind)) return fmt::format("{} {}", name_of(row.kind), row.microbatch);
-  if (row.parts == 1) return fmt::format("{}{}", name_of(row.kind), row.microbatch);
-  return fmt::format("{}{}.{}/{}", name_of(row.kind), row.microbatch, row.part, row.parts);
+  if (!is_compute(row.kind)) return fmt::format("{} {}", to_string(row.kind), row.microbatch);
+  if (row.parts == 1) return fmt::format("{}{}", to_string(row.kind), row.microbatch);
+  return fmt::format("{}{}.{}/{}", to_string(row.kind), row.microbatch, row.part, row.parts);
 }
 
 class ChromeExport {
@@ -91,7 +92,7 @@ private:
     }
     first_message_ += rows.size();
     const std::string name =
-        source.timeline->schedules[static_cast<std::size_t>(key.schedule)] +
+        source.timeline->schedules[at(key.schedule)] +
         (source.measured ? fmt::format(", iteration {}", key.iteration) : ", predicted");
     for (const auto& [pid, end] : end_of_process)
       event(R"("name":{},"cat":"iteration","ph":"X","ts":{},"dur":{},"pid":{},"tid":{})",
@@ -111,7 +112,7 @@ private:
   void add_slice(const TimelineRow& row, std::int64_t begin, const Place& place) {
     event(R"("name":"{}","cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},)"
           R"("args":{{"microbatch":{},"chunk":{},"size_bytes":{},"op":{}}})",
-          slice_name(row), name_of(row.kind), Microseconds{begin + row.start_ns},
+          slice_name(row), to_string(row.kind), Microseconds{begin + row.start_ns},
           Microseconds{drawn_end_ns(row) - row.start_ns}, place.pid, place.tid, row.microbatch,
           row.chunk, row.size_bytes, row.op);
   }
@@ -133,13 +134,13 @@ private:
     for (const auto& [thread, tid] : threads_) {
       const auto& [pid, rank, lane, lane_thread] = thread;
       if (pid != named_pid) {
-        const auto datacenter = static_cast<std::size_t>(pid - first_pid_);
+        const auto datacenter = at(pid - first_pid_);
         const std::string& name = source.timeline->datacenters[datacenter];
         metadata("process", pid, kIterationThread, fmt::format("{} ({})", name, source.name), pid);
         metadata("thread", pid, kIterationThread, "iteration", -1);
         named_pid = pid;
       }
-      const std::string& lane_name = source.timeline->lanes[static_cast<std::size_t>(lane)];
+      const std::string& lane_name = source.timeline->lanes[at(lane)];
       const std::string copy = lane_thread == 0 ? "" : fmt::format(" ({})", lane_thread + 1);
       metadata("thread", pid, tid, fmt::format("rank {} {}{}", rank, lane_name, copy), position++);
     }

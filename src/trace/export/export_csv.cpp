@@ -2,6 +2,7 @@
 #include <limits>
 #include <string>
 
+#include "base/index.hpp"
 #include "trace/export/csv_cell.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
@@ -29,12 +30,12 @@ struct CsvColumn {
 void print_cell(TextWriter& out, const CsvColumn& csv, const TimelineRow& row) {
   const auto print_int32 = [&](std::int32_t value) {
     if (!csv.named) return out.print(",{}", value);
-    out.print(",{}", value < 0 ? "" : csv.names.at(static_cast<std::size_t>(value)));
+    out.print(",{}", value < 0 ? "" : csv.names.at(to_size(value)));
   };
   switch (csv.column.type) {
-    case ColumnType::row_kind: return out.print(",{}", name_of(row.kind));
-    case ColumnType::row_leg: return out.print(",{}", name_of(row.leg));
-    case ColumnType::bound_kind: return out.print(",{}", name_of(row.bound_kind));
+    case ColumnType::row_kind: return out.print(",{}", to_string(row.kind));
+    case ColumnType::row_leg: return out.print(",{}", to_string(row.leg));
+    case ColumnType::bound_kind: return out.print(",{}", to_string(row.bound_kind));
     case ColumnType::int64: return out.print(",{}", member<std::int64_t>(row, csv.column));
     case ColumnType::int32: return print_int32(member<std::int32_t>(row, csv.column));
   }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "trace/export/csv_cell.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
@@ -33,8 +34,7 @@ std::vector<Change> changes_of(const IterationView& view, std::size_t rank) {
 
 void print_iteration(TextWriter& out, const Source& source, const IterationKey& key) {
   const IterationView view{rows_of(*source.timeline, key.schedule, key.iteration)};
-  const std::string schedule =
-      csv_cell(source.timeline->schedules[static_cast<std::size_t>(key.schedule)]);
+  const std::string schedule = csv_cell(source.timeline->schedules[at(key.schedule)]);
   for (std::size_t rank = 0; rank < view.blocks.size(); ++rank) {
     std::int64_t held_bytes = 0;
     for (const Change& change : changes_of(view, rank)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/report/report.hpp"
 
 namespace longhaul {
@@ -15,7 +16,7 @@ std::vector<IterationKey> selected_iterations(const Source& source, const Select
   std::vector<IterationKey> keys = iterations_of(*source.timeline);
   std::erase_if(keys, [&](const IterationKey& key) {
     const auto& names = source.timeline->schedules;
-    const std::string& name = names[static_cast<std::size_t>(key.schedule)];
+    const std::string& name = names[at(key.schedule)];
     if (selection.schedule && name != *selection.schedule) return true;
     return source.measured && selection.iteration && key.iteration != *selection.iteration;
   });

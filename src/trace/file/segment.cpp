@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_lists.hpp"
@@ -18,7 +19,7 @@ namespace longhaul {
 namespace {
 
 constexpr std::string_view kPrefix = "segment.";
-constexpr std::string_view kSuffix = ".h5";
+constexpr std::string_view kSegmentSuffix = ".h5";
 /// Merging subtracts times: two of these still differ by less than 2^63.
 constexpr std::int64_t kLargestTimestamp = std::int64_t{1} << 62;
 /// Below that, what compressing saves is not worth its time in the middle of a run.
@@ -36,18 +37,18 @@ Timeline ordered_by_op(const Timeline& timeline) {
 
 }  // namespace
 
-std::string text_of(const SegmentName& name) {
+std::string to_string(const SegmentName& name) {
   const std::string more = name.ranks == 1 ? "" : fmt::format("+{}", name.ranks);
   return fmt::format("{}{}.{}.{}{}{}", kPrefix, name.key.schedule, name.key.iteration,
-                     name.lowest_rank, more, kSuffix);
+                     name.lowest_rank, more, kSegmentSuffix);
 }
 
 std::optional<SegmentName> parse_segment_name(const std::string& text) {
-  if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix) ||
-      text.size() < kPrefix.size() + kSuffix.size())
+  if (!text.starts_with(kPrefix) || !text.ends_with(kSegmentSuffix) ||
+      text.size() < kPrefix.size() + kSegmentSuffix.size())
     return std::nullopt;
   const char* at = text.data() + kPrefix.size();
-  const char* const end = text.data() + text.size() - kSuffix.size();
+  const char* const end = text.data() + text.size() - kSegmentSuffix.size();
   std::array<int, 4> ids{0, 0, 0, 1};
   std::size_t count = 0;
   for (; count < ids.size(); ++count) {
@@ -58,7 +59,7 @@ std::optional<SegmentName> parse_segment_name(const std::string& text) {
   }
   const SegmentName name{{ids[0], ids[1]}, ids[2], ids[3]};
   // "segment.01.2.3.h5" is not ours, nor is what has other signs in between.
-  if (count < 2 || name.ranks < 1 || text_of(name) != text) return std::nullopt;
+  if (count < 2 || name.ranks < 1 || to_string(name) != text) return std::nullopt;
   return name;
 }
 
@@ -84,9 +85,9 @@ SegmentIndex index_of(std::span<const TimelineRow> rows, std::vector<int> ranks)
   index.first_op = rows.front().op;
   index.last_op = rows.back().op;
   for (const TimelineRow& row : rows) {
-    const auto at = std::ranges::lower_bound(index.ranks, row.rank);
-    LONGHAUL_ASSERT(at != index.ranks.end() && *at == row.rank, "a row of rank {}", row.rank);
-    auto& first = index.first_start_ns[static_cast<std::size_t>(at - index.ranks.begin())];
+    const auto found = std::ranges::lower_bound(index.ranks, row.rank);
+    LONGHAUL_ASSERT(found != index.ranks.end() && *found == row.rank, "a row of rank {}", row.rank);
+    auto& first = index.first_start_ns[at(found - index.ranks.begin())];
     first = std::min(first, row.start_ns);
   }
   return index;
@@ -145,7 +146,7 @@ void write_segment(const std::filesystem::path& directory, const IterationKey& k
                     key.iteration);
   const SegmentName name{key, static_cast<int>(index.ranks.front()),
                          static_cast<int>(index.ranks.size())};
-  hdf5::write_new_file(directory / text_of(name), hdf5::Writing::at_once, [&](hdf5::Id root) {
+  hdf5::write_new_file(directory / to_string(name), hdf5::Writing::at_once, [&](hdf5::Id root) {
     hdf5::write_attribute(root, "schema_version", std::int64_t{kTraceSchemaVersion});
     write_index(root, index);
     const auto storage =

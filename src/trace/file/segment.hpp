@@ -21,7 +21,7 @@ struct SegmentName {
   int ranks = 1;
 };
 /// "segment.<schedule>.<iteration>.<rank>.h5", or "...<lowest rank>+<ranks>.h5".
-[[nodiscard]] std::string text_of(const SegmentName& name);
+[[nodiscard]] std::string to_string(const SegmentName& name);
 /// The name of a file; nothing: it is no segment.
 [[nodiscard]] std::optional<SegmentName> parse_segment_name(const std::string& text);
 

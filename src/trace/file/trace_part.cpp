@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/file/trace_reader.hpp"
 #include "trace/validate/check_rows.hpp"
 
@@ -18,7 +19,7 @@ struct RowRange {
 bool is_wanted(const TimelineRow& row, const Timeline& names, const TracePart& part) {
   if (part.iteration && row.iteration != *part.iteration) return false;
   if (!part.schedule) return true;
-  const auto schedule = static_cast<std::size_t>(row.schedule);
+  const auto schedule = at(row.schedule);
   return schedule < names.schedules.size() && names.schedules[schedule] == *part.schedule;
 }
 
@@ -47,10 +48,10 @@ std::uint64_t rows_in(const std::vector<RowRange>& ranges) {
 
 Timeline read_ranges(const hdf5::TimelineReader& reader, const std::vector<RowRange>& ranges) {
   Timeline timeline = reader.names();
-  timeline.rows.resize(static_cast<std::size_t>(rows_in(ranges)));
+  timeline.rows.resize(to_size(rows_in(ranges)));
   std::span rest{timeline.rows};
   for (const RowRange& range : ranges) {
-    const auto rows = rest.first(static_cast<std::size_t>(range.count));
+    const auto rows = rest.first(to_size(range.count));
     for (std::size_t at = 0; at < rows.size(); at += hdf5::kTraceChunkRows)
       reader.read(range.first + at,
                   rows.subspan(at, std::min(hdf5::kTraceChunkRows, rows.size() - at)));

@@ -5,6 +5,7 @@
 #include <hdf5.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 
 namespace longhaul::hdf5 {
@@ -83,7 +84,7 @@ std::size_t chunk_bytes(Id dataset) {
   hsize_t chunk = 0;
   check(H5Pget_chunk(properties.get(), 1, &chunk));
   const Handle type{H5Dget_type(dataset), H5Tclose};
-  return static_cast<std::size_t>(chunk) * H5Tget_size(type.get());
+  return to_size(chunk) * H5Tget_size(type.get());
 }
 
 std::vector<std::string> read_names(Id group, const char* name, std::uint64_t file_bytes) {
@@ -93,7 +94,7 @@ std::vector<std::string> read_names(Id group, const char* name, std::uint64_t fi
     fail("it holds no text of fixed length");
   const std::size_t size = H5Tget_size(type.get());
   if (size > kLongestNameBytes) fail("its names claim {} bytes each", size);
-  const auto length = static_cast<std::size_t>(checked_length(dataset.get(), file_bytes));
+  const auto length = to_size(checked_length(dataset.get(), file_bytes));
   if (length > kMostNames) fail("it claims {} names", length);
   std::string packed(length * size, '\0');
   if (length > 0)

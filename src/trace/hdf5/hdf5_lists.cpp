@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 
@@ -25,8 +26,7 @@ std::vector<std::int64_t> read_list(Id group, const char* name, std::uint64_t fi
   const Handle type = column_type(ColumnType::int64);
   const Handle stored{H5Dget_type(dataset.get()), H5Tclose};
   if (check(H5Tequal(stored.get(), type.get())) == 0) fail("{} has another type", name);
-  std::vector<std::int64_t> values(
-      static_cast<std::size_t>(checked_length(dataset.get(), file_bytes)));
+  std::vector<std::int64_t> values(to_size(checked_length(dataset.get(), file_bytes)));
   if (!values.empty())
     check(H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
   return values;

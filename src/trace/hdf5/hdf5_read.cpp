@@ -4,6 +4,7 @@
 #include <hdf5.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
@@ -15,7 +16,7 @@ namespace {
 std::uint64_t checked_column_length(Id group, const Column& column, std::uint64_t file_bytes) {
   const Handle dataset = open_dataset(group, column.name);
   const Handle stored{H5Dget_type(dataset.get()), H5Tclose};
-  if (check(H5Tequal(stored.get(), column_type(column.type).get())) == 0)
+  if (!is_readable_as(stored.get(), column_type(column.type).get()))
     fail("it has another type than it should");
   return checked_length(dataset.get(), file_bytes);
 }
@@ -76,7 +77,8 @@ TimelineReader::TimelineReader(Id file, const char* group, std::uint64_t file_by
     for (const Column& column : timeline_columns()) {
       Handle dataset = open_for_reading(opened.get(), column.name);
       Handle space{H5Dget_space(dataset.get()), H5Sclose};
-      columns_.push_back({std::move(dataset), column_type(column.type), std::move(space)});
+      Handle type{H5Dget_type(dataset.get()), H5Tclose};  // of the file: no conversion
+      columns_.push_back({std::move(dataset), std::move(type), std::move(space)});
     }
     rows_ = *length;
   });
@@ -120,7 +122,7 @@ void TimelineReader::find_damage(Diagnostics& findings) const {
 
 void read_all(const TimelineReader& reader, Timeline& timeline, Diagnostics& findings) {
   timeline = reader.names();
-  timeline.rows.resize(static_cast<std::size_t>(reader.rows()));
+  timeline.rows.resize(to_size(reader.rows()));
   const std::span rows{timeline.rows};
   try {
     for (std::size_t first = 0; first < rows.size(); first += kTraceChunkRows)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 
 #include <hdf5.h>
 
@@ -12,12 +13,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "columns are written as they lie");
 
-template <typename Kind>
-Handle kind_type(int kinds) {
+template <ListedEnum Kind>
+Handle kind_type() {
   Handle type{H5Tenum_create(H5T_STD_U8LE), H5Tclose};
-  for (int k = 0; k < kinds; ++k) {
-    const auto value = static_cast<std::uint8_t>(k);
-    check(H5Tenum_insert(type.get(), name_of(static_cast<Kind>(k)), &value));
+  for (const Kind kind : every<Kind>()) {
+    const auto value = static_cast<std::uint8_t>(kind);
+    check(H5Tenum_insert(type.get(), to_string(kind), &value));
   }
   return type;
 }
@@ -53,11 +54,30 @@ Handle column_type(ColumnType type) {
   switch (type) {
     case ColumnType::int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
     case ColumnType::int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
-    case ColumnType::row_kind: return kind_type<RowKind>(kRowKinds);
-    case ColumnType::row_leg: return kind_type<RowLeg>(kRowLegs);
-    case ColumnType::bound_kind: return kind_type<BoundKind>(kBoundKinds);
+    case ColumnType::row_kind: return kind_type<RowKind>();
+    case ColumnType::row_leg: return kind_type<MessageLeg>();
+    case ColumnType::bound_kind: return kind_type<BoundKind>();
   }
   fail("column type {} is unknown", static_cast<int>(type));
+}
+
+bool is_readable_as(Id stored, Id wanted) {
+  if (check(H5Tequal(stored, wanted)) != 0) return true;
+  if (H5Tget_class(stored) != H5T_ENUM || H5Tget_class(wanted) != H5T_ENUM) return false;
+  if (H5Tget_size(stored) != 1 || H5Tget_size(wanted) != 1) return false;
+  const int members = H5Tget_nmembers(stored);
+  for (int i = 0; i < members; ++i) {
+    std::uint8_t number = 0;
+    check(H5Tget_member_value(stored, static_cast<unsigned>(i), &number));
+    const std::unique_ptr<char, decltype(&H5free_memory)> name{
+        H5Tget_member_name(stored, static_cast<unsigned>(i)), &H5free_memory};
+    const int place = H5Tget_member_index(wanted, name.get());
+    std::uint8_t known = 0;
+    if (place < 0) return false;
+    check(H5Tget_member_value(wanted, static_cast<unsigned>(place), &known));
+    if (known != number) return false;
+  }
+  return members > 0;
 }
 
 Handle string_type(std::size_t bytes) {

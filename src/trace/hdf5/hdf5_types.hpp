@@ -11,6 +11,9 @@ namespace longhaul::hdf5 {
 /// The type of a column in the file and in memory: little-endian integers; kinds are enumerations
 /// over uint8 that carry their names.
 [[nodiscard]] Handle column_type(ColumnType type);
+/// Can a column of type `stored` be read as `wanted`, number by number? So it is where both are one
+/// type, and where a file names fewer kinds than this program, each with the same number.
+[[nodiscard]] bool is_readable_as(Id stored, Id wanted);
 /// UTF-8 of a fixed length, padded with zeros. At least one byte: HDF5 knows no empty strings.
 [[nodiscard]] Handle string_type(std::size_t bytes);
 

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
@@ -137,7 +138,7 @@ void TimelineWriter::keep_rows() {
 
 void TimelineWriter::drop_rows() {
   if (kept_ >= written_) {
-    pending_.resize(static_cast<std::size_t>(kept_ - written_));
+    pending_.resize(to_size(kept_ - written_));
     return;
   }
   // Whole chunks were written since: back to the last one before, and what was pending after it.

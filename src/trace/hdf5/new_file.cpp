@@ -15,7 +15,7 @@
 namespace longhaul {
 namespace {
 
-constexpr const char* kSuffix = ".tmp";
+constexpr const char* kUnfinishedSuffix = ".tmp";
 
 [[noreturn]] void fail_existing(const std::filesystem::path& file) {
   fail("{} exists (a result is never overwritten). Choose another name or move it away.",
@@ -41,8 +41,8 @@ std::filesystem::path create_temporary(const std::filesystem::path& file) {
   static std::atomic<unsigned> count{0};
   for (;;) {
     const std::filesystem::path name =
-        file.parent_path() /
-        fmt::format(".{}.{}-{}{}", file.filename().string(), getpid(), count.fetch_add(1), kSuffix);
+        file.parent_path() / fmt::format(".{}.{}-{}{}", file.filename().string(), getpid(),
+                                         count.fetch_add(1), kUnfinishedSuffix);
     const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
       close(fd);

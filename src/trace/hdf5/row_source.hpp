@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/timeline/timeline.hpp"
 
@@ -43,7 +44,7 @@ public:
   [[nodiscard]] const Timeline& names() const override { return timeline_; }
   [[nodiscard]] std::uint64_t rows() const override { return timeline_.rows.size(); }
   [[nodiscard]] std::span<const TimelineRow> from(std::uint64_t first) override {
-    return std::span{timeline_.rows}.subspan(static_cast<std::size_t>(first));
+    return std::span{timeline_.rows}.subspan(to_size(first));
   }
 
 private:
@@ -58,7 +59,7 @@ public:
   [[nodiscard]] std::uint64_t rows() const override { return reader_.rows(); }
   [[nodiscard]] std::span<const TimelineRow> from(std::uint64_t first) override {
     if (first < first_ || first >= first_ + chunk_.size()) load(first);
-    return std::span{chunk_}.subspan(static_cast<std::size_t>(first - first_));
+    return std::span{chunk_}.subspan(to_size(first - first_));
   }
 
 private:

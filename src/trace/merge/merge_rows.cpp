@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul {
@@ -67,7 +68,7 @@ void Merger::add(const IterationKey& key, const std::map<int, SegmentFile>& file
 void Merger::merge(const IterationKey& key, const std::map<int, SegmentFile>& files,
                    std::int64_t ranks) {
   std::vector<Source> sources;
-  std::vector<bool> covered(static_cast<std::size_t>(ranks), false);
+  std::vector<bool> covered(to_size(ranks), false);
   std::int64_t origin_ns = SegmentIndex::kNoStart;
   for (const auto& [lowest_rank, file] : files) {
     if (lowest_rank >= ranks) continue;
@@ -75,9 +76,8 @@ void Merger::merge(const IterationKey& key, const std::map<int, SegmentFile>& fi
     const SegmentIndex& index = cursor.index();
     for (std::size_t i = 0; i < index.ranks.size(); ++i) {
       const std::int64_t rank = index.ranks[i];
-      if (rank < 0 || rank >= ranks || covered[static_cast<std::size_t>(rank)])
-        throw DamagedSegment{};
-      covered[static_cast<std::size_t>(rank)] = true;
+      if (rank < 0 || rank >= ranks || covered[at(rank)]) throw DamagedSegment{};
+      covered[at(rank)] = true;
       if (index.first_start_ns[i] != SegmentIndex::kNoStart)
         origin_ns = std::min(origin_ns, moved(rank, index.first_start_ns[i]));
     }
@@ -128,8 +128,7 @@ void Merger::begin(const IterationKey& key, Source& source, const SegmentCursor:
     for (const std::string& name : names.*table.names)
       translation.push_back(tables_[t].index_of(name));
   }
-  source.schedule = schedule_of(
-      key.schedule, names.schedules[static_cast<std::size_t>(source.cursor.schedule())]);
+  source.schedule = schedule_of(key.schedule, names.schedules[at(source.cursor.schedule())]);
 }
 
 /// Rows as the merged timeline has them: its names, and times from the iteration's first op. An op
@@ -142,7 +141,7 @@ void Merger::move(std::span<TimelineRow> rows, const Source& source, std::int64_
     for (std::size_t t = 0; t < name_columns().size(); ++t) {
       std::int32_t& index = row.*name_columns()[t].index;
       const auto& translation = source.translations[t];
-      if (!translation.empty() && index >= 0) index = translation[static_cast<std::size_t>(index)];
+      if (!translation.empty() && index >= 0) index = translation[at(index)];
     }
     row.schedule = source.schedule;
     row.ready_ns = from_origin(row, row.ready_ns);
@@ -152,7 +151,7 @@ void Merger::move(std::span<TimelineRow> rows, const Source& source, std::int64_
 }
 
 std::int64_t Merger::moved(std::int64_t rank, std::int64_t stamp_ns) const {
-  return clocks_.empty() ? stamp_ns : clocks_[static_cast<std::size_t>(rank)].moved(stamp_ns);
+  return clocks_.empty() ? stamp_ns : clocks_[at(rank)].moved(stamp_ns);
 }
 
 /// A schedule's place in the merged table is its position in the run's list, where the prediction
@@ -165,7 +164,7 @@ std::int32_t Merger::schedule_of(int position, const std::string& name) {
 
 std::int32_t Merger::place(int position, const std::string& name) {
   auto& names = names_.schedules;
-  const auto here = static_cast<std::size_t>(position);
+  const auto here = at(position);
   if (here < planned_schedules_ && names[here] == name) return position;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto index = static_cast<std::int32_t>(i);

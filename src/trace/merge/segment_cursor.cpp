@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 
@@ -68,7 +69,7 @@ void SegmentCursor::begin(const Reading& reading) {
 std::span<TimelineRow> SegmentCursor::take_below(std::int64_t limit) {
   const auto left = std::span{piece_}.subspan(at_);
   const auto end = std::ranges::lower_bound(left, limit, {}, &TimelineRow::op);
-  const auto count = static_cast<std::size_t>(end - left.begin());
+  const auto count = to_size(end - left.begin());
   const auto taken = left.first(std::max<std::size_t>(1, count));
   at_ += taken.size();
   taken_ += taken.size();
@@ -94,7 +95,7 @@ void SegmentCursor::close() {
 void SegmentCursor::fill() {
   if (at_ < piece_.size()) return;
   open();
-  piece_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(reading_.rows, rows_ - read_)));
+  piece_.resize(to_size(std::min<std::uint64_t>(reading_.rows, rows_ - read_)));
   undamaged([&] { reader_->read(read_, piece_); });
   read_ += piece_.size();
   at_ = 0;
@@ -111,7 +112,7 @@ void SegmentCursor::check_piece() {
     if (!is_sound(names_, row, schedule_, file_.name.key.iteration) || rank == index_.ranks.end() ||
         *rank != row.rank || row.op < last_op_read_)
       throw DamagedSegment{};
-    auto& first = first_starts_[static_cast<std::size_t>(rank - index_.ranks.begin())];
+    auto& first = first_starts_[at(rank - index_.ranks.begin())];
     first = std::min(first, row.start_ns);
     last_op_read_ = row.op;
   }

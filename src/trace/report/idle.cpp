@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/index.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul {
@@ -81,7 +82,8 @@ private:
   /// The receive of the piece that a relay sends on; kNoRow where its rank produced it.
   [[nodiscard]] std::size_t brought_to_relay(const TimelineRow& send) const {
     if (send.replica == send.owner) return kNoRow;
-    const RowLeg before = send.leg == RowLeg::gather ? RowLeg::wan : RowLeg::scatter;
+    const MessageLeg before =
+        send.leg == MessageLeg::gather ? MessageLeg::wan : MessageLeg::scatter;
     std::size_t latest = kNoRow;
     for (const std::size_t i : receives_.find(send.rank, send.chunk, send.microbatch)) {
       const TimelineRow& row = view_.rows[i];
@@ -130,7 +132,7 @@ private:
   [[nodiscard]] std::vector<std::int64_t> last_collectives() const {
     std::vector<std::int64_t> last(view_.blocks.size(), view_.begin_ns);
     for (const TimelineRow& row : view_.rows) {
-      auto& mine = last[static_cast<std::size_t>(row.rank)];
+      auto& mine = last[at(row.rank)];
       if (is_collective(row.kind)) mine = std::max(mine, row.end_ns);
     }
     return last;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "trace/report/idle.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
@@ -57,7 +58,7 @@ std::optional<double> dp_overlap(const IterationView& view) {
   for (const TimelineRow& row : view.rows) {
     if (!is_collective(row.kind) || row.end_ns <= row.start_ns) continue;
     total += row.end_ns - row.start_ns;
-    hidden += busy_within_ns(view, static_cast<std::size_t>(row.rank), row.start_ns, row.end_ns);
+    hidden += busy_within_ns(view, at(row.rank), row.start_ns, row.end_ns);
   }
   if (total == 0) return std::nullopt;
   return static_cast<double>(hidden) / static_cast<double>(total);
@@ -66,7 +67,7 @@ std::optional<double> dp_overlap(const IterationView& view) {
 /// Is the other rank of this message in another datacenter?
 bool leaves(const TimelineRow& row, const std::vector<std::int32_t>& datacenter_of_rank) {
   if (row.peer < 0) return false;
-  const auto peer = static_cast<std::size_t>(row.peer);
+  const auto peer = at(row.peer);
   return peer < datacenter_of_rank.size() && datacenter_of_rank[peer] >= 0 &&
          datacenter_of_rank[peer] != row.datacenter;
 }
@@ -80,7 +81,7 @@ bool crosses(const TimelineRow& row, const std::vector<std::int32_t>& datacenter
 std::vector<std::int32_t> datacenters_of_ranks(std::span<const TimelineRow> rows) {
   std::vector<std::int32_t> datacenters;
   for (const TimelineRow& row : rows) {
-    const auto rank = static_cast<std::size_t>(row.rank);
+    const auto rank = at(row.rank);
     if (rank >= datacenters.size()) datacenters.resize(rank + 1, -1);
     datacenters[rank] = row.datacenter;
   }
@@ -91,7 +92,7 @@ void add_messages(const IterationView& view, IterationReport& report) {
   const std::vector<std::int32_t> datacenters = datacenters_of_ranks(view.rows);
   for (const TimelineRow& row : view.rows) {
     if (row.kind != RowKind::send) continue;
-    LegUse& use = report.legs[static_cast<std::size_t>(row.leg)];
+    LegUse& use = report.legs[index(row.leg)];
     const std::int64_t busy = row.end_ns - row.start_ns;
     ++use.messages;
     use.bytes += row.size_bytes;
@@ -157,7 +158,7 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
         iteration, schedule);
   const IterationView view{rows};
   IterationReport report;
-  report.schedule = timeline.schedules[static_cast<std::size_t>(schedule)];
+  report.schedule = timeline.schedules[at(schedule)];
   report.iteration = iteration;
   report.makespan_ns = view.makespan_ns();
   report.device_span_ns = device_span_ns(view);

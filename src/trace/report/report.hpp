@@ -48,8 +48,9 @@ struct IterationReport {
   std::vector<double> bubble_ratio;  ///< per rank: 1 - busy / makespan
   std::vector<std::int64_t> peak_activation_bytes;  ///< per rank
   IdleTime idle;
-  std::array<LegUse, kRowLegs> legs{};  ///< index: RowLeg; those but `whole` are relayed
-  std::int64_t wan_busy_ns = 0;         ///< transfers between datacenters, whole or in pieces
+  std::array<LegUse, kCountOf<MessageLeg>>
+      legs{};                    ///< index: MessageLeg; those but `whole` are relayed
+  std::int64_t wan_busy_ns = 0;  ///< transfers between datacenters, whole or in pieces
   int wan_crossings_on_critical_path = 0;
   /// Share of the time of data-parallel communication during which its device computes; nullopt
   /// where no collective takes time.

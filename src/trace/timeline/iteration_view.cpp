@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 IterationView::IterationView(std::span<const TimelineRow> iteration_rows)
@@ -10,12 +12,12 @@ IterationView::IterationView(std::span<const TimelineRow> iteration_rows)
   if (rows.empty()) return;
   std::int32_t ranks = 0;
   for (const TimelineRow& row : rows) ranks = std::max(ranks, row.rank + 1);
-  blocks.resize(static_cast<std::size_t>(ranks));
+  blocks.resize(to_size(ranks));
   begin_ns = std::ranges::min(rows, {}, &TimelineRow::start_ns).start_ns;
   end_ns = begin_ns;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const TimelineRow& row = rows[i];
-    if (is_compute(row.kind)) blocks[static_cast<std::size_t>(row.rank)].push_back(i);
+    if (is_compute(row.kind)) blocks[at(row.rank)].push_back(i);
     if (is_compute(row.kind) || is_collective(row.kind)) end_ns = std::max(end_ns, row.end_ns);
   }
   for (auto& mine : blocks)

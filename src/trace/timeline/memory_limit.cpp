@@ -29,7 +29,7 @@ private:
 
 /// Does the receive bring its rank something of its own, not what it relays for another?
 bool is_own(const TimelineRow& receive) {
-  return receive.owner == receive.replica && receive.leg != RowLeg::scatter;
+  return receive.owner == receive.replica && receive.leg != MessageLeg::scatter;
 }
 
 /// When the input of a forward was there: received with all its pieces, or computed by the rank

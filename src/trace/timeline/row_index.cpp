@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
-struct MessageSide {
+struct RowSide {
   std::int32_t from, to, chunk, microbatch, part;
-  RowLeg leg;
+  MessageLeg leg;
   std::int32_t owner, piece;
   std::size_t row;
 
@@ -18,8 +20,8 @@ struct MessageSide {
 };
 
 /// One side of all messages, ordered by name, then op id.
-std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) {
-  std::vector<MessageSide> all;
+std::vector<RowSide> sides(std::span<const TimelineRow> rows, RowKind kind) {
+  std::vector<RowSide> all;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const TimelineRow& row = rows[i];
     if (row.kind != kind) continue;
@@ -27,7 +29,7 @@ std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) 
     all.push_back({sends ? row.rank : row.peer, sends ? row.peer : row.rank, row.chunk,
                    row.microbatch, row.part, row.leg, row.owner, row.piece, i});
   }
-  std::ranges::stable_sort(all, {}, &MessageSide::name);
+  std::ranges::stable_sort(all, {}, &RowSide::name);
   return all;
 }
 
@@ -36,15 +38,15 @@ std::vector<MessageSide> sides(std::span<const TimelineRow> rows, RowKind kind) 
 std::size_t RowIndex::find(std::int64_t op) const {
   if (rows_.empty() || op < rows_.front().op || op > rows_.back().op) return kNoRow;
   // The rows of all ranks have consecutive ids: the guess is right except in partial timelines.
-  const auto guess = static_cast<std::size_t>(op - rows_.front().op);
+  const auto guess = at(op - rows_.front().op);
   if (guess < rows_.size() && rows_[guess].op == op) return guess;
-  const auto at = std::ranges::lower_bound(rows_, op, {}, &TimelineRow::op);
-  return at != rows_.end() && at->op == op ? static_cast<std::size_t>(at - rows_.begin()) : kNoRow;
+  const auto found = std::ranges::lower_bound(rows_, op, {}, &TimelineRow::op);
+  return found != rows_.end() && found->op == op ? at(found - rows_.begin()) : kNoRow;
 }
 
 std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows) {
-  const std::vector<MessageSide> sends = sides(rows, RowKind::send);
-  const std::vector<MessageSide> receives = sides(rows, RowKind::recv);
+  const std::vector<RowSide> sends = sides(rows, RowKind::send);
+  const std::vector<RowSide> receives = sides(rows, RowKind::recv);
   std::vector<std::size_t> other(rows.size(), kNoRow);
   for (auto s = sends.begin(), r = receives.begin(); s != sends.end() && r != receives.end();) {
     if (s->name() < r->name()) {

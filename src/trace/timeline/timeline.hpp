@@ -7,42 +7,19 @@
 
 #include "base/ids.hpp"
 #include "base/units.hpp"
+#include "base/vocabulary.hpp"
 
 namespace longhaul {
 
-/// The kind of a row of a timeline. The first five are blocks.
-enum class RowKind : std::uint8_t {
-  F,
-  B,
-  D,
-  W,
-  R,
-  send,
-  recv,
-  all_gather,
-  reduce_scatter,
-  all_reduce
-};
-inline constexpr int kRowKinds = 10;
-[[nodiscard]] const char* name_of(RowKind kind);
-[[nodiscard]] constexpr bool is_compute(RowKind kind) { return kind <= RowKind::R; }
-[[nodiscard]] constexpr bool is_collective(RowKind kind) { return kind >= RowKind::all_gather; }
-
-/// The leg that a message is on: see plan/plan.hpp. Relays' rows are scatter, wan and gather.
-enum class RowLeg : std::uint8_t { whole, scatter, wan, gather };
-inline constexpr int kRowLegs = 4;
-[[nodiscard]] const char* name_of(RowLeg leg);
-
-/// Why an op did not start earlier than it did.
-enum class BoundKind : std::uint8_t {
-  start,       ///< nothing: it could start with the iteration
-  dependency,  ///< an op it depends on ended last
-  lane,        ///< the op before it on its lane
-  resource,    ///< the op that held a resource it needs
-  rendezvous,  ///< its other side (the matching receive or send, a member of the group)
-};
-inline constexpr int kBoundKinds = 5;
-[[nodiscard]] const char* name_of(BoundKind kind);
+/// Why an op did not start earlier than it did: nothing (it could start with the iteration), an op
+/// it depends on that ended last, the op before it on its lane, the op that held a resource it
+/// needs, or its other side (the matching receive or send, a member of the group). X(enumerator,
+/// name, number in a trace).
+#define LONGHAUL_BOUND_KINDS(X)  \
+  X(start, "start", 0)           \
+  X(dependency, "dependency", 1) \
+  X(lane, "lane", 2) X(resource, "resource", 3) X(rendezvous, "rendezvous", 4)
+LONGHAUL_NUMBERED_ENUM(BoundKind, LONGHAUL_BOUND_KINDS);
 
 /// When an op ran, from the start of the iteration, and what it waited for last.
 struct OpTime {
@@ -78,7 +55,7 @@ struct TimelineRow {
   std::int32_t part = 0;
   std::int32_t parts = 1;
   std::int32_t peer = -1;
-  RowLeg leg = RowLeg::whole;
+  MessageLeg leg = MessageLeg::whole;
   std::int32_t owner = 0;  ///< the replica whose block or message it is; `replica` is the rank's
   std::int32_t piece = 0;  ///< of the message, from 0
   std::int32_t pieces = 1;

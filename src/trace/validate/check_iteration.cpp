@@ -33,7 +33,7 @@ void IterationCheck::add(std::span<const TimelineRow> rows) {
     }
     note_bound(row);
     highest_rank_ = std::max(highest_rank_, row.rank);
-    has_pieces_ = has_pieces_ || row.leg != RowLeg::whole;
+    has_pieces_ = has_pieces_ || row.leg != MessageLeg::whole;
     resources_.add(row);
     messages_.add(row);
     if (before == nullptr || before->rank != row.rank)

@@ -42,7 +42,7 @@ RowName MessageCheck::row_of(const MessageSide& side) const {
 void MessageCheck::lacks_a_side(const MessageSide& side) {
   context_.add(findings_, "message with one side", row_of(side),
                "is a {} whose other side, on rank {}, is missing.",
-               name_of(side.receives ? RowKind::recv : RowKind::send),
+               to_string(side.receives ? RowKind::recv : RowKind::send),
                side.receives ? side.from : side.to);
 }
 

@@ -8,7 +8,7 @@ namespace longhaul {
 /// One side of a message: what names it, and what its other side has to agree with.
 struct MessageSide {
   std::int32_t from, to, chunk, microbatch, part, owner, piece;
-  RowLeg leg;
+  MessageLeg leg;
   bool receives;
   std::int64_t op;
   std::int64_t time_ns;  ///< start of a send, end of a receive

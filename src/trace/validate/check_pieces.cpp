@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 namespace {
 
@@ -69,7 +71,7 @@ void PieceCheck::wrong(const char* sort, const PieceSide& side, fmt::format_stri
 void PieceCheck::add(const TimelineRow& row,
                      const std::function<std::int32_t(std::int32_t)>& device_of) {
   const bool sends = row.kind == RowKind::send;
-  if (row.leg == RowLeg::whole || (!sends && row.kind != RowKind::recv)) return;
+  if (row.leg == MessageLeg::whole || (!sends && row.kind != RowKind::recv)) return;
   PieceSide side{row.rank,   row.owner,
                  row.chunk,  row.microbatch,
                  row.part,   row.piece,
@@ -77,13 +79,13 @@ void PieceCheck::add(const TimelineRow& row,
                  -1,         sends ? Role::sent : Role::arrived,
                  row.op,     row.start_ns,
                  row.end_ns, row.size_bytes};
-  if (row.leg == RowLeg::wan && sends) {
+  if (row.leg == MessageLeg::wan && sends) {
     side.to_device = device_of(row.peer);
     messages_.push(side);
   }
   if (row.replica == row.owner) return;  // not a relay's
-  if (row.leg == RowLeg::scatter) side.role = Role::scattered;
-  if (row.leg == RowLeg::gather) side.role = Role::gathered;
+  if (row.leg == MessageLeg::scatter) side.role = Role::scattered;
+  if (row.leg == MessageLeg::gather) side.role = Role::gathered;
   // The other ends of these legs are the owner's.
   if ((side.role == Role::scattered && sends) || (side.role == Role::gathered && !sends)) return;
   relays_.push(side);
@@ -99,12 +101,12 @@ Diagnostics PieceCheck::finish() {
 /// of each piece make up a message.
 void PieceCheck::check_message(const Sides& sends) {
   const PieceSide& first = sends.front();
-  std::vector<Sides> of_piece(static_cast<std::size_t>(first.pieces));
+  std::vector<Sides> of_piece(to_size(first.pieces));
   for (const PieceSide& send : sends) {
     if (send.pieces != first.pieces)
       return wrong("pieces of a message", send, "is one of {} pieces (op {} is one of {}).",
                    send.pieces, first.op, first.pieces);
-    of_piece[static_cast<std::size_t>(send.piece)].push_back(send);
+    of_piece[at(send.piece)].push_back(send);
   }
   for (std::size_t k = 0; k < of_piece.size(); ++k) {
     if (of_piece[k].size() == of_piece.front().size()) continue;

@@ -3,6 +3,8 @@
 #include <optional>
 #include <tuple>
 
+#include "base/index.hpp"
+
 namespace longhaul {
 
 bool ResourceHoldLess::operator()(const ResourceHold& a, const ResourceHold& b) const {
@@ -25,8 +27,8 @@ Diagnostics ResourceCheck::finish() {
       context_.add(findings, "resource held twice",
                    {hold->op, key_.schedule, key_.iteration, hold->rank},
                    "takes resource {} at {} ns (op {} holds it until {}).",
-                   context_.names->resources[static_cast<std::size_t>(hold->resource)],
-                   hold->start_ns, before->op, before->end_ns);
+                   context_.names->resources[at(hold->resource)], hold->start_ns, before->op,
+                   before->end_ns);
     before = *hold;
   }
   return findings;

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "base/index.hpp"
 #include "trace/validate/check_iteration.hpp"
 #include "trace/validate/check_values.hpp"
 
@@ -53,7 +54,7 @@ private:
   static std::span<const TimelineRow> first_iteration_of(std::span<const TimelineRow> rows) {
     const auto end = std::ranges::find_if(
         rows, [&](const TimelineRow& row) { return key_of(row) != key_of(rows.front()); });
-    return rows.first(static_cast<std::size_t>(end - rows.begin()));
+    return rows.first(to_size(end - rows.begin()));
   }
 
   bool check_values_of(std::span<const TimelineRow> rows) {

@@ -33,8 +33,7 @@ private:
         return wrong("index outside its table", "has {} {} ({} has {} names).", table.column, index,
                      table.name, names);
     }
-    if (static_cast<int>(row_.kind) >= kRowKinds ||
-        static_cast<int>(row_.bound_kind) >= kBoundKinds)
+    if (!is_listed(row_.kind) || !is_listed(row_.bound_kind))
       return wrong("unknown kind", "has kind {} and bound_kind {} (unknown).",
                    static_cast<int>(row_.kind), static_cast<int>(row_.bound_kind));
     return true;
@@ -50,9 +49,9 @@ private:
       return wrong("id that cannot be", "has chunk {}, microbatch {}, part {} of {}.", row.chunk,
                    row.microbatch, row.part, row.parts);
     const bool message = row.kind == RowKind::send || row.kind == RowKind::recv;
-    if (static_cast<int>(row.leg) >= kRowLegs || (row.leg != RowLeg::whole && !message))
+    if (!is_listed(row.leg) || (row.leg != MessageLeg::whole && !message))
       return wrong("unknown leg", "has leg {} (of a {}).", static_cast<int>(row.leg),
-                   name_of(row.kind));
+                   to_string(row.kind));
     if (row.owner < 0 || row.piece < 0 || row.piece >= row.pieces || row.pieces > kMostPieces)
       return wrong("piece that cannot be", "has owner {}, piece {} of {}.", row.owner, row.piece,
                    row.pieces);

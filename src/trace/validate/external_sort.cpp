@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul {
 namespace {
@@ -39,7 +40,7 @@ std::uint64_t SpillFile::append(std::span<const std::byte> bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) fail_spilling(written < 0 ? errno : ENOSPC);
     size_ += static_cast<std::uint64_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    bytes = bytes.subspan(to_size(written));
   }
   return begin;
 }
@@ -50,7 +51,7 @@ void SpillFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) fail_spilling(got < 0 ? errno : EIO);
     offset += static_cast<std::uint64_t>(got);
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    bytes = bytes.subspan(to_size(got));
   }
 }
 

@@ -63,10 +63,12 @@ struct OverDevice {
   }
 };
 
+namespace {
 using TransportKinds = ::testing::Types<
     OverDevice<TransportKind::mpi, GpuMemory>, OverDevice<TransportKind::mpi, HostMemory>,
     OverDevice<TransportKind::cuda_ipc, GpuMemory>, OverDevice<TransportKind::cuda_ipc, HostMemory>,
     OverDevice<TransportKind::nccl, GpuMemory>, OverDevice<TransportKind::nccl, HostMemory>>;
+}  // namespace
 
 }  // namespace longhaul::testing
 

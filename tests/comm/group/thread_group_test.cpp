@@ -151,9 +151,9 @@ TEST(ThreadCollectives, SumBf16InFp32) {
   const auto one = bytes_of({0x3f80});
   std::vector<std::byte> results(6);
   const std::span all{results};
-  const std::array members{Exchange{ExchangeType::bf16, large, all.subspan(0, 2)},
-                           Exchange{ExchangeType::bf16, one, all.subspan(2, 2)},
-                           Exchange{ExchangeType::bf16, one, all.subspan(4, 2)}};
+  const std::array members{Exchange{NumberType::bf16, large, all.subspan(0, 2)},
+                           Exchange{NumberType::bf16, one, all.subspan(2, 2)},
+                           Exchange{NumberType::bf16, one, all.subspan(4, 2)}};
   exchange_among(CollectiveKind::all_reduce, members);
   EXPECT_EQ(results, bytes_of({0x4381, 0x4381, 0x4381}));
 }

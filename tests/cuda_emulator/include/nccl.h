@@ -70,4 +70,6 @@ ncclResult_t ncclReduceScatter(const void* mine, void* result, std::size_t resul
                                cudaStream_t stream);
 ncclResult_t ncclAllGather(const void* mine, void* result, std::size_t mine_count,
                            ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void* mine, void* result, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream);
 // NOLINTEND

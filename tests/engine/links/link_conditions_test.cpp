@@ -18,13 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Two datacenters, half of the stages in each; messages take 300 us and the latency.
-Scenario two_sites(int stages, Duration latency) {
+Scenario stages_in_two_sites(int stages, Duration latency) {
   return spread(uniform_scenario(stages, 4, 500us), 2, latency, 300us);
 }
 
 /// A stage with replicas, half of them in each of two datacenters.
 Scenario replicas_in_two_sites(int replicas) {
-  const Scenario sites = two_sites(2, 1ms);
+  const Scenario sites = stages_in_two_sites(2, 1ms);
   Scenario scenario = uniform_scenario(1, 2, 500us);
   scenario.parallel.replicas = replicas;
   scenario.datacenters = sites.datacenters;
@@ -64,16 +64,16 @@ protected:
 
 RANKS_TEST(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 3ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 3ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, 60ms}};
   for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
     const Plan plan = lower(generate("1f1b", scenario), scenario, arrangement);
     const Weather weather{plan, scenario};
     const OpTimes times = play(plan, weather);
     for (const OpId send : crossing(plan, OpKind::send))
-      EXPECT_GE(times[index(send)].end, began_ + 60ms) << describe(plan, send);
+      EXPECT_GE(times[index(send)].end, began_ + 60ms) << to_text(plan, send);
     for (const OpId recv : crossing(plan, OpKind::recv))
-      EXPECT_GE(times[index(recv)].end, began_ + 63ms) << describe(plan, recv);
+      EXPECT_GE(times[index(recv)].end, began_ + 63ms) << to_text(plan, recv);
     EXPECT_EQ(wrong_, 0);
   }
 }
@@ -93,12 +93,12 @@ RANKS_TEST(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
     const OpId id{i};
     if (plan.op(id).kind != OpKind::recv || plan.op(id).leg != MessageLeg::wan) continue;
     ++held;
-    EXPECT_GE(times[i].end, began_ + 60ms) << describe(plan, id);
+    EXPECT_GE(times[i].end, began_ + 60ms) << to_text(plan, id);
   }
   EXPECT_GT(ranks().world().sum(held), 0);
   for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
     if (plan.ops[i].leg == MessageLeg::scatter) {
-      EXPECT_EQ(weather.outage_left(OpId{i}, 0s), 0s) << describe(plan, OpId{i});
+      EXPECT_EQ(weather.outage_left(OpId{i}, 0s), 0s) << to_text(plan, OpId{i});
     }
   }
   EXPECT_EQ(wrong_, 0);
@@ -116,7 +116,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     if (plan.ops[i].kind != OpKind::collective) continue;
     ++collectives;
-    EXPECT_GE(times[i].end, began_ + 40ms) << describe(plan, OpId{i});
+    EXPECT_GE(times[i].end, began_ + 40ms) << to_text(plan, OpId{i});
   }
   EXPECT_GT(collectives, 0);
   EXPECT_EQ(wrong_, 0);
@@ -125,7 +125,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
 /// The time of a message by the receiver's clock is the weather's time for it, or more.
 RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 2ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 2ms);
   LinkTrace trace;
   trace.gives_bandwidth = true;
   const Bandwidth rate = scenario.links.front().bandwidth;
@@ -143,7 +143,7 @@ RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
       const OpTime& time = times[index(recv)];
       const Duration hold = weather.hold(OpId{plan.op(recv).match}, number, time.start - began_);
       EXPECT_GE(time.end - time.start, hold + weather.latency(recv, number, 0s))
-          << describe(plan, recv);
+          << to_text(plan, recv);
     }
     EXPECT_EQ(wrong_, 0);
   }
@@ -151,7 +151,7 @@ RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
 
 RANKS_TEST(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 2ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 2ms);
   for (Link& link : scenario.links) {
     link.jitter.latency = link.jitter.transfer = 0.3;
     link.weather.loss = {0.2, 50ms};
@@ -198,7 +198,7 @@ RANKS_TEST(WeatherTest, BeginsAtOneMomentOnAllClocks) {
 
 RANKS_TEST(WeatherTest, WarmUpMeetsNoOutage) {
   NEEDS_RANKS(2);
-  Scenario scenario = two_sites(ranks().count(), 1ms);
+  Scenario scenario = stages_in_two_sites(ranks().count(), 1ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, std::chrono::hours{1}}};
   const Plan plan = lower(generate("1f1b", scenario), scenario);
   const Weather weather{plan, scenario};

@@ -14,9 +14,9 @@ using ::testing::IsEmpty;
 constexpr Duration kAny{1};
 
 /// A table over `plan`, in memory of its own.
-class Table {
+class LinkTables {
 public:
-  explicit Table(const Plan& plan)
+  explicit LinkTables(const Plan& plan)
       : plan_{plan}, memory_(LinkTable::bytes(plan)), table_{plan, memory_.data(), true} {}
   std::vector<OpId> request(OpId send, std::int64_t ready) {
     std::vector<OpId> granted;
@@ -42,7 +42,7 @@ TEST(LinkTable, GivesAFreeLinkAtOnce) {
   bench::PlanBuilder builder{"one", 2};
   const auto message = builder.message(0, 1, kAny, {}, {});
   const Plan plan = builder.build();
-  Table table{plan};
+  LinkTables table{plan};
   table.request(builder.id(message.send), 5);
   EXPECT_TRUE(table.granted(builder.id(message.send)));
   EXPECT_EQ(table.last().holder, kNone<OpId>);
@@ -64,7 +64,7 @@ protected:
 };
 
 TEST_F(SharedLink, ServesInOrderOfReadinessNotOfAsking) {
-  Table table{plan_};
+  LinkTables table{plan_};
   table.request(send(0), 1);
   ASSERT_TRUE(table.granted(send(0)));
   table.request(send(2), 7);
@@ -79,7 +79,7 @@ TEST_F(SharedLink, ServesInOrderOfReadinessNotOfAsking) {
 }
 
 TEST_F(SharedLink, BreaksTiesByOpId) {
-  Table table{plan_};
+  LinkTables table{plan_};
   table.request(send(0), 1);
   table.request(send(2), 5);
   table.request(send(1), 5);
@@ -88,7 +88,7 @@ TEST_F(SharedLink, BreaksTiesByOpId) {
 
 TEST_F(SharedLink, KeepsAStatedOrderIterationAfterIteration) {
   plan_.resources.front().order = {send(2), send(0), send(1)};
-  Table table{plan_};
+  LinkTables table{plan_};
   for (int iteration = 0; iteration < 2; ++iteration) {
     table.request(send(0), 1);
     table.request(send(1), 1);
@@ -105,7 +105,7 @@ TEST_F(SharedLink, KeepsAStatedOrderIterationAfterIteration) {
 
 TEST_F(SharedLink, HoldsAsManyAsItsCapacity) {
   plan_.resources.front().capacity = 2;
-  Table table{plan_};
+  LinkTables table{plan_};
   for (std::size_t rank : {0, 1, 2}) table.request(send(rank), static_cast<std::int64_t>(rank));
   EXPECT_TRUE(table.granted(send(0)));
   EXPECT_TRUE(table.granted(send(1)));
@@ -115,7 +115,7 @@ TEST_F(SharedLink, HoldsAsManyAsItsCapacity) {
 
 TEST_F(SharedLink, OneOfSeveralPlacesIsFreeSinceItsOwnHolderLeft) {
   plan_.resources.front().capacity = 2;
-  Table table{plan_};
+  LinkTables table{plan_};
   table.request(send(0), 1);
   ASSERT_TRUE(table.granted(send(0)));
   EXPECT_THAT(table.release(send(0), 40), IsEmpty());
@@ -131,7 +131,7 @@ TEST_F(SharedLink, OneOfSeveralPlacesIsFreeSinceItsOwnHolderLeft) {
 TEST_F(SharedLink, KeepsAStatedOrderInSeveralPlaces) {
   plan_.resources.front().capacity = 2;
   plan_.resources.front().order = {send(2), send(0), send(1)};
-  Table table{plan_};
+  LinkTables table{plan_};
   for (int iteration = 0; iteration < 2; ++iteration) {
     table.request(send(1), 1);
     table.request(send(0), 2);
@@ -153,7 +153,7 @@ TEST(LinkTable, TakesAllResourcesTogetherAndIsNotOvertaken) {
   const auto both = builder.message(1, 3, kAny, {}, {}, {"egress a", "ingress b"}).send;
   const auto b = builder.message(2, 3, kAny, {}, {}, {"ingress b"}).send;
   const Plan plan = builder.build();
-  Table table{plan};
+  LinkTables table{plan};
   table.request(builder.id(a), 1);
   table.request(builder.id(both), 2);
   table.request(builder.id(b), 3);

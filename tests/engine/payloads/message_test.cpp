@@ -9,7 +9,7 @@ namespace {
 
 using testing::RelayedMessage;
 
-using Verdict = Payloads::Verdict;
+using MessageVerdict = Payloads::Verdict;
 
 PayloadId some_id(std::int32_t microbatch) {
   PayloadId id;
@@ -31,20 +31,20 @@ TEST(Payloads, KnowsItsOwn) {
   const Payloads receiver{7, Bytes{4096}};
   std::vector<std::byte> payload(1000);
   sender.fill(some_id(5), payload);
-  EXPECT_EQ(receiver.check(some_id(5), payload), Verdict::right);
+  EXPECT_EQ(receiver.check(some_id(5), payload), MessageVerdict::right);
 }
 
 TEST(Payloads, TellsAnotherMessageFromACorruptedOne) {
   const Payloads payloads{7, Bytes{4096}};
   std::vector<std::byte> payload(1000);
   payloads.fill(some_id(5), payload);
-  EXPECT_EQ(payloads.check(some_id(6), payload), Verdict::wrong_message);
+  EXPECT_EQ(payloads.check(some_id(6), payload), MessageVerdict::wrong_message);
   for (const std::size_t at : {sizeof(PayloadId), payload.size() - 1}) {
     auto damaged = payload;
     damaged[at] ^= std::byte{1};
-    EXPECT_EQ(payloads.check(some_id(5), damaged), Verdict::corrupted) << "byte " << at;
+    EXPECT_EQ(payloads.check(some_id(5), damaged), MessageVerdict::corrupted) << "byte " << at;
   }
-  EXPECT_EQ(payloads.check(some_id(5), std::span{payload}.first(10)), Verdict::corrupted);
+  EXPECT_EQ(payloads.check(some_id(5), std::span{payload}.first(10)), MessageVerdict::corrupted);
 }
 
 TEST(Payloads, DifferFromMessageToMessage) {
@@ -105,7 +105,7 @@ TEST(MessageHeader, NamesOnePayloadOnEveryLegOfItsWay) {
         << "the header says which leg";
   }
   EXPECT_NE(payload_id(plan, way.builder.id(way.own.send), 0, 5), made);
-  EXPECT_EQ(describe(made), "F(chunk 0, microbatch 7) of replica 0, piece 1 of 2, iteration 5");
+  EXPECT_EQ(to_text(made), "F(chunk 0, microbatch 7) of replica 0, piece 1 of 2, iteration 5");
 }
 
 }  // namespace

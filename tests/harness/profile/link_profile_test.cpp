@@ -118,7 +118,7 @@ TEST(LinkProfile, ReadsTheNetworkAsItIs) {
 TEST(LinkProfile, TakesAKindOnlyFromEnoughBlocks) {
   const Scenario scenario = uniform_scenario(2, 8, 10ms);
   Schedule schedule = generate("zbv", scenario);
-  const int chunk = chunks_on(schedule, 0).front();
+  const int chunk = chunks_on(schedule, DeviceId{0}).front();
   const auto fuse = [&](int microbatches) {
     std::erase_if(schedule.rows[0], [&](const Block& block) {
       return block.kind == BlockKind::W && block.chunk == chunk && block.microbatch < microbatches;

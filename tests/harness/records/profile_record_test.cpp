@@ -11,9 +11,9 @@ namespace longhaul::bench {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// 4 chunks of 10 layers where there are 2 a stage.
 constexpr const char* kModel =

@@ -98,7 +98,7 @@ Scenario with_replicas(Scenario scenario, GradientSync sync) {
   return scenario;
 }
 
-class Variants : public testing::TestWithParam<Variant> {};
+class Variants : public ::testing::TestWithParam<Variant> {};
 
 /// How many static schedules fit; `best` is valid, within the budget and no worse than any of them.
 int fitting_statics(const Scenario& scenario, const SearchResult& found) {
@@ -134,7 +134,7 @@ TEST(RandomScenarios, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
     try {
       fitting += fitting_statics(scenario, find_best(scenario, few_moves()));
     } catch (const Error& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("No schedule fits memory.budget"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("No schedule fits memory.budget"));
     }
   }
   EXPECT_GT(fitting, 100);
@@ -142,29 +142,29 @@ TEST(RandomScenarios, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
 
 INSTANTIATE_TEST_SUITE_P(
     Memory, Variants,
-    testing::Values(Variant{"budget 1.25", with_budget(m70(4, 8, 2, 2, 0.25), 1.25)},
-                    Variant{"budget 2", with_budget(m70(4, 8, 2, 2, 0.25), 2)},
-                    Variant{"budget 2, four datacenters", with_budget(m70(4, 8, 4, 2, 2), 2)},
-                    Variant{"more microbatches", m70(4, 24, 2, 2, 0.25)},
-                    Variant{"fewer microbatches than stages", m70(6, 4, 2, 2, 0.25)},
-                    Variant{"recomputation", with_recomputation(m70(4, 8, 2, 1, 1))},
-                    Variant{"recomputation, four datacenters",
-                            with_recomputation(m70(4, 12, 4, 2, 0.25))}));
+    ::testing::Values(Variant{"budget 1.25", with_budget(m70(4, 8, 2, 2, 0.25), 1.25)},
+                      Variant{"budget 2", with_budget(m70(4, 8, 2, 2, 0.25), 2)},
+                      Variant{"budget 2, four datacenters", with_budget(m70(4, 8, 4, 2, 2), 2)},
+                      Variant{"more microbatches", m70(4, 24, 2, 2, 0.25)},
+                      Variant{"fewer microbatches than stages", m70(6, 4, 2, 2, 0.25)},
+                      Variant{"recomputation", with_recomputation(m70(4, 8, 2, 1, 1))},
+                      Variant{"recomputation, four datacenters",
+                              with_recomputation(m70(4, 12, 4, 2, 0.25))}));
 
 INSTANTIATE_TEST_SUITE_P(
     Sites, Variants,
-    testing::Values(Variant{"one datacenter", m70(4, 8, 1, 0, 0)},
-                    Variant{"three datacenters", m70(6, 12, 3, 1, 1)},
-                    Variant{"four datacenters", m70(8, 8, 4, 2, 0.25)},
-                    Variant{"six datacenters", m70(6, 12, 6, 0.25, 2)},
-                    Variant{"a fast half", with_fast_half(m70(4, 8, 2, 1, 0.25), 1.5)},
-                    Variant{"heavy ends", with_heavy_ends(m70(4, 8, 2, 1, 0.25))},
-                    Variant{"heavy ends and a fast half",
-                            with_fast_half(with_heavy_ends(m70(6, 12, 3, 0.25, 2)), 2)}));
+    ::testing::Values(Variant{"one datacenter", m70(4, 8, 1, 0, 0)},
+                      Variant{"three datacenters", m70(6, 12, 3, 1, 1)},
+                      Variant{"four datacenters", m70(8, 8, 4, 2, 0.25)},
+                      Variant{"six datacenters", m70(6, 12, 6, 0.25, 2)},
+                      Variant{"a fast half", with_fast_half(m70(4, 8, 2, 1, 0.25), 1.5)},
+                      Variant{"heavy ends", with_heavy_ends(m70(4, 8, 2, 1, 0.25))},
+                      Variant{"heavy ends and a fast half",
+                              with_fast_half(with_heavy_ends(m70(6, 12, 3, 0.25, 2)), 2)}));
 
 INSTANTIATE_TEST_SUITE_P(
     Links, Variants,
-    testing::Values(
+    ::testing::Values(
         Variant{"slow ways back", with_slow_ways_back(m70(4, 8, 2, 0.5, 0.5))},
         Variant{"slow ways back, four datacenters", with_slow_ways_back(m70(4, 8, 4, 0.5, 0.5))},
         Variant{"shared links", with_shared_links(m70(4, 8, 2, 0.5, 1))},

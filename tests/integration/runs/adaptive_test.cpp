@@ -64,7 +64,8 @@ protected:
     for (const TimelineRow& row : timeline.rows)
       if (row.iteration == iteration && row.device == device && is_compute(row.kind) &&
           timeline.schedules[static_cast<std::size_t>(row.schedule)] == schedule)
-        by_op[row.start_ns] = fmt::format("{}{}.{}", name_of(row.kind), row.chunk, row.microbatch);
+        by_op[row.start_ns] =
+            fmt::format("{}{}.{}", to_string(row.kind), row.chunk, row.microbatch);
     std::vector<std::string> blocks;
     for (const auto& [start, block] : by_op) blocks.push_back(block);
     return blocks;

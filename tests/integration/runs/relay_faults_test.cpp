@@ -40,7 +40,7 @@ TEST_F(RelayFaults, EveryPieceArrivesOnEveryLeg) {
   const Trace trace = read_trace(out() + "/trace.h5");
   std::int64_t gathered = 0;
   for (const TimelineRow& row : trace.measured.rows)
-    if (row.kind == RowKind::recv && row.leg == RowLeg::gather) ++gathered;
+    if (row.kind == RowKind::recv && row.leg == MessageLeg::gather) ++gathered;
   EXPECT_EQ(gathered, 2 * kMessages) << "the trace counts them too";
 }
 

@@ -29,7 +29,7 @@ class SubBlocksTest : public BenchPipeline {
 protected:
   using Row = TimelineRow;
   static std::string text(const Row& row) {
-    return fmt::format("{}{}.{} {}/{}", name_of(row.kind), row.chunk, row.microbatch, row.part,
+    return fmt::format("{}{}.{} {}/{}", to_string(row.kind), row.chunk, row.microbatch, row.part,
                        row.parts);
   }
   /// Blocks of a device in the order in which they started (predicted: the schedule's own).

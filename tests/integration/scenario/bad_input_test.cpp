@@ -10,9 +10,9 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Line `number` of kLines replaced (0: added) is refused at `place` for `reason`.
 struct Bad {
@@ -24,7 +24,7 @@ struct Bad {
 
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.number << ": " << bad.line; }
 
-class BadLine : public testing::TestWithParam<Bad> {};
+class BadLine : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadLine, IsRefusedWithItsPlaceAndTheReason) {
   const Bad& bad = GetParam();
@@ -36,23 +36,23 @@ TEST_P(BadLine, IsRefusedWithItsPlaceAndTheReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, BadLine,
-    testing::Values(Bad{1, "[costts]", "1:2", "Did you mean \"costs\"?"},
-                    Bad{0, "latencey = \"1ms\"", "16:1", "unknown key \"latencey\" (in link)"},
-                    Bad{2, "forwrd = \"40ms\"", "2:1", "Did you mean \"forward\"?"},
-                    Bad{4, "[parallel", "4:10", "this is no TOML"},
-                    Bad{0, "latency = \"10ms\"", "16:11",
-                        "cannot redefine existing string 'latency'"},
-                    Bad{13, "[link]", "13:1", "no list of tables"},
-                    Bad{1, "costs = 3\n[x]", "2:2", "unknown key \"x\""},
-                    Bad{5, "", "4:1", "parallel.stages is missing"},
-                    Bad{6, "", "4:1", "parallel.microbatches is missing"},
-                    Bad{2, "", "1:1", "costs.forward is missing"},
-                    Bad{8, "", "7:1", "datacenter.name is missing"},
-                    Bad{0, "[[node]]\negress = \"1Gbps\"", "16:1", "node.datacenter is missing"}));
+    ::testing::Values(
+        Bad{1, "[costts]", "1:2", "Did you mean \"costs\"?"},
+        Bad{0, "latencey = \"1ms\"", "16:1", "unknown key \"latencey\" (in link)"},
+        Bad{2, "forwrd = \"40ms\"", "2:1", "Did you mean \"forward\"?"},
+        Bad{4, "[parallel", "4:10", "this is no TOML"},
+        Bad{0, "latency = \"10ms\"", "16:11", "cannot redefine existing string 'latency'"},
+        Bad{13, "[link]", "13:1", "no list of tables"},
+        Bad{1, "costs = 3\n[x]", "2:2", "unknown key \"x\""},
+        Bad{5, "", "4:1", "parallel.stages is missing"},
+        Bad{6, "", "4:1", "parallel.microbatches is missing"},
+        Bad{2, "", "1:1", "costs.forward is missing"},
+        Bad{8, "", "7:1", "datacenter.name is missing"},
+        Bad{0, "[[node]]\negress = \"1Gbps\"", "16:1", "node.datacenter is missing"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, BadLine,
-    testing::Values(
+    ::testing::Values(
         Bad{15, "latency = \"10mz\"", "15:11", "unknown unit \"mz\""},
         Bad{15, "latency = \"10\"", "15:11", "it has no unit"},
         Bad{15, "latency = 10", "15:11", "it has no unit"},
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Placement, BadLine,
-    testing::Values(
+    ::testing::Values(
         Bad{12, "stages = [0, 1]", "12:11", "stage 0 of replica 0 is placed twice"},
         Bad{12, "stages = [1, 1]", "12:14", "stage 1 of replica 0 is placed twice"},
         Bad{12, "", "10:1", "stage 0 of replica 0 is placed twice (in west and in east)"},
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Links, BadLine,
-    testing::Values(
+    ::testing::Values(
         Bad{14, "between = [\"west\", \"eastt\"]", "14:20", "Did you mean \"east\"?"},
         Bad{14, "between = [\"west\"]", "14:11", "names 1 datacenters"},
         Bad{14, "between = \"west\"", "14:11", "no list"},
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Whole, BadLine,
-    testing::Values(
+    ::testing::Values(
         Bad{0, "[memory]\ncapacity = \"80GiB\"", "17:12", "needs costs.activation"},
         Bad{0, "[memory]\nbudget = 0", "17:10", "out of range"},
         Bad{0, "[memory]\nrecompute = 1", "17:13", "Write true or false"},
@@ -237,7 +237,7 @@ TEST(BadInput, FilesThatAreNoScenario) {
     }
     return "accepted";
   };
-  const std::string folder = testing::TempDir();
+  const std::string folder = ::testing::TempDir();
   EXPECT_THAT(said(folder + "not_there.toml"), HasSubstr("No such file"));
   EXPECT_THAT(said(folder), HasSubstr("is a directory"));
   const std::string garbage = folder + "longhaul_garbage.toml";

@@ -9,8 +9,8 @@ namespace longhaul {
 namespace {
 
 using namespace std::string_view_literals;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string repeated(std::string_view piece, std::size_t count) {
   std::string text;

@@ -13,8 +13,8 @@
 namespace longhaul {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 const std::filesystem::path kFolder =
     std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
@@ -27,8 +27,8 @@ Scenario shipped(const std::string& name, const std::vector<std::string>& set = 
 int crossings(const Scenario& scenario) {
   int count = 0;
   for (int stage = 0; stage + 1 < scenario.parallel.stages; ++stage) {
-    if (scenario.datacenter_of(scenario.rank(0, stage)) !=
-        scenario.datacenter_of(scenario.rank(0, stage + 1)))
+    if (scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage})) !=
+        scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage + 1})))
       ++count;
   }
   return count;
@@ -42,9 +42,9 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
     EXPECT_EQ(scenario.name, entry.path().stem().string());
     names.insert(scenario.name);
   }
-  EXPECT_THAT(names, testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
-                                            "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
-                                            "dp-2dc", "m70-2dc-hetero"}));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"m70-2dc", "m70-4dc", "m70-16stage", "m8-2dc",
+                                              "crosspipe-fig6", "crosspipe-fig15", "atlas-testbed",
+                                              "dp-2dc", "m70-2dc-hetero"}));
 }
 
 TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {
@@ -149,8 +149,8 @@ TEST(Shipped, AtlasHasNodesOf5GbpsAndLocalGradients) {
       EXPECT_EQ(node.ingress, 5_Gbps);
     }
     for (int stage = 0; stage < 4; ++stage) {
-      EXPECT_EQ(scenario.datacenter_of(scenario.rank(0, stage)),
-                scenario.datacenter_of(scenario.rank(2, stage)));
+      EXPECT_EQ(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{stage})),
+                scenario.datacenter_of(scenario.rank(ReplicaId{2}, DeviceId{stage})));
     }
   }
   const Scenario one_connection = shipped("atlas-testbed", {"link.all.preset=atlas-10ms"});
@@ -160,8 +160,8 @@ TEST(Shipped, AtlasHasNodesOf5GbpsAndLocalGradients) {
 TEST(Shipped, ReplicasOfDp2dcLieApart) {
   const Scenario scenario = shipped("dp-2dc");
   EXPECT_EQ(crossings(scenario), 0);
-  EXPECT_NE(scenario.datacenter_of(scenario.rank(0, 0)),
-            scenario.datacenter_of(scenario.rank(1, 0)));
+  EXPECT_NE(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{0})),
+            scenario.datacenter_of(scenario.rank(ReplicaId{1}, DeviceId{0})));
   EXPECT_EQ(scenario.parallel.gradient_sync, GradientSync::zero1);
 }
 

@@ -17,18 +17,18 @@
 namespace longhaul {
 namespace {
 
-constexpr std::uint64_t kInstances = 300;
+constexpr std::uint64_t kCellInstances = 300;
 constexpr const char* kAtlas[] = {"atlas", "atlas-timed", "atlas-even"};
 constexpr const char* kVaruna[] = {"varuna", "varuna-fill"};
 
 template <typename Check>
 void for_each_atlas(Check check) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kAtlas) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       check(name, scenario, generate(name, scenario));
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
   }
 }
@@ -36,13 +36,13 @@ void for_each_atlas(Check check) {
 /// Times of a schedule by (replica, kind, chunk, microbatch).
 class Times {
 public:
-  using Key = std::tuple<int, BlockKind, int, int>;
+  using Key = std::tuple<ReplicaId, BlockKind, int, int>;
 
   Times(const Schedule& schedule, const Scenario& scenario, const Timetable& times) {
-    for (int replica = 0; replica < schedule.replicas; ++replica) {
+    for (const ReplicaId replica : schedule.replica_ids()) {
       for (int device = 0; device < schedule.devices; ++device) {
         const auto row = static_cast<std::size_t>(
-            schedule.replicas_alike() ? device : replica * schedule.devices + device);
+            schedule.replicas_alike() ? device : number(replica) * schedule.devices + device);
         Duration free{};
         for (std::size_t i = 0; i < schedule.rows[row].size(); ++i) {
           const Block& block = schedule.rows[row][i];
@@ -94,8 +94,8 @@ TEST(EveryCell, HasATimetableThatCouldBe) {
   for_each_atlas([](const char* name, const Scenario& scenario, const Schedule& schedule) {
     const Times times{schedule, scenario, timetable_of(name, scenario)};
     for (const auto& [producer, consumer] : times.needs(schedule.devices)) {
-      const Rank from = scenario.rank(std::get<0>(producer), std::get<2>(producer));
-      const Rank to = scenario.rank(std::get<0>(consumer), std::get<2>(consumer));
+      const Rank from = scenario.rank(std::get<0>(producer), DeviceId{std::get<2>(producer)});
+      const Rank to = scenario.rank(std::get<0>(consumer), DeviceId{std::get<2>(consumer)});
       const Link* const link =
           scenario.link(scenario.datacenter_of(from), scenario.datacenter_of(to));
       const Duration latency = link == nullptr ? Duration::zero() : link->latency;
@@ -132,15 +132,15 @@ TEST(EveryCell, TakesTurnsWithoutOverlapRightBehindTheBlock) {
 TEST(EveryCell, HasTurnsOfAllMessagesOnceAndBeginsInOrderOfRank) {
   for_each_atlas([](const char*, const Scenario& scenario, const Schedule& schedule) {
     for (const LinkOrder& order : schedule.link_orders) {
-      std::set<std::tuple<int, BlockKind, int>> seen;
-      int begun = -1;
+      std::set<std::tuple<ReplicaId, BlockKind, int>> seen;
+      std::optional<ReplicaId> begun;
       for (const auto& [replica, block] : order.messages) {
         ASSERT_TRUE(seen.emplace(replica, block.kind, block.microbatch).second);
         if (block.microbatch != 0 || block.kind != BlockKind::F) continue;
-        ASSERT_GT(replica, begun) << order.resource;
+        ASSERT_TRUE(!begun || replica > *begun) << order.resource;
         begun = replica;
       }
-      const int cell = order.messages.front().replica / schedule.cell;
+      const int cell = schedule.cell_of(order.messages.front().replica);
       ASSERT_EQ(seen.size(), static_cast<std::size_t>(cell_replicas(schedule, cell).count) *
                                  static_cast<std::size_t>(scenario.parallel.microbatches));
     }
@@ -148,10 +148,10 @@ TEST(EveryCell, HasTurnsOfAllMessagesOnceAndBeginsInOrderOfRank) {
 }
 
 TEST(EveryVaruna, IsValidAndHasATimetable) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kVaruna) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       const auto found = first_violation(schedule);
       ASSERT_FALSE(found) << found->text;
@@ -168,16 +168,16 @@ TEST(ACellOfC, LeavesNoBubbleBetweenForwardsBehindTheWan) {
     Scenario scenario = test::figure6(pipelines, Duration{300});
     for (const bool recompute : {false, true}) {
       scenario.memory.recompute = recompute;
-      SCOPED_TRACE(testing::Message() << pipelines << " pipelines, recompute " << recompute);
+      SCOPED_TRACE(::testing::Message() << pipelines << " pipelines, recompute " << recompute);
       const Schedule schedule = generate("atlas", scenario);
       const Times times{schedule, scenario, timetable_of("atlas", scenario)};
-      for (int replica = 0; replica < pipelines; ++replica) {
+      for (const ReplicaId replica : ids<ReplicaId>(pipelines)) {
         // The last two stages run backwards in between.
         for (int stage = 0; stage < 4; ++stage) {
           for (int m = 1; m < scenario.parallel.microbatches; ++m) {
             EXPECT_EQ(times.start({replica, BlockKind::F, stage, m}),
                       times.end({replica, BlockKind::F, stage, m - 1}))
-                << "replica " << replica << ", stage " << stage;
+                << "replica " << number(replica) << ", stage " << stage;
           }
         }
       }

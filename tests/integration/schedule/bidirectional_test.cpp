@@ -27,8 +27,9 @@ Block block(BlockKind kind, int chunk, int microbatch) {
 
 TEST(Copies, NumberTheirChunksOneBehindTheOther) {
   const Schedule schedule = bidirectional_gpipe(3, 5);
-  EXPECT_EQ(chunks_on(schedule, 0), (std::vector{0, 5}));
-  EXPECT_EQ(chunks_on(schedule, 1), (std::vector{1, 4}));  // the middle holds one stage twice
+  EXPECT_EQ(chunks_on(schedule, DeviceId{0}), (std::vector{0, 5}));
+  EXPECT_EQ(chunks_on(schedule, DeviceId{1}),
+            (std::vector{1, 4}));  // the middle holds one stage twice
   EXPECT_EQ(schedule.stage_of(5), 2);
   EXPECT_TRUE(schedule.is_first(3));
   EXPECT_TRUE(schedule.is_last(2));

@@ -15,14 +15,14 @@ namespace longhaul {
 namespace {
 
 using test::random_scenario;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-constexpr std::uint64_t kInstances = 400;
+constexpr std::uint64_t kGreedyInstances = 400;
 
-class Greedy : public testing::TestWithParam<const char*> {};
+class Greedy : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Cross, Greedy,
-                         testing::Values("cross-ud", "cross-ud-sub", "cross-wave", "cross-loop"),
+                         ::testing::Values("cross-ud", "cross-ud-sub", "cross-wave", "cross-loop"),
                          [](const auto& each) {
                            std::string name = each.param;
                            std::ranges::replace(name, '-', '_');
@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Cross, Greedy,
                          });
 
 TEST_P(Greedy, GivesValidSchedulesWithinTheBudget) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kGreedyInstances; ++seed) {
     const Scenario scenario = random_scenario(seed);
     const Schedule schedule = generate(GetParam(), scenario);
     const auto found = first_violation(schedule, scenario);
@@ -64,7 +64,7 @@ double smallest_budget(const char* name, const Scenario& scenario) {
 // One microbatch alone holds all chunks of a device when it comes to its first D: whatever the
 // placement, the largest stage's activation must fit, and then every schedule can end.
 TEST_P(Greedy, RunsOnTheSmallestBudgetAndNamesIt) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kGreedyInstances; ++seed) {
     Scenario scenario = random_scenario(seed);
     const int held = std::min(scenario.parallel.stages, scenario.parallel.microbatches);
     scenario.memory.budget = 0.1 / held;

@@ -58,11 +58,11 @@ void for_each_schedule(
         EXPECT_THROW((void)generate(name, instance.scenario), Error) << name << ", seed " << seed;
         continue;
       }
-      SCOPED_TRACE(testing::Message()
+      SCOPED_TRACE(::testing::Message()
                    << name << ", seed " << seed << ", " << instance.scenario.parallel.stages
                    << " stages, " << instance.scenario.parallel.microbatches << " microbatches");
       check(name, instance.scenario, generate(name, instance.scenario));
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
   }
 }

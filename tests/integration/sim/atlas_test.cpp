@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-constexpr std::uint64_t kInstances = 150;
+constexpr std::uint64_t kCellInstances = 150;
 constexpr const char* kNames[] = {"varuna", "varuna-fill", "atlas", "atlas-timed", "atlas-even"};
 
 Duration makespan(const Plan& plan) {
@@ -33,12 +33,12 @@ TEST(Figure6, SimulatedSlotsAreTheTimetables) {
 }
 
 TEST(EveryCell, RunsNoLaterThanItsTimetable) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     Scenario scenario = test::random_cells(seed);
     for (NodeInterfaces& nodes : scenario.nodes) nodes.internal = Bandwidth::unlimited();
     if (test::shares_an_interface(scenario)) continue;
     for (const char* name : kNames) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       const Duration end = timetable_of(name, scenario).end;
       EXPECT_LE(makespan(lower(schedule, scenario)), end);
@@ -48,11 +48,11 @@ TEST(EveryCell, RunsNoLaterThanItsTimetable) {
 }
 
 TEST(EveryCell, RunsWhereItsMessagesMeetOthers) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCellInstances; ++seed) {
     const Scenario scenario = test::random_cells(seed);
     if (!test::is_slow_inside(scenario) && !test::shares_an_interface(scenario)) continue;
     for (const char* name : kNames) {
-      SCOPED_TRACE(testing::Message() << name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
       const Schedule schedule = generate(name, scenario);
       EXPECT_GT(makespan(lower(schedule, scenario)), Duration::zero());
       EXPECT_GT(makespan(lower_pooled(schedule, scenario)), Duration::zero());

@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-Duration last_end(const OpTimes& times) {
+Duration end_of_last(const OpTimes& times) {
   Duration end{};
   for (const OpTime& time : times) end = std::max(end, time.end);
   return end;
@@ -31,7 +31,7 @@ TEST(SimulateBidirectional, AgreesWithTheEvaluator) {
     const Schedule schedule = testing::bidirectional_gpipe(devices, microbatches);
     const auto expected = test::evaluate(schedule, scenario);
     ASSERT_TRUE(expected);
-    ASSERT_EQ(last_end(simulate(lower(schedule, scenario))), expected->makespan) << seed;
+    ASSERT_EQ(end_of_last(simulate(lower(schedule, scenario))), expected->makespan) << seed;
     EXPECT_NO_THROW((void)simulate(lower(schedule, scenario, Arrangement::grouped))) << seed;
   }
 }
@@ -49,7 +49,7 @@ TEST(SimulateBidirectional, TheSumOfTheCopiesComesLast) {
   };
   EXPECT_EQ(over(0), Duration{550 + 600});
   EXPECT_EQ(over(1), Duration{1150 + 600});  // one behind the other on the ranks' lanes
-  EXPECT_EQ(last_end(times), Duration{1750});
+  EXPECT_EQ(end_of_last(times), Duration{1750});
 }
 
 }  // namespace

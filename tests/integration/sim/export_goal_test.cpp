@@ -204,7 +204,7 @@ TEST(ExportGoal, SaysWhereTheFormatEnds) {
   // Rank 0 talks to every other one.
   for (int peer = 1; peer < 300; ++peer) {
     Lane lane = plan.lanes.back();
-    lane.kind = LaneKind::send;
+    lane.kind = OpKind::send;
     lane.count = 0;
     lane.peer = Rank{0};
     lane.rank = Rank{peer};

@@ -149,7 +149,7 @@ private:
   std::map<ResourceId, std::int64_t> free_;
 };
 
-std::int64_t makespan(const OpTimes& times) {
+std::int64_t makespan_ns(const OpTimes& times) {
   std::int64_t last = 0;
   for (const OpTime& time : times) last = std::max(last, time.end.count());
   return last;
@@ -178,10 +178,10 @@ void expect_sound(const Plan& plan, const OpTimes& times) {
     EXPECT_LE(time.start, time.end);
     for (const OpId before : plan.after_of(id)) EXPECT_LE(times[index(before)].end, time.start);
     const bool first_of_lane = i == index(plan.lane_of(id).first);
-    EXPECT_TRUE(first_of_lane || time.start >= times[i - 1].start) << describe(plan, id);
+    EXPECT_TRUE(first_of_lane || time.start >= times[i - 1].start) << to_text(plan, id);
     // What it waited for last lets it go at the very nanosecond it starts.
     EXPECT_EQ(released(plan, times, id), time.start)
-        << describe(plan, id) << " " << name_of(time.bound_kind);
+        << to_text(plan, id) << " " << to_string(time.bound_kind);
     if (plan.op(id).kind == OpKind::recv) continue;
     for (const ResourceId resource : plan.resources_of(id))
       held[resource].emplace_back(time.start, time.end);
@@ -206,7 +206,7 @@ TEST(SimulateProperties, EqualsTheReferenceOnRandomInstances) {
         for (std::size_t i = 0; i < times.size(); ++i)
           ASSERT_EQ(times[i].end.count(), expected[i])
               << name << " seed " << seed << " "
-              << describe(plan, OpId{static_cast<std::uint32_t>(i)});
+              << to_text(plan, OpId{static_cast<std::uint32_t>(i)});
         expect_sound(plan, times);
         ++simulated;
       }
@@ -226,7 +226,7 @@ TEST(SimulateProperties, GroupedIsNeverFasterThanDecoupledOnLinksOfPairs) {
     for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv"}) {
       const Schedule schedule = generate(name, scenario);
       const auto time = [&](Arrangement arrangement) {
-        return makespan(simulate(lower(schedule, scenario, arrangement)));
+        return makespan_ns(simulate(lower(schedule, scenario, arrangement)));
       };
       const std::int64_t decoupled = time(Arrangement::decoupled);
       const std::int64_t grouped = time(Arrangement::grouped);
@@ -270,7 +270,7 @@ TEST(SimulateProperties, StatingTheServedOrderOnEveryLinkChangesNothing) {
     const OpTimes ordered = simulate(plan);
     for (std::size_t i = 0; i < free.size(); ++i) {
       ASSERT_EQ(ordered[i].end, free[i].end)
-          << "seed " << seed << " " << describe(plan, OpId{static_cast<std::uint32_t>(i)});
+          << "seed " << seed << " " << to_text(plan, OpId{static_cast<std::uint32_t>(i)});
     }
   }
   EXPECT_GT(orders, 500);

@@ -129,13 +129,13 @@ TEST(Relays, LanesToBothSidesShareTheEgress) {
   }
   const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
   const OpTimes times = simulate(plan);
-  for (const int replica : {0, 1}) {
+  for (const ReplicaId replica : {ReplicaId{0}, ReplicaId{1}}) {
     std::vector<std::pair<Duration, Duration>> holds;
     std::map<Rank, int> towards;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const OpId id{static_cast<std::uint32_t>(i)};
       if (plan.op(id).kind != OpKind::send || plan.op(id).leg != MessageLeg::wan) continue;
-      if (plan.rank_of(id) != scenario.rank(replica, 1)) continue;
+      if (plan.rank_of(id) != scenario.rank(replica, DeviceId{1})) continue;
       holds.emplace_back(times[i].start, times[i].end);
       ++towards[plan.op(id).peer];
     }

@@ -18,7 +18,7 @@ OpId leg_of(const Plan& plan, MessageLeg leg, int owner, int piece, bool gradien
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
     const Op& op = plan.op(id);
-    if (op.kind == OpKind::send && op.leg == leg && plan.owner_of(id) == owner &&
+    if (op.kind == OpKind::send && op.leg == leg && plan.owner_of(id) == ReplicaId{owner} &&
         op.piece == piece && is_backward(op.block_kind) == gradient)
       return id;
   }
@@ -32,9 +32,9 @@ struct Played {
   void expect_leg(MessageLeg leg, int owner, int piece, int start, int end, int arrival,
                   bool gradient = false) const {
     const OpId send = leg_of(plan, leg, owner, piece, gradient);
-    EXPECT_EQ(times[index(send)].start, Duration{start}) << describe(plan, send);
-    EXPECT_EQ(times[index(send)].end, Duration{end}) << describe(plan, send);
-    EXPECT_EQ(times[plan.op(send).match].end, Duration{arrival}) << describe(plan, send);
+    EXPECT_EQ(times[index(send)].start, Duration{start}) << to_text(plan, send);
+    EXPECT_EQ(times[index(send)].end, Duration{end}) << to_text(plan, send);
+    EXPECT_EQ(times[plan.op(send).match].end, Duration{arrival}) << to_text(plan, send);
   }
   [[nodiscard]] Duration start(int rank, BlockKind kind) const {
     return times[index(testing::find(plan, rank, OpKind::compute, kind, 0))].start;

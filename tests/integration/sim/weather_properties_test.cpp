@@ -17,7 +17,7 @@ using testing::trace_of;
 
 /// Stages or replicas over two or three datacenters, some links shared, interfaces now and then;
 /// times in units of microseconds.
-Scenario random_scenario(Random& random) {
+Scenario random_weather_scenario(Random& random) {
   const auto stages = static_cast<int>(random.between(2, 4));
   Scenario scenario = uniform_scenario(stages, stages * static_cast<int>(random.between(1, 3)),
                                        Duration{random.between(10, 300)});
@@ -65,14 +65,14 @@ void add_weather(Link& link, Random& random) {
   link.weather.loss.probability = 0.1 * static_cast<double>(random.between(0, 3));
 }
 
-struct Instance {
+struct WeatherInstance {
   Scenario scenario;
   Plan plan;
 };
 
-Instance random_instance(std::uint64_t seed, bool with_weather = true) {
+WeatherInstance random_weather_instance(std::uint64_t seed, bool with_weather = true) {
   Random random{seed};
-  Instance instance{random_scenario(random), {}};
+  WeatherInstance instance{random_weather_scenario(random), {}};
   if (with_weather)
     for (Link& link : instance.scenario.links) add_weather(link, random);
   const char* const names[] = {"gpipe", "1f1b", "zb-h1"};
@@ -83,7 +83,7 @@ Instance random_instance(std::uint64_t seed, bool with_weather = true) {
 
 TEST(WeatherProperties, CalmWeatherChangesNothing) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Instance instance = random_instance(seed, false);
+    WeatherInstance instance = random_weather_instance(seed, false);
     const OpTimes calm = simulate(instance.plan);
     const Weather none{instance.plan, instance.scenario};
     EXPECT_TRUE(none.calm());
@@ -101,7 +101,7 @@ TEST(WeatherProperties, CalmWeatherChangesNothing) {
 
 TEST(WeatherProperties, JitterAloneIsWhatRobustPlansMeet) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    Instance instance = random_instance(seed, false);
+    WeatherInstance instance = random_weather_instance(seed, false);
     for (Link& link : instance.scenario.links) link.jitter = {0.3, 0.2, 0.5};
     const Weather weather{instance.plan, instance.scenario};
     JitteredPlan jittered{instance.plan, instance.scenario};
@@ -114,7 +114,7 @@ TEST(WeatherProperties, JitterAloneIsWhatRobustPlansMeet) {
 
 TEST(WeatherProperties, WhoBeginsLaterNeverEndsEarlier) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Instance instance = random_instance(seed);
+    const WeatherInstance instance = random_weather_instance(seed);
     const Weather weather{instance.plan, instance.scenario};
     for (std::uint32_t i = 0; i < instance.plan.ops.size(); i += 7) {
       const Op& op = instance.plan.ops[i];
@@ -125,7 +125,7 @@ TEST(WeatherProperties, WhoBeginsLaterNeverEndsEarlier) {
                                                       : weather.collective(OpId{i}, seed, begin);
         ASSERT_GE(hold, 0ns);
         ASSERT_TRUE(begin == Duration{-50} || begin + hold >= before)
-            << "seed " << seed << ", " << describe(instance.plan, OpId{i}) << " at "
+            << "seed " << seed << ", " << to_text(instance.plan, OpId{i}) << " at "
             << begin.count();
         before = begin + hold;
       }
@@ -135,7 +135,7 @@ TEST(WeatherProperties, WhoBeginsLaterNeverEndsEarlier) {
 
 TEST(WeatherProperties, OutagesOnlyDelay) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Instance instance = random_instance(seed);
+    WeatherInstance instance = random_weather_instance(seed);
     Scenario fair = instance.scenario;
     for (Link& link : fair.links) link.weather.outages.clear();
     const Weather foul{instance.plan, instance.scenario};
@@ -153,7 +153,7 @@ TEST(WeatherProperties, OutagesOnlyDelay) {
 
 TEST(WeatherProperties, FollowsFromSeedAndTimeAlone) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    const Instance instance = random_instance(seed);
+    const WeatherInstance instance = random_weather_instance(seed);
     const Weather weather{instance.plan, instance.scenario};
     const OpTimes first = simulate(instance.plan, {&weather, 5, 1us});
     // Another object, asked for other iterations first, backwards, twice.

@@ -39,10 +39,10 @@ const std::vector<Mutation>& mutations() {
       [](Timeline&, TimelineRow& row, Random& r) { row.iteration = small(r); },
       [](Timeline&, TimelineRow& row, Random& r) { row.schedule = small(r); },
       [](Timeline&, TimelineRow& row, Random& r) {
-        row.kind = static_cast<RowKind>(r.between(0, kRowKinds));
+        row.kind = static_cast<RowKind>(r.between(0, kCountOf<RowKind>));
       },
       [](Timeline&, TimelineRow& row, Random& r) {
-        row.leg = static_cast<RowLeg>(r.between(0, kRowLegs));
+        row.leg = static_cast<MessageLeg>(r.between(0, kCountOf<MessageLeg>));
       },
       [](Timeline&, TimelineRow& row, Random& r) {
         row.pieces = static_cast<std::int32_t>(r.between(1, 3));

@@ -43,7 +43,7 @@ TEST(RelayedRows, FindPiecesThatDoNotMakeUpTheirMessage) {
               Contains(HasSubstr("is one of 3 pieces (op 2 is one of 2)")));
   EXPECT_THAT(after([](auto& rows) {
                 for (TimelineRow& row : rows)
-                  if (row.leg != RowLeg::whole) row.pieces = 3;
+                  if (row.leg != MessageLeg::whole) row.pieces = 3;
               }),
               Contains(HasSubstr(
                   "a message of 3 pieces, of which piece 0 is there 1 times and piece 2 0 times")));
@@ -51,14 +51,14 @@ TEST(RelayedRows, FindPiecesThatDoNotMakeUpTheirMessage) {
 
 TEST(RelayedRows, FindRelaysWithoutTheirPartner) {
   EXPECT_THAT(after([](auto& rows) {
-                std::erase_if(rows,
-                              [](const TimelineRow& row) { return row.leg == RowLeg::scatter; });
+                std::erase_if(
+                    rows, [](const TimelineRow& row) { return row.leg == MessageLeg::scatter; });
               }),
               Contains(HasSubstr("passes on (wan) a piece that it did not get (scatter)")));
   EXPECT_THAT(after([](auto& rows) {
                 rows[consumed].bound_by = -1;
                 std::erase_if(rows,
-                              [](const TimelineRow& row) { return row.leg == RowLeg::gather; });
+                              [](const TimelineRow& row) { return row.leg == MessageLeg::gather; });
               }),
               Contains(HasSubstr("gets (wan) a piece that it does not pass on (gather)")));
   EXPECT_THAT(after([](auto& rows) { rows[wan_out_1].start_ns = 109; }),
@@ -68,7 +68,7 @@ TEST(RelayedRows, FindRelaysWithoutTheirPartner) {
 }
 
 TEST(RelayedRows, FindLegsAndPiecesThatCannotBe) {
-  EXPECT_THAT(after([](auto& rows) { rows[produced].leg = RowLeg::wan; }),
+  EXPECT_THAT(after([](auto& rows) { rows[produced].leg = MessageLeg::wan; }),
               Contains(HasSubstr("has leg 2 (of a F)")));
   EXPECT_THAT(after([](auto& rows) { rows[wan_out_0].piece = 2; }),
               Contains(HasSubstr("piece 2 of 2")));
@@ -87,12 +87,12 @@ TEST(RelayedRows, IdleTimeIsAttributedThroughRelays) {
 TEST(RelayedRows, AreCountedByLeg) {
   const Timeline timeline = relayed();
   const IterationReport report = report_iteration(timeline, 0, 0, 0);
-  const auto leg = [&](RowLeg l) { return report.legs[static_cast<std::size_t>(l)]; };
-  EXPECT_EQ(leg(RowLeg::whole).messages, 0);
-  EXPECT_EQ(leg(RowLeg::scatter).messages, 1);
-  EXPECT_EQ(leg(RowLeg::wan).messages, 2);
-  EXPECT_EQ(leg(RowLeg::wan).bytes, 11);
-  EXPECT_EQ(leg(RowLeg::gather).bytes, 5);
+  const auto leg = [&](MessageLeg l) { return report.legs[static_cast<std::size_t>(l)]; };
+  EXPECT_EQ(leg(MessageLeg::whole).messages, 0);
+  EXPECT_EQ(leg(MessageLeg::scatter).messages, 1);
+  EXPECT_EQ(leg(MessageLeg::wan).messages, 2);
+  EXPECT_EQ(leg(MessageLeg::wan).bytes, 11);
+  EXPECT_EQ(leg(MessageLeg::gather).bytes, 5);
   EXPECT_EQ(report.wan_busy_ns, 60);
 }
 

@@ -49,7 +49,7 @@ PlayedRanks::PlayedRanks(const Schedule& schedule, const Scenario& scenario,
                                             *rank.memory, model_);
     rank.data_plane = std::make_unique<TensorDataPlane>(plan_, self, *rank.work);
     rank.forwards = std::make_unique<RelayTable>(plan_, self);
-    told.push_back(ParameterMap::describe(rank.work->stages()));
+    told.push_back(ParameterMap::to_text(rank.work->stages()));
     ranks_.push_back(std::move(rank));
   }
   map_ = ParameterMap::read(told);
@@ -152,14 +152,14 @@ bool PlayedRanks::meet(OpId collective) {
   for (const Exchange& each : exchanges) {
     std::vector<float> mine(each.mine.size() / sizeof(float));
     std::memcpy(mine.data(), each.mine.data(), each.mine.size());
-    if (plan_.op(collective).collective == CollectiveKind::all_gather) {
+    if (facts_of(plan_.op(collective).collective).merging == Merging::side_by_side) {
       all.insert(all.end(), mine.begin(), mine.end());
     } else {
       all.resize(mine.size());
       std::ranges::transform(all, mine, all.begin(), std::plus{});
     }
   }
-  const bool scatters = plan_.op(collective).collective == CollectiveKind::reduce_scatter;
+  const bool scatters = facts_of(plan_.op(collective).collective).gets == Portion::share;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::size_t size = exchanges[i].result.size();
     std::memcpy(exchanges[i].result.data(), all.data() + (scatters ? i * size / sizeof(float) : 0),

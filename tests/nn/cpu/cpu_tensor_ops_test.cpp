@@ -8,9 +8,9 @@
 
 namespace longhaul {
 
-INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, testing::Values(MathUnderTest{"cpu", make_cpu_math}),
+INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, ::testing::Values(MathUnderTest{"cpu", make_cpu_math}),
                          [](const auto& test) { return test.param.name; });
-INSTANTIATE_TEST_SUITE_P(Cpu, ChunkSuite, testing::Values(MathUnderTest{"cpu", make_cpu_math}),
+INSTANTIATE_TEST_SUITE_P(Cpu, ChunkSuite, ::testing::Values(MathUnderTest{"cpu", make_cpu_math}),
                          [](const auto& test) { return test.param.name; });
 
 namespace {

@@ -88,7 +88,7 @@ TEST(CudaDevice, ThatIsNotThereIsRefused) {
     static_cast<void>(make_cuda_tensor_ops(1'000));
     FAIL() << "device 1000";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("no CUDA device 1000 (there are"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("no CUDA device 1000 (there are"));
     EXPECT_EQ(error.code(), ExitCode::bad_input);
   }
 }

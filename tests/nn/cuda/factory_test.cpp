@@ -7,13 +7,13 @@ namespace {
 
 const MathUnderTest kCuda{"cuda", [] { return make_cuda_tensor_ops(0); }, why_no_accelerator};
 
-std::string name_of_test(const testing::TestParamInfo<MathUnderTest>& test) {
+std::string name_of_test(const ::testing::TestParamInfo<MathUnderTest>& test) {
   return test.param.name;
 }
 
 }  // namespace
 
-INSTANTIATE_TEST_SUITE_P(Cuda, MathSuite, testing::Values(kCuda), name_of_test);
-INSTANTIATE_TEST_SUITE_P(Cuda, ChunkSuite, testing::Values(kCuda), name_of_test);
+INSTANTIATE_TEST_SUITE_P(Cuda, MathSuite, ::testing::Values(kCuda), name_of_test);
+INSTANTIATE_TEST_SUITE_P(Cuda, ChunkSuite, ::testing::Values(kCuda), name_of_test);
 
 }  // namespace longhaul

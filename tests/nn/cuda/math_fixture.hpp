@@ -20,7 +20,7 @@ constexpr double kOrder = 1e-5;
 
 /// A GPU (or the emulator for one) beside the CPU reference, which is given the same rounded
 /// numbers.
-class CudaMathTest : public testing::Test {
+class CudaMathTest : public ::testing::Test {
 protected:
   void SetUp() override {
     const std::string why = why_no_accelerator();

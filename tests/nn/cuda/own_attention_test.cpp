@@ -33,7 +33,7 @@ constexpr AttentionShape kShapes[] = {{1, 1, 1, 1, 8}, {2, 50, 4, 2, 16}, {1, 77
 TEST_F(CudaMathAttention, BlocksGiveWhatTheWholeGives) {
   for (const AttentionShape& shape : kShapes)
     for (const int queries : {16, 33}) {
-      SCOPED_TRACE(testing::Message() << shape.sequence << " in " << queries);
+      SCOPED_TRACE(::testing::Message() << shape.sequence << " in " << queries);
       cuda::OwnAttention blocks{device().stream.get(), device().pool, device().gemms, queries};
       EXPECT_LE(disagreement(shape, blocks), kRounding);
     }

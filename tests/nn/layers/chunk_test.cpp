@@ -7,7 +7,7 @@ namespace longhaul {
 namespace {
 
 TEST(ChunkDeathTest, BlocksOutOfTurnAreNamed) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const ModelShape shape = tiny_model(5);
   const auto math = make_cpu_math();
   DeviceMemory memory{*math, 0};

@@ -11,7 +11,7 @@ namespace longhaul {
 
 namespace {
 
-class OptimizerTest : public testing::Test {
+class OptimizerTest : public ::testing::Test {
 protected:
   [[nodiscard]] Buffer numbers(std::uint64_t seed) {
     Buffer made = memory_.take(kCount, "numbers");
@@ -89,7 +89,7 @@ TEST_F(OptimizerTest, MomentsThatDoNotFitAreNamed) {
     const Optimizer adamw{*math_, small, {}, kCount, "stage 3"};
     FAIL() << "nothing was refused";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("stage 3: second moments: 412 B are more"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("stage 3: second moments: 412 B are more"));
   }
   EXPECT_EQ(small.held(), 0U);
 }

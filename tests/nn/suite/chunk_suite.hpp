@@ -14,7 +14,7 @@ namespace longhaul {
 /// Small and odd, with grouped heads and two sequences.
 [[nodiscard]] ModelShape tiny_model(int layers);
 
-class ChunkSuite : public testing::TestWithParam<MathUnderTest> {
+class ChunkSuite : public ::testing::TestWithParam<MathUnderTest> {
 protected:
   void SetUp() override;
 

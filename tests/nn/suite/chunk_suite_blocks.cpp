@@ -52,7 +52,7 @@ TEST_P(ChunkSuite, EveryWayToCutTheModelGivesTheSame) {
         ++cuts.back();
       }
     }
-    SCOPED_TRACE(testing::PrintToString(cuts));
+    SCOPED_TRACE(::testing::PrintToString(cuts));
     const Outcome got = run(shape, cuts, 1, Recompute::off, BackwardRun::apart);
     EXPECT_NEAR(got.loss, expected.loss, 1e-6 * expected.loss);
     ASSERT_EQ(got.gradients.size(), expected.gradients.size());

@@ -46,7 +46,7 @@ TEST_P(ChunkSuite, LossAndEveryGradientOfTheModel) {
 /// A decoder layer alone: its gradients and that of its input, from a gradient of its output.
 TEST_P(ChunkSuite, EveryGradientOfADecoderLayer) {
   for (const auto& [heads, kv_heads] : {std::pair{4, 2}, {2, 2}, {8, 1}}) {
-    SCOPED_TRACE(testing::Message() << heads << "/" << kv_heads << " heads");
+    SCOPED_TRACE(::testing::Message() << heads << "/" << kv_heads << " heads");
     ModelShape shape = tiny_model(5);
     shape.heads = heads;
     shape.kv_heads = kv_heads;

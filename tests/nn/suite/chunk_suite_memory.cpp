@@ -160,10 +160,10 @@ TEST_P(ChunkSuite, MoreThanTheBudgetIsRefusedByName) {
       EXPECT_EQ(error.code(), ExitCode::run_failed);
       const std::size_t bytes = shape.boundary() * bytes_of(math().working_type());
       EXPECT_THAT(error.what(),
-                  testing::HasSubstr(fmt::format(
+                  ::testing::HasSubstr(fmt::format(
                       "F(microbatch 5), layer 2, output: {} B are more than is left", bytes)));
-      EXPECT_THAT(error.what(), testing::HasSubstr(fmt::format("({} B held, budget {} B)",
-                                                               less.held(), need - 1)));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(fmt::format("({} B held, budget {} B)",
+                                                                 less.held(), need - 1)));
     }
   }
   EXPECT_EQ(less.held(), 0U);
@@ -175,8 +175,9 @@ TEST_P(ChunkSuite, MoreThanTheDeviceHasIsRefusedByName) {
     FAIL() << "nothing was refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::run_failed);
-    EXPECT_THAT(error.what(), testing::HasSubstr("W(chunk 1): the device has no 4503599627370496 B "
-                                                 "left (0 B held by this rank, no budget)"));
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("W(chunk 1): the device has no 4503599627370496 B "
+                                     "left (0 B held by this rank, no budget)"));
   }
 }
 

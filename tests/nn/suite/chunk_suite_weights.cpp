@@ -90,24 +90,24 @@ TEST_P(ChunkSuite, ShapesThatDoNotFitAreRefused) {
   };
   const ModelShape good = tiny_model(4);
   EXPECT_EQ(refusal(good, {0, 4}), "");
-  EXPECT_THAT(refusal(good, {2, 0}), testing::HasSubstr("a chunk holds 0 layers"));
-  EXPECT_THAT(refusal(good, {2, 3}), testing::HasSubstr("layers 2 to 4 (the model has 0 to 3)"));
-  EXPECT_THAT(refusal(good, {-1, 3}), testing::HasSubstr("layers -1 to 1"));
+  EXPECT_THAT(refusal(good, {2, 0}), ::testing::HasSubstr("a chunk holds 0 layers"));
+  EXPECT_THAT(refusal(good, {2, 3}), ::testing::HasSubstr("layers 2 to 4 (the model has 0 to 3)"));
+  EXPECT_THAT(refusal(good, {-1, 3}), ::testing::HasSubstr("layers -1 to 1"));
   ModelShape bad = good;
   bad.layers = 1;
-  EXPECT_THAT(refusal(bad, {0, 1}), testing::HasSubstr("1 layers"));
+  EXPECT_THAT(refusal(bad, {0, 1}), ::testing::HasSubstr("1 layers"));
   bad = good;
   bad.heads = 5;
-  EXPECT_THAT(refusal(bad, {0, 1}), testing::HasSubstr("5 heads share a hidden size of 16"));
+  EXPECT_THAT(refusal(bad, {0, 1}), ::testing::HasSubstr("5 heads share a hidden size of 16"));
   bad = good;
   bad.heads = bad.kv_heads = 16;
-  EXPECT_THAT(refusal(bad, {0, 1}), testing::HasSubstr("even number"));
+  EXPECT_THAT(refusal(bad, {0, 1}), ::testing::HasSubstr("even number"));
   bad = good;
   bad.kv_heads = 3;
-  EXPECT_THAT(refusal(bad, {0, 1}), testing::HasSubstr("4 heads share 3 key and value heads"));
+  EXPECT_THAT(refusal(bad, {0, 1}), ::testing::HasSubstr("4 heads share 3 key and value heads"));
   bad = good;
   bad.vocabulary = 0;
-  EXPECT_THAT(refusal(bad, {0, 1}), testing::HasSubstr("vocabulary is 0"));
+  EXPECT_THAT(refusal(bad, {0, 1}), ::testing::HasSubstr("vocabulary is 0"));
 }
 
 }  // namespace

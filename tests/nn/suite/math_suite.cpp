@@ -159,7 +159,7 @@ TEST_P(MathSuite, ProductsInEveryOrderOfStorage) {
       shape.transpose_a = (way & 1) != 0;
       shape.transpose_b = (way & 2) != 0;
       shape.accumulate = (way & 4) != 0;
-      SCOPED_TRACE(testing::Message()
+      SCOPED_TRACE(::testing::Message()
                    << shape.m << " x " << shape.n << " x " << shape.k << ", way " << way);
       const Tensor a = random(static_cast<std::size_t>(shape.m * shape.k));
       const Tensor b = random(static_cast<std::size_t>(shape.k * shape.n));

@@ -14,7 +14,7 @@
 
 /// Every operation of a TensorOps against naive.hpp. A test program links the object library
 /// `math_suite` and says
-///   INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, testing::Values(MathUnderTest{"cpu",
+///   INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, ::testing::Values(MathUnderTest{"cpu",
 ///   make_cpu_math}));
 /// Tolerances follow from the working type.
 namespace longhaul {
@@ -48,7 +48,7 @@ private:
   ArrayView view_;
 };
 
-class MathSuite : public testing::TestWithParam<MathUnderTest> {
+class MathSuite : public ::testing::TestWithParam<MathUnderTest> {
 protected:
   void SetUp() override;
 

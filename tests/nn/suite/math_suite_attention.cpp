@@ -7,9 +7,9 @@ namespace {
 using naive::Numbers;
 
 /// batch, sequence, heads, kv_heads, head_size; past 128 rows and past a warp, odd numbers too.
-constexpr AttentionShape kShapes[] = {{1, 1, 1, 1, 2},   {1, 5, 2, 1, 6},    {3, 7, 6, 2, 10},
-                                      {2, 33, 4, 4, 8},  {1, 130, 4, 1, 16}, {2, 65, 3, 3, 64},
-                                      {1, 70, 2, 1, 128}};
+constexpr AttentionShape kAttentionShapes[] = {
+    {1, 1, 1, 1, 2},    {1, 5, 2, 1, 6},   {3, 7, 6, 2, 10},  {2, 33, 4, 4, 8},
+    {1, 130, 4, 1, 16}, {2, 65, 3, 3, 64}, {1, 70, 2, 1, 128}};
 
 std::size_t width_of_output(const AttentionShape& shape) {
   return static_cast<std::size_t>(shape.heads) * static_cast<std::size_t>(shape.head_size);
@@ -19,13 +19,13 @@ std::size_t rows_of_sums(const AttentionShape& shape) {
   return shape.tokens() * static_cast<std::size_t>(shape.heads);
 }
 
-testing::Message shown(const AttentionShape& shape) {
-  return testing::Message() << shape.batch << " x " << shape.sequence << ", " << shape.heads << "/"
-                            << shape.kv_heads << " heads of " << shape.head_size;
+::testing::Message shown(const AttentionShape& shape) {
+  return ::testing::Message() << shape.batch << " x " << shape.sequence << ", " << shape.heads
+                              << "/" << shape.kv_heads << " heads of " << shape.head_size;
 }
 
 TEST_P(MathSuite, QueriesAndKeysTurnWithTheirPosition) {
-  for (const AttentionShape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(shown(shape));
     for (const float theta : {10'000.0F, 500'000.0F}) {
       const Tensor qkv = random(shape.tokens() * shape.width());
@@ -49,7 +49,7 @@ TEST_P(MathSuite, TurnsOfDistantPositionsAreExact) {
 }
 
 TEST_P(MathSuite, AttentionOfEachHead) {
-  for (const AttentionShape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(shown(shape));
     const Tensor qkv = random(shape.tokens() * shape.width(), working(), 2),
                  out = tensor(shape.tokens() * width_of_output(shape)),
@@ -93,7 +93,7 @@ TEST_P(MathSuite, LaterTokensChangeNothingBefore) {
 }
 
 TEST_P(MathSuite, AttentionGradients) {
-  for (const AttentionShape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(shown(shape));
     const Tensor qkv = random(shape.tokens() * shape.width(), working(), 2),
                  out = tensor(shape.tokens() * width_of_output(shape)),

@@ -88,7 +88,7 @@ TEST(Lower, GroupedPassesOverBlocksThatNeitherSendNorReceive) {
   const Scenario scenario = uniform_scenario(2, 4);
   const Schedule schedule = generate("zb-h1", scenario);
   const Plan plan = lower(schedule, scenario, Arrangement::grouped);
-  const auto row = schedule.row(0, 1);
+  const auto row = schedule.row(ReplicaId{0}, DeviceId{1});
   int passed_over = 0;
   for (std::size_t i = 2; i < row.size(); ++i) {
     if (row[i].kind != BlockKind::F || row[i - 1].kind != BlockKind::W) continue;
@@ -159,12 +159,13 @@ TEST(Lower, LinkOrdersMustNameEveryMessageOnce) {
   const Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{10}, Duration{60});
   Schedule schedule = generate("gpipe", scenario);
   const Block f0{};
-  schedule.link_orders = {{"link 0>1", {{0, f0}}}};
+  schedule.link_orders = {{"link 0>1", {{ReplicaId{0}, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);  // F1 is left out
-  schedule.link_orders = {{"link 0>1", {{0, f0}, {0, f0}}}};
+  schedule.link_orders = {{"link 0>1", {{ReplicaId{0}, f0}, {ReplicaId{0}, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);
   const Block f1{BlockKind::F, 0, 1, 0, 1};
-  schedule.link_orders = {{"link 0>1", {{0, f0}, {0, f1}}}, {"link 0>1", {{0, f1}, {0, f0}}}};
+  schedule.link_orders = {{"link 0>1", {{ReplicaId{0}, f0}, {ReplicaId{0}, f1}}},
+                          {"link 0>1", {{ReplicaId{0}, f1}, {ReplicaId{0}, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);  // one link, two orders
   schedule.link_orders = {{"link 0>7", {}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::in_cells;
 
-std::vector<std::string> lane_names(const Plan& plan, int rank) {
+std::vector<std::string> lanes_of_relays(const Plan& plan, int rank) {
   std::vector<std::string> names;
   for (const Lane& lane : plan.lanes)
     if (lane.rank == Rank{rank}) names.push_back(lane.name);
@@ -63,8 +63,8 @@ struct Cells {
 
 TEST(Relays, HaveALaneForEachLegAndPeer) {
   const Plan plan = Cells{}.plan();
-  EXPECT_THAT(lane_names(plan, 0), ElementsAre("compute", "scatter>2", "wan>1", "gather>2",
-                                               "scatter<2", "wan<1", "gather<2"));
+  EXPECT_THAT(lanes_of_relays(plan, 0), ElementsAre("compute", "scatter>2", "wan>1", "gather>2",
+                                                    "scatter<2", "wan<1", "gather<2"));
   EXPECT_EQ(plan.cell, 2);
 }
 
@@ -80,7 +80,7 @@ TEST(Relays, WanLanesKeepTheTurns) {
     std::vector<std::pair<int, int>> sent;
     for (std::uint32_t i = 0; i < lane->count; ++i) {
       const OpId id{static_cast<std::uint32_t>(index(lane->first)) + i};
-      sent.emplace_back(plan.owner_of(id), plan.op(id).microbatch);
+      sent.emplace_back(number(plan.owner_of(id)), plan.op(id).microbatch);
       EXPECT_EQ(plan.op(id).piece, rank / 2);
     }
     EXPECT_THAT(sent,
@@ -99,14 +99,14 @@ TEST(Relays, PiecesOfEveryMessageSumUpAndChain) {
     ASSERT_EQ(plan.after_of(id).size(), 1u);
     const Op& before = plan.op(plan.after_of(id).front());
     const bool relay = plan.owner_of(id) != plan.ranks[index(plan.rank_of(id))].replica;
-    EXPECT_EQ(before.kind, relay ? OpKind::recv : OpKind::compute) << describe(plan, id);
+    EXPECT_EQ(before.kind, relay ? OpKind::recv : OpKind::compute) << to_text(plan, id);
     if (relay) {
       EXPECT_EQ(before.leg, op.leg == MessageLeg::gather ? MessageLeg::wan : MessageLeg::scatter);
       EXPECT_EQ(before.size, op.size);
       EXPECT_EQ(before.block(), op.block());
     }
     if (op.leg == MessageLeg::wan)
-      sums[{plan.owner_of(id), is_backward(op.block_kind), op.microbatch}] += op.size;
+      sums[{number(plan.owner_of(id)), is_backward(op.block_kind), op.microbatch}] += op.size;
   }
   EXPECT_EQ(sums.size(), 3u * 2 * 2);
   for (const auto& [message, sum] : sums) EXPECT_EQ(sum, 61_B);
@@ -127,15 +127,15 @@ TEST(Relays, MessagesInsideADatacenterStayWhole) {
   scenario.placement.insert(scenario.placement.end(), scenario.placement.begin(),
                             scenario.placement.end());
   const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
-  EXPECT_THAT(lane_names(plan, 0), ElementsAre("compute", "send>1", "recv<1"));
-  EXPECT_THAT(lane_names(plan, 1), Contains("wan>2"));
+  EXPECT_THAT(lanes_of_relays(plan, 0), ElementsAre("compute", "send>1", "recv<1"));
+  EXPECT_THAT(lanes_of_relays(plan, 1), Contains("wan>2"));
 }
 
 TEST(Relays, OrdersOnOtherResourcesNameWholeMessages) {
   Cells cells;
   for (NodeInterfaces& nodes : cells.scenario.nodes) nodes.egress = 6_Gbps;
   const auto message = [](int replica, int microbatch) {
-    return OrderedMessage{replica, {BlockKind::F, 0, 1, 0, microbatch}};
+    return OrderedMessage{ReplicaId{replica}, {BlockKind::F, 0, 1, 0, microbatch}};
   };
   cells.schedule.link_orders.push_back(
       {"internal-out dc0/0", {message(1, 0), message(0, 1), message(0, 0)}});
@@ -145,7 +145,7 @@ TEST(Relays, OrdersOnOtherResourcesNameWholeMessages) {
   const Plan plan = cells.plan();
   std::vector<std::tuple<int, int, int>> order;
   for (const OpId id : resource(plan, "egress dc0/0").order)
-    order.emplace_back(plan.owner_of(id), plan.op(id).microbatch, plan.op(id).piece);
+    order.emplace_back(number(plan.owner_of(id)), plan.op(id).microbatch, plan.op(id).piece);
   EXPECT_THAT(order, ElementsAre(std::tuple{1, 0, 0}, std::tuple{0, 1, 0}, std::tuple{0, 0, 0},
                                  std::tuple{1, 1, 0}));
 }
@@ -158,7 +158,7 @@ TEST(Relays, AnOrderHasThePiecesOfAMessageTogether) {
   order.resource = "link dc0>dc1";
   cells.schedule.link_orders.push_back(order);
   const Plan plan = cells.plan();
-  std::vector<std::pair<int, int>> pieces;
+  std::vector<std::pair<ReplicaId, int>> pieces;
   for (const OpId id : resource(plan, "link dc0>dc1").order)
     pieces.emplace_back(plan.owner_of(id), plan.op(id).piece);
   ASSERT_EQ(pieces.size(), 8u);
@@ -180,7 +180,7 @@ TEST(Relays, RefuseTurnsThatAreNotWhatTheyShouldBe) {
   twice.turns("turns 0/0>1").messages[1] = twice.turns("turns 0/0>1").messages[0];
   twice.expect_refused("listed twice");
   Cells unknown;
-  unknown.turns("turns 0/0>1").messages[1].replica = 7;
+  unknown.turns("turns 0/0>1").messages[1].replica = ReplicaId{7};
   unknown.expect_refused("of replica 7 one of \"turns 0/0>1\"");
   Cells two_orders;
   two_orders.schedule.link_orders.push_back(two_orders.schedule.link_orders.front());

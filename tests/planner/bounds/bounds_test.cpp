@@ -161,10 +161,10 @@ TEST(LowerBound, CountsTheRecomputationOfTheSchedule) {
     EXPECT_EQ(bound.holds_for, lower_bound(schedule, with).holds_for);
     EXPECT_LE(bound.lower_bound, makespan_of(schedule, with));
   }
-  EXPECT_THAT(lower_bound(plain, with).holds_for, testing::EndsWith(", not recomputed"));
+  EXPECT_THAT(lower_bound(plain, with).holds_for, ::testing::EndsWith(", not recomputed"));
   EXPECT_THAT(lower_bound(recomputed, without).holds_for,
-              testing::EndsWith(", every block recomputed"));
-  EXPECT_THAT(lower_bound(mixed, with).holds_for, testing::EndsWith(", chunk 1 recomputed"));
+              ::testing::EndsWith(", every block recomputed"));
+  EXPECT_THAT(lower_bound(mixed, with).holds_for, ::testing::EndsWith(", chunk 1 recomputed"));
   Schedule layout = plain;
   for (auto& row : layout.rows) row.clear();
   EXPECT_EQ(lower_bound(layout, with).lower_bound, lower_bound(recomputed, with).lower_bound);

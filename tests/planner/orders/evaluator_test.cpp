@@ -102,8 +102,8 @@ void walk_from(const std::string& name, const Scenario& scenario, Random& random
 
 /// Estimates and tails may be too high, but seldom so that it matters.
 void count_refusals(const Tally& tally) {
-  testing::Test::RecordProperty("refused", tally.refused);
-  testing::Test::RecordProperty("refused_within_limit", tally.refused_within_limit);
+  ::testing::Test::RecordProperty("refused", tally.refused);
+  ::testing::Test::RecordProperty("refused_within_limit", tally.refused_within_limit);
   EXPECT_LT(20 * tally.refused_within_limit, tally.refused);
 }
 
@@ -115,7 +115,7 @@ TEST(Evaluator, EqualsTheSimulatorOnThousandsOfRandomOrders) {
     for (const char* name :
          {"1f1b", "zb-h1", "interleaved-1f1b", "zbv", "cross-ud", "cross-wave"}) {
       walk_from(name, scenario, random, 60, tally);
-      if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+      if (::testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
     }
   }
   EXPECT_GT(tally.orders, 8000);
@@ -133,7 +133,7 @@ TEST(Evaluator, LeavesSharedLinksAndCopiesToTheSimulator) {
     const Scenario scenario = test::random_scenario(random);
     for (const char* name : {"zb-h1", "zbv", "cross-bd"}) {
       walk_from(name, scenario, random, 25, tally);
-      if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+      if (::testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
     }
   }
   EXPECT_GT(tally.orders, 500);

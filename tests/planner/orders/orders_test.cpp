@@ -61,7 +61,7 @@ TEST(WholeBlocks, PutABlockWhereItsLastPartStandsAndNumberEqualOnesInTurn) {
   const Schedule whole = whole_blocks(schedule);
   std::string text;
   for (const Block& block : whole.rows[0])
-    text += fmt::format("{}{} ", name_of(block.kind), block.microbatch);
+    text += fmt::format("{}{} ", to_string(block.kind), block.microbatch);
   EXPECT_EQ(text, "F0 F1 D0 D1 W0 W1 F2 ");
 }
 

@@ -15,8 +15,8 @@
 namespace longhaul {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
+using ::testing::Each;
+using ::testing::HasSubstr;
 
 Scenario with_jitter(Scenario scenario, Jitter jitter) {
   for (Link& link : scenario.links) link.jitter = jitter;

@@ -132,7 +132,7 @@ TEST(Best, StaysOnThePlacementsThatItMayUse) {
   const Scenario scenario = two_datacenters(4, 8, 0);
   EXPECT_EQ(find_best(scenario, moves(3000, {Placement::unidirectional})).schedule.chunks, 4);
   const SearchResult wave = find_best(scenario, moves(3000, {Placement::wave}));
-  EXPECT_EQ(wave.schedule.device_of_chunk, (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
+  EXPECT_EQ(numbers(wave.schedule.device_of_chunk), (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
 }
 
 /// What the error says behind "Set memory.budget to"; empty where there is no error.

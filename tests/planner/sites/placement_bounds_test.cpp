@@ -11,8 +11,8 @@ namespace {
 using test::random_sites;
 using test::sites_scenario;
 
-const std::vector<std::string> kSchedules{"atlas", "atlas-timed", "atlas-even", "varuna",
-                                          "varuna-fill"};
+const std::vector<std::string> kCellSchedules{"atlas", "atlas-timed", "atlas-even", "varuna",
+                                              "varuna-fill"};
 
 Duration least_time(const GpuInventory& supply, const CellTimes& cells, const CellQuery& query,
                     Duration enough) {
@@ -38,7 +38,7 @@ TEST(OrderBound, LiesBelowEveryCell) {
     const auto order = ordered_datacenters(supply, SiteOrder::distance);
     for (const CellModel model : {CellModel::pooled, CellModel::relays}) {
       CellTimes cells{supply, model, 1};
-      for (const std::string& schedule : kSchedules) {
+      for (const std::string& schedule : kCellSchedules) {
         for (int count = 1; count <= supply.most_cells(pipelines); ++count) {
           const auto way = greedy_way(supply, order, count * pipelines);
           if (!way) continue;

@@ -21,13 +21,13 @@ namespace longhaul {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 Scenario far_apart() { return spread(uniform_scenario(4, 8), 2, Duration{400}, Duration::zero()); }
 
 /// Stands for Python: a shell script that is called as `-m longhaul.solver PROBLEM ANSWER`.
-class Solver : public testing::Test {
+class Solver : public ::testing::Test {
 protected:
   Solver() : directory_{(fs::temp_directory_path() / "longhaul-fake-XXXXXX").string()} {
     EXPECT_NE(mkdtemp(directory_.data()), nullptr);

@@ -13,8 +13,8 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// 1 to 8 costs, 9 [model] with its dimensions, 19 [measured].
 const std::vector<std::string> kCosts{"stages = 2",
@@ -45,7 +45,7 @@ const char* const kModel =
     "[model]\nlayers = 9\nhidden = 128\nintermediate = 512\nheads = 4\nkv_heads = 2\n"
     "vocabulary = 1000\nsequence_length = 64\n";
 
-class CostsFiles : public testing::Test {
+class CostsFiles : public ::testing::Test {
 protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "costs-XXXXXX").string();

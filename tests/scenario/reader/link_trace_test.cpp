@@ -9,8 +9,8 @@
 namespace longhaul {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string refusal(const std::string& csv) {
   try {
@@ -54,15 +54,15 @@ TEST(LinkTrace, OneColumnBesideTheTimeIsEnough) {
   EXPECT_FALSE(parse_link_trace("time_h,latency_us\n0,300\n", "t.csv").gives_bandwidth);
 }
 
-struct Bad {
+struct BadCsv {
   std::string csv;
   std::string place;
   std::string reason;
 };
 
-void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.csv; }
+void PrintTo(const BadCsv& bad, std::ostream* out) { *out << bad.csv; }
 
-class BadTrace : public testing::TestWithParam<Bad> {};
+class BadTrace : public ::testing::TestWithParam<BadCsv> {};
 
 TEST_P(BadTrace, IsRefusedWithItsLineAndTheReason) {
   const std::string said = refusal(GetParam().csv);
@@ -75,37 +75,38 @@ const std::string kHead = "time_s,latency_ms,bandwidth_gbps\n";
 
 INSTANTIATE_TEST_SUITE_P(
     Header, BadTrace,
-    testing::Values(Bad{"", "t.csv: ", "no state of a link"},
-                    Bad{"# only words\n", "t.csv: ", "no state of a link"},
-                    Bad{kHead, "t.csv: ", "a first line alone"},
-                    Bad{"0,10,5\n", "t.csv:1: ", "unknown column \"0\""},
-                    Bad{"time_s,bandwith_gbps\n", "t.csv:1: ", "Did you mean \"bandwidth_gbps\"?"},
-                    Bad{"time_s,latency_gbps\n", "t.csv:1: ", "unknown column \"latency_gbps\""},
-                    Bad{"time_s\n0\n", "t.csv:1: ", "no trace of a link"},
-                    Bad{"latency_ms\n0\n", "t.csv:1: ", "no trace of a link"},
-                    Bad{"time_s,time_ms,latency_ms\n", "t.csv:1: ", "says what another one says"}));
+    ::testing::Values(
+        BadCsv{"", "t.csv: ", "no state of a link"},
+        BadCsv{"# only words\n", "t.csv: ", "no state of a link"},
+        BadCsv{kHead, "t.csv: ", "a first line alone"},
+        BadCsv{"0,10,5\n", "t.csv:1: ", "unknown column \"0\""},
+        BadCsv{"time_s,bandwith_gbps\n", "t.csv:1: ", "Did you mean \"bandwidth_gbps\"?"},
+        BadCsv{"time_s,latency_gbps\n", "t.csv:1: ", "unknown column \"latency_gbps\""},
+        BadCsv{"time_s\n0\n", "t.csv:1: ", "no trace of a link"},
+        BadCsv{"latency_ms\n0\n", "t.csv:1: ", "no trace of a link"},
+        BadCsv{"time_s,time_ms,latency_ms\n", "t.csv:1: ", "says what another one says"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Lines, BadTrace,
-    testing::Values(
-        Bad{kHead + "1,10,5\n", "t.csv:2: ", "Begin at 0"},
-        Bad{kHead + "0,10,5\n5,10,5\n4,10,5\n", "t.csv:4: ", "time 4 s does not lie behind 5 s"},
-        Bad{kHead + "0,10,5\n0,10,5\n", "t.csv:3: ", "does not lie behind"},
-        Bad{kHead + "0,10\n", "t.csv:2: ", "2 values (3 columns"},
-        Bad{kHead + "0,10,5,\n", "t.csv:2: ", "4 values (3 columns"},
-        Bad{kHead + "0,-10,5\n", "t.csv:2: ", "latency = \"-10\" is out of range"},
-        Bad{kHead + "-1,10,5\n", "t.csv:2: ", "time = \"-1\" is out of range"},
-        Bad{kHead + "0,10,0\n", "t.csv:2: ", "link.outage"},
-        Bad{kHead + "0,10,-5\n", "t.csv:2: ", "bandwidth = \"-5\" is out of range"},
-        Bad{kHead + "0,10,1e30\n", "t.csv:2: ", "out of range"},
-        Bad{kHead + "0,nan,5\n", "t.csv:2: ", "latency = \"nan\" is no number"},
-        Bad{kHead + "0,inf,5\n", "t.csv:2: ", "is no number"},
-        Bad{kHead + "0,1e300,5\n", "t.csv:2: ", "out of range (0 to 36 years)"},
-        Bad{kHead + "0,10ms,5\n", "t.csv:2: ", "\"10ms\" is no number"},
-        Bad{kHead + "0,,5\n", "t.csv:2: ", "\"\" is no number"},
-        Bad{"time,latency\n0,10ms\n", "t.csv:2: ", "it has no unit"},
-        Bad{"time,latency\n0s," + std::string(100, '1') + "\n", "t.csv:2: ", "is no value"},
-        Bad{"time,latency\n0s,10Gbps\n", "t.csv:2: ", "unknown unit"}));
+    ::testing::Values(
+        BadCsv{kHead + "1,10,5\n", "t.csv:2: ", "Begin at 0"},
+        BadCsv{kHead + "0,10,5\n5,10,5\n4,10,5\n", "t.csv:4: ", "time 4 s does not lie behind 5 s"},
+        BadCsv{kHead + "0,10,5\n0,10,5\n", "t.csv:3: ", "does not lie behind"},
+        BadCsv{kHead + "0,10\n", "t.csv:2: ", "2 values (3 columns"},
+        BadCsv{kHead + "0,10,5,\n", "t.csv:2: ", "4 values (3 columns"},
+        BadCsv{kHead + "0,-10,5\n", "t.csv:2: ", "latency = \"-10\" is out of range"},
+        BadCsv{kHead + "-1,10,5\n", "t.csv:2: ", "time = \"-1\" is out of range"},
+        BadCsv{kHead + "0,10,0\n", "t.csv:2: ", "link.outage"},
+        BadCsv{kHead + "0,10,-5\n", "t.csv:2: ", "bandwidth = \"-5\" is out of range"},
+        BadCsv{kHead + "0,10,1e30\n", "t.csv:2: ", "out of range"},
+        BadCsv{kHead + "0,nan,5\n", "t.csv:2: ", "latency = \"nan\" is no number"},
+        BadCsv{kHead + "0,inf,5\n", "t.csv:2: ", "is no number"},
+        BadCsv{kHead + "0,1e300,5\n", "t.csv:2: ", "out of range (0 to 36 years)"},
+        BadCsv{kHead + "0,10ms,5\n", "t.csv:2: ", "\"10ms\" is no number"},
+        BadCsv{kHead + "0,,5\n", "t.csv:2: ", "\"\" is no number"},
+        BadCsv{"time,latency\n0,10ms\n", "t.csv:2: ", "it has no unit"},
+        BadCsv{"time,latency\n0s," + std::string(100, '1') + "\n", "t.csv:2: ", "is no value"},
+        BadCsv{"time,latency\n0s,10Gbps\n", "t.csv:2: ", "unknown unit"}));
 
 TEST(LinkTrace, AbsurdSizesAreRefused) {
   EXPECT_THAT(refusal(std::string(kLargestTrace + 1, '\n')), HasSubstr("larger than"));

@@ -6,10 +6,10 @@
 namespace longhaul {
 namespace {
 
-Scenario parse(const std::string& text) { return parse_scenario(text, "s.toml"); }
+Scenario parse_links(const std::string& text) { return parse_scenario(text, "s.toml"); }
 
 TEST(LoadLink, RatiosAreOfTheLargestForwardAndTheLargestMessage) {
-  const Scenario scenario = parse(R"(
+  const Scenario scenario = parse_links(R"(
 [parallel]
 stages = 2
 microbatches = 4
@@ -45,7 +45,7 @@ bandwidth = "5Gbps"
 
 TEST(LoadLink, PresetsGiveWhatIsNotGiven) {
   const auto link = [](const std::string& line) {
-    return *parse(with_line(15, line)).link(kWest, kEast);
+    return *parse_links(with_line(15, line)).link(kWest, kEast);
   };
   EXPECT_EQ(link("preset = \"atlas-40ms\"").bandwidth, 293_Mbps);
   EXPECT_EQ(link("preset = \"atlas-40ms\"").latency, 40ms);
@@ -56,7 +56,7 @@ TEST(LoadLink, PresetsGiveWhatIsNotGiven) {
 }
 
 TEST(LoadLink, AllFillsThePairsThatNoOtherNames) {
-  const Scenario scenario = parse(R"(
+  const Scenario scenario = parse_links(R"(
 parallel = {stages = 3, microbatches = 4}
 costs = {forward = "1ms"}
 datacenter = [{name = "a", stages = [0]}, {name = "b", stages = [1]}, {name = "c", stages = [2]}]
@@ -88,8 +88,8 @@ TEST(LoadLink, JitterIsOneSpreadOrATable) {
 }
 
 TEST(LoadNode, ReadsInterfaces) {
-  const Scenario scenario =
-      parse(joined(kLines) + "[[node]]\ndatacenter = \"east\"\ngpus = 4\negress = \"5Gbps\"\n");
+  const Scenario scenario = parse_links(
+      joined(kLines) + "[[node]]\ndatacenter = \"east\"\ngpus = 4\negress = \"5Gbps\"\n");
   ASSERT_NE(scenario.interfaces(kEast), nullptr);
   EXPECT_EQ(scenario.interfaces(kEast)->gpus, 4);
   EXPECT_EQ(scenario.interfaces(kEast)->egress, 5_Gbps);

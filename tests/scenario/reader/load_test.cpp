@@ -8,8 +8,8 @@
 namespace longhaul {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 Scenario parse(const std::string& text, const std::vector<std::string>& set = {}) {
   return parse_scenario(text, "dir/s.toml", set);

@@ -7,9 +7,9 @@
 namespace longhaul {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Two datacenters, of speed 1 and 2, that do not say what they hold.
 const std::string kOpen = R"([parallel]
@@ -59,7 +59,7 @@ TEST(Unplaced, KeepsCostsOfSpeedOne) {
   const Scenario scenario = parse_open(kOpen);
   EXPECT_EQ(scenario.datacenters[1].speed, 2);
   EXPECT_THAT(scenario.costs.forward, Each(10ms));
-  EXPECT_EQ(scenario.speed_of_stage(3), 1);
+  EXPECT_EQ(scenario.speed_of_stage(DeviceId{3}), 1);
   EXPECT_EQ(scenario.as_played().placement.size(), 0U);
 }
 

@@ -7,10 +7,10 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Four stages of M70, 16 layers each; line 4 is open.
 Scenario measured(const std::string& line, const std::vector<std::string>& set = {}) {
@@ -72,7 +72,7 @@ TEST(Layers, SpeedDividesGivenTimesToo) {
   EXPECT_THAT(scenario.costs.forward, ElementsAre(40ms, 13'333'333ns));
   EXPECT_THAT(scenario.costs.backward, ElementsAre(80ms, 26'666'667ns));
   EXPECT_TRUE(scenario.layers.empty());
-  EXPECT_EQ(scenario.speed_of_stage(1), 3);
+  EXPECT_EQ(scenario.speed_of_stage(DeviceId{1}), 3);
 }
 
 TEST(Layers, ThatCannotBeAreRefused) {

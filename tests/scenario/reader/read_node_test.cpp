@@ -7,23 +7,23 @@
 namespace longhaul {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-Scenario parse(const std::string& text, const std::vector<std::string>& set = {}) {
+Scenario parse_sites(const std::string& text, const std::vector<std::string>& set = {}) {
   return parse_scenario(text, "s.toml", set);
 }
 
 TEST(Sites, DatacentersHavePricesAndNodes) {
-  const Scenario scenario = parse(with_line(
+  const Scenario scenario = parse_sites(with_line(
       12, "stages = [1]\ngpus_per_node = 8\nprice = 2.5\negress_price = 0.02\ngpus = 64"));
   const Datacenter& east = scenario.datacenters[1];
   EXPECT_EQ(east.gpus_per_node, 8);
   EXPECT_EQ(east.price, 2.5);
   EXPECT_EQ(east.egress_price, 0.02);
   EXPECT_EQ(scenario.datacenters[0].price, std::nullopt);
-  const Scenario set =
-      parse(joined(kLines), {"datacenter.price=3", "datacenter.east.price=4",
-                             "datacenter.gpus_per_node=2", "datacenter.west.egress_price=0.01"});
+  const Scenario set = parse_sites(
+      joined(kLines), {"datacenter.price=3", "datacenter.east.price=4",
+                       "datacenter.gpus_per_node=2", "datacenter.west.egress_price=0.01"});
   EXPECT_EQ(set.datacenters[0].price, 3);
   EXPECT_EQ(set.datacenters[1].price, 4);
   EXPECT_EQ(set.datacenters[0].gpus_per_node, 2);
@@ -35,29 +35,30 @@ TEST(Sites, DatacentersHavePricesAndNodes) {
 TEST(Sites, NodesTakeTheirGpusFromTheDatacenter) {
   const std::string node = "[[node]]\ndatacenter = \"east\"\ninternal = \"100Gbps\"\n";
   const std::string text = with_line(12, "stages = [1]\ngpus_per_node = 8") + node;
-  EXPECT_EQ(parse(text).interfaces(kEast)->gpus, 8);
-  EXPECT_EQ(parse(text).interfaces(kEast)->internal, 100_Gbps);
-  EXPECT_EQ(parse(text, {"node.east.gpus=2"}).interfaces(kEast)->gpus, 2);
-  EXPECT_EQ(parse(text, {"node.internal=50Gbps"}).interfaces(kEast)->internal, 50_Gbps);
-  EXPECT_EQ(parse(joined(kLines) + node).interfaces(kEast)->gpus, 1);
+  EXPECT_EQ(parse_sites(text).interfaces(kEast)->gpus, 8);
+  EXPECT_EQ(parse_sites(text).interfaces(kEast)->internal, 100_Gbps);
+  EXPECT_EQ(parse_sites(text, {"node.east.gpus=2"}).interfaces(kEast)->gpus, 2);
+  EXPECT_EQ(parse_sites(text, {"node.internal=50Gbps"}).interfaces(kEast)->internal, 50_Gbps);
+  EXPECT_EQ(parse_sites(joined(kLines) + node).interfaces(kEast)->gpus, 1);
   const std::string model = "[model]\npreset = \"m70\"\n";  // a rank is 4 GPUs
-  EXPECT_EQ(parse(text + model).interfaces(kEast)->gpus, 2);
+  EXPECT_EQ(parse_sites(text + model).interfaces(kEast)->gpus, 2);
 }
 
 TEST(Sites, CellsAreCountedOrLeftToTheLinks) {
-  EXPECT_EQ(parse(joined(kLines)).parallel.cell, std::nullopt);
-  EXPECT_EQ(parse(joined(kLines), {"parallel.cell=3"}).parallel.cell, 3);
-  EXPECT_EQ(parse(joined(kLines), {"parallel.cell=auto"}).parallel.cell, std::nullopt);
+  EXPECT_EQ(parse_sites(joined(kLines)).parallel.cell, std::nullopt);
+  EXPECT_EQ(parse_sites(joined(kLines), {"parallel.cell=3"}).parallel.cell, 3);
+  EXPECT_EQ(parse_sites(joined(kLines), {"parallel.cell=auto"}).parallel.cell, std::nullopt);
   EXPECT_THAT(complaint(joined(kLines), {"parallel.cell=0"}), HasSubstr("out of range"));
   EXPECT_THAT(complaint(joined(kLines), {"parallel.cell=256"}), HasSubstr("out of range"));
   EXPECT_THAT(complaint(joined(kLines), {"parallel.cell=few"}), HasSubstr("is unknown"));
-  EXPECT_EQ(parse(joined(kLines), {"parallel.gradient_sync=ring-rate"}).parallel.gradient_sync,
-            GradientSync::ring_rate);
+  EXPECT_EQ(
+      parse_sites(joined(kLines), {"parallel.gradient_sync=ring-rate"}).parallel.gradient_sync,
+      GradientSync::ring_rate);
 }
 
 TEST(Sites, JitterPresetsAreTheFluctuationOfAtlasFigure7) {
   const auto jitter = [](const std::string& name) {
-    return parse(joined(kLines), {"link.jitter=" + name}).link(kWest, kEast)->jitter;
+    return parse_sites(joined(kLines), {"link.jitter=" + name}).link(kWest, kEast)->jitter;
   };
   EXPECT_EQ(jitter("atlas-a-b").transfer, 0.008);
   EXPECT_EQ(jitter("atlas-a-c").transfer, 0.023);

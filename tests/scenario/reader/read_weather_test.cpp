@@ -6,9 +6,9 @@
 namespace longhaul {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(LinkWeather, NoneUnlessGiven) {
   const Link plain = link_with("");
@@ -70,15 +70,15 @@ TEST(LinkWeather, ATraceMayStandInTheText) {
   EXPECT_EQ(preset.bandwidth, 293_Mbps);
 }
 
-struct Bad {
+struct BadLinkLines {
   std::string lines;
   std::string place;
   std::string reason;
 };
 
-void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.lines; }
+void PrintTo(const BadLinkLines& bad, std::ostream* out) { *out << bad.lines; }
 
-class BadWeather : public testing::TestWithParam<Bad> {};
+class BadWeather : public ::testing::TestWithParam<BadLinkLines> {};
 
 TEST_P(BadWeather, IsRefusedWithItsPlaceAndTheReason) {
   const std::string said = complaint(with_line(0, GetParam().lines));
@@ -88,43 +88,46 @@ TEST_P(BadWeather, IsRefusedWithItsPlaceAndTheReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, BadWeather,
-    testing::Values(
-        Bad{"loss = 1.5", "16:8: ", "out of range (0 to 1)"},
-        Bad{"loss = -0.1", "16:8: ", "out of range"},
-        Bad{"loss = \"0.1\"", "16:8: ", "is no number"},
-        Bad{"loss = {delay = \"1s\"}", "16:8: ", "link.loss.probability is missing"},
-        Bad{"loss = {probability = 0.1, delay = \"-1s\"}", "16:36: ", "is negative"},
-        Bad{"loss = {probability = 0.1, dely = \"1s\"}", "16:28: ", "Did you mean \"delay\"?"},
-        Bad{"outage = \"30s\"", "16:10: ", "is no list"},
-        Bad{"outage = [\"30s\"]", "16:10: ", "its begin and its length"},
-        Bad{"outage = [\"30s\", \"0s\"]", "16:18: ", "lasts no time"},
-        Bad{"outage = [\"-1s\", \"5s\"]", "16:11: ", "is negative"},
-        Bad{"outage = [\"30s\", 5]", "16:18: ", "it has no unit"},
-        Bad{"outage = [[\"30s\", \"5s\"], [\"34s\", \"5s\"]]",
-            "16:26: ", "link.outage[1] begins before the one in front of it ends"},
-        Bad{"outage = [[\"30s\", \"5s\"], [\"3s\", \"5s\"]]", "16:26: ", "stand in order of time"},
-        Bad{"outage = [[\"30s\", \"5s\"], 3]", "16:26: ", "is no list"},
-        Bad{"outage = [\"1000000h\", \"5s\"]", "16:11: ", "too long"},
-        Bad{"jitter = {latency = 0.1, distribution = \"pareto\"}",
-            "16:41: ", "\"pareto\" is unknown"},
-        Bad{"jitter = {latency = 0.6, distribution = \"uniform\"}",
-            "16:21: ", "more than a uniform distribution can have"},
-        Bad{"jitter = {latency = 0.1, seed = -1}", "16:33: ", "out of range"},
-        Bad{"jitter = {latency = -0.1}", "16:21: ", "out of range"}));
+    ::testing::Values(
+        BadLinkLines{"loss = 1.5", "16:8: ", "out of range (0 to 1)"},
+        BadLinkLines{"loss = -0.1", "16:8: ", "out of range"},
+        BadLinkLines{"loss = \"0.1\"", "16:8: ", "is no number"},
+        BadLinkLines{"loss = {delay = \"1s\"}", "16:8: ", "link.loss.probability is missing"},
+        BadLinkLines{"loss = {probability = 0.1, delay = \"-1s\"}", "16:36: ", "is negative"},
+        BadLinkLines{"loss = {probability = 0.1, dely = \"1s\"}",
+                     "16:28: ", "Did you mean \"delay\"?"},
+        BadLinkLines{"outage = \"30s\"", "16:10: ", "is no list"},
+        BadLinkLines{"outage = [\"30s\"]", "16:10: ", "its begin and its length"},
+        BadLinkLines{"outage = [\"30s\", \"0s\"]", "16:18: ", "lasts no time"},
+        BadLinkLines{"outage = [\"-1s\", \"5s\"]", "16:11: ", "is negative"},
+        BadLinkLines{"outage = [\"30s\", 5]", "16:18: ", "it has no unit"},
+        BadLinkLines{"outage = [[\"30s\", \"5s\"], [\"34s\", \"5s\"]]",
+                     "16:26: ", "link.outage[1] begins before the one in front of it ends"},
+        BadLinkLines{"outage = [[\"30s\", \"5s\"], [\"3s\", \"5s\"]]",
+                     "16:26: ", "stand in order of time"},
+        BadLinkLines{"outage = [[\"30s\", \"5s\"], 3]", "16:26: ", "is no list"},
+        BadLinkLines{"outage = [\"1000000h\", \"5s\"]", "16:11: ", "too long"},
+        BadLinkLines{"jitter = {latency = 0.1, distribution = \"pareto\"}",
+                     "16:41: ", "\"pareto\" is unknown"},
+        BadLinkLines{"jitter = {latency = 0.6, distribution = \"uniform\"}",
+                     "16:21: ", "more than a uniform distribution can have"},
+        BadLinkLines{"jitter = {latency = 0.1, seed = -1}", "16:33: ", "out of range"},
+        BadLinkLines{"jitter = {latency = -0.1}", "16:21: ", "out of range"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Traces, BadWeather,
-    testing::Values(Bad{"trace_repeat = \"1h\"", "16:16: ", "the link has no trace"},
-                    Bad{"trace = 3", "16:9: ", "is no text"},
-                    Bad{"trace = \"\"", "16:9: ", "names no file"},
-                    Bad{"trace = \"a\\nb\"", "16:9: ", "names no file"},
-                    Bad{"trace = \"t.csv\"\ntrace_repeat = \"60s\"" + kSection,
-                        "17:16: ", "ends before the trace does (its last time is 60 s)"},
-                    Bad{"trace = \"t.csv\"\ntrace_repeat = \"1ms\"" + kSection,
-                        "17:16: ", "ends before"},
-                    Bad{"trace = \"t.csv\"\n[traces]\n\"t.csv\" = 3", "18:11: ", "is no text"},
-                    Bad{"trace = \"t.csv\"\n[traces]\n\"t.csv\" = \"time_s,latency_ms\\n5,1\\n\"",
-                        "18:11: traces.t.csv:2: ", "Begin at 0"}));
+    ::testing::Values(
+        BadLinkLines{"trace_repeat = \"1h\"", "16:16: ", "the link has no trace"},
+        BadLinkLines{"trace = 3", "16:9: ", "is no text"},
+        BadLinkLines{"trace = \"\"", "16:9: ", "names no file"},
+        BadLinkLines{"trace = \"a\\nb\"", "16:9: ", "names no file"},
+        BadLinkLines{"trace = \"t.csv\"\ntrace_repeat = \"60s\"" + kSection,
+                     "17:16: ", "ends before the trace does (its last time is 60 s)"},
+        BadLinkLines{"trace = \"t.csv\"\ntrace_repeat = \"1ms\"" + kSection,
+                     "17:16: ", "ends before"},
+        BadLinkLines{"trace = \"t.csv\"\n[traces]\n\"t.csv\" = 3", "18:11: ", "is no text"},
+        BadLinkLines{"trace = \"t.csv\"\n[traces]\n\"t.csv\" = \"time_s,latency_ms\\n5,1\\n\"",
+                     "18:11: traces.t.csv:2: ", "Begin at 0"}));
 
 TEST(LinkWeather, ARepetitionMustNotBeAbsurdlyShort) {
   const std::string said = complaint(with_line(

@@ -11,9 +11,9 @@
 namespace longhaul {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class TraceFiles : public testing::Test {
+class TraceFiles : public ::testing::Test {
 protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "traces-XXXXXX").string();

@@ -12,10 +12,10 @@ namespace longhaul {
 namespace {
 
 using enum BlockKind;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Schedule read(std::string_view text) { return read_csv(text, "x.csv", "x"); }
 
@@ -110,8 +110,9 @@ TEST(ReadCsv, GivesBackPartsReplicasLinkOrdersAndOddNames) {
                    {{F, 0, 1, 1, 0}, {D, 0, 255, 1, 0}, {W, 254, 255, 1, 0}},
                    {},
                    {{R, 0, 1, 1, 0}}};
-  schedule.link_orders = {{"link west>east", {{0, {F, 1, 2, 0, 0}}, {1, {D, 0, 1, 1, 0}}}},
-                          {"egress \"a\"/0", {}}};
+  schedule.link_orders = {
+      {"link west>east", {{ReplicaId{0}, {F, 1, 2, 0, 0}}, {ReplicaId{1}, {D, 0, 1, 1, 0}}}},
+      {"egress \"a\"/0", {}}};
   schedule.recompute_timing = RecomputeTiming::ahead;
   EXPECT_EQ(read(write_csv(schedule)), schedule);
 }
@@ -121,8 +122,9 @@ TEST(ReadCsv, GivesBackCellsAndTheirTurns) {
   schedule.replicas = 3;
   schedule.cell = 2;
   schedule.link_orders = {
-      {turns_name(0, 0, 1), {{1, {F, 0, 1, 0, 0}}, {0, {F, 0, 1, 0, 0}}}},
-      {turns_name(1, 1, 0), {{2, {B, 0, 1, 1, 1}}}},
+      {turns_name(0, DeviceId{0}, DeviceId{1}),
+       {{ReplicaId{1}, {F, 0, 1, 0, 0}}, {ReplicaId{0}, {F, 0, 1, 0, 0}}}},
+      {turns_name(1, DeviceId{1}, DeviceId{0}), {{ReplicaId{2}, {B, 0, 1, 1, 1}}}},
   };
   const std::string text = write_csv(schedule);
   EXPECT_THAT(text, HasSubstr("# cell = 2\n"));
@@ -137,7 +139,7 @@ TEST(ReadCsv, InfersWhatAFileOfPyTorchDoesNotSay) {
   EXPECT_EQ(schedule.chunks, 4);
   EXPECT_EQ(schedule.microbatches, 2);
   EXPECT_EQ(schedule.replicas, 1);
-  EXPECT_THAT(schedule.device_of_chunk, ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(numbers(schedule.device_of_chunk), ElementsAre(0, 1, 1, 0));
   EXPECT_THAT(schedule.rows[0],
               ElementsAre(Block{F, 0, 1, 0, 0}, Block{F, 0, 1, 0, 1}, Block{F, 0, 1, 3, 0},
                           Block{D, 0, 1, 3, 0}, Block{W, 0, 1, 3, 0}));
@@ -153,7 +155,7 @@ TEST(ReadCsv, PyTorchFilesOfTheGeneratorsAreTheSameOrders) {
 
 TEST(ReadCsv, OneMisplacedBlockDoesNotMoveItsChunk) {
   const Schedule schedule = read("0F0,1B1,0B0,0F1,0B1\n1F0,1B0,1F1\n");
-  EXPECT_THAT(schedule.device_of_chunk, ElementsAre(0, 1));
+  EXPECT_THAT(numbers(schedule.device_of_chunk), ElementsAre(0, 1));
   const auto found = first_violation(schedule);
   ASSERT_TRUE(found);
   EXPECT_THAT(found->text, HasSubstr("device 0 has B(chunk 1, microbatch 1) at position 1"));

@@ -121,7 +121,7 @@ TEST(PyTorchFormat, IsAcceptedByTheRulesOfItsReader) {
     for (const Generator& generator : generators()) {
       if (generator.name == "interleaved-1f1b" && parallel.microbatches % parallel.stages != 0)
         continue;
-      SCOPED_TRACE(testing::Message() << generator.name << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message() << generator.name << ", seed " << seed);
       const Schedule schedule = generate(generator.name, scenario);
       if (!has_words_for(schedule)) {
         ++refused;
@@ -139,8 +139,7 @@ TEST(PyTorchFormat, IsAcceptedByTheRulesOfItsReader) {
       const auto rank_of = checked_stages(ranks, static_cast<std::size_t>(parallel.microbatches));
       ASSERT_EQ(rank_of.size(), static_cast<std::size_t>(schedule.chunks));
       for (const auto& [stage, rank] : rank_of)
-        ASSERT_EQ(static_cast<int>(rank),
-                  schedule.device_of_chunk[static_cast<std::size_t>(stage)]);
+        ASSERT_EQ(rank, index(schedule.device_of_chunk[static_cast<std::size_t>(stage)]));
       ASSERT_TRUE(can_run(ranks, schedule.chunks));
     }
   }

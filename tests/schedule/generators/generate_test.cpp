@@ -15,17 +15,17 @@ namespace {
 
 using test::evaluate;
 using test::two_datacenters;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// "F0 F1 B0": the row of a device with one chunk; chunk numbers in front where it has several.
-std::string row_text(const Schedule& schedule, int device) {
+std::string row_text(const Schedule& schedule, DeviceId device) {
   const bool several = chunks_on(schedule, device).size() > 1;
   std::string text;
-  for (const Block& block : schedule.row(0, device)) {
+  for (const Block& block : schedule.row(ReplicaId{0}, device)) {
     if (!text.empty()) text += ' ';
     if (several) text += std::to_string(block.chunk);
-    text += name_of(block.kind) + std::to_string(block.microbatch);
+    text += to_string(block.kind) + std::to_string(block.microbatch);
   }
   return text;
 }
@@ -47,16 +47,16 @@ TEST(StaticScheduleNames, AreInTheOrderOfAReport) {
 
 TEST(Generate, GivesTheRowsOfTheDefinitions) {
   const Scenario scenario = uniform_scenario(2, 3);
-  EXPECT_EQ(row_text(generate("gpipe", scenario), 0), "F0 F1 F2 B0 B1 B2");
-  EXPECT_EQ(row_text(generate("1f1b", scenario), 0), "F0 F1 B0 F2 B1 B2");
-  EXPECT_EQ(row_text(generate("1f1b", scenario), 1), "F0 B0 F1 B1 F2 B2");
-  EXPECT_EQ(row_text(generate("zb-h1", scenario), 0), "F0 F1 D0 W0 F2 D1 W1 D2 W2");
-  EXPECT_EQ(row_text(generate("zb-h1", scenario), 1), "F0 D0 F1 D1 W0 F2 D2 W1 W2");
-  EXPECT_EQ(row_text(generate("zb-h2", scenario), 0), "F0 F1 F2 D0 W0 D1 W1 D2 W2");
-  EXPECT_EQ(row_text(generate("zb-h2", scenario), 1), "F0 D0 F1 D1 F2 D2 W0 W1 W2");
-  EXPECT_EQ(row_text(generate("interleaved-1f1b", uniform_scenario(2, 2)), 0),
+  EXPECT_EQ(row_text(generate("gpipe", scenario), DeviceId{0}), "F0 F1 F2 B0 B1 B2");
+  EXPECT_EQ(row_text(generate("1f1b", scenario), DeviceId{0}), "F0 F1 B0 F2 B1 B2");
+  EXPECT_EQ(row_text(generate("1f1b", scenario), DeviceId{1}), "F0 B0 F1 B1 F2 B2");
+  EXPECT_EQ(row_text(generate("zb-h1", scenario), DeviceId{0}), "F0 F1 D0 W0 F2 D1 W1 D2 W2");
+  EXPECT_EQ(row_text(generate("zb-h1", scenario), DeviceId{1}), "F0 D0 F1 D1 W0 F2 D2 W1 W2");
+  EXPECT_EQ(row_text(generate("zb-h2", scenario), DeviceId{0}), "F0 F1 F2 D0 W0 D1 W1 D2 W2");
+  EXPECT_EQ(row_text(generate("zb-h2", scenario), DeviceId{1}), "F0 D0 F1 D1 F2 D2 W0 W1 W2");
+  EXPECT_EQ(row_text(generate("interleaved-1f1b", uniform_scenario(2, 2)), DeviceId{0}),
             "0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1");
-  EXPECT_EQ(row_text(generate("zbv", scenario), 1),
+  EXPECT_EQ(row_text(generate("zbv", scenario), DeviceId{1}),
             "1F0 2F0 1F1 2F1 2D0 2W0 1F2 1D0 1W0 2F2 2D1 2W1 1D1 2D2 1D2 1W1 2W2 1W2");
 }
 
@@ -71,18 +71,18 @@ TEST(Generate, FillsEverythingButTheRowsToo) {
   EXPECT_EQ(loop.microbatches, 6);
   EXPECT_EQ(loop.replicas, 2);
   EXPECT_TRUE(loop.replicas_alike());
-  EXPECT_THAT(loop.device_of_chunk, ElementsAre(0, 1, 2, 0, 1, 2));
-  EXPECT_THAT(generate("zbv", scenario).device_of_chunk, ElementsAre(0, 1, 2, 2, 1, 0));
-  EXPECT_THAT(generate("gpipe", scenario).device_of_chunk, ElementsAre(0, 1, 2));
+  EXPECT_THAT(numbers(loop.device_of_chunk), ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(numbers(generate("zbv", scenario).device_of_chunk), ElementsAre(0, 1, 2, 2, 1, 0));
+  EXPECT_THAT(numbers(generate("gpipe", scenario).device_of_chunk), ElementsAre(0, 1, 2));
 }
 
 TEST(Generate, PutsARecomputeDirectlyBeforeEachBackward) {
   Scenario scenario = uniform_scenario(2, 2);
   scenario.memory.recompute = true;
-  EXPECT_EQ(row_text(generate("1f1b", scenario), 0), "F0 F1 R0 B0 R1 B1");
-  EXPECT_EQ(row_text(generate("1f1b", scenario), 1), "F0 R0 B0 F1 R1 B1");
-  EXPECT_EQ(row_text(generate("zb-h1", scenario), 1), "F0 R0 D0 F1 R1 D1 W0 W1");
-  EXPECT_EQ(row_text(generate("zbv", scenario), 1),
+  EXPECT_EQ(row_text(generate("1f1b", scenario), DeviceId{0}), "F0 F1 R0 B0 R1 B1");
+  EXPECT_EQ(row_text(generate("1f1b", scenario), DeviceId{1}), "F0 R0 B0 F1 R1 B1");
+  EXPECT_EQ(row_text(generate("zb-h1", scenario), DeviceId{1}), "F0 R0 D0 F1 R1 D1 W0 W1");
+  EXPECT_EQ(row_text(generate("zbv", scenario), DeviceId{1}),
             "1F0 2F0 1F1 2F1 2R0 2D0 2W0 1R0 1D0 1W0 2R1 2D1 2W1 1R1 1D1 1W1");
 }
 

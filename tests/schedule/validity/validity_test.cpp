@@ -9,11 +9,11 @@ namespace longhaul {
 namespace {
 
 using enum BlockKind;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 void expect_violation(const std::optional<Violation>& found, ViolationKind kind,
-                      const testing::Matcher<const std::string&>& text) {
+                      const ::testing::Matcher<const std::string&>& text) {
   ASSERT_TRUE(found) << "no violation";
   EXPECT_EQ(found->kind, kind) << found->text;
   EXPECT_THAT(found->text, text);
@@ -31,11 +31,11 @@ TEST(FirstViolation, NamesWrongCounts) {
   using enum ViolationKind;
   expect_violation(first_violation(Schedule{}), shape, HasSubstr("0 devices"));
   Schedule schedule = one_f_one_b(2, 2);
-  schedule.device_of_chunk = {0, 5};
+  schedule.device_of_chunk = {DeviceId{0}, DeviceId{5}};
   expect_violation(first_violation(schedule), shape, HasSubstr("Chunk 1 lies on device 5"));
-  schedule.device_of_chunk = {0, 0};
+  schedule.device_of_chunk = {DeviceId{0}, DeviceId{0}};
   expect_violation(first_violation(schedule), shape, HasSubstr("No chunk lies on device 1"));
-  schedule.device_of_chunk = {0};
+  schedule.device_of_chunk = {DeviceId{0}};
   expect_violation(first_violation(schedule), shape, HasSubstr("says where 1 of them lie"));
   schedule = one_f_one_b(2, 2);
   schedule.rows.emplace_back();
@@ -64,8 +64,10 @@ Schedule cell_of_two() {
   schedule.replicas = 2;
   schedule.cell = 2;
   schedule.link_orders = {
-      {turns_name(0, 0, 1), {{0, {F, 0, 1, 0, 0}}, {1, {F, 0, 1, 0, 0}}}},
-      {turns_name(0, 1, 0), {{0, {B, 0, 1, 1, 0}}, {1, {B, 0, 1, 1, 0}}}},
+      {turns_name(0, DeviceId{0}, DeviceId{1}),
+       {{ReplicaId{0}, {F, 0, 1, 0, 0}}, {ReplicaId{1}, {F, 0, 1, 0, 0}}}},
+      {turns_name(0, DeviceId{1}, DeviceId{0}),
+       {{ReplicaId{0}, {B, 0, 1, 1, 0}}, {ReplicaId{1}, {B, 0, 1, 1, 0}}}},
   };
   return schedule;
 }
@@ -81,7 +83,7 @@ TEST(FirstViolation, NamesTurnsThatAreNone) {
     expect(schedule, "names no turns (\"turns CELL/FROM>TO\" is expected, with cells 0 to 0)");
   }
   Schedule schedule = cell_of_two();
-  schedule.link_orders[0].messages[1].replica = 2;
+  schedule.link_orders[0].messages[1].replica = ReplicaId{2};
   expect(schedule, "F(chunk 0, microbatch 0) of replica 2 (the replica is in another cell)");
   schedule = cell_of_two();
   schedule.link_orders[0].messages[1].producer.chunk = 1;
@@ -104,8 +106,10 @@ TEST(FirstViolation, FindsADeadlockOverTurns) {
   const auto b = [](int microbatch) { return Block{B, 0, 1, 1, microbatch}; };
   schedule.rows[0] = {f(0), {B, 0, 1, 0, 0}, f(1), {B, 0, 1, 0, 1}};
   schedule.link_orders = {
-      {turns_name(0, 0, 1), {{0, f(0)}, {0, f(1)}, {1, f(0)}, {1, f(1)}}},
-      {turns_name(0, 1, 0), {{1, b(0)}, {0, b(0)}, {0, b(1)}, {1, b(1)}}},
+      {turns_name(0, DeviceId{0}, DeviceId{1}),
+       {{ReplicaId{0}, f(0)}, {ReplicaId{0}, f(1)}, {ReplicaId{1}, f(0)}, {ReplicaId{1}, f(1)}}},
+      {turns_name(0, DeviceId{1}, DeviceId{0}),
+       {{ReplicaId{1}, b(0)}, {ReplicaId{0}, b(0)}, {ReplicaId{0}, b(1)}, {ReplicaId{1}, b(1)}}},
   };
   expect_violation(
       first_violation(schedule), ViolationKind::deadlock,

@@ -13,10 +13,10 @@
 
 namespace {
 
-class FailuresOnly : public testing::EmptyTestEventListener {
+class FailuresOnly : public ::testing::EmptyTestEventListener {
 public:
   explicit FailuresOnly(int rank) : rank_{rank} {}
-  void OnTestPartResult(const testing::TestPartResult& result) override {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (!result.failed()) return;
     fprintf(stderr, "rank %d: %s:%d: %s\n", rank_, result.file_name(), result.line_number(),
             result.message());
@@ -30,7 +30,7 @@ private:
 
 int main(int argc, char** argv) {
   const longhaul::mpi::Session session{argc, argv};
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   if (argc == 3 && std::strcmp(argv[1], "--ranks-per-process") == 0) {
     longhaul::testing::thread_ranks() = std::atoi(argv[2]);
     if (GTEST_FLAG_GET(filter) == "*")
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   }
   const int rank = longhaul::mpi::world_rank();
   if (rank != 0) {
-    auto& listeners = testing::UnitTest::GetInstance()->listeners();
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new FailuresOnly{rank});
   }

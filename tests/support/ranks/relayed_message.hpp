@@ -12,7 +12,8 @@ struct RelayedMessage {
   explicit RelayedMessage(int owner, int iterations_of_message = 1, int ranks = 4)
       : builder{"relayed", ranks} {
     using namespace std::chrono_literals;
-    for (int rank = 0; rank < 4; ++rank) builder.place(rank, rank / 2, rank % 2, rank % 2);
+    for (int rank = 0; rank < 4; ++rank)
+      builder.place(rank, ReplicaId{rank / 2}, DeviceId{rank % 2}, rank % 2);
     builder.share_wan(2);
     for (int i = 0; i < iterations_of_message; ++i) add(owner, 7 + i, 200us);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -94,41 +95,56 @@ protected:
     return moving;
   }
 
+  /// The numbers that this rank gets of a collective of all ranks.
+  template <typename Number, typename Make, typename Value>
+  std::vector<Number> expected_of(CollectiveKind kind, std::size_t all, const Make& make,
+                                  const Value& value) {
+    const std::size_t n = everyone().size();
+    const auto me = static_cast<std::size_t>(self());
+    const CollectiveFacts& facts = facts_of(kind);
+    std::vector<Number> expected;
+    if (facts.merging == Merging::side_by_side) {
+      for (std::size_t rank = 0; rank < n; ++rank)
+        for (std::size_t i = 0; i < facts.brought(all, n, rank); ++i)
+          expected.push_back(make(value(rank, i)));
+      return expected;
+    }
+    const std::size_t got = facts.got(all, n, me);
+    const std::size_t first = facts.gets == Portion::share ? me * got : 0;
+    for (std::size_t i = first; i < first + got; ++i) {
+      std::int64_t total = 0;
+      for (std::size_t rank = 0; rank < n; ++rank) total += value(rank, i);
+      expected.push_back(make(total));
+    }
+    return expected;
+  }
+
   /// All kinds of collectives on numbers of one type: element i of what a rank brings is
   /// `value(rank, i)`, small enough that sums are exact.
   template <typename Number, typename Make, typename Value>
-  void check_collectives(ExchangeType type, std::size_t share, const Make& make,
-                         const Value& value) {
+  void check_collectives(NumberType type, std::size_t share, const Make& make, const Value& value) {
     const std::vector<Rank> members = everyone();
     const std::size_t n = members.size();
     const auto me = static_cast<std::size_t>(self());
-    const auto sum = [&](std::size_t i) {
-      std::int64_t total = 0;
-      for (std::size_t rank = 0; rank < n; ++rank) total += value(rank, i);
-      return make(total);
-    };
-    const auto result_of = [&](CollectiveKind kind, std::size_t mine, std::size_t result) {
-      std::vector<Number> in(mine);
-      for (std::size_t i = 0; i < mine; ++i) in[i] = make(value(me, i));
-      Memory from{mine * sizeof(Number)}, to{result * sizeof(Number)};
-      Bytes8 raw(mine * sizeof(Number));
-      std::memcpy(raw.data(), in.data(), raw.size());
+    for (const CollectiveKind kind : every<CollectiveKind>()) {
+      const bool divides =
+          facts_of(kind).brings == Portion::share || facts_of(kind).gets == Portion::share;
+      const std::size_t all = share * n + (divides ? 0 : 1);  // no multiple of the ranks
+      std::vector<Number> in(facts_of(kind).brought(all, n, me));
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = make(value(me, i));
+      const std::size_t size = in.size() * sizeof(Number);
+      Memory from{std::max<std::size_t>(size, 1)};  // a member may bring nothing
+      Memory to{facts_of(kind).got(all, n, me) * sizeof(Number)};
+      Bytes8 raw(std::max<std::size_t>(size, 1));
+      if (size > 0) std::memcpy(raw.data(), in.data(), size);
       from.write(raw);
-      finish({transport_->collective(kind, members, {type, from.span(), to.span()})});
+      finish({transport_->collective(kind, members, {type, from.span().first(size), to.span()})});
       raw = to.read();
-      std::vector<Number> out(result);
+      const std::vector<Number> expected = expected_of<Number>(kind, all, make, value);
+      std::vector<Number> out(raw.size() / sizeof(Number));
       std::memcpy(out.data(), raw.data(), raw.size());
-      return out;
-    };
-    const auto gathered = result_of(CollectiveKind::all_gather, share, share * n);
-    for (std::size_t i = 0; i < share * n; ++i)
-      ASSERT_EQ(gathered[i], make(value(i / share, i % share))) << "number " << i;
-    const auto part = result_of(CollectiveKind::reduce_scatter, share * n, share);
-    for (std::size_t i = 0; i < share; ++i)
-      ASSERT_EQ(part[i], sum(me * share + i)) << "number " << i;
-    const std::size_t any = share * n + 1;  // no multiple of the ranks
-    const auto total = result_of(CollectiveKind::all_reduce, any, any);
-    for (std::size_t i = 0; i < any; ++i) ASSERT_EQ(total[i], sum(i)) << "number " << i;
+      ASSERT_EQ(out, expected) << to_text(kind);
+    }
   }
 
   std::unique_ptr<Transport> below_;  ///< what the transport uses, of this test alone

@@ -80,7 +80,7 @@ TEST(ChromeExport, DrawsEveryRowWithItsTimesAndArguments) {
   }
   for (const Timeline* timeline : {&trace.measured, &trace.predicted}) {
     for (const TimelineRow& row : timeline->rows)
-      wanted.emplace(name_of(row.kind), row.chunk, row.microbatch, row.op,
+      wanted.emplace(to_string(row.kind), row.chunk, row.microbatch, row.op,
                      row.end_ns - row.start_ns);
   }
   EXPECT_EQ(drawn, wanted);

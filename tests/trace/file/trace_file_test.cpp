@@ -31,7 +31,7 @@ RunInfo sample_info() {
           .activation_budget_bytes = 123};
 }
 
-Trace sample_trace(int iterations = 3) {
+Trace written_trace(int iterations = 3) {
   const testing::Shape shape;
   return {sample_info(), testing::random_timeline(1, shape, iterations),
           testing::random_timeline(2, shape)};
@@ -45,7 +45,7 @@ void expect_equal(const Timeline& a, const Timeline& b) {
   EXPECT_EQ(a.rows, b.rows);
 }
 
-std::string message_of(auto&& call) {
+std::string refusal_of(auto&& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -63,7 +63,7 @@ std::vector<std::string> names_in(const std::filesystem::path& directory) {
 
 TEST(TraceFile, GivesBackWhatWasWritten) {
   const testing::ScratchDirectory scratch;
-  Trace trace = sample_trace();
+  Trace trace = written_trace();
   trace.measured.resources = {"link 0>1", ""};
   trace.measured.rows[3].resource = 1;
   write_trace(scratch.path() / "a.h5", trace);
@@ -93,7 +93,7 @@ TEST(TraceFile, HoldsMoreRowsThanAChunkAndNoneAtAll) {
 
 TEST(TraceFile, KeepsATextLongerThanHdf5StoresInline) {
   const testing::ScratchDirectory scratch;
-  Trace trace = sample_trace();
+  Trace trace = written_trace();
   trace.info.scenario.assign(1'000'000, 'x');
   write_trace(scratch.path() / "a.h5", trace);
   EXPECT_EQ(read_trace(scratch.path() / "a.h5").info.scenario, trace.info.scenario);
@@ -103,7 +103,7 @@ TEST(TraceFile, NeverOverwritesAndLeavesNothingHalfDone) {
   const testing::ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
   std::ofstream{file} << "precious";
-  EXPECT_THAT(message_of([&] { write_trace(file, sample_trace()); }), HasSubstr("exists"));
+  EXPECT_THAT(refusal_of([&] { write_trace(file, written_trace()); }), HasSubstr("exists"));
   std::string kept;
   std::ifstream{file} >> kept;
   EXPECT_EQ(kept, "precious");
@@ -113,7 +113,7 @@ TEST(TraceFile, NeverOverwritesAndLeavesNothingHalfDone) {
 TEST(TraceFile, SaysWhereItCannotWrite) {
   const testing::ScratchDirectory scratch;
   const auto file = scratch.path() / "missing" / "a.h5";
-  EXPECT_THAT(message_of([&] { write_trace(file, sample_trace()); }),
+  EXPECT_THAT(refusal_of([&] { write_trace(file, written_trace()); }),
               AllOf(HasSubstr(file.string()), HasSubstr("No such file")));
 }
 
@@ -138,9 +138,9 @@ int exit_code_with_file_limit(rlim_t limit_bytes, const std::function<void()>& c
 
 TEST(TraceFile, IsLeftOutWhenThereIsNoSpaceForIt) {
   const testing::ScratchDirectory scratch;
-  const auto write = [&] { write_trace(scratch.path() / "a.h5", sample_trace(50)); };
+  const auto write = [&] { write_trace(scratch.path() / "a.h5", written_trace(50)); };
   const auto write_part = [&] {
-    write_segment(scratch.path(), {}, testing::rows_of_rank(sample_trace().measured, 0, 0));
+    write_segment(scratch.path(), {}, testing::rows_of_rank(written_trace().measured, 0, 0));
   };
   for (const rlim_t limit : {0, 1000, 20'000}) {
     EXPECT_EQ(exit_code_with_file_limit(limit, write), 2) << limit;
@@ -153,7 +153,7 @@ TEST(TraceFile, IsLeftOutWhenThereIsNoSpaceForIt) {
 
 TEST(ValidateTrace, FindsNothingWrongWithATrace) {
   const testing::ScratchDirectory scratch;
-  write_trace(scratch.path() / "a.h5", sample_trace());
+  write_trace(scratch.path() / "a.h5", written_trace());
   EXPECT_THAT(validate_trace(scratch.path() / "a.h5"), IsEmpty());
 }
 

@@ -94,6 +94,25 @@ TEST_F(Validate, FindsAttributesOfAnotherTypeOrValue) {
               Contains(HasSubstr("creator is no text")));
 }
 
+TEST_F(Validate, ReadsFilesOfProgramsThatKnewFewerKinds) {
+  const std::vector<TimelineRow> before = read_trace(file_).measured.rows;
+  EXPECT_THAT(after_breaking([](BrokenFile& f) {
+                f.rename_kinds("measured/bound_kind",
+                               {{"start", 0}, {"dependency", 1}, {"lane", 2}, {"resource", 3}});
+              }),
+              IsEmpty());
+  EXPECT_EQ(read_trace(file_).measured.rows, before);
+}
+
+TEST_F(Validate, RefusesKindsUnderOtherNumbersOrNames) {
+  for (const auto& kinds : {std::vector<std::pair<const char*, std::uint8_t>>{{"F", 1}, {"B", 0}},
+                            {{"F", 0}, {"forward", 1}}}) {
+    write_sample(testing::random_timeline(1, {}, 2));
+    EXPECT_THAT(after_breaking([&](BrokenFile& f) { f.rename_kinds("measured/kind", kinds); }),
+                Contains(HasSubstr("measured/kind cannot be read (it has another type")));
+  }
+}
+
 TEST_F(Validate, FindsColumnsOfAnotherLengthOrType) {
   EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace("measured/rank", "predicted/rank"); }),
               Contains(HasSubstr("measured/rank has")));

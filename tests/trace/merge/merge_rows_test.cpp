@@ -21,10 +21,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::ScratchDirectory;
 
-constexpr int kRanks = 4;
+constexpr int kStreamRanks = 4;
 
-Timeline sample(int iterations, int microbatches = 8) {
-  return testing::random_timeline(5, {.ranks = kRanks, .microbatches = microbatches}, iterations);
+Timeline sample_stream(int iterations, int microbatches = 8) {
+  return testing::random_timeline(5, {.ranks = kStreamRanks, .microbatches = microbatches},
+                                  iterations);
 }
 
 /// The rows of some ranks, in the first `iteration`.
@@ -58,34 +59,34 @@ Trace merged(const std::filesystem::path& directory, const MergeOptions& options
 }
 
 TEST(MergeStream, PutsHostsTogetherWhateverTheirRanks) {
-  const Timeline all = sample(3);
+  const Timeline all = sample_stream(3);
   const std::vector<std::vector<std::vector<int>>> placements{
       {{0, 1, 2, 3}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{3, 0}, {1}, {2}}};
   for (const auto& hosts : placements) {
     const ScratchDirectory scratch;
-    begin_run(scratch.path(), {}, sample(1), kRanks);
+    begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
     for (int iteration = 0; iteration < 3; ++iteration)
       write_hosts(scratch.path(), all, iteration, hosts);
     EXPECT_EQ(finished_iterations(scratch.path()).size(), 3U);
     const Trace trace = merged(scratch.path());
     EXPECT_EQ(trace.measured.rows, all.rows);
-    EXPECT_EQ(trace.predicted.rows, sample(1).rows);
+    EXPECT_EQ(trace.predicted.rows, sample_stream(1).rows);
     EXPECT_THAT(validate_trace(scratch.path() / "trace.h5"), IsEmpty());
   }
 }
 
 TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
   // Ops of ranks in turn: 0, 1, 2, 3, 0, ... in segments that are read in several pieces.
-  Timeline all = sample(1, 8'192);
-  std::vector<std::int64_t> next(kRanks, 0);
+  Timeline all = sample_stream(1, 8'192);
+  std::vector<std::int64_t> next(kStreamRanks, 0);
   for (TimelineRow& row : all.rows) {
-    row.op = next[static_cast<std::size_t>(row.rank)]++ * kRanks + row.rank;
+    row.op = next[static_cast<std::size_t>(row.rank)]++ * kStreamRanks + row.rank;
     row.bound_by = -1;
     row.bound_kind = BoundKind::start;
   }
   std::ranges::sort(all.rows, {}, &TimelineRow::op);
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0}, {1}, {2}, {3}});
   EXPECT_EQ(merge_run(scratch.path()).measured.rows, all.rows);
   merge_run_into(scratch.path(), scratch.path() / "trace.h5");
@@ -94,10 +95,10 @@ TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
 
 TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) {
   // More rows than a chunk before, in and after it: what was written of it is taken back.
-  const Timeline all = sample(3, 6'000);
+  const Timeline all = sample_stream(3, 6'000);
   ASSERT_GT(all.rows.size() / 3, 65'536U);
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   for (int iteration = 0; iteration < 3; ++iteration)
     write_hosts(scratch.path(), all, iteration, {{0, 1}, {2, 3}});
   const auto last = scratch.path() / "segment.0.1.2+2.h5";
@@ -114,9 +115,9 @@ TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) 
 }
 
 TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
-  const Timeline all = sample(2);
+  const Timeline all = sample_stream(2);
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, {}, kRanks);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1, 2, 3}});
   write_hosts(scratch.path(), all, 1, {{0, 1}, {1, 2}});  // rank 1 twice, rank 3 not at all
   EXPECT_EQ(merged(scratch.path()).measured.rows.size(), all.rows.size() / 2);
@@ -127,10 +128,10 @@ TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
 
 TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
   const ScratchDirectory scratch;
-  begin_run(scratch.path(), {}, sample(1), kRanks);
-  Timeline other = sample(1);
+  begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
+  Timeline other = sample_stream(1);
   other.schedules = {"another"};
-  for (int rank = 0; rank < kRanks; ++rank)
+  for (int rank = 0; rank < kStreamRanks; ++rank)
     write_segment(scratch.path(), {1, 0, rank}, testing::rows_of_rank(other, 0, rank));
   MergeOptions options;
   options.environment = "{\"a\":1}";
@@ -149,10 +150,10 @@ TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
 
 TEST(MergeStream, MovesRanksByTheirClocks) {
   const ScratchDirectory scratch;
-  const Timeline all = sample(1);
-  begin_run(scratch.path(), {}, {}, kRanks);
+  const Timeline all = sample_stream(1);
+  begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1}, {2, 3}});
-  const std::vector<RankClock> clocks(kRanks, {0, INT64_MAX, 1e-3});
+  const std::vector<RankClock> clocks(kStreamRanks, {0, INT64_MAX, 1e-3});
   MergeOptions options;
   options.clocks = clocks;
   const Trace trace = merged(scratch.path(), options);
@@ -163,7 +164,7 @@ TEST(MergeStream, MovesRanksByTheirClocks) {
 TEST(SegmentNames, SayWhoseRowsTheyHold) {
   const auto there_and_back = [](const std::string& text) {
     const auto name = parse_segment_name(text);
-    return name ? text_of(*name) : "no segment";
+    return name ? to_string(*name) : "no segment";
   };
   for (const char* const text : {"segment.0.0.0.h5", "segment.3.12.8+8.h5"})
     EXPECT_EQ(there_and_back(text), text);
@@ -176,8 +177,8 @@ TEST(SegmentNames, SayWhoseRowsTheyHold) {
 TEST(TracePart, ReadsOnlyWhatIsSelected) {
   const ScratchDirectory scratch;
   Trace trace;
-  trace.measured = sample(3);
-  trace.predicted = sample(1);
+  trace.measured = sample_stream(3);
+  trace.predicted = sample_stream(1);
   write_trace(scratch.path() / "a.h5", trace);
   const auto size = trace.predicted.rows.size();
   const Trace part = read_trace_part(scratch.path() / "a.h5", {"gpipe", 1}, 2 * size);

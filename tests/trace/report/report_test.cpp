@@ -193,7 +193,7 @@ TEST(Idle, PartsAddUpOnNonsense) {
                               static_cast<int>(random.between(-1, 3)),
                               static_cast<int>(random.between(-1, 3)), 0, 0);
       TimelineRow& row = t.row(op);
-      row.kind = static_cast<RowKind>(random.between(0, kRowKinds - 1));
+      row.kind = static_cast<RowKind>(random.between(0, kCountOf<RowKind> - 1));
       row.peer = static_cast<std::int32_t>(random.between(-1, 5));
       row.size_bytes = random.between(-5, 5);
       row.start_ns = random.between(0, 100);
@@ -201,7 +201,7 @@ TEST(Idle, PartsAddUpOnNonsense) {
       row.end_ns = row.start_ns + random.between(0, 30);
       row.planned_ns = random.between(0, 30);
       row.bound_by = random.between(-1, rows + 1);
-      row.bound_kind = static_cast<BoundKind>(random.between(0, kBoundKinds - 1));
+      row.bound_kind = static_cast<BoundKind>(random.between(0, kCountOf<BoundKind> - 1));
     }
     const IterationReport report = report_iteration(t.timeline(), 0, 0, 7);
     double busy_share = 0;

@@ -46,8 +46,8 @@ TEST(CheckRows, FindsIndicesOutsideTheirTables) {
 }
 
 TEST(CheckRows, FindsIdsThatCannotBe) {
-  EXPECT_THAT(after([](Timeline& t) { t.rows[5].kind = static_cast<RowKind>(10); }),
-              Contains(HasSubstr("kind 10")));
+  EXPECT_THAT(after([](Timeline& t) { t.rows[5].kind = static_cast<RowKind>(77); }),
+              Contains(HasSubstr("kind 77")));
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].bound_kind = static_cast<BoundKind>(77); }),
               Contains(HasSubstr("bound_kind 77")));
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].rank = 2'000'000'000; }),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from longhaul.trace import BLOCK_KINDS, COLLECTIVE_KINDS
+from longhaul.trace import BLOCK_KINDS, collectives
 
 ROW = 1.0
 LANE = 0.36
@@ -66,7 +66,7 @@ def lane_heights(rows):
             continue
         count = sublanes(*_sorted_times(group))[1]
         heights.setdefault(rank, {})[kind, peer] = max(LANE, SUBLANE * count)
-    for rank in rows.loc[rows["kind"].isin(COLLECTIVE_KINDS), "rank"].unique():
+    for rank in rows.loc[collectives(rows), "rank"].unique():
         heights.setdefault(rank, {})["collective", -1] = LANE
     return heights
 

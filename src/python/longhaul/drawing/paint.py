@@ -5,7 +5,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
 from longhaul.drawing import layout as rows_layout, style
-from longhaul.trace import BLOCK_KINDS, COLLECTIVE_KINDS
+from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS, collectives
 
 NS_PER_MS = 1e6
 SMALLEST_TEXT = 4.5  # points; smaller labels are left out
@@ -110,7 +110,7 @@ def paint_lanes(axes, rows, layout):
     for (rank, kind, peer), group in messages.groupby(["rank", "kind", "peer"], observed=True):
         if (kind, peer) in layout.rows[rank].lanes:
             _lane(axes, group.sort_values("start_ns"), kind, layout.rows[rank].lanes[kind, peer])
-    for rank, group in rows[rows["kind"].isin(COLLECTIVE_KINDS)].groupby("rank"):
+    for rank, group in rows[collectives(rows)].groupby("rank"):
         top, height = layout.rows[rank].lanes["collective", -1]
         starts, ends = _ms(group)
         axes.add_collection(PolyCollection(
@@ -144,7 +144,7 @@ def paint_path(axes, steps, layout, scale):
     for step in steps:
         start, end = step.start_ns / NS_PER_MS, step.end_ns / NS_PER_MS
         row = layout.rows[step.rank]
-        if step.kind in BLOCK_KINDS or step.kind in COLLECTIVE_KINDS:
+        if step.kind not in MESSAGE_KINDS:
             top, height = ((row.top, rows_layout.ROW) if step.kind in BLOCK_KINDS
                            else row.lanes["collective", -1])
             outline = min(1.6, 0.3 + (end - start) * scale[0] / 10)

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from longhaul.drawing import layout as rows_layout, memory, paint, style
 from longhaul.path import critical_path
-from longhaul.trace import BLOCK_KINDS, COLLECTIVE_KINDS
+from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS
 
 LEFT, RIGHT, TITLE, GAP = 0.75, 0.5, 0.26, 0.36  # inches
 TIME_AXIS, LEGEND_ROW = 0.55, 0.20
@@ -41,7 +41,7 @@ class Paper:
 
 def makespan(rows):
     """From the first op on any rank to the last block or collective on any rank."""
-    done = rows[rows["kind"].isin(BLOCK_KINDS + COLLECTIVE_KINDS)]
+    done = rows[~rows["kind"].isin(MESSAGE_KINDS)]
     return int(done["end_ns"].max() - rows["start_ns"].min())
 
 
@@ -178,7 +178,7 @@ def legend_handles(panels, scales):
     if latency:
         handles.append(Patch(facecolor=style.wire_colour(0.2), edgecolor="#6b5500", lw=0.5,
                              label="latency (on its way)"))
-    if kinds & set(COLLECTIVE_KINDS):
+    if kinds - set(BLOCK_KINDS + MESSAGE_KINDS):
         handles.append(Patch(facecolor=style.rgb(style.COLLECTIVE), edgecolor="black", lw=0.5,
                              label="data-parallel communication (dp)"))
     if any(paint.label_sizes(panel.rows, scale) for panel, scale in zip(panels, scales)):

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/cells.hpp"
 #include "schedule/generators/cell/cell.hpp"
 #include "schedule/generators/empty_schedule.hpp"
@@ -21,11 +22,10 @@ struct Cells {
 
 Cells find_cells(const Scenario& scenario, const Schedule& schedule) {
   Cells cells;
-  for (int first = 0; first < schedule.replicas; first += schedule.cell) {
-    const int count = std::min(schedule.cell, schedule.replicas - first);
-    CellProblem problem = atlas_problem(scenario, schedule, first, count);
+  for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
+    CellProblem problem = atlas_problem(scenario, schedule, cell_replicas(schedule, cell));
     const auto known = std::ranges::find(cells.problems, problem);
-    cells.problem_of.push_back(static_cast<std::size_t>(known - cells.problems.begin()));
+    cells.problem_of.push_back(at(known - cells.problems.begin()));
     if (known == cells.problems.end()) cells.problems.push_back(std::move(problem));
   }
   return cells;
@@ -52,7 +52,7 @@ std::vector<CellTimes> run_cells(const Cells& cells, const CellRules& rules) {
   return times;
 }
 
-void fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
+void fill_atlas_cell(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
   check_cells(schedule, scenario);
@@ -66,9 +66,10 @@ void fill(const Scenario& scenario, Schedule& schedule, const CellRules& rules) 
         for (std::size_t t = 0; t < problem.turns.size(); ++t) {
           const auto [from, to] = problem.turns[t];
           LinkOrder& order = schedule.link_orders.emplace_back(turns_name(cell, from, to));
+          const CellReplicas replicas = cell_replicas(schedule, cell);
           order.messages.reserve(of_cell.transfers[t].size());
           for (const CellTransfer& transfer : of_cell.transfers[t])
-            order.messages.push_back({cell * schedule.cell + transfer.pipeline, transfer.producer});
+            order.messages.push_back({replicas[transfer.pipeline], transfer.producer});
         }
       });
 }
@@ -102,12 +103,12 @@ Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
         table.end = std::max(table.end, end_of(problem, of_cell));
         table.starts.insert(table.starts.end(), of_cell.starts.begin(), of_cell.starts.end());
         if (schedule.cell == 1) return;
+        const CellReplicas replicas = cell_replicas(schedule, cell);
         for (const std::vector<CellTransfer>& turns : of_cell.transfers) {
           std::vector<TimedTransfer>& timed = table.turns.emplace_back();
           for (const CellTransfer& transfer : turns)
-            timed.push_back({{cell * schedule.cell + transfer.pipeline, transfer.producer},
-                             transfer.start,
-                             transfer.end});
+            timed.push_back(
+                {{replicas[transfer.pipeline], transfer.producer}, transfer.start, transfer.end});
         }
       });
   return table;
@@ -115,12 +116,14 @@ Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
 
 }  // namespace
 
-void fill_atlas(const Scenario& scenario, Schedule& schedule) { fill(scenario, schedule, kAtlas); }
+void fill_atlas(const Scenario& scenario, Schedule& schedule) {
+  fill_atlas_cell(scenario, schedule, kAtlas);
+}
 void fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
-  fill(scenario, schedule, kAtlasTimed);
+  fill_atlas_cell(scenario, schedule, kAtlasTimed);
 }
 void fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
-  fill(scenario, schedule, kAtlasEven);
+  fill_atlas_cell(scenario, schedule, kAtlasEven);
 }
 
 }  // namespace longhaul::families
@@ -135,14 +138,14 @@ struct Kind {
   bool shares = false;  ///< the WAN in time
   families::CellRules rules;
 };
-constexpr std::array kKinds{
+constexpr std::array kCellKinds{
     Kind{"varuna", false, families::kVaruna}, Kind{"varuna-fill", false, families::kVarunaFill},
     Kind{"atlas", true, families::kAtlas}, Kind{"atlas-timed", true, families::kAtlasTimed},
     Kind{"atlas-even", true, families::kAtlasEven}};
 
 const Kind* find_kind(std::string_view name) {
-  const auto* const found = std::ranges::find(kKinds, name, &Kind::name);
-  return found == kKinds.end() ? nullptr : found;
+  const auto* const found = std::ranges::find(kCellKinds, name, &Kind::name);
+  return found == kCellKinds.end() ? nullptr : found;
 }
 
 }  // namespace
@@ -170,8 +173,8 @@ std::optional<Duration> least_time(std::string_view name, const Scenario& scenar
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
   check_cells(schedule, scenario);
-  const int pipelines = std::min(schedule.cell, schedule.replicas);
-  return earliest_end(atlas_problem(scenario, schedule, 0, pipelines), kind->rules, hops, enough);
+  const CellReplicas replicas = cell_replicas(schedule, 0);
+  return earliest_end(atlas_problem(scenario, schedule, replicas), kind->rules, hops, enough);
 }
 
 }  // namespace longhaul

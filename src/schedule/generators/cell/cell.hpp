@@ -35,7 +35,7 @@ struct CellStage {
 /// Pipelines that decide together. A node is one stage of one pipeline: pipeline * stages + stage.
 struct CellProblem {
   struct Turns {
-    int from = 0, to = 0;  ///< devices
+    DeviceId from{}, to{};
     friend bool operator==(const Turns&, const Turns&) = default;
   };
   int pipelines = 1;
@@ -87,11 +87,11 @@ struct CellTimes {
 
 /// Varuna's view: each pipeline sends for itself, all alike, without a limit of memory.
 [[nodiscard]] CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule);
-/// Of the pipelines [first, first + count): a message between datacenters leaves over all their
+/// Of the pipelines of a DP-cell: a message between datacenters leaves over all their
 /// nodes at once. Throws Error where no order fits the budget, and where pipelines of a cell have
 /// one stage in different datacenters.
 [[nodiscard]] CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
-                                        int first, int count);
+                                        const CellReplicas& replicas);
 
 /// The F of stages inside a datacenter start as late as what comes behind them lets them: the
 /// computation waits, not its message. Orders, transfers and all other blocks stay.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace longhaul::families {
 
 EarliestTimes::EarliestTimes(const CellProblem& problem, std::span<const LeastHop> hops)
     : problem_{problem},
       hops_{hops},
-      inputs_(problem.activations.size() * static_cast<std::size_t>(problem.microbatches)),
+      inputs_(problem.activations.size() * to_size(problem.microbatches)),
       gradients_(inputs_.size()),
       free_(problem.activations.size()),
       turns_free_(problem.turns.size()) {
@@ -27,7 +29,7 @@ EarliestTimes::EarliestTimes(const CellProblem& problem, std::span<const LeastHo
 
 /// From the last stage on: what is behind a stage is the next one's work, or lies behind that.
 void EarliestTimes::fill_behind() {
-  const auto rows = static_cast<std::size_t>(problem_.microbatches);
+  const auto rows = to_size(problem_.microbatches);
   behind_.resize(problem_.stages.size() * rows);
   for (std::size_t s = problem_.stages.size() - 1; s-- > 0;) {
     const CellStage& next = problem_.stages[s + 1];
@@ -44,7 +46,7 @@ void EarliestTimes::fill_behind() {
 Duration EarliestTimes::arrival(const CellHop& hop, Duration ready, Duration transfer,
                                 Duration latency) {
   if (hop.turns < 0) return ready + transfer + latency;
-  Duration& free = turns_free_[static_cast<std::size_t>(hop.turns)];
+  Duration& free = turns_free_[at(hop.turns)];
   free = std::max(free, ready) + transfer;
   return free + latency;
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 #include "schedule/generators/cell/cell.hpp"
 
@@ -24,8 +25,7 @@ public:
 
 private:
   [[nodiscard]] std::size_t slot(std::size_t node, int microbatch) const {
-    return node * static_cast<std::size_t>(problem_.microbatches) +
-           static_cast<std::size_t>(microbatch);
+    return node * to_size(problem_.microbatches) + to_size(microbatch);
   }
   void fill_behind();
   Duration arrival(const CellHop& hop, Duration ready, Duration transfer, Duration latency);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/generators/cell/cell.hpp"
 
 namespace longhaul::families {
@@ -22,7 +23,7 @@ public:
         stage_{problem.stages[node % problem.stages.size()]},
         row_{times.rows[node]},
         starts_{times.starts[node]},
-        needed_{forward_starts(times, static_cast<std::size_t>(hop_.way.chunk))} {}
+        needed_{forward_starts(times, at(hop_.way.chunk))} {}
 
   void delay() {
     const std::vector<Duration> early = starts_;
@@ -38,7 +39,7 @@ public:
 
 private:
   void delay_forward(std::size_t i, Duration next_block, Duration& next_transfer) {
-    const Duration input = needed_[static_cast<std::size_t>(row_[i].microbatch)];
+    const Duration input = needed_[at(row_[i].microbatch)];
     const Duration leaves = std::min(input - hop_.way.latency, next_transfer) - hop_.way.transfer;
     starts_[i] = std::max(starts_[i], std::min(leaves, next_block) - stage_.forward);
     next_transfer = std::max(leaves, starts_[i] + stage_.forward);

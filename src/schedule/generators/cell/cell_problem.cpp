@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/cell/cell.hpp"
 #include "schedule/generators/sync_times.hpp"
@@ -10,8 +11,6 @@
 
 namespace longhaul::families {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The schedule's stages, with an R of each that recomputes: what costs ask for. The last one does
 /// not: its B follows its F.
@@ -34,9 +33,10 @@ CellProblem bare_problem(const Scenario& scenario, const Schedule& schedule, int
   CellProblem problem;
   problem.pipelines = pipelines;
   problem.microbatches = schedule.microbatches;
-  for (int s = 0; s < schedule.devices; ++s) {
+  for (const DeviceId device : schedule.device_ids()) {
+    const int s = number(device);  // stage s lies on device s
     const auto block = [s](BlockKind kind) { return Block{.kind = kind, .chunk = s}; };
-    const SyncTimes sync = sync_times(scenario, links, s, scenario.costs.weights[at(s)]);
+    const SyncTimes sync = sync_times(scenario, links, device, scenario.costs.weights[at(s)]);
     CellStage stage;
     stage.forward = costs.duration(block(BlockKind::F));
     stage.backward = costs.duration(block(BlockKind::B));
@@ -61,28 +61,29 @@ void for_each_hop(CellProblem& problem, int pipeline, Set set) {
   const int stages = static_cast<int>(problem.stages.size());
   for (int s = 0; s + 1 < stages; ++s) {
     const int node = pipeline * stages + s;
-    set(problem.activations[at(node)], s, s + 1);
-    set(problem.gradients[at(node + 1)], s + 1, s);
+    const DeviceId here{s}, there{s + 1};
+    set(problem.activations[at(node)], here, there);
+    set(problem.gradients[at(node + 1)], there, here);
     problem.activations[at(node)].way.chunk = node + 1;
     problem.gradients[at(node + 1)].way.chunk = node;
   }
 }
 
 /// Activations and gradients of one boundary are as large as each other.
-Bytes message_between(const Scenario& scenario, int from, int to) {
-  return scenario.costs.message[at(std::min(from, to))];
+Bytes message_between(const Scenario& scenario, DeviceId from, DeviceId to) {
+  return scenario.costs.message[index(std::min(from, to))];
 }
 
 /// Makes the hops of a cell. Resources are numbered as they come up, so that cells whose links are
 /// alike give equal problems.
 class CellHops {
 public:
-  CellHops(const Scenario& scenario, CellProblem& problem, int first)
-      : scenario_{scenario}, problem_{problem}, first_{first}, ways_{scenario} {}
+  CellHops(const Scenario& scenario, CellProblem& problem, const CellReplicas& replicas)
+      : scenario_{scenario}, problem_{problem}, replicas_{replicas}, ways_{scenario} {}
 
   void make() {
     for (int pipeline = 0; pipeline < problem_.pipelines; ++pipeline) {
-      for_each_hop(problem_, pipeline, [&](CellHop& hop, int from, int to) {
+      for_each_hop(problem_, pipeline, [&](CellHop& hop, DeviceId from, DeviceId to) {
         if (crosses(from, to)) {
           hop = pooled(from, to);
         } else {
@@ -94,16 +95,16 @@ public:
   }
 
 private:
-  [[nodiscard]] Rank rank(int pipeline, int device) const {
-    return scenario_.rank(first_ + pipeline, device);
+  [[nodiscard]] Rank rank(int pipeline, DeviceId device) const {
+    return scenario_.rank(replicas_[pipeline], device);
   }
-  [[nodiscard]] DatacenterId datacenter(int pipeline, int device) const {
+  [[nodiscard]] DatacenterId datacenter(int pipeline, DeviceId device) const {
     return scenario_.datacenter_of(rank(pipeline, device));
   }
-  [[nodiscard]] bool crosses(int from, int to) const {
+  [[nodiscard]] bool crosses(DeviceId from, DeviceId to) const {
     return datacenter(0, from) != datacenter(0, to);
   }
-  [[nodiscard]] Bytes piece(int from, int to, int pipeline) const {
+  [[nodiscard]] Bytes piece(DeviceId from, DeviceId to, int pipeline) const {
     return share(message_between(scenario_, from, to), problem_.pipelines, pipeline);
   }
 
@@ -113,7 +114,7 @@ private:
     return known->second;
   }
 
-  [[nodiscard]] GreedyHop alone(int pipeline, int from, int to) {
+  [[nodiscard]] GreedyHop alone(int pipeline, DeviceId from, DeviceId to) {
     const NetworkRoute way = ways_.between(rank(pipeline, from), rank(pipeline, to));
     GreedyHop hop;
     hop.local = false;
@@ -126,7 +127,7 @@ private:
 
   /// Pieces of a message between the ranks of one stage, one behind the other: from its owner to
   /// the others, or back.
-  [[nodiscard]] Duration spread_time(int device, int from, int to) const {
+  [[nodiscard]] Duration spread_time(DeviceId device, DeviceId from, DeviceId to) const {
     Duration time{};
     Duration latency{};
     for (int other = 1; other < problem_.pipelines; ++other) {
@@ -137,7 +138,7 @@ private:
     return time + latency;
   }
 
-  [[nodiscard]] CellHop pooled(int from, int to) {
+  [[nodiscard]] CellHop pooled(DeviceId from, DeviceId to) {
     const auto [known, is_new] = crossings_.try_emplace({from, to});
     if (!is_new) return known->second;
     CellHop& hop = known->second;
@@ -167,7 +168,7 @@ private:
       const std::int64_t rounds = (load.pieces + load.capacity - 1) / load.capacity;
       hop.way.transfer = std::max(hop.way.transfer, rounds * load.longest);
       const bool full = load.capacity < 2 * load.pieces;
-      if (held.kind != HeldKind::pair && full) hop.way.resources.push_back(resource(held));
+      if (held.kind != ResourceKind::link && full) hop.way.resources.push_back(resource(held));
     }
     hop.way.latency += spread_time(to, from, to);
     return hop;
@@ -175,10 +176,10 @@ private:
 
   const Scenario& scenario_;
   CellProblem& problem_;
-  int first_;
+  CellReplicas replicas_;
   NetworkRoutes ways_;
   std::map<Held, int> known_;
-  std::map<std::pair<int, int>, CellHop> crossings_;
+  std::map<std::pair<DeviceId, DeviceId>, CellHop> crossings_;
   int resources_ = 0;
 };
 
@@ -200,7 +201,7 @@ void require_budget(const CellProblem& problem, const Scenario& scenario,
 CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule) {
   CellProblem problem = bare_problem(scenario, schedule, 1);
   LinkDelays links{scenario};
-  for_each_hop(problem, 0, [&](CellHop& hop, int from, int to) {
+  for_each_hop(problem, 0, [&](CellHop& hop, DeviceId from, DeviceId to) {
     const LinkDelay delay = links.delay(from, to, message_between(scenario, from, to));
     hop.way.local = false;
     hop.way.transfer = delay.transfer;
@@ -212,12 +213,12 @@ CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule) {
   return problem;
 }
 
-CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule, int first,
-                          int count) {
-  CellProblem problem = bare_problem(scenario, schedule, count);
+CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
+                          const CellReplicas& replicas) {
+  CellProblem problem = bare_problem(scenario, schedule, replicas.count);
   problem.limit = allowed_activation(schedule, scenario);
   require_budget(problem, scenario, schedule);
-  CellHops{scenario, problem, first}.make();
+  CellHops{scenario, problem, replicas}.make();
   return problem;
 }
 

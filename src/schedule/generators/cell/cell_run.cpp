@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/generators/cell/cell.hpp"
 #include "schedule/generators/cell/cell_earliest.hpp"
 #include "schedule/generators/greedy/greedy_clock.hpp"
@@ -9,7 +10,7 @@
 namespace longhaul::families {
 namespace {
 
-constexpr Duration kNever = GreedyClock::kNever;
+constexpr Duration kNeverFree = GreedyClock::kNever;
 
 /// Plays the pipelines of a cell through in time. Whoever can act next does; ties go to the lower
 /// pipeline, its LocalDPRank. Microbatches of a stage run in order in each kind of block, so that
@@ -22,10 +23,10 @@ public:
         rules_{rules},
         earliest_{earliest},
         stages_{problem.stages.size()},
-        nodes_(static_cast<std::size_t>(problem.pipelines) * stages_),
-        inputs_(nodes_.size() * at(problem.microbatches), kNever),
-        gradients_(inputs_.size(), kNever),
-        due_(inputs_.size(), kNever),
+        nodes_(to_size(problem.pipelines) * stages_),
+        inputs_(nodes_.size() * at(problem.microbatches), kNeverFree),
+        gradients_(inputs_.size(), kNeverFree),
+        due_(inputs_.size(), kNeverFree),
         clock_{nodes_.size()},
         links_{problem.resources} {
     times_.rows.resize(nodes_.size());
@@ -42,7 +43,7 @@ public:
   }
 
   /// Stops, with rows that are not complete, where the earliest end is `enough`.
-  CellTimes run(Duration enough = kNever) {
+  CellTimes run(Duration enough = kNeverFree) {
     for (;;) {
       if (earliest_ != nullptr && earliest_->bound() >= enough) return std::move(times_);
       const std::size_t node = clock_.earliest();
@@ -50,7 +51,7 @@ public:
       if (links_.any_ready(now)) {
         const GreedyLinks::Queued message = links_.pop();
         deliver(at(message.hop->chunk), message.kind, links_.transfer(*message.hop, message.ready));
-      } else if (now == kNever) {
+      } else if (now == kNeverFree) {
         return finish();
       } else {
         act(node, now);
@@ -69,7 +70,6 @@ private:
     Bytes held;
   };
 
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] std::ptrdiff_t slot(std::size_t node, int microbatch) const {
     return static_cast<std::ptrdiff_t>(node * at(problem_.microbatches) + at(microbatch));
   }
@@ -78,7 +78,7 @@ private:
   }
   [[nodiscard]] Duration time_of(const std::vector<Duration>& times, std::size_t node,
                                  int microbatch) const {
-    return times[static_cast<std::size_t>(slot(node, microbatch))];
+    return times[at(slot(node, microbatch))];
   }
 
   /// When a block of this length may start for the sake of its message.
@@ -89,25 +89,25 @@ private:
   [[nodiscard]] Duration next_forward(std::size_t n) const {
     const Node& node = nodes_[n];
     const CellStage& costs = stage(n);
-    if (node.forwards == problem_.microbatches) return kNever;
+    if (node.forwards == problem_.microbatches) return kNeverFree;
     // The next B finds room for what its R takes.
     const Bytes reserve = node.recomputes == node.backwards ? costs.rest : Bytes{};
-    if (node.held + costs.kept + reserve > problem_.limit) return kNever;
+    if (node.held + costs.kept + reserve > problem_.limit) return kNeverFree;
     return std::max(time_of(inputs_, n, node.forwards),
                     gate(problem_.activations[n], costs.forward));
   }
   [[nodiscard]] Duration next_backward(std::size_t n) const {
     const Node& node = nodes_[n];
     const int done = stage(n).recomputes ? node.recomputes : node.forwards;
-    if (node.backwards == done) return kNever;
+    if (node.backwards == done) return kNeverFree;
     return std::max(time_of(gradients_, n, node.backwards),
                     gate(problem_.gradients[n], stage(n).backward));
   }
   /// An R that is due, in front of any F.
   [[nodiscard]] Duration next_recompute(std::size_t n) const {
     const Node& node = nodes_[n];
-    if (!stage(n).recomputes || node.recomputes == node.forwards) return kNever;
-    if (node.held + stage(n).rest > problem_.limit) return kNever;
+    if (!stage(n).recomputes || node.recomputes == node.forwards) return kNeverFree;
+    if (node.held + stage(n).rest > problem_.limit) return kNeverFree;
     return time_of(rules_.recompute == RecomputePolicy::timed ? due_ : gradients_, n,
                    node.recomputes);
   }
@@ -184,7 +184,7 @@ private:
   /// A gradient will be there at `arrival`.
   void announce(std::size_t n, int microbatch, Duration arrival) {
     const Duration due = arrival - stage(n).recompute;
-    due_[static_cast<std::size_t>(slot(n, microbatch))] = due;
+    due_[at(slot(n, microbatch))] = due;
     wake(n, due);
   }
 
@@ -205,9 +205,9 @@ private:
     Node& node = nodes_[n];
     if (kind == BlockKind::F) {
       arrival = std::max(arrival, stage(n).release);
-      inputs_[static_cast<std::size_t>(slot(n, node.inputs++))] = arrival;
+      inputs_[at(slot(n, node.inputs++))] = arrival;
     } else {
-      gradients_[static_cast<std::size_t>(slot(n, node.gradients++))] = arrival;
+      gradients_[at(slot(n, node.gradients++))] = arrival;
     }
     wake(n, arrival);
   }

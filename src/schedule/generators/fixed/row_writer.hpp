@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/index.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -12,8 +13,7 @@ namespace longhaul::families {
 class RowWriter {
 public:
   RowWriter(const Scenario& scenario, Schedule& schedule, int device)
-      : row_{schedule.rows[static_cast<std::size_t>(device)]},
-        recompute_{scenario.memory.recompute} {}
+      : row_{schedule.rows[at(device)]}, recompute_{scenario.memory.recompute} {}
 
   void add(BlockKind kind, int chunk, int microbatch) {
     if (recompute_ && is_backward(kind)) put(BlockKind::R, chunk, microbatch);
@@ -52,7 +52,7 @@ public:
   [[nodiscard]] bool has(BlockKind kind) const { return count(kind) < padded_; }
 
 private:
-  static std::size_t slot(BlockKind kind) { return static_cast<std::size_t>(kind); }
+  static std::size_t slot(BlockKind kind) { return index(kind); }
 
   RowWriter& row_;
   int chunk_;

@@ -21,7 +21,7 @@ constexpr std::array kRules{
 void fill_one_device(const Scenario& scenario, Schedule& schedule) {
   Schedule single = schedule;
   single.copies = single.chunks = 1;
-  single.device_of_chunk = {0};
+  single.device_of_chunk = {DeviceId{0}};
   run_greedy(greedy_problem(scenario, single, 1), GreedyRules{}, &single.rows);
   schedule.rows = std::move(single.rows);
   for (Block& block : schedule.rows.front()) block.chunk = block.microbatch % schedule.copies;

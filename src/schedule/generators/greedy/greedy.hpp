@@ -24,7 +24,7 @@ struct GreedyHop {
 
 /// A chunk and the blocks it runs: `count` microbatches, from `first` on in steps of `stride`.
 struct GreedyChunk {
-  int device = 0;
+  DeviceId device{};
   int first = 0;
   int stride = 1;
   int count = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/generators/greedy/greedy_parts.hpp"
 #include "schedule/generators/greedy/greedy_run.hpp"
 
@@ -33,8 +34,7 @@ Duration run_best(std::span<const GreedyTrial> trials, std::vector<std::vector<B
   const auto too_long = [&placed](const GreedyTrial& trial) {
     return (placed += blocks_of(*trial.problem)) > kTrialBlocks;
   };
-  const auto tried = trials.first(
-      static_cast<std::size_t>(std::ranges::find_if(trials, too_long) - trials.begin()));
+  const auto tried = trials.first(at(std::ranges::find_if(trials, too_long) - trials.begin()));
   const GreedyTrial* best = &trials.front();
   if (tried.size() < 2) return run_greedy(*best->problem, *best->rules, &rows);
   Duration least = Duration::max();

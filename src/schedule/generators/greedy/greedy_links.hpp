@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
 
 namespace longhaul::families {
@@ -18,19 +19,18 @@ public:
     const GreedyHop* hop = nullptr;
   };
 
-  explicit GreedyLinks(int resources) : free_at_(static_cast<std::size_t>(resources)) {}
+  explicit GreedyLinks(int resources) : free_at_(to_size(resources)) {}
 
   /// When all that the message needs is free.
   [[nodiscard]] Duration free_at(const GreedyHop& hop) const {
     Duration free{};
-    for (const int resource : hop.resources)
-      free = std::max(free, free_at_[static_cast<std::size_t>(resource)]);
+    for (const int resource : hop.resources) free = std::max(free, free_at_[at(resource)]);
     return free;
   }
   /// Takes the resources as soon as they are free; returns the arrival.
   Duration transfer(const GreedyHop& hop, Duration ready) {
     const Duration end = std::max(ready, free_at(hop)) + hop.transfer;
-    for (const int resource : hop.resources) free_at_[static_cast<std::size_t>(resource)] = end;
+    for (const int resource : hop.resources) free_at_[at(resource)] = end;
     return end + hop.latency;
   }
 

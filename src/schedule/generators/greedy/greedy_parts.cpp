@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.hpp"
+
 namespace longhaul::families {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 bool same_block(const Block& a, const Block& b) {
   return a.kind == b.kind && a.chunk == b.chunk && a.microbatch == b.microbatch;

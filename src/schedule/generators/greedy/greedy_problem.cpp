@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
 #include "schedule/generators/sync_times.hpp"
@@ -9,8 +10,6 @@
 
 namespace longhaul::families {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The schedule's chunks, with an R of each where the scenario recomputes: what costs ask for.
 Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {
@@ -24,7 +23,7 @@ Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {
   layout.rows.resize(at(schedule.devices));
   if (!scenario.memory.recompute) return layout;
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    layout.rows[at(schedule.device_of_chunk[at(chunk)])].push_back(
+    layout.rows[index(schedule.device_of_chunk[at(chunk)])].push_back(
         {.kind = BlockKind::R, .chunk = chunk, .microbatch = 0});
   }
   return layout;
@@ -72,7 +71,7 @@ void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Sch
     for (const int c : mine) {
       GreedyChunk& chunk = problem.chunks[at(c)];
       const ChunkShare& part = shares[at(c)];
-      const Bytes weights = share(scenario.costs.weights[at(chunk.device)], part.of, part.place);
+      const Bytes weights = share(scenario.costs.weights[index(chunk.device)], part.of, part.place);
       const SyncTimes times = sync_times(scenario, links, chunk.device, weights);
       chunk.release = gathered += times.gather;
       chunk.reduction = times.reduction;
@@ -149,12 +148,12 @@ public:
   [[nodiscard]] const LinkDelays& links() const { return links_; }
 
 private:
-  [[nodiscard]] int device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
+  [[nodiscard]] DeviceId device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
   [[nodiscard]] GreedyHop hop(const Block& producer, int taker) {
     GreedyHop made;
     made.chunk = taker;
-    const int from = device_of(producer.chunk);
-    const int to = device_of(taker);
+    const DeviceId from = device_of(producer.chunk);
+    const DeviceId to = device_of(taker);
     made.local = from == to;
     if (made.local) return made;
     const LinkDelay delay = links_.delay(from, to, costs_.message(producer));
@@ -183,7 +182,7 @@ GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
   problem.chunks_on.resize(at(schedule.devices));
   for (int c = 0; c < schedule.chunks; ++c) {
     problem.chunks.push_back(maker.make(c, parts));
-    problem.chunks_on[at(problem.chunks.back().device)].push_back(c);
+    problem.chunks_on[index(problem.chunks.back().device)].push_back(c);
   }
   for (std::vector<int>& mine : problem.chunks_on)
     std::ranges::stable_sort(mine, {}, [&](int c) { return schedule.stage_of(c); });

@@ -95,7 +95,7 @@ void GreedyRun::act(std::size_t device, Duration now) {
 void GreedyRun::run_forward(int chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
-  Device& device = devices_[at(given.device)];
+  Device& device = devices_[index(given.device)];
   if (state.forwards != state.dgrads) {
     for (const int other : from(state, device)) chunks_[at(other)].committed += given.kept;
   }
@@ -109,13 +109,13 @@ void GreedyRun::run_forward(int chunk, Duration start) {
   } else {
     send(given.activation, BlockKind::F, device.free_at);
   }
-  clock_.set(at(given.device), next_time(device));
+  clock_.set(index(given.device), next_time(device));
 }
 
 void GreedyRun::run_dgrad(int chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
-  Device& device = devices_[at(given.device)];
+  Device& device = devices_[index(given.device)];
   if (problem_.recompute) write(BlockKind::R, chunk, state.dgrads);
   write(BlockKind::D, chunk, state.dgrads++);
   if (state.forwards != state.dgrads) {
@@ -125,13 +125,13 @@ void GreedyRun::run_dgrad(int chunk, Duration start) {
   device.free_at = start + given.recompute + given.dgrad;
   device.after_forward = false;
   if (given.gradient.chunk >= 0) send(given.gradient, BlockKind::D, device.free_at);
-  clock_.set(at(given.device), next_time(device));
+  clock_.set(index(given.device), next_time(device));
 }
 
 void GreedyRun::run_wgrad(int chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
-  Device& device = devices_[at(given.device)];
+  Device& device = devices_[index(given.device)];
   write_part(chunk, state.wgrads, state.part);
   device.free_at = start + given.wgrad[at(state.part)];
   if (++state.part == static_cast<int>(given.wgrad.size())) {
@@ -139,13 +139,13 @@ void GreedyRun::run_wgrad(int chunk, Duration start) {
     device.held -= given.after_wgrad;
     if (++state.wgrads == given.count) reduced_[at(chunk)] = device.free_at;
   }
-  clock_.set(at(given.device), next_time(device));
+  clock_.set(index(given.device), next_time(device));
 }
 
 void GreedyRun::write(BlockKind kind, int chunk, int nth) {
   if (rows_ == nullptr) return;
   const GreedyChunk& given = problem_.chunks[at(chunk)];
-  (*rows_)[at(given.device)].push_back(
+  (*rows_)[index(given.device)].push_back(
       {.kind = kind, .chunk = chunk, .microbatch = given.first + nth * given.stride});
 }
 
@@ -153,7 +153,7 @@ void GreedyRun::write_part(int chunk, int nth, int part) {
   if (rows_ == nullptr) return;
   write(BlockKind::W, chunk, nth);
   if (problem_.chunks[at(chunk)].wgrad.size() == 1) return;
-  std::vector<Block>& row = (*rows_)[at(problem_.chunks[at(chunk)].device)];
+  std::vector<Block>& row = (*rows_)[index(problem_.chunks[at(chunk)].device)];
   row.back().part = static_cast<std::uint8_t>(part);
   if (part == 0) return;
   Block& before = row[row.size() - 2];
@@ -173,7 +173,7 @@ void GreedyRun::send(const GreedyHop& hop, BlockKind kind, Duration ready) {
 void GreedyRun::deliver(int chunk, BlockKind kind, Duration arrival) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
-  const Device& device = devices_[at(given.device)];
+  const Device& device = devices_[index(given.device)];
   bool next = false;  // is it the one that its device waits for?
   if (kind == BlockKind::F) {
     arrival = std::max(arrival, given.release);
@@ -184,7 +184,7 @@ void GreedyRun::deliver(int chunk, BlockKind kind, Duration arrival) {
     arrivals_[state.gradients + at(state.dgrads_due++)] = arrival;
   }
   const Duration begin = std::max(device.free_at, arrival);
-  if (next && begin < clock_.time(at(given.device))) clock_.set(at(given.device), begin);
+  if (next && begin < clock_.time(index(given.device))) clock_.set(index(given.device), begin);
 }
 
 }  // namespace longhaul::families

@@ -58,7 +58,6 @@ private:
     Duration next = kNever;  ///< the first arrival later than now of an F or D that fits
   };
 
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   void lay_out_chunks();
   void lay_out_devices();
   [[nodiscard]] std::span<const int> chunks_of(const Device& device) const {

@@ -10,16 +10,16 @@ namespace {
 using CudaMathRows = CudaMathTest;
 
 constexpr int kWidths[] = {8, 2048, 2056, 4096, 4104, 8192, 16392, 1030};
-constexpr std::size_t kRows = 3;
+constexpr std::size_t kSomeRows = 3;
 
 TEST_F(CudaMathRows, NormsOfEveryWidth) {
   for (const int width : kWidths) {
     SCOPED_TRACE(width);
     const auto columns = static_cast<std::size_t>(width);
-    const OnBoth x = random(kRows * columns), weight = random(columns),
-                 dy = random(kRows * columns), y = poisoned(kRows * columns),
-                 inverse = poisoned(kRows, NumberType::f32), dx = poisoned(kRows * columns),
-                 more = random(kRows * columns), dweight = random(columns, NumberType::f32);
+    const OnBoth x = random(kSomeRows * columns), weight = random(columns),
+                 dy = random(kSomeRows * columns), y = poisoned(kSomeRows * columns),
+                 inverse = poisoned(kSomeRows, NumberType::f32), dx = poisoned(kSomeRows * columns),
+                 more = random(kSomeRows * columns), dweight = random(columns, NumberType::f32);
     const auto run = [&](TensorOps& math, auto of) {
       math.rms_norm(of(x), of(weight), width, of(y), of(inverse));
       math.rms_norm_input_gradient(of(x), of(weight), of(inverse), of(dy), width, false, of(dx));
@@ -50,9 +50,9 @@ TEST_F(CudaMathRows, SwiGluOfEveryWidth) {
   for (const int width : {1, 7, 8, 2048, 2056, 4099}) {
     SCOPED_TRACE(width);
     const auto columns = static_cast<std::size_t>(width);
-    const OnBoth gate_up = random(2 * kRows * columns, NumberType::bf16, 8),
-                 dy = random(kRows * columns), y = poisoned(kRows * columns),
-                 dgate_up = poisoned(2 * kRows * columns);
+    const OnBoth gate_up = random(2 * kSomeRows * columns, NumberType::bf16, 8),
+                 dy = random(kSomeRows * columns), y = poisoned(kSomeRows * columns),
+                 dgate_up = poisoned(2 * kSomeRows * columns);
     gpu().swiglu(gate_up.gpu, width, y.gpu);
     cpu().swiglu(gate_up.cpu, width, y.cpu);
     gpu().swiglu_gradient(gate_up.gpu, dy.gpu, width, dgate_up.gpu);

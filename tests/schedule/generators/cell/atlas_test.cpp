@@ -15,8 +15,8 @@
 namespace longhaul {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Timed {
   Schedule schedule;
@@ -28,10 +28,11 @@ Timed timed(std::string_view name, const Scenario& scenario) {
 }
 
 /// A device's timeline as figure 6 draws it, a character a slot: "F1" is 1, "R1" is a, "B1" is AA.
-std::string timeline(const Timed& timed, int replica, int stage) {
-  const std::size_t row = timed.schedule.replicas_alike()
-                              ? static_cast<std::size_t>(stage)
-                              : static_cast<std::size_t>(replica * timed.schedule.devices + stage);
+std::string timeline(const Timed& timed, ReplicaId replica, int stage) {
+  const std::size_t row =
+      timed.schedule.replicas_alike()
+          ? static_cast<std::size_t>(stage)
+          : static_cast<std::size_t>(number(replica) * timed.schedule.devices + stage);
   std::string slots;
   for (std::size_t i = 0; i < timed.schedule.rows[row].size(); ++i) {
     const Block& block = timed.schedule.rows[row][i];
@@ -47,34 +48,35 @@ std::string timeline(const Timed& timed, int replica, int stage) {
 
 TEST(Figure6, VarunaEndsAtSlot38) {
   const Timed varuna = timed("varuna", test::figure6());
-  EXPECT_EQ(timeline(varuna, 0, 0), "1234...................aAAbBB...cCCdDD");
-  EXPECT_EQ(timeline(varuna, 0, 1), ".1234................aAAbBB...cCCdDD");
-  EXPECT_EQ(timeline(varuna, 0, 2), "....1.2.3.4......aAAbBB...cCCdDD");
-  EXPECT_EQ(timeline(varuna, 0, 3), ".....1.2.3.4...aAAbBB...cCCdDD");
-  EXPECT_EQ(timeline(varuna, 0, 4), "........1.2aAAbBB34.cCCdDD");
-  EXPECT_EQ(timeline(varuna, 0, 5), ".........1AA2BB...3CC4DD");
+  EXPECT_EQ(timeline(varuna, ReplicaId{0}, 0), "1234...................aAAbBB...cCCdDD");
+  EXPECT_EQ(timeline(varuna, ReplicaId{0}, 1), ".1234................aAAbBB...cCCdDD");
+  EXPECT_EQ(timeline(varuna, ReplicaId{0}, 2), "....1.2.3.4......aAAbBB...cCCdDD");
+  EXPECT_EQ(timeline(varuna, ReplicaId{0}, 3), ".....1.2.3.4...aAAbBB...cCCdDD");
+  EXPECT_EQ(timeline(varuna, ReplicaId{0}, 4), "........1.2aAAbBB34.cCCdDD");
+  EXPECT_EQ(timeline(varuna, ReplicaId{0}, 5), ".........1AA2BB...3CC4DD");
   EXPECT_EQ(varuna.times.end, 38 * test::kSlot);
 }
 
 TEST(Figure6, ACellOfTwoEndsAtSlot36) {
   const Timed atlas = timed("atlas", test::figure6());
   ASSERT_EQ(atlas.schedule.cell, 2);
-  EXPECT_EQ(timeline(atlas, 0, 0), "1234abcd.............AA.BB.CC.DD");
-  EXPECT_EQ(timeline(atlas, 0, 4), "......1234aAAbBBcCCdDD");
-  EXPECT_EQ(timeline(atlas, 0, 5), ".......1AA2BB3CC4DD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{0}, 0), "1234abcd.............AA.BB.CC.DD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{0}, 4), "......1234aAAbBBcCCdDD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{0}, 5), ".......1AA2BB3CC4DD");
   // The paper's DP-1, second in LocalDPRank, begins at slot 5.
-  EXPECT_EQ(timeline(atlas, 1, 0), "....1234abcd.............AA.BB.CC.DD");
-  EXPECT_EQ(timeline(atlas, 1, 1), ".....1234abcd..........AA.BB.CC.DD");
-  EXPECT_EQ(timeline(atlas, 1, 4), "..........1234aAAbBBcCCdDD");
-  EXPECT_EQ(timeline(atlas, 1, 5), "...........1AA2BB3CC4DD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{1}, 0), "....1234abcd.............AA.BB.CC.DD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{1}, 1), ".....1234abcd..........AA.BB.CC.DD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{1}, 4), "..........1234aAAbBBcCCdDD");
+  EXPECT_EQ(timeline(atlas, ReplicaId{1}, 5), "...........1AA2BB3CC4DD");
   EXPECT_EQ(atlas.times.end, 36 * test::kSlot);
 }
 
 TEST(Figure6, SharingTakesTheBubblesBetweenMicrobatchesAway) {
   // G-9, the third stage, idles between the microbatches of slots 5 to 11 in (a), not in (b).
-  EXPECT_THAT(timeline(timed("varuna", test::figure6()), 0, 2),
-              testing::StartsWith("....1.2.3.4."));
-  EXPECT_THAT(timeline(timed("atlas", test::figure6()), 0, 2), testing::StartsWith("...1234"));
+  EXPECT_THAT(timeline(timed("varuna", test::figure6()), ReplicaId{0}, 2),
+              ::testing::StartsWith("....1.2.3.4."));
+  EXPECT_THAT(timeline(timed("atlas", test::figure6()), ReplicaId{0}, 2),
+              ::testing::StartsWith("...1234"));
 }
 
 TEST(Figure6, TheRecomputePolicyBringsTheTwoSlots) {
@@ -122,8 +124,10 @@ TEST(Section63, LocalDPRankOrderFallsBehindWithManyMicrobatches) {
 
 TEST(Varuna, RecomputesNothingOnTheLastStage) {
   const Schedule schedule = generate("varuna", test::figure6());
-  EXPECT_EQ(std::ranges::count(schedule.row(0, 5), BlockKind::R, &Block::kind), 0);
-  EXPECT_EQ(std::ranges::count(schedule.row(0, 4), BlockKind::R, &Block::kind), 4);
+  EXPECT_EQ(std::ranges::count(schedule.row(ReplicaId{0}, DeviceId{5}), BlockKind::R, &Block::kind),
+            0);
+  EXPECT_EQ(std::ranges::count(schedule.row(ReplicaId{0}, DeviceId{4}), BlockKind::R, &Block::kind),
+            4);
   EXPECT_FALSE(first_violation(schedule));
 }
 
@@ -131,9 +135,9 @@ TEST(Varuna, MayExceedTheBudgetAndAtlasDoesNot) {
   Scenario scenario = test::figure6();
   scenario.memory.recompute = false;
   scenario.memory.budget = 0.5;  // two activations; four microbatches pass the first stage at once
-  EXPECT_THAT(over_budget(generate("varuna", scenario), scenario), testing::Contains(0));
+  EXPECT_THAT(over_budget(generate("varuna", scenario), scenario), ::testing::Contains(0));
   const Schedule atlas = generate("atlas", scenario);
-  EXPECT_THAT(over_budget(atlas, scenario), testing::IsEmpty());
+  EXPECT_THAT(over_budget(atlas, scenario), ::testing::IsEmpty());
   EXPECT_FALSE(first_violation(atlas, scenario));
 }
 

@@ -15,10 +15,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kInstances = 400;
+constexpr std::uint64_t kCrossInstances = 400;
 
 TEST(CrossBd, GivesValidSchedulesWithinTheBudget) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCrossInstances; ++seed) {
     const Scenario scenario = test::random_scenario(seed);
     const Schedule schedule = generate("cross-bd", scenario);
     const auto found = first_violation(schedule, scenario);
@@ -74,7 +74,7 @@ TEST(CrossBd, BothCopiesTakeTheSameTime) {
 }
 
 TEST(CrossBd, NamesTheSmallestBudget) {
-  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+  for (std::uint64_t seed = 0; seed < kCrossInstances; ++seed) {
     Scenario scenario = test::random_scenario(seed);
     scenario.memory.budget = 0.01;
     try {

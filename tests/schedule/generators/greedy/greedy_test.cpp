@@ -94,7 +94,7 @@ std::string row_text(std::span<const Block> row) {
   std::string text;
   for (const Block& block : row) {
     if (!text.empty()) text += ' ';
-    text += name_of(block.kind) + std::to_string(block.microbatch);
+    text += to_string(block.kind) + std::to_string(block.microbatch);
     if (block.parts > 1) {
       text += '.' + std::to_string(block.part) + '/' + std::to_string(block.parts);
     }
@@ -107,7 +107,8 @@ std::string row_text(std::span<const Block> row) {
 TEST(CrossUdSub, PutsPartsTogetherWhereNothingIsLost) {
   Scenario scenario = uniform_scenario(2, 2);
   scenario.memory.budget = 0.5;
-  EXPECT_EQ(row_text(generate("cross-ud-sub", scenario).row(0, 0)), "F0 D0 W0 F1 D1 W1");
+  EXPECT_EQ(row_text(generate("cross-ud-sub", scenario).row(ReplicaId{0}, DeviceId{0})),
+            "F0 D0 W0 F1 D1 W1");
 }
 
 // Device 1 is done with D0 at 250 and has F1 at 300. A whole W0 would end at 350 and D1 50 later;
@@ -118,7 +119,7 @@ TEST(CrossUdSub, LeavesAWForABlockThatOthersWaitFor) {
   scenario.costs.forward = {Duration{150}, Duration{50}};
   scenario.costs.dgrad = {Duration{50}, Duration{50}};
   const Schedule parts = generate("cross-ud-sub", scenario);
-  EXPECT_EQ(row_text(parts.row(0, 1)), "F0 D0 W0.0/2 F1 D1 W0.1/2 W1");
+  EXPECT_EQ(row_text(parts.row(ReplicaId{0}, DeviceId{1})), "F0 D0 W0.0/2 F1 D1 W0.1/2 W1");
 }
 
 }  // namespace

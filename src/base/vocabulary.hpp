@@ -1,0 +1,160 @@
+#pragma once
+
+#include "base/listed_enum.hpp"
+
+// The kinds of blocks, ops, collectives, legs, resources and numbers that all modules name, each
+// declared once. A number that stands in a list is the one that files hold: it never changes.
+namespace longhaul {
+
+/// X(enumerator, name, number in a trace).
+/// F forward; B full backward; D input gradient (dgrad); W weight gradient; R recompute.
+#define LONGHAUL_BLOCK_KINDS(X) X(F, "F", 0) X(B, "B", 1) X(D, "D", 2) X(W, "W", 3) X(R, "R", 4)
+LONGHAUL_LISTED_ENUM(BlockKind, LONGHAUL_BLOCK_KINDS);
+
+/// Is this a block that passes a gradient on: D or B?
+[[nodiscard]] constexpr bool is_backward(BlockKind kind) {
+  return kind == BlockKind::B || kind == BlockKind::D;
+}
+
+/// The kind of an op of a plan, and of the lane that such ops lie on.
+#define LONGHAUL_OP_KINDS(X) \
+  X(compute, "compute") X(send, "send") X(recv, "recv") X(collective, "collective")
+LONGHAUL_LISTED_ENUM(OpKind, LONGHAUL_OP_KINDS);
+
+/// The part of a collective's numbers that a member brings or gets: 1/n of them, all of them, or
+/// all where it is the first member and none where it is another.
+enum class Portion : std::uint8_t { share, whole, whole_of_first };
+/// What becomes of the numbers that members bring.
+enum class Merging : std::uint8_t { side_by_side, sum };
+/// When it runs: before the first F of its stage, for which it brings weights, or after the stage's
+/// last W or B, which made its gradients.
+enum class CollectiveTurn : std::uint8_t { before_forward, after_gradients };
+
+/// X(enumerator, name in a trace, number in a trace, name for people, a member brings, a member
+/// gets, merging, turn, times that all bytes go around the ring, number in Chakra's schema).
+#define LONGHAUL_COLLECTIVE_KINDS(X)                                                         \
+  X(all_gather, "all_gather", 7, "all-gather", Portion::share, Portion::whole,               \
+    Merging::side_by_side, CollectiveTurn::before_forward, 1, 2)                             \
+  X(reduce_scatter, "reduce_scatter", 8, "reduce-scatter", Portion::whole, Portion::share,   \
+    Merging::sum, CollectiveTurn::after_gradients, 1, 7)                                     \
+  X(all_reduce, "all_reduce", 9, "all-reduce", Portion::whole, Portion::whole, Merging::sum, \
+    CollectiveTurn::after_gradients, 2, 0)                                                   \
+  X(broadcast, "broadcast", 10, "broadcast", Portion::whole_of_first, Portion::whole,        \
+    Merging::side_by_side, CollectiveTurn::before_forward, 2, 5)
+LONGHAUL_LISTED_ENUM(CollectiveKind, LONGHAUL_COLLECTIVE_KINDS);
+
+/// The facts of a kind of collective: whoever plans, times, runs, checks or exports one asks here.
+struct CollectiveFacts {
+  const char* name;
+  std::uint8_t number_in_trace;
+  const char* text;  ///< "all-gather"
+  Portion brings, gets;
+  Merging merging;
+  CollectiveTurn turn;
+  /// A ring of n members takes n-1 steps of 1/n of the bytes for each.
+  int rounds;
+  std::uint8_t number_in_chakra;
+
+  /// Of `numbers` in all, those that the member of that place of `members` brings or gets.
+  [[nodiscard]] constexpr std::size_t brought(std::size_t numbers, std::size_t members,
+                                              std::size_t place) const {
+    return portion(brings, numbers, members, place);
+  }
+  [[nodiscard]] constexpr std::size_t got(std::size_t numbers, std::size_t members,
+                                          std::size_t place) const {
+    return portion(gets, numbers, members, place);
+  }
+
+private:
+  [[nodiscard]] static constexpr std::size_t portion(Portion portion, std::size_t numbers,
+                                                     std::size_t members, std::size_t place) {
+    if (portion == Portion::share) return numbers / members;
+    return portion == Portion::whole || place == 0 ? numbers : 0;
+  }
+};
+
+#define LONGHAUL_COLLECTIVE_FACTS(enumerator, ...) CollectiveFacts{__VA_ARGS__},
+inline constexpr std::array kCollectiveFacts{LONGHAUL_COLLECTIVE_KINDS(LONGHAUL_COLLECTIVE_FACTS)};
+#undef LONGHAUL_COLLECTIVE_FACTS
+[[nodiscard]] constexpr const CollectiveFacts& facts_of(CollectiveKind kind) {
+  return kCollectiveFacts[static_cast<std::size_t>(kind)];
+}
+/// "all-gather".
+[[nodiscard]] constexpr const char* to_text(CollectiveKind kind) { return facts_of(kind).text; }
+[[nodiscard]] constexpr bool is_before_forward(CollectiveKind kind) {
+  return facts_of(kind).turn == CollectiveTurn::before_forward;
+}
+
+/// The kind of a row of a timeline: of a block, of a side of a message, or of a collective. Its
+/// values are the numbers in a trace.
+#define LONGHAUL_MESSAGE_SIDES(X) X(send, "send", 5) X(recv, "recv", 6)
+#define LONGHAUL_ROW_KINDS(X) \
+  LONGHAUL_BLOCK_KINDS(X) LONGHAUL_MESSAGE_SIDES(X) LONGHAUL_COLLECTIVE_KINDS(X)
+LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
+
+#define LONGHAUL_ROW_OF_BLOCK(enumerator, ...) \
+  case BlockKind::enumerator: return RowKind::enumerator;
+[[nodiscard]] constexpr RowKind row_kind_of(BlockKind kind) {
+  switch (kind) { LONGHAUL_BLOCK_KINDS(LONGHAUL_ROW_OF_BLOCK) }
+  return {};
+}
+#undef LONGHAUL_ROW_OF_BLOCK
+
+#define LONGHAUL_ROW_OF_COLLECTIVE(enumerator, ...) \
+  case CollectiveKind::enumerator: return RowKind::enumerator;
+[[nodiscard]] constexpr RowKind row_kind_of(CollectiveKind kind) {
+  switch (kind) { LONGHAUL_COLLECTIVE_KINDS(LONGHAUL_ROW_OF_COLLECTIVE) }
+  return {};
+}
+#undef LONGHAUL_ROW_OF_COLLECTIVE
+
+[[nodiscard]] constexpr bool is_compute(RowKind kind) {
+  for (const BlockKind each : every<BlockKind>())
+    if (row_kind_of(each) == kind) return true;
+  return false;
+}
+[[nodiscard]] constexpr bool is_message(RowKind kind) {
+  return kind == RowKind::send || kind == RowKind::recv;
+}
+[[nodiscard]] constexpr bool is_collective(RowKind kind) {
+  return !is_compute(kind) && !is_message(kind);
+}
+
+/// What a message is on its way. One that shares the WAN with its DP-cell (Schedule::cell) is cut
+/// into a piece for each pipeline of the cell: the sender scatters the pieces inside its datacenter
+/// to the cell's ranks of its own device, all of these send theirs over the WAN at once, and the
+/// ranks at the far end gather them at the receiver (Atlas section 4.3). The piece that its sender
+/// takes over the WAN itself has only the wan leg. X(enumerator, name, number in a trace).
+#define LONGHAUL_MESSAGE_LEGS(X) \
+  X(whole, "whole", 0) X(scatter, "scatter", 1) X(wan, "wan", 2) X(gather, "gather", 3)
+LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
+
+/// What ops hold one at a time (DESIGN.md section 2). `link` is that of an ordered pair of ranks,
+/// `shared_link` one that all messages of an ordered pair of datacenters share, `aggregate` all
+/// that such a pair has (Link::aggregate). `egress` and `ingress` are a node's interface to the
+/// WAN, `internal_out` and `internal_in` its interface inside its datacenter.
+#define LONGHAUL_RESOURCE_KINDS(X) \
+  X(device, "device")              \
+  X(collective, "collective")      \
+  X(link, "link")                  \
+  X(shared_link, "shared-link")    \
+  X(aggregate, "aggregate")        \
+  X(egress, "egress")              \
+  X(ingress, "ingress") X(internal_out, "internal-out") X(internal_in, "internal-in")
+LONGHAUL_LISTED_ENUM(ResourceKind, LONGHAUL_RESOURCE_KINDS);
+
+/// The types of the numbers that layers work with and that collectives exchange: X(enumerator,
+/// name, bytes).
+#define LONGHAUL_NUMBER_TYPES(X) \
+  X(f32, "f32", 4) X(bf16, "bf16", 2) X(i32, "i32", 4) X(i64, "i64", 8)
+LONGHAUL_LISTED_ENUM(NumberType, LONGHAUL_NUMBER_TYPES);
+
+[[nodiscard]] constexpr std::size_t bytes_of(NumberType type) {
+#define LONGHAUL_NUMBER_BYTES(enumerator, name, bytes) bytes,
+  constexpr std::array<std::size_t, kCountOf<NumberType>> kBytes{
+      LONGHAUL_NUMBER_TYPES(LONGHAUL_NUMBER_BYTES)};
+#undef LONGHAUL_NUMBER_BYTES
+  return kBytes[static_cast<std::size_t>(type)];
+}
+
+}  // namespace longhaul
