@@ -18,7 +18,7 @@ namespace longhaul {
   X(no_receive, "norecv")       \
   X(lose, "lose")               \
   X(corrupt, "corrupt")         \
-  X(mix_up, "mixup")            \
+  X(mislabel, "mixup")          \
   X(send_twice, "twice") X(swap, "swap") X(device, "device") X(perturb, "perturb")
 LONGHAUL_LISTED_ENUM(FaultKind, LONGHAUL_FAULT_KINDS);
 /// The target of a fault: a block or message, as its kind says; a send; the writing of rows.
