@@ -175,9 +175,10 @@ void register_greedy() {
 }
 
 void register_cells() {
-  for (const char* name : {"varuna", "varuna-fill", "atlas", "atlas-timed", "atlas-even"}) {
-    benchmark::RegisterBenchmark(("generate_cells/" + std::string{name}).c_str(), generate_cells,
-                                 name)
+  for (const Generator& generator : generators()) {
+    if (generator.timetable == nullptr) continue;
+    const std::string name{generator.name};
+    benchmark::RegisterBenchmark(("generate_cells/" + name).c_str(), generate_cells, name)
         ->Arg(4)
         ->Arg(50)
         ->Unit(benchmark::kMillisecond);

@@ -83,20 +83,6 @@ RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
   return info;
 }
 
-/// One trace of all segments. They stay where one is damaged, for whoever goes on.
-void merge_segments(const std::filesystem::path& directory, const nlohmann::json& environment,
-                    const std::vector<ChangingOutcome>& outcomes,
-                    const std::vector<RankClock>& clocks) {
-  const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };
-  const MergedRows rows =
-      merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
-  if (rows.iterations_left_out == 0) return;
-  throw Error{fmt::format("{} lacks {} of the iterations (segments of them are damaged on disk). "
-                          "Run again with --resume: they are played anew.",
-                          (directory / "trace.h5").string(), rows.iterations_left_out),
-              ExitCode::run_failed};
-}
-
 /// The others wait while rank 0 merges: a second for 100'000 rows is many times what it takes.
 Duration merge_time(const PipelineInput& input) {
   std::int64_t rows = 0;
@@ -142,32 +128,58 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
   return outcomes;
 }
 
-void finish(const std::vector<ChangingOutcome>& outcomes, const PipelineInput& input,
-            const PipelineOptions& options, nlohmann::json environment, RunDirectory& directory,
-            const std::vector<RankClock>& clocks) {
-  const nlohmann::json parts = directory.parts();
-  if (!parts.is_null()) environment["parts"] = parts;
-  const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
-  auto record = pipeline_record(measurements, input, options, environment);
-  add_changes(record, outcomes, options);
-  if (options.json) {
-    fmt::print("{}\n", record.dump(2));
-  } else {
-    fmt::print("{}{}{}{}", pipeline_table(measurements, input, options), changes_text(outcomes),
-               transport_note(environment), parts_text(parts));
+/// What a run ends with, on rank 0: the record, tables and one trace.
+class ReportWriter {
+public:
+  /// Both must live as long.
+  ReportWriter(const PipelineInput& input, const PipelineOptions& options)
+      : input_{input}, options_{options} {}
+
+  /// Prints the record or tables, and fills --out.
+  void write(const std::vector<ChangingOutcome>& outcomes, nlohmann::json environment,
+             RunDirectory& directory, const std::vector<RankClock>& clocks) const {
+    const nlohmann::json parts = directory.parts();
+    if (!parts.is_null()) environment["parts"] = parts;
+    const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
+    auto record = pipeline_record(measurements, input_, options_, environment);
+    add_changes(record, outcomes, options_);
+    if (options_.json) {
+      fmt::print("{}\n", record.dump(2));
+    } else {
+      fmt::print("{}{}{}{}", pipeline_table(measurements, input_, options_), changes_text(outcomes),
+                 transport_note(environment), parts_text(parts));
+    }
+    std::fflush(stdout);
+    if (options_.out.empty()) return;
+    if (const auto weather = weather_environment(measurements); !weather.is_null())
+      environment["weather"] = weather;
+    if (!record["switches"].empty()) environment["switches"] = record["switches"];
+    // How clocks drifted is known of this part of the run alone.
+    if (options_.trace == "on")
+      merge_segments(environment, outcomes, parts.is_null() ? clocks : std::vector<RankClock>{});
+    write_new_file(options_.out / "record.json", record.dump(2) + "\n");
+    directory.finish();
   }
-  std::fflush(stdout);
-  if (options.out.empty()) return;
-  if (const auto weather = weather_environment(measurements); !weather.is_null())
-    environment["weather"] = weather;
-  if (!record["switches"].empty()) environment["switches"] = record["switches"];
-  // How clocks drifted is known of this part of the run alone.
-  if (options.trace == "on")
-    merge_segments(options.out, environment, outcomes,
-                   parts.is_null() ? clocks : std::vector<RankClock>{});
-  write_new_file(options.out / "record.json", record.dump(2) + "\n");
-  directory.finish();
-}
+
+private:
+  /// One trace of all segments. They stay where one is damaged, for whoever goes on.
+  void merge_segments(const nlohmann::json& environment,
+                      const std::vector<ChangingOutcome>& outcomes,
+                      const std::vector<RankClock>& clocks) const {
+    const std::filesystem::path& directory = options_.out;
+    const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };
+    const MergedRows rows =
+        merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
+    if (rows.iterations_left_out == 0) return;
+    throw Error{fmt::format("{} lacks {} of the iterations (segments of them are damaged on disk). "
+                            "Run again with --resume: they are played anew.",
+                            (directory / "trace.h5").string(), rows.iterations_left_out),
+                ExitCode::run_failed};
+  }
+
+  const PipelineInput& input_;
+  const PipelineOptions& options_;
+};
 
 /// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
 nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
@@ -220,8 +232,9 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   nlohmann::json after = described(environment.after(), options, transport);
   if (!after.is_null()) after["iterations_ns"] = took.count();
   gpus.add_to(after);
+  const ReportWriter writer{input, options};
   const std::string wrong = on_rank0(ranks.world(), [&] {
-    finish(outcomes, input, options, after, directory, environment.rank_clocks());
+    writer.write(outcomes, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
     for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);

@@ -60,8 +60,8 @@ const char* const kSchedules[] = {"atlas", "varuna", "1f1b"};
 void algorithm_1(benchmark::State& state) {
   const Scenario scenario = sites(5, static_cast<int>(state.range(0)));
   Algorithm1Options options;
-  options.schedule = kSchedules[state.range(1)];
-  state.SetLabel(options.schedule);
+  options.schedule = parse_schedule(kSchedules[state.range(1)]);
+  state.SetLabel(options.schedule.name);
   std::int64_t simulated = 0;
   for (auto _ : state) {
     const GpuInventory supply{scenario};

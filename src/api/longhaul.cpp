@@ -7,6 +7,7 @@
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "planner/make_schedule.hpp"
+#include "planner/search/makespan.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
@@ -50,14 +51,6 @@ longhaul::Schedule fitted(longhaul::Schedule schedule, const longhaul::Scenario&
   return schedule;
 }
 
-/// A broken rule other than memory: a schedule over its budget can be simulated all the same.
-std::optional<std::string> why_not_runnable(const longhaul::Schedule& schedule,
-                                            const longhaul::Scenario& scenario) {
-  const auto violation = first_violation(schedule, scenario);
-  if (!violation || violation->kind == ViolationKind::memory) return std::nullopt;
-  return violation->text;
-}
-
 std::vector<Row> rows_of(const Timeline& timeline) {
   std::vector<Row> rows;
   rows.reserve(timeline.rows.size());
@@ -69,7 +62,7 @@ std::vector<Row> rows_of(const Timeline& timeline) {
 
 Prediction prediction_of(const longhaul::Schedule& schedule, const longhaul::Scenario& scenario,
                          Comm comm) {
-  if (const auto why = why_not_runnable(schedule, scenario)) fail("{}", *why);
+  if (const auto why = violation_but_memory(schedule, scenario)) fail("{}", *why);
   const Plan plan = lower(schedule, scenario, arrangement_of(comm));
   Timeline timeline;
   append_rows(timeline, plan, longhaul::simulate(plan), 0);
@@ -187,15 +180,13 @@ std::optional<std::string> why_invalid(const Schedule& schedule) {
 
 std::optional<std::string> why_invalid(const Schedule& schedule, const Scenario& scenario,
                                        Comm comm) {
-  const longhaul::Scenario& on = scenario.data().scenario;
-  try {
+  return guarded([&]() -> std::optional<std::string> {
+    const longhaul::Scenario& on = scenario.data().scenario;
     const longhaul::Schedule fits = fitted(schedule.data().schedule, on);
-    if (const auto violation = first_violation(fits, on)) return violation->text;
-    static_cast<void>(longhaul::simulate(lower(fits, on, arrangement_of(comm))));
-    return std::nullopt;
-  } catch (const longhaul::Error& error) {
-    return error.what();
-  }
+    if (auto violation = first_violation(fits, on)) return std::move(violation->text);
+    auto why = why_not_runnable(fits, on, arrangement_of(comm));
+    return why ? std::optional{std::move(why->reason)} : std::nullopt;
+  });
 }
 
 Prediction simulate(const Schedule& schedule, const Scenario& scenario, Comm comm) {

@@ -149,8 +149,9 @@ ordered_json placement_json(const Scenario& scenario) {
 Finding check_scenario(const std::string& file, const Options& options) {
   const Scenario scenario = load_scenario(file, options.overrides);
   const std::string reference = options.schedule.empty() ? kReferenceSchedule : options.schedule;
-  const Schedule schedule =
-      choose_schedule(reference, scenario, planner_options_of(options)).schedule;
+  const Schedule schedule = choose_schedule(parse_single_schedule_option(reference), scenario,
+                                            planner_options_of(options))
+                                .schedule;
   const std::vector<DeviceNeed> devices = device_memory(schedule, scenario);
   Finding finding{file, "scenario", {}, {}, {}, {}};
   finding.summary =

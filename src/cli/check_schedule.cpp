@@ -1,7 +1,8 @@
 #include "cli/check.hpp"
-#include "cli/evaluate.hpp"
 #include "cli/words.hpp"
+#include "planner/search/makespan.hpp"
 #include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
@@ -24,7 +25,10 @@ Finding check_schedule(const std::string& file, const Options& options) {
     const Scenario scenario = load_scenario(options.scenario, options.overrides);
     if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
     problem = text_of(first_violation(schedule, scenario));
-    if (!problem) problem = why_not_runnable(schedule, scenario, Arrangement::decoupled);
+    if (!problem) {
+      if (auto why = why_not_runnable(schedule, scenario, Arrangement::decoupled))
+        problem = std::move(why->reason);
+    }
     held_against = " on " + scenario.name;
   }
   Finding finding{file, "schedule", {}, {}, {}, {}};

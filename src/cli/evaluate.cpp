@@ -5,88 +5,22 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/index.hpp"
-#include "base/progress.hpp"
 #include "base/suggest.hpp"
 #include "base/version.hpp"
-#include "cli/files.hpp"
 #include "cli/words.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "planner/wan_sharing/share_wan.hpp"
 #include "scenario/reader/load.hpp"
-#include "schedule/csv/csv.hpp"
-#include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {
 namespace {
-
-constexpr std::string_view kShares = "atlas+";
-
-bool is_schedule_file(std::string_view name) { return name.ends_with(".csv"); }
-
-/// "atlas+mine.csv": mine.csv under temporal sharing. Not where there is a file of this name.
-bool shares_file(const std::string& name) {
-  return name.starts_with(kShares) && !std::filesystem::exists(name);
-}
-
-/// A file's schedule that can run on the scenario, over its budget or not.
-Schedule runnable_schedule(const std::string& name, const Scenario& scenario,
-                           Arrangement arrangement) {
-  const bool shares = shares_file(name);
-  const std::string file = shares ? name.substr(kShares.size()) : name;
-  Schedule schedule = read_schedule_file(file);
-  if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
-  const auto refuse = [&](const std::string& why) {
-    throw Error{fmt::format("{}: {}", file, why), ExitCode::answer_is_no};
-  };
-  const auto violation = first_violation(schedule, scenario);
-  if (violation && violation->kind != ViolationKind::memory) refuse(violation->text);
-  if (shares) schedule = share_wan(schedule, scenario);
-  if (const auto why = why_not_runnable(schedule, scenario, arrangement)) refuse(*why);
-  return schedule;
-}
-
-bool every_pair_is_linked(const Scenario& scenario) {
-  const std::size_t datacenters = scenario.datacenters.size();
-  const auto pairs =
-      std::ranges::count_if(scenario.links, [](const Link& link) { return link.from != link.to; });
-  return to_size(pairs) == datacenters * (datacenters - 1);
-}
-
-/// Throws Error where the schedule is not defined on the scenario. Chunks that go round the devices
-/// may meet where stages do not, so that a link that the scenario can do without is missing.
-ScheduleResult make_runnable(const std::string& name, const Scenario& scenario,
-                             const PlannerOptions& options) {
-  ScheduleResult made = make_schedule(name, scenario, options);
-  if (every_pair_is_linked(scenario)) return made;
-  const auto why = why_not_runnable(made.schedule, scenario, options.search.arrangement);
-  if (why) throw Error{*why};
-  return made;
-}
-
-/// Reports and traces tell schedules apart by name: a file whose name is taken keeps its path.
-void make_name_unique(Schedule& schedule, const std::string& typed,
-                      std::span<const ScheduleResult> others) {
-  const auto taken = [&](const std::string& name) {
-    return std::ranges::any_of(
-        others, [&](const ScheduleResult& other) { return other.schedule.name == name; });
-  };
-  if (taken(schedule.name)) schedule.name = typed;
-}
 
 /// Takes the solver's proof where it says more. Its class is narrower than ours: what it started
 /// from may lie outside, and below.
 void raise_bound(ScheduleRecord& record, const SolverResult& solved) {
   if (solved.bound <= record.bound.lower_bound || solved.bound.count() > record.makespan_ns) return;
   record.bound = {solved.bound, solved.holds_for, "the solver's proof"};
-}
-
-std::vector<std::string> names_of_schedules() {
-  std::vector<std::string> names;
-  for (const ScheduleName& known : schedule_names()) names.push_back(known.name);
-  return names;
 }
 
 }  // namespace
@@ -101,61 +35,8 @@ Arrangement arrangement_of(std::string_view comm) {
   fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
 }
 
-Schedule read_schedule_file(const std::filesystem::path& file) {
-  return read_csv(read_text_file(file), file.string(), file.stem().string());
-}
-
-std::optional<std::string> why_not_runnable(const Schedule& schedule, const Scenario& scenario,
-                                            Arrangement arrangement) {
-  try {
-    static_cast<void>(simulate(lower(schedule, scenario, arrangement)));
-    return std::nullopt;
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 PlannerOptions planner_options_of(const Options& options) {
   return planner_options_of(options.planner, arrangement_of(options.comm));
-}
-
-ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario,
-                                 const PlannerOptions& options) {
-  if (list.empty())
-    fail(
-        "--schedule is missing (the command needs one). Name one or more of static, dynamic, {}, "
-        "or a .csv file.",
-        fmt::join(names_of_schedules(), ", "));
-  ChosenSchedules chosen;
-  const std::vector<RequestedSchedule> requested = requested_schedules(list);
-  std::optional<Progress> progress;
-  for (const RequestedSchedule& request : requested) {
-    if (is_schedule_file(request.name)) {
-      Schedule schedule = runnable_schedule(request.name, scenario, options.search.arrangement);
-      make_name_unique(schedule, request.name, chosen.schedules);
-      chosen.schedules.push_back({std::move(schedule), std::nullopt, std::nullopt, std::nullopt});
-      continue;
-    }
-    if (is_looked_for(request.name)) {
-      progress.emplace("looking for schedules", std::ssize(requested));
-      progress->update(std::ssize(chosen.schedules), request.name);
-    }
-    try {
-      chosen.schedules.push_back(make_runnable(request.name, scenario, options));
-    } catch (const Error& error) {
-      if (!request.from_group) throw;
-      chosen.skipped.push_back({request.name, error.what()});
-    }
-  }
-  return chosen;
-}
-
-ScheduleResult choose_schedule(std::string_view name, const Scenario& scenario,
-                               const PlannerOptions& options) {
-  if (name == "static" || name == "dynamic" || name == "shared" ||
-      name.find(',') != std::string_view::npos)
-    fail("--schedule: \"{}\" names several (this command takes one). Name one of them.", name);
-  return std::move(choose_schedules(name, scenario, options).schedules.front());
 }
 
 ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,23 +9,12 @@
 #include "cli/commands.hpp"
 #include "cli/record.hpp"
 #include "plan/plan.hpp"
-#include "planner/make_schedule.hpp"
+#include "planner/choose_schedules.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul {
-
-/// A schedule that came with a group (`static`, `dynamic`) but is not defined on the scenario.
-struct SkippedSchedule {
-  std::string schedule;
-  std::string reason;
-};
-
-struct ChosenSchedules {
-  std::vector<ScheduleResult> schedules;  ///< valid; names are unique
-  std::vector<SkippedSchedule> skipped;
-};
 
 /// The scenario of the command: its only file, with overrides.
 [[nodiscard]] Scenario scenario_of(const Options& options);
@@ -36,22 +23,6 @@ struct ChosenSchedules {
 
 /// --comm and the options of the planner.
 [[nodiscard]] PlannerOptions planner_options_of(const Options& options);
-
-/// Makes or reads the schedules of a comma list; all of them can run in the arrangement. Throws
-/// Error on an unknown name, on a schedule that was named but is not defined on the scenario and,
-/// with answer_is_no, on an invalid file. Shows on a terminal what it is looking for.
-[[nodiscard]] ChosenSchedules choose_schedules(std::string_view list, const Scenario& scenario,
-                                               const PlannerOptions& options = {});
-/// The same where the command takes exactly one.
-[[nodiscard]] ScheduleResult choose_schedule(std::string_view name, const Scenario& scenario,
-                                             const PlannerOptions& options = {});
-/// What only a dry run shows of a schedule without a violation: a missing link, an order of a link
-/// that names what is not there or deadlocks. nullopt: it runs.
-[[nodiscard]] std::optional<std::string> why_not_runnable(const Schedule& schedule,
-                                                          const Scenario& scenario,
-                                                          Arrangement arrangement);
-/// Reads a schedule's file as it is; every replica follows rows that are given once.
-[[nodiscard]] Schedule read_schedule_file(const std::filesystem::path& file);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
 [[nodiscard]] ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,

@@ -3,13 +3,8 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
-#include <string>
 
 namespace longhaul {
-
-/// Throws Error where the file is missing, a directory, unreadable or without end (more than 256
-/// MiB).
-[[nodiscard]] std::string read_text_file(const std::filesystem::path& file);
 
 /// Throws Error unless `file` does not exist yet and its directory does: to be asked before the
 /// work, so that a slip costs no time.

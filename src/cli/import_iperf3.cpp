@@ -11,12 +11,12 @@
 namespace longhaul {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// The value below the keys; null where one is missing.
-const json& below(const json& node, std::initializer_list<const char*> keys) {
-  static const json nothing;
-  const json* at = &node;
+const Json& below(const Json& node, std::initializer_list<const char*> keys) {
+  static const Json nothing;
+  const Json* at = &node;
   for (const char* key : keys) {
     if (!at->is_object() || !at->contains(key)) return nothing;
     at = &at->at(key);
@@ -25,41 +25,41 @@ const json& below(const json& node, std::initializer_list<const char*> keys) {
 }
 
 /// A finite number above 0.
-std::optional<double> positive(const json& node, std::initializer_list<const char*> keys) {
-  const json& value = below(node, keys);
+std::optional<double> positive(const Json& node, std::initializer_list<const char*> keys) {
+  const Json& value = below(node, keys);
   if (!value.is_number()) return std::nullopt;
   const double number = value.get<double>();
   return std::isfinite(number) && number > 0 ? std::optional{number} : std::nullopt;
 }
 
-bool is_set(const json& node, std::initializer_list<const char*> keys) {
-  const json& value = below(node, keys);
+bool is_set(const Json& node, std::initializer_list<const char*> keys) {
+  const Json& value = below(node, keys);
   return (value.is_boolean() && value.get<bool>()) || positive(node, keys).has_value();
 }
 
 /// The least round trip in microseconds that the sender's kernel saw; that is nearest to the wire,
 /// since queues only add to it.
-std::optional<double> least_round_trip(const json& result) {
+std::optional<double> least_round_trip(const Json& result) {
   std::optional<double> least;
   const auto take = [&](std::optional<double> value) {
     if (value && (!least || *value < *least)) least = value;
   };
-  for (const json& stream : below(result, {"end", "streams"}))
+  for (const Json& stream : below(result, {"end", "streams"}))
     take(positive(stream, {"sender", "min_rtt"}));
   if (least) return least;
-  for (const json& interval : below(result, {"intervals"})) {
-    for (const json& stream : below(interval, {"streams"})) take(positive(stream, {"rtt"}));
+  for (const Json& interval : below(result, {"intervals"})) {
+    for (const Json& stream : below(interval, {"streams"})) take(positive(stream, {"rtt"}));
   }
   return least;
 }
 
 /// Standard deviation over mean of the rates of whole intervals; nullopt below three of them.
-std::optional<double> spread_of_rates(const json& result) {
+std::optional<double> spread_of_rates(const Json& result) {
   double longest = 0;
-  for (const json& interval : below(result, {"intervals"}))
+  for (const Json& interval : below(result, {"intervals"}))
     longest = std::max(longest, positive(interval, {"sum", "seconds"}).value_or(0));
   std::vector<double> rates;
-  for (const json& interval : below(result, {"intervals"})) {
+  for (const Json& interval : below(result, {"intervals"})) {
     const auto rate = positive(interval, {"sum", "bits_per_second"});
     const bool whole = positive(interval, {"sum", "seconds"}).value_or(0) > longest / 2;
     if (rate && whole && !is_set(interval, {"sum", "omitted"})) rates.push_back(*rate);
@@ -72,8 +72,8 @@ std::optional<double> spread_of_rates(const json& result) {
   return std::sqrt(squares / (count - 1)) / mean;
 }
 
-void refuse_what_says_nothing(const json& result, const std::string& file) {
-  if (const json& error = below(result, {"error"}); error.is_string())
+void refuse_what_says_nothing(const Json& result, const std::string& file) {
+  if (const Json& error = below(result, {"error"}); error.is_string())
     fail("{}: the run of iperf3 failed (it says: {}). Run it again.", file,
          shown(error.get<std::string>()));
   if (below(result, {"end"}).is_null() || below(result, {"start"}).is_null())
@@ -81,7 +81,7 @@ void refuse_what_says_nothing(const json& result, const std::string& file) {
         "{}: no result of iperf3 (JSON without \"start\" and \"end\"). Name a file that iperf3 -J "
         "wrote.",
         file);
-  const json& protocol = below(result, {"start", "test_start", "protocol"});
+  const Json& protocol = below(result, {"start", "test_start", "protocol"});
   if (protocol.is_string() && protocol.get<std::string>() != "TCP")
     fail("{}: iperf3 without TCP (it sends at the rate that it is told). Run it without -u.", file);
 }
@@ -89,7 +89,7 @@ void refuse_what_says_nothing(const json& result, const std::string& file) {
 }  // namespace
 
 LinkMeasurement read_iperf3(std::string_view text, const std::string& file) {
-  const json result = json::parse(text, nullptr, false);
+  const Json result = Json::parse(text, nullptr, false);
   if (result.is_discarded())
     fail(
         "{}: no whole JSON (cut off, or not written by iperf3 -J). Use the file of a run that "
@@ -110,7 +110,7 @@ LinkMeasurement read_iperf3(std::string_view text, const std::string& file) {
   if (const auto streams = positive(result, {"start", "test_start", "num_streams"});
       streams && *streams <= 65536)
     measured.connections = static_cast<int>(*streams);
-  const json& again = below(result, {"end", "sum_sent", "retransmits"});
+  const Json& again = below(result, {"end", "sum_sent", "retransmits"});
   if (again.is_number_integer()) measured.retransmits = again.get<std::int64_t>();
   measured.spread = spread_of_rates(result);
   if (is_set(result, {"start", "test_start", "reverse"}))

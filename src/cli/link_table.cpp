@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const Datacenter& at(const Scenario& scenario, DatacenterId id) {
+const Datacenter& datacenter_at(const Scenario& scenario, DatacenterId id) {
   return scenario.datacenters[index(id)];
 }
 
@@ -49,8 +49,8 @@ Extras extras_of(const Scenario& scenario) {
   for (const Link& link : scenario.links) {
     extras.connections |= link.connections.has_value();
     extras.aggregate |= !link.aggregate.is_unlimited();
-    extras.regions |=
-        !at(scenario, link.from).region.empty() && !at(scenario, link.to).region.empty();
+    extras.regions |= !datacenter_at(scenario, link.from).region.empty() &&
+                      !datacenter_at(scenario, link.to).region.empty();
     extras.weather |= link.weather.any() || link.jitter.any();
   }
   return extras;
@@ -63,8 +63,8 @@ std::string connections_text(const Link& link) {
 }
 
 std::string regions_text(const Scenario& scenario, const Link& link) {
-  const std::string& from = at(scenario, link.from).region;
-  const std::string& to = at(scenario, link.to).region;
+  const std::string& from = datacenter_at(scenario, link.from).region;
+  const std::string& to = datacenter_at(scenario, link.to).region;
   return from.empty() || to.empty() ? "-" : fmt::format("{} > {}", from, to);
 }
 
@@ -117,8 +117,8 @@ std::string link_table(const Scenario& scenario) {
   Table table{columns};
   for (const Link& link : scenario.links) {
     std::vector<std::string> row{
-        at(scenario, link.from).name,
-        at(scenario, link.to).name,
+        datacenter_at(scenario, link.from).name,
+        datacenter_at(scenario, link.to).name,
         to_text(link.latency),
         to_text(link.bandwidth),
         to_text(largest / link.bandwidth),
@@ -154,8 +154,8 @@ ordered_json links_json(const Scenario& scenario) {
       connections = {{"count", link.connections->count},
                      {"each_bits_per_second", rate_or_null(link.connections->each)},
                      {"cap_bits_per_second", rate_or_null(link.connections->cap)}};
-    json.push_back({{"from", at(scenario, link.from).name},
-                    {"to", at(scenario, link.to).name},
+    json.push_back({{"from", datacenter_at(scenario, link.from).name},
+                    {"to", datacenter_at(scenario, link.to).name},
                     {"latency_ns", link.latency.count()},
                     {"rate_bits_per_second", rate_or_null(link.bandwidth)},
                     {"sharing", to_string(link.sharing)},

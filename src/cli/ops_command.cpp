@@ -49,7 +49,7 @@ void for_each_op(const Lane& lane, Visit&& visit) {
   for (std::uint32_t id = first; id < first + lane.count; ++id) visit(OpId{id});
 }
 
-std::string rank_text(const Plan& plan, int rank) {
+std::string rank_ops_text(const Plan& plan, int rank) {
   const RankInfo& info = plan.ranks[at(rank)];
   std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
                                  info.device, plan.datacenters[index(info.datacenter)]);
@@ -98,7 +98,7 @@ ordered_json op_json(const Plan& plan, OpId id) {
   return json;
 }
 
-ordered_json rank_json(const Plan& plan, int rank) {
+ordered_json rank_ops_json(const Plan& plan, int rank) {
   const RankInfo& info = plan.ranks[at(rank)];
   ordered_json json{{"rank", rank},
                     {"replica", info.replica},
@@ -133,21 +133,22 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
 Answer ops_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const PlannerOptions planner = planner_options_of(options);
-  const Plan plan = lower(choose_schedule(options.schedule, scenario, planner).schedule, scenario,
-                          planner.search.arrangement);
+  const Plan plan = lower(
+      choose_schedule(parse_single_schedule_option(options.schedule), scenario, planner).schedule,
+      scenario, planner.search.arrangement);
   const std::vector<int> ranks = ranks_of(options, plan);
   if (options.json) {
     ordered_json json = record_header(options, scenario);
     json.erase("numbers");
     json["schedule"] = plan.schedule;
     json["ranks"] = ordered_json::array();
-    for (const int rank : ranks) json["ranks"].push_back(rank_json(plan, rank));
+    for (const int rank : ranks) json["ranks"].push_back(rank_ops_json(plan, rank));
     return {json_text(json)};
   }
   std::string text = fmt::format("{} on {}: {} on {}, {}\n", plan.schedule, scenario.name,
                                  counted(std::ssize(plan.ops), "op"),
                                  counted(std::ssize(plan.ranks), "rank"), options.comm);
-  for (const int rank : ranks) text += '\n' + rank_text(plan, rank);
+  for (const int rank : ranks) text += '\n' + rank_ops_text(plan, rank);
   return {text};
 }
 

@@ -47,7 +47,7 @@ Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
   const SitePlans plans = algorithm1(supply, algorithm1_options_of(plan), cells);
   (void)best_of(plans, SiteObjective::throughput);
   if (!options.json)
-    return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front(),
+    return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
                                         plans.pipelines)) +
             plans_text(supply, plans.plans) + '\n' + best_text(supply, plans.plans)};
   ordered_json json = plan_header(options, plan, supply.scenario());
@@ -129,7 +129,8 @@ ordered_json plan_header(const Options& options, const PlanOptions& plan,
   ordered_json json = record_header(options, scenario);
   json.erase("replicas");
   json.erase("comm");
-  json["schedules"] = plan.schedules;
+  json["schedules"] = ordered_json::array();
+  for (const ScheduleRequest& schedule : plan.schedules) json["schedules"].push_back(schedule.name);
   json["search_kind"] = plan.exact ? "exact" : "algorithm1";
   json["datacenter_order"] = to_string(plan.order);
   json["cell_model"] = to_string(plan.model);

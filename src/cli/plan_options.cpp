@@ -69,15 +69,14 @@ void check_use(const PlanArguments& arguments, const PlanOptions& options) {
 }
 
 /// The schedules of the list; none that takes a search or a file of its own.
-std::vector<std::string> schedules_of(const std::string& list) {
-  std::vector<std::string> names;
-  for (const RequestedSchedule& request : requested_schedules(list)) {
-    if (request.name.ends_with(".csv"))
+std::vector<ScheduleRequest> schedules_of(std::string_view list) {
+  std::vector<ScheduleRequest> requests = parse_schedules(list);
+  for (const ScheduleRequest& request : requests) {
+    if (request.is_file())
       fail("--schedule: {} is a file (each plan needs its own order). Name a schedule.",
            request.name);
-    names.push_back(request.name);
   }
-  return names;
+  return requests;
 }
 
 }  // namespace
@@ -138,7 +137,7 @@ DatacenterId datacenter_of(const Scenario& scenario, const std::string& name, co
 
 PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& schedules) {
   PlanOptions options;
-  options.schedules = schedules_of(schedules.empty() ? "atlas" : schedules);
+  options.schedules = schedules_of(schedules.empty() ? kSitePlannerSchedule : schedules);
   if (!arguments.order.empty()) options.order = choice<SiteOrder>("--order", arguments.order);
   if (!arguments.search.empty()) options.exact = is_exact(arguments.search);
   if (!arguments.objective.empty())

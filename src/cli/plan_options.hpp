@@ -18,7 +18,7 @@ struct PlanOptions {
   std::optional<int> most_cells;
   std::optional<int> limit;
   std::vector<int> pipelines;  ///< values of C; empty: the scenario's
-  std::vector<std::string> schedules;
+  std::vector<ScheduleRequest> schedules;
   CellModel model = CellModel::relays;
   int threads = 0;
   std::vector<Duration> latencies;

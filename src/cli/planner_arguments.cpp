@@ -23,8 +23,8 @@ auto value_of(const char* option, const std::string& text, Read&& read) {
   }
 }
 
-std::int64_t whole_number(const char* option, const std::string& text, std::int64_t least,
-                          std::int64_t most) {
+std::int64_t whole_number_64(const char* option, const std::string& text, std::int64_t least,
+                             std::int64_t most) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stopped, problem] = std::from_chars(text.data(), end, value);
@@ -108,13 +108,13 @@ PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement
         "out.");
   if (!arguments.search_time.empty()) search.time = search_time(arguments.search_time);
   if (!arguments.search_moves.empty())
-    search.moves = whole_number("--search-moves", arguments.search_moves, 0, kMost);
+    search.moves = whole_number_64("--search-moves", arguments.search_moves, 0, kMost);
   if (!arguments.search_threads.empty())
     search.threads = static_cast<int>(
-        whole_number("--search-threads", arguments.search_threads, 1, kMostSearchThreads));
+        whole_number_64("--search-threads", arguments.search_threads, 1, kMostSearchThreads));
   if (!arguments.search_seed.empty())
-    search.seed =
-        static_cast<std::uint64_t>(whole_number("--search-seed", arguments.search_seed, 0, kMost));
+    search.seed = static_cast<std::uint64_t>(
+        whole_number_64("--search-seed", arguments.search_seed, 0, kMost));
   if (!arguments.placement.empty()) search.placements = placements(arguments.placement);
   options.robust = arguments.robust;
   if (!arguments.time_limit.empty()) options.solver.time_limit = time_limit(arguments.time_limit);

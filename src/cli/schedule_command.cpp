@@ -49,13 +49,11 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
   return table.text();
 }
 
-constexpr std::array kTimetabled{"varuna", "varuna-fill", "atlas", "atlas-timed", "atlas-even"};
-
-/// The times by which the generator of `name` decided (Atlas' figure 6), a row for each
+/// The times by which the generator decided (Atlas' figure 6), a row for each
 /// (replica, device), or for each device where replicas are alike.
-nlohmann::ordered_json timetable_json(const std::string& name, const Schedule& schedule,
+nlohmann::ordered_json timetable_json(const Generator& generator, const Schedule& schedule,
                                       const Scenario& scenario) {
-  const Timetable timetable = timetable_of(name, scenario);
+  const Timetable timetable = timetable_of(generator, scenario);
   nlohmann::ordered_json json{{"end_ns", timetable.end.count()}};
   for (std::size_t i = 0; i < schedule.rows.size(); ++i) {
     nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
@@ -90,7 +88,8 @@ Answer schedule_command(const Options& options) {
   std::optional<ScheduleOutput> output;
   if (!options.out.empty()) output.emplace(format, options.out, scenario);
   const PlannerOptions planner = planner_options_of(options);
-  const ScheduleResult made = choose_schedule(options.schedule, scenario, planner);
+  const ScheduleRequest request = parse_single_schedule_option(options.schedule);
+  const ScheduleResult made = choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
   if (output) output->prepare(schedule, scenario, planner.search.arrangement);
   Timeline timeline;
@@ -100,8 +99,8 @@ Answer schedule_command(const Options& options) {
     nlohmann::ordered_json json = record_header(options, scenario);
     json["schedules"] = nlohmann::ordered_json::array({to_json(record)});
     if (made.found) json["schedules"][0]["planning"] = planning_json(made);
-    if (std::ranges::find(kTimetabled, options.schedule) != kTimetabled.end())
-      json["schedules"][0]["timetable"] = timetable_json(options.schedule, schedule, scenario);
+    if (request.has_timetable())
+      json["schedules"][0]["timetable"] = timetable_json(*request.generator, schedule, scenario);
     if (output) json["out"] = options.out;
     if (output && format == OutputFormat::chakra) json["files"] = output->files();
     answer.text = json_text(json);

@@ -25,38 +25,63 @@ struct SimulatedSchedules {
 
 enum class KeepRows { no, yes };
 
-/// How the schedules do in the iterations that `best` is picked by.
-std::vector<RobustCandidate> all_under_jitter(const std::vector<ScheduleResult>& schedules,
-                                              const Scenario& scenario,
-                                              const PlannerOptions& planner) {
-  RobustOptions options;
-  options.search = planner.search;
-  std::vector<RobustCandidate> result;
-  for (const ScheduleResult& made : schedules)
-    result.push_back(
-        {made.schedule, made.schedule.name, under_jitter(made.schedule, scenario, options)});
-  return result;
-}
+/// Predicts what was asked for: parsed values go in, a Simulation comes out.
+class Simulator {
+public:
+  /// `scenario` must live as long.
+  Simulator(const Scenario& scenario, PlannerOptions planner, std::vector<ScheduleRequest> requests,
+            std::optional<int> iterations, KeepRows keep)
+      : scenario_{scenario},
+        planner_{std::move(planner)},
+        requests_{std::move(requests)},
+        iterations_{iterations},
+        keep_{keep} {}
 
-SimulatedSchedules simulate_all(const Options& options, const Scenario& scenario, KeepRows keep) {
-  const PlannerOptions planner = planner_options_of(options);
+  [[nodiscard]] SimulatedSchedules run() const {
+    ChosenSchedules chosen = ScheduleChooser{requests_, scenario_, planner_}.choose();
+    SimulatedSchedules simulation;
+    simulation.skipped = std::move(chosen.skipped);
+    simulation.made = std::move(chosen.schedules);
+    for (const ScheduleResult& made : simulation.made) {
+      Timeline alone;
+      Timeline& timeline = keep_ == KeepRows::yes ? simulation.timeline : alone;
+      simulation.records.push_back(evaluate(made, scenario_, arrangement(), timeline));
+    }
+    if (planner_.robust) simulation.under_jitter = all_under_jitter(simulation.made);
+    if (iterations_)
+      simulation.under_weather =
+          all_under_weather(simulation.made, scenario_, arrangement(), *iterations_);
+    return simulation;
+  }
+
+private:
+  [[nodiscard]] Arrangement arrangement() const { return planner_.search.arrangement; }
+
+  /// How the schedules do in the iterations that `best` is picked by.
+  [[nodiscard]] std::vector<RobustCandidate> all_under_jitter(
+      const std::vector<ScheduleResult>& schedules) const {
+    RobustOptions options;
+    options.search = planner_.search;
+    std::vector<RobustCandidate> result;
+    for (const ScheduleResult& made : schedules)
+      result.push_back(
+          {made.schedule, made.schedule.name, under_jitter(made.schedule, scenario_, options)});
+    return result;
+  }
+
+  const Scenario& scenario_;
+  PlannerOptions planner_;
+  std::vector<ScheduleRequest> requests_;
+  std::optional<int> iterations_;
+  KeepRows keep_;
+};
+
+Simulator simulator_of(const Options& options, const Scenario& scenario) {
+  PlannerOptions planner = planner_options_of(options);
   if (planner.robust) require_jitter(scenario);
   if (options.iterations) require_iteration_count(*options.iterations);
-  ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
-  SimulatedSchedules simulation;
-  simulation.skipped = std::move(chosen.skipped);
-  simulation.made = std::move(chosen.schedules);
-  for (const ScheduleResult& made : simulation.made) {
-    Timeline alone;
-    Timeline& timeline = keep == KeepRows::yes ? simulation.timeline : alone;
-    simulation.records.push_back(evaluate(made, scenario, planner.search.arrangement, timeline));
-  }
-  if (planner.robust)
-    simulation.under_jitter = all_under_jitter(simulation.made, scenario, planner);
-  if (options.iterations)
-    simulation.under_weather = all_under_weather(simulation.made, scenario,
-                                                 planner.search.arrangement, *options.iterations);
-  return simulation;
+  return {scenario, std::move(planner), parse_schedule_option(options.schedule), options.iterations,
+          options.out.empty() ? KeepRows::no : KeepRows::yes};
 }
 
 std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
@@ -132,8 +157,8 @@ Answer simulate_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
   if (traced) require_new_file(options.out);
-  SimulatedSchedules simulation =
-      simulate_all(options, scenario, traced ? KeepRows::yes : KeepRows::no);
+  const Simulator simulator = simulator_of(options, scenario);
+  SimulatedSchedules simulation = simulator.run();
   Answer answer;
   if (options.json) {
     answer.text = json_text(to_json(simulation, scenario, options));

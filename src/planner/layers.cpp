@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 
-#include "base/error.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
@@ -48,19 +47,14 @@ private:
 
   /// nullopt where nothing fits.
   std::optional<Assignment> look_at(std::vector<int> layers) const {
-    Assignment assignment{std::move(layers), {}, {}};
-    Scenario& scenario = assignment.scenario;
-    try {
-      scenario = with_layers_(assignment.layers);
-      scenario.memory.budget *= static_cast<double>(budget_.count()) /
-                                static_cast<double>(scenario.activation_budget().count());
-      assignment.found = find_best(scenario, search_);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-    const auto devices = device_memory(assignment.found.schedule, scenario);
+    Scenario scenario = with_layers_(layers);
+    scenario.memory.budget *= static_cast<double>(budget_.count()) /
+                              static_cast<double>(scenario.activation_budget().count());
+    Result<SearchResult> found = try_find_best(scenario, search_);
+    if (!found) return std::nullopt;
+    const auto devices = device_memory(found->schedule, scenario);
     if (!std::ranges::all_of(devices, &DeviceNeed::fits)) return std::nullopt;
-    return assignment;
+    return Assignment{std::move(layers), std::move(scenario), *std::move(found)};
   }
 
   const WithLayers& with_layers_;

@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-/// Makes the scenario with so many layers on each stage. Throws Error where there is none.
+/// Makes the scenario with so many layers on each stage.
 using WithLayers = std::function<Scenario(const std::vector<int>& layers)>;
 
 /// Layers of each stage, and the best schedule found with them.

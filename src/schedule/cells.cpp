@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 
 namespace longhaul {
@@ -39,9 +38,9 @@ int cell_size(const Scenario& scenario) {
   return static_cast<int>(std::min<std::int64_t>(pipelines, most));
 }
 
-void check_cells(const Schedule& schedule, const Scenario& scenario) {
+std::optional<Refusal> why_no_cells(const Schedule& schedule, const Scenario& scenario) {
   if (schedule.cell > kMostPipelinesOfACell)
-    fail(
+    return refused(
         "schedule {} has cells of {} pipelines (a message is cut into at most {} pieces). Set a "
         "smaller [parallel] cell.",
         schedule.name, schedule.cell, kMostPipelinesOfACell);
@@ -52,7 +51,7 @@ void check_cells(const Schedule& schedule, const Scenario& scenario) {
       const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
       const DatacenterId there = scenario.datacenter_of(scenario.rank(first, device));
       if (here == there) continue;
-      fail(
+      return refused(
           "device {} of cell {} lies in {} and in {} (replicas {} and {}; a cell's pipelines relay "
           "for each other inside one datacenter). Place the replicas of a cell alike, or set "
           "another [parallel] cell.",
@@ -60,6 +59,7 @@ void check_cells(const Schedule& schedule, const Scenario& scenario) {
           scenario.datacenters[index(here)].name, first, replica);
     }
   }
+  return std::nullopt;
 }
 
 }  // namespace longhaul

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -15,8 +18,9 @@ inline constexpr int kMostPipelinesOfACell = 255;
 /// no boundary crosses datacenters.
 [[nodiscard]] int cell_size(const Scenario& scenario);
 
-/// Throws Error where the ranks of one device of a cell lie in several datacenters, so that none
-/// could relay for another, and where a cell has more pipelines than there may be.
-void check_cells(const Schedule& schedule, const Scenario& scenario);
+/// Why its ranks cannot relay for each other: those of one device of a cell lie in several
+/// datacenters, or a cell has more pipelines than there may be. nullopt: they can.
+[[nodiscard]] std::optional<Refusal> why_no_cells(const Schedule& schedule,
+                                                  const Scenario& scenario);
 
 }  // namespace longhaul

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "sim/lane_sweep.hpp"
 
 namespace longhaul {
@@ -36,7 +35,7 @@ LaneSweep::Blocker LaneSweep::blocker_of(std::uint32_t id) const {
   return {op.match};
 }
 
-void LaneSweep::report_deadlock() const {
+Refusal LaneSweep::deadlock() const {
   const auto stuck =
       std::ranges::find_if(lanes_, [](const LaneState& lane) { return lane.next != lane.end; });
   std::vector<Blocker> path{{stuck->next}};
@@ -58,9 +57,9 @@ void LaneSweep::report_deadlock() const {
     if (orders.find('"' + name + '"') == std::string::npos)
       orders += fmt::format(", or the stated order of \"{}\"", name);
   }
-  throw Error{fmt::format("schedule {} deadlocks ({}). Change the order of these blocks{}.",
-                          plan_.schedule, cycle, orders),
-              ExitCode::run_failed};
+  return {fmt::format("schedule {} deadlocks ({}). Change the order of these blocks{}.",
+                      plan_.schedule, cycle, orders),
+          ExitCode::run_failed};
 }
 
 }  // namespace longhaul

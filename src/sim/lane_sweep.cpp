@@ -37,7 +37,7 @@ LaneSweep::LaneSweep(const Plan& plan, const WeatherOfIteration& at)
     shared_set_.push_back(needs_queue(plan, set) ? 1 : 0);
 }
 
-OpTimes LaneSweep::run() {
+Result<OpTimes> LaneSweep::run() {
   for (std::size_t lane = lanes_.size(); lane-- > 0;)
     work_.push_back(static_cast<std::uint32_t>(lane));
   drain();
@@ -48,7 +48,7 @@ OpTimes LaneSweep::run() {
     drain();
   }
   for (const LaneState& lane : lanes_) {
-    if (lane.next != lane.end) report_deadlock();
+    if (lane.next != lane.end) return deadlock();
   }
   return std::move(times_);
 }

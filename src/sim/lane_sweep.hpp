@@ -5,6 +5,7 @@
 #include <queue>
 #include <vector>
 
+#include "base/result.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
 #include "sim/resource_pool.hpp"
@@ -21,8 +22,8 @@ class LaneSweep {
 public:
   /// Under the weather of one iteration; times count from its begin.
   explicit LaneSweep(const Plan& plan, const WeatherOfIteration& at = {});
-  /// Call once. Throws Error if the plan deadlocks.
-  OpTimes run();
+  /// Call once. Refused where the plan deadlocks.
+  Result<OpTimes> run();
 
 private:
   static constexpr std::uint32_t kNoLane = 0xffffffff;
@@ -71,7 +72,7 @@ private:
   [[nodiscard]] std::uint32_t lane_of(std::uint32_t id) const {
     return static_cast<std::uint32_t>(index(plan_.ops[id].lane));
   }
-  [[noreturn]] void report_deadlock() const;
+  [[nodiscard]] Refusal deadlock() const;
   /// The op that a stuck op waits for.
   struct Blocker {
     std::uint32_t op;

@@ -4,10 +4,12 @@
 
 namespace longhaul {
 
-OpTimes simulate(const Plan& plan) { return LaneSweep{plan}.run(); }
+OpTimes simulate(const Plan& plan) { return try_simulate(plan).or_throw(); }
+
+Result<OpTimes> try_simulate(const Plan& plan) { return LaneSweep{plan}.run(); }
 
 OpTimes simulate(const Plan& plan, const WeatherOfIteration& at) {
-  return LaneSweep{plan, at}.run();
+  return LaneSweep{plan, at}.run().or_throw();
 }
 
 }  // namespace longhaul

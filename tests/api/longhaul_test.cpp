@@ -1,10 +1,10 @@
+#include "api/longhaul.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "api/longhaul.hpp"
 
 namespace longhaul::api {
 namespace {

@@ -17,7 +17,8 @@ Outcome simulate(const std::string& scenario, std::vector<std::string> more) {
 }
 
 /// Two stages, F = 1 ms, B = 2 ms, two microbatches, messages of 1 MB at 1 Gbps, 10 ms apart: the
-/// scenario of tests/integration/sim/weather_test.cpp. Calm: 1 + 8 + 10, two F and B behind it, 18 and a B.
+/// scenario of tests/integration/sim/weather_test.cpp. Calm: 1 + 8 + 10, two F and B behind it, 18
+/// and a B.
 std::string two_sites(const std::string& weather) {
   return R"([scenario]
 name = "two-sites"

@@ -1,4 +1,5 @@
 #include "cuda/lane_pacer.hpp"
+
 #include "support/ranks/on_device.hpp"
 
 namespace longhaul::testing {

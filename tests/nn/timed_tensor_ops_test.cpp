@@ -1,10 +1,11 @@
 // Times of single calls.
+#include "nn/timed_tensor_ops.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/memory.hpp"
-#include "nn/timed_tensor_ops.hpp"
 
 namespace longhaul {
 namespace {

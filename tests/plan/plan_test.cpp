@@ -11,7 +11,8 @@ TEST(Describe, SaysOnWhichLegAndForWhom) {
   Plan plan;
   plan.replicas = plan.cell = 2;
   plan.datacenters = {"west"};
-  plan.ranks = {{0, 0, DatacenterId{0}}, {1, 0, DatacenterId{0}}};
+  plan.ranks = {{ReplicaId{0}, DeviceId{0}, DatacenterId{0}},
+                {ReplicaId{1}, DeviceId{0}, DatacenterId{0}}};
   Op op;
   op.kind = OpKind::send;
   op.leg = MessageLeg::scatter;

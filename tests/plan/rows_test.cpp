@@ -47,15 +47,15 @@ TEST(Rows, BlocksCarryTheMemoryTheyTakeOrRelease) {
 
 TEST(BlockTimeFactor, IsOneWithoutNoiseAndRepeatableWithIt) {
   struct Run run;  // not ::testing::Test::Run
-  EXPECT_EQ(block_time_factor(run, 0, OpId{3}, 1), 1.0);
+  EXPECT_EQ(block_time_factor(run, DeviceId{0}, OpId{3}, 1), 1.0);
   run.noise = 0.05;
-  const double factor = block_time_factor(run, 0, OpId{3}, 1);
+  const double factor = block_time_factor(run, DeviceId{0}, OpId{3}, 1);
   EXPECT_NE(factor, 1.0);
-  EXPECT_EQ(factor, block_time_factor(run, 0, OpId{3}, 1));
-  EXPECT_NE(factor, block_time_factor(run, 0, OpId{3}, 2));
+  EXPECT_EQ(factor, block_time_factor(run, DeviceId{0}, OpId{3}, 1));
+  EXPECT_NE(factor, block_time_factor(run, DeviceId{0}, OpId{3}, 2));
   run.noise = 0;
   run.stragglers = {1.0, 1.5};
-  EXPECT_EQ(block_time_factor(run, 1, OpId{3}, 1), 1.5);
+  EXPECT_EQ(block_time_factor(run, DeviceId{1}, OpId{3}, 1), 1.5);
 }
 
 }  // namespace

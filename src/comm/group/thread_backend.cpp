@@ -12,8 +12,8 @@ namespace {
 using mpi::OnWait;
 using mpi::Reduction;
 
-std::vector<std::byte> bytes_of(const auto& words) {
-  const auto bytes = std::as_bytes(std::span{words});
+std::vector<std::byte> bytes_of(const auto& parts) {
+  const auto bytes = std::as_bytes(std::span{parts});
   return {bytes.begin(), bytes.end()};
 }
 

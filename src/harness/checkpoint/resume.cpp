@@ -16,7 +16,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// What an iteration came to on all ranks, on rank 0.
 IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mine) {
@@ -46,16 +46,16 @@ IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mi
   return sums;
 }
 
-json part_of(const RunInfo& info, const std::vector<EarlierIterations>& earlier) {
+Json part_of(const RunInfo& info, const std::vector<EarlierIterations>& earlier) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  json part = {{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds))},
+  Json part = {{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds))},
                {"git_commit", info.git_commit},
                {"command_line", info.command_line},
-               {"hosts", json::array()},
-               {"finished_before", json::array()}};
-  const json environment = json::parse(info.environment, nullptr, false);
+               {"hosts", Json::array()},
+               {"finished_before", Json::array()}};
+  const Json environment = Json::parse(info.environment, nullptr, false);
   if (environment.is_object() && environment.contains("hosts"))
-    for (const json& host : environment["hosts"]) part["hosts"].push_back(host["name"]);
+    for (const Json& host : environment["hosts"]) part["hosts"].push_back(host["name"]);
   for (const EarlierIterations& each : earlier) part["finished_before"].push_back(each.count);
   return part;
 }
@@ -128,7 +128,7 @@ void RunDirectory::open(const PipelineInput& input, const RunInfo& info) {
     go_on(input, info);
   else
     begin_run(directory_, info, predicted_timeline(input), ranks_.count());
-  const json part = part_of(info, earlier_);
+  const Json part = part_of(info, earlier_);
   journal_->add({{"part", part}});
   parts_.push_back(part);
 }
@@ -136,8 +136,8 @@ void RunDirectory::open(const PipelineInput& input, const RunInfo& info) {
 void RunDirectory::go_on(const PipelineInput& input, const RunInfo& info) {
   if (is_complete(directory_))
     fail("another run has just completed {}. Run again to see it.", directory_.string());
-  const std::vector<json> journal = journal_->read();
-  for (const json& entry : journal)
+  const std::vector<Json> journal = journal_->read();
+  for (const Json& entry : journal)
     if (entry.contains("part")) parts_.push_back(entry["part"]);
   const bool begun = std::filesystem::exists(directory_ / "run.h5");
   if (begun) {
@@ -164,9 +164,9 @@ void RunDirectory::sweep_aside(const std::vector<EarlierIterations>& kept) {
 }
 
 void RunDirectory::tell_counts() {
-  json counts = json::array();
+  Json counts = Json::array();
   for (const EarlierIterations& each : earlier_) counts.push_back(each.count);
-  counts = json::parse(ranks_.world().broadcast(counts.dump()));
+  counts = Json::parse(ranks_.world().broadcast(counts.dump()));
   earlier_.resize(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) earlier_[i].count = counts[i].get<int>();
 }
@@ -182,7 +182,7 @@ void RunDirectory::note_end(int position, const PipelineMeasurement& measurement
   if (journal_) journal_->add(end_entry(position, measurement));
 }
 
-json RunDirectory::parts() const { return parts_.size() > 1 ? parts_ : json(); }
+Json RunDirectory::parts() const { return parts_.size() > 1 ? parts_ : Json(); }
 
 void RunDirectory::finish() {
   if (!journal_) return;
@@ -203,7 +203,7 @@ void prepare_write_fault(const std::optional<Fault>& fault, Rank self) {
   });
 }
 
-std::string parts_text(const json& parts) {
+std::string parts_text(const Json& parts) {
   std::string text;
   for (std::size_t i = 1; i < parts.size(); ++i)
     text +=

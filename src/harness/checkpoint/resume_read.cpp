@@ -9,7 +9,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 struct Count {
   const char* name;
@@ -26,7 +26,7 @@ constexpr Count kCounts[] = {{"messages", &Checks::messages},
                              {"unclaimed", &Checks::unclaimed},
                              {"wrong_tensors", &Checks::wrong_tensors}};
 
-IterationResult sums_of(const json& entry) {
+IterationResult sums_of(const Json& entry) {
   IterationResult sums;
   for (const Count& count : kCounts) sums.checks.*count.member = entry.value(count.name, 0LL);
   sums.checks.of_leg = entry.value("of_leg", sums.checks.of_leg);
@@ -68,7 +68,7 @@ std::map<IterationKey, std::span<const TimelineRow>> by_iteration(
 }
 
 /// Warm-up is done again where anything is left to run: then only what went wrong in it counts.
-bool counts(const json& entry, const EarlierIterations& earlier, bool has_ended) {
+bool counts(const Json& entry, const EarlierIterations& earlier, bool has_ended) {
   const int iteration = entry.value("iteration", 0);
   if (iteration >= 0) return iteration < earlier.count;
   return has_ended || sums_of(entry).checks.wrong() > 0;
@@ -76,8 +76,8 @@ bool counts(const json& entry, const EarlierIterations& earlier, bool has_ended)
 
 }  // namespace
 
-json sums_entry(int position, int iteration, const IterationResult& sums) {
-  json entry = {{"schedule", position}, {"iteration", iteration}, {"of_leg", sums.checks.of_leg}};
+Json sums_entry(int position, int iteration, const IterationResult& sums) {
+  Json entry = {{"schedule", position}, {"iteration", iteration}, {"of_leg", sums.checks.of_leg}};
   for (const Count& count : kCounts) entry[count.name] = sums.checks.*count.member;
   entry["weather_age_ns"] = sums.weather_age.count();
   entry["leases"] = sums.lease.leases;
@@ -89,14 +89,14 @@ json sums_entry(int position, int iteration, const IterationResult& sums) {
   return entry;
 }
 
-json end_entry(int position, const PipelineMeasurement& measurement) {
+Json end_entry(int position, const PipelineMeasurement& measurement) {
   return {{"end_of_schedule", position},
           {"unclaimed", measurement.checks.unclaimed},
           {"wrong_messages", measurement.wrong_messages}};
 }
 
 std::vector<EarlierIterations> read_earlier(const Timeline& measured, const PipelineInput& input,
-                                            const std::vector<json>& journal) {
+                                            const std::vector<Json>& journal) {
   const auto parts = by_iteration(measured.rows);
   std::vector<EarlierIterations> all(input.schedules.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -109,15 +109,15 @@ std::vector<EarlierIterations> read_earlier(const Timeline& measured, const Pipe
       all[i].outcomes.push_back(outcome_of(plan, *times, count, input.scenario));
     }
   }
-  const auto of_position = [&](const json& entry, const char* name) {
+  const auto of_position = [&](const Json& entry, const char* name) {
     const int position = entry.value(name, -1);
     return position < 0 || std::cmp_greater_equal(position, all.size())
                ? nullptr
                : &all[static_cast<std::size_t>(position)];
   };
   std::set<const EarlierIterations*> ended;
-  std::map<std::pair<EarlierIterations*, int>, json> last;  // an iteration done again has two
-  for (const json& entry : journal) {
+  std::map<std::pair<EarlierIterations*, int>, Json> last;  // an iteration done again has two
+  for (const Json& entry : journal) {
     if (EarlierIterations* const of = of_position(entry, "schedule"))
       last[{of, entry.value("iteration", 0)}] = entry;
     if (EarlierIterations* const of = of_position(entry, "end_of_schedule")) {

@@ -14,7 +14,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// Owns a library that may not be there.
 class Library {
@@ -52,19 +52,19 @@ std::string behind_colon(const std::string& line) {
   return begin == std::string::npos ? "" : line.substr(begin);
 }
 
-json gpus_of_proc(const std::filesystem::path& root) {
-  std::map<std::string, json> by_address;
+Json gpus_of_proc(const std::filesystem::path& root) {
+  std::map<std::string, Json> by_address;
   std::error_code problem;
   for (const auto& entry :
        std::filesystem::directory_iterator{root / "proc/driver/nvidia/gpus", problem}) {
     const std::string address = entry.path().filename().string();
-    json gpu = {{"pci", address}, {"name", nullptr}};
+    Json gpu = {{"pci", address}, {"name", nullptr}};
     std::ifstream in{entry.path() / "information"};
     for (std::string line; std::getline(in, line);)
       if (line.starts_with("Model:")) gpu["name"] = behind_colon(line);
     by_address[address] = std::move(gpu);
   }
-  json gpus = json::array();
+  Json gpus = Json::array();
   for (auto& [address, gpu] : by_address) gpus.push_back(std::move(gpu));
   return gpus;
 }
@@ -77,7 +77,7 @@ struct PciInfo {
 };
 
 /// NVML's own names and types, by hand: its header comes with CUDA. 0 is success.
-void ask_nvml(const std::string& name, json& facts) {
+void ask_nvml(const std::string& name, Json& facts) {
   const Library nvml{name};
   if (!nvml) return;
   auto* const init = nvml.find<int()>("nvmlInit_v2");
@@ -96,7 +96,7 @@ void ask_nvml(const std::string& name, json& facts) {
     void* device = nullptr;
     PciInfo pci{};
     if (at(i, &device) != 0) continue;
-    json gpu = {{"pci", nullptr}, {"name", nullptr}};
+    Json gpu = {{"pci", nullptr}, {"name", nullptr}};
     if (where(device, &pci) == 0) gpu["pci"] = pci.address.data();
     if (called(device, text.data(), text.size()) == 0) gpu["name"] = text.data();
     facts["gpus"].push_back(std::move(gpu));
@@ -105,7 +105,7 @@ void ask_nvml(const std::string& name, json& facts) {
 }
 
 /// NCCL states 2.18.3 as 21803, and 2.8.3 as 2803 (nccl.h, NCCL_VERSION).
-json nccl_version(const std::string& name) {
+Json nccl_version(const std::string& name) {
   const Library nccl{name};
   int code = 0;
   auto* const version = nccl ? nccl.find<int(int*)>("ncclGetVersion") : nullptr;
@@ -116,8 +116,8 @@ json nccl_version(const std::string& name) {
 
 }  // namespace
 
-json gpu_facts(const FactSources& sources) {
-  json facts = {{"gpus", gpus_of_proc(sources.root)}, {"gpu_driver", nullptr}, {"nccl", nullptr}};
+Json gpu_facts(const FactSources& sources) {
+  Json facts = {{"gpus", gpus_of_proc(sources.root)}, {"gpu_driver", nullptr}, {"nccl", nullptr}};
   if (const auto driver = driver_of_proc(sources.root)) facts["gpu_driver"] = *driver;
   if (facts["gpus"].empty()) ask_nvml(sources.nvml, facts);
   if (!facts["gpus"].empty()) facts["nccl"] = nccl_version(sources.nccl);

@@ -15,10 +15,10 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// A machine without frequency scaling, and most virtual ones, have none.
-json governor(const std::filesystem::path& root) {
+Json governor(const std::filesystem::path& root) {
   std::set<std::string> found;
   std::error_code problem;
   for (const auto& entry :
@@ -26,21 +26,21 @@ json governor(const std::filesystem::path& root) {
     std::ifstream in{entry.path() / "scaling_governor"};
     if (std::string name; in >> name) found.insert(name);
   }
-  return found.empty() ? json(nullptr) : json(fmt::format("{}", fmt::join(found, ",")));
+  return found.empty() ? Json(nullptr) : Json(fmt::format("{}", fmt::join(found, ",")));
 }
 
 }  // namespace
 
-json host_facts(const FactSources& sources) {
-  json facts = gpu_facts(sources);
+Json host_facts(const FactSources& sources) {
+  Json facts = gpu_facts(sources);
   facts["governor"] = governor(sources.root);
   return facts;
 }
 
-json whole_host_facts(const FactSources& sources) {
+Json whole_host_facts(const FactSources& sources) {
   utsname names{};
   uname(&names);
-  json facts = host_facts(sources);
+  Json facts = host_facts(sources);
   facts["name"] = names.nodename;
   facts["kernel"] = fmt::format("{} {}", names.sysname, names.release);
   facts["processor"] = value_in_file(sources.root / "proc/cpuinfo", "model name");

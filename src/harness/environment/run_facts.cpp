@@ -14,7 +14,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::array kParameters{"OMPI_MCA_",  "PRTE_MCA_", "PMIX_MCA_", "MPICH_",
                                  "MPIR_CVAR_", "I_MPI_",    "UCX_",      "FI_",
@@ -39,8 +39,8 @@ std::optional<std::string> find(const Variables& variables, const std::string& n
 }
 
 /// JSON holds nothing else: other bytes (an old encoding) become U+FFFD.
-json as_utf8(const std::string& text) {
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
+Json as_utf8(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string lower_case(std::string text) {
@@ -63,9 +63,9 @@ Variables environment_variables() {
   return variables;
 }
 
-json program_facts(const std::string& command_line) {
+Json program_facts(const std::string& command_line) {
   const std::string_view commit = git_commit();
-  json facts = {{"version", version()}, {"git_commit", commit}, {"command_line", command_line}};
+  Json facts = {{"version", version()}, {"git_commit", commit}, {"command_line", command_line}};
   if (commit == "unknown") {
     facts["git_dirty"] = nullptr;
   } else {
@@ -74,17 +74,17 @@ json program_facts(const std::string& command_line) {
   return facts;
 }
 
-json job_facts(const Variables& variables) {
+Json job_facts(const Variables& variables) {
   if (!find(variables, "SLURM_JOB_ID")) return nullptr;
-  json facts = json::object();
+  Json facts = Json::object();
   for (const char* const name : kOfTheJob)
     if (const auto value = find(variables, std::string{"SLURM_"} + name))
       facts[lower_case(name)] = as_utf8(*value);
   return facts;
 }
 
-json mpi_parameters(const Variables& variables) {
-  json facts = json::object();
+Json mpi_parameters(const Variables& variables) {
+  Json facts = Json::object();
   for (const std::string& variable : variables) {
     const std::size_t end = variable.find('=');
     if (end == std::string::npos || !begins_with_one_of(variable, kParameters) ||
@@ -95,8 +95,8 @@ json mpi_parameters(const Variables& variables) {
   return facts;
 }
 
-json local_environment(const std::string& command_line) {
-  return {{"hosts", json::array({whole_host_facts()})},
+Json local_environment(const std::string& command_line) {
+  return {{"hosts", Json::array({whole_host_facts()})},
           {"program", program_facts(command_line)},
           {"slurm", job_facts(environment_variables())}};
 }

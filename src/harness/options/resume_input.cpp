@@ -11,7 +11,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 std::string read_whole(const std::filesystem::path& file) {
   std::ifstream stream{file, std::ios::binary};
@@ -20,9 +20,9 @@ std::string read_whole(const std::filesystem::path& file) {
   return text.str();
 }
 
-json number_or_null(const std::optional<int>& number) { return number ? json(*number) : json(); }
+Json number_or_null(const std::optional<int>& number) { return number ? Json(*number) : Json(); }
 
-json planner_json(const PlannerArguments& planner) {
+Json planner_json(const PlannerArguments& planner) {
   return {{"--search-time", planner.search_time},
           {"--search-moves", planner.search_moves},
           {"--search-threads", planner.search_threads},
@@ -36,8 +36,8 @@ json planner_json(const PlannerArguments& planner) {
 }
 
 /// Contents of the files that the list of schedules names.
-json schedule_files(const std::string& list) {
-  json files = json::object();
+Json schedule_files(const std::string& list) {
+  Json files = Json::object();
   std::istringstream words{list};
   for (std::string word; std::getline(words, word, ',');)
     if (word.ends_with(".csv")) files[word] = read_whole(word);
@@ -57,7 +57,7 @@ std::string first_difference(const std::string& was, const std::string& is) {
   }
 }
 
-std::string difference(const std::string& name, const json& was, const json& is) {
+std::string difference(const std::string& name, const Json& was, const Json& is) {
   if (name == "scenario" && was.is_string() && is.is_string())
     return fmt::format("the scenario: {}",
                        first_difference(was.get<std::string>(), is.get<std::string>()));
@@ -66,21 +66,21 @@ std::string difference(const std::string& name, const json& was, const json& is)
                      is.is_null() ? "not given" : is.dump());
 }
 
-std::vector<std::string> differences(const json& was, const json& is) {
+std::vector<std::string> differences(const Json& was, const Json& is) {
   std::vector<std::string> found;
   for (const auto& [name, value] : is.items()) {
-    const json before = was.contains(name) ? was[name] : json();
+    const Json before = was.contains(name) ? was[name] : Json();
     if (before != value) found.push_back(difference(name, before, value));
   }
   for (const auto& [name, value] : was.items())
-    if (!is.contains(name)) found.push_back(difference(name, value, json()));
+    if (!is.contains(name)) found.push_back(difference(name, value, Json()));
   return found;
 }
 
 }  // namespace
 
-json asked_of(const PipelineOptions& options, const Scenario& scenario, int ranks) {
-  json asked = {{"ranks", ranks},
+Json asked_of(const PipelineOptions& options, const Scenario& scenario, int ranks) {
+  Json asked = {{"ranks", ranks},
                 {"scenario", scenario.text},
                 {"files", schedule_files(options.schedule)},
                 {"--schedule", options.schedule},
@@ -96,14 +96,14 @@ json asked_of(const PipelineOptions& options, const Scenario& scenario, int rank
                 {"--emulate", options.emulate},
                 {"--credit", options.credit}};
   asked.update(planner_json(options.planner));
-  asked["--compute"] = json(compute_json(options.compute));
+  asked["--compute"] = Json(compute_json(options.compute));
   return asked;
 }
 
-std::optional<json> kept_input(const std::filesystem::path& directory, const json& asked) {
+std::optional<Json> kept_input(const std::filesystem::path& directory, const Json& asked) {
   const std::filesystem::path file = directory / kInputFile;
   if (!std::filesystem::exists(file)) return std::nullopt;
-  const json kept = json::parse(read_whole(file), nullptr, false);
+  const Json kept = Json::parse(read_whole(file), nullptr, false);
   if (!kept.is_object() || !kept.contains("asked") || !kept.contains("handed"))
     fail("{} is damaged (a run's input was expected). Give --out another directory.",
          file.string());
@@ -116,8 +116,8 @@ std::optional<json> kept_input(const std::filesystem::path& directory, const jso
   return kept["handed"];
 }
 
-void keep_input(const std::filesystem::path& directory, const json& asked, const json& handed) {
-  write_new_file(directory / kInputFile, json{{"asked", asked}, {"handed", handed}}.dump(1) + "\n");
+void keep_input(const std::filesystem::path& directory, const Json& asked, const Json& handed) {
+  write_new_file(directory / kInputFile, Json{{"asked", asked}, {"handed", handed}}.dump(1) + "\n");
 }
 
 bool is_complete(const std::filesystem::path& directory) {

@@ -13,7 +13,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr int kWarmUpRounds = 2;
 
@@ -29,7 +29,7 @@ BlockNumbers census_of(const std::vector<LayerRange>& chunks, const ModelShape& 
   return census;
 }
 
-json to_json(const DeviceProfile& profile, std::size_t at) {
+Json to_json(const DeviceProfile& profile, std::size_t at) {
   const BlockSamples& samples = profile.samples;
   const StageMemory& memory = profile.memory;
   return {{"at", at},
@@ -45,12 +45,12 @@ json to_json(const DeviceProfile& profile, std::size_t at) {
             memory.left_over.count()}}};
 }
 
-void append(std::vector<double>& to, const json& values) {
-  for (const json& value : values) to.push_back(value.get<double>());
+void append(std::vector<double>& to, const Json& values) {
+  for (const Json& value : values) to.push_back(value.get<double>());
 }
 
 /// Adds what one rank measured.
-void merge(std::vector<DeviceProfile>& kinds, const json& part) {
+void merge(std::vector<DeviceProfile>& kinds, const Json& part) {
   DeviceProfile& kind = kinds[part["at"].get<std::size_t>()];
   append(kind.samples.forward, part["F"]);
   append(kind.samples.backward, part["B"]);
@@ -103,7 +103,7 @@ void measure_all(Ranks& ranks, TensorOps& math, const ModelShape& shape, const S
     DeviceProfile mine{kinds[at].name, kinds[at].chunks, kinds[at].devices};
     measure(ranks, math, shape, rule, mine);
     for (const std::string& text : gather_texts(ranks.world(), to_json(mine, at).dump()))
-      merge(kinds, json::parse(text));
+      merge(kinds, Json::parse(text));
   }
 }
 

@@ -15,18 +15,18 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-json to_json(const ClockOffset& clock) {
+Json to_json(const ClockOffset& clock) {
   return {{"offset_ns", clock.offset.count()}, {"error_ns", clock.error.count()}};
 }
 
 /// One entry a host, as its first rank reports it, with the numbers of its ranks. Told apart by
 /// that rank: names may be alike.
-json group_by_host(const std::vector<json>& ranks) {
-  json hosts = json::array();
+Json group_by_host(const std::vector<Json>& ranks) {
+  Json hosts = Json::array();
   std::vector<int> firsts;
-  for (const json& rank : ranks) {
+  for (const Json& rank : ranks) {
     const auto at = std::ranges::find(firsts, rank["first_of_host"].get<int>());
     if (at == firsts.end()) {
       firsts.push_back(rank["rank"].get<int>());
@@ -40,30 +40,30 @@ json group_by_host(const std::vector<json>& ranks) {
 }
 
 /// How well the clocks of several hosts are known; null where there is one.
-json clocks_of(const json& hosts) {
+Json clocks_of(const Json& hosts) {
   if (hosts.size() < 2) return nullptr;
   std::int64_t error = 0;
   double drift = 0;
-  for (const json& host : hosts) {
+  for (const Json& host : hosts) {
     error = std::max(error, host["clock"]["error_ns"].get<std::int64_t>());
     if (!host.contains("clock_after")) continue;
     error = std::max(error, host["clock_after"]["error_ns"].get<std::int64_t>());
     drift = std::max(drift, std::abs(host["clock_drift_ppm"].get<double>()));
   }
-  json clocks = {{"aligned_to", "rank 0"}, {"largest_error_ns", error}};
+  Json clocks = {{"aligned_to", "rank 0"}, {"largest_error_ns", error}};
   if (hosts.front().contains("clock_after")) clocks["largest_drift_ppm"] = drift;
   return clocks;
 }
 
-std::int64_t total(const std::vector<json>& ranks, const char* key) {
+std::int64_t total(const std::vector<Json>& ranks, const char* key) {
   return std::accumulate(
       ranks.begin(), ranks.end(), std::int64_t{0},
-      [&](std::int64_t sum, const json& rank) { return sum + rank[key].get<std::int64_t>(); });
+      [&](std::int64_t sum, const Json& rank) { return sum + rank[key].get<std::int64_t>(); });
 }
 
 }  // namespace
 
-json library_versions(const Machine& machine) {
+Json library_versions(const Machine& machine) {
   return {{"compiler", __VERSION__},
           {"mpi", mpi::library_version()},
           {"hwloc", machine.hwloc_version},
@@ -81,9 +81,9 @@ Environment::Environment(Ranks& ranks, std::string command_line)
       load_before_{load_now()},
       clock_{measure_clock_offset(ranks.world(), ranks.host_ranks()), {}} {}
 
-json Environment::of_this_host() const {
+Json Environment::of_this_host() const {
   const Load load = load_now();
-  json host = host_facts();
+  Json host = host_facts();
   host.update({{"name", machine_.host},
                {"kernel", machine_.kernel},
                {"processor", machine_.processor},
@@ -104,12 +104,12 @@ json Environment::of_this_host() const {
   return host;
 }
 
-json Environment::of_this_rank() const {
+Json Environment::of_this_rank() const {
   const Load load = load_now();
   const Rank first = ranks_.host_ranks().host_of(ranks_.self());
   return {{"rank", index(ranks_.self())},
           {"first_of_host", index(first)},
-          {"host", first == ranks_.self() ? of_this_host() : json(nullptr)},
+          {"host", first == ranks_.self() ? of_this_host() : Json(nullptr)},
           {"clock_since_ns", (clock_.start.at + clock_.start.offset).count()},
           {"clock_until_ns", (clock_.end.at + clock_.start.offset).count()},
           {"clock_drift", clock_.drift()},
@@ -118,12 +118,12 @@ json Environment::of_this_rank() const {
           {"processor_ns", (load.processor_time - load_before_.processor_time).count()}};
 }
 
-json Environment::gathered() {
+Json Environment::gathered() {
   const auto texts = gather_texts(ranks_.world(), of_this_rank().dump());
   if (!ranks_.is_first()) return nullptr;
-  std::vector<json> ranks;
-  for (const std::string& text : texts) ranks.push_back(json::parse(text));
-  json result = {{"ranks", ranks_.count()}, {"hosts", group_by_host(ranks)}};
+  std::vector<Json> ranks;
+  for (const std::string& text : texts) ranks.push_back(Json::parse(text));
+  Json result = {{"ranks", ranks_.count()}, {"hosts", group_by_host(ranks)}};
   result["ranks_per_process"] = ranks_.world().is_of_threads() ? ranks_.count() : 1;
   result["load_average"] = result["hosts"][0]["load_average"];
   result["libraries"] = library_versions(machine_);
@@ -141,18 +141,18 @@ json Environment::gathered() {
   return result;
 }
 
-void Environment::keep_clocks(const std::vector<json>& ranks) {
+void Environment::keep_clocks(const std::vector<Json>& ranks) {
   rank_clocks_.clear();
   if (ranks_.host_ranks().all_local()) return;
-  for (const json& rank : ranks)
+  for (const Json& rank : ranks)
     rank_clocks_.push_back({rank["clock_since_ns"].get<std::int64_t>(),
                             rank["clock_until_ns"].get<std::int64_t>(),
                             rank["clock_drift"].get<double>()});
 }
 
-json Environment::before() { return gathered(); }
+Json Environment::before() { return gathered(); }
 
-json Environment::after() {
+Json Environment::after() {
   finished_ = true;
   clock_.end = measure_clock_offset(ranks_.world(), ranks_.host_ranks());
   return gathered();

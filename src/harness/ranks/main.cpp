@@ -22,11 +22,11 @@ void say(const std::string& text) {
 
 /// Names stand in records and traces.
 void require_utf8(int argc, char** argv) {
-  using nlohmann::json;
+  using Json = nlohmann::json;
   for (int i = 0; i < argc; ++i) {
-    const json word(argv[i]);
-    const std::string shown = word.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (json::parse(shown) != word)
+    const Json word(argv[i]);
+    const std::string shown = word.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (Json::parse(shown) != word)
       throw CollectiveError{fmt::format(
           "{} is no UTF-8 (records and traces hold the command line). Rename it.", shown)};
   }

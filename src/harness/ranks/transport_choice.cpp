@@ -14,14 +14,14 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// Of this rank; "missing": why it has no GPU, though it should.
-json place_of(const Ranks& ranks, DeviceKind device) {
-  json place = {{"host", index(ranks.host_ranks().host_of(ranks.self()))},
+Json place_of(const Ranks& ranks, DeviceKind device) {
+  Json place = {{"host", index(ranks.host_ranks().host_of(ranks.self()))},
                 {"host_name", host_name()},
                 {"gpu", ""},
-                {"beyond_reach", json::array()},
+                {"beyond_reach", Json::array()},
                 {"missing", ""}};
   if (device == DeviceKind::cpu) return place;
   place["missing"] = why_no_accelerator();
@@ -36,7 +36,7 @@ json place_of(const Ranks& ranks, DeviceKind device) {
 TransportChoice choose(TransportKind asked, const std::vector<std::string>& texts) {
   std::vector<PayloadPlace> places;
   for (const std::string& text : texts) {
-    const json place = json::parse(text);
+    const Json place = Json::parse(text);
     const std::string missing = place["missing"];
     if (!missing.empty())
       fail("--device cuda: rank {} on {} has no GPU ({}). Use --device cpu.", places.size(),
@@ -57,9 +57,9 @@ TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind dev
   const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());
   const std::string text = on_rank0(ranks.world(), [&] {
     const TransportChoice choice = choose(asked, texts);
-    return json{{"kind", to_string(choice.kind)}, {"why", choice.why}}.dump();
+    return Json{{"kind", to_string(choice.kind)}, {"why", choice.why}}.dump();
   });
-  const json chosen = json::parse(text);
+  const Json chosen = Json::parse(text);
   const TransportChoice choice{transport_kind_of(chosen["kind"]), chosen["why"]};
   if (device == DeviceKind::cuda)
     ranks.carry_payloads_by(std::make_unique<PayloadTransport>(
@@ -77,7 +77,7 @@ nlohmann::ordered_json transport_json(const TransportChoice& choice) {
 
 std::string transport_note(const nlohmann::json& environment) {
   if (!environment.contains("transport")) return "";
-  const json& transport = environment["transport"];
+  const Json& transport = environment["transport"];
   if (transport["name"] == "mpi" && transport["why"] != "asked for") return "";
   return fmt::format("payloads over {} ({})\n", transport["name"].get<std::string>(),
                      transport["why"].get<std::string>());

@@ -12,7 +12,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using nlohmann::ordered_json;
 
 std::vector<double> nanoseconds(const std::vector<Duration>& durations) {
@@ -109,8 +109,8 @@ ordered_json weather_json(const PipelineMeasurement& m) {
           {"predicted_ns", counts(m.weather->predicted)}};
 }
 
-json weather_environment(const std::vector<PipelineMeasurement>& measurements) {
-  json result;
+Json weather_environment(const std::vector<PipelineMeasurement>& measurements) {
+  Json result;
   for (const PipelineMeasurement& m : measurements)
     if (m.weather)
       result.push_back({{"schedule", m.predicted.schedule},

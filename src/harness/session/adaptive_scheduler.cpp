@@ -16,16 +16,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Selection make(const std::string& name, const Scenario& scenario, const PlannerOptions& options) {
-  if (!name.ends_with(".csv")) {
-    ScheduleResult made = make_schedule(name, scenario, options);
-    const std::string origin =
-        made.found ? fmt::format("{} (from {})", name, made.found->started_from) : name;
-    return {std::move(made.schedule), origin, {}};
-  }
-  Schedule schedule = read_schedule_file(name);
-  if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
-  return {std::move(schedule), name, {}};
+/// Within the budget, with its makespan.
+Result<Selection> try_select(const ScheduleRequest& request, const ScheduleChooser& chooser,
+                             const Scenario& scenario, Arrangement arrangement) {
+  Result<ScheduleResult> made = chooser.try_choose(request);
+  if (!made) return made.refusal();
+  if (auto violation = first_violation(made->schedule, scenario)) return Refusal{violation->text};
+  const Result<Duration> makespan = try_makespan(made->schedule, scenario, arrangement);
+  if (!makespan) return makespan.refusal();
+  const std::string origin =
+      made->found ? fmt::format("{} (from {})", request.name, made->found->started_from)
+                  : request.name;
+  return Selection{(*std::move(made)).schedule, origin, *makespan};
 }
 
 }  // namespace
@@ -34,16 +36,15 @@ Selection select_schedule(const std::string& list, const Scenario& scenario,
                           const PlannerOptions& options) {
   std::optional<Selection> best;
   std::string reasons;
-  for (const RequestedSchedule& request : requested_schedules(list)) {
-    try {
-      Selection selection = make(request.name, scenario, options);
-      if (const auto violation = first_violation(selection.schedule, scenario))
-        throw Error{violation->text};
-      selection.predicted = makespan_of(selection.schedule, scenario, options.search.arrangement);
-      if (!best || selection.predicted < best->predicted) best = std::move(selection);
-    } catch (const Error& error) {
-      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", request.name, error.what());
-    }
+  const ScheduleChooser chooser{parse_schedules(list), scenario, options};
+  for (const ScheduleRequest& request : chooser.requests()) {
+    Result<Selection> selection =
+        try_select(request, chooser, scenario, options.search.arrangement);
+    if (!selection)
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", request.name,
+                             selection.refusal().reason);
+    else if (!best || selection->predicted < best->predicted)
+      best = *std::move(selection);
   }
   if (!best)
     fail("none of {} fits scenario {} ({}). Name other schedules.", list, scenario.name, reasons);

@@ -19,28 +19,11 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// While rank 0 looks for schedules, which may be asked to take hours. A rank that is dead or
 /// stopped ends the run all the same (Watchdog::set_patience).
 constexpr Duration kPlanningPatience = std::chrono::hours{24};
-
-void check_rank_count(const Scenario& scenario, const Ranks& ranks,
-                      const PipelineOptions& options) {
-  if (scenario.ranks() == ranks.count()) return;
-  if (ranks.world().is_of_threads())
-    fail(
-        "scenario {} needs {} ranks ({}), but --ranks-per-process is {} (all of them are threads "
-        "of "
-        "this process). Write --ranks-per-process {}.",
-        scenario.name, scenario.ranks(), size_text(scenario), ranks.count(), scenario.ranks());
-  fail(
-      "scenario {} needs {} ranks ({}), but {} are running. Start it with scripts/mpi -n {} "
-      "build/bin/bench_pipeline {} ...{}",
-      scenario.name, scenario.ranks(), size_text(scenario), ranks.count(), scenario.ranks(),
-      options.scenario,
-      scenario.is_placed() ? "; on a cluster allocate " + fitting_allocation(scenario, {}) : "");
-}
 
 /// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
 /// no memory: what a larger device would bring is worth knowing.
@@ -56,79 +39,110 @@ void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& sce
   }
 }
 
-/// What the others need.
-json choose(const Scenario& scenario, const PipelineOptions& options,
-            const PlannerOptions& planner) {
-  const ChosenSchedules chosen = choose_schedules(options.schedule, scenario, planner);
-  if (chosen.schedules.empty())
-    fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options.schedule,
-         scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
-  warn_of_memory(chosen.schedules, scenario, options.compute.compute == "real");
-  json input = {{"scenario", scenario.text}, {"schedules", json::array()}};
-  for (const ScheduleResult& made : chosen.schedules)
-    input["schedules"].push_back({{"name", made.schedule.name},
-                                  {"csv", write_csv(made.schedule)},
-                                  {"planning", planning_json(made)}});
-  input["skipped"] = json::array();
-  for (const SkippedSchedule& skipped : chosen.skipped)
-    input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
-  return input;
-}
+/// What a run plays, of what was asked for: rank 0 reads and chooses, every rank takes that.
+class InputMaker {
+public:
+  /// All must live as long.
+  InputMaker(const Ranks& ranks, const PipelineOptions& options, const PlannerOptions& planner)
+      : ranks_{ranks}, options_{options}, planner_{planner} {}
 
-/// Rank 0's part, as one text: what it chooses, or chose when the run was begun.
-std::string read_and_choose(const Ranks& ranks, const PipelineOptions& options,
-                            const PlannerOptions& planner) {
-  const Scenario scenario = load_scenario(options.scenario, options.overrides);
-  check_rank_count(scenario, ranks, options);
-  json text;
-  text["asked"] = asked_of(options, scenario, ranks.count());
-  const auto kept = options.resume ? kept_input(options.out, text["asked"]) : std::optional<json>{};
-  if (!kept && !options.out.empty()) require_free(options.out);
-  text["goes_on"] = kept.has_value();
-  text["is_complete"] = kept && is_complete(options.out);
-  text["handed"] = kept ? *kept : choose(scenario, options, planner);
-  return text.dump();
-}
+  /// Rank 0's part, as one text: what it chooses, or chose when the run was begun.
+  [[nodiscard]] std::string read_and_choose() const {
+    const Scenario scenario = load_scenario(options_.scenario, options_.overrides);
+    check_rank_count(scenario);
+    Json text;
+    text["asked"] = asked_of(options_, scenario, ranks_.count());
+    const auto kept =
+        options_.resume ? kept_input(options_.out, text["asked"]) : std::optional<Json>{};
+    if (!kept && !options_.out.empty()) require_free(options_.out);
+    text["goes_on"] = kept.has_value();
+    text["is_complete"] = kept && is_complete(options_.out);
+    text["handed"] = kept ? *kept : choose(scenario);
+    return text.dump();
+  }
+
+  /// Every rank's part: lowers the schedules that rank 0 handed on.
+  void take_handed(PipelineInput& input) const {
+    const Scenario read = parse_scenario(input.handed["scenario"].get<std::string>(),
+                                         options_.scenario, options_.overrides);
+    input.time_scale = read.run.time_scale;
+    input.scenario = read.as_played();
+    input.stopping = stopping_rule(options_.confidence, options_.max_iterations,
+                                   options_.iterations.value_or(read.run.iterations));
+    input.iterations = input.stopping.most;
+    input.warmup = options_.warmup.value_or(read.run.warmup);
+    input.changes = parse_changes(options_.changes, read, options_.scenario, options_.overrides,
+                                  input.iterations);
+    for (const std::string& change : options_.changes)
+      input.scenario.text += fmt::format("# --change {}\n", change);
+    for (const Json& made : input.handed["schedules"]) {
+      const auto name = made["name"].get<std::string>();
+      PlannedSchedule planned;
+      planned.schedule = read_csv(made["csv"].get<std::string>(), name, name);
+      planned.plan = lower(planned.schedule, input.scenario, planner_.search.arrangement);
+      planned.predicted = simulate(planned.plan);
+      planned.planning = made["planning"];
+      input.schedules.push_back(std::move(planned));
+    }
+    for (const Json& skipped : input.handed["skipped"])
+      input.skipped.push_back(
+          {skipped["schedule"].get<std::string>(), skipped["reason"].get<std::string>()});
+  }
+
+private:
+  void check_rank_count(const Scenario& scenario) const {
+    if (scenario.ranks() == ranks_.count()) return;
+    if (ranks_.world().is_of_threads())
+      fail(
+          "scenario {} needs {} ranks ({}), but --ranks-per-process is {} (all of them are threads "
+          "of "
+          "this process). Write --ranks-per-process {}.",
+          scenario.name, scenario.ranks(), size_text(scenario), ranks_.count(), scenario.ranks());
+    fail(
+        "scenario {} needs {} ranks ({}), but {} are running. Start it with scripts/mpi -n {} "
+        "build/bin/bench_pipeline {} ...{}",
+        scenario.name, scenario.ranks(), size_text(scenario), ranks_.count(), scenario.ranks(),
+        options_.scenario,
+        scenario.is_placed() ? "; on a cluster allocate " + fitting_allocation(scenario, {}) : "");
+  }
+
+  /// What the others need.
+  [[nodiscard]] Json choose(const Scenario& scenario) const {
+    const ScheduleChooser chooser{parse_schedule_option(options_.schedule), scenario, planner_};
+    const ChosenSchedules chosen = chooser.choose();
+    if (chosen.schedules.empty())
+      fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options_.schedule,
+           scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
+    warn_of_memory(chosen.schedules, scenario, options_.compute.compute == "real");
+    Json input = {{"scenario", scenario.text}, {"schedules", Json::array()}};
+    for (const ScheduleResult& made : chosen.schedules)
+      input["schedules"].push_back({{"name", made.schedule.name},
+                                    {"csv", write_csv(made.schedule)},
+                                    {"planning", planning_json(made)}});
+    input["skipped"] = Json::array();
+    for (const SkippedSchedule& skipped : chosen.skipped)
+      input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
+    return input;
+  }
+
+  const Ranks& ranks_;
+  const PipelineOptions& options_;
+  const PlannerOptions& planner_;
+};
 
 }  // namespace
 
 PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
                             const PlannerOptions& planner) {
   ranks.watchdog().set_patience(kPlanningPatience);
-  const json text = json::parse(
-      on_rank0(ranks.world(), [&] { return read_and_choose(ranks, options, planner); }));
+  const InputMaker maker{ranks, options, planner};
+  const Json text = Json::parse(on_rank0(ranks.world(), [&] { return maker.read_and_choose(); }));
   PipelineInput input;
   input.goes_on = text["goes_on"].get<bool>();
   input.is_complete = text["is_complete"].get<bool>();
   input.asked = text["asked"];
   input.handed = text["handed"];
-  const json& handed = input.handed;
-  collectively([&] {
-    const Scenario read =
-        parse_scenario(handed["scenario"].get<std::string>(), options.scenario, options.overrides);
-    input.time_scale = read.run.time_scale;
-    input.scenario = read.as_played();
-    input.stopping = stopping_rule(options.confidence, options.max_iterations,
-                                   options.iterations.value_or(read.run.iterations));
-    input.iterations = input.stopping.most;
-    input.warmup = options.warmup.value_or(read.run.warmup);
-    input.changes =
-        parse_changes(options.changes, read, options.scenario, options.overrides, input.iterations);
-    for (const std::string& change : options.changes)
-      input.scenario.text += fmt::format("# --change {}\n", change);
-    for (const json& made : handed["schedules"]) {
-      const auto name = made["name"].get<std::string>();
-      PlannedSchedule planned;
-      planned.schedule = read_csv(made["csv"].get<std::string>(), name, name);
-      planned.plan = lower(planned.schedule, input.scenario, planner.search.arrangement);
-      planned.predicted = simulate(planned.plan);
-      planned.planning = made["planning"];
-      input.schedules.push_back(std::move(planned));
-    }
-    for (const json& skipped : handed["skipped"])
-      input.skipped.push_back(
-          {skipped["schedule"].get<std::string>(), skipped["reason"].get<std::string>()});
-  });
+  collectively([&] { maker.take_handed(input); });
   return input;
 }
 

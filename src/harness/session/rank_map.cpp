@@ -10,7 +10,7 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using nlohmann::ordered_json;
 
 /// The hosts, in the order of their first processes; rank 0 gets them.
@@ -37,7 +37,7 @@ std::vector<RankGroup> groups_of(const PipelineInput& input, Emulation emulation
   return ranks_that_lease_together(plans);
 }
 
-ordered_json entry_of(const json& rank, Rank self, const Scenario& scenario) {
+ordered_json entry_of(const Json& rank, Rank self, const Scenario& scenario) {
   const int stages = scenario.parallel.stages;
   const int number = static_cast<int>(self);
   return {
@@ -83,12 +83,12 @@ void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
         place_ranks(input.scenario, hosts, groups_of(input, settings.engine.emulation));
     for (const std::string& warning : placement.warnings)
       fmt::print(stderr, "longhaul: {}\n", warning);
-    json places = json::array();
+    Json places = Json::array();
     if (!placement.is_as_started())
       for (const Rank rank : placement.rank_of) places.push_back(static_cast<int>(rank));
     return places.dump();
   });
-  const json places = json::parse(text);
+  const Json places = Json::parse(text);
   if (places.empty()) return;
   const Rank mine{places[index(ranks->self())].get<std::int32_t>()};
   ranks.emplace(WatchdogOptions{settings.deadline}, 0, mine);
@@ -96,7 +96,7 @@ void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
 
 void print_map(const Ranks& ranks, const Scenario& scenario, bool as_json) {
   const RankBinding binding = bind_self(ranks.host_ranks());
-  const json mine = {{"host", host_name()},
+  const Json mine = {{"host", host_name()},
                      {"gpu", binding.gpu},
                      {"nic", binding.nic},
                      {"cores", binding.cores},
@@ -106,7 +106,7 @@ void print_map(const Ranks& ranks, const Scenario& scenario, bool as_json) {
   ordered_json map = ordered_json::array();
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     map.push_back(
-        entry_of(json::parse(all[rank]), Rank{static_cast<std::int32_t>(rank)}, scenario));
+        entry_of(Json::parse(all[rank]), Rank{static_cast<std::int32_t>(rank)}, scenario));
   fmt::print("{}", as_json ? map.dump(2) + "\n" : table_of(map));
   std::fflush(stdout);
 }

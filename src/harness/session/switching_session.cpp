@@ -11,22 +11,22 @@
 namespace longhaul::bench {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// A schedule on its way to all ranks; with the links as profiled where they are not known better.
 std::string packed(const Schedule& schedule, const Scenario& seen) {
-  json text = {{"name", schedule.name}, {"csv", write_csv(schedule)}, {"links", json::array()}};
+  Json text = {{"name", schedule.name}, {"csv", write_csv(schedule)}, {"links", Json::array()}};
   for (const Link& link : seen.links)
     text["links"].push_back(
         {{"latency_ns", link.latency.count()},
          {"bits_per_second",
-          link.bandwidth.is_unlimited() ? json(nullptr) : json(link.bandwidth.bits_per_second())}});
+          link.bandwidth.is_unlimited() ? Json(nullptr) : Json(link.bandwidth.bits_per_second())}});
   return text.dump();
 }
 
-void set_links(Scenario& scenario, const json& links) {
+void set_links(Scenario& scenario, const Json& links) {
   for (std::size_t i = 0; i < links.size(); ++i) {
-    const json& rate = links[i]["bits_per_second"];
+    const Json& rate = links[i]["bits_per_second"];
     scenario.links[i].latency = Duration{links[i]["latency_ns"].get<std::int64_t>()};
     scenario.links[i].bandwidth =
         rate.is_null() ? Bandwidth::unlimited() : Bandwidth{rate.get<double>()};
@@ -122,7 +122,7 @@ private:
     }
     text = ranks_.world().broadcast(std::move(text));
     if (text.empty()) return false;
-    const json handed = json::parse(text);
+    const Json handed = Json::parse(text);
     const auto name = handed["name"].get<std::string>();
     schedule_ = read_csv(handed["csv"].get<std::string>(), name, name);
     order_ = fmt::format("{}@{}", name, iteration);

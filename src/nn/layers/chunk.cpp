@@ -47,7 +47,7 @@ Buffer Chunk::forward(int microbatch, BlockPart part, Buffer input) {
 }
 
 void Chunk::recompute(int microbatch, BlockPart part) {
-  InFlight& data = parts_->at("R", microbatch);
+  InFlight& data = parts_->in_flight_at("R", microbatch);
   const int first = parts_->begin(part, data.remade, "R", microbatch);
   LONGHAUL_ASSERT(parts_->recompute == Recompute::on && data.forwarded == parts_->count(),
                   "R(microbatch {}) with {} layers forwarded", microbatch, data.forwarded);
@@ -59,7 +59,7 @@ void Chunk::recompute(int microbatch, BlockPart part) {
 }
 
 Buffer Chunk::backward_input(int microbatch, BlockPart part, Buffer gradient) {
-  InFlight& data = parts_->at("D", microbatch);
+  InFlight& data = parts_->in_flight_at("D", microbatch);
   const int done = parts_->begin_backward("D", data, microbatch, part, std::move(gradient));
   data.passed_back = parts_->end(part);
   const BlockContext work = parts_->work("D", microbatch, data);
@@ -70,7 +70,7 @@ Buffer Chunk::backward_input(int microbatch, BlockPart part, Buffer gradient) {
 }
 
 void Chunk::backward_weight(int microbatch, BlockPart part) {
-  InFlight& data = parts_->at("W", microbatch);
+  InFlight& data = parts_->in_flight_at("W", microbatch);
   const int done = parts_->begin(part, data.weighed, "W", microbatch);
   data.weighed = parts_->end(part);
   LONGHAUL_ASSERT(data.weighed <= data.passed_back, "W(microbatch {}) of {} layers, D of {}",
@@ -81,7 +81,7 @@ void Chunk::backward_weight(int microbatch, BlockPart part) {
 }
 
 Buffer Chunk::backward(int microbatch, BlockPart part, Buffer gradient) {
-  InFlight& data = parts_->at("B", microbatch);
+  InFlight& data = parts_->in_flight_at("B", microbatch);
   const int done = parts_->begin_backward("B", data, microbatch, part, std::move(gradient));
   data.passed_back = data.weighed = parts_->end(part);
   const BlockContext work = parts_->work("B", microbatch, data);

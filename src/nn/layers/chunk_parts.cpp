@@ -50,7 +50,7 @@ int Chunk::Parts::begin(BlockPart part, int done, std::string_view block, int mi
   return done;
 }
 
-InFlight& Chunk::Parts::at(std::string_view block, int microbatch) {
+InFlight& Chunk::Parts::in_flight_at(std::string_view block, int microbatch) {
   const auto found = microbatches.find(microbatch);
   LONGHAUL_ASSERT(found != microbatches.end(), "{}(microbatch {}): there is none", block,
                   microbatch);

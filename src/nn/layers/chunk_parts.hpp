@@ -53,7 +53,7 @@ struct Chunk::Parts {
             loss_scale,
             losses.view().part(block == "R" ? 1 : 0, 1)};
   }
-  [[nodiscard]] InFlight& at(std::string_view block, int microbatch);
+  [[nodiscard]] InFlight& in_flight_at(std::string_view block, int microbatch);
   [[nodiscard]] Layer& from_the_end(int layer) { return *layers[at(count() - 1 - layer)]; }
   /// Layers that are done; takes the gradient in.
   [[nodiscard]] int begin_backward(std::string_view block, InFlight& data, int microbatch,

@@ -96,7 +96,7 @@ Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, c
 
 IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
                                                                        const Scenario& scenario,
-                                                                       const Network& network) {
+                                                                       Network& network) {
   IndexedVector<DeviceId, std::vector<ChunkCollective>> of_device(schedule.devices);
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;

@@ -29,7 +29,7 @@ struct ChunkCollective {
 /// gradients of the copies, with one replica too. Empty where no other rank holds a device's
 /// stages, and for GradientSync::none.
 [[nodiscard]] IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(
-    const Schedule& schedule, const Scenario& scenario, const Network& network);
+    const Schedule& schedule, const Scenario& scenario, Network& network);
 
 /// Fills in the ops of the collective lanes (index: rank; kNone where a rank has none), which
 /// `of_device` was counted for. The compute lanes (index: rank) must be laid out.

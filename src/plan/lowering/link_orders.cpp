@@ -3,7 +3,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
@@ -46,22 +45,23 @@ std::unordered_map<std::string, ResourceId> resources_by_name(const Plan& plan) 
   return by_name;
 }
 
-ResourceId find_resource(const Plan& plan,
-                         const std::unordered_map<std::string, ResourceId>& by_name,
-                         const std::string& name) {
+Result<ResourceId> find_resource(const Plan& plan,
+                                 const std::unordered_map<std::string, ResourceId>& by_name,
+                                 const std::string& name) {
   const auto at = by_name.find(name);
   if (at != by_name.end()) return at->second;
   std::vector<std::string> shared;
   for (const Resource& resource : plan.resources)
     if (resource.kind != ResourceKind::device) shared.push_back(resource.name);
-  fail("schedule {} orders messages on \"{}\", which no message takes. {}", plan.schedule, name,
-       suggestion(name, shared));
+  return refused("schedule {} orders messages on \"{}\", which no message takes. {}", plan.schedule,
+                 name, suggestion(name, shared));
 }
 
-void apply_order(Plan& plan, const LinkOrder& link, ResourceId resource, Sends sends) {
+std::optional<Refusal> apply_order(Plan& plan, const LinkOrder& link, ResourceId resource,
+                                   Sends sends) {
   std::vector<OpId>& order = plan.resources[index(resource)].order;
   if (!order.empty())
-    fail(
+    return refused(
         "schedule {} orders \"{}\" twice (the second order would contradict the first). Join "
         "them.",
         plan.schedule, link.resource);
@@ -71,7 +71,7 @@ void apply_order(Plan& plan, const LinkOrder& link, ResourceId resource, Sends s
     const auto at =
         sends.find({message.replica, is_backward(block.kind), block.chunk, block.microbatch});
     if (at == sends.end())
-      fail(
+      return refused(
           "schedule {} orders {} of replica {} on \"{}\" (no such message takes it, or it is "
           "listed twice). Remove it from the order.",
           plan.schedule, to_text(block), message.replica, link.resource);
@@ -80,29 +80,33 @@ void apply_order(Plan& plan, const LinkOrder& link, ResourceId resource, Sends s
     ++messages;
   }
   if (!sends.empty())
-    fail(
+    return refused(
         "schedule {} leaves {} of {} messages out of the order on \"{}\" (the first: {}). List "
         "every message that takes it.",
         plan.schedule, sends.size(), sends.size() + messages, link.resource,
         to_text(plan, sends.begin()->second.front()));
+  return std::nullopt;
 }
 
 }  // namespace
 
-void apply_link_orders(Plan& plan, const Schedule& schedule, Turns turns) {
+std::optional<Refusal> apply_link_orders(Plan& plan, const Schedule& schedule, Turns turns) {
   std::vector<const LinkOrder*> orders;
   std::vector<ResourceId> resources;  // of each
   std::unordered_map<std::string, ResourceId> by_name;
   for (const LinkOrder& link : schedule.link_orders) {
     if (turns == Turns::taken && is_turns(link)) continue;
     if (by_name.empty()) by_name = resources_by_name(plan);
+    const Result<ResourceId> resource = find_resource(plan, by_name, link.resource);
+    if (!resource) return resource.refusal();
     orders.push_back(&link);
-    resources.push_back(find_resource(plan, by_name, link.resource));
+    resources.push_back(*resource);
   }
-  if (orders.empty()) return;
+  if (orders.empty()) return std::nullopt;
   const auto sends = sends_over(plan, resources);
   for (std::size_t i = 0; i < orders.size(); ++i)
-    apply_order(plan, *orders[i], resources[i], sends.at(resources[i]));
+    if (auto why = apply_order(plan, *orders[i], resources[i], sends.at(resources[i]))) return why;
+  return std::nullopt;
 }
 
 }  // namespace longhaul

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -22,6 +23,9 @@ namespace longhaul {
 /// missing or name what is not there.
 [[nodiscard]] Plan lower(const Schedule& schedule, const Scenario& scenario,
                          Arrangement arrangement = Arrangement::decoupled);
+/// The same, where a schedule that cannot run there is an answer.
+Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario,
+                       Arrangement arrangement = Arrangement::decoupled);
 
 /// As lower() (decoupled), but with the WAN of each DP-cell as one link of the rate of all its
 /// nodes: a message travels whole, over the resource turns_name(), which serves in order of
@@ -29,5 +33,6 @@ namespace longhaul {
 /// planner use it, for it is a small plan whose times differ from the true one's by the scatter and
 /// gather inside the datacenters and the rounding of pieces alone.
 [[nodiscard]] Plan lower_pooled(const Schedule& schedule, const Scenario& scenario);
+Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario);
 
 }  // namespace longhaul

@@ -29,19 +29,24 @@ Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangeme
     relays_.emplace(schedule, scenario, costs_, plan_, network_, compute_lane_);
 }
 
-Plan Lowering::run() {
-  arrange_messages();
+Result<Plan> Lowering::run() {
+  if (network_.missing_link()) return *network_.missing_link();
+  if (auto why = arrange_messages()) return *std::move(why);
   reserve();
-  for (int cell = 0; cell * schedule_.cell < schedule_.replicas; ++cell) lower_cell(cell);
-  if (relays_) relays_->finish();
+  for (int cell = 0; cell * schedule_.cell < schedule_.replicas; ++cell)
+    if (auto why = lower_cell(cell)) return *std::move(why);
+  if (relays_)
+    if (auto why = relays_->finish()) return *std::move(why);
   fill_collectives(plan_, schedule_, collectives_, collective_lane_, compute_lane_, network_);
-  apply_link_orders(plan_, schedule_, relays_ ? Turns::taken : Turns::ordered);
+  if (auto why = apply_link_orders(plan_, schedule_, relays_ ? Turns::taken : Turns::ordered))
+    return *std::move(why);
   return std::move(plan_);
 }
 
-void Lowering::lower_cell(int cell) {
+std::optional<Refusal> Lowering::lower_cell(int cell) {
   const CellReplicas replicas = cell_replicas(schedule_, cell);
-  if (relays_) relays_->begin(messages_of(cell));
+  if (relays_)
+    if (auto why = relays_->begin(messages_of(cell))) return why;
   send_lane_.assign(to_size(replicas.count), {});
   recv_lane_.assign(to_size(replicas.count), {});
   for (int local = 0; local < replicas.count; ++local) lay_out_lanes(replicas[local], local);
@@ -52,9 +57,10 @@ void Lowering::lower_cell(int cell) {
     for (std::size_t c = 0; c < messages(replica).channels.size(); ++c)
       fill_channel(replica, local, c);
   }
+  return network_.missing_link();
 }
 
-void Lowering::arrange_messages() {
+std::optional<Refusal> Lowering::arrange_messages() {
   // In pooled plans a lane has the order of its cell's turns.
   const bool equal_replicas = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
   for (const ReplicaId replica : ids<ReplicaId>(equal_replicas ? 1 : schedule_.replicas)) {
@@ -63,7 +69,7 @@ void Lowering::arrange_messages() {
                             : find_messages(schedule_, replica));
     if (grouped()) arrange_groups(messages_.back());
   }
-  if (crossing_ == Crossing::pooled) order_by_turns(schedule_, messages_);
+  return crossing_ == Crossing::pooled ? order_by_turns(schedule_, messages_) : std::nullopt;
 }
 
 CellMessages Lowering::messages_of(int cell) const {

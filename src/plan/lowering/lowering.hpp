@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "base/result.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lanes.hpp"
 #include "plan/lowering/messages.hpp"
@@ -25,12 +26,13 @@ class Lowering {
 public:
   Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
            Crossing crossing);
-  Plan run();
+  /// Refused as try_lower() is, for links and turns.
+  Result<Plan> run();
 
 private:
   /// A cell's ranks relay for each other: all their lanes come first.
-  void lower_cell(int cell);
-  void arrange_messages();
+  [[nodiscard]] std::optional<Refusal> lower_cell(int cell);
+  [[nodiscard]] std::optional<Refusal> arrange_messages();
   [[nodiscard]] const Messages& messages(ReplicaId replica) const {
     return messages_[messages_.size() == 1 ? 0 : index(replica)];
   }
@@ -73,8 +75,9 @@ private:
 
 /// Puts the messages of each channel into the order of its cell's turns, where they are stated: a
 /// lane that kept another one would block the cell. `messages` has an entry for each replica.
-/// Throws Error where the turns are not what they should be: see TurnTable.
-void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages);
+/// Refused where the turns are not what they should be: see TurnTable.
+[[nodiscard]] std::optional<Refusal> order_by_turns(const Schedule& schedule,
+                                                    std::vector<Messages>& messages);
 
 /// The treatment of the turns of DP-cells (turns_name()).
 enum class Turns : std::uint8_t {
@@ -84,8 +87,9 @@ enum class Turns : std::uint8_t {
 
 /// States the orders that a schedule gives for shared links and interfaces in the plan's resources.
 /// They name whole messages: one that travels in pieces takes its place with all of those that hold
-/// the resource, one after the other. Throws Error where one names an unknown resource or message,
-/// or leaves out a user.
-void apply_link_orders(Plan& plan, const Schedule& schedule, Turns turns);
+/// the resource, one after the other. Refused where one names an unknown resource or message, or
+/// leaves out a user.
+[[nodiscard]] std::optional<Refusal> apply_link_orders(Plan& plan, const Schedule& schedule,
+                                                       Turns turns);
 
 }  // namespace longhaul

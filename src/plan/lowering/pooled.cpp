@@ -20,8 +20,9 @@ Route pooled_route(const Schedule& schedule, const Scenario& scenario, ReplicaId
   return network.pool(turns_name(cell, channel.from, channel.to), pairs);
 }
 
-void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
+std::optional<Refusal> order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
   TurnTable table{schedule};
+  if (table.stated_twice()) return table.stated_twice();
   for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
     const CellReplicas replicas = cell_replicas(schedule, cell);
     const auto of_cell =
@@ -29,8 +30,10 @@ void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
     for (std::size_t c = 0; c < of_cell.front().channels.size(); ++c) {
       const auto channel = of_cell.front().channels[c];
       if (!table.states(cell, channel.from, channel.to)) continue;
+      const Result<std::vector<Turn>> turns = table.of({cell, replicas, of_cell}, c);
+      if (!turns) return turns.refusal();
       std::vector<std::vector<Message>> ordered(of_cell.size());
-      for (const Turn& turn : table.of({cell, replicas, of_cell}, c)) {
+      for (const Turn& turn : *turns) {
         const auto owner = to_size(turn.owner);
         ordered[owner].push_back(of_cell[owner].all[turn.message]);
       }
@@ -39,7 +42,7 @@ void order_by_turns(const Schedule& schedule, std::vector<Messages>& messages) {
                           of_cell[owner].all.begin() + of_cell[owner].channels[c].first);
     }
   }
-  table.check_all_used();
+  return table.not_taken();
 }
 
 }  // namespace longhaul

@@ -21,13 +21,17 @@ RelayLowering::RelayLowering(const Schedule& schedule, const Scenario& scenario,
       compute_lanes_{compute_lanes},
       turns_{schedule} {}
 
-void RelayLowering::begin(const CellMessages& cell) {
+std::optional<Refusal> RelayLowering::begin(const CellMessages& cell) {
+  if (turns_.stated_twice()) return turns_.stated_twice();
   cell_ = cell;
   pairs_.clear();
   const Messages& first = cell.of(0);
   for (std::size_t c = 0; c < first.channels.size(); ++c) {
     const auto& channel = first.channels[c];
-    if (carries(channel)) pairs_.push_back({channel.from, channel.to, turns_.of(cell, c), {}, {}});
+    if (!carries(channel)) continue;
+    Result<std::vector<Turn>> turns = turns_.of(cell, c);
+    if (!turns) return turns.refusal();
+    pairs_.push_back({channel.from, channel.to, *std::move(turns), {}, {}});
   }
   const auto ranks = to_size(schedule_.devices * pipelines());
   const auto exchanges = ranks * to_size(pipelines());
@@ -41,6 +45,7 @@ void RelayLowering::begin(const CellMessages& cell) {
   wan_recv_.assign(wan_send_.size(), kNone<LaneId>);
   order_scatters();
   order_gathers();
+  return std::nullopt;
 }
 
 bool RelayLowering::carries(const Messages::Channel& channel) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,16 +36,16 @@ public:
   RelayLowering(const Schedule& schedule, const Scenario& scenario, const BlockCosts& costs,
                 Plan& plan, Network& network, const std::vector<LaneId>& compute_lanes);
 
-  /// Throws Error where the cell's turns are not what they should be: see TurnTable.
-  void begin(const CellMessages& cell);
+  /// Refused where the cell's turns are not what they should be: see TurnTable.
+  [[nodiscard]] std::optional<Refusal> begin(const CellMessages& cell);
   /// Is the channel one that leaves its datacenter, so that relays carry its messages?
   [[nodiscard]] bool carries(const Messages::Channel& channel) const;
   void add_send_lanes(int local, DeviceId device);
   void add_recv_lanes(int local, DeviceId device);
   void fill();
   void append_waits(int local, DeviceId device, Waits& waits) const;
-  /// Throws Error where turns are stated that no cell takes. Call after the last cell.
-  void finish() const { turns_.check_all_used(); }
+  /// Refused where turns are stated that no cell takes. Call after the last cell.
+  [[nodiscard]] std::optional<Refusal> finish() const { return turns_.not_taken(); }
 
 private:
   /// All messages of the cell from one device to another.

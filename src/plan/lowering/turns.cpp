@@ -2,7 +2,6 @@
 
 #include <tuple>
 
-#include "base/error.hpp"
 #include "base/suggest.hpp"
 
 namespace longhaul {
@@ -31,20 +30,20 @@ bool is_turns(const LinkOrder& order) { return order.resource.starts_with("turns
 TurnTable::TurnTable(const Schedule& schedule) : schedule_{schedule} {
   for (const LinkOrder& order : schedule.link_orders) {
     if (!is_turns(order)) continue;
-    if (!by_name_.try_emplace(order.resource, Entry{&order, false}).second)
-      fail(
+    if (!by_name_.try_emplace(order.resource, Entry{&order, false}).second && !stated_twice_)
+      stated_twice_ = refused(
           "schedule {} states \"{}\" twice (the second order would contradict the first). Join "
           "them.",
           schedule.name, order.resource);
   }
 }
 
-std::vector<Turn> TurnTable::of(const CellMessages& cell, std::size_t channel) {
+Result<std::vector<Turn>> TurnTable::of(const CellMessages& cell, std::size_t channel) {
   const auto& pair = cell.of(0).channels[channel];
   const std::string name = turns_name(cell.cell, pair.from, pair.to);
   const auto at = by_name_.find(name);
   if (at == by_name_.end())
-    fail(
+    return refused(
         "schedule {} does not state \"{}\" (replicas {} to {} share the WAN between these two "
         "devices). Add the order of all their messages from device {} to device {}.",
         schedule_.name, name, cell.replicas.first, cell.replicas[cell.replicas.count - 1],
@@ -57,7 +56,7 @@ std::vector<Turn> TurnTable::of(const CellMessages& cell, std::size_t channel) {
     const auto found = messages.find({cell.replicas.local_dp_rank(message.replica),
                                       is_backward(block.kind), block.chunk, block.microbatch});
     if (found == messages.end())
-      fail(
+      return refused(
           "schedule {} gives {} of replica {} one of \"{}\" (no such message takes them, or it is "
           "listed twice). Remove it from the order.",
           schedule_.name, to_text(block), message.replica, name);
@@ -66,7 +65,7 @@ std::vector<Turn> TurnTable::of(const CellMessages& cell, std::size_t channel) {
   }
   if (!messages.empty()) {
     const Turn& first = messages.begin()->second;
-    fail(
+    return refused(
         "schedule {} leaves {} of {} messages out of \"{}\" (the first: {} of replica {}). List "
         "every message that takes them.",
         schedule_.name, messages.size(), messages.size() + turns.size(), name,
@@ -75,15 +74,16 @@ std::vector<Turn> TurnTable::of(const CellMessages& cell, std::size_t channel) {
   return turns;
 }
 
-void TurnTable::check_all_used() const {
+std::optional<Refusal> TurnTable::not_taken() const {
   std::vector<std::string> used;
   for (const auto& [name, entry] : by_name_)
     if (entry.used) used.push_back(name);
   for (const auto& [name, entry] : by_name_) {
     if (entry.used) continue;
-    fail("schedule {} states \"{}\", which no message takes. {}", schedule_.name, name,
-         suggestion(name, used));
+    return refused("schedule {} states \"{}\", which no message takes. {}", schedule_.name, name,
+                   suggestion(name, used));
   }
+  return std::nullopt;
 }
 
 }  // namespace longhaul

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/index.hpp"
+#include "base/result.hpp"
 #include "plan/lowering/messages.hpp"
 #include "schedule/schedule.hpp"
 
@@ -31,17 +33,18 @@ struct CellMessages {
 /// Looks up the turns that a schedule states: see turns_name().
 class TurnTable {
 public:
-  /// Throws Error where the turns of one pair of devices are stated twice.
   explicit TurnTable(const Schedule& schedule);
 
   [[nodiscard]] bool states(int cell, DeviceId from, DeviceId to) const {
     return by_name_.contains(turns_name(cell, from, to));
   }
-  /// The turns of all messages of the cell in channel `channel`. Throws Error where they are
+  /// The turns of all messages of the cell in channel `channel`. Refused where they are
   /// missing, name a message that the cell does not send there, name one twice or leave one out.
-  [[nodiscard]] std::vector<Turn> of(const CellMessages& cell, std::size_t channel);
-  /// Throws Error where there are turns that no message takes.
-  void check_all_used() const;
+  Result<std::vector<Turn>> of(const CellMessages& cell, std::size_t channel);
+  /// The turns of one pair of devices that are stated again; nullopt: there are none.
+  [[nodiscard]] const std::optional<Refusal>& stated_twice() const { return stated_twice_; }
+  /// Turns that no one asked for: no message takes them. nullopt: there are none.
+  [[nodiscard]] std::optional<Refusal> not_taken() const;
 
 private:
   struct Entry {
@@ -50,6 +53,7 @@ private:
   };
   const Schedule& schedule_;
   std::map<std::string, Entry> by_name_;
+  std::optional<Refusal> stated_twice_;
 };
 
 /// Does it state turns of a cell, not the order of a resource of the plan?

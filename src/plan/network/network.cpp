@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 
 namespace longhaul {
@@ -67,13 +66,13 @@ ResourceSetId Network::collective(Rank rank) {
   return made;
 }
 
-NetworkRoute Network::way(Rank from, Rank to) const {
+NetworkRoute Network::way(Rank from, Rank to) {
   NetworkRoute way = ways_.between(from, to);
-  if (!way.linked) {
+  if (!way.linked && !missing_link_) {
     const auto name = [&](Rank rank) -> const std::string& {
       return scenario_.datacenters[index(scenario_.datacenter_of(rank))].name;
     };
-    fail(
+    missing_link_ = refused(
         "no link from {} to {} (rank {} sends to rank {}). Add [[link]] between = [\"{}\", "
         "\"{}\"].",
         name(from), name(to), index(from), index(to), name(from), name(to));
@@ -117,7 +116,7 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
   return route;
 }
 
-RingHop Network::ring(const std::vector<Rank>& ranks) const {
+RingHop Network::ring(const std::vector<Rank>& ranks) {
   RingHop ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const NetworkRoute hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);

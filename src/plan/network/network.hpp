@@ -1,10 +1,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/network_routes.hpp"
@@ -29,8 +31,8 @@ class Network {
 public:
   Network(const Scenario& scenario, Plan& plan);
 
-  /// Resources of one lane of messages: call once for each. Throws Error where the two lie in
-  /// different datacenters with no link between them.
+  /// Resources of one lane of messages: call once for each. Where the two lie in different
+  /// datacenters with no link between them there is a missing_link().
   [[nodiscard]] Route route(Rank from, Rank to);
   /// Resources of one lane of messages that all of these take together, a piece each: call once for
   /// each. As one exclusion `name`, beside the interfaces and shared links that they hold, at the
@@ -42,15 +44,17 @@ public:
   [[nodiscard]] ResourceSetId collective(Rank rank);
   /// Slowest rate of links and interfaces and largest latency of a ring over the ranks, in their
   /// order.
-  [[nodiscard]] RingHop ring(const std::vector<Rank>& ranks) const;
+  [[nodiscard]] RingHop ring(const std::vector<Rank>& ranks);
+  /// The first one that a route, pool or ring needed; with it the plan cannot be made.
+  [[nodiscard]] const std::optional<Refusal>& missing_link() const { return missing_link_; }
 
 private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
   [[nodiscard]] ResourceId held(const NetworkRoute::Hold& hold);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
   [[nodiscard]] std::string name_resource(const Held& held) const;
-  /// Throws Error where there is none.
-  [[nodiscard]] NetworkRoute way(Rank from, Rank to) const;
+  /// Notes a missing_link().
+  [[nodiscard]] NetworkRoute way(Rank from, Rank to);
 
   const Scenario& scenario_;
   Plan& plan_;
@@ -58,6 +62,7 @@ private:
   std::map<Held, ResourceId> by_held_;
   std::map<std::string, ResourceId> pools_;
   std::unordered_map<Rank, ResourceSetId> collective_of_;
+  std::optional<Refusal> missing_link_;
 };
 
 }  // namespace longhaul

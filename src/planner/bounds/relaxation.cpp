@@ -60,7 +60,7 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCost
   return relaxed;
 }
 
-void add_collectives(const Schedule& layout, const Scenario& scenario, const Network& network,
+void add_collectives(const Schedule& layout, const Scenario& scenario, Network& network,
                      std::vector<RelaxedChunk>& chunks) {
   for (const auto& of_device : find_collectives(layout, scenario, network)) {
     for (const ChunkCollective& collective : of_device) {
@@ -103,7 +103,7 @@ public:
     }
     return hop;
   }
-  [[nodiscard]] const Network& network() const { return network_; }
+  [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
 
 private:
@@ -163,6 +163,7 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
       if (!layout.is_first(chunk)) relaxed.previous = hop_to(BlockKind::D, chunk - 1);
     }
   }
+  require_none(hops.network().missing_link());
   for (const Resource& resource : hops.resources())
     relaxation.resource_names.push_back(resource.name);
   return relaxation;

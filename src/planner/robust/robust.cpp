@@ -34,14 +34,15 @@ bool is_there(const std::vector<RobustCandidate>& candidates, const Schedule& sc
 
 /// Everything there is to choose from, untimed. A search that finds what another found adds
 /// nothing.
-std::vector<RobustCandidate> gather(const Scenario& scenario, const RobustOptions& options,
-                                    const SearchResult& as_profiled) {
+Result<std::vector<RobustCandidate>> gather(const Scenario& scenario, const RobustOptions& options,
+                                            const SearchResult& as_profiled) {
   std::vector<RobustCandidate> all{{as_profiled.schedule, "best", {}}};
   for (const double factor : options.conservative) {
-    SearchResult found = find_best(conservative(scenario, factor), options.search);
-    if (is_there(all, found.schedule)) continue;
+    Result<SearchResult> found = try_find_best(conservative(scenario, factor), options.search);
+    if (!found) return found.refusal();
+    if (is_there(all, found->schedule)) continue;
     all.push_back(
-        {std::move(found.schedule), fmt::format("best for links {} times as slow", factor), {}});
+        {(*std::move(found)).schedule, fmt::format("best for links {} times as slow", factor), {}});
   }
   for (const Candidate& candidate : as_profiled.candidates.fitting) {
     if (!is_there(all, candidate.schedule))
@@ -103,11 +104,15 @@ void require_jitter(const Scenario& scenario) {
       scenario.name);
 }
 
-RobustChoice pick_robust(const Scenario& scenario, const RobustOptions& options) {
+Result<RobustChoice> pick_robust(const Scenario& scenario, const RobustOptions& options) {
   require_jitter(scenario);
   RobustChoice choice;
-  choice.as_profiled = find_best(scenario, options.search);
-  choice.candidates = gather(scenario, options, choice.as_profiled);
+  Result<SearchResult> as_profiled = try_find_best(scenario, options.search);
+  if (!as_profiled) return as_profiled.refusal();
+  choice.as_profiled = *std::move(as_profiled);
+  Result<std::vector<RobustCandidate>> candidates = gather(scenario, options, choice.as_profiled);
+  if (!candidates) return candidates.refusal();
+  choice.candidates = *std::move(candidates);
   for (RobustCandidate& candidate : choice.candidates)
     candidate.times = under_jitter(candidate.schedule, scenario, options);
   std::ranges::stable_sort(choice.candidates, {}, [](const RobustCandidate& candidate) {

@@ -57,7 +57,7 @@ void require_jitter(const Scenario& scenario);
 
 /// Of every schedule that fits, what find_best() makes of them, and what it makes of them for links
 /// that are slower by each of the conservative factors: the one with the least tail under jitter.
-/// Throws Error as find_best() and require_jitter() do.
-[[nodiscard]] RobustChoice pick_robust(const Scenario& scenario, const RobustOptions& options);
+/// Refused as try_find_best() is. Throws Error as require_jitter() does.
+Result<RobustChoice> pick_robust(const Scenario& scenario, const RobustOptions& options);
 
 }  // namespace longhaul

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.hpp"
 #include "planner/orders/whole_blocks.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/portfolio.hpp"
@@ -42,30 +41,36 @@ std::optional<double> smallest_budget(const std::vector<Schedule>& layouts,
   return smallest;
 }
 
-[[noreturn]] void fail_without_schedule(const std::vector<Schedule>& layouts,
-                                        const Candidates& candidates, const Scenario& scenario) {
+Refusal why_no_schedule(const std::vector<Schedule>& layouts, const Candidates& candidates,
+                        const Scenario& scenario) {
   if (layouts.empty()) {
     std::string reasons;
     for (const RejectedCandidate& rejected : candidates.rejected)
       reasons += fmt::format("\n  {}: {}", rejected.schedule, rejected.reason);
-    fail("There is no schedule to choose from (each one is refused). Change the scenario:{}",
-         reasons);
+    return refused(
+        "There is no schedule to choose from (each one is refused). Change the scenario:{}",
+        reasons);
   }
   if (const auto budget = smallest_budget(layouts, scenario)) {
-    fail(
+    return refused(
         "No schedule fits memory.budget = {} (one microbatch at a time needs {}). Set "
         "memory.budget to {} or more.",
         scenario.memory.budget, *budget, *budget);
   }
   const Schedule serial = serial_schedule(layouts.front(), scenario.memory.recompute);
   const auto violation = first_violation(serial, scenario);
-  fail("No schedule fits the memory of the devices, not even one microbatch at a time: {}",
-       violation ? violation->text : std::string{"every order exceeds it."});
+  return refused(
+      "No schedule fits the memory of the devices, not even one microbatch at a time: {}",
+      violation ? violation->text : std::string{"every order exceeds it."});
 }
 
 }  // namespace
 
 SearchResult find_best(const Scenario& scenario, const SearchOptions& options) {
+  return try_find_best(scenario, options).or_throw();
+}
+
+Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions& options) {
   SearchResult found;
   Portfolio portfolio{scenario, options};
   found.candidates = find_candidates(scenario, options.arrangement, options.placements);
@@ -75,10 +80,10 @@ SearchResult find_best(const Scenario& scenario, const SearchOptions& options) {
     portfolio.add(candidate.schedule, candidate.makespan);
   portfolio.add_own_starts();
   if (portfolio.starts().empty() && found.candidates.fitting.empty())
-    fail_without_schedule(layouts, found.candidates, scenario);
+    return why_no_schedule(layouts, found.candidates, scenario);
   found.bound = lower_bound_of_any(layouts, scenario);
   if (!portfolio.starts().empty()) {
-    Portfolio::Result result = portfolio.run();
+    Portfolio::Outcome result = portfolio.run();
     found.moves = result.moves;
     found.accepted = result.accepted;
     found.started_from = result.schedule.name;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "planner/search/candidates.hpp"
 
@@ -34,5 +35,7 @@ struct SearchResult {
 /// The best schedule that generation and search find: never worse than any schedule it could choose
 /// from. Throws Error where no schedule fits the budget, naming the smallest budget that one does.
 [[nodiscard]] SearchResult find_best(const Scenario& scenario, const SearchOptions& options);
+/// The same, where a budget that nothing fits is an answer.
+Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul

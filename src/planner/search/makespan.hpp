@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "base/result.hpp"
 #include "base/units.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
@@ -12,5 +15,14 @@ namespace longhaul {
 /// missing link, an order of a link that deadlocks). The schedule must be valid.
 [[nodiscard]] Duration makespan_of(const Schedule& schedule, const Scenario& scenario,
                                    Arrangement arrangement = Arrangement::decoupled);
+/// The same, where a schedule that cannot run is an answer.
+Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario,
+                              Arrangement arrangement = Arrangement::decoupled);
+
+/// What only a dry run shows of a schedule without a violation: a missing link, an order of a link
+/// that names what is not there or deadlocks. nullopt: it runs.
+[[nodiscard]] std::optional<Refusal> why_not_runnable(const Schedule& schedule,
+                                                      const Scenario& scenario,
+                                                      Arrangement arrangement);
 
 }  // namespace longhaul

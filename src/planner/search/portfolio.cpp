@@ -44,11 +44,10 @@ void Portfolio::add_layout(const Schedule& schedule) {
   if (std::ranges::any_of(layouts_, is_like)) return;
   const Schedule like = whole_blocks(schedule);
   Simulation simulation = [this, like](const Orders& orders) -> std::optional<std::int64_t> {
-    try {
-      return makespan_of(orders.schedule(like), scenario_, options_.arrangement).count();
-    } catch (const Error&) {
-      return std::nullopt;  // blocks wait for each other
-    }
+    const Result<Duration> makespan =
+        try_makespan(orders.schedule(like), scenario_, options_.arrangement);
+    if (!makespan) return std::nullopt;  // blocks wait for each other
+    return makespan->count();
   };
   layouts_.push_back(std::make_shared<const ChunkLayout>(ChunkLayout{
       like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation)}));
@@ -123,10 +122,10 @@ std::vector<Portfolio::Search> Portfolio::first_searches(std::size_t count) cons
   return searches;
 }
 
-Portfolio::Result Portfolio::run() {
+Portfolio::Outcome Portfolio::run() {
   const std::size_t factor = options_.moves ? 1 : std::max<std::size_t>(1, threads_ / 2);
   std::vector<Search> searches = first_searches(kSearches * factor);
-  Result total;
+  Outcome total;
   for (int round = 0; round < kRounds; ++round) {
     run_round(searches, round);
     std::ranges::stable_sort(searches, {}, [](const Search& s) { return s.from.makespan; });

@@ -43,13 +43,13 @@ public:
   /// Searches from the best starts, several seeds on all threads: many searches first, fewer and
   /// longer ones after. With a number of moves the result does not depend on the threads. Needs a
   /// start.
-  struct Result {
+  struct Outcome {
     Schedule schedule;  ///< named as its start
     std::int64_t makespan = 0;
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };
-  [[nodiscard]] Result run();
+  [[nodiscard]] Outcome run();
 
 private:
   struct Search {

@@ -17,7 +17,7 @@ ImprovementResult improve(const Schedule& start, const Scenario& scenario,
   portfolio.add_layout(start);
   portfolio.add(start);
   if (portfolio.starts().empty()) return improved;
-  Portfolio::Result found = portfolio.run();
+  Portfolio::Outcome found = portfolio.run();
   improved.moves = found.moves;
   improved.accepted = found.accepted;
   if (found.makespan >= improved.makespan.count()) return improved;

@@ -32,7 +32,7 @@ std::string why_not_held(const GpuInventory& supply, std::span<const DatacenterI
 
 SitePlan make_plan(const GpuInventory& supply, const CellQuery& query, const CellTime& time) {
   SitePlan plan;
-  plan.schedule = query.schedule;
+  plan.schedule = query.schedule.name;
   plan.layout = query.layout;
   plan.infeasible = time.failure;
   if (!plan.feasible()) return plan;
@@ -43,6 +43,11 @@ SitePlan make_plan(const GpuInventory& supply, const CellQuery& query, const Cel
 
 SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
                      CellTimes& cells) {
+  return try_algorithm1(supply, options, cells).or_throw();
+}
+
+Result<SitePlans> try_algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+                                 CellTimes& cells) {
   SitePlans result;
   result.order = ordered_datacenters(supply, options.order);
   result.pipelines = options.pipelines.value_or(cell_size(supply, result.order));
@@ -53,7 +58,7 @@ SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& option
   std::vector<std::size_t> of_query;
   for (int count = 1; count <= last; ++count) {
     SitePlan plan;
-    plan.schedule = options.schedule;
+    plan.schedule = options.schedule.name;
     plan.layout = {{}, count, result.pipelines};
     if (auto way = greedy_way(supply, result.order, plan.layout.replicas())) {
       plan.layout.way = *std::move(way);
@@ -64,9 +69,10 @@ SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& option
     }
     result.plans.push_back(std::move(plan));
   }
-  const std::vector<CellTime> times = cells.times(queries);
+  const Result<std::vector<CellTime>> times = cells.try_times(queries);
+  if (!times) return times.refusal();
   for (std::size_t i = 0; i < queries.size(); ++i)
-    result.plans[of_query[i]] = make_plan(supply, queries[i], times[i]);
+    result.plans[of_query[i]] = make_plan(supply, queries[i], (*times)[i]);
   mark_pareto(result.plans);
   return result;
 }

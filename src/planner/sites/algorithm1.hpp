@@ -26,7 +26,7 @@ struct SitePlan {
 
 struct Algorithm1Options {
   SiteOrder order = SiteOrder::availability;
-  std::string schedule = "atlas";
+  ScheduleRequest schedule = parse_schedule(kSitePlannerSchedule);
   std::optional<int> pipelines;  ///< C; default: cell_size()
   std::optional<int> most_cells;
 };
@@ -43,6 +43,9 @@ struct SitePlans {
 /// has GPUs, all together cannot hold one cell, or neighbours on a way have no link.
 [[nodiscard]] SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
                                    CellTimes& cells);
+/// The same, where a missing link is an answer.
+Result<SitePlans> try_algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+                                 CellTimes& cells);
 
 /// Fills in the times and figures of a layout that was simulated.
 [[nodiscard]] SitePlan make_plan(const GpuInventory& supply, const CellQuery& query,

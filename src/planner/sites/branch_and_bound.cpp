@@ -27,7 +27,7 @@ public:
 
   SiteSearch run() {
     const std::int64_t before = cells_.simulated();
-    for (const std::string& schedule : options_.schedules) {
+    for (const ScheduleRequest& schedule : options_.schedules) {
       for (const int pipelines : values_of_c()) start_from(schedule, pipelines);
     }
     std::vector<std::size_t> by_bound(trees_.size());
@@ -45,7 +45,7 @@ private:
     return {cell_size(supply_, ordered_datacenters(supply_, SiteOrder::availability))};
   }
 
-  void start_from(const std::string& schedule, int pipelines) {
+  void start_from(const ScheduleRequest& schedule, int pipelines) {
     const int last = supply_.most_cells(pipelines);
     for (int count = 1; count <= std::min(last, options_.most_cells.value_or(last)); ++count) {
       PlacementTree tree{supply_, {schedule, count, pipelines}, options_.objective};
@@ -56,14 +56,11 @@ private:
     if (last >= 1 && options_.prune) take_algorithm1(schedule, pipelines);
   }
 
-  void take_algorithm1(const std::string& schedule, int pipelines) {
-    try {
-      const SitePlans plans = algorithm1(
-          supply_, {SiteOrder::availability, schedule, pipelines, options_.most_cells}, cells_);
-      if (const SitePlan* best = best_plan(plans.plans, options_.objective)) consider(*best);
-    } catch (const Error&) {
-      // A link is missing on its way: the search does without this start.
-    }
+  void take_algorithm1(const ScheduleRequest& schedule, int pipelines) {
+    const Result<SitePlans> plans = try_algorithm1(
+        supply_, {SiteOrder::availability, schedule, pipelines, options_.most_cells}, cells_);
+    if (!plans) return;  // a link is missing on its way: the search does without this start
+    if (const SitePlan* best = best_plan(plans->plans, options_.objective)) consider(*best);
   }
 
   void consider(const SitePlan& plan) {
@@ -76,7 +73,7 @@ private:
   /// are, those first that promise most.
   void evaluate(const PlacementTree& tree, std::span<PlacementTree::Leaf> leaves) {
     found_.evaluated += std::ssize(leaves);
-    if (options_.prune && has_timetable(tree.group().schedule)) {
+    if (options_.prune && tree.group().schedule.has_timetable()) {
       const double score = score_;
       in_parallel(leaves.size(), cells_.threads(), [&](std::size_t i) {
         const CellQuery query = query_of(tree, leaves[i]);
@@ -104,7 +101,7 @@ private:
   void look_through(PlacementTree& tree) {
     std::vector<PlacementTree::Leaf> leaves = tree.leaves(score_, options_.prune, found_.pruned);
     std::ranges::stable_sort(leaves, {}, &PlacementTree::Leaf::bound);
-    const std::size_t batch = has_timetable(tree.group().schedule) ? kOrders : kLeafBatch;
+    const std::size_t batch = tree.group().schedule.has_timetable() ? kOrders : kLeafBatch;
     std::size_t done = 0;
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
       std::size_t count = std::min(batch, leaves.size() - done);

@@ -11,7 +11,7 @@
 namespace longhaul {
 
 struct SiteSearchOptions {
-  std::vector<std::string> schedules{"atlas"};
+  std::vector<ScheduleRequest> schedules{parse_schedule(kSitePlannerSchedule)};
   std::vector<int> pipelines;  ///< values of C; empty: cell_size() over all links
   std::optional<int> most_cells;
   SiteObjective objective = SiteObjective::throughput;

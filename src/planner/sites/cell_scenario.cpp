@@ -9,11 +9,11 @@
 namespace longhaul {
 namespace {
 
-void require_link(const GpuInventory& supply, DatacenterId from, DatacenterId to) {
-  if (supply.scenario().link(from, to) != nullptr) return;
+std::optional<Refusal> why_no_link(const GpuInventory& supply, DatacenterId from, DatacenterId to) {
+  if (supply.scenario().link(from, to) != nullptr) return std::nullopt;
   const std::string& x = supply.name(from);
   const std::string& y = supply.name(to);
-  fail(
+  return refused(
       "there is no link from {} to {} (pipelines would go from one to the other). Add [[link]] "
       "between = [\"{}\", \"{}\"], or take another --order or --search exact.",
       x, y, x, y);
@@ -44,13 +44,15 @@ Bandwidth divided(Bandwidth rate, int parts) {
   return rate.is_unlimited() ? rate : Bandwidth{rate.bits_per_second() / parts};
 }
 
-Scenario placed(const GpuInventory& supply, const SiteLayout& layout, int replicas) {
+Result<Scenario> placed(const GpuInventory& supply, const SiteLayout& layout, int replicas) {
   const std::vector<DatacenterId> where = stages_of(layout.way);
   LONGHAUL_ASSERT(static_cast<int>(where.size()) == supply.stages(), "{} stages of {}",
                   where.size(), supply.stages());
   for (std::size_t i = 0; i + 1 < layout.way.size(); ++i) {
-    require_link(supply, layout.way[i].datacenter, layout.way[i + 1].datacenter);
-    require_link(supply, layout.way[i + 1].datacenter, layout.way[i].datacenter);
+    const DatacenterId here = layout.way[i].datacenter;
+    const DatacenterId next = layout.way[i + 1].datacenter;
+    if (auto why = why_no_link(supply, here, next)) return *std::move(why);
+    if (auto why = why_no_link(supply, next, here)) return *std::move(why);
   }
   Scenario scenario = supply.scenario();
   scenario.text.clear();
@@ -65,8 +67,11 @@ Scenario placed(const GpuInventory& supply, const SiteLayout& layout, int replic
 
 }  // namespace
 
-Scenario cell_scenario(const GpuInventory& supply, const SiteLayout& layout, int pipelines) {
-  Scenario scenario = placed(supply, layout, pipelines);
+Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& layout,
+                               int pipelines) {
+  Result<Scenario> whole = placed(supply, layout, pipelines);
+  if (!whole) return whole;
+  Scenario scenario = *std::move(whole);
   scenario.parallel.cell = pipelines;
   scenario.parallel.gradient_sync = GradientSync::none;
   for (Link& link : scenario.links) {
@@ -77,7 +82,7 @@ Scenario cell_scenario(const GpuInventory& supply, const SiteLayout& layout, int
 }
 
 Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout) {
-  return placed(supply, layout, layout.replicas());
+  return placed(supply, layout, layout.replicas()).or_throw();
 }
 
 Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,

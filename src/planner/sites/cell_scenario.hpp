@@ -1,17 +1,18 @@
 #pragma once
 
+#include "base/result.hpp"
 #include "planner/sites/sites.hpp"
 
 namespace longhaul {
 
 /// The scenario with one DP-cell of `pipelines` pipelines placed on the layout's way, alone,
 /// without data parallelism: what algorithm 1 calls PP. What all D cells share (an aggregate of a
-/// pair of datacenters, a link with sharing = "datacenter") it has 1/D of. Throws Error where
+/// pair of datacenters, a link with sharing = "datacenter") it has 1/D of. Refused where
 /// neighbours on the way have no link.
-[[nodiscard]] Scenario cell_scenario(const GpuInventory& supply, const SiteLayout& layout,
-                                     int pipelines);
+Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& layout, int pipelines);
 
-/// The scenario with all pipelines of the layout placed: what `simulate` and ranks run.
+/// The scenario with all pipelines of the layout placed: what `simulate` and ranks run. Throws
+/// Error where neighbours have no link.
 [[nodiscard]] Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout);
 
 /// All-reduce of the gradients of a stage among so many replicas inside the datacenter: a ring at

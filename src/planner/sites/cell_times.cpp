@@ -4,7 +4,6 @@
 #include <bit>
 #include <functional>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/make_schedule.hpp"
@@ -53,16 +52,22 @@ void append_link(const Link* link, int cells, std::vector<std::int64_t>& key) {
                          bits(link->aggregate.bits_per_second() / cells)});
 }
 
+Result<Plan> plan_of(const ScheduleRequest& request, const Scenario& scenario, CellModel model) {
+  const Result<ScheduleResult> made = try_make(request, scenario);
+  if (!made) return made.refusal();
+  return made->schedule.cell > 1 && model == CellModel::pooled
+             ? try_lower_pooled(made->schedule, scenario)
+             : try_lower(made->schedule, scenario);
+}
+
 }  // namespace
 
-bool shares_wan_in_time(const std::string& schedule) { return schedule.starts_with("atlas"); }
-
-std::vector<CellTime> CellTimes::times(std::span<const CellQuery> queries) {
+Result<std::vector<CellTime>> CellTimes::try_times(std::span<const CellQuery> queries) {
   std::vector<std::map<Key, CellTime>::iterator> at;
   std::vector<std::pair<const CellQuery*, CellTime*>> missing;
   for (const CellQuery& query : queries) {
-    if (std::ranges::find(schedules_, query.schedule) == schedules_.end())
-      schedules_.push_back(query.schedule);
+    if (std::ranges::find(schedules_, query.schedule.name) == schedules_.end())
+      schedules_.push_back(query.schedule.name);
     const auto [found, is_new] = known_.try_emplace(key_of(query));
     if (is_new) missing.emplace_back(&query, &found->second);
     at.push_back(found);
@@ -70,13 +75,16 @@ std::vector<CellTime> CellTimes::times(std::span<const CellQuery> queries) {
   in_parallel(missing.size(), threads_,
               [&](std::size_t i) { *missing[i].second = simulate_cell(*missing[i].first); });
   std::vector<CellTime> times;
-  for (const auto& found : at) times.push_back(found->second);
+  for (const auto& found : at) {
+    if (found->second.missing_link) return *found->second.missing_link;
+    times.push_back(found->second);
+  }
   return times;
 }
 
 std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
   return to_size(std::ranges::count_if(queries, [&](const CellQuery& query) {
-    return std::ranges::find(schedules_, query.schedule) == schedules_.end() ||
+    return std::ranges::find(schedules_, query.schedule.name) == schedules_.end() ||
            !known_.contains(key_of(query));
   }));
 }
@@ -84,7 +92,8 @@ std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
 CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
   const Scenario& scenario = supply_.scenario();
   const SiteLayout& layout = query.layout;
-  Key key{std::ranges::find(schedules_, query.schedule) - schedules_.begin(), layout.pipelines};
+  Key key{std::ranges::find(schedules_, query.schedule.name) - schedules_.begin(),
+          layout.pipelines};
   for (std::size_t i = 0; i < layout.way.size(); ++i) {
     const DatacenterStages& share = layout.way[i];
     const DatacenterId here = share.datacenter;
@@ -108,37 +117,39 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
 }
 
 /// Of one pipeline where the others are like it and apart.
-Scenario CellTimes::scenario_of(const CellQuery& query) const {
+Result<Scenario> CellTimes::scenario_of(const CellQuery& query) const {
   const SiteLayout& layout = query.layout;
-  const bool together = (layout.way.size() > 1 && shares_wan_in_time(query.schedule)) ||
+  const bool together = (layout.way.size() > 1 && query.schedule.shares_wan()) ||
                         share_something(supply_.scenario(), layout.way);
   return cell_scenario(supply_, layout, together ? layout.pipelines : 1);
 }
 
 Duration CellTimes::least_time(const CellQuery& query, std::span<const LeastHop> hops,
                                Duration enough) const {
-  try {
-    return longhaul::least_time(query.schedule, scenario_of(query), hops, enough)
-        .value_or(Duration::zero());
-  } catch (const Error&) {
-    return Duration::zero();  // the simulation says why
-  }
+  // Where it is refused the simulation says why.
+  if (!query.schedule.has_timetable()) return Duration::zero();
+  const Result<Scenario> scenario = scenario_of(query);
+  if (!scenario) return Duration::zero();
+  const Result<Duration> least =
+      longhaul::least_time(*query.schedule.generator, *scenario, hops, enough);
+  return least ? *least : Duration::zero();
 }
 
 CellTime CellTimes::simulate_cell(const CellQuery& query) const {
-  const Scenario scenario = scenario_of(query);
   CellTime result;
-  try {
-    const Schedule schedule = make_schedule(query.schedule, scenario).schedule;
-    const Plan plan = schedule.cell > 1 && model_ == CellModel::pooled
-                          ? lower_pooled(schedule, scenario)
-                          : lower(schedule, scenario);
-    const OpTimes times = simulate(plan);
-    for (const OpTime& time : times) result.time = std::max(result.time, time.end);
-    result.busy = busy_share(plan, result.time);
-  } catch (const Error& error) {
-    result.failure = error.what();
+  const Result<Scenario> scenario = scenario_of(query);
+  if (!scenario) {
+    result.missing_link = scenario.refusal();
+    return result;
   }
+  const Result<Plan> plan = plan_of(query.schedule, *scenario, model_);
+  const Result<OpTimes> times = plan ? try_simulate(*plan) : plan.refusal();
+  if (!times) {
+    result.failure = times.refusal().reason;
+    return result;
+  }
+  for (const OpTime& time : *times) result.time = std::max(result.time, time.end);
+  result.busy = busy_share(*plan, result.time);
   return result;
 }
 

@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/listed_enum.hpp"
+#include "base/result.hpp"
+#include "planner/request.hpp"
 #include "planner/sites/sites.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
@@ -14,7 +17,7 @@ namespace longhaul {
 
 /// What one layout is asked for.
 struct CellQuery {
-  std::string schedule;
+  ScheduleRequest schedule;  ///< not a file
   SiteLayout layout;
 };
 
@@ -23,6 +26,7 @@ struct CellTime {
   Duration time{};      ///< PP_time
   double busy = 0;      ///< share of it in which a GPU computes, mean over the cell's GPUs
   std::string failure;  ///< why the schedule is not defined there; empty: it is
+  std::optional<Refusal> missing_link;  ///< between neighbours on the way
 };
 
 /// How the WAN of a cell is simulated; both are exact runs of their own plan. Pooled: a message
@@ -41,9 +45,13 @@ public:
                      int threads = 0)
       : supply_{supply}, model_{model}, threads_{threads} {}
 
-  /// In the order of the queries; what is not known is simulated, on all threads. Throws Error
-  /// where neighbours on a way have no link.
-  [[nodiscard]] std::vector<CellTime> times(std::span<const CellQuery> queries);
+  /// In the order of the queries; what is not known is simulated, on all threads. Refused where
+  /// neighbours on a way have no link.
+  Result<std::vector<CellTime>> try_times(std::span<const CellQuery> queries);
+  /// The same where they have one; throws Error where not.
+  [[nodiscard]] std::vector<CellTime> times(std::span<const CellQuery> queries) {
+    return try_times(queries).or_throw();
+  }
 
   /// A time before which the cell of the query does not end, from the orders that its schedule
   /// makes (least_time()); stops when it is `enough`. 0 where there is none. Safe to call from many
@@ -60,7 +68,7 @@ private:
   using Key = std::vector<std::int64_t>;
 
   [[nodiscard]] Key key_of(const CellQuery& query) const;
-  [[nodiscard]] Scenario scenario_of(const CellQuery& query) const;
+  [[nodiscard]] Result<Scenario> scenario_of(const CellQuery& query) const;
   [[nodiscard]] CellTime simulate_cell(const CellQuery& query) const;
 
   const GpuInventory& supply_;
@@ -69,8 +77,5 @@ private:
   std::vector<std::string> schedules_;  ///< what the keys call by number
   std::map<Key, CellTime> known_;
 };
-
-/// Does the schedule share the WAN in time, so that C pipelines of a cell are one problem?
-[[nodiscard]] bool shares_wan_in_time(const std::string& schedule);
 
 }  // namespace longhaul

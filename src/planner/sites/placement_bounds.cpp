@@ -6,17 +6,9 @@
 
 #include "base/index.hpp"
 #include "planner/sites/cell_scenario.hpp"
-#include "planner/sites/cell_times.hpp"
-#include "schedule/generators/registry.hpp"
 
 namespace longhaul {
 namespace {
-
-/// The generator whose rows a schedule has: of "atlas+cross-ud" that is cross-ud.
-const Generator* rows_of(const std::string& schedule) {
-  const std::size_t plus = schedule.find('+');
-  return find_generator(plus == std::string::npos ? schedule : schedule.substr(plus + 1));
-}
 
 /// Never above what a plan rounds it to.
 std::int64_t transfer(Bytes size, double bits_per_second) {
@@ -28,14 +20,13 @@ std::int64_t transfer(Bytes size, double bits_per_second) {
 
 std::int64_t CellBound::largest() const { return std::max({compute, wan, path}); }
 
-PlacementBounds::PlacementBounds(const GpuInventory& supply, const std::string& schedule,
+PlacementBounds::PlacementBounds(const GpuInventory& supply, const ScheduleRequest& schedule,
                                  int pipelines, int cells)
     : supply_{supply}, pipelines_{pipelines}, cells_{cells} {
-  const Generator* const rows = rows_of(schedule);
-  sharp_ = rows != nullptr && rows->placement == Placement::unidirectional &&
-           schedule.find("-sub") == std::string::npos;
+  const Generator* const rows = schedule.generator;  // in cells or not
+  sharp_ = rows != nullptr && rows->placement == Placement::unidirectional && !rows->divides_wgrad;
   split_ = rows == nullptr || rows->backward == Backward::split;
-  pooled_ = shares_wan_in_time(schedule);
+  pooled_ = schedule.shares_wan();
   fill_stages(pipelines * cells);
   fill_rest();
 }

@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "planner/request.hpp"
 #include "planner/sites/sites.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
@@ -25,7 +25,7 @@ struct CellBound {
 /// stage and of links, where each device has one chunk and blocks are whole.
 class PlacementBounds {
 public:
-  PlacementBounds(const GpuInventory& supply, const std::string& schedule, int pipelines,
+  PlacementBounds(const GpuInventory& supply, const ScheduleRequest& schedule, int pipelines,
                   int cells);
 
   struct State {

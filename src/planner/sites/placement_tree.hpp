@@ -13,7 +13,7 @@ namespace longhaul {
 class PlacementTree {
 public:
   struct Group {
-    std::string schedule;
+    ScheduleRequest schedule;
     int cells = 1;
     int pipelines = 1;
   };

@@ -43,12 +43,12 @@ struct SolverResult {
 };
 
 /// The constraint model of CrossPipe section 4.1 with OR-tools CP-SAT, in a child process
-/// (src/python/longhaul/solver/cp_sat.py): an interval for each block and message, no overlap on a device or
-/// a directed link, memory as a reservoir. Its objective is our makespan: section 4.1 takes the
-/// first device's span, appendix A the end on any rank; this follows A. `warm_start` is a valid
-/// schedule of the placement that fits the budget; it is given as a hint and returned where nothing
-/// better is found. Throws Error where there is no Python interpreter, no ortools (with the command
-/// that installs it), or where the child fails (run_failed).
+/// (src/python/longhaul/solver/cp_sat.py): an interval for each block and message, no overlap on a
+/// device or a directed link, memory as a reservoir. Its objective is our makespan: section 4.1
+/// takes the first device's span, appendix A the end on any rank; this follows A. `warm_start` is a
+/// valid schedule of the placement that fits the budget; it is given as a hint and returned where
+/// nothing better is found. Throws Error where there is no Python interpreter, no ortools (with the
+/// command that installs it), or where the child fails (run_failed).
 [[nodiscard]] SolverResult solve(Placement placement, const Scenario& scenario,
                                  const Schedule& warm_start, const SolverOptions& options);
 

@@ -3,17 +3,25 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "plan/lowering/lower.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/turn_rules.hpp"
-#include "schedule/share_wan.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 
 namespace longhaul {
 
 Schedule share_wan(const Schedule& schedule, const Scenario& scenario) {
-  Schedule shared = in_cells(schedule, scenario);
-  if (shared.cell == 1) return shared;
+  return try_share_wan(schedule, scenario).or_throw();
+}
+
+Result<Schedule> try_share_wan(const Schedule& schedule, const Scenario& scenario) {
+  Result<Schedule> cells = in_cells(schedule, scenario);
+  if (!cells || cells->cell == 1) return cells;
+  Schedule shared = *std::move(cells);
   take_turns_evenly(shared, scenario);
-  const TurnProblem problem{shared, scenario};
+  const Result<Plan> plan = try_lower(shared, scenario);
+  if (!plan) return plan.refusal();
+  const TurnProblem problem{shared, scenario, *plan};
   TurnEvaluator times{problem};
   std::optional<Schedule> best;
   Duration least{};
@@ -23,9 +31,10 @@ Schedule share_wan(const Schedule& schedule, const Scenario& scenario) {
     LONGHAUL_ASSERT(runs, "rows of {} wait for each other", schedule.name);
     Schedule made = to_schedule(problem, orders, shared);
     if (best && made == *best) continue;
-    const Duration makespan = makespan_of(made, scenario);
-    if (best && makespan >= least) continue;
-    least = makespan;
+    const Result<Duration> makespan = try_makespan(made, scenario);
+    if (!makespan) return makespan.refusal();
+    if (best && *makespan >= least) continue;
+    least = *makespan;
     best = std::move(made);
   }
   return *std::move(best);

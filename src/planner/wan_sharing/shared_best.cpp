@@ -5,19 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
+#include "base/result.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/turn_portfolio.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
-#include "schedule/share_wan.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {
 
-constexpr std::string_view kName = "atlas+best";
 /// Of the time, or of the moves: for each of the two searches over rows alone.
 constexpr int kPartsForRows = 4;
 
@@ -63,34 +62,22 @@ public:
       const auto& wanted = options_.placements;
       if (!wanted.empty() && std::ranges::find(wanted, generator.placement) == wanted.end())
         continue;
-      try {
-        Schedule schedule = generate(generator.name, scenario_);
-        if (schedule.cell > 1) {
-          add_with_parted(schedule);
-        } else {
-          add_shared(generate(generator.name, pooled));
-        }
-      } catch (const Error& error) {
-        reject(std::string{generator.name}, error.what());
-      }
+      if (auto why = add(generator, pooled)) reject(std::string{generator.name}, *why);
     }
   }
 
   void add_found(const SearchResult& found, const std::string& name) {
     Schedule schedule = found.schedule;
     schedule.name = name;
-    try {
-      add_shared(schedule);
-    } catch (const Error& error) {
-      reject(name, error.what());
-    }
+    if (auto why = add_shared(schedule)) reject(name, *why);
   }
 
-  /// Throws Error where it cannot run or does not fit.
-  Duration add(const Schedule& schedule) {
-    if (const auto violation = first_violation(schedule, scenario_)) throw Error{violation->text};
-    return candidates_.fitting.emplace_back(Candidate{schedule, makespan_of(schedule, scenario_)})
-        .makespan;
+  /// Its makespan; refused where it cannot run or does not fit.
+  Result<Duration> add(const Schedule& schedule) {
+    if (auto violation = first_violation(schedule, scenario_)) return Refusal{violation->text};
+    const Result<Duration> makespan = try_makespan(schedule, scenario_);
+    if (makespan) candidates_.fitting.push_back({schedule, *makespan});
+    return makespan;
   }
 
   [[nodiscard]] Candidates take() {
@@ -99,26 +86,42 @@ public:
   }
 
 private:
-  void add_shared(const Schedule& schedule) {
-    if (const auto violation = first_violation(schedule, scenario_)) throw Error{violation->text};
-    add_with_parted(share_wan(schedule, scenario_));
+  std::optional<Refusal> add(const Generator& generator, const Scenario& pooled) {
+    const Result<Schedule> schedule = try_generate(generator, scenario_);
+    if (!schedule) return schedule.refusal();
+    if (schedule->cell > 1) return add_with_parted(*schedule);
+    const Result<Schedule> alone = try_generate(generator, pooled);
+    return alone ? add_shared(*alone) : alone.refusal();
+  }
+  std::optional<Refusal> add_shared(const Schedule& schedule) {
+    if (auto violation = first_violation(schedule, scenario_)) return Refusal{violation->text};
+    const Result<Schedule> shared = try_share_wan(schedule, scenario_);
+    return shared ? add_with_parted(*shared) : shared.refusal();
   }
   /// With D and W apart as well where that ends earlier: the search moves blocks, but parts none.
-  void add_with_parted(const Schedule& schedule) {
-    const Duration whole = add(schedule);
+  std::optional<Refusal> add_with_parted(const Schedule& schedule) {
+    const Result<Duration> whole = add(schedule);
+    if (!whole) return whole.refusal();
     const Schedule apart = parted(schedule);
-    if (apart.rows == schedule.rows || first_violation(apart, scenario_)) return;
-    const Duration makespan = makespan_of(apart, scenario_);
-    if (makespan < whole) candidates_.fitting.push_back({apart, makespan});
+    if (apart.rows == schedule.rows || first_violation(apart, scenario_)) return std::nullopt;
+    const Result<Duration> makespan = try_makespan(apart, scenario_);
+    if (!makespan) return makespan.refusal();
+    if (*makespan < *whole) candidates_.fitting.push_back({apart, *makespan});
+    return std::nullopt;
   }
-  void reject(const std::string& name, const char* why) {
-    candidates_.rejected.push_back({name, why});
+  void reject(const std::string& name, const Refusal& why) {
+    candidates_.rejected.push_back({name, why.reason});
   }
 
   const Scenario& scenario_;
   const SearchOptions& options_;
   Candidates candidates_;
 };
+
+SearchResult named(SearchResult found) {
+  found.schedule.name = shared_name("best");
+  return found;
+}
 
 /// Of every layout among the candidates, in cells and not.
 Bound bound_of(const Candidates& candidates, const Scenario& scenario) {
@@ -136,36 +139,38 @@ Bound bound_of(const Candidates& candidates, const Scenario& scenario) {
 
 }  // namespace
 
-SearchResult find_shared_best(const Scenario& scenario, const SearchOptions& options) {
+Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   if (options.arrangement != Arrangement::decoupled)
-    fail("{} needs decoupled communication (relays go on while a block waits). Leave --comm out.",
-         kName);
+    return refused(
+        "{} needs decoupled communication (relays go on while a block waits). Leave --comm out.",
+        shared_name("best"));
   if (!shares_wan(scenario)) {
-    SearchResult found = find_best(scenario, options);
-    found.schedule.name = kName;
-    return found;
+    Result<SearchResult> found = try_find_best(scenario, options);
+    return found ? named(*std::move(found)) : std::move(found);
   }
-  const SearchResult own = find_best(scenario, part_of(options));
-  const SearchResult pooled = find_best(pooled_links(scenario), part_of(options));
+  const Result<SearchResult> own = try_find_best(scenario, part_of(options));
+  if (!own) return own.refusal();
+  const Result<SearchResult> pooled = try_find_best(pooled_links(scenario), part_of(options));
+  if (!pooled) return pooled.refusal();
   SharedCandidates candidates{scenario, options};
   candidates.add_generated();
-  candidates.add_found(own, "best");
-  candidates.add_found(pooled, "best of pooled links");
-  candidates.add(own.schedule);
+  candidates.add_found(*own, "best");
+  candidates.add_found(*pooled, "best of pooled links");
+  if (const auto alone = candidates.add(own->schedule); !alone) return alone.refusal();
 
   SearchResult found;
   found.candidates = candidates.take();
   found.bound = bound_of(found.candidates, scenario);
-  found.moves = own.moves + pooled.moves;
-  found.accepted = own.accepted + pooled.accepted;
+  found.moves = own->moves + pooled->moves;
+  found.accepted = own->accepted + pooled->accepted;
   Candidate best = found.candidates.fitting.front();
   std::vector<Candidate> starts = found.candidates.fitting;
   std::erase_if(starts, [](const Candidate& start) { return start.schedule.cell == 1; });
   if (!starts.empty()) {
     SearchOptions search = options;
     if (search.moves) *search.moves /= 2;
-    const TurnPortfolio::Result result =
+    const TurnPortfolio::Outcome result =
         TurnPortfolio{scenario, search, begin, std::move(starts)}.run();
     found.moves += result.moves;
     found.accepted += result.accepted;
@@ -174,8 +179,7 @@ SearchResult find_shared_best(const Scenario& scenario, const SearchOptions& opt
   found.started_from = best.schedule.name;
   found.makespan = best.makespan;
   found.schedule = std::move(best.schedule);
-  found.schedule.name = kName;
-  return found;
+  return named(std::move(found));
 }
 
 }  // namespace longhaul

@@ -10,8 +10,8 @@ namespace longhaul {
 /// find_best() of the links as they are and as pooled_links() has them. Never worse, on the plan
 /// with all relays, than any of these; `best` of pipelines that send for themselves is among them,
 /// so that the result may have cells of 1. Where there is nothing to share: find_best(). The
-/// schedule is named "atlas+best". Throws Error as find_best() does, and for grouped communication,
-/// which has no relays.
-[[nodiscard]] SearchResult find_shared_best(const Scenario& scenario, const SearchOptions& options);
+/// schedule is named shared_name("best"). Refused as try_find_best() is, and for grouped
+/// communication, which has no relays.
+Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOptions& options);
 
 }  // namespace longhaul

@@ -46,8 +46,8 @@ TurnPortfolio::TurnPortfolio(const Scenario& scenario, const SearchOptions& opti
   for (std::size_t i = 0; searches_.size() < kTurnSearches; ++i) searches_.push_back(searches_[i]);
 }
 
-TurnPortfolio::Result TurnPortfolio::run() {
-  Result result;
+TurnPortfolio::Outcome TurnPortfolio::run() {
+  Outcome result;
   result.best = searches_.front().at;
   for (int round = 0; round < kTurnRounds; ++round) {
     run_round(round);

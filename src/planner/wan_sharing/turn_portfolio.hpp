@@ -19,12 +19,12 @@ public:
 
   /// The best that was met, by the simulator. With a number of moves the result does not depend on
   /// the threads.
-  struct Result {
+  struct Outcome {
     Candidate best;  ///< named as its start
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };
-  [[nodiscard]] Result run();
+  [[nodiscard]] Outcome run();
 
 private:
   struct Search {

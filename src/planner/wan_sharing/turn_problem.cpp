@@ -64,10 +64,10 @@ private:
 
 class Reader {
 public:
-  Reader(const Schedule& schedule, const Scenario& scenario, TurnProblem& problem)
+  Reader(const Schedule& schedule, const Scenario& scenario, const Plan& plan, TurnProblem& problem)
       : schedule_{schedule},
         problem_{problem},
-        plan_{lower(schedule, scenario)},
+        plan_{plan},
         legs_{plan_, problem},
         memory_{schedule, scenario} {}
 
@@ -164,7 +164,7 @@ private:
 
   const Schedule& schedule_;
   TurnProblem& problem_;
-  Plan plan_;
+  const Plan& plan_;
   Legs legs_;
   ActivationModel memory_;
   std::map<std::tuple<int, DeviceId, DeviceId>, std::size_t> queues_;
@@ -174,6 +174,9 @@ private:
 }  // namespace
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
+    : TurnProblem{schedule, scenario, lower(schedule, scenario)} {}
+
+TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan)
     : devices{schedule.devices}, cell{schedule.cell} {
   LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
@@ -182,7 +185,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
     if (number(replica) < cell || number(replica) >= last) replicas.push_back(replica);
   }
   rows.resize(replicas.size() * at(devices));
-  Reader{schedule, scenario, *this}.read();
+  Reader{schedule, scenario, plan, *this}.read();
   const std::int64_t allowed = allowed_activation(schedule, scenario).count();
   for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     memory_limit.push_back(allowed);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -54,6 +55,8 @@ struct TurnProblem {
 
   /// `schedule` must be valid, with a row for each (replica, device) and turns.
   TurnProblem(const Schedule& schedule, const Scenario& scenario);
+  /// The same, of its lowered plan.
+  TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan);
 
   /// -1: another cell's stands for it.
   [[nodiscard]] int pipeline_of(ReplicaId replica) const;

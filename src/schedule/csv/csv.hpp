@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -24,5 +25,7 @@ enum class CsvFormat { longhaul, pytorch };
 /// "source:line:column: ...". `name` is used where the file holds none.
 [[nodiscard]] Schedule read_csv(std::string_view text, const std::string& source,
                                 const std::string& name);
+/// The same of a file, which is named for itself where it holds no name.
+[[nodiscard]] Schedule read_schedule_file(const std::filesystem::path& file);
 
 }  // namespace longhaul

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/text_file.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/csv/csv_header.hpp"
 #include "schedule/csv/csv_line.hpp"
@@ -128,6 +129,10 @@ private:
 
 Schedule read_csv(std::string_view text, const std::string& source, const std::string& name) {
   return Reader{text, source}.read(name);
+}
+
+Schedule read_schedule_file(const std::filesystem::path& file) {
+  return read_csv(read_text_file(file), file.string(), file.stem().string());
 }
 
 }  // namespace longhaul

@@ -6,8 +6,8 @@
 
 namespace longhaul {
 
-/// What generate() hands to a generator: everything but the blocks. Throws Error where there would
+/// What generate() hands to a generator: everything but the blocks. Refused where there would
 /// be too many to hold.
-[[nodiscard]] Schedule empty_schedule(const Generator& generator, const Scenario& scenario);
+Result<Schedule> empty_schedule(const Generator& generator, const Scenario& scenario);
 
 }  // namespace longhaul

@@ -57,7 +57,7 @@ DeviceId device_of(int chunk, int devices, Placement placement) {
 
 }  // namespace
 
-Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
+Result<Schedule> empty_schedule(const Generator& generator, const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
   const int chunks = chunks_per_device(generator.placement, parallel);
   const int kinds = (generator.backward == Backward::split ? 3 : 2) + scenario.memory.recompute;
@@ -65,7 +65,7 @@ Schedule empty_schedule(const Generator& generator, const Scenario& scenario) {
   const std::int64_t cells = std::int64_t{chunks} * parallel.stages;
   const std::int64_t most_microbatches = kMostBlocks / kinds / std::min(cells, kMostBlocks);
   if (cells > kMostBlocks || parallel.microbatches > most_microbatches) {
-    fail(
+    return refused(
         "{} for {} stages, {} chunks a stage and {} microbatches has more than {} blocks (too many "
         "to hold). Lower parallel.microbatches to {} or less.",
         generator.name, parallel.stages, chunks, parallel.microbatches, kMostBlocks,
@@ -104,9 +104,15 @@ Schedule generate(std::string_view name, const Scenario& scenario) {
   if (generator == nullptr) {
     fail("There is no schedule \"{}\". {}", name, suggestion(name, known_names()));
   }
+  return try_generate(*generator, scenario).or_throw();
+}
+
+Result<Schedule> try_generate(const Generator& generator, const Scenario& scenario) {
   check_counts(scenario.parallel);
-  Schedule schedule = empty_schedule(*generator, scenario);
-  generator->fill(scenario, schedule);
+  Result<Schedule> empty = empty_schedule(generator, scenario);
+  if (!empty) return empty;
+  Schedule schedule = *std::move(empty);
+  if (auto why = generator.fill(scenario, schedule)) return *std::move(why);
   return schedule;
 }
 

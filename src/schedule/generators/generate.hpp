@@ -5,10 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
+
+struct Generator;
 
 /// Names of the static schedules, in the order of a report: gpipe, 1f1b, interleaved-1f1b, zb-h1,
 /// zb-h2, zbv.
@@ -18,5 +21,7 @@ namespace longhaul {
 /// an unknown name (with the nearest known one) and where the schedule is not defined (interleaved
 /// 1F1B needs M divisible by P), saying what would make it so.
 [[nodiscard]] Schedule generate(std::string_view name, const Scenario& scenario);
+/// The same, where a schedule that is not defined is an answer.
+Result<Schedule> try_generate(const Generator& generator, const Scenario& scenario);
 
 }  // namespace longhaul

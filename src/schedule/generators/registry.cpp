@@ -10,24 +10,34 @@ namespace {
 
 using namespace families;
 
+/// Of a generator that is defined on every scenario.
+template <void (*fill)(const Scenario& scenario, Schedule& schedule)>
+std::optional<Refusal> everywhere(const Scenario& scenario, Schedule& schedule) {
+  fill(scenario, schedule);
+  return std::nullopt;
+}
+
 constexpr std::array kGenerators{
     Generator{"gpipe", "all forwards, then all backwards", Placement::unidirectional,
-              Backward::whole, Knowledge::counts, fill_gpipe},
+              Backward::whole, Knowledge::counts, everywhere<fill_gpipe>},
     Generator{"1f1b", "one forward, one backward in turn after a short warm-up",
-              Placement::unidirectional, Backward::whole, Knowledge::counts, fill_1f1b},
+              Placement::unidirectional, Backward::whole, Knowledge::counts, everywhere<fill_1f1b>},
     Generator{"interleaved-1f1b", "1F1B over several chunks a device, placed round robin",
               Placement::loop, Backward::whole, Knowledge::counts, fill_interleaved_1f1b},
     Generator{"zb-h1", "zero bubble with the memory of 1F1B: W fills the gaps",
-              Placement::unidirectional, Backward::split, Knowledge::counts, fill_zb_h1},
+              Placement::unidirectional, Backward::split, Knowledge::counts,
+              everywhere<fill_zb_h1>},
     Generator{"zb-h2", "zero bubble on device span with twice the memory",
-              Placement::unidirectional, Backward::split, Knowledge::counts, fill_zb_h2},
+              Placement::unidirectional, Backward::split, Knowledge::counts,
+              everywhere<fill_zb_h2>},
     Generator{"zbv", "zero bubble on device span with two chunks a device in a V", Placement::wave,
-              Backward::split, Knowledge::counts, fill_zbv},
+              Backward::split, Knowledge::counts, everywhere<fill_zbv>},
     Generator{"cross-ud",
               "CrossPipe's greedy: blocks as the links let them run, one stage a device",
               Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud},
     Generator{"cross-ud-sub", "cross-ud with W in parts, which fill smaller gaps",
-              Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud_sub},
+              Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud_sub,
+              false, nullptr, true},
     Generator{"cross-wave", "the greedy over two chunks a device in a V", Placement::wave,
               Backward::split, Knowledge::times, fill_cross_wave},
     Generator{"cross-loop", "the greedy over several chunks a device, placed round robin",
@@ -35,19 +45,31 @@ constexpr std::array kGenerators{
     Generator{"cross-bd", "the greedy over two copies of the model in opposite directions",
               Placement::bidirectional, Backward::split, Knowledge::times, fill_cross_bd},
     Generator{"varuna", "backwards first; recomputes so that it ends when the gradient arrives",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_varuna},
+              Placement::unidirectional, Backward::whole, Knowledge::times, everywhere<fill_varuna>,
+              false, &kVaruna},
     Generator{"varuna-fill", "varuna that recomputes wherever a device has nothing else to do",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_varuna_fill},
+              Placement::unidirectional, Backward::whole, Knowledge::times,
+              everywhere<fill_varuna_fill>, false, &kVarunaFill},
     Generator{"atlas", "pipelines of a cell take turns on the WAN; recomputes in idle time",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas},
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas, true,
+              &kAtlas},
     Generator{"atlas-timed",
               "atlas that recomputes as varuna does, so that R ends with the gradient",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_timed},
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_timed, true,
+              &kAtlasTimed},
     Generator{"atlas-even", "atlas whose turns go to the pipeline that is furthest behind",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_even},
+              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_even, true,
+              &kAtlasEven},
 };
 
 }  // namespace
+
+std::string shared_name(std::string_view name) { return std::string{kSharedPrefix}.append(name); }
+
+std::optional<std::string_view> name_without_sharing(std::string_view shared) {
+  if (!shared.starts_with(kSharedPrefix)) return std::nullopt;
+  return shared.substr(kSharedPrefix.size());
+}
 
 std::span<const Generator> generators() { return kGenerators; }
 

@@ -1,13 +1,20 @@
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
+
+namespace families {
+struct CellRules;
+}
 
 /// How a schedule runs the backward pass: as one B, or as D and W.
 enum class Backward { whole, split };
@@ -24,9 +31,25 @@ struct Generator {
   Backward backward = Backward::whole;
   Knowledge knowledge = Knowledge::counts;
   /// Fills the rows (one per device, empty and reserved) of a schedule that is complete otherwise,
-  /// and its link orders where the generator decides them. Throws Error where it is not defined.
-  void (*fill)(const Scenario& scenario, Schedule& schedule) = nullptr;
+  /// and its link orders where the generator decides them; or says why it is not defined there.
+  std::optional<Refusal> (*fill)(const Scenario& scenario, Schedule& schedule) = nullptr;
+  /// Its pipelines take turns on the WAN by themselves.
+  bool shares_wan = false;
+  /// The rules by which it decides times (timetable_of()); nullptr: it has no timetable.
+  const families::CellRules* timetable = nullptr;
+  /// Each W comes in parts (parallel.sub_blocks).
+  bool divides_wgrad = false;
 };
+
+/// Stands before the name of a schedule whose rows are that one's and whose pipelines share the WAN
+/// as Atlas' do.
+inline constexpr std::string_view kSharedPrefix = "atlas+";
+[[nodiscard]] std::string shared_name(std::string_view name);
+/// NAME of shared_name(NAME); nullopt for other names.
+[[nodiscard]] std::optional<std::string_view> name_without_sharing(std::string_view shared);
+
+/// The one that datacenters are planned for where no one names another.
+inline constexpr std::string_view kSitePlannerSchedule = "atlas";
 
 /// All generators, in the order of a report, static ones first.
 [[nodiscard]] std::span<const Generator> generators();

@@ -113,4 +113,11 @@ std::optional<Violation> first_violation(const Schedule& schedule, const Scenari
   return capacity_violation(schedule, scenario);
 }
 
+std::optional<std::string> violation_but_memory(const Schedule& schedule,
+                                                const Scenario& scenario) {
+  auto violation = first_violation(schedule, scenario);
+  if (!violation || violation->kind == ViolationKind::memory) return std::nullopt;
+  return std::move(violation->text);
+}
+
 }  // namespace longhaul

@@ -25,4 +25,8 @@ struct Violation {
 [[nodiscard]] std::optional<Violation> first_violation(const Schedule& schedule,
                                                        const Scenario& scenario);
 
+/// The same but for memory: a schedule over its budget can be simulated all the same.
+[[nodiscard]] std::optional<std::string> violation_but_memory(const Schedule& schedule,
+                                                              const Scenario& scenario);
+
 }  // namespace longhaul

@@ -1,6 +1,7 @@
+#include "device/cuda/timed_device.hpp"
+
 #include <thread>
 
-#include "device/cuda/timed_device.hpp"
 #include "support/ranks/on_device.hpp"
 
 namespace longhaul::testing {

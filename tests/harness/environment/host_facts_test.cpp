@@ -1,3 +1,5 @@
+#include "harness/environment/host_facts.hpp"
+
 #include <filesystem>
 #include <fstream>
 
@@ -6,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/environment/command_line.hpp"
-#include "harness/environment/host_facts.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "trace/scratch_directory.hpp"
 

@@ -1,8 +1,9 @@
+#include "harness/options/compute_options.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "harness/options/compute_options.hpp"
 #include "harness/options/pipeline_options.hpp"
 
 namespace longhaul::testing {

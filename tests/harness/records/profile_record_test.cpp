@@ -1,8 +1,9 @@
 // What bench_profile makes of what it measured.
+#include "harness/records/profile_record.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/records/profile_record.hpp"
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"

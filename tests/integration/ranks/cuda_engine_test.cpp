@@ -3,11 +3,11 @@
 
 #include "device/cuda/factories.hpp"
 #include "engine/engine.hpp"
-#include "support/ranks/on_device.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
+#include "support/ranks/on_device.hpp"
 
 namespace longhaul::testing {
 namespace {

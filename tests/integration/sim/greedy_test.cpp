@@ -96,7 +96,8 @@ TEST(Greedy, KnowsItsTimeWhereLinksArePrivate) {
       if (!only_pairs(scenario)) continue;
       Schedule schedule = generate(name, scenario);
       for (std::vector<Block>& row : schedule.rows) row.clear();
-      const families::GreedyProblem problem = families::greedy_problem(scenario, schedule, 1);
+      const families::GreedyProblem problem =
+          families::greedy_problem(scenario, schedule, 1).or_throw();
       const Duration own = families::run_greedy(problem, {}, &schedule.rows);
       ASSERT_EQ(own, simulated(schedule, scenario)) << name << ", seed " << seed;
       ++compared;

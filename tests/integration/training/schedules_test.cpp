@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/random_schedules.hpp"
 #include "integration/training/played_ranks.hpp"
+#include "planner/random_schedules.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/generators/registry.hpp"
 #include "support/cells.hpp"

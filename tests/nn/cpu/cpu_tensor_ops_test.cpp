@@ -1,10 +1,11 @@
+#include "nn/cpu/cpu_tensor_ops.hpp"
+
 #include <cmath>
 
 #include "base/number_types.hpp"
 #include "chunk_suite.hpp"
 #include "math_suite.hpp"
 #include "nn/counter_random.hpp"
-#include "nn/cpu/cpu_tensor_ops.hpp"
 
 namespace longhaul {
 

@@ -30,7 +30,7 @@ TEST(SyntheticText, FollowsFromSeedIterationReplicaAndMicrobatch) {
 
 TEST(SyntheticText, TargetsAreTheNextTokens) {
   const ModelShape shape = reader(50);
-  const MicrobatchText text = SyntheticText{shape, 1}(0, 0, 0);
+  const MicrobatchText text = SyntheticText{shape, 1}(0, ReplicaId{0}, 0);
   ASSERT_EQ(text.tokens.size(), shape.tokens());
   ASSERT_EQ(text.targets.size(), shape.tokens());
   for (std::size_t i = 0; i + 1 < text.tokens.size(); ++i) {
@@ -42,7 +42,7 @@ TEST(SyntheticText, TargetsAreTheNextTokens) {
 
 TEST(SyntheticText, TokensAreOfTheVocabulary) {
   for (const int vocabulary : {1, 2, 7, 128'256}) {
-    const MicrobatchText text = SyntheticText{reader(vocabulary), 1}(0, 0, 0);
+    const MicrobatchText text = SyntheticText{reader(vocabulary), 1}(0, ReplicaId{0}, 0);
     for (const std::int32_t token : text.targets) {
       EXPECT_GE(token, 0);
       EXPECT_LT(token, vocabulary);

@@ -1,12 +1,12 @@
-#include "support/bidirectional.hpp"
+#include "plan/lowering/collectives.hpp"
 
 #include <algorithm>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lower.hpp"
+#include "support/bidirectional.hpp"
 #include "support/plans.hpp"
 
 /// Lowering of schedules with copies of the model: messages and the sum of the copies' gradients.

@@ -92,7 +92,7 @@ TEST(PickRobust, HasTheLeastTailOfAllThatFit) {
   for (const double spread : {0.1, 0.5}) {
     const Scenario scenario = two_datacenters({spread, spread, 0.5});
     const RobustOptions options = quick();
-    const RobustChoice choice = pick_robust(scenario, options);
+    const RobustChoice choice = pick_robust(scenario, options).or_throw();
     EXPECT_EQ(choice.schedule.name, "best");
     EXPECT_EQ(first_violation(choice.schedule, scenario), std::nullopt);
     EXPECT_TRUE(over_budget(choice.schedule, scenario).empty());
@@ -112,22 +112,22 @@ TEST(PickRobust, HasTheLeastTailOfAllThatFit) {
 
 TEST(PickRobust, IsTheSameEachTimeAndFollowsTheSeed) {
   Scenario scenario = two_datacenters({0.5, 0.5, 0});
-  const RobustChoice once = pick_robust(scenario, quick());
-  const RobustChoice again = pick_robust(scenario, quick());
+  const RobustChoice once = pick_robust(scenario, quick()).or_throw();
+  const RobustChoice again = pick_robust(scenario, quick()).or_throw();
   ASSERT_EQ(once.candidates.size(), again.candidates.size());
   for (std::size_t i = 0; i < once.candidates.size(); ++i) {
     EXPECT_EQ(once.candidates[i].schedule, again.candidates[i].schedule);
     EXPECT_EQ(once.candidates[i].times.tail, again.candidates[i].times.tail);
   }
   scenario.run.seed = 2;
-  EXPECT_NE(pick_robust(scenario, quick()).candidates.front().times.tail,
+  EXPECT_NE(pick_robust(scenario, quick())->candidates.front().times.tail,
             once.candidates.front().times.tail);
 }
 
 TEST(PickRobust, NeedsJitterAndASchedule) {
   const auto said = [](const Scenario& scenario) -> std::string {
     try {
-      (void)pick_robust(scenario, quick());
+      (void)pick_robust(scenario, quick()).or_throw();
     } catch (const Error& error) {
       return error.what();
     }

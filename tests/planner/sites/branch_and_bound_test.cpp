@@ -1,7 +1,9 @@
+#include "planner/sites/branch_and_bound.hpp"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/site_scenarios.hpp"
-#include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/break_even.hpp"
 #include "planner/sites/cell_times.hpp"
 #include "planner/sites/placement_bounds.hpp"
@@ -39,7 +41,7 @@ TEST(WayBounds, LieBelowEveryCell) {
         const auto order = ordered_datacenters(supply, SiteOrder::distance);
         const auto way = greedy_way(supply, order, count * pipelines);
         if (!way) continue;
-        const CellQuery query{schedule, {*way, count, pipelines}};
+        const CellQuery query{parse_schedule(schedule), {*way, count, pipelines}};
         const CellTime time = cells.times({{query}}).front();
         if (!time.failure.empty()) continue;
         EXPECT_LE(bound_of(supply, query).largest(), time.time.count())
@@ -54,7 +56,8 @@ TEST(WayBounds, AreTightWhereNothingOverlaps) {
   const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
-  const CellQuery query{"1f1b", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
+  const CellQuery query{parse_schedule("1f1b"),
+                        {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
   // F, message, F, B, message, B.
   EXPECT_EQ(cells.times({{query}}).front().time, 1ms + 8ms + 1ms + 2ms + 8ms + 2ms);
   EXPECT_EQ(bound_of(supply, query).largest(), (22ms - 2ns) / 1ns);  // a ns for each rounding
@@ -71,8 +74,8 @@ TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
     const GpuInventory supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
-      SiteSearchOptions options{{"1f1b", "zb-h1"}, {1, 2}, std::nullopt,
-                                objective,         true,   std::nullopt};
+      SiteSearchOptions options{
+          parse_schedules("1f1b,zb-h1"), {1, 2}, std::nullopt, objective, true, std::nullopt};
       const SiteSearch found = search(supply, options);
       options.prune = false;
       const SiteSearch all = search(supply, options);
@@ -90,8 +93,8 @@ TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
     const GpuInventory supply{scenario};
-    SiteSearchOptions options{{"atlas"}, {2},         std::nullopt, SiteObjective::throughput,
-                              true,      std::nullopt};
+    SiteSearchOptions options{parse_schedules("atlas"),  {2},  std::nullopt,
+                              SiteObjective::throughput, true, std::nullopt};
     const SiteSearch found = search(supply, options);
     options.prune = false;
     const SiteSearch all = search(supply, options);
@@ -107,9 +110,10 @@ TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
     CellTimes cells{supply, CellModel::pooled, 1};
     for (const SiteOrder order : {SiteOrder::availability, SiteOrder::price, SiteOrder::distance}) {
       const int pipelines = *scenario.parallel.cell;
-      const SitePlans plans = algorithm1(supply, {order, "1f1b", pipelines, std::nullopt}, cells);
+      const SitePlans plans =
+          algorithm1(supply, {order, parse_schedule("1f1b"), pipelines, std::nullopt}, cells);
       SiteSearchOptions options;
-      options.schedules = {"1f1b"};
+      options.schedules = parse_schedules("1f1b");
       options.pipelines = {pipelines};
       for (const SiteObjective objective : {SiteObjective::throughput, SiteObjective::cost}) {
         options.objective = objective;
@@ -127,7 +131,8 @@ TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Scenario scenario = random_sites(seed, 4);
     const GpuInventory supply{scenario};
-    SiteSearchOptions options{{"1f1b"}, {1}, std::nullopt, SiteObjective::throughput, true, 1};
+    SiteSearchOptions options{parse_schedules("1f1b"),   {1},  std::nullopt,
+                              SiteObjective::throughput, true, 1};
     const SiteSearch some = search(supply, options);
     options.limit.reset();
     const SiteSearch all = search(supply, options);
@@ -142,7 +147,7 @@ TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
   const Scenario scenario = sites_scenario(8, 4, {8, 8, 8, 8}, 1ms, Bandwidth{5e9}, 1);
   const GpuInventory supply{scenario};
   SiteSearchOptions options;
-  options.schedules = {"1f1b"};
+  options.schedules = parse_schedules("1f1b");
   const SiteSearch found = search(supply, options);
   // 4! / (4 - k)! ways of k datacenters: D = 1 one, 2 two, 3 four, 4 four (8/3 = 2 stages each).
   EXPECT_EQ(found.candidates, 4 + 12 + 24 + 24);
@@ -157,7 +162,7 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
   });
   const GpuInventory supply{scenario};
   SiteSearchOptions options;
-  options.schedules = {"1f1b"};
+  options.schedules = parse_schedules("1f1b");
   const SiteSearch found = search(supply, options);
   ASSERT_TRUE(found.best);
   EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
@@ -165,6 +170,21 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
     EXPECT_NE(scenario.link(found.best->layout.way[i].datacenter,
                             found.best->layout.way[i + 1].datacenter),
               nullptr);
+}
+
+// A query without a link among the queries keeps no other cell from being simulated.
+TEST(CellTimes, KnowTheOthersWhereALinkIsMissing) {
+  Scenario scenario = sites_scenario(2, 1, {4, 1}, 7ms, Bandwidth{1e9}, 1);
+  std::erase_if(scenario.links, [](const Link& link) { return link.from != link.to; });
+  const GpuInventory supply{scenario};
+  CellTimes cells{supply, CellModel::relays, 1};
+  const CellQuery unlinked{parse_schedule("1f1b"),
+                           {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
+  const CellQuery inside{parse_schedule("1f1b"), {{{DatacenterId{0}, 2}}, 1, 1}};
+  const auto refused = cells.try_times({{unlinked, inside}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.refusal().reason, ::testing::HasSubstr("no link from dca to dcb"));
+  EXPECT_GT(cells.times({{inside}}).front().time, Duration::zero());
 }
 
 // Two pipelines in one datacenter whose devices have one network together.
@@ -177,7 +197,8 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const auto time = [&](int count, int pipelines) {
-    return cells.times({{CellQuery{"1f1b", {{{DatacenterId{0}, 2}}, count, pipelines}}}})
+    return cells
+        .times({{CellQuery{parse_schedule("1f1b"), {{{DatacenterId{0}, 2}}, count, pipelines}}}})
         .front()
         .time;
   };
@@ -197,7 +218,7 @@ TEST(CellTimes, PooledAndRelaysAgreeNearly) {
     const auto order = ordered_datacenters(supply, SiteOrder::availability);
     const auto way = greedy_way(supply, order, supply.most_cells(2) * 2);
     if (!way) continue;
-    const CellQuery query{"atlas", {*way, supply.most_cells(2), 2}};
+    const CellQuery query{parse_schedule("atlas"), {*way, supply.most_cells(2), 2}};
     const CellTime one = pooled.times({{query}}).front();
     const CellTime two = relays.times({{query}}).front();
     ASSERT_EQ(one.failure, two.failure);
@@ -210,7 +231,7 @@ TEST(CellTimes, PooledAndRelaysAgreeNearly) {
 TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
   const Scenario scenario = sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
   BreakEvenOptions options;
-  options.plan.schedule = "1f1b";
+  options.plan.schedule = parse_schedule("1f1b");
   const std::vector<Duration> latencies{0ms, 5ms, 10s};
   const auto points = break_even(scenario, DatacenterId{0}, DatacenterId{1}, latencies, options);
   ASSERT_EQ(points.size(), 3U);
@@ -226,8 +247,8 @@ TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
     }
     const GpuInventory supply{near};
     CellTimes cells{supply};
-    const SitePlans plans =
-        algorithm1(supply, {SiteOrder::availability, "1f1b", 1, std::nullopt}, cells);
+    const SitePlans plans = algorithm1(
+        supply, {SiteOrder::availability, parse_schedule("1f1b"), 1, std::nullopt}, cells);
     const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
     EXPECT_EQ(best->layout.way.size(), factor < 1 ? 1U : 2U);
   }
@@ -237,7 +258,7 @@ TEST(BreakEven, NodesThatAreSlowerThanTheLinkSettleIt) {
   Scenario scenario = sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
   for (NodeInterfaces& nodes : scenario.nodes) nodes.egress = Bandwidth{1e6};
   BreakEvenOptions options;
-  options.plan.schedule = "1f1b";
+  options.plan.schedule = parse_schedule("1f1b");
   const std::vector<Duration> latencies{1ms};
   const auto points = break_even(scenario, DatacenterId{0}, DatacenterId{1}, latencies, options);
   EXPECT_EQ(points.front().verdict, BreakEven::never);

@@ -1,9 +1,10 @@
+#include "planner/sites/placement_bounds.hpp"
+
 #include <gtest/gtest.h>
 
 #include "planner/site_scenarios.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/cell_times.hpp"
-#include "planner/sites/placement_bounds.hpp"
 
 namespace longhaul {
 namespace {
@@ -42,7 +43,7 @@ TEST(OrderBound, LiesBelowEveryCell) {
         for (int count = 1; count <= supply.most_cells(pipelines); ++count) {
           const auto way = greedy_way(supply, order, count * pipelines);
           if (!way) continue;
-          const CellQuery query{schedule, {*way, count, pipelines}};
+          const CellQuery query{parse_schedule(schedule), {*way, count, pipelines}};
           const CellTime time = cells.times({{query}}).front();
           if (!time.failure.empty()) continue;
           const Duration least = least_time(supply, cells, query, Duration::max());
@@ -62,7 +63,8 @@ TEST(OrderBound, IsTheTimeWhereNothingIsContended) {
   const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
   const GpuInventory supply{scenario};
   const CellTimes cells{supply};
-  const CellQuery query{"atlas", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
+  const CellQuery query{parse_schedule("atlas"),
+                        {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
   // F, message, F, B, message, B; a ns less for each rounding.
   EXPECT_EQ(least_time(supply, cells, query, Duration::max()), 22ms - 2ns);
 }
@@ -72,7 +74,8 @@ TEST(OrderBound, CountsTheTurns) {
   const Scenario scenario = sites_scenario(2, 1, {2, 2}, 7ms, Bandwidth{8388608e3}, 2);
   const GpuInventory supply{scenario};
   CellTimes cells{supply, CellModel::pooled, 1};
-  const CellQuery query{"atlas", {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 2}};
+  const CellQuery query{parse_schedule("atlas"),
+                        {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 2}};
   const Duration time = cells.times({{query}}).front().time;
   const Duration least = least_time(supply, cells, query, Duration::max());
   EXPECT_LE(least, time);
@@ -85,8 +88,8 @@ TEST(OrderBound, LeavesTheBestOfAll) {
     const GpuInventory supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
-      SiteSearchOptions options{{"atlas", "varuna"}, {1, 2}, std::nullopt,
-                                objective,           true,   std::nullopt};
+      SiteSearchOptions options{
+          parse_schedules("atlas,varuna"), {1, 2}, std::nullopt, objective, true, std::nullopt};
       CellTimes some{supply, CellModel::pooled, 1};
       const SiteSearch found = search_sites(supply, options, some);
       options.prune = false;

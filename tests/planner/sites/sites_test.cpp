@@ -33,7 +33,7 @@ std::string failure_of(const auto& call) {
 
 Algorithm1Options with(const std::string& schedule) {
   Algorithm1Options options;
-  options.schedule = schedule;
+  options.schedule = parse_schedule(schedule);
   return options;
 }
 

@@ -8,8 +8,8 @@
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/turn_rules.hpp"
 #include "schedule/csv/csv.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 #include "schedule/generators/generate.hpp"
-#include "schedule/share_wan.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul {
@@ -24,7 +24,7 @@ Scenario two_by_two(int microbatches) {
 }
 
 Schedule evenly(std::string_view name, const Scenario& scenario) {
-  Schedule shared = in_cells(generate(name, scenario), scenario);
+  Schedule shared = in_cells(generate(name, scenario), scenario).or_throw();
   take_turns_evenly(shared, scenario);
   return shared;
 }
@@ -132,7 +132,7 @@ TEST(MakeSchedule, SharesUnderEveryName) {
   const auto made = make_schedule("atlas+1f1b", scenario).schedule;
   EXPECT_EQ(made.name, "atlas+1f1b");
   EXPECT_EQ(made.cell, 2);
-  for (const RequestedSchedule& requested : requested_schedules("shared")) {
+  for (const ScheduleRequest& requested : parse_schedules("shared")) {
     EXPECT_TRUE(requested.from_group);
     try {
       static_cast<void>(generate(requested.name.substr(requested.name.find('+') + 1), scenario));
@@ -144,8 +144,8 @@ TEST(MakeSchedule, SharesUnderEveryName) {
     EXPECT_EQ(shared.cell, 2);
     EXPECT_FALSE(first_violation(shared));
   }
-  EXPECT_THROW(static_cast<void>(requested_schedules("atlas+atlas")), Error);
-  EXPECT_THROW(static_cast<void>(requested_schedules("atlas+1f1p")), Error);
+  EXPECT_THROW(static_cast<void>(parse_schedules("atlas+atlas")), Error);
+  EXPECT_THROW(static_cast<void>(parse_schedules("atlas+1f1p")), Error);
 }
 
 }  // namespace

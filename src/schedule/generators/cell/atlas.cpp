@@ -1,7 +1,6 @@
 #include "schedule/generators/cell/atlas.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -10,8 +9,14 @@
 #include "schedule/generators/empty_schedule.hpp"
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/generate.hpp"
+#include "schedule/generators/registry.hpp"
 
 namespace longhaul::families {
+
+constexpr CellRules kAtlas{.recompute = RecomputePolicy::idle, .at_once = true};
+constexpr CellRules kAtlasTimed{.at_once = true};
+constexpr CellRules kAtlasEven{.recompute = RecomputePolicy::idle, .at_once = true, .even = true};
+
 namespace {
 
 /// All cells of a schedule; those whose links are alike share one problem.
@@ -20,13 +25,14 @@ struct Cells {
   std::vector<std::size_t> problem_of;  ///< index: cell
 };
 
-Cells find_cells(const Scenario& scenario, const Schedule& schedule) {
+Result<Cells> find_cells(const Scenario& scenario, const Schedule& schedule) {
   Cells cells;
   for (int cell = 0; cell * schedule.cell < schedule.replicas; ++cell) {
-    CellProblem problem = atlas_problem(scenario, schedule, cell_replicas(schedule, cell));
-    const auto known = std::ranges::find(cells.problems, problem);
+    Result<CellProblem> problem = atlas_problem(scenario, schedule, cell_replicas(schedule, cell));
+    if (!problem) return problem.refusal();
+    const auto known = std::ranges::find(cells.problems, *problem);
     cells.problem_of.push_back(at(known - cells.problems.begin()));
-    if (known == cells.problems.end()) cells.problems.push_back(std::move(problem));
+    if (known == cells.problems.end()) cells.problems.push_back(*std::move(problem));
   }
   return cells;
 }
@@ -52,11 +58,14 @@ std::vector<CellTimes> run_cells(const Cells& cells, const CellRules& rules) {
   return times;
 }
 
-void fill_atlas_cell(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {
+std::optional<Refusal> fill_atlas_cell(const Scenario& scenario, Schedule& schedule,
+                                       const CellRules& rules) {
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
-  check_cells(schedule, scenario);
-  const Cells cells = find_cells(scenario, schedule);
+  if (auto why = why_no_cells(schedule, scenario)) return why;
+  const Result<Cells> found = find_cells(scenario, schedule);
+  if (!found) return found.refusal();
+  const Cells& cells = *found;
   const std::vector<CellTimes> times = run_cells(cells, rules);
   schedule.rows.clear();
   for_each_cell(
@@ -72,6 +81,7 @@ void fill_atlas_cell(const Scenario& scenario, Schedule& schedule, const CellRul
             order.messages.push_back({replicas[transfer.pipeline], transfer.producer});
         }
       });
+  return std::nullopt;
 }
 
 /// When the last B of every stage has ended and its gradients are summed.
@@ -92,9 +102,11 @@ Timetable varuna_timetable(const Scenario& scenario, const Schedule& schedule,
   return {std::move(times.starts), {}, end};
 }
 
-Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
-                          const CellRules& rules) {
-  const Cells cells = find_cells(scenario, schedule);
+Result<Timetable> atlas_timetable(const Scenario& scenario, const Schedule& schedule,
+                                  const CellRules& rules) {
+  const Result<Cells> found = find_cells(scenario, schedule);
+  if (!found) return found.refusal();
+  const Cells& cells = *found;
   std::vector<CellTimes> times = run_cells(cells, rules);
   Timetable table;
   for (std::size_t p = 0; p < times.size(); ++p) start_late(cells.problems[p], times[p]);
@@ -116,65 +128,53 @@ Timetable atlas_timetable(const Scenario& scenario, const Schedule& schedule,
 
 }  // namespace
 
-void fill_atlas(const Scenario& scenario, Schedule& schedule) {
-  fill_atlas_cell(scenario, schedule, kAtlas);
+std::optional<Refusal> fill_atlas(const Scenario& scenario, Schedule& schedule) {
+  return fill_atlas_cell(scenario, schedule, kAtlas);
 }
-void fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
-  fill_atlas_cell(scenario, schedule, kAtlasTimed);
+std::optional<Refusal> fill_atlas_timed(const Scenario& scenario, Schedule& schedule) {
+  return fill_atlas_cell(scenario, schedule, kAtlasTimed);
 }
-void fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
-  fill_atlas_cell(scenario, schedule, kAtlasEven);
+std::optional<Refusal> fill_atlas_even(const Scenario& scenario, Schedule& schedule) {
+  return fill_atlas_cell(scenario, schedule, kAtlasEven);
 }
 
 }  // namespace longhaul::families
 
 namespace longhaul {
 
-namespace {
-
-/// A schedule of this family.
-struct Kind {
-  std::string_view name;
-  bool shares = false;  ///< the WAN in time
-  families::CellRules rules;
-};
-constexpr std::array kCellKinds{
-    Kind{"varuna", false, families::kVaruna}, Kind{"varuna-fill", false, families::kVarunaFill},
-    Kind{"atlas", true, families::kAtlas}, Kind{"atlas-timed", true, families::kAtlasTimed},
-    Kind{"atlas-even", true, families::kAtlasEven}};
-
-const Kind* find_kind(std::string_view name) {
-  const auto* const found = std::ranges::find(kCellKinds, name, &Kind::name);
-  return found == kCellKinds.end() ? nullptr : found;
+Timetable timetable_of(const Generator& generator, const Scenario& scenario) {
+  using namespace families;
+  LONGHAUL_ASSERT(generator.timetable != nullptr, "{} has no timetable", generator.name);
+  const Schedule schedule = try_generate(generator, scenario).or_throw();
+  return generator.shares_wan ? atlas_timetable(scenario, schedule, *generator.timetable).or_throw()
+                              : varuna_timetable(scenario, schedule, *generator.timetable);
 }
-
-}  // namespace
-
-bool has_timetable(std::string_view name) { return find_kind(name) != nullptr; }
 
 Timetable timetable_of(std::string_view name, const Scenario& scenario) {
-  using namespace families;
-  const Schedule schedule = generate(name, scenario);
-  const Kind* const kind = find_kind(name);
-  if (kind == nullptr)
-    fail("There is no timetable of \"{}\" (varuna and atlas have one). Name one of them.", name);
-  return kind->shares ? atlas_timetable(scenario, schedule, kind->rules)
-                      : varuna_timetable(scenario, schedule, kind->rules);
+  const Generator* const generator = find_generator(name);
+  if (generator != nullptr && generator->timetable != nullptr)
+    return timetable_of(*generator, scenario);
+  static_cast<void>(generate(name, scenario));  // says whether there is such a schedule at all
+  fail("There is no timetable of \"{}\" (varuna and atlas have one). Name one of them.", name);
 }
 
-std::optional<Duration> least_time(std::string_view name, const Scenario& scenario,
-                                   std::span<const LeastHop> hops, Duration enough) {
+Result<Duration> least_time(const Generator& generator, const Scenario& scenario,
+                            std::span<const LeastHop> hops, Duration enough) {
   using namespace families;
-  const Kind* const kind = find_kind(name);
-  if (kind == nullptr) return std::nullopt;
-  Schedule schedule = empty_schedule(*find_generator(name), scenario);
-  if (!kind->shares)
-    return earliest_end(varuna_problem(scenario, schedule), kind->rules, hops, enough);
+  if (generator.timetable == nullptr) return Duration::zero();
+  const CellRules& rules = *generator.timetable;
+  Result<Schedule> empty = empty_schedule(generator, scenario);
+  if (!empty) return empty.refusal();
+  Schedule schedule = *std::move(empty);
+  if (!generator.shares_wan)
+    return earliest_end(varuna_problem(scenario, schedule), rules, hops, enough);
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
-  check_cells(schedule, scenario);
+  if (auto why = why_no_cells(schedule, scenario)) return *std::move(why);
   const CellReplicas replicas = cell_replicas(schedule, 0);
-  return earliest_end(atlas_problem(scenario, schedule, replicas), kind->rules, hops, enough);
+  const Result<CellProblem> problem = atlas_problem(scenario, schedule, replicas);
+  if (!problem) return problem.refusal();
+  return earliest_end(*problem, rules, hops, enough);
 }
 
 }  // namespace longhaul

@@ -1,14 +1,16 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
+
+struct Generator;
 
 /// A message on the WAN, in a generator's own estimate: all its pieces together.
 struct TimedTransfer {
@@ -27,12 +29,10 @@ struct Timetable {
   Duration end{};                                 ///< of the last block or reduction
 };
 
-/// What generate(`name`, `scenario`) decided by. `name`: varuna, varuna-fill, atlas, atlas-timed,
-/// atlas-even.
-/// Throws as generate() does.
+/// The times by which a generator that has a timetable decided. Throws as generate() does.
+[[nodiscard]] Timetable timetable_of(const Generator& generator, const Scenario& scenario);
+/// The same by its name. Throws Error where it has none.
 [[nodiscard]] Timetable timetable_of(std::string_view name, const Scenario& scenario);
-/// Is it one of these?
-[[nodiscard]] bool has_timetable(std::string_view name);
 
 /// What a message takes at least over one boundary of a pipeline, to the next stage and home. On
 /// the WAN the transfer is that over all nodes of the cell.
@@ -41,11 +41,11 @@ struct LeastHop {
   Duration home_transfer{}, home_latency{};
 };
 
-/// A time before which no plan of generate(`name`, `scenario`) ends; above it at most by what
+/// A time before which no plan of the generator ends; above it at most by what
 /// `hops` (index: stage in front) and contention other than for turns leave out. Stops when it is
-/// `enough`. The scenario holds one cell without gradient synchronisation. nullopt where it
-/// has no timetable. Throws as generate() does.
-[[nodiscard]] std::optional<Duration> least_time(std::string_view name, const Scenario& scenario,
-                                                 std::span<const LeastHop> hops, Duration enough);
+/// `enough`. The scenario holds one cell without gradient synchronisation. 0 where it has no
+/// timetable; refused where it is not defined.
+Result<Duration> least_time(const Generator& generator, const Scenario& scenario,
+                            std::span<const LeastHop> hops, Duration enough);
 
 }  // namespace longhaul

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedule/generators/cell/atlas.hpp"
+#include "schedule/generators/families.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
 
 /// Greedy generation of whole pipelines with recomputation ahead of the gradient: Varuna's, and
@@ -64,13 +65,6 @@ struct CellRules {
   bool even = false;
 };
 
-inline constexpr CellRules kVaruna{};
-inline constexpr CellRules kVarunaFill{.recompute = RecomputePolicy::idle};
-inline constexpr CellRules kAtlas{.recompute = RecomputePolicy::idle, .at_once = true};
-inline constexpr CellRules kAtlasTimed{.at_once = true};
-inline constexpr CellRules kAtlasEven{
-    .recompute = RecomputePolicy::idle, .at_once = true, .even = true};
-
 /// A message that took its turn.
 struct CellTransfer {
   int pipeline = 0;
@@ -87,11 +81,10 @@ struct CellTimes {
 
 /// Varuna's view: each pipeline sends for itself, all alike, without a limit of memory.
 [[nodiscard]] CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule);
-/// Of the pipelines of a DP-cell: a message between datacenters leaves over all their
-/// nodes at once. Throws Error where no order fits the budget, and where pipelines of a cell have
-/// one stage in different datacenters.
-[[nodiscard]] CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
-                                        const CellReplicas& replicas);
+/// Of the pipelines of a DP-cell: a message between datacenters leaves over all their nodes at
+/// once. Refused where no order fits the budget. The cells are as why_no_cells() wants them.
+Result<CellProblem> atlas_problem(const Scenario& scenario, const Schedule& schedule,
+                                  const CellReplicas& replicas);
 
 /// The F of stages inside a datacenter start as late as what comes behind them lets them: the
 /// computation waits, not its message. Orders, transfers and all other blocks stay.

@@ -183,12 +183,12 @@ private:
   int resources_ = 0;
 };
 
-void require_budget(const CellProblem& problem, const Scenario& scenario,
-                    const Schedule& schedule) {
+std::optional<Refusal> why_over_budget(const CellProblem& problem, const Scenario& scenario,
+                                       const Schedule& schedule) {
   const auto needed = [](const CellStage& stage) { return stage.kept + stage.rest; };
   const auto largest = std::ranges::max_element(problem.stages, {}, needed);
-  if (needed(*largest) <= problem.limit) return;
-  fail(
+  if (needed(*largest) <= problem.limit) return std::nullopt;
+  return refused(
       "{} does not fit memory.budget = {} (device {} holds {} bytes of activations for one "
       "microbatch alone, the budget is {}). Set memory.budget to {} or more.",
       schedule.name, scenario.memory.budget, largest - problem.stages.begin(),
@@ -213,11 +213,11 @@ CellProblem varuna_problem(const Scenario& scenario, const Schedule& schedule) {
   return problem;
 }
 
-CellProblem atlas_problem(const Scenario& scenario, const Schedule& schedule,
-                          const CellReplicas& replicas) {
+Result<CellProblem> atlas_problem(const Scenario& scenario, const Schedule& schedule,
+                                  const CellReplicas& replicas) {
   CellProblem problem = bare_problem(scenario, schedule, replicas.count);
   problem.limit = allowed_activation(schedule, scenario);
-  require_budget(problem, scenario, schedule);
+  if (auto why = why_over_budget(problem, scenario, schedule)) return *std::move(why);
   CellHops{scenario, problem, replicas}.make();
   return problem;
 }

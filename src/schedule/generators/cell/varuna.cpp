@@ -2,6 +2,10 @@
 #include "schedule/generators/families.hpp"
 
 namespace longhaul::families {
+
+constexpr CellRules kVaruna{};
+constexpr CellRules kVarunaFill{.recompute = RecomputePolicy::idle};
+
 namespace {
 
 void fill_varuna_cell(const Scenario& scenario, Schedule& schedule, const CellRules& rules) {

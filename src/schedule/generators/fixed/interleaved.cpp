@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/fixed/row_writer.hpp"
 
@@ -45,13 +44,13 @@ private:
   Cursor backward_;
 };
 
-void check_divisible(int microbatches, int stages) {
-  if (microbatches % stages == 0) return;
+std::optional<Refusal> why_not_divisible(int microbatches, int stages) {
+  if (microbatches % stages == 0) return std::nullopt;
   const int below = microbatches / stages * stages;
   const int above = below + stages;
   const std::string use =
       below == 0 ? fmt::format("{}", above) : fmt::format("{} or {}", below, above);
-  fail(
+  return refused(
       "interleaved-1f1b is not defined for {} microbatches on {} stages (it passes them on in "
       "groups of {}). Use {} microbatches.",
       microbatches, stages, stages, use);
@@ -61,8 +60,8 @@ void check_divisible(int microbatches, int stages) {
 
 /// Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
 /// Megatron-LM", SC 2021, section 2.2.2.
-void fill_interleaved_1f1b(const Scenario& scenario, Schedule& schedule) {
-  check_divisible(schedule.microbatches, schedule.devices);
+std::optional<Refusal> fill_interleaved_1f1b(const Scenario& scenario, Schedule& schedule) {
+  if (auto why = why_not_divisible(schedule.microbatches, schedule.devices)) return why;
   const int chunks = schedule.chunks / schedule.devices;
   const int items = schedule.microbatches * chunks;
   for (int stage = 0; stage < schedule.devices; ++stage) {
@@ -77,6 +76,7 @@ void fill_interleaved_1f1b(const Scenario& scenario, Schedule& schedule) {
     }
     for (int i = 0; i < warm_up; ++i) item.next_backward();
   }
+  return std::nullopt;
 }
 
 }  // namespace longhaul::families

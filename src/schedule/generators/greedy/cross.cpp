@@ -112,27 +112,39 @@ constexpr std::array kLoop{
                 .deep_dgrad = true},
 };
 
+std::optional<Refusal> fill(const Scenario& scenario, Schedule& schedule,
+                            std::span<const GreedyRules> rules) {
+  const Result<GreedyProblem> problem = greedy_problem(scenario, schedule, 1);
+  if (!problem) return problem.refusal();
+  run_best(*problem, rules, schedule.rows);
+  return std::nullopt;
+}
+
 }  // namespace
 
-void fill_cross_ud(const Scenario& scenario, Schedule& schedule) {
-  run_best(greedy_problem(scenario, schedule, 1), kOneChunk, schedule.rows);
+std::optional<Refusal> fill_cross_ud(const Scenario& scenario, Schedule& schedule) {
+  return fill(scenario, schedule, kOneChunk);
 }
 
-void fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule) {
-  const GreedyProblem parts = greedy_problem(scenario, schedule, scenario.parallel.sub_blocks);
-  const GreedyProblem whole = greedy_problem(scenario, schedule, 1);
+std::optional<Refusal> fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule) {
+  const Result<GreedyProblem> parts =
+      greedy_problem(scenario, schedule, scenario.parallel.sub_blocks);
+  if (!parts) return parts.refusal();
+  const Result<GreedyProblem> whole = greedy_problem(scenario, schedule, 1);
+  if (!whole) return whole.refusal();
   std::vector<GreedyTrial> trials;
-  for (const GreedyRules& rules : kInParts) trials.push_back({&parts, &rules});
-  for (const GreedyRules& rules : kOneChunk) trials.push_back({&whole, &rules});
+  for (const GreedyRules& rules : kInParts) trials.push_back({&*parts, &rules});
+  for (const GreedyRules& rules : kOneChunk) trials.push_back({&*whole, &rules});
   run_best(trials, schedule.rows);
+  return std::nullopt;
 }
 
-void fill_cross_wave(const Scenario& scenario, Schedule& schedule) {
-  run_best(greedy_problem(scenario, schedule, 1), kWave, schedule.rows);
+std::optional<Refusal> fill_cross_wave(const Scenario& scenario, Schedule& schedule) {
+  return fill(scenario, schedule, kWave);
 }
 
-void fill_cross_loop(const Scenario& scenario, Schedule& schedule) {
-  run_best(greedy_problem(scenario, schedule, 1), kLoop, schedule.rows);
+std::optional<Refusal> fill_cross_loop(const Scenario& scenario, Schedule& schedule) {
+  return fill(scenario, schedule, kLoop);
 }
 
 }  // namespace longhaul::families

@@ -18,13 +18,16 @@ constexpr std::array kRules{
 
 /// Both copies are one chunk there, and their order is no matter of links: one activation at a
 /// time.
-void fill_one_device(const Scenario& scenario, Schedule& schedule) {
+std::optional<Refusal> fill_one_device(const Scenario& scenario, Schedule& schedule) {
   Schedule single = schedule;
   single.copies = single.chunks = 1;
   single.device_of_chunk = {DeviceId{0}};
-  run_greedy(greedy_problem(scenario, single, 1), GreedyRules{}, &single.rows);
+  const Result<GreedyProblem> problem = greedy_problem(scenario, single, 1);
+  if (!problem) return problem.refusal();
+  run_greedy(*problem, GreedyRules{}, &single.rows);
   schedule.rows = std::move(single.rows);
   for (Block& block : schedule.rows.front()) block.chunk = block.microbatch % schedule.copies;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -32,9 +35,12 @@ void fill_one_device(const Scenario& scenario, Schedule& schedule) {
 /// Both copies pass the same greedy, which knows them as chunks that no message joins; on a device
 /// the one that is further behind in its pipeline goes first in F, the other one in D. It leaves
 /// the sum of the copies' gradients out of account: every device ends with it.
-void fill_cross_bd(const Scenario& scenario, Schedule& schedule) {
+std::optional<Refusal> fill_cross_bd(const Scenario& scenario, Schedule& schedule) {
   if (schedule.devices == 1) return fill_one_device(scenario, schedule);
-  run_best(greedy_problem(scenario, schedule, 1), kRules, schedule.rows);
+  const Result<GreedyProblem> problem = greedy_problem(scenario, schedule, 1);
+  if (!problem) return problem.refusal();
+  run_best(*problem, kRules, schedule.rows);
+  return std::nullopt;
 }
 
 }  // namespace longhaul::families

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -54,10 +55,9 @@ struct GreedyProblem {
   bool recompute = false;
 };
 
-/// The problem of a schedule that is complete but for its rows. Blocks of W come in `parts`. Throws
-/// Error where no order fits the budget, naming the smallest budget for which there is one.
-[[nodiscard]] GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
-                                           int parts);
+/// The problem of a schedule that is complete but for its rows. Blocks of W come in `parts`.
+/// Refused where no order fits the budget, naming the smallest budget for which there is one.
+Result<GreedyProblem> greedy_problem(const Scenario& scenario, const Schedule& schedule, int parts);
 
 /// What a device prefers (4.2.2). The paper leaves open what decides between equals, and no choice
 /// is best everywhere.

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
@@ -42,8 +41,8 @@ Bytes least_memory(const GreedyProblem& problem, const std::vector<int>& chunks)
   return least;
 }
 
-void require_budget(const GreedyProblem& problem, const Scenario& scenario,
-                    const Schedule& schedule) {
+std::optional<Refusal> why_over_budget(const GreedyProblem& problem, const Scenario& scenario,
+                                       const Schedule& schedule) {
   Bytes least;
   int device = 0;
   for (int d = 0; d < schedule.devices; ++d) {
@@ -52,8 +51,8 @@ void require_budget(const GreedyProblem& problem, const Scenario& scenario,
     least = needed;
     device = d;
   }
-  if (least <= problem.limit) return;
-  fail(
+  if (least <= problem.limit) return std::nullopt;
+  return refused(
       "{} does not fit memory.budget = {} (device {} holds {} bytes of activations for one "
       "microbatch alone, the budget is {}). Set memory.budget to {} or more.",
       schedule.name, scenario.memory.budget, device, least.count(), problem.limit.count(),
@@ -174,7 +173,8 @@ private:
 
 }  // namespace
 
-GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule, int parts) {
+Result<GreedyProblem> greedy_problem(const Scenario& scenario, const Schedule& schedule,
+                                     int parts) {
   ChunkMaker maker{scenario, schedule};
   GreedyProblem problem;
   problem.limit = allowed_activation(schedule, scenario);
@@ -189,7 +189,7 @@ GreedyProblem greedy_problem(const Scenario& scenario, const Schedule& schedule,
   share_memory(problem);
   add_collectives(problem, scenario, schedule, maker.links());
   problem.resources = maker.links().resources();
-  require_budget(problem, scenario, schedule);
+  if (auto why = why_over_budget(problem, scenario, schedule)) return *std::move(why);
   return problem;
 }
 

@@ -1,12 +1,12 @@
-#include "schedule/share_wan.hpp"
+#include "schedule/generators/cell/share_wan.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "base/error.hpp"
 #include "base/index.hpp"
 #include "schedule/cells.hpp"
+#include "schedule/generators/registry.hpp"
 
 namespace longhaul {
 namespace {
@@ -71,15 +71,15 @@ Scenario pooled_links(const Scenario& scenario) {
   return pooled;
 }
 
-Schedule in_cells(const Schedule& schedule, const Scenario& scenario) {
+Result<Schedule> in_cells(const Schedule& schedule, const Scenario& scenario) {
   if (schedule.cell > 1)
-    fail("{} shares the WAN already (in cells of {} pipelines). Name it without \"atlas+\".",
-         schedule.name, schedule.cell);
+    return refused("{} shares the WAN already (in cells of {} pipelines). Name it without \"{}\".",
+                   schedule.name, schedule.cell, kSharedPrefix);
   Schedule shared = schedule;
-  shared.name = "atlas+" + schedule.name;
+  shared.name = shared_name(schedule.name);
   if (!shares_wan(scenario)) return shared;
   if (!schedule.replicas_alike() && schedule.replicas > 1)
-    fail(
+    return refused(
         "{} has rows of its own for each replica (cells take one order for all). Write one row a "
         "device.",
         schedule.name);

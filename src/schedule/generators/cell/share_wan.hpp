@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -15,9 +16,9 @@ namespace longhaul {
 [[nodiscard]] Scenario pooled_links(const Scenario& scenario);
 
 /// The same order in cells of cell_size(scenario) pipelines, with a row for each (replica, device),
-/// named "atlas+NAME". It has no turns yet. Where there is nothing to share, only the name changes.
-/// Throws Error where its replicas share already or follow orders of their own.
-[[nodiscard]] Schedule in_cells(const Schedule& schedule, const Scenario& scenario);
+/// named shared_name(). It has no turns yet. Where there is nothing to share, only the name
+/// changes. Refused where its replicas share already or follow orders of their own.
+Result<Schedule> in_cells(const Schedule& schedule, const Scenario& scenario);
 
 /// Gives every cell and pair of devices in different datacenters its turns: messages microbatch by
 /// microbatch, in each by LocalDPRank. The order of every replica's own messages is that of its

@@ -1,0 +1,38 @@
+#include "base/text_file.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.hpp"
+
+namespace longhaul {
+namespace {
+
+/// A schedule of 3,000 devices and 3,000 microbatches takes some 220 MB.
+constexpr std::size_t kLargestTextFile = std::size_t{1} << 28U;
+
+std::string reason() { return std::strerror(errno); }
+
+}  // namespace
+
+std::string read_text_file(const std::filesystem::path& file) {
+  if (std::filesystem::is_directory(file))
+    fail("{}: cannot be read (it is a directory). Name a file.", file.string());
+  errno = 0;
+  std::ifstream in{file, std::ios::binary};
+  if (!in) fail("{}: cannot be read ({}). Check the path.", file.string(), reason());
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (in.read(buffer.data(), buffer.size()), in.gcount() > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kLargestTextFile)
+      fail("{}: is longer than {} MiB (no schedule is, and it may have no end). Name another file.",
+           file.string(), kLargestTextFile >> 20U);
+  }
+  if (in.bad()) fail("{}: cannot be read ({}). Check the disk.", file.string(), reason());
+  return text;
+}
+
+}  // namespace longhaul
