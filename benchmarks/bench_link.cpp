@@ -56,7 +56,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   if (settings.device == DeviceKind::cuda)
     settings.baseline = measure_baseline(ranks, settings, checks);
   StoppingRule rule;
-  agreed([&] { rule = rule_of(options, ranks.count() / 2); });
+  collectively([&] { rule = rule_of(options, ranks.count() / 2); });
   Progress progress{"bench_link", static_cast<std::int64_t>(2 * targets.size())};
   for (const LinkTest test : {LinkTest::latency, LinkTest::bandwidth}) {
     for (const Duration target : targets) {
@@ -118,7 +118,7 @@ ExitCode main_of(int argc, char** argv) {
   declare(arguments, options);
   if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
   std::vector<Duration> targets;
-  agreed([&] {
+  collectively([&] {
     if (options.check) {
       options.samples = 5;
       options.targets = "2ms,5ms";

@@ -70,7 +70,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
     return static_cast<ExitCode>(std::stoi(code));
   }
   input.compute = settings.compute;
-  agreed([&] { check_real_input(input); });
+  collectively([&] { check_real_input(input); });
   if (options.adaptive) keep_best(input);
   Environment environment{ranks, options.command_line};
   EngineOptions engine = settings.engine;
@@ -84,7 +84,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   prepare_write_fault(engine.fault, ranks.self());
   const GpuReport gpus{ranks, settings.compute.device};
   const TimePoint began = now();
-  const auto outcomes = reported(ranks, [&] {
+  const auto outcomes = with_watchdog(ranks, [&] {
     return run_all(ranks, input, options, engine, adapt_options_of(options, settings),
                    environment.clock(), directory);
   });
@@ -110,7 +110,7 @@ ExitCode main_of(int argc, char** argv) {
   options.command_line = command_line(argc, argv);
   if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
   PipelineSettings settings;
-  agreed([&] { settings = settings_of(options); });
+  collectively([&] { settings = settings_of(options); });
   return run(options, settings);
 }
 

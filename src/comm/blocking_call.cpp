@@ -19,7 +19,7 @@ namespace {
 /// Calls of this thread, one within the other.
 thread_local int depth = 0;
 
-/// What the alarm says: made beforehand, for the handler may do no more than write it.
+/// The alarm's message: made beforehand, for the handler may do no more than write it.
 std::atomic<const char*> words = nullptr;
 
 void on_alarm(int /*signal*/) {

@@ -31,8 +31,8 @@ struct ClockAlignment {
     const auto passed = static_cast<double>((local - start.at).count());
     return start.offset + Duration{std::llround(drift() * passed)};
   }
-  /// Of a stamp between the two, where the drift was even: it is no further from the line between
-  /// two points than those are from theirs.
+  /// The offset of a stamp between the two, where the drift was even: it is no further from the
+  /// line between two points than those are from theirs.
   [[nodiscard]] Duration error() const { return std::max(start.error, end.error); }
 };
 

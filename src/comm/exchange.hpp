@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-/// What this rank brings to a collective and what it gets. Both memories belong to the caller.
+/// A rank's input and output of a collective. Both memories belong to the caller.
 struct Exchange {
   NumberType type = NumberType::i64;
   std::span<const std::byte> mine;

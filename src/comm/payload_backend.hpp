@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What a sender's way tells the receiver's about a payload, in the words of that way.
+/// A backend's message to the receiver's about a payload, in its own format.
 using PayloadDetails = std::array<std::byte, 216>;
 
 /// Goes ahead of every payload, as a message of the host: payloads of one pair of ranks begin in

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/transport_error.hpp"
+#include "comm/transport.hpp"
 
 namespace longhaul {
 namespace {
@@ -14,7 +14,7 @@ std::span<const std::byte> bytes_of(const Announcement& word) {
   return std::as_bytes(std::span{&word, 1});
 }
 
-/// What the way says of it, as an error of that operation.
+/// The backend's message, as an error of that operation.
 template <typename Call>
 auto of_operation(std::optional<RequestId> ticket, Call&& call) {
   try {
@@ -78,7 +78,7 @@ void PayloadTransport::begin_sends(Rank to) {
       return;
     const RequestId ticket = host_.send(to, tags_, bytes_of(*word));
     announced_.emplace(ticket, std::move(word));
-    host_.ring(to);
+    host_.ring_doorbell(to);
     queue.pop_front();
   }
 }
@@ -93,10 +93,10 @@ void PayloadTransport::listen(Rank from) {
   listening_.emplace(ticket, from);
 }
 
-/// Of several receives of one tag the first one; in the order of the announcements.
+/// The first of several receives of one tag; in the order of the announcements.
 void PayloadTransport::match(Rank from) {
   Inbox& inbox = inboxes_[from];
-  std::vector<std::uint32_t> stopped;  // lanes in which a payload nobody receives stands in front
+  std::vector<std::uint32_t> stopped;  // lanes whose first payload has no receive
   for (auto word = inbox.unclaimed.begin(); word != inbox.unclaimed.end();) {
     const auto found = std::ranges::find(inbox.waiting, word->tag, &Waiting::tag);
     if (found == inbox.waiting.end() || std::ranges::find(stopped, word->lane) != stopped.end()) {

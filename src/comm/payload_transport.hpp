@@ -12,10 +12,10 @@ namespace longhaul {
 
 /// Messages of the host over the host's transport, payloads and their collectives another way. It
 /// announces each payload by a message of the host, and finds the receive for what was announced;
-/// a receive begins when both are there. A payload that nobody receives stays with its sender.
+/// a receive begins when both are there. A payload without a receive stays with its sender.
 class PayloadTransport final : public Transport {
 public:
-  /// `host` outlives this and is used by nobody else meanwhile.
+  /// `host` outlives this and has no other user meanwhile.
   PayloadTransport(Transport& host, std::unique_ptr<PayloadBackend> way);
   ~PayloadTransport() override;
 
@@ -29,7 +29,7 @@ public:
   }
   /// Fewer than the host's: the last ones are for announcements and the way's own messages.
   [[nodiscard]] int tags() const override { return tags_; }
-  void ring(Rank to) override { host_.ring(to); }
+  void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
 
   [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
                                        const LanePace& pace = {}) override;
@@ -55,7 +55,7 @@ private:
     PayloadReceive payload;
     int tag = 0;
   };
-  /// What one rank sends us.
+  /// State of the payloads that one rank sends us.
   struct Inbox {
     std::deque<Waiting> waiting;         ///< receives, in the order in which they were posted
     std::deque<Announcement> unclaimed;  ///< announced, not received yet

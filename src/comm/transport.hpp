@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "comm/exchange.hpp"
 #include "cuda/lane_pace.hpp"
@@ -15,6 +18,18 @@ namespace longhaul {
 
 /// Names one unfinished operation of a transport.
 enum class RequestId : std::uint32_t {};
+
+/// The transport cannot go on: with the operation `ticket`, where it is known. Ends the run with
+/// the watchdog's report.
+class TransportError : public Error {
+public:
+  TransportError(std::optional<RequestId> ticket, const std::string& what)
+      : Error{what, ExitCode::run_failed}, ticket_{ticket} {}
+  [[nodiscard]] std::optional<RequestId> ticket() const { return ticket_; }
+
+private:
+  std::optional<RequestId> ticket_;
+};
 
 /// An operation that is done; `size_bytes` is what a receive got. Where the transport's device
 /// stamped them, on this host's clock: `transferred`, when the bytes were there, and `over`, when
@@ -27,7 +42,13 @@ struct Completion {
 };
 
 /// Moves bytes between ranks without blocking. Messages of one (sender, receiver, tag) arrive in
-/// order. Buffers stay the caller's and must live until their completion. One thread.
+/// order. Buffers stay the caller's and must live until their completion. One thread. For example,
+/// a word to rank 1, until it has left:
+///     const RequestId sent = transport.send(Rank{1}, tag, std::as_bytes(std::span{&word, 1}));
+///     transport.ring_doorbell(Rank{1});
+///     std::vector<Completion> done;
+///     while (std::ranges::find(done, sent, &Completion::ticket) == done.end())
+///       transport.advance(done);
 class Transport {
 public:
   Transport() = default;
@@ -42,8 +63,8 @@ public:
   [[nodiscard]] virtual RequestId send(Rank to, int tag, std::span<const std::byte> data) = 0;
   [[nodiscard]] virtual RequestId receive(Rank from, int tag, std::span<std::byte> buffer) = 0;
   [[nodiscard]] virtual int tags() const = 0;
-  /// Tells `to` that there is something for it: behind one send or several.
-  virtual void ring(Rank to) = 0;
+  /// Tells `to` that there is something for it: after one send or several.
+  virtual void ring_doorbell(Rank to) = 0;
 
   /// The same for what a data plane carries, which may lie in a device's memory. A transfer into
   /// there begins when its sender's side has begun, not when the receive was posted.
@@ -75,9 +96,9 @@ public:
   /// then.
   [[nodiscard]] virtual bool wants_look() const = 0;
   /// Unfinished operations of ours that only further calls of advance() can finish: the caller
-  /// looks again soon, for no bell may ring.
+  /// looks again soon, for no doorbell may ring.
   [[nodiscard]] virtual bool wants_polling() const = 0;
-  /// Messages that have come and that nobody receives.
+  /// Messages that have come and have no receive.
   [[nodiscard]] virtual std::int64_t unclaimed() = 0;
 };
 

@@ -25,7 +25,7 @@ struct AcceleratorInfo {
 /// Why there are none: "built without CUDA", "no driver: ...". Empty where there are.
 [[nodiscard]] std::string why_no_accelerator();
 
-/// What a program that was built without CUDA says when it is asked for it; throws Error.
+/// Throws the Error of a program built without CUDA that is asked for it.
 [[noreturn]] void refuse_without_cuda();
 
 }  // namespace longhaul

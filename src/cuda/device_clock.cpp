@@ -30,7 +30,7 @@ constexpr double kMostDrift = 1e-3;
 
 std::int64_t as_signed(std::uint64_t stamp) { return static_cast<std::int64_t>(stamp); }
 
-/// What all rounds allow for host - device, in nanoseconds.
+/// The interval of host - device that all rounds allow, in nanoseconds.
 struct Bounds {
   std::int64_t low = std::numeric_limits<std::int64_t>::min();
   std::int64_t high = std::numeric_limits<std::int64_t>::max();
@@ -126,7 +126,7 @@ void DeviceClock::refresh(Duration age) {
   last_ = fix;
 }
 
-/// Of those that the errors of both allow the one nearest to none.
+/// The drift nearest to none among those that the errors of both allow.
 double DeviceClock::drift_between(const Fix& first, const Fix& last) {
   const auto host = static_cast<double>((last.host - first.host).count());
   if (host <= 0) return 0;

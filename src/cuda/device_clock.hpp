@@ -46,7 +46,7 @@ private:
 
   int index_;
   mutable std::mutex mutex_;
-  PinnedMemory<std::uint64_t> answers_;  ///< and behind them the question and the tick
+  PinnedMemory<std::uint64_t> answers_;  ///< and after them the question and the tick
   Stream stream_;
   Fix first_, last_;
   Duration largest_error_{};

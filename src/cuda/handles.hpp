@@ -17,7 +17,7 @@ inline void use_device(int index, std::source_location where = std::source_locat
   check(cudaSetDevice(index), where);
 }
 
-/// What a handle's owner holds: nothing (`Empty`) when moved from.
+/// The value that a handle's owner holds: nothing (`Empty`) when moved from.
 template <typename Handle, Handle kEmpty, auto kDestroy>
 class Owner {
 public:
@@ -50,7 +50,7 @@ public:
               std::source_location where = std::source_location::current()) const {
     check(cudaEventRecord(get(), stream), where);
   }
-  /// Has what was in front of the last record() been done? True if nothing was ever recorded.
+  /// Is the work before the last record() done? True if nothing was ever recorded.
   [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
     const cudaError_t code = cudaEventQuery(get());
     if (code == cudaErrorNotReady) return false;
@@ -73,7 +73,7 @@ class Stream {
 public:
   explicit Stream(Urgency urgency = Urgency::normal);
 
-  /// What is given to this stream from now on begins behind `event`'s last record().
+  /// Later work of this stream begins after `event`'s last record().
   void wait(const Event& event,
             std::source_location where = std::source_location::current()) const {
     check(cudaStreamWaitEvent(get(), event.get(), 0), where);

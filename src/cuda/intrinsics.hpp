@@ -4,8 +4,8 @@
 
 #include <cuda_runtime.h>
 
-/// What no function of CUDA's headers gives: the only inline PTX of this program. For .cu files.
-/// (The stand-in for tests, tests/cuda_emulator, has its own file of this name.)
+/// Instructions without a function in CUDA's headers: the only inline PTX of this program. For .cu
+/// files. (The emulator for tests, tests/cuda_emulator, has its own file of this name.)
 namespace longhaul::cuda {
 
 /// Shared memory of a block: LONGHAUL_SHARED float sums[32];

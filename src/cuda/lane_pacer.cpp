@@ -27,7 +27,7 @@ void LanePacer::hold(Transfer transfer, cudaStream_t lane, const LanePace& pace)
   Slot& slot = slots_[index(transfer)];
   const std::uint64_t from = pace.from == TimePoint{} ? 0 : clock_.to_device(pace.from);
   stamp(&slot.transferred, lane);
-  hold_behind(&slot.stamps, from, static_cast<std::uint64_t>(pace.hold.count()), lane);
+  hold_after(&slot.stamps, from, static_cast<std::uint64_t>(pace.hold.count()), lane);
 }
 
 std::optional<LanePacer::Over> LanePacer::over(Transfer transfer) {

@@ -19,9 +19,9 @@ public:
   LanePacer(int index, std::size_t at_once);
 
   enum class Transfer : std::uint32_t {};
-  /// Call in front of what moves the bytes.
+  /// Call before the work that moves the bytes.
   [[nodiscard]] Transfer begin(cudaStream_t lane);
-  /// And behind it: the lane stays held until pace.hold behind begin(), or behind pace.from where
+  /// And after it: the lane stays held until pace.hold after begin(), or after pace.from where
   /// that is earlier. Where the host moves the bytes (staging), it comes after that, on any stream.
   void hold(Transfer transfer, cudaStream_t lane, const LanePace& pace);
 

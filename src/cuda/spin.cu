@@ -26,7 +26,7 @@ __global__ void spin_for_kernel(std::uint64_t nanoseconds) {
 
 __global__ void spin_until_kernel(std::uint64_t device_time) { wait_until(device_time); }
 
-__global__ void hold_behind_kernel(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds) {
+__global__ void hold_after_kernel(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds) {
   const std::uint64_t begin = load_of_system(&stamps->begin);
   const std::uint64_t since = from != 0 && from < begin ? from : begin;
   store_for_system(&stamps->end, wait_until(since + nanoseconds));
@@ -87,9 +87,9 @@ void spin_until(std::uint64_t device_time, cudaStream_t stream) {
   launch(spin_until_kernel, one_thread(stream), device_time);
 }
 
-void hold_behind(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds,
-                 cudaStream_t stream) {
-  launch(hold_behind_kernel, one_thread(stream), stamps, from, nanoseconds);
+void hold_after(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds,
+                cudaStream_t stream) {
+  launch(hold_after_kernel, one_thread(stream), stamps, from, nanoseconds);
 }
 
 void timed_block(const TimedBlock& block, std::uint64_t* free_since, Stamps* stamps,
@@ -110,7 +110,7 @@ void load_spin_kernels() {
   load(stamp_kernel);
   load(spin_for_kernel);
   load(spin_until_kernel);
-  load(hold_behind_kernel);
+  load(hold_after_kernel);
   load(timed_block_kernel);
   load(answer_rounds_kernel);
   load(measure_tick_kernel);

@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 
 /// Kernels of one thread that wait by the device's clock (%globaltimer), never by cycles, whose
-/// rate changes. Each goes behind what its stream was given before. Stamps are of that clock and
+/// rate changes. Each runs after the earlier work of its stream. Stamps are of that clock and
 /// lie in pinned memory, which the host watches: 0 is "not yet".
 namespace longhaul::cuda {
 
@@ -18,12 +18,11 @@ struct Stamps {
 void stamp(std::uint64_t* where, cudaStream_t stream);
 void spin_for(std::uint64_t nanoseconds, cudaStream_t stream);
 void spin_until(std::uint64_t device_time, cudaStream_t stream);
-/// Until `nanoseconds` behind stamps->begin, or behind `from` where that is earlier and not 0; then
+/// Until `nanoseconds` after stamps->begin, or after `from` where that is earlier and not 0; then
 /// writes stamps->end.
-void hold_behind(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds,
-                 cudaStream_t stream);
+void hold_after(Stamps* stamps, std::uint64_t from, std::uint64_t nanoseconds, cudaStream_t stream);
 
-/// What one timed block does on the device.
+/// The work of one timed block on the device.
 struct TimedBlock {
   std::uint64_t not_before = 0;  ///< 0: at once
   std::uint64_t nanoseconds = 0;

@@ -10,7 +10,7 @@ FailingDevice::FailingDevice(std::unique_ptr<Device> device, const Plan& plan, R
 
 void FailingDevice::begin_iteration(int iteration) {
   device_->begin_iteration(iteration);
-  struck_ = struck_op(fault_, plan_, self_, iteration);
+  struck_ = find_fault_op(fault_, plan_, self_, iteration);
 }
 
 void FailingDevice::start(OpId op, TimePoint begin, Duration duration) {

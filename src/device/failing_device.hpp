@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// A device on which one block fails, and everything behind it: as a CUDA error sticks to its
+/// A device on which one block fails, and everything after it: as a CUDA error sticks to its
 /// context. For tests; what a real device reports takes the same way.
 class FailingDevice final : public Device {
 public:
@@ -28,7 +28,7 @@ private:
   Rank self_;
   std::optional<Fault> fault_;
   std::optional<OpId> struck_;  ///< in this iteration
-  bool broken_ = false;         ///< the struck block has ended
+  bool broken_ = false;         ///< the failing block has ended
 };
 
 }  // namespace longhaul

@@ -6,15 +6,15 @@
 
 namespace longhaul {
 
-ArrivalBarrier::ArrivalBarrier(EngineState& core, std::vector<Rank> members, int tag, OpId op)
-    : core_{core},
+ArrivalBarrier::ArrivalBarrier(EngineState& state, std::vector<Rank> members, int tag, OpId op)
+    : state_{state},
       members_{std::move(members)},
       tag_{tag},
       op_{op},
       rounds_{to_size(std::bit_width(members_.size() - 1))},
       out_(rounds_),
       in_(rounds_) {
-  self_ = at(std::ranges::find(members_, core_.host_ranks.self()) - members_.begin());
+  self_ = at(std::ranges::find(members_, state_.host_ranks.self()) - members_.begin());
 }
 
 void ArrivalBarrier::enter(TimePoint at) {
@@ -27,14 +27,14 @@ void ArrivalBarrier::enter(TimePoint at) {
 void ArrivalBarrier::send_round(TimePoint at) {
   const std::size_t distance = std::size_t{1} << round_;
   const Rank from = member(members_.size() - distance);
-  core_.expect(
-      core_.transport.receive(from, tag_, std::as_writable_bytes(std::span{&in_[round_], 1})),
-      Role::gathering, op_);
+  state_.expect(
+      state_.transport.receive(from, tag_, std::as_writable_bytes(std::span{&in_[round_], 1})),
+      Role::barrier, op_);
   const Rank to = member(distance);
   out_[round_] = {(at - latest_.until).count(), static_cast<std::uint32_t>(latest_.by), 0};
-  core_.expect(core_.transport.send(to, tag_, std::as_bytes(std::span{&out_[round_], 1})),
-               Role::go_ahead_sent, op_);
-  core_.transport.ring(to);
+  state_.expect(state_.transport.send(to, tag_, std::as_bytes(std::span{&out_[round_], 1})),
+                Role::go_ahead_sent, op_);
+  state_.transport.ring_doorbell(to);
 }
 
 void ArrivalBarrier::received(TimePoint at) {

@@ -12,7 +12,7 @@ namespace longhaul {
 class ArrivalBarrier {
 public:
   /// `op` is this rank's op that waits (none: a barrier); `members` ascending, this rank is one.
-  ArrivalBarrier(EngineState& core, std::vector<Rank> members, int tag, OpId op);
+  ArrivalBarrier(EngineState& state, std::vector<Rank> members, int tag, OpId op);
 
   /// This rank has come.
   void enter(TimePoint at);
@@ -33,7 +33,7 @@ private:
     return members_[(self_ + ahead) % members_.size()];
   }
 
-  EngineState& core_;
+  EngineState& state_;
   std::vector<Rank> members_;
   int tag_;
   OpId op_;

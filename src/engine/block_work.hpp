@@ -16,7 +16,7 @@ public:
   /// Hands the block's calls to TensorOps, on which they take effect in turn: before this returns
   /// (CPU) or some time later (CUDA). Throws Error where the block cannot go on (out of memory).
   virtual void run(OpId block) = 0;
-  /// What `block` has called has taken effect: what it read may be used again. Before the engine
+  /// The calls of `block` have taken effect: its inputs may be used again. Called before the engine
   /// hears of its end.
   virtual void ended(OpId block) = 0;
 };

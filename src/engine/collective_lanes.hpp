@@ -12,7 +12,7 @@ namespace longhaul {
 /// time.
 class CollectiveLanes {
 public:
-  explicit CollectiveLanes(EngineState& core);
+  explicit CollectiveLanes(EngineState& state);
   void begin_iteration();
 
   /// Enters what can be entered; true if anything moved.
@@ -26,21 +26,18 @@ private:
   struct CollectiveState {
     OpId op{};
     std::vector<Rank> members;
-    ArrivalBarrier gathering;
+    ArrivalBarrier barrier;
     TimePoint start{};
   };
-  struct LaneState {
-    LaneId lane{};
-    std::uint32_t next = 0, end = 0;  ///< op ids
+  struct CollectiveCursor : LaneCursor {
     bool busy = false;
   };
-  void begin(CollectiveState& meeting, TimePoint at);
-  CollectiveState& meeting_of(OpId op);
+  void begin(CollectiveState& collective, TimePoint at);
+  CollectiveState& state_of(OpId op);
 
-  EngineState& core_;
-  std::vector<LaneState> lanes_;
-  std::vector<std::unique_ptr<CollectiveState>>
-      meetings_;  ///< of this rank's collectives, by op id
+  EngineState& state_;
+  std::vector<CollectiveCursor> lanes_;
+  std::vector<std::unique_ptr<CollectiveState>> states_;  ///< of this rank's collectives, by op id
 };
 
 }  // namespace longhaul

@@ -8,10 +8,10 @@
 
 namespace longhaul {
 
-ComputeLane::ComputeLane(EngineState& core, Device& device)
-    : core_{core}, device_{device}, depth_{to_size(device.depth())} {
-  for (const Lane& lane : core_.plan.lanes) {
-    if (lane.kind != OpKind::compute || lane.rank != core_.host_ranks.self()) continue;
+ComputeLane::ComputeLane(EngineState& state, Device& device)
+    : state_{state}, device_{device}, depth_{to_size(device.depth())} {
+  for (const Lane& lane : state_.plan.lanes) {
+    if (lane.kind != OpKind::compute || lane.rank != state_.host_ranks.self()) continue;
     first_ = static_cast<std::uint32_t>(index(lane.first));
     end_ = first_ + lane.count;
   }
@@ -43,53 +43,53 @@ bool ComputeLane::advance(TimePoint at) {
 bool ComputeLane::finish(const FinishedBlock& block, TimePoint at) {
   LONGHAUL_ASSERT(block.op == given_.front().op, "op {} ends before op {}", index(block.op),
                   index(given_.front().op));
-  if (!core_.ops.is_ready(block.op)) {
+  if (!state_.ops.is_ready(block.op)) {
     early_ = block;
     return false;
   }
   const bool stamped = block.start != kNever;
   if (stamped) {
-    Cause cause = core_.ops.ready_cause(block.op);
+    Cause cause = state_.ops.ready_cause(block.op);
     if (free_.by != kNone<OpId> && free_.until > cause.until) cause = free_;
     // Two clocks disagree by a little: nothing begins before it was given, or before the last end.
-    core_.ops.stamped(block.op, given_.front().at, std::max(block.start, free_.until), cause);
+    state_.ops.stamped(block.op, given_.front().at, std::max(block.start, free_.until), cause);
   }
   const TimePoint due =
-      stamped ? std::max(block.due, core_.ops.times()[index(block.op)].start) : block.due;
+      stamped ? std::max(block.due, state_.ops.times()[index(block.op)].start) : block.due;
   given_.pop_front();
   free_ = {due, block.op, BoundKind::lane};
-  core_.ops.ended(block.op, stamped ? due : at, due);
+  state_.ops.ended(block.op, stamped ? due : at, due);
   return true;
 }
 
 bool ComputeLane::can_start(OpId block) const {
-  if (core_.ops.is_ready(block)) return true;
+  if (state_.ops.is_ready(block)) return true;
   if (depth_ == 1) return false;
-  return std::ranges::all_of(core_.plan.after_of(block), [&](OpId before) {
-    return core_.ops.is_done(before) || core_.ops.due(before) != kNever ||
+  return std::ranges::all_of(state_.plan.after_of(block), [&](OpId before) {
+    return state_.ops.is_done(before) || state_.ops.due(before) != kNever ||
            std::ranges::find(given_, before, &QueuedBlock::op) != given_.end();
   });
 }
 
 void ComputeLane::start(OpId block, TimePoint at) {
-  Cause cause = core_.ops.ready_cause(block);
+  Cause cause = state_.ops.ready_cause(block);
   if (free_.by != kNone<OpId> && free_.until > cause.until) cause = free_;
-  const Lane& lane = core_.plan.lane_of(block);
+  const Lane& lane = state_.plan.lane_of(block);
   const double factor = block_time_factor(
-      core_.options.run, core_.plan.ranks[index(lane.rank)].device, block, core_.iteration);
-  core_.ops.started(block, at, cause);
-  if (core_.struck == block) strike(*core_.options.fault);
+      state_.options.run, state_.plan.ranks[index(lane.rank)].device, block, state_.iteration);
+  state_.ops.started(block, at, cause);
+  if (state_.fault_op == block) inject_fault(*state_.options.fault);
   given_.push_back({block, at});
-  device_.start(block, begin_of(block, cause, at), scaled(core_.plan.op(block).duration, factor));
+  device_.start(block, begin_of(block, cause, at), scaled(state_.plan.op(block).duration, factor));
 }
 
-/// What is under way holds it up until it comes, which may be later than now.
+/// Work under way delays it until it comes, which may be later than now.
 TimePoint ComputeLane::begin_of(OpId block, const Cause& cause, TimePoint at) const {
-  TimePoint begin = core_.begin_at(cause, at);
-  if (core_.ops.is_ready(block)) return begin;
-  for (const OpId before : core_.plan.after_of(block))
-    if (!core_.ops.is_done(before) && core_.ops.due(before) != kNever)
-      begin = std::max(begin, core_.ops.due(before));
+  TimePoint begin = state_.begin_at(cause, at);
+  if (state_.ops.is_ready(block)) return begin;
+  for (const OpId before : state_.plan.after_of(block))
+    if (!state_.ops.is_done(before) && state_.ops.due(before) != kNever)
+      begin = std::max(begin, state_.ops.due(before));
   return begin;
 }
 

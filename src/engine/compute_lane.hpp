@@ -7,13 +7,13 @@
 
 namespace longhaul {
 
-/// This rank's blocks, in order, one behind the other on its device. A device that takes several
-/// gets the next one while one runs, as soon as what it waits for is there, or lies in front of it
+/// This rank's blocks, in order, one after the other on its device. A device that takes several
+/// gets the next one while one runs, as soon as what it waits for is there, or lies before it
 /// on the device, or comes at a known time (the rest of a message's latency): the device waits for
 /// that itself. What is recorded then are its stamps.
 class ComputeLane {
 public:
-  ComputeLane(EngineState& core, Device& device);
+  ComputeLane(EngineState& state, Device& device);
   void begin_iteration();
 
   /// Notes what has ended and starts what can start; true if anything moved.
@@ -33,7 +33,7 @@ private:
   void start(OpId block, TimePoint at);
   [[nodiscard]] TimePoint begin_of(OpId block, const Cause& cause, TimePoint at) const;
 
-  EngineState& core_;
+  EngineState& state_;
   Device& device_;
   std::size_t depth_;
   std::uint32_t first_ = 0, next_ = 0, end_ = 0;  ///< op ids

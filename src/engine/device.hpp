@@ -28,8 +28,15 @@ private:
   OpId op_;
 };
 
-/// Computes the blocks of one rank, one behind the other, behind the engine's back: no call blocks.
-/// What the device reports as an error is thrown as DeviceError, and ends the run.
+/// Computes the blocks of one rank, one after the other, beside the engine: no call blocks.
+/// An error that the device reports is thrown as DeviceError, and ends the run. For example, one
+/// block until its end:
+///     device.start(block, now(), plan.op(block).duration);
+///     for (bool over = false; !over;) {
+///       const std::uint32_t seen = host_ranks.doorbell();
+///       over = device.finished(now()).has_value();
+///       if (!over) host_ranks.sleep(seen, device.next_event());
+///     }
 class Device {
 public:
   Device() = default;

@@ -11,8 +11,10 @@
 
 namespace longhaul {
 
-/// What one rank did in one iteration. Times are stamps of this host's clock, of this rank's ops
-/// alone.
+struct EngineParts;
+
+/// The result of one iteration on one rank. Times are stamps of this host's clock, of this rank's
+/// ops alone.
 struct IterationResult {
   OpTimes times;
   Checks checks;
@@ -42,18 +44,17 @@ public:
   IterationResult run(int iteration, const PlayedWeather& weather = {});
 
 private:
-  struct Parts;
   Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<DataPlane> own,
          EngineOptions options);
   template <typename Work>
   void report_failures(Work&& work);
-  void meet(int which);
+  void barrier(int which);
   void execute();
   bool step();
   bool handle_completions(TimePoint at);
   bool handle_timers(TimePoint at);
   void dispatch(const Completion& completion, TimePoint at);
-  void wait(std::uint32_t bell);
+  void wait(std::uint32_t doorbell);
   [[nodiscard]] TimePoint end_of_hold(TimePoint at);
   bool keeps_awake(TimePoint at, TimePoint timer);
   void announce(TimePoint timer);
@@ -62,8 +63,8 @@ private:
   const Plan& plan_;
   Ranks& ranks_;
   EngineOptions options_;
-  std::unique_ptr<DataPlane> own_cargo_;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<DataPlane> own_data_plane_;
+  std::unique_ptr<EngineParts> parts_;
   std::int64_t receives_ = 0;  ///< of this rank in an iteration
 };
 

@@ -21,35 +21,35 @@ inline constexpr Duration kSafetyLook = std::chrono::milliseconds{20};
   return std::thread::hardware_concurrency() >= static_cast<unsigned>(host_ranks.local_ranks());
 }
 
-/// What engine.cpp and waiting.cpp share.
-struct Engine::Parts {
-  Parts(const Plan& plan, Ranks& ranks, Device& the_device, DataPlane& data_plane,
-        const EngineOptions& options)
+/// The members of Engine, shared by engine.cpp and waiting.cpp.
+struct EngineParts {
+  EngineParts(const Plan& plan, Ranks& ranks, Device& the_device, DataPlane& data_plane,
+              const EngineOptions& options)
       : device{the_device},
-        core{plan, ranks.host_ranks(), ranks.transport(), data_plane, options, ranks.next_run()},
-        compute{core, device},
-        sends{core},
-        receives{core},
-        collectives{core},
-        meetings{
-            ArrivalBarrier{core, all_ranks(ranks.count()), core.tags.gathering(0), kNone<OpId>},
-            ArrivalBarrier{core, all_ranks(ranks.count()), core.tags.gathering(1), kNone<OpId>}},
+        state{plan, ranks.host_ranks(), ranks.transport(), data_plane, options, ranks.next_run()},
+        compute{state, device},
+        sends{state},
+        receives{state},
+        collectives{state},
+        barriers{
+            ArrivalBarrier{state, all_ranks(ranks.count()), state.tags.barrier(0), kNone<OpId>},
+            ArrivalBarrier{state, all_ranks(ranks.count()), state.tags.barrier(1), kNone<OpId>}},
         spins{has_core_for_each(ranks.host_ranks())} {}
 
   Device& device;
-  EngineState core;
+  EngineState state;
   ComputeLane compute;
   SendLanes sends;
   RecvLanes receives;
   CollectiveLanes collectives;
-  std::array<ArrivalBarrier, 2> meetings;  ///< before and behind the iteration
-  std::size_t meeting = 0;                 ///< the one that goes on
+  std::array<ArrivalBarrier, 2> barriers;  ///< before and after the iteration
+  std::size_t barrier = 0;                 ///< the one that goes on
   bool spins;
   std::uint32_t alerts = 0;  ///< that this rank has heeded
   TimePoint awake_until{};   ///< for an announced message
   TimePoint announced{};     ///< the timer whose messages were announced
   std::vector<Completion> completions;
-  std::uint32_t looked_at_bell = 0;
+  std::uint32_t looked_at_doorbell = 0;
   TimePoint looked{};  ///< when the transport was looked at last
   Duration poll = kShortestPoll;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "comm/transport.hpp"
 #include "engine/links.hpp"
@@ -17,7 +18,7 @@
 
 namespace longhaul {
 
-/// What an unfinished operation of the transport is for.
+/// The purpose of an unfinished operation of the transport.
 enum class Role : std::uint8_t {
   header_sent,
   payload_sent,
@@ -25,12 +26,12 @@ enum class Role : std::uint8_t {
   header_received,
   payload_received,
   go_ahead_received,
-  gathering,
+  barrier,
   collective,
 };
 struct Expected {
   Role role{};
-  OpId op = kNone<OpId>;  ///< none: the gathering of all ranks
+  OpId op = kNone<OpId>;  ///< none: the barrier of all ranks
 };
 
 /// How long real transfers took, by the receivers' clocks (header seen to payload there).
@@ -40,21 +41,45 @@ struct TransferCost {
   Duration longest{};
 };
 
-/// What the parts of the engine share.
+/// A place in one lane of this rank: the ops from `next` to before `end` are still to come.
+struct LaneCursor {
+  LaneId lane{};
+  std::uint32_t next = 0, end = 0;  ///< op ids
+
+  void rewind(const Plan& plan) {
+    const Lane& ops = plan.lanes[index(lane)];
+    next = static_cast<std::uint32_t>(index(ops.first));
+    end = next + ops.count;
+  }
+};
+
+/// One `Cursor` (a LaneCursor and more) for each lane of this kind and rank that has ops.
+template <typename Cursor>
+[[nodiscard]] std::vector<Cursor> make_cursors(const Plan& plan, Rank rank, OpKind kind) {
+  std::vector<Cursor> cursors;
+  for (std::size_t i = 0; i < plan.lanes.size(); ++i) {
+    const Lane& lane = plan.lanes[i];
+    if (lane.kind != kind || lane.rank != rank || lane.count == 0) continue;
+    cursors.emplace_back().lane = LaneId{static_cast<std::uint32_t>(i)};
+  }
+  return cursors;
+}
+
+/// The state that all parts of the engine read and write.
 struct EngineState {
-  EngineState(const Plan& the_plan, const HostRanks& the_board, Transport& the_transport,
-              DataPlane& the_cargo, const EngineOptions& the_options, std::uint32_t run_number)
+  EngineState(const Plan& the_plan, const HostRanks& the_ranks, Transport& the_transport,
+              DataPlane& the_plane, const EngineOptions& the_options, std::uint32_t run_number)
       : plan{the_plan},
-        host_ranks{the_board},
+        host_ranks{the_ranks},
         transport{the_transport},
-        data_plane{the_cargo},
+        data_plane{the_plane},
         options{the_options},
         run{run_number},
-        tags{the_plan, the_board.ranks(), the_transport.tags()},
-        relays{the_plan, the_board.self()},
-        ops{the_plan, the_board},
+        tags{the_plan, the_ranks.ranks(), the_transport.tags()},
+        relays{the_plan, the_ranks.self()},
+        ops{the_plan, the_ranks},
         conditions{the_plan} {
-    if (emulates()) links.emplace(the_plan, the_board);
+    if (emulates()) links.emplace(the_plan, the_ranks);
     if (options.marks) ops.show_marks();
   }
 
@@ -78,15 +103,15 @@ struct EngineState {
   const EngineOptions& options;
   std::uint32_t run = 0;
   int iteration = 0;
-  TimePoint began{};           ///< the iteration, on this rank
-  std::optional<OpId> struck;  ///< by the fault, in this iteration
+  TimePoint began{};             ///< the iteration, on this rank
+  std::optional<OpId> fault_op;  ///< target of the fault, in this iteration
 
   Tags tags;
   RelayBuffers relays;
   OpStates ops;
   LinkConditions conditions;
   Timers timers;
-  std::optional<Links> links;  ///< none without emulation: nobody holds anything
+  std::optional<Links> links;  ///< none without emulation: no op holds anything
   Checks checks;
   std::vector<WrongMessage> wrong;  ///< of this iteration, the first few
   TransferCost transfers;

@@ -28,7 +28,7 @@ std::vector<bool> find_shared(const Plan& plan, const HostRanks& host_ranks) {
   return shared;
 }
 
-/// A set with one shared resource is asked for in the shared table as a whole, and whoever else
+/// A set with one shared resource is asked for in the shared table as a whole, and any rank that
 /// uses part of it with it.
 std::vector<bool> find_shared_sets(const Plan& plan, std::vector<bool> shared) {
   const std::size_t sets = plan.set_begin.size() - 1;
@@ -88,7 +88,8 @@ void Links::release(OpId send, TimePoint due) {
 
 void Links::wake_granted() const {
   for (const OpId granted : granted_)
-    if (plan_.rank_of(granted) != host_ranks_.self()) host_ranks_.ring(plan_.rank_of(granted));
+    if (plan_.rank_of(granted) != host_ranks_.self())
+      host_ranks_.ring_doorbell(plan_.rank_of(granted));
 }
 
 LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }

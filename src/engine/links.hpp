@@ -25,7 +25,7 @@ public:
   [[nodiscard]] std::optional<Grant> take(OpId send, TimePoint ready, TimePoint at);
   /// Lets go as of `due` and wakes who gets it next.
   void release(OpId send, TimePoint due);
-  /// What leasing has cost since the last call.
+  /// The cost of leasing since the last call.
   [[nodiscard]] LeaseCost take_cost();
 
 private:

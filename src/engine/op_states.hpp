@@ -2,11 +2,12 @@
 
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "comm/group/host_ranks.hpp"
-#include "engine/op_marks.hpp"
+#include "cuda/marks.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
 #include "plan/rank_ops.hpp"
@@ -19,13 +20,26 @@ struct Cause {
   TimePoint until{};
   OpId by = kNone<OpId>;
   BoundKind kind = BoundKind::start;
-  /// Takes the later of the two; the earlier told one where they are alike.
+  /// Takes the later of the two; the one told first where they are equal.
   void raise(TimePoint to, OpId cause, BoundKind why) {
     if (to > until || kind == BoundKind::start) *this = {to, cause, why};
   }
 };
 
-/// What has become of this rank's ops in the running iteration: which dependencies are open, when
+/// Blocks and messages of this rank as ranges of a profiler (accelerator.hpp), by the host's looks:
+/// a block that a device was given ahead begins there.
+class OpMarks {
+public:
+  explicit OpMarks(const Plan& plan) : plan_{plan} {}
+  void started(OpId id);
+  void ended(OpId id);
+
+private:
+  const Plan& plan_;
+  std::unordered_map<OpId, Mark> open_;
+};
+
+/// The states of this rank's ops in the running iteration: which dependencies are open, when
 /// things happened. Every end has two stamps: `seen` is when this rank noticed, `due` when it was
 /// over (a block's or a hold's deadline); they differ by how late the host woke us.
 class OpStates {
@@ -50,7 +64,7 @@ public:
   /// An op whose end is only a matter of time: what waits for it may be given to a device that
   /// waits itself.
   void will_end(OpId id, TimePoint due) { due_[local(id)] = due; }
-  /// kNever where nobody knows.
+  /// kNever where it is not known.
   [[nodiscard]] TimePoint due(OpId id) const { return due_[local(id)]; }
   [[nodiscard]] bool is_done(OpId id) const { return done_[local(id)]; }
 
@@ -60,7 +74,7 @@ public:
   void posted(OpId id);
   void started(OpId id, TimePoint seen, const Cause& cause);
   void ended(OpId id, TimePoint seen, TimePoint due);
-  /// What a device's stamps say of a block that it was `given` earlier, before it is ended: when it
+  /// A device's stamps of a block that it was `given` earlier, before it is ended: when it
   /// began. Inputs that were still under way when it was given had come by then.
   void stamped(OpId block, TimePoint given, TimePoint start, const Cause& cause);
   /// Tells the neighbours which op the next block waits for.
@@ -70,7 +84,7 @@ public:
 
   [[nodiscard]] std::uint32_t count() const { return range_.count; }
   [[nodiscard]] OpTimes& times() { return times_; }
-  /// Of all ranks of this host.
+  /// The events of all ranks of this host.
   [[nodiscard]] const OpEvents& events() const { return events_; }
 
 private:

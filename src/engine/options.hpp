@@ -17,20 +17,20 @@ struct EngineOptions {
   Emulation emulation = Emulation::on;
   Bytes payload{64 << 10};  ///< cap on the bytes really sent for a message
   Run run;                  ///< seed, noise and stragglers of blocks
-  /// What a timer's lateness may be made up for: a block, hold or latency that follows another
+  /// How much of a timer's lateness may be caught up: a block, hold or latency that follows another
   /// begins where that one was due, not where the host woke us. Later than this stays late.
   Duration credit{std::chrono::milliseconds{1}};
   std::optional<Fault> fault;
   bool marks = false;  ///< ranges for a profiler (accelerator.hpp)
 };
 
-/// What went right and wrong on one rank in one iteration. All from `lost` on should be 0.
+/// Counts of right and wrong events on one rank in one iteration. All from `lost` on should be 0.
 struct Checks {
   std::int64_t messages = 0;  ///< received as they should be; a piece counts once on each leg
   std::array<std::int64_t, kCountOf<MessageLeg>> of_leg{};  ///< of these, by MessageLeg
   std::int64_t relayed = 0;        ///< payloads taken on as they were received
   std::int64_t relayed_bytes = 0;  ///< nominal
-  std::int64_t blocks = 0;         ///< run once, in order, behind all pieces of their inputs
+  std::int64_t blocks = 0;         ///< run once, in order, after all pieces of their inputs
   std::int64_t lost = 0;           ///< messages that did not come
   std::int64_t mixed_up = 0;       ///< another one came in its place
   std::int64_t corrupted = 0;      ///< payload or result of a collective with wrong content
@@ -53,7 +53,7 @@ struct WrongMessage {
   PayloadId found;                    ///< what it says that it is
 };
 
-/// What the leasing of resources that several ranks share cost: from when a resource was free and
+/// The cost of leasing resources that several ranks share: from when a resource was free and
 /// wanted to when its next holder knew.
 struct LeaseCost {
   std::int64_t leases = 0;

@@ -15,7 +15,7 @@ namespace longhaul {
 /// ends, so before a block or a relay's send takes it.
 class RecvLanes {
 public:
-  explicit RecvLanes(EngineState& core);
+  explicit RecvLanes(EngineState& state);
   void begin_iteration();
 
   /// Posts what can be posted; true if anything moved.
@@ -29,14 +29,12 @@ public:
 
 private:
   static constexpr std::uint32_t kWindow = 16;
-  struct LaneState {
-    LaneId lane{};
-    std::uint32_t next = 0, end = 0;  ///< op ids
-    std::uint32_t open = 0;           ///< posted, payload not there yet
+  struct ReceiveCursor : LaneCursor {
+    std::uint32_t open = 0;  ///< posted, payload not there yet
   };
   struct MessageInFlight {
     OpId op = kNone<OpId>;
-    LaneState* lane = nullptr;
+    ReceiveCursor* lane = nullptr;
     bool started = false;  ///< header seen, or the payload before it
     bool has_header = false, has_payload = false;
     TimePoint start{};
@@ -47,7 +45,7 @@ private:
     PayloadId found;              ///< what the payload says that it is, where that is wrong
   };
 
-  void post(LaneState& lane, OpId recv);
+  void post(ReceiveCursor& lane, OpId recv);
   void receive_payload(const MessageInFlight& flight, const LanePace& pace);
   void start(MessageInFlight& flight, TimePoint at);
   void finish_transfer(MessageInFlight& flight, TimePoint at);
@@ -57,8 +55,8 @@ private:
   void pass_on(MessageInFlight& flight);
   MessageInFlight& flight_of(OpId op);
 
-  EngineState& core_;
-  std::vector<LaneState> lanes_;
+  EngineState& state_;
+  std::vector<ReceiveCursor> lanes_;
   std::unordered_set<OpId> counted_wrong_;                 ///< in this iteration
   std::vector<std::unique_ptr<MessageInFlight>> flights_;  ///< reused; op none: free
 };

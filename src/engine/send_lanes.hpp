@@ -11,7 +11,7 @@ namespace longhaul {
 /// of its nominal time.
 class SendLanes {
 public:
-  explicit SendLanes(EngineState& core);
+  explicit SendLanes(EngineState& state);
   void begin_iteration();
 
   /// Starts what can start; true if anything moved.
@@ -26,9 +26,7 @@ public:
 
 private:
   enum class Wait : std::uint8_t { inputs, go_ahead, link };
-  struct LaneState {
-    LaneId lane{};
-    std::uint32_t next = 0, end = 0;  ///< op ids
+  struct SendCursor : LaneCursor {
     Wait wait = Wait::inputs;
     Cause cause;              ///< of the op at the head, so far
     TimePoint ready{};        ///< its inputs are there: what links serve by, whatever its lane did
@@ -47,20 +45,20 @@ private:
     Payload payload;
   };
 
-  bool advance_lane(LaneState& lane, TimePoint at);
-  void expect_go_ahead(LaneState& lane);
-  bool wait_for_link(LaneState& lane, TimePoint at);
-  void start(LaneState& lane, TimePoint at);
+  bool advance_lane(SendCursor& lane, TimePoint at);
+  void expect_go_ahead(SendCursor& lane);
+  bool wait_for_link(SendCursor& lane, TimePoint at);
+  void start(SendCursor& lane, TimePoint at);
   void post(const MessageInFlight& flight, const LanePace& pace);
   void hold(MessageInFlight& flight, TimePoint begin, Duration nominal);
   void load(MessageInFlight& flight);
-  int hurt(MessageInFlight& flight) const;
+  int apply_fault(MessageInFlight& flight) const;
   void finish_if_over(MessageInFlight& flight, TimePoint due, TimePoint at);
   MessageInFlight& new_flight(OpId op);
   MessageInFlight& flight_of(OpId op);
 
-  EngineState& core_;
-  std::vector<LaneState> lanes_;
+  EngineState& state_;
+  std::vector<SendCursor> lanes_;
   std::vector<std::unique_ptr<MessageInFlight>> flights_;  ///< reused; op none: free
 };
 

@@ -17,14 +17,14 @@ public:
     for (std::int32_t rank = 0; rank < ranks; ++rank)
       first_op_.push_back(ops_of_rank(plan, Rank{rank}).first);
   }
-  /// Of the message that op `send` of rank `from` sends: its header, its payload, and the
+  /// Tags of the message that op `send` of rank `from` sends: its header, its payload, and the
   /// receiver's word that it is ready.
   [[nodiscard]] int header(Rank from, OpId send) const { return tag(0, place(from, send)); }
   [[nodiscard]] int payload(Rank from, OpId send) const { return tag(1, place(from, send)); }
   [[nodiscard]] int go_ahead(Rank from, OpId send) const { return tag(2, place(from, send)); }
-  /// Of the members of collective `number` finding each other; 0 is all ranks at the start of an
+  /// Tag of the barrier of the members of collective `number`; 0 is all ranks at the start of an
   /// iteration, 1 at its end.
-  [[nodiscard]] int gathering(std::uint32_t number) const { return tag(3, number); }
+  [[nodiscard]] int barrier(std::uint32_t number) const { return tag(3, number); }
 
 private:
   [[nodiscard]] std::uint32_t place(Rank from, OpId send) const {

@@ -21,7 +21,7 @@ public:
   };
   void add(TimePoint due, OpId op) { queue_.push({due, op}); }
   [[nodiscard]] TimePoint next() const { return queue_.empty() ? kNever : queue_.top().due; }
-  /// Of the earliest; none where there is none.
+  /// Op of the earliest; none where there is none.
   [[nodiscard]] OpId next_op() const { return queue_.empty() ? kNone<OpId> : queue_.top().op; }
   [[nodiscard]] std::optional<Timer> take_due(TimePoint at) {
     if (next() > at) return std::nullopt;

@@ -16,7 +16,7 @@ bool is_in_order(const Plan& plan, const Lane& lane, OpId id, const OpTimes& tim
       plan.after_of(id), [&](OpId before) { return times[index(before)].end <= times[at].start; });
 }
 
-/// Of every message that the block waits for it must wait for all pieces.
+/// The block must wait for all pieces of every message that it waits for.
 bool waits_for_whole_messages(const Plan& plan, OpId id) {
   std::size_t pieces = 0, of_one = 0;
   for (const OpId before : plan.after_of(id)) {

@@ -17,21 +17,21 @@ constexpr Duration kLongestPoll = std::chrono::milliseconds{1};
 }  // namespace
 
 /// Nothing moved: sleeps until something can, and sees to it that this is not forever.
-void Engine::wait(std::uint32_t bell) {
+void Engine::wait(std::uint32_t doorbell) {
   const TimePoint at = now();
-  const TimePoint timer = std::min(parts_->core.timers.next(), parts_->device.next_event());
+  const TimePoint timer = std::min(parts_->state.timers.next(), parts_->device.next_event());
   const TimePoint hold_ends = end_of_hold(at);
   ranks_.watchdog().check(at, std::min(timer, hold_ends));
   // An op that an outage holds has a timer of its own, for which the watchdog would wait.
-  if (const auto held = parts_->core.conditions.look_for_outage(at))
+  if (const auto held = parts_->state.conditions.look_for_outage(at))
     ranks_.watchdog().check_outage(held->op, at - held->since, held->left);
   if (parts_->spins && keeps_awake(at, timer)) return;
-  parts_->core.ops.publish_wait(parts_->compute.next());
+  parts_->state.ops.publish_wait(parts_->compute.next());
   const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
-  ranks_.host_ranks().sleep(bell, std::min({wake, hold_ends, next_look(at)}));
+  ranks_.host_ranks().sleep(doorbell, std::min({wake, hold_ends, next_look(at)}));
 }
 
-/// Of the next one that the transport plays; behind it, looks are close to each other.
+/// The time of the next one that the transport plays; after it, looks are close to each other.
 TimePoint Engine::end_of_hold(TimePoint at) {
   const TimePoint end = ranks_.transport().next_event();
   if (end == kNever) return kNever;
@@ -55,10 +55,10 @@ bool Engine::keeps_awake(TimePoint at, TimePoint timer) {
 void Engine::announce(TimePoint timer) {
   if (parts_->announced == timer) return;
   parts_->announced = timer;
-  const EngineState& core = parts_->core;
-  const OpId op = core.timers.next() == timer ? core.timers.next_op() : parts_->compute.running();
+  const EngineState& state = parts_->state;
+  const OpId op = state.timers.next() == timer ? state.timers.next_op() : parts_->compute.running();
   if (op == kNone<OpId>) return;
-  for (const OpId next : core.ops.dependents(op))
+  for (const OpId next : state.ops.dependents(op))
     if (plan_.op(next).kind == OpKind::send) ranks_.host_ranks().alert(plan_.op(next).peer);
 }
 
@@ -66,7 +66,7 @@ TimePoint Engine::next_look(TimePoint at) {
   TimePoint look = std::min(at + kSafetyLook, ranks_.watchdog().expires(kNever));
   if (const Duration poll = parts_->device.poll_interval(); poll > Duration::zero())
     look = std::min(look, at + poll);
-  if (ranks_.transport().wants_polling() || parts_->core.open_transfers > 0) {
+  if (ranks_.transport().wants_polling() || parts_->state.open_transfers > 0) {
     look = std::min(look, at + parts_->poll);
     parts_->poll = std::min(parts_->poll * 2, kLongestPoll);
   }

@@ -108,7 +108,7 @@ std::vector<Bitmap> split(const Topology& topology, hwloc_const_cpuset_t set, st
   return parts;
 }
 
-/// Of a rank: its GPU (nullptr: none), and the processors near it.
+/// A rank's GPU (nullptr: none), and the processors near it.
 struct Place {
   hwloc_obj_t gpu = nullptr;
   Bitmap near;
@@ -156,25 +156,25 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
     places.push_back(place_of(gpus, topology, rank, ranks, all.get()));
     neighbours[to_text(places.back().near.get())].push_back(places.size() - 1);
   }
-  std::vector<RankBinding> seats(places.size());
+  std::vector<RankBinding> bindings(places.size());
   for (const auto& [near, group] : neighbours) {
     const auto parts = split(topology, places[group.front()].near.get(), group.size());
     for (std::size_t i = 0; i < group.size(); ++i) {
       const hwloc_obj_t gpu = places[group[i]].gpu;
-      RankBinding& seat = seats[group[i]];
-      if (gpu != nullptr) seat.gpu = address_of(gpu);
+      RankBinding& binding = bindings[group[i]];
+      if (gpu != nullptr) binding.gpu = address_of(gpu);
       const Bitmap cores = cores_in(topology, parts[i].get());
-      seat.cores = to_text(cores.get());
-      seat.threads = to_text(parts[i].get());
-      seat.has_cores =
+      binding.cores = to_text(cores.get());
+      binding.threads = to_text(parts[i].get());
+      binding.has_cores =
           to_size(hwloc_bitmap_weight(
               cores_in(topology, places[group.front()].near.get()).get())) >= group.size();
       const hwloc_obj_t by =
           gpu != nullptr ? gpu : hwloc_get_obj_covering_cpuset(topology.get(), parts[i].get());
-      if (by != nullptr) seat.nic = nearest_nic(topology, by);
+      if (by != nullptr) binding.nic = nearest_nic(topology, by);
     }
   }
-  return seats;
+  return bindings;
 }
 
 }  // namespace longhaul

@@ -17,8 +17,8 @@ struct RankBinding {
   bool has_cores = false;  ///< no other rank of this host has one of these
 };
 
-/// Seats of a host's ranks, in order. GPUs are given out in order of PCI address, one each as long
-/// as there are enough, then shared by neighbours; cores are those near the rank's GPU, split
+/// Bindings of a host's ranks, in order. GPUs are given out in order of PCI address, one each as
+/// long as there are enough, then shared by neighbours; cores are those near the rank's GPU, split
 /// evenly and along the topology among the ranks that sit there. `usable`: processors that a
 /// launcher left to these ranks ("0-15"; "": all of the topology).
 [[nodiscard]] std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,

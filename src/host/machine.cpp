@@ -52,7 +52,7 @@ Machine describe_machine() {
   return machine;
 }
 
-RankBinding take_seat(const HostRanks& host_ranks) {
+RankBinding bind_self(const HostRanks& host_ranks) {
   const Topology topology;
   const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> mine{hwloc_bitmap_alloc(),
                                                                            &hwloc_bitmap_free};
@@ -61,21 +61,21 @@ RankBinding take_seat(const HostRanks& host_ranks) {
   const std::string usable = to_text(mine.get());
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(usable));
   const auto all = host_ranks.host().all_gather(hash);
-  const bool alike = std::ranges::count(all, hash) == std::ssize(all);
+  const bool same_machine = std::ranges::count(all, hash) == std::ssize(all);
   const auto self = at(host_ranks.host().rank());
-  if (!host_ranks.host().minimum(alike ? 1 : 0)) {  // somebody has given out the cores already
-    RankBinding seat = bind_ranks(topology, host_ranks.local_ranks())[self];
+  if (!host_ranks.host().minimum(same_machine ? 1 : 0)) {  // the cores are given out already
+    RankBinding binding = bind_ranks(topology, host_ranks.local_ranks())[self];
     const RankBinding bound = bind_ranks(topology, 1, usable).front();
-    seat.cores = bound.cores;
-    seat.threads = bound.threads;
-    seat.has_cores = true;
-    return seat;
+    binding.cores = bound.cores;
+    binding.threads = bound.threads;
+    binding.has_cores = true;
+    return binding;
   }
-  RankBinding seat = bind_ranks(topology, host_ranks.local_ranks(), usable)[self];
-  if (!seat.has_cores) return seat;
-  hwloc_bitmap_list_sscanf(mine.get(), seat.threads.c_str());
-  seat.has_cores = hwloc_set_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) == 0;
-  return seat;
+  RankBinding binding = bind_ranks(topology, host_ranks.local_ranks(), usable)[self];
+  if (!binding.has_cores) return binding;
+  hwloc_bitmap_list_sscanf(mine.get(), binding.threads.c_str());
+  binding.has_cores = hwloc_set_cpubind(topology.get(), mine.get(), HWLOC_CPUBIND_THREAD) == 0;
+  return binding;
 }
 
 Load load_now() {

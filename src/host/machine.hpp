@@ -23,9 +23,9 @@ struct Machine {
 [[nodiscard]] Machine describe_machine();
 [[nodiscard]] std::string host_name();
 
-/// Collective over the ranks of this host: seats them (bind_ranks), and binds each to its cores
-/// where there are enough. Ranks that a launcher has bound apart stay where they are.
-[[nodiscard]] RankBinding take_seat(const HostRanks& host_ranks);
+/// Collective over the ranks of this host: gives each its binding (bind_ranks), and binds each to
+/// its cores where there are enough. Ranks that a launcher has bound apart stay where they are.
+[[nodiscard]] RankBinding bind_self(const HostRanks& host_ranks);
 
 /// How busy the machine is, and what that did to this rank (its process, or its thread where ranks
 /// are threads), up to now.

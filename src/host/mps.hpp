@@ -11,7 +11,7 @@ namespace longhaul {
 [[nodiscard]] std::filesystem::path mps_directory();
 
 /// Does one listen there? Its control daemon holds the socket `control`; a name that a dead one
-/// has left answers nobody. Asks the file system and the socket alone, no CUDA; sends nothing.
+/// has left answers no one. Asks the file system and the socket alone, no CUDA; sends nothing.
 [[nodiscard]] bool mps_listens(const std::filesystem::path& directory);
 
 /// How the ranks of a host come to a GPU that several of them have: as processes, each with a

@@ -11,7 +11,7 @@ class Topology {
 public:
   /// This host, as far as it may be used. Throws Error.
   Topology();
-  /// "package:2 core:4 pu:2", as hwloc describes made-up hosts.
+  /// "package:2 core:4 pu:2", as hwloc describes synthetic hosts.
   [[nodiscard]] static Topology of_description(const std::string& text);
   /// As lstopo writes it.
   [[nodiscard]] static Topology of_xml(const std::string& text);

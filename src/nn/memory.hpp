@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What a rank takes of its device's memory, counted in real bytes against a budget. Any thread may
+/// A rank's use of its device's memory, counted in real bytes against a budget. Any thread may
 /// take and give back: blocks run on one, messages come and go on another.
 class DeviceMemory {
 public:
@@ -37,7 +37,7 @@ public:
   /// Not zeroed. Throws Error (exit code 3) that names `what` ("F(chunk 3, microbatch 5): gate and
   /// up"), the bytes asked, those held and the budget.
   [[nodiscard]] Buffer take(std::size_t count, NumberType type, const std::string& what);
-  /// Of the math's working type.
+  /// `count` numbers of the working type.
   [[nodiscard]] Buffer take(std::size_t count, const std::string& what) {
     return take(count, math_.working_type(), what);
   }

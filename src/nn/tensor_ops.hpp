@@ -46,10 +46,14 @@ struct AdamW {
   int step = 1;
 };
 
-/// The arithmetic of one device. Calls take effect one behind the other, on CUDA some time after
+/// The arithmetic of one device. Calls take effect one after the other, on CUDA some time after
 /// they return: finish() waits for all. Activations, messages and the weights that the layers
 /// multiply with are of working_type(); gradients of weights, master weights, statistics and sums
-/// are f32. Sums are taken in fp32 or better. Outputs alias inputs only where said.
+/// are f32. Sums are taken in fp32 or better. Outputs alias inputs only where said. For example,
+/// y[m, n] = x[m, k] w[k, n], and its numbers on the host:
+///     math->gemm({.m = m, .n = n, .k = k}, x, w, y);
+///     std::vector<float> numbers(y.count);
+///     math->copy_out(y, numbers);
 class TensorOps {
 public:
   TensorOps() = default;

@@ -19,7 +19,7 @@ public:
   explicit Channels(const Plan& plan);
 
   [[nodiscard]] int of_message(Rank from, Rank to) const { return number_of(from, to, false); }
-  /// Of the hop of a ring from a member to the next.
+  /// The number of the hop of a ring from a member to the next.
   [[nodiscard]] int of_ring(Rank from, Rank to) const { return number_of(from, to, true); }
 
 private:

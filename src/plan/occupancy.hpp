@@ -16,7 +16,7 @@ struct ResourceUse {
   std::size_t holds = 0;  ///< ops that held it, those that took no time included
 };
 
-/// Of every resource of the plan, in the plan's order.
+/// The occupancy of every resource of the plan, in the plan's order.
 [[nodiscard]] std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times);
 
 }  // namespace longhaul

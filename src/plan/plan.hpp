@@ -20,7 +20,7 @@ LONGHAUL_LISTED_ENUM(Arrangement, LONGHAUL_ARRANGEMENTS);
 /// Index into Plan's table of resource sets.
 enum class ResourceSetId : std::uint32_t {};
 
-/// What a rank does once. Compact: a plan may have 10^7 of them.
+/// An operation of a rank, done once. Compact: a plan may have 10^7 of them.
 ///  - compute: `block()` takes `duration` on its device.
 ///  - send, recv: two sides of one message, joined by `match`. The transfer starts when both sides
 ///    are ready and the send's resources are free; it holds them for the send's `duration` and
@@ -81,7 +81,13 @@ struct RankInfo {
   DatacenterId datacenter{};
 };
 
-/// What each rank does: ops with dependencies, bytes, peers. Same for sim and runtime.
+/// The ops of each rank with dependencies, bytes and peers. The same for simulator and ranks.
+/// For example, the ops of one lane, and those that each waits for:
+///     const Plan plan = lower(schedule, scenario);
+///     for (std::uint32_t i = 0; i < lane.count; ++i) {
+///       const OpId id{static_cast<std::uint32_t>(index(lane.first)) + i};
+///       for (const OpId before : plan.after_of(id)) fmt::print("{}\n", describe(plan, before));
+///     }
 struct Plan {
   std::string schedule;
   Arrangement arrangement = Arrangement::decoupled;
@@ -95,7 +101,7 @@ struct Plan {
   std::vector<OpId> after;  ///< Op::first_after, after_count; on the same rank
   std::vector<Lane> lanes;  ///< a rank's lanes lie together, its compute lane first
   std::vector<Resource> resources;
-  std::vector<ResourceId> set_items;     ///< resource sets, one behind the other
+  std::vector<ResourceId> set_items;     ///< resource sets, one after the other
   std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
   std::vector<std::vector<OpId>> collectives;  ///< members, ascending
 
@@ -117,7 +123,7 @@ struct Plan {
     return ReplicaId{number(own) / cell * cell + op(id).owner};
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
-  /// Adds a dependency to an op of this plan; all of one op's must be added one behind the other.
+  /// Adds a dependency to an op of this plan; all of one op's must be added one after the other.
   void add_after(Op& op, OpId before) {
     if (op.after_count == 0) op.first_after = static_cast<std::uint32_t>(after.size());
     after.push_back(before);

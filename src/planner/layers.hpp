@@ -24,9 +24,10 @@ struct AssignedLayers {
 
 /// Moves layers from stage to stage, one at a time, as long as `best` finds a shorter iteration;
 /// of all moves the one that helps most comes first. `start` is as a rule what balances times
-/// (scenario/model_costs.hpp): with delays between datacenters the shortest longest stage is not always
-/// the shortest iteration. Every assignment may hold as many bytes of activations as the start, and
-/// none is taken that does not fit into the devices' capacities. `search` bounds each look.
+/// (scenario/model_costs.hpp): with delays between datacenters the shortest longest stage is not
+/// always the shortest iteration. Every assignment may hold as many bytes of activations as the
+/// start, and none is taken that does not fit into the devices' capacities. `search` bounds each
+/// look.
 [[nodiscard]] AssignedLayers assign_layers(const WithLayers& with_layers,
                                            const std::vector<int>& start,
                                            const SearchOptions& search);

@@ -23,7 +23,7 @@ LaneSweep::Blocker LaneSweep::blocker_of(std::uint32_t id) const {
     }
   }
   if (op.kind == OpKind::compute || times_[op.match].ready >= Duration::zero()) {
-    // Ready, but behind another op in the stated order of a resource.
+    // Ready, but after another op in the stated order of a resource.
     for (const ResourceId resource : plan_.resources_of(OpId{id})) {
       for (const OpId first : plan_.resources[index(resource)].order) {
         if (times_[index(first)].end < Duration::zero() && index(first) != id)

@@ -87,7 +87,7 @@ bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
   return true;
 }
 
-/// Starts a posted op if it can be; false: somebody else will, or it asked for a shared resource.
+/// Starts a posted op if it can be; false: another lane will, or it asked for a shared resource.
 bool LaneSweep::try_start(std::uint32_t id) {
   const Op& op = plan_.ops[id];
   switch (op.kind) {
@@ -174,7 +174,7 @@ std::uint32_t LaneSweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
   return head;
 }
 
-/// What binds a posted op, its lane and its private resources included.
+/// The cause that binds a posted op, its lane and its private resources included.
 LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
   const Op& op = plan_.ops[id];
   const LaneState& lane = lanes_[index(op.lane)];

@@ -14,7 +14,7 @@
 namespace longhaul {
 
 /// Evaluates a plan lane by lane, without a queue of events. A lane runs until its next op waits
-/// for something; whoever ends that something puts the lane back on the worklist. What a single
+/// for something; the end of that something puts the lane back on the worklist. What a single
 /// lane holds (its device, the link of a pair) needs no queue either: its order is the lane's. Only
 /// ops on resources that several lanes share are kept in a heap by (readiness, op id); the earliest
 /// is served when the worklist is empty, for then nothing earlier can still become ready.
@@ -73,7 +73,7 @@ private:
     return static_cast<std::uint32_t>(index(plan_.ops[id].lane));
   }
   [[nodiscard]] Refusal deadlock() const;
-  /// What a stuck op waits for.
+  /// The op that a stuck op waits for.
   struct Blocker {
     std::uint32_t op;
     std::uint32_t turn_on = kNoResource;  ///< a resource whose stated order puts `op` first

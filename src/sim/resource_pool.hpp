@@ -23,7 +23,7 @@ public:
 
   /// Is it the turn of `id` on every resource with a stated order?
   [[nodiscard]] bool is_next(OpId id) const;
-  /// Whose turn comes behind `id` on the ordered resources that it held; each once.
+  /// The ops whose turn comes after `id` on the ordered resources that it held; each once.
   void append_successors(OpId id, std::vector<OpId>& to) const;
 
 private:

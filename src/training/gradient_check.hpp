@@ -1,18 +1,46 @@
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "nn/layers/reference.hpp"
+#include "training/layer_work.hpp"
 #include "training/parameter_map.hpp"
-#include "training/whole_model.hpp"
 
 namespace longhaul {
 
+/// The whole model in one chunk on one rank, from any weights: no pipeline, no messages, no parts.
+/// Numbers are those of Chunk::all_weights().
+class WholeModel {
+public:
+  /// Weights are the first ones of the model's seed.
+  WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int microbatches, int replicas);
+
+  struct Result {
+    double loss = 0;
+    std::vector<float> gradients;
+  };
+  /// The result of the model with `masters` as weights, over all microbatches of all replicas.
+  [[nodiscard]] Result compute(int iteration, std::span<const float> masters);
+  /// The masters after the optimizer's step with `gradients`; moments are kept from step to step.
+  [[nodiscard]] std::vector<float> step(std::span<const float> masters,
+                                        std::span<const float> gradients, int step);
+  [[nodiscard]] std::vector<float> masters() const { return reference_.masters(); }
+  [[nodiscard]] NumberType type() const { return reference_.working_type(); }
+
+private:
+  RealModel model_;
+  int microbatches_, replicas_;
+  Reference reference_;
+};
+
 /// How far a tensor may be from the reference: norm of the difference over norm of the reference.
 struct Tolerance {
-  double same_type = 1e-5;  ///< against one rank of the same device
-  double twin = 3e-2;       ///< of that reference against fp32; bf16 alone
+  double same_type = 1e-5;      ///< against one rank of the same device
+  double cpu_reference = 3e-2;  ///< of that reference against the CPU reference (fp32); bf16 alone
 };
 [[nodiscard]] Tolerance tolerance_of(NumberType type);
 
@@ -31,21 +59,22 @@ struct WrongTensor {
                                 double norm_of_expected);
 [[nodiscard]] double norm(std::span<const float> numbers);
 
-/// What an iteration left on the ranks, on rank 0. Index: rank; numbers as the map says.
+/// The results of an iteration on the ranks, gathered on rank 0. Index: rank; numbers as the map
+/// says.
 struct IterationNumbers {
   int iteration = 0;
   double loss = 0;
   std::vector<std::vector<float>> gradients;  ///< summed over replicas and copies
-  std::vector<std::vector<float>> masters;    ///< behind the optimizer's step
+  std::vector<std::vector<float>> masters;    ///< after the optimizer's step
 };
 
 /// Holds what ranks computed against one rank that computes it all (DESIGN.md section 3): loss and
-/// each gradient from the weights that the iteration began with, and the weights behind the
+/// each gradient from the weights that the iteration began with, and the weights after the
 /// optimizer's step with these gradients. On rank 0.
 class GradientCheck {
 public:
-  /// `twin`: fp32, where the reference is not; nullptr: none.
-  GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> twin);
+  /// `cpu_reference`: fp32, where the reference is not; nullptr: none.
+  GradientCheck(std::unique_ptr<WholeModel> reference, std::unique_ptr<WholeModel> cpu_reference);
 
   /// Iterations in turn; `step` counts from 1. Everything that differs by more than allowed.
   [[nodiscard]] std::vector<WrongTensor> check(const ParameterMap& map,
@@ -56,10 +85,10 @@ public:
 private:
   void compare(const ParameterMap& map, const std::vector<std::vector<float>>& found,
                std::span<const float> expected, const char* what, std::vector<WrongTensor>& wrong);
-  void compare_with_twin(const ParameterMap& map, int iteration,
-                         const WholeModel::Result& reference, std::vector<WrongTensor>& wrong);
+  void compare_with_cpu(const ParameterMap& map, int iteration, const WholeModel::Result& reference,
+                        std::vector<WrongTensor>& wrong);
 
-  std::unique_ptr<WholeModel> reference_, twin_;
+  std::unique_ptr<WholeModel> reference_, cpu_reference_;
   Tolerance tolerance_;
   std::vector<float> began_with_;  ///< the model's masters
   int checked_ = 0;

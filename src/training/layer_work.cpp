@@ -61,7 +61,7 @@ void LayerWork::make_stages() {
   }
 }
 
-/// Of the collective that sums the stage's gradients, where this rank has one.
+/// Op of the collective that sums the stage's gradients, where this rank has one.
 StageShard::Group LayerWork::group_of(int stage) const {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const OpId id{ops_.first + i};
@@ -84,7 +84,7 @@ StageShard& LayerWork::stage_of(OpId collective) {
   return *found;
 }
 
-/// Blocks make ready what the collectives behind them bring, and put in place what those in front
+/// Blocks make ready what the collectives after them bring, and put in place what those before
 /// of them brought.
 void LayerWork::follow_collectives() {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {

@@ -16,7 +16,7 @@
 
 namespace longhaul {
 
-/// What real blocks compute with and on.
+/// The tensors and operations of real blocks.
 struct RealModel {
   ModelShape shape;
   std::uint64_t seed = 1;  ///< of the first weights
@@ -38,19 +38,19 @@ public:
   void begin_iteration(int iteration);
   void run(OpId block) override;
   void ended(OpId block) override { tensors_.settle(block); }
-  /// Behind the last op of the iteration: everything is in place for the optimizer.
+  /// After the last op of the iteration: everything is in place for the optimizer.
   void end_iteration();
 
   [[nodiscard]] Tensors& tensors() { return tensors_; }
-  /// Of a collective of this rank.
+  /// The exchange of a collective of this rank.
   [[nodiscard]] StageShard& stage_of(OpId collective);
   [[nodiscard]] std::vector<StageShard>& stages() { return stages_; }
   [[nodiscard]] TensorOps& math() { return math_; }
   [[nodiscard]] const RealModel& model() const { return model_; }
   /// This rank's part of the iteration's loss; waits for the device.
   [[nodiscard]] double loss();
-  /// What a block of this rank took (above 0) or gave back, in the last iteration: what is kept for
-  /// other blocks; tensors between two blocks are not in it.
+  /// Bytes that a block of this rank took (above 0) or gave back, in the last iteration: what is
+  /// kept for other blocks; tensors between two blocks are not in it.
   [[nodiscard]] const std::vector<std::int64_t>& block_bytes() const { return block_bytes_; }
   [[nodiscard]] OpRange ops() const { return ops_; }
 

@@ -40,7 +40,7 @@ std::vector<ShardExtent> read_rank(std::istream& text, std::map<int, StageDescri
 
 }  // namespace
 
-/// What nobody holds is compared with nothing.
+/// Numbers that no rank holds are compared with nothing.
 void ParameterMap::require_complete() const {
   std::vector<ShardExtent> held;
   for (const auto& of_one : of_rank) held.insert(held.end(), of_one.begin(), of_one.end());

@@ -23,7 +23,7 @@ struct ShardExtent {
 };
 
 /// Which rank holds which of the model's numbers. They are the stages' Chunk::all_weights(), one
-/// stage behind the other: the same order for every way to cut the model.
+/// stage after the other: the same order for every way to cut the model.
 struct ParameterMap {
   std::size_t count = 0;
   std::vector<ParameterExtent> tensors;           ///< ascending
@@ -32,13 +32,13 @@ struct ParameterMap {
   /// Collective: every rank tells what it holds. The same on all.
   [[nodiscard]] static ParameterMap make(const mpi::Communicator& world,
                                          const std::vector<StageShard>& stages);
-  /// What one rank tells, and what all have told, in order of rank: asserts that each number of the
-  /// model is held by somebody.
+  /// The part of one rank, and the parts of all, in order of rank: asserts that each number of the
+  /// model is held by a rank.
   [[nodiscard]] static std::string to_text(const std::vector<StageShard>& stages);
   [[nodiscard]] static ParameterMap read(const std::vector<std::string>& of_ranks);
   /// Numbers that the rank holds.
   [[nodiscard]] std::size_t count_of(std::size_t rank) const;
-  /// Of the stage, which the map knows.
+  /// The entry of a stage that the map knows.
   [[nodiscard]] std::size_t first_of(int stage) const { return stage_first[at(stage)]; }
   std::vector<std::size_t> stage_first;  ///< index: stage
 

@@ -11,7 +11,7 @@
 
 namespace longhaul {
 
-/// What of a stage a rank's optimizer steps: all of it, or with ZeRO-1 the rank's shard.
+/// The part of a stage that a rank's optimizer steps: all of it, or with ZeRO-1 the rank's shard.
 struct ShardRange {
   std::size_t first = 0, count = 0;  ///< numbers of Chunk::all_weights()
 };
@@ -39,7 +39,7 @@ public:
   void begin_iteration();
   /// Before the first block that reads weights; nothing where they are in place.
   void place_weights();
-  /// Behind the stage's last W or B here: what the rank brings to the sum.
+  /// After the stage's last W or B here: the rank's part of the sum.
   void sum_own_gradients();
 
   [[nodiscard]] Exchange weights_exchange();
@@ -51,7 +51,7 @@ public:
   [[nodiscard]] ArrayView master() const;
   [[nodiscard]] ArrayView mean() const { return optimizer_->mean(); }      ///< AdamW alone
   [[nodiscard]] ArrayView square() const { return optimizer_->square(); }  ///< AdamW alone
-  /// Behind the iteration. `step` counts from 1.
+  /// After the iteration. `step` counts from 1.
   void step(int step);
   /// Master weights were set: the weights of all chunks follow them.
   void weights_from_masters();

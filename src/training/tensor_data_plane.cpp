@@ -45,7 +45,7 @@ Payload TensorDataPlane::make(OpId send) {
 
 Payload TensorDataPlane::room(OpId recv) {
   const Op& op = plan_.op(recv);
-  const bool stays = forwards_.send_behind(recv) == kNone<OpId>;
+  const bool stays = forwards_.send_after(recv) == kNone<OpId>;
   const std::string what = "room for the message of " + to_text(op.block());
   Tensors& tensors = work_.tensors();
   Payload payload = stays ? tensors.room_in(tensor_key(op), op.piece, op.pieces, what)
@@ -66,11 +66,11 @@ void TensorDataPlane::deliver(OpId recv, Payload /*payload*/) {
 }
 
 /// Headers stay right, or say that they are not: what is wrong here must show in the gradients.
-void TensorDataPlane::spoil(OpId send, FaultKind how, Payload& payload) {
+void TensorDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
   const ArrayView view = view_of(payload);
   std::vector<float> numbers = numbers_of(payload);
   if (how == FaultKind::corrupt) numbers.back() += 1 + std::abs(numbers.back());
-  if (how == FaultKind::mix_up) std::ranges::reverse(numbers);
+  if (how == FaultKind::mislabel) std::ranges::reverse(numbers);
   if (how == FaultKind::swap)
     std::ranges::copy(std::span{sent_[plan_.op(send).lane].before}.first(numbers.size()),
                       numbers.begin());

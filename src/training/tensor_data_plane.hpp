@@ -24,7 +24,7 @@ public:
   [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                         PayloadId& found) override;
   void deliver(OpId recv, Payload payload) override;
-  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  void corrupt(OpId send, FaultKind how, Payload& payload) override;
   [[nodiscard]] Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 

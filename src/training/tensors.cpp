@@ -104,7 +104,7 @@ std::shared_ptr<Buffer> Tensors::take_room(std::size_t count, const std::string&
   Buffer room;
   if (free.empty()) {
     room = memory_.take(count, type_, what);
-    math_.finish();  // behind the calls of its last owner, also those made meanwhile
+    math_.finish();  // after the calls of its last owner, also those made meanwhile
     shared_->bytes += Shared::size_of(room);
   } else {
     room = std::move(free.back());

@@ -12,7 +12,8 @@
 
 namespace longhaul {
 
-/// What a block hands on: an activation (F) or the gradient of one (D, B), named for the block.
+/// A tensor that a block hands on: an activation (F) or the gradient of one (D, B), named for the
+/// block.
 struct TensorKey {
   bool gradient = false;
   int chunk = 0;
@@ -35,7 +36,7 @@ public:
   /// names the copy where memory runs out.
   void put(const TensorKey& key, Buffer tensor);
   [[nodiscard]] Buffer take(const TensorKey& key, OpId by, const std::string& what);
-  /// What `by` took may be used again.
+  /// Frees the tensor that `by` took.
   void settle(OpId by);
 
   /// For the data plane: piece `piece` of `pieces` of what is to be sent; of the last one asked for

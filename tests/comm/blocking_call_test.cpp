@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a child says on stderr that runs `body`, and its exit code. It makes no MPI calls.
+/// The stderr and exit code of a child that runs `body`. It makes no MPI calls.
 std::pair<std::string, int> in_a_child(void (*body)()) {
   int ends[2];
   if (pipe(ends) != 0) return {"no pipe", -1};

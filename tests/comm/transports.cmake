@@ -1,4 +1,4 @@
-# The transports of GPUs' memory: on real ones (label gpu), and the same files on the stand-in, with
+# The transports of GPUs' memory: on real ones (label gpu), and the same files on the emulator, with
 # ranks as processes and as threads.
 set(transport_sources ${tests}/comm/cuda/device_backends_test.cpp
                       ${tests}/support/ranks/mpi_main.cpp)

@@ -30,14 +30,14 @@ TEST_F(SpinTest, HoldsBehindAStampOrBehindWhatWasEarlier) {
   const cuda::PinnedMemory<cuda::Stamps> stamps{2};
   Stamped stamped{1};
   cuda::stamp(&stamps[0].begin, stamped.stream());
-  cuda::hold_behind(&stamps[0], 0, 2 * kMillisecond, stamped.stream());
+  cuda::hold_after(&stamps[0], 0, 2 * kMillisecond, stamped.stream());
   (void)stamped.at(0);
   EXPECT_GE(stamps[0].end, stamps[0].begin + 2 * kMillisecond);
 
   const std::uint64_t minute = 60'000 * kMillisecond;
   const std::uint64_t from = stamps[0].end - minute;
   cuda::stamp(&stamps[1].begin, stamped.stream());
-  cuda::hold_behind(&stamps[1], from, minute + kMillisecond, stamped.stream());
+  cuda::hold_after(&stamps[1], from, minute + kMillisecond, stamped.stream());
   (void)stamped.at(0);
   EXPECT_GE(stamps[1].end, from + minute + kMillisecond);
   EXPECT_LT(stamps[1].end, stamps[1].begin + minute) << "it counts from what was earlier";

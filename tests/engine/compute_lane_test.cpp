@@ -1,4 +1,4 @@
-// What a device that takes blocks ahead is given and when, and that rows say what it stamped.
+// The blocks given to a device that takes them ahead, when, and that rows have its stamps.
 #include <numeric>
 
 #include "device/failing_device.hpp"

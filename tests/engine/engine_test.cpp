@@ -99,7 +99,7 @@ RANKS_TEST(EngineTest, AMessageTakesItsTransferAndItsLatency) {
   const OpTime& send = times[index(b.id(message.send))];
   const OpTime& recv = times[index(b.id(message.recv))];
   EXPECT_GE(send.start, times[index(b.id(block))].end);
-  EXPECT_GE(send.end, times[index(b.id(block))].end + 2ms);  // up to 1 ms of lateness made up for
+  EXPECT_GE(send.end, times[index(b.id(block))].end + 2ms);  // up to 1 ms of lateness caught up
   EXPECT_GE(recv.end - recv.start, 7ms) << "by the receiver's clock, from when it saw the message";
   EXPECT_GE(recv.start, send.start);
   EXPECT_GE(times[index(b.id(consumer))].start, recv.end);

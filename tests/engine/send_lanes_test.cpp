@@ -29,7 +29,7 @@ public:
     return host_.receive(from, tag, buffer);
   }
   [[nodiscard]] int tags() const override { return host_.tags(); }
-  void ring(Rank to) override { host_.ring(to); }
+  void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
   [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
                                        const LanePace& pace) override {
     sent.push_back(pace);
@@ -89,7 +89,7 @@ protected:
   ~LaneHolds() { ranks().carry_payloads_by(nullptr); }
 };
 
-// The holds come to an hour: whoever held once more would be ended by the watchdog.
+// The holds are an hour in sum: a rank that held once more would be ended by the watchdog.
 RANKS_TEST(LaneHolds, AreTheTransportsAlone) {
   NEEDS_RANKS(2);
   PlanBuilder b = builder();
@@ -118,7 +118,7 @@ RANKS_TEST(LaneHolds, FollowEachOtherByTheStamps) {
   const Plan plan = b.build();
   IterationResult result;
   EngineOptions options;
-  options.credit = 1h;  // any lateness is made up for
+  options.credit = 1h;  // any lateness is caught up
   const HoldingTransport& transport = play(plan, result, options);
   if (self() == 0) {
     for (std::size_t i = 1; i < transport.sent.size(); ++i)

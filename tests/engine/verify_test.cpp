@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-/// Two blocks of rank 0, a message behind the first, a block of rank 1 behind it.
+/// Two blocks of rank 0, a message after the first, a block of rank 1 after it.
 class VerifyOrder : public ::testing::Test {
 protected:
   VerifyOrder() {

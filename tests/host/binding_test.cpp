@@ -14,9 +14,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::string> cores(const std::vector<RankBinding>& seats) {
+std::vector<std::string> cores(const std::vector<RankBinding>& bindings) {
   std::vector<std::string> all;
-  for (const RankBinding& seat : seats) all.push_back(seat.cores);
+  for (const RankBinding& binding : bindings) all.push_back(binding.cores);
   return all;
 }
 
@@ -74,9 +74,9 @@ TEST(Seats, ShareTheCoresEvenlyAndInOrder) {
 }
 
 TEST(Seats, AreSharedWhereThereAreTooFewCores) {
-  const auto seats = bind_ranks(Topology::of_description("core:2 pu:1"), 3);
-  EXPECT_THAT(cores(seats), ElementsAre("0-1", "0-1", "0-1"));
-  EXPECT_FALSE(seats.front().has_cores);
+  const auto bindings = bind_ranks(Topology::of_description("core:2 pu:1"), 3);
+  EXPECT_THAT(cores(bindings), ElementsAre("0-1", "0-1", "0-1"));
+  EXPECT_FALSE(bindings.front().has_cores);
 }
 
 TEST(Seats, KeepToWhatTheLauncherLeft) {
@@ -90,32 +90,32 @@ TEST(Seats, AreNearTheirGpuAndItsNetwork) {
   const Topology host =
       two_packages({{"0000:1b:00.0", kNvidia, ""}, {"0000:1c:00.0", kNic, "mlx5_0"}},
                    {{"0001:9d:00.0", kNvidia, ""}, {"0001:9e:00.0", kNic, "mlx5_1"}});
-  const auto seats = bind_ranks(host, 2);
-  EXPECT_EQ(seats[0].gpu, "0000:1b:00.0");
-  EXPECT_EQ(seats[1].gpu, "0001:9d:00.0");
-  EXPECT_EQ(seats[0].nic, "mlx5_0");
-  EXPECT_EQ(seats[1].nic, "mlx5_1");
-  EXPECT_THAT(cores(seats), ElementsAre("0-3", "4-7"));
+  const auto bindings = bind_ranks(host, 2);
+  EXPECT_EQ(bindings[0].gpu, "0000:1b:00.0");
+  EXPECT_EQ(bindings[1].gpu, "0001:9d:00.0");
+  EXPECT_EQ(bindings[0].nic, "mlx5_0");
+  EXPECT_EQ(bindings[1].nic, "mlx5_1");
+  EXPECT_THAT(cores(bindings), ElementsAre("0-3", "4-7"));
 }
 
-/// Both GPUs are on the second package: nobody sits on the first.
+/// Both GPUs are on the second package: no rank is bound to the first.
 TEST(Seats, SplitTheCoresNearGpusThatAreNeighbours) {
   const Topology host =
       two_packages({{"0000:03:00.0", kConsole, ""}},
                    {{"0001:9d:00.0", kNvidia, ""}, {"0001:9f:00.0", kNvidia, ""}});
-  const auto seats = bind_ranks(host, 2);
-  EXPECT_EQ(seats[0].gpu, "0001:9d:00.0");
-  EXPECT_EQ(seats[1].gpu, "0001:9f:00.0");
-  EXPECT_THAT(cores(seats), ElementsAre("4-5", "6-7"));
+  const auto bindings = bind_ranks(host, 2);
+  EXPECT_EQ(bindings[0].gpu, "0001:9d:00.0");
+  EXPECT_EQ(bindings[1].gpu, "0001:9f:00.0");
+  EXPECT_THAT(cores(bindings), ElementsAre("4-5", "6-7"));
 }
 
 TEST(Seats, ShareGpusThatAreTooFew) {
   const Topology host =
       two_packages({{"0000:1b:00.0", kNvidia, ""}}, {{"0001:9d:00.0", kNvidia, ""}});
-  const auto seats = bind_ranks(host, 4);
-  EXPECT_EQ(seats[0].gpu, seats[1].gpu);
-  EXPECT_EQ(seats[2].gpu, seats[3].gpu);
-  EXPECT_THAT(cores(seats), ElementsAre("0-1", "2-3", "4-5", "6-7"));
+  const auto bindings = bind_ranks(host, 4);
+  EXPECT_EQ(bindings[0].gpu, bindings[1].gpu);
+  EXPECT_EQ(bindings[2].gpu, bindings[3].gpu);
+  EXPECT_THAT(cores(bindings), ElementsAre("0-1", "2-3", "4-5", "6-7"));
 }
 
 TEST(Seats, CountNoConsoleAsGpu) {
@@ -129,16 +129,16 @@ TEST(Seats, AreDisjointAndCoverAllCoresOnRandomHosts) {
     const int ranks = static_cast<int>(random.between(1, packages * of_package));
     const Topology host =
         Topology::of_description(fmt::format("package:{} core:{} pu:2", packages, of_package));
-    const auto seats = bind_ranks(host, ranks);
+    const auto bindings = bind_ranks(host, ranks);
     hwloc_bitmap_t all = hwloc_bitmap_alloc();
     hwloc_bitmap_t one = hwloc_bitmap_alloc();
     int sum = 0;
-    for (const RankBinding& seat : seats) {
-      hwloc_bitmap_list_sscanf(one, seat.cores.c_str());
+    for (const RankBinding& binding : bindings) {
+      hwloc_bitmap_list_sscanf(one, binding.cores.c_str());
       EXPECT_GE(hwloc_bitmap_weight(one), packages * of_package / ranks);
       sum += hwloc_bitmap_weight(one);
       hwloc_bitmap_or(all, all, one);
-      EXPECT_TRUE(seat.has_cores);
+      EXPECT_TRUE(binding.has_cores);
     }
     EXPECT_EQ(hwloc_bitmap_weight(all), packages * of_package);
     EXPECT_EQ(sum, packages * of_package);

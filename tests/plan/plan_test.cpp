@@ -5,7 +5,7 @@
 namespace longhaul {
 namespace {
 
-/// Two pipelines of one device each, one cell: replica 0's piece 1 comes to rank 1, which takes it
+/// Two pipelines of one device each, one cell: replica 0's piece 1 goes to rank 1, which takes it
 /// on.
 TEST(Describe, SaysOnWhichLegAndForWhom) {
   Plan plan;

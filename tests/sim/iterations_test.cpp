@@ -52,7 +52,7 @@ TEST(SimulateWeather, ALaterIterationMeetsTheWeatherOfItsTime) {
   const Plan plan = lower(generate("gpipe", scenario), scenario);
   const Weather weather{plan, scenario};
   const OpTimes times = simulate(plan, {&weather, 1, 76ms});
-  // All of it lies behind the step: m0 1..17 arrives 37, m1 17..33 arrives 53.
+  // All of it lies after the step: m0 1..17 arrives 37, m1 17..33 arrives 53.
   EXPECT_EQ(times[index(find(plan, 1, OpKind::recv, BlockKind::F, 0))].end, 37ms);
   EXPECT_EQ(times[index(find(plan, 1, OpKind::recv, BlockKind::F, 1))].end, 53ms);
 }

@@ -116,7 +116,7 @@ TEST(Simulate, CapacityLetsSeveralHold) {
   const Scenario scenario = testing::replicas_on_a_shared_link(3, Duration{0}, Duration{60});
   Plan plan = lower(generate("gpipe", scenario), scenario);
   for (Resource& resource : plan.resources)
-    if (resource.kind == ResourceKind::link) resource.capacity = 2;
+    if (resource.kind == ResourceKind::shared_link) resource.capacity = 2;
   const OpTimes times = simulate(plan);
   const auto start = [&](int rank) {
     return times[index(find(plan, rank, OpKind::send, BlockKind::F, 0))].start;
@@ -128,7 +128,7 @@ TEST(Simulate, CapacityLetsSeveralHold) {
 
 // ZeRO-1 on two replicas, one stage, one microbatch. 8 MiB of weights over 1 Gbps and 1 ms:
 // (n-1)/n = 1/2 of the bytes, 33554432 ns, and one latency: 34554432 ns before the first F and
-// again behind the last B (300 ns of compute between them).
+// again after the last B (300 ns of compute between them).
 TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
   const Scenario scenario = replicas_apart();
   const Plan plan = lower(generate("1f1b", scenario), scenario);

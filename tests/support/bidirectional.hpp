@@ -9,7 +9,7 @@
 namespace longhaul::testing {
 
 /// The simplest bidirectional schedule: GPipe's two phases, both copies together. All forwards in
-/// the order of their earliest time, then all backwards (D, then W directly behind it).
+/// the order of their earliest time, then all backwards (D, then W directly after it).
 inline Schedule bidirectional_gpipe(int devices, int microbatches, int replicas = 1) {
   Schedule schedule;
   schedule.name = "bd-gpipe";

@@ -7,7 +7,7 @@
 
 namespace longhaul::testing {
 
-/// What a file holds; empty where it cannot be read.
+/// The contents of a file; empty where it cannot be read.
 inline std::string file_text(const std::filesystem::path& file) {
   std::ostringstream text;
   text << std::ifstream{file}.rdbuf();

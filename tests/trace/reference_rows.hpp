@@ -159,8 +159,8 @@ private:
     }
   }
 
-  /// Who must not hold a resource together: all transfers on it; of collectives those of one rank,
-  /// since its members hold a collective's resources together.
+  /// The ops that must not hold a resource together: all transfers on it; of collectives those of
+  /// one rank, since its members hold a collective's resources together.
   static std::pair<std::int32_t, std::int32_t> exclusion_of(const TimelineRow& row) {
     return {row.resource, row.kind == RowKind::send ? -1 : row.rank};
   }

@@ -1,4 +1,4 @@
-// What real work is made of: layout, tensors between blocks, memory, the comparison itself.
+// The parts of real work: layout, tensors between blocks, memory, the comparison itself.
 #include <cmath>
 #include <limits>
 #include <numeric>

@@ -14,7 +14,7 @@ namespace longhaul::cuda {
 template <typename Memory>
 class BufferPool {
 public:
-  /// At least `bytes` (0: none); back in the pool when the last owner lets go, which may be behind
+  /// At least `bytes` (0: none); back in the pool when the last owner lets go, which may be after
   /// the pool's own end.
   [[nodiscard]] std::shared_ptr<std::byte> take(std::size_t bytes) {
     if (bytes == 0) return nullptr;

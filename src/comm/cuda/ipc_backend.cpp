@@ -62,13 +62,13 @@ void CudaIpcBackend::receive(const PayloadReceive& payload, std::size_t announce
     }
     check(cudaMemcpyAsync(to, slot.data, announced, cudaMemcpyDefault, stream));
   }
-  lanes_.behind(stream, [this, from = payload.from, at = address.slot] { give_back(from, at); });
+  lanes_.after(stream, [this, from = payload.from, at = address.slot] { give_back(from, at); });
   lanes_.end({payload.ticket, announced, payload.pace, std::move(mark), std::move(then)}, stream);
 }
 
 void CudaIpcBackend::give_back(Rank from, std::uint32_t slot) {
   flags_.flag(from, host_ranks_.self(), slot).store(0);
-  host_ranks_.ring_if_sending(from);
+  host_ranks_.ring_doorbell_if_sending(from);
 }
 
 void CudaIpcBackend::collective(RequestId ticket, CollectiveKind kind,

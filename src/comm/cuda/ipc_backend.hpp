@@ -8,7 +8,7 @@
 namespace longhaul::cuda {
 
 /// Between ranks of one host, on one GPU or several: the sender copies into a slot, and its
-/// receiver, in this process or another, from there, behind the event that says that the slot has
+/// receiver, in this process or another, from there, after the event that says that the slot has
 /// been written. Both on their lane's stream. Collectives go through the host.
 class CudaIpcBackend final : public PayloadBackend {
 public:

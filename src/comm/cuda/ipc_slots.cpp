@@ -27,7 +27,7 @@ std::size_t place_of(const HostRanks& host_ranks, Rank rank) {
   return at(std::ranges::find(local, rank) - local.begin());
 }
 
-/// Flags of all pairs, and behind them how many ranks have left.
+/// Flags of all pairs, and after them how many ranks have left.
 std::size_t count_words(const HostRanks& host_ranks) {
   const auto ranks = to_size(host_ranks.local_ranks());
   return ranks * ranks * SlotFlags::kSlots + 1;

@@ -37,7 +37,7 @@ public:
   explicit SlotFlags(const HostRanks& host_ranks);
   [[nodiscard]] std::atomic<std::uint32_t>& flag(Rank from, Rank to, std::uint32_t slot) const;
   /// This rank has closed what it opened. Waits for the others of the host to have done so, but not
-  /// for one that does not come to it.
+  /// for one that does not reach it.
   void leave() const;
 
 private:
@@ -59,7 +59,7 @@ public:
     Event written{Timing::off, Sharing::between_processes};
     IpcAddress address{};
   };
-  /// One with room for `bytes` that nobody uses, now taken; nullptr: the receiver has to free one.
+  /// A free one with room for `bytes`, now taken; nullptr: the receiver has to free one.
   [[nodiscard]] Slot* take(std::size_t bytes);
 
 private:

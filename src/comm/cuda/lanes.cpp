@@ -20,7 +20,7 @@ bool is_on_device(const void* data) {
 
 Lanes::Lanes(int index) : clock_{DeviceClock::of(index)} { load_spin_kernels(); }
 
-/// What is under way uses marks and buffers: they must outlive it.
+/// Work under way uses marks and buffers: they must outlive it.
 Lanes::~Lanes() { wait(); }
 
 void Lanes::wait() const {
@@ -52,20 +52,20 @@ Lanes::MarkHandle Lanes::begin(cudaStream_t stream) {
 void Lanes::end(Work work, cudaStream_t stream) {
   stamp(&work.mark->transferred[0], stream);
   const TimePoint from = work.pace.from;
-  hold_behind(&work.mark->stamps[0], from == TimePoint{} ? 0 : clock_.to_device(from),
-              static_cast<std::uint64_t>(work.pace.hold.count()), stream);
+  hold_after(&work.mark->stamps[0], from == TimePoint{} ? 0 : clock_.to_device(from),
+             static_cast<std::uint64_t>(work.pace.hold.count()), stream);
   work.mark->event.record(stream);
   under_way_.push_back(std::move(work));
 }
 
-void Lanes::behind(cudaStream_t stream, std::function<void()> what) {
+void Lanes::after(cudaStream_t stream, std::function<void()> what) {
   Event event;
   if (!free_events_.empty()) {
     event = std::move(free_events_.back());
     free_events_.pop_back();
   }
   event.record(stream);
-  behind_.push_back({std::move(event), std::move(what)});
+  waiting_.push_back({std::move(event), std::move(what)});
 }
 
 Completion Lanes::completion_of(const Work& work) const {
@@ -75,14 +75,14 @@ Completion Lanes::completion_of(const Work& work) const {
 
 void Lanes::advance(std::vector<Completion>& done) {
   std::vector<std::function<void()>> calls;
-  for (auto at = behind_.begin(); at != behind_.end();) {
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
     if (!at->event.done()) {
       ++at;
       continue;
     }
     calls.push_back(std::move(at->what));
     free_events_.push_back(std::move(at->event));
-    at = behind_.erase(at);
+    at = waiting_.erase(at);
   }
   for (const auto& call : calls) call();  // which may begin more
   for (auto at = under_way_.begin(); at != under_way_.end();) {

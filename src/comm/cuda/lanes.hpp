@@ -16,7 +16,7 @@ namespace longhaul::cuda {
 enum class Side : bool { send, receive };
 
 /// The streams on which payloads go, and what is under way on them. One for each lane, side, and
-/// peer: what waits for a peer never stands in front of another one's. A lane's transfer is stamped
+/// peer: what waits for a peer never blocks the work of another one. A lane's transfer is stamped
 /// where it begins and where its bytes are there, and then keeps the stream until its hold is over
 /// (CrossPipe appendix F.1).
 class Lanes {
@@ -45,21 +45,21 @@ public:
     MarkHandle mark;
     std::function<void()> then{};  ///< before it is told
   };
-  /// `stream` has been given the whole transfer: holds it, and completes the work behind that.
+  /// `stream` has been given the whole transfer: holds it, and completes the work after that.
   void end(Work work, cudaStream_t stream);
 
   /// When `stream` has come this far, `what` is called by advance().
-  void behind(cudaStream_t stream, std::function<void()> what);
+  void after(cudaStream_t stream, std::function<void()> what);
 
   void advance(std::vector<Completion>& done);
-  [[nodiscard]] bool busy() const { return !under_way_.empty() || !behind_.empty(); }
+  [[nodiscard]] bool busy() const { return !under_way_.empty() || !waiting_.empty(); }
   [[nodiscard]] TimePoint next_event() const;
   /// Until all streams are idle. Ends the process where that takes more than some seconds: a peer
   /// is gone, and CUDA would wait for it wherever something is freed.
   void wait() const;
 
 private:
-  struct Behind {
+  struct Waiting {
     Event event;
     std::function<void()> what;
   };
@@ -68,7 +68,7 @@ private:
   DeviceClock& clock_;
   std::map<std::tuple<Side, LaneId, Rank>, Stream> streams_;
   std::vector<Work> under_way_;
-  std::vector<Behind> behind_;
+  std::vector<Waiting> waiting_;
   std::vector<MarkHandle> free_marks_;
   std::vector<Event> free_events_;
 };

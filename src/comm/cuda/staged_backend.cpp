@@ -33,7 +33,7 @@ struct StagedBackend::Moving {
   [[nodiscard]] std::span<std::byte> piece(std::size_t at) const {
     return {data + at * kPiece, std::min(kPiece, size - at * kPiece)};
   }
-  /// What the host's transport sends or fills.
+  /// Memory that the host's transport sends or fills.
   [[nodiscard]] std::span<std::byte> on_host(std::size_t at) const {
     return staged ? std::span{pinned[at].get(), piece(at).size()} : piece(at);
   }
@@ -65,7 +65,7 @@ bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
     moving->pinned.push_back(pinned_.take(piece.size()));
     check(cudaMemcpyAsync(moving->pinned[at].get(), piece.data(), piece.size(),
                           cudaMemcpyDeviceToHost, stream));
-    lanes_.behind(stream, [this, moving, at] { send_piece(moving, at); });
+    lanes_.after(stream, [this, moving, at] { send_piece(moving, at); });
   }
   // The lane is free again when the bytes have been copied and the hold is over.
   if (moving->staged)
@@ -75,7 +75,7 @@ bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
 
 void StagedBackend::send_piece(const MovingHandle& moving, std::size_t at) {
   const RequestId sent = host_.send(moving->peer, moving->tag, moving->on_host(at));
-  host_.ring(moving->peer);
+  host_.ring_doorbell(moving->peer);
   at_host_.emplace(sent, [this, moving] {
     if (!moving->staged) return finish_one(moving);
     --moving->open;

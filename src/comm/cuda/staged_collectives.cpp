@@ -24,11 +24,11 @@ void StagedCollectives::begin(RequestId ticket, CollectiveKind kind, std::span<c
   const Exchange& caller = staged->of_caller;
   staged->result = pinned_.take(caller.result.size());
   const cudaStream_t stream = lanes_.stream(Side::send, kNone<LaneId>, members.front());
-  if (caller.mine.empty()) return lanes_.behind(stream, [this, staged] { exchange(staged); });
+  if (caller.mine.empty()) return lanes_.after(stream, [this, staged] { exchange(staged); });
   staged->mine = pinned_.take(caller.mine.size());
   check(cudaMemcpyAsync(staged->mine.get(), caller.mine.data(), caller.mine.size(),
                         cudaMemcpyDeviceToHost, stream));
-  lanes_.behind(stream, [this, staged] { exchange(staged); });
+  lanes_.after(stream, [this, staged] { exchange(staged); });
 }
 
 void StagedCollectives::exchange(const std::shared_ptr<Staged>& staged) {

@@ -46,7 +46,7 @@ ClockOffset ask(const mpi::Communicator& world) {
 }
 
 /// Which clock this process reads: the same number for all of one kernel and time namespace, such
-/// as containers or the made-up nodes of one machine. 0: not known.
+/// as containers or the synthetic nodes of one machine. 0: not known.
 std::int64_t clock_number() {
   std::ifstream file{"/proc/sys/kernel/random/boot_id"};
   std::string boot;
@@ -56,7 +56,7 @@ std::int64_t clock_number() {
   return static_cast<std::int64_t>(std::hash<std::string>{}(boot));
 }
 
-/// What the lowest rank of this host has found.
+/// The result of the lowest rank of this host.
 ClockOffset share_on_host(const HostRanks& host_ranks, const ClockOffset& mine) {
   const auto of_lowest = [&](Duration value) {
     return Duration{host_ranks.host().all_gather(value.count()).front()};

@@ -47,7 +47,7 @@ public:
   [[nodiscard]] std::string broadcast(std::string text, int root = 0) const {
     return backend_->broadcast(std::move(text), root, on_wait_);
   }
-  /// Root gets every rank's bytes, one behind the other in order of rank; `counts` says how many.
+  /// Root gets every rank's bytes, concatenated in order of rank; `counts` says how many.
   [[nodiscard]] std::vector<std::byte> gather(std::span<const std::byte> mine,
                                               std::vector<int>& counts, int root = 0) const {
     return backend_->gather(mine, counts, root, on_wait_);
@@ -67,7 +67,7 @@ public:
   }
 
   /// One word to a rank, and from one, in order: the shortest way there is, which does not sleep
-  /// where it waits inside MPI and tells nobody that it waits.
+  /// where it waits inside MPI and tells no one that it waits.
   void send(std::int64_t word, int to) const { backend_->send(word, to); }
   [[nodiscard]] std::int64_t receive(int from) const { return backend_->receive(from); }
 

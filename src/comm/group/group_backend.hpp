@@ -13,7 +13,7 @@
 
 namespace longhaul::mpi {
 
-/// Told how long a blocking operation has waited; may throw or end the run. Empty: nobody is told.
+/// Told how long a blocking operation has waited; may throw or end the run. Empty: no one is told.
 using OnWait = std::function<void(std::chrono::nanoseconds)>;
 enum class Reduction { sum, maximum, minimum };
 

@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-/// The report's claim lies in front of the slots, on a line of its own.
+/// The report's claim lies before the slots, on a line of its own.
 constexpr std::size_t kSlotsAt = alignof(RankStatus);
 
 std::uint32_t* word_of(std::atomic<std::uint32_t>& value) {
@@ -60,35 +60,35 @@ HostRanks::HostRanks(const mpi::Communicator& world, int ranks_per_host)
   host_.barrier();
 }
 
-void HostRanks::ring(Rank rank) const {
+void HostRanks::ring_doorbell(Rank rank) const {
   if (!is_local(rank)) return;
   RankStatus& other = slot(rank);
-  other.bell.fetch_add(1);
-  if (other.asleep.load() != 0) futex_wake(other.bell);
+  other.doorbell.fetch_add(1);
+  if (other.asleep.load() != 0) futex_wake(other.doorbell);
 }
 
 void HostRanks::alert(Rank rank) const {
   if (!is_local(rank)) return;
   slot(rank).alerts.fetch_add(1);
-  ring(rank);
+  ring_doorbell(rank);
 }
 
-void HostRanks::ring_if_sending(Rank rank) const {
-  if (is_local(rank) && slot(rank).unfinished_sends.load() != 0) ring(rank);
+void HostRanks::ring_doorbell_if_sending(Rank rank) const {
+  if (is_local(rank) && slot(rank).unfinished_sends.load() != 0) ring_doorbell(rank);
 }
 
-std::uint32_t HostRanks::bell() const { return mine().bell.load(); }
+std::uint32_t HostRanks::doorbell() const { return mine().doorbell.load(); }
 
 void HostRanks::sleep(std::uint32_t seen, TimePoint until) const {
   RankStatus& slot = mine();
   slot.asleep.store(1);
-  futex_wait(slot.bell, seen, until);
+  futex_wait(slot.doorbell, seen, until);
   slot.asleep.store(0);
 }
 
 bool HostRanks::claim_report() const {
-  std::uint32_t nobody = 0;
-  return reporter_->compare_exchange_strong(nobody, 1);
+  std::uint32_t unclaimed = 0;
+  return reporter_->compare_exchange_strong(unclaimed, 1);
 }
 
 }  // namespace longhaul

@@ -20,15 +20,16 @@ namespace longhaul {
   X(set_up, "setting up")  \
   X(barrier, "at the barrier of") X(running, "in") X(between, "behind") X(finished, "finished")
 LONGHAUL_LISTED_ENUM(Phase, LONGHAUL_PHASES);
-/// What happened to a rank's op last.
+/// The last event of a rank's op.
 #define LONGHAUL_OP_EVENTS(X) \
   X(none, "nothing yet") X(posted, "posted") X(started, "started") X(ended, "ended")
 LONGHAUL_LISTED_ENUM(OpEvent, LONGHAUL_OP_EVENTS);
 
-/// What a rank leaves for the others of its host: a doorbell, and what it is doing, so that a dead
-/// rank's last op is known too. Plain atomics, each written by its own rank (the bell by anyone).
+/// A rank's state as the others of its host see it: a doorbell, and what it is doing, so that a
+/// dead rank's last op is known too. Plain atomics, each written by its own rank (the doorbell by
+/// anyone).
 struct alignas(64) RankStatus {
-  std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint32_t> doorbell;
   std::atomic<std::uint32_t> asleep;
   std::atomic<std::uint32_t> alerts;            ///< how often a message was announced
   std::atomic<std::uint32_t> unfinished_sends;  ///< the rank wants to know of completed receives
@@ -45,12 +46,15 @@ struct alignas(64) RankStatus {
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-/// The ranks of one host: their slots in shared memory, and their doorbells. A rank reads its bell,
-/// looks for work, and sleeps until the bell is not what it read: no ring is lost.
+/// The ranks of one host: their slots in shared memory, and their doorbells. A rank reads its
+/// doorbell, looks for work, and sleeps until the doorbell is not what it read: no ring is lost.
+///     const std::uint32_t seen = host_ranks.doorbell();
+///     if (!find_work()) host_ranks.sleep(seen, now() + 20ms);  // here
+///     host_ranks.ring_doorbell(Rank{0});                       // on another rank of the host
 class HostRanks {
 public:
   /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,
-  /// one host behind the other: to try out several hosts on one machine.
+  /// one host after the other: to try out several hosts on one machine.
   explicit HostRanks(const mpi::Communicator& world, int ranks_per_host = 0);
 
   [[nodiscard]] const mpi::Communicator& host() const { return host_; }
@@ -63,19 +67,19 @@ public:
   /// Lowest rank of the host that `rank` is on: names the host.
   [[nodiscard]] Rank host_of(Rank rank) const { return host_of_[index(rank)]; }
   [[nodiscard]] bool all_local() const { return local_ranks() == ranks(); }
-  /// Of a rank of this host.
+  /// The status of a rank; `rank` must be one of this host.
   [[nodiscard]] RankStatus& slot(Rank rank) const { return slots_[at(local_of_[index(rank)])]; }
   [[nodiscard]] RankStatus& mine() const { return slot(self_); }
   /// Ranks of this host, ascending.
   [[nodiscard]] const std::vector<Rank>& local() const { return local_; }
 
   /// Wakes a rank of this host; nothing for others.
-  void ring(Rank rank) const;
+  void ring_doorbell(Rank rank) const;
   /// Announces a message that is about to leave, so that the rank is awake when it comes.
   void alert(Rank rank) const;
   /// Wakes it only if it waits for sends of its own to be taken.
-  void ring_if_sending(Rank rank) const;
-  [[nodiscard]] std::uint32_t bell() const;
+  void ring_doorbell_if_sending(Rank rank) const;
+  [[nodiscard]] std::uint32_t doorbell() const;
   /// Sleeps until `until`, a ring after `seen` was read, or a signal.
   void sleep(std::uint32_t seen, TimePoint until) const;
 

@@ -39,7 +39,7 @@ int world_rank() {
 }
 
 void set_idle_look(IdleLook what) {
-  // Not in mpi.h, but exported by Open MPI 1.5 to 5 alike.
+  // Not in mpi.h, but exported by Open MPI 1.5 to 5.
   using SetYield = bool (*)(bool);
   static const auto set_yield =
       reinterpret_cast<SetYield>(dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle"));

@@ -14,11 +14,11 @@ public:
   Session& operator=(const Session&) = delete;
 };
 
-/// Of this run; behind a Session.
+/// The world of this run; needs a Session.
 [[nodiscard]] int processes();
 /// This rank's number among all: the process's, or that of the thread where ranks are threads.
 [[nodiscard]] int world_rank();
-/// What a look at MPI does that finds nothing to do.
+/// Called after a look at MPI that found nothing to do.
 enum class IdleLook { give_way, return_at_once };
 /// Open MPI that was told to share cores (mpi_yield_when_idle) gives the processor away at each
 /// such look: right for calls that wait inside MPI (its start and end), wrong for ours, which sleep

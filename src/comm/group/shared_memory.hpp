@@ -8,7 +8,7 @@
 namespace longhaul {
 
 /// Zeroed memory that the ranks of one host share. Its name is gone before the constructor returns,
-/// so nothing is left behind however the ranks end. Ranks that are threads share their process's.
+/// so nothing is left over however the ranks end. Ranks that are threads share their process's.
 class SharedMemory {
 public:
   /// Collective over `host`, the communicator of one host's ranks.

@@ -8,8 +8,8 @@
 
 namespace longhaul {
 
-/// Whoever changes something wakes the sleepers; they look around now and then all the same, for a
-/// watchdog, a signal, or a rank that has failed.
+/// A thread that changes something wakes the sleepers; they look around now and then all the same,
+/// for a watchdog, a signal, or a rank that has failed.
 template <typename Done>
 void ThreadGroup::wait(std::unique_lock<std::mutex>& lock, const mpi::OnWait& on_wait, Done done) {
   using namespace std::chrono_literals;
@@ -33,7 +33,7 @@ std::shared_ptr<const ThreadGroup::Round> ThreadGroup::exchange(int member, Part
   const std::shared_ptr<Round> round = round_;
   round->parts[at(member)] = std::move(mine);
   if (--round->missing == 0) {
-    round_ = nullptr;  // whoever comes next begins another one
+    round_ = nullptr;  // the next to come begins another one
     changed_.notify_all();
   } else {
     wait(lock, on_wait, [&] { return round->missing == 0; });

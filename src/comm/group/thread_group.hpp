@@ -27,7 +27,7 @@ public:
 
   [[nodiscard]] int size() const { return size_; }
 
-  /// What a member brings to a round.
+  /// A member's part of a round.
   struct Part {
     std::vector<std::byte> bytes;
     std::shared_ptr<void> object;
@@ -37,7 +37,7 @@ public:
     std::vector<Part> parts;  ///< index: member
     int missing = 0;
   };
-  /// Collective: everyone brings a part and gets all of them, which nobody changes any more.
+  /// Collective: everyone brings a part and gets all of them, which no one changes any more.
   [[nodiscard]] std::shared_ptr<const Round> exchange(int member, Part mine,
                                                       const mpi::OnWait& on_wait);
 

@@ -9,7 +9,7 @@ namespace {
 thread_local const ThreadRank* current = nullptr;
 std::atomic<int> running = 0;
 
-/// What ended first of all.
+/// The first error of all.
 class FirstFailure {
 public:
   explicit FirstFailure(std::shared_ptr<RanksFailed> failed) : failed_{std::move(failed)} {}

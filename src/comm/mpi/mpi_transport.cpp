@@ -147,7 +147,7 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
     if (pending.sum) pending.sum->narrow();
     done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});
     count(pending, -1);
-    if (pending.kind == Kind::receive) host_ranks_.ring_if_sending(pending.peer);
+    if (pending.kind == Kind::receive) host_ranks_.ring_doorbell_if_sending(pending.peer);
   }
   std::ranges::sort(completed_, std::greater{});
   for (const int at : completed_) {

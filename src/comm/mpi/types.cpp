@@ -9,7 +9,7 @@
 #include "comm/group/check.hpp"
 
 namespace longhaul::mpi {
-/// Blocks of `largest`, and behind them what is left.
+/// Blocks of `largest`, and after them the rest.
 ByteCount::ByteCount(std::size_t bytes, std::size_t largest) {
   if (bytes <= largest) {
     count_ = static_cast<int>(bytes);

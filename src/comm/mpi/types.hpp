@@ -10,8 +10,8 @@
 
 namespace longhaul::mpi {
 
-/// What MPI counts in one call: some bytes, or, where an int cannot say how many, one of a type
-/// that is as long.
+/// The unit in which MPI counts in one call: some bytes, or, where an int cannot say how many, one
+/// of a type that is as long.
 class ByteCount {
 public:
   /// More than `largest` bytes take a type of their own.
@@ -28,7 +28,7 @@ private:
   MPI_Datatype type_ = MPI_BYTE;
 };
 
-/// Of a received message, whatever type it was counted in.
+/// Bytes of a received message, whatever type it was counted in.
 [[nodiscard]] std::size_t bytes_of(const MPI_Status& status);
 
 /// bf16, which MPI has not, is only moved as such: not summed.
@@ -37,7 +37,7 @@ private:
 class Widened {
 public:
   explicit Widened(const Exchange& bf16);
-  /// What MPI is given.
+  /// The handle that MPI takes.
   [[nodiscard]] Exchange exchange();
   /// The sum has come.
   void narrow() const;

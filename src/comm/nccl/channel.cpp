@@ -5,8 +5,8 @@
 namespace longhaul::nccl {
 namespace {
 
-/// Of a communicator: enough for the link of a GPU, and few beside the multiprocessors that
-/// compute.
+/// Channels of a communicator: enough for the link of a GPU, and few beside the multiprocessors
+/// that compute.
 constexpr int kMostBlocks = 16;
 
 /// For what ends a communicator: says it and goes on.

@@ -27,7 +27,7 @@ public:
     std::function<ncclResult_t(ncclComm_t)> begin;  ///< one operation of NCCL
     std::function<void()> begun;                    ///< its stream has been given all of it
   };
-  /// Calls are made one behind the other, as soon as NCCL takes them.
+  /// Calls are made one after the other, as soon as NCCL takes them.
   void add(Call call) { calls_.push_back(std::move(call)); }
   /// Makes calls. Throws Error where anything of this communicator has failed since.
   void advance();

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "comm/blocking_call.hpp"
-#include "comm/transport_error.hpp"
+#include "comm/transport.hpp"
 #include "cuda/check.hpp"
 
 namespace longhaul::nccl {
@@ -50,7 +50,7 @@ struct NcclBackend::Transfer {
   std::span<const std::byte> out;  ///< what leaves; empty: nothing
   std::span<std::byte> in;         ///< what comes
   cudaStream_t stream = nullptr;
-  /// What NCCL does, between device memory.
+  /// NCCL's exchange, between device memory.
   std::function<ncclResult_t(const std::byte* from, std::byte* to, ncclComm_t comm)> call;
   cuda::Lanes::MarkHandle mark{};
   std::shared_ptr<std::byte> pinned_out{}, device_out{}, pinned_in{}, device_in{};
@@ -146,7 +146,7 @@ void NcclBackend::collective(RequestId ticket, CollectiveKind kind, std::span<co
                    }}));
 }
 
-/// What lies in the host's memory takes the way over the device, too.
+/// Host memory goes through the device, too.
 void NcclBackend::bring_to_device(Transfer& transfer) {
   if (!transfer.out.empty() && !cuda::is_on_device(transfer.out.data())) {
     transfer.pinned_out = pinned_.take(transfer.out.size());
@@ -175,7 +175,7 @@ void NcclBackend::add(Channel& channel, const TransferHandle& transfer) {
 }
 
 /// NCCL tells of an error by the communicator: the operation is the first that has not completed.
-/// The communicators end behind the report of it, not here: their abort is an error to the peers,
+/// The communicators end after the report of it, not here: their abort is an error to the peers,
 /// who would report that one before.
 void NcclBackend::advance(Channel& channel) {
   try {
@@ -188,7 +188,7 @@ void NcclBackend::advance(Channel& channel) {
   }
 }
 
-/// The stream has it all: what comes behind NCCL's kernel.
+/// The stream has all of it: adds what follows NCCL's kernel.
 void NcclBackend::begin_end(const TransferHandle& transfer) {
   Transfer& t = *transfer;
   if (t.device_in)

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// Collectives among threads: whoever comes last does the work for all, from their buffers into
+/// Collectives among threads: the last to come does the work for all, from their buffers into
 /// their buffers. Sums are taken in order of the members, so that they are equal bits every time.
 class ThreadCollectives {
 public:

@@ -12,10 +12,10 @@
 
 namespace longhaul {
 
-/// What has come and what is expected, of one rank among threads: senders put messages in, its own
-/// thread asks for them. A message is copied once, straight into the buffer of its receive, by
-/// whoever comes second; a small one that comes first is kept, so that its sender is done with it.
-/// Messages of one sender and tag meet receives in order.
+/// Messages that have come and receives that wait, of one rank among threads: senders put messages
+/// in, its own thread asks for them. A message is copied once, straight into the buffer of its
+/// receive, by the second of the two; a small one that comes first is kept, so that its sender is
+/// done with it. Messages of one sender and tag meet receives in order.
 class ThreadInbox {
 public:
   /// Messages of up to so many bytes never wait for their receive.
@@ -38,7 +38,7 @@ public:
   /// By the sender's thread. Throws Error where the message is longer than its receive's buffer.
   void put(const Send& send);
   /// By the rank's own thread; throws likewise. True if the sender has a completion by that, and
-  /// nobody has told it.
+  /// no one has told it.
   [[nodiscard]] bool expect(const Receive& receive);
 
   /// By any thread.
@@ -46,7 +46,7 @@ public:
   /// Adds what has completed to `done`, in order.
   void take(std::vector<Completion>& done);
   [[nodiscard]] bool has_completions() const { return has_completions_; }
-  /// Messages that have come and that nobody receives; they are gone then.
+  /// Takes out the messages that have come and have no receive.
   [[nodiscard]] std::int64_t drop_unclaimed();
 
   /// Before buffers go: those that `rank` sends from, those that our own receives wait with.

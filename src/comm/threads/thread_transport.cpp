@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-/// Of all ranks.
+/// The group of all ranks.
 struct ThreadTransport::Shared {
   explicit Shared(int ranks) : inboxes(to_size(ranks)) {}
   std::vector<ThreadInbox> inboxes;  ///< index: rank
@@ -40,7 +40,7 @@ RequestId ThreadTransport::send(Rank to, int tag, std::span<const std::byte> dat
 
 RequestId ThreadTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   const RequestId ticket = next_ticket(host_ranks_.is_local(from));
-  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) host_ranks_.ring(from);
+  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) host_ranks_.ring_doorbell(from);
   return ticket;
 }
 
@@ -56,7 +56,7 @@ RequestId ThreadTransport::collective(CollectiveKind kind, std::span<const Rank>
   if (shared_->collectives.join({std::move(numbers), count}, kind, to_size(place),
                                 {exchange, ticket, &mine()}))
     for (const Rank member : members)
-      if (member != self()) host_ranks_.ring(member);
+      if (member != self()) host_ranks_.ring_doorbell(member);
   return ticket;
 }
 

@@ -13,7 +13,8 @@
 
 namespace longhaul {
 
-/// Between ranks that are threads of one process. Whoever ends another's operation rings it.
+/// Between ranks that are threads of one process. A rank that ends another's operation rings its
+/// doorbell.
 class ThreadTransport final : public Transport {
 public:
   /// Collective over `world`, whose ranks are threads.
@@ -25,7 +26,7 @@ public:
   [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override;
   [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override;
   [[nodiscard]] int tags() const override { return 1 << 30; }
-  void ring(Rank to) override { host_ranks_.ring(to); }
+  void ring_doorbell(Rank to) override { host_ranks_.ring_doorbell(to); }
   [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
                                      const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> /*members*/) override {}
@@ -44,7 +45,7 @@ private:
   std::shared_ptr<Shared> shared_;
   std::uint32_t tickets_ = 0;
   std::map<std::vector<int>, std::int64_t> collectives_;  ///< begun, by members
-  std::set<RequestId> distant_;  ///< unfinished, with ranks that no bell of ours reaches
+  std::set<RequestId> distant_;  ///< unfinished, with ranks that no doorbell of ours reaches
 };
 
 }  // namespace longhaul

@@ -65,7 +65,7 @@ void LayerDevice::work(const std::stop_token& stop) {
     problem_ = problem;
     due_ = now();
     state_ = State::done;
-    host_ranks_.ring(host_ranks_.self());
+    host_ranks_.ring_doorbell(host_ranks_.self());
   }
 }
 

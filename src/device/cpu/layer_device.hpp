@@ -12,14 +12,14 @@
 namespace longhaul {
 
 /// Computes blocks on a thread of its own, for as long as they take. At the end of a block it rings
-/// this rank's bell, so that the engine wakes at once.
+/// this rank's doorbell, so that the engine wakes at once.
 class LayerDevice final : public Device {
 public:
   /// Both outlive this.
   LayerDevice(BlockWork& work, const HostRanks& host_ranks);
   ~LayerDevice() override;
 
-  /// What the plan says of the time does not matter.
+  /// The plan's duration is ignored.
   void start(OpId op, TimePoint begin, Duration duration) override;
   [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
   [[nodiscard]] TimePoint next_event() const override { return kNever; }

@@ -170,10 +170,10 @@ std::vector<LateVerdict> CudaSyntheticDataPlane::end_iteration() {
   return wrong;
 }
 
-void CudaSyntheticDataPlane::spoil(OpId send, FaultKind how, Payload& payload) {
+void CudaSyntheticDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
   if (how == FaultKind::corrupt)
     corrupt_payload(payload.bytes.data(), payload.bytes.size(), stream_.get());
-  if (how == FaultKind::mix_up) {
+  if (how == FaultKind::mislabel) {
     PayloadId other = id_of(send);
     ++other.microbatch;
     fill(other, payload);

@@ -11,7 +11,7 @@
 namespace longhaul::cuda {
 
 /// SyntheticDataPlane whose payloads lie in the device's memory. They are made there before the
-/// iteration begins, and checked there by a stream of its own, so that nobody waits: what a check
+/// iteration begins, and checked there by a stream of its own, so that no one waits: what a check
 /// found is known at the end of the iteration. Numbers of collectives stay in the host's memory.
 class CudaSyntheticDataPlane final : public DataPlane {
 public:
@@ -26,7 +26,7 @@ public:
   /// Right until end_iteration(), but for what is too short.
   [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                         PayloadId& found) override;
-  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  void corrupt(OpId send, FaultKind how, Payload& payload) override;
   [[nodiscard]] Exchange exchange(OpId collective) override { return host_.exchange(collective); }
   [[nodiscard]] bool exchanged(OpId collective) override { return host_.exchanged(collective); }
 

@@ -15,7 +15,7 @@ namespace {
 
 /// Streams share the queues of the hardware, 8 of them unless asked for more: a spin kernel in
 /// front of another stream's work would hold that up. Read by the driver when it makes a context;
-/// nobody has threads yet when this runs.
+/// no threads run yet at that time.
 [[maybe_unused]] const int kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 
 /// Between GPUs of one process NCCL writes straight into what it is given, and memory of a pool is

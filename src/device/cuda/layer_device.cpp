@@ -5,7 +5,7 @@ namespace longhaul::cuda {
 LayerDevice::LayerDevice(int index, BlockWork& work, cudaStream_t compute, int depth)
     : QueueDevice{index, depth}, work_{work}, compute_{compute} {}
 
-/// What is left of a message's latency is spun here, behind the block before (appendix F.1).
+/// Spins for the rest of a message's latency, after the block before (appendix F.1).
 void LayerDevice::enqueue(const Block& block, Stamps& stamps) {
   spin_until(block.not_before, compute_);
   stamp(&stamps.begin, compute_);

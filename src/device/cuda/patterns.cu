@@ -26,7 +26,7 @@ __global__ void check_kernel(const std::byte* payload, std::size_t size, const s
     if (i < kId) {
       reinterpret_cast<std::byte*>(&result->found)[i] = payload[i];
     } else if (payload[i] != window[i - kId]) {
-      result->wrong = 1;  // whoever finds it writes the same
+      result->wrong = 1;  // each thread that finds it writes the same
     }
   }
 }

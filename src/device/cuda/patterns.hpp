@@ -10,14 +10,14 @@
 /// Payloads (engine/payloads/message.hpp) made and checked on the device.
 namespace longhaul::cuda {
 
-/// What a check found, in pinned memory; of value once `done`.
+/// The result of a check, in pinned memory; of value once `done`.
 struct CheckedPayload {
   PayloadId found;
-  std::uint32_t wrong = 0;  ///< bytes behind the id that are not what they should be: some
+  std::uint32_t wrong = 0;  ///< bytes after the id that are not what they should be: some
   std::uint64_t done = 0;
 };
 
-/// `window`: in device memory, what comes behind the id.
+/// `window`: in device memory, the bytes after the id.
 void fill_payload(const PayloadId& id, const std::byte* window, std::byte* payload,
                   std::size_t size, cudaStream_t stream);
 void check_payload(const std::byte* payload, std::size_t size, const std::byte* window,

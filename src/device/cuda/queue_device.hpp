@@ -11,7 +11,7 @@
 
 namespace longhaul::cuda {
 
-/// Blocks on a stream, stamped by the device in front of and behind each. The host looks at pinned
+/// Blocks on a stream, stamped by the device before and after each. The host looks at pinned
 /// memory alone; nothing waits. Belongs to the thread that makes it.
 class QueueDevice : public Device {
 public:

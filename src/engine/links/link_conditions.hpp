@@ -19,14 +19,14 @@ struct PlayedWeather {
 /// The age of weather that has not begun: far below 0, and far from where clocks end.
 inline constexpr Duration kBeforeWeather = -std::chrono::hours{24 * 365};
 
-/// What ops take that begin now: as the plan says, or as the weather has it.
+/// Durations of ops that begin now: as the plan says, or as the weather has it.
 class LinkConditions {
 public:
   explicit LinkConditions(const Plan& plan) : plan_{plan} {}
   void begin_iteration(int iteration, const PlayedWeather& played);
 
   [[nodiscard]] Duration hold(OpId send, TimePoint begin) const;
-  /// Of the message whose transfer is over at `end`.
+  /// Latency of the message whose transfer is over at `end`.
   [[nodiscard]] Duration latency(OpId recv, TimePoint end) const;
   [[nodiscard]] Duration collective(OpId member, TimePoint begin) const;
 
@@ -34,16 +34,16 @@ public:
   void going_on(OpId op, TimePoint since);
   void over(OpId op);
   /// An op that an outage holds.
-  struct Held {
+  struct OutageHold {
     OpId op{};
     TimePoint since{};  ///< when it was noticed: at its begin, or by the first look
     Duration left{};    ///< of the outage, from now on
   };
   /// The one that has been held longest. Call it now and then: what happens between two looks is
   /// noticed by the second.
-  [[nodiscard]] std::optional<Held> look_for_outage(TimePoint at);
+  [[nodiscard]] std::optional<OutageHold> look_for_outage(TimePoint at);
 
-  /// Of the weather: since it began; kBeforeWeather where it has not.
+  /// Time since the weather began; kBeforeWeather where it has not.
   [[nodiscard]] Duration age(TimePoint at) const;
 
 private:

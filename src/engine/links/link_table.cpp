@@ -156,8 +156,8 @@ void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted) {
   grant_what_is_free(granted);
 }
 
-/// A grant gives the next in a stated order its turn, who may stand in front of it here: so anew
-/// until nobody gets anything.
+/// A grant gives the next in a stated order its turn, which may stand before it here: so anew
+/// until no op gets anything.
 void LinkTable::grant_what_is_free(std::vector<OpId>& granted) {
   order_.clear();
   for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane)

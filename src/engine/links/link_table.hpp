@@ -13,7 +13,7 @@ namespace longhaul {
 /// Who holds the resources of a plan and who waits for them, in one block of memory: the rank's own
 /// for what it alone uses, the host's for what several of its ranks share. Serves in order of
 /// readiness (ties: op id), or in the stated order; an op takes all its resources together, and
-/// nobody overtakes on a resource that an earlier one waits for. A lane has one op waiting at most.
+/// no op overtakes on a resource that an earlier one waits for. A lane has one op waiting at most.
 class LinkTable {
 public:
   [[nodiscard]] static std::size_t bytes(const Plan& plan);
@@ -22,7 +22,7 @@ public:
   LinkTable(const Plan& plan, std::byte* memory, bool make);
 
   /// Asks for the resources of a send; adds ops that are granted theirs to `granted`: this one, or
-  /// others whose turn comes behind it. Call take() next.
+  /// others whose turn comes after it. Call take() next.
   void request(OpId send, TimePoint ready, std::vector<OpId>& granted);
   struct Grant {
     TimePoint free{};           ///< when the last of them was let go; 0 when they were free before

@@ -18,16 +18,21 @@ struct Payload {
   std::shared_ptr<void> owner;
 };
 
-/// Of a payload that check() took for right, as it could not tell yet.
+/// A later verdict on a payload that check() took for right, as it could not tell yet.
 struct LateVerdict {
   OpId recv{};
   Payloads::Verdict verdict{};  ///< not right
   PayloadId found;
 };
 
-/// What the messages and collectives of a rank carry: made-up bytes that can be told from any
+/// The contents of a rank's messages and collectives: synthetic bytes that can be told from any
 /// others (timed blocks), or the tensors that its blocks make and need (real ones). The engine
-/// knows when, the data plane knows what. Calls return at once; one thread.
+/// knows when, the data plane knows what. Calls return at once; one thread. The engine's calls for
+/// one message, on its sender and on its receiver:
+///     const Payload payload = sender.make(send);
+///     Payload room = receiver.room(recv);           // the transport fills room.bytes
+///     const auto verdict = receiver.check(recv, room.bytes, found);
+///     receiver.deliver(recv, std::move(room));      // before the block that needs it
 class DataPlane {
 public:
   DataPlane() = default;
@@ -37,10 +42,10 @@ public:
 
   /// `run` numbers the plans that these ranks have run.
   virtual void begin_iteration(std::uint32_t run, int iteration) = 0;
-  /// Behind the last block and message of the iteration; may wait.
+  /// After the last block and message of the iteration; may wait.
   [[nodiscard]] virtual std::vector<LateVerdict> end_iteration() { return {}; }
 
-  /// What `send` carries; what it comes after is done. Not asked for what a relay takes on: that
+  /// The payload of `send`, whose dependencies are done. Not asked for what a relay takes on: that
   /// goes on as it came.
   [[nodiscard]] virtual Payload make(OpId send) = 0;
   /// Room for what `recv` brings.
@@ -50,10 +55,10 @@ public:
                                                 PayloadId& found) = 0;
   /// It has come and stays on this rank: before what waits for `recv` starts.
   virtual void deliver(OpId /*recv*/, Payload /*payload*/) {}
-  /// Hurts the payload of `send` as a fault wants it.
-  virtual void spoil(OpId send, FaultKind how, Payload& payload) = 0;
+  /// Corrupts the payload of `send` as the fault says.
+  virtual void corrupt(OpId send, FaultKind how, Payload& payload) = 0;
 
-  /// Of this rank's collective, whose inputs are there.
+  /// Memory of this rank's collective, whose inputs are there.
   [[nodiscard]] virtual Exchange exchange(OpId collective) = 0;
   /// It is done; is the result right?
   [[nodiscard]] virtual bool exchanged(OpId collective) = 0;

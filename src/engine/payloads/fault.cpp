@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, FaultAim> kAims[] = {{"send", FaultAim::se
                                                            {"write", FaultAim::write}};
 constexpr std::string_view kRelay = "relay";
 
-/// The kind of op that it strikes.
+/// The kind of op that it is a fault of.
 OpKind op_kind_of(const Fault& fault) {
   const bool message =
       fault.relayed || fault.leg != MessageLeg::whole || fault.aim == FaultAim::send;
@@ -38,7 +38,7 @@ bool is_aimed_at(const Fault& fault, const Plan& plan, const RelayTable& forward
       (plan.lane_of(id).first == id || forwards.recv_before(id) != kNone<OpId>))
     return false;
   if (fault.relayed)
-    return forwards.recv_before(id) != kNone<OpId> || forwards.send_behind(id) != kNone<OpId>;
+    return forwards.recv_before(id) != kNone<OpId> || forwards.send_after(id) != kNone<OpId>;
   return fault.leg == MessageLeg::whole || plan.op(id).leg == fault.leg;
 }
 
@@ -110,8 +110,8 @@ Fault parse_fault(std::string_view text) {
   return fault;
 }
 
-std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& plan, Rank self,
-                              int iteration) {
+std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan& plan, Rank self,
+                                  int iteration) {
   if (!fault || fault->rank != self || fault->iteration != iteration) return std::nullopt;
   if (fault->aim == FaultAim::write) return std::nullopt;
   const bool of_leg =
@@ -135,7 +135,7 @@ bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration) 
          fault->iteration == iteration;
 }
 
-void strike(const Fault& fault) {
+void inject_fault(const Fault& fault) {
   if (fault.kind == FaultKind::kill) kill(getpid(), SIGKILL);
   if (fault.kind == FaultKind::freeze) kill(getpid(), SIGSTOP);
 }

@@ -9,20 +9,19 @@
 
 namespace longhaul {
 
-/// kill, freeze, no_receive, device and perturb strike a rank; the others one message that it sends
-/// or takes on.
-/// swap: it carries what the message before it on its lane did; its header stays right. perturb: a
-/// weight of the rank is another when the iteration begins (real layers).
+/// kill, freeze, no_receive, device and perturb are faults of a rank; the others one message that
+/// it sends or takes on. swap: it carries what the message before it on its lane did; its header
+/// stays right. perturb: a weight of the rank is another when the iteration begins (real layers).
 #define LONGHAUL_FAULT_KINDS(X) \
   X(kill, "kill")               \
   X(freeze, "freeze")           \
   X(no_receive, "norecv")       \
   X(lose, "lose")               \
   X(corrupt, "corrupt")         \
-  X(mix_up, "mixup")            \
+  X(mislabel, "mixup")          \
   X(send_twice, "twice") X(swap, "swap") X(device, "device") X(perturb, "perturb")
 LONGHAUL_LISTED_ENUM(FaultKind, LONGHAUL_FAULT_KINDS);
-/// What of a rank it strikes: a block or message, as its kind says; a send; the writing of rows.
+/// The target of a fault: a block or message, as its kind says; a send; the writing of rows.
 enum class FaultAim { op, send, write };
 
 /// A fault on purpose, for tests of the watchdog: what happens to one rank at one of its ops.
@@ -38,20 +37,20 @@ struct Fault {
 };
 
 /// "kill@RANK:OPINDEX[:ITERATION]", likewise freeze@, norecv@, lose@, corrupt@, mixup@, twice@
-/// and swap@. Each takes the first op of its kind (block, receive or send) at or behind OPINDEX.
+/// and swap@. Each takes the first op of its kind (block, receive or send) at or after OPINDEX.
 /// For OPINDEX may stand scatterN, wanN or gatherN: the rank's send (norecv: receive) N of that
 /// leg; or relayN: number N of those that it takes on for others (norecv: that it receives to do
 /// so). kill@ and freeze@ also take sendN, the rank's send N, and write0: the file of its rows is
 /// half-written. device@ makes the rank's device fail with a block, as a CUDA error would. swap@
-/// and perturb@ hurt what real layers compute.
+/// and perturb@ change what real layers compute.
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
-/// The op that the fault strikes when `self` runs `iteration`; nullopt: none.
-[[nodiscard]] std::optional<OpId> struck_op(const std::optional<Fault>& fault, const Plan& plan,
-                                            Rank self, int iteration);
+/// The op of the fault when `self` runs `iteration`; nullopt: none.
+[[nodiscard]] std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan& plan,
+                                                Rank self, int iteration);
 /// Kills or stops this process; nothing for the others.
-void strike(const Fault& fault);
-/// Does it strike while `self` writes the rows of `iteration`?
+void inject_fault(const Fault& fault);
+/// Is it a fault of `self` while it writes the rows of `iteration`?
 [[nodiscard]] bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration);
 
 }  // namespace longhaul

@@ -24,7 +24,7 @@ struct PayloadId {
   friend bool operator==(const PayloadId&, const PayloadId&) = default;
 };
 
-/// What goes ahead of a payload: which payload it is and which op sends it, on this leg of its way.
+/// The message before a payload: which payload it is and which op sends it, on this leg of its way.
 /// The receiver times the transfer from it, by its own clock.
 struct MessageHeader {
   PayloadId payload;
@@ -40,7 +40,7 @@ inline constexpr std::size_t kHeaderBytes = sizeof(MessageHeader);
 /// Do both name the same payload, send and leg?
 [[nodiscard]] bool same_message(const MessageHeader& a, const MessageHeader& b);
 
-/// Makes payloads and tells whether one is what it should be: an id, and behind it bytes that
+/// Makes payloads and tells whether one is what it should be: an id, and after it bytes that
 /// follow from seed and id.
 class Payloads {
 public:
@@ -54,7 +54,7 @@ public:
   enum class Verdict : std::uint8_t { right, wrong_message, corrupted };
   [[nodiscard]] Verdict check(const PayloadId& expected, std::span<const std::byte> payload) const;
 
-  /// What payloads are made of: behind its id, one of that id holds what begins at window(id).
+  /// The bytes of payloads: after its id, one of that id holds those that begin at window(id).
   [[nodiscard]] std::span<const std::byte> pattern() const { return pattern_; }
   [[nodiscard]] std::size_t window(const PayloadId& id) const;
 
@@ -64,9 +64,9 @@ private:
   std::vector<std::byte> pattern_;  ///< twice `largest_`: a message takes a window of it
 };
 
-/// Of the payload that `send` takes on its way, whoever made it.
+/// The id of the payload that `send` takes on its way, whichever rank made it.
 [[nodiscard]] PayloadId payload_id(const Plan& plan, OpId send, std::uint32_t run, int iteration);
-/// Of the message that `send` starts; sizes and what happened are left to be filled in.
+/// Header of the message that `send` starts; sizes and what happened are left to be filled in.
 [[nodiscard]] MessageHeader message_header(const Plan& plan, OpId send, std::uint32_t run,
                                            int iteration);
 /// "F(chunk 1, microbatch 3) of replica 0, piece 1 of 3, iteration 4". What came over the wire may

@@ -9,13 +9,13 @@
 
 namespace longhaul {
 
-/// Which send of a rank takes on what a receive brought: the wan leg of a piece behind its scatter,
-/// its gather behind its wan leg (MessageLeg). Every other send makes its payload.
+/// Which send of a rank takes on what a receive brought: the wan leg of a piece after its scatter,
+/// its gather after its wan leg (MessageLeg). Every other send makes its payload.
 class RelayTable {
 public:
   RelayTable(const Plan& plan, Rank self);
   /// kNone: what the receive brings stays here.
-  [[nodiscard]] OpId send_behind(OpId recv) const { return find(send_of_, recv); }
+  [[nodiscard]] OpId send_after(OpId recv) const { return find(send_of_, recv); }
   /// kNone: the send is not a relay's.
   [[nodiscard]] OpId recv_before(OpId send) const { return find(recv_of_, send); }
 
@@ -38,11 +38,11 @@ public:
     Payload payload;
     bool came_wrong = false;
   };
-  /// Keeps what `recv` brought for the send behind it.
-  void keep(OpId recv, Kept kept) { kept_[forwards.send_behind(recv)] = std::move(kept); }
+  /// Keeps what `recv` brought for the send after it.
+  void keep(OpId recv, Kept kept) { kept_[forwards.send_after(recv)] = std::move(kept); }
   /// Hands it to that send, once.
   [[nodiscard]] Kept take(OpId send);
-  /// What nobody took stays from no iteration to the next.
+  /// Drops what no send took in the iteration before.
   void begin_iteration() { kept_.clear(); }
 
   const RelayTable forwards;

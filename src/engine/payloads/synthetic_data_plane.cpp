@@ -57,12 +57,12 @@ Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte
   return verdict;
 }
 
-void SyntheticDataPlane::spoil(OpId send, FaultKind how, Payload& payload) {
+void SyntheticDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
   if (how == FaultKind::corrupt) payload.bytes.back() ^= std::byte{1};
-  if (how != FaultKind::mix_up && how != FaultKind::swap) return;
+  if (how != FaultKind::mislabel && how != FaultKind::swap) return;
   const OpId before{static_cast<std::uint32_t>(send) - 1};
   PayloadId other = payload_id(plan_, how == FaultKind::swap ? before : send, run_, iteration_);
-  if (how == FaultKind::mix_up) ++other.microbatch;
+  if (how == FaultKind::mislabel) ++other.microbatch;
   payloads_.fill(other, payload.bytes);
 }
 

@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-/// Payloads that follow from seed and id (Payloads), capped; collectives of made-up numbers. Every
-/// byte is checked where it arrives.
+/// Payloads that follow from seed and id (Payloads), capped; collectives of synthetic numbers.
+/// Every byte is checked where it arrives.
 class SyntheticDataPlane final : public DataPlane {
 public:
   /// `plan` outlives this. `largest`: cap on the bytes really sent.
@@ -19,7 +19,7 @@ public:
   [[nodiscard]] Payload room(OpId recv) override;
   [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                         PayloadId& found) override;
-  void spoil(OpId send, FaultKind how, Payload& payload) override;
+  void corrupt(OpId send, FaultKind how, Payload& payload) override;
   [[nodiscard]] Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 

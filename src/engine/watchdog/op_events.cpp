@@ -30,7 +30,7 @@ private:
       if (!has(before, OpEvent::ended)) return before;
     return std::nullopt;
   }
-  /// The op in front of it on its lane, where that has not come as far as it must.
+  /// The op before it on its lane, where that has not come as far as it must.
   [[nodiscard]] std::optional<OpId> open_in_front(OpId id, OpEvent must) const {
     if (id == plan_.lane_of(id).first) return std::nullopt;
     const OpId front{static_cast<std::uint32_t>(index(id)) - 1};

@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-/// What became of every op of a plan in the running iteration, as all ranks of a host can see it,
+/// The events of every op of a plan in the running iteration, as all ranks of a host can see it,
 /// also when one of them is dead: one byte an op, written by its own rank.
 class OpEvents {
 public:

@@ -11,7 +11,7 @@
 
 namespace longhaul {
 
-/// The ranks of this run, as one of them sees them: made once, behind mpi::Session.
+/// The ranks of this run, as one of them sees them: made once, after mpi::Session.
 class Ranks {
 public:
   /// Collective over mpi::Communicator::world(). `ranks_per_host` as for HostRanks. `as`: the rank
@@ -27,10 +27,10 @@ public:
   [[nodiscard]] int count() const { return host_ranks_.ranks(); }
   [[nodiscard]] const mpi::Communicator& world() const { return world_; }
   [[nodiscard]] const HostRanks& host_ranks() const { return host_ranks_; }
-  /// What a plan is run over: the host's transport, or what carries payloads on top of it.
+  /// The transport that a plan runs over: the host's, or the one for payloads on top of it.
   [[nodiscard]] Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
   [[nodiscard]] Transport& host_transport() { return *transport_; }
-  /// Payloads go over `transport`, which uses host_transport(), from now on. On all ranks alike.
+  /// Payloads go over `transport`, which uses host_transport(), from now on. The same on all ranks.
   void carry_payloads_by(std::unique_ptr<Transport> transport) { payloads_ = std::move(transport); }
   [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
   /// Numbers the plans that these ranks run, from 0.

@@ -20,19 +20,19 @@ namespace longhaul {
 namespace {
 
 std::atomic<int> caught_signal = 0;
-/// Of one of its ranks, where they are threads: that one tells of the signal.
-std::atomic<std::atomic<std::uint32_t>*> bell_of_this_process = nullptr;
-static_assert(decltype(bell_of_this_process)::is_always_lock_free);
+/// The thread of one of its ranks, where they are threads: that one tells of the signal.
+std::atomic<std::atomic<std::uint32_t>*> doorbell_of_this_process = nullptr;
+static_assert(decltype(doorbell_of_this_process)::is_always_lock_free);
 
-/// A sleeper that has not gone to sleep yet sees the bell; one that has is woken by the signal, or,
-/// where another thread has got it, looks around soon all the same.
+/// A sleeper that has not gone to sleep yet sees the doorbell; one that has is woken by the signal,
+/// or, where another thread has got it, looks around soon all the same.
 void on_signal(int signal) {
   caught_signal = signal;
-  if (auto* const bell = bell_of_this_process.load()) bell->fetch_add(1);
+  if (auto* const doorbell = doorbell_of_this_process.load()) doorbell->fetch_add(1);
 }
 
-/// Whoever started the ranks; nullopt: this one was started by hand, and whose child it is means
-/// nothing.
+/// The process that started the ranks; nullopt: this one was started by hand, and whose child it is
+/// means nothing.
 std::optional<int> launcher_of_this_process() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
     if (std::getenv(name) != nullptr) return getppid();
@@ -84,14 +84,14 @@ Watchdog::Watchdog(const HostRanks& host_ranks, const WatchdogOptions& options)
       options_{options},
       launcher_{launcher_of_this_process()},
       last_progress_{now()} {
-  bell_of_this_process = &host_ranks_.mine().bell;
+  doorbell_of_this_process = &host_ranks_.mine().doorbell;
   signals.take();
 }
 
 Watchdog::~Watchdog() {
   signals.give_back();
-  auto* mine = &host_ranks_.mine().bell;
-  bell_of_this_process.compare_exchange_strong(mine, nullptr);
+  auto* mine = &host_ranks_.mine().doorbell;
+  doorbell_of_this_process.compare_exchange_strong(mine, nullptr);
 }
 
 void Watchdog::watch(const Plan* plan, Duration longest_wait) {
@@ -164,10 +164,10 @@ void Watchdog::end(const std::string& cause, bool by_signal) {
   }
   const std::string text = report(cause);
   keep_report(text);
-  std::signal(SIGPIPE, SIG_IGN);  // nobody may be left who listens
+  std::signal(SIGPIPE, SIG_IGN);  // no reader may be left
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
-  if (by_signal) std::_Exit(kFailed);  // whoever sent the signal ends the others
+  if (by_signal) std::_Exit(kFailed);  // the sender of the signal ends the others
   handle(SIGALRM, SIG_DFL);
   alarm(5);  // should the launcher not answer
   mpi::abort_run(kFailed);

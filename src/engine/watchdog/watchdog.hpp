@@ -33,12 +33,12 @@ public:
   /// A file for the report beside stderr, which leads through the launcher and ends with it.
   void report_also_to(std::filesystem::path file) { report_file_ = std::move(file); }
 
-  /// What becomes of the plan's ops, for the report (nullptr: nobody says).
+  /// The events of the plan's ops, for the report (nullptr: not known).
   void follow(const OpEvents* events) { events_ = events; }
 
   /// How much longer than the deadline a rank may wait for others outside iterations: seconds
   /// between them, more while rank 0 reads, searches or writes (the default). A rank of this host
-  /// that is dead or stopped ends the run 5 s behind the deadline, however patient we are.
+  /// that is dead or stopped ends the run 5 s after the deadline, however patient we are.
   void set_patience(Duration patience) { patience_ = patience; }
   [[nodiscard]] Duration patience() const { return patience_; }
 
@@ -50,7 +50,7 @@ public:
   void check_outage(OpId op, Duration held, Duration left);
   /// Ends the run with the report: this rank cannot go on, for a reason of its own.
   [[noreturn]] void fail(const std::string& cause);
-  /// Of the plan that is watched, for messages.
+  /// Text for an op of the plan that is watched, for messages.
   [[nodiscard]] std::string text_of(OpId op) const {
     return text_of(static_cast<std::uint32_t>(op));
   }

@@ -1,4 +1,4 @@
-// What the watchdog says when a run ends: who is hurt, and what every rank did last.
+// The watchdog's report when a run ends: which ranks failed, and what every rank did last.
 #include <algorithm>
 #include <fstream>
 

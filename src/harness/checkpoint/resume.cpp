@@ -199,7 +199,7 @@ void prepare_write_fault(const std::optional<Fault>& fault, Rank self) {
     if (!strikes_write(fault, self, iteration)) return;
     if (fault.kind == FaultKind::kill)  // a frozen one may wake and go on
       std::filesystem::resize_file(temporary, std::filesystem::file_size(temporary) / 2);
-    strike(fault);
+    inject_fault(fault);
   });
 }
 

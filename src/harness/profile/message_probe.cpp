@@ -20,7 +20,7 @@ public:
   void send(ArrayView what) {
     const RequestId ticket =
         ranks_.transport().send_payload(partner_, kTag, {what.data, what.bytes()}, {LaneId{0}});
-    ranks_.transport().ring(partner_);
+    ranks_.transport().ring_doorbell(partner_);
     wait(ticket);
   }
   void receive(ArrayView room) {

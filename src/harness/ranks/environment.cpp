@@ -77,7 +77,7 @@ Environment::Environment(Ranks& ranks, std::string command_line)
     : ranks_{ranks},
       command_line_{std::move(command_line)},
       machine_{describe_machine()},
-      seat_{take_seat(ranks.host_ranks())},
+      binding_{bind_self(ranks.host_ranks())},
       load_before_{load_now()},
       clock_{measure_clock_offset(ranks.world(), ranks.host_ranks()), {}} {}
 
@@ -90,7 +90,7 @@ Json Environment::of_this_host() const {
                {"topology", machine_.topology},
                {"cores", machine_.cores},
                {"memory_bytes", machine_.memory.count()},
-               {"bound_to_cores", seat_.has_cores},
+               {"bound_to_cores", binding_.has_cores},
                {"ranks_are", to_string(gpu_sharing())},
                {"clock", to_json(clock_.start)}});
   host["load_average"]["before"] = load_before_.average;

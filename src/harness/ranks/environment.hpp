@@ -37,7 +37,7 @@ private:
   Ranks& ranks_;
   std::string command_line_;
   Machine machine_;
-  RankBinding seat_;
+  RankBinding binding_;
   Load load_before_;
   ClockAlignment clock_;
   std::vector<RankClock> rank_clocks_;

@@ -108,7 +108,7 @@ std::string on_rank0(const mpi::Communicator& world, const std::function<std::st
   return message.substr(1);
 }
 
-void agreed(const std::function<void()>& work) {
+void collectively(const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& error) {

@@ -30,12 +30,12 @@ public:
 std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work);
 
 /// Runs what every rank does alike, so that every rank fails alike: Error becomes CollectiveError.
-void agreed(const std::function<void()>& work);
+void collectively(const std::function<void()>& work);
 
 /// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says
 /// what all ranks of the host did last.
 template <typename Work>
-auto reported(Ranks& ranks, Work&& work) {
+auto with_watchdog(Ranks& ranks, Work&& work) {
   try {
     return work();
   } catch (const CollectiveError&) {

@@ -142,7 +142,7 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
   input.is_complete = text["is_complete"].get<bool>();
   input.asked = text["asked"];
   input.handed = text["handed"];
-  agreed([&] { maker.take_handed(input); });
+  collectively([&] { maker.take_handed(input); });
   return input;
 }
 

@@ -95,12 +95,12 @@ void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
 }
 
 void print_map(const Ranks& ranks, const Scenario& scenario, bool as_json) {
-  const RankBinding seat = take_seat(ranks.host_ranks());
+  const RankBinding binding = bind_self(ranks.host_ranks());
   const Json mine = {{"host", host_name()},
-                     {"gpu", seat.gpu},
-                     {"nic", seat.nic},
-                     {"cores", seat.cores},
-                     {"own_cores", seat.has_cores}};
+                     {"gpu", binding.gpu},
+                     {"nic", binding.nic},
+                     {"cores", binding.cores},
+                     {"own_cores", binding.has_cores}};
   const std::vector<std::string> all = gather_texts(ranks.world(), mine.dump());
   if (!ranks.is_first()) return;
   ordered_json map = ordered_json::array();

@@ -9,7 +9,6 @@
 #include "plan/occupancy.hpp"
 #include "plan/rank_ops.hpp"
 #include "plan/rows.hpp"
-#include "plan/stragglers.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -202,7 +201,7 @@ std::vector<double> ScheduleSession::makespans_ns() const {
   return makespans;
 }
 
-PipelineMeasurement ScheduleSession::conclude() {
+PipelineMeasurement ScheduleSession::finish() {
   const auto& world = ranks_.world();
   // Nobody sends between these two: what is on its way now is nobody's.
   world.barrier();
@@ -217,7 +216,7 @@ PipelineMeasurement ScheduleSession::conclude() {
   measurement_.transfers = world.sum(sums_.transfers);
   measurement_.transfer_total = Duration{world.sum(sums_.transfer_total.count())};
   measurement_.transfer_longest = Duration{world.maximum(sums_.transfer_longest.count())};
-  if (computing_.real() != nullptr) measurement_.real = computing_.real()->conclude();
+  if (computing_.real() != nullptr) measurement_.real = computing_.real()->finish();
   if (measurement_.real)
     for (const std::string& wrong : measurement_.real->wrong)
       measurement_.wrong_messages.push_back(wrong);

@@ -100,7 +100,7 @@ public:
   /// Makespans so far, in ns; on rank 0.
   [[nodiscard]] std::vector<double> makespans_ns() const;
   /// Call once, behind the last iteration.
-  [[nodiscard]] PipelineMeasurement conclude();
+  [[nodiscard]] PipelineMeasurement finish();
 
 private:
   void count(const IterationResult& result);

@@ -146,7 +146,7 @@ private:
                  real_ ? &*real_ : nullptr);
   }
   void end_stretch() {
-    outcome_.stretches.push_back(run_->conclude());
+    outcome_.stretches.push_back(run_->finish());
     run_.reset();
   }
   void collect_events() {

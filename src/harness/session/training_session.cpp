@@ -72,10 +72,10 @@ TrainingSession::TrainingSession(Ranks& ranks, const Scenario& scenario,
     return std::make_unique<WholeModel>(std::move(math), model_, parallel.microbatches,
                                         parallel.replicas);
   };
-  const bool needs_twin =
+  const bool needs_cpu_reference =
       math_->working_type() != NumberType::f32 && operations(scenario) <= kSmallModel;
   check_.emplace(reference(make_math(settings.device, ranks)),
-                 needs_twin ? reference(make_cpu_math()) : nullptr);
+                 needs_cpu_reference ? reference(make_cpu_math()) : nullptr);
 }
 
 TrainingSession::~TrainingSession() = default;
@@ -206,7 +206,7 @@ void TrainingSession::set_state(const State& state) {
   math_->finish();
 }
 
-RealOutcome TrainingSession::conclude() {
+RealOutcome TrainingSession::finish() {
   for (const std::int64_t peak :
        ranks_.world().all_gather(static_cast<std::int64_t>(memory_.peak())))
     outcome_.peak_bytes.push_back(peak);

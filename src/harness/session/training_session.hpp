@@ -46,7 +46,7 @@ public:
   void end_iteration(int iteration, Checks& checks);
   /// The plan, its blocks with the bytes that they took in the last iteration.
   [[nodiscard]] const Plan& measured_plan() const { return measured_plan_; }
-  [[nodiscard]] RealOutcome conclude();
+  [[nodiscard]] RealOutcome finish();
 
 private:
   struct State;

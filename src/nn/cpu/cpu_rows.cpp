@@ -6,7 +6,7 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
-/// What works on rows of a width: norm, SwiGLU, embedding, cross-entropy.
+/// Operations on rows of a width: norm, SwiGLU, embedding, cross-entropy.
 namespace longhaul {
 
 namespace {

@@ -7,10 +7,10 @@
 
 namespace longhaul {
 
-/// The twin that every other device is held against: fp32, matrix products by OpenBLAS on one
-/// thread, sums of rows in double precision. Calls have taken effect when they return, and equal
-/// calls give equal bits. Memory is the host's; attention's scratch (128 rows of scores) is not
-/// counted.
+/// The CPU reference that every other device is compared with: fp32, matrix products by OpenBLAS on
+/// one thread, sums of rows in double precision. Calls have taken effect when they return, and
+/// equal calls give equal bits. Memory is the host's; attention's scratch (128 rows of scores) is
+/// not counted.
 class CpuTensorOps final : public TensorOps {
 public:
   CpuTensorOps();

@@ -36,7 +36,7 @@ public:
   explicit CudaTensorOps(int device, const CudaMathOptions& options = {});
   ~CudaTensorOps() override;
 
-  /// All work is given to this one; wait for events here to order it behind other streams.
+  /// All work is given to this one; wait for events here to order it after other streams.
   [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
   /// "cuDNN 9.19", or "own (why)".
   [[nodiscard]] const std::string& attention_name() const { return attention_name_; }

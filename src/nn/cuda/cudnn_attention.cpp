@@ -64,7 +64,7 @@ struct Place {
   Place(const AttentionShape& shape, int heads, std::int64_t token_width)
       : sizes{shape.batch, heads, shape.sequence, shape.head_size},
         steps{token_width * shape.sequence, shape.head_size, token_width, 1} {}
-  /// Of one number for each head and token.
+  /// Shape of one number for each head and token.
   explicit Place(const AttentionShape& shape)
       : sizes{shape.batch, shape.heads, shape.sequence, 1},
         steps{std::int64_t{shape.heads} * shape.sequence, shape.sequence, 1, 1} {}

@@ -11,7 +11,7 @@ namespace longhaul {
 
 /// bf16 on device `index`; throws Error where there is none.
 [[nodiscard]] std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index);
-/// What a record should say of how `math` computes: "attention: cuDNN 9.19.0". Empty for a CPU.
+/// Text for records on how `math` computes: "attention: cuDNN 9.19.0". Empty for a CPU.
 [[nodiscard]] std::string accelerator_notes(const TensorOps& math);
 
 }  // namespace longhaul

@@ -12,7 +12,7 @@
 namespace longhaul::cuda {
 namespace {
 
-/// What cuBLAS asks for on these chips (its manual, "workspace").
+/// The workspace that cuBLAS asks for on these chips (its manual, "workspace").
 constexpr std::size_t kHopperWorkspace = 32U << 20U;
 constexpr std::size_t kWorkspace = 8U << 20U;
 constexpr int kProposals = 8;
@@ -30,7 +30,7 @@ cublasLtHandle_t make_handle() {
   return handle;
 }
 
-/// Choices of this process, so that threads that play ranks on one device compute alike.
+/// Choices of this process, so that threads that are ranks on one device compute equal results.
 class Choices {
 public:
   using Key = std::pair<int, GemmKey>;

@@ -35,7 +35,7 @@ cublasLtMatmulDesc_t describe(bool transpose_a, bool transpose_b) {
   return description;
 }
 
-/// Of a row-major matrix of `rows` by `columns`, as stored.
+/// Layout of a row-major matrix of `rows` by `columns`, as stored.
 cublasLtMatrixLayout_t lay_out(NumberType type, int rows, int columns, const Storage& storage,
                                int batch) {
   cublasLtMatrixLayout_t layout = nullptr;

@@ -48,7 +48,7 @@ public:
   [[nodiscard]] cublasStatus_t run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm,
                                    const Operands& operands, const DeviceBuffer& workspace,
                                    cudaStream_t stream) const;
-  /// What the library proposes, best first; throws Error where it has nothing.
+  /// The library's proposals, best first; throws Error where it has nothing.
   [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> proposals(cublasLtHandle_t handle,
                                                             std::size_t workspace_bytes,
                                                             int most) const;

@@ -13,8 +13,10 @@ constexpr int kLeastQueries = 128;
 
 constexpr int padded(int keys) { return (keys + 7) / 8 * 8; }
 
-/// What follows number `first` of a view.
-ArrayView behind(ArrayView view, std::size_t first) { return view.part(first, view.count - first); }
+/// The part of a view from number `first` on.
+ArrayView part_from(ArrayView view, std::size_t first) {
+  return view.part(first, view.count - first);
+}
 
 }  // namespace
 
@@ -78,9 +80,9 @@ struct OwnAttention::Block {
             sequence.shape.sequence,
             1 / std::sqrt(static_cast<float>(sequence.shape.head_size))};
   }
-  /// Of a view whose rows are `row` numbers long.
+  /// Part of a view whose rows are `row` numbers long.
   [[nodiscard]] ArrayView queries_in(ArrayView view, std::size_t row, const Sequence& of) const {
-    return behind(view, to_size(first) * row + to_size(place) * of.head_size());
+    return part_from(view, to_size(first) * row + to_size(place) * of.head_size());
   }
 };
 
@@ -125,14 +127,14 @@ void OwnAttention::forward(const Sequence& of, const Block& block, ArrayView sco
                   of.keys(),
                   block.scores()};
   gemms_.multiply(product, block.queries_in(of.qkv, of.shape.width(), of),
-                  behind(of.qkv, of.k_column()), scores);
+                  part_from(of.qkv, of.k_column()), scores);
   causal_softmax(stream_, block.of(of), scores, weights, of.log_sums);
   product = {{block.queries, of.shape.head_size, block.keys()},
              heads,
              block.scores(),
              of.keys(),
              of.outputs()};
-  gemms_.multiply(product, weights, behind(of.qkv, of.v_column()),
+  gemms_.multiply(product, weights, part_from(of.qkv, of.v_column()),
                   block.queries_in(of.out, of.k_column(), of));
 }
 
@@ -182,7 +184,8 @@ void OwnAttention::backward(const Sequence& of, const Block& block, const Gradie
   const int heads = of.shape.kv_heads, head_size = of.shape.head_size;
   const ArrayView queries = block.queries_in(of.qkv, of.shape.width(), of);
   const ArrayView dout = block.queries_in(gradients.dout, of.k_column(), of);
-  const ArrayView keys = behind(of.qkv, of.k_column()), values = behind(of.qkv, of.v_column());
+  const ArrayView keys = part_from(of.qkv, of.k_column()),
+                  values = part_from(of.qkv, of.v_column());
   const Gemm square{block.queries, block.keys(), head_size, false, true};
   const Gemm to_keys{block.keys(), head_size, block.queries, true, false, accumulate};
   gemms_.multiply({square, heads, of.queries(), of.keys(), block.scores()}, queries, keys,

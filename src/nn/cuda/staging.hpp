@@ -21,14 +21,14 @@ public:
 
   /// `from` (at most kPieceBytes) may be changed when this returns.
   void to_device(std::span<const std::byte> from, std::byte* to);
-  /// Waits for what is in front of it on the stream.
+  /// Waits for the earlier work of the stream.
   void to_host(const std::byte* from, std::span<std::byte> to);
 
 private:
   static constexpr std::size_t kPieces = 8;
   cudaStream_t stream_;
   PinnedMemory<std::byte> memory_{kPieces * kPieceBytes};
-  std::array<Event, kPieces> left_;  ///< behind the copy from that piece
+  std::array<Event, kPieces> left_;  ///< after the copy from that piece
   std::size_t next_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace longhaul::cuda {
 
 /// Memory of one device in the order of one stream: what is given back is handed out again at once,
-/// for work behind it on that stream. Memory stays with the pool, so that in the steady state no
+/// for later work on that stream. Memory stays with the pool, so that in the steady state no
 /// call reaches the driver's allocator; what is asked beyond that is mapped, not copied together,
 /// and so sizes that change do not split the device up. cudaIpcGetMemHandle does not take it.
 class StreamMemoryPool {

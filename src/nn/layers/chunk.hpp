@@ -67,7 +67,7 @@ public:
   /// B: D and W layer by layer, so that it keeps less.
   [[nodiscard]] Buffer backward(int microbatch, BlockPart part, Buffer gradient);
 
-  /// What losses are multiplied with: 1 / (tokens of all microbatches and replicas).
+  /// The factor of losses: 1 / (tokens of all microbatches and replicas).
   void set_loss_scale(float scale);
   /// Since the last begin_iteration(); waits for the device. 0 without the head.
   [[nodiscard]] float loss();

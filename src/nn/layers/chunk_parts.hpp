@@ -20,7 +20,7 @@ struct InFlight {
 
 enum class Pass : std::uint8_t { forward, recompute };
 
-/// What a chunk is made of, behind its interface.
+/// The members of a Chunk (pimpl).
 struct Chunk::Parts {
   TensorOps& math;
   DeviceMemory& memory;

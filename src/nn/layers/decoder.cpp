@@ -9,8 +9,8 @@ namespace longhaul {
 
 namespace {
 
-/// What a decoder layer keeps of a microbatch; docs/layers.md has the sizes. Names of gradients
-/// begin with d. Kept by F for D: input to gate_up; by F for W: normed, attended,
+/// The tensors that a decoder layer keeps of a microbatch; docs/layers.md has the sizes. Names of
+/// gradients begin with d. Kept by F for D: input to gate_up; by F for W: normed, attended,
 /// middle_normed, gated; by D for W: the gradients.
 struct DecoderActivations {
   Buffer input, inverse, normed, qkv, attended, log_sums;
@@ -36,7 +36,7 @@ private:
   void feed_forward(const BlockContext& work, DecoderActivations& kept) const;
   void feed_forward_gradient(const BlockContext& work, DecoderActivations& kept) const;
   [[nodiscard]] Buffer attend_gradient(const BlockContext& work, DecoderActivations& kept) const;
-  /// Of `width` numbers a token.
+  /// A buffer of `width` numbers a token.
   [[nodiscard]] Buffer take(const BlockContext& work, int width, const char* what) const {
     return work.take(shape_.tokens() * to_size(width), index_, what);
   }

@@ -12,9 +12,9 @@
 
 namespace longhaul {
 
-/// What any schedule on any number of ranks has to come to: all layers on one device, microbatch by
-/// microbatch, F then B, with an arithmetic and memory of its own. Flat numbers are those of
-/// Chunk::all_weights() of the whole model.
+/// The result that any schedule on any number of ranks has to reach: all layers on one device,
+/// microbatch by microbatch, F then B, with an arithmetic and memory of its own. Flat numbers are
+/// those of Chunk::all_weights() of the whole model.
 class Reference {
 public:
   /// Weights are those that chunks make of `seed`.

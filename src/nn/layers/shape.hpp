@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-/// What a chunk's tensors look like: the model of a scenario (a Llama-style decoder) and the
+/// The shape of a chunk's tensors: the model of a scenario (a Llama-style decoder) and the
 /// microbatch that runs through it.
 struct ModelShape {
   int batch = 1;     ///< sequences of a microbatch

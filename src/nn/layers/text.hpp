@@ -9,12 +9,12 @@
 
 namespace longhaul {
 
-/// What a microbatch reads and is to predict; one number a token.
+/// The tokens that a microbatch reads and is to predict; one number a token.
 struct MicrobatchText {
   std::vector<std::int32_t> tokens, targets;
 };
 
-/// Of (iteration, replica, microbatch); the same on every rank.
+/// The text of (iteration, replica, microbatch); the same on every rank.
 using TextSource = std::function<MicrobatchText(int, ReplicaId, int)>;
 
 /// Text that follows from a seed and has something to learn: a Markov chain of order 2. Half of all

@@ -7,18 +7,18 @@
 
 namespace longhaul {
 
-/// What whole microseconds cost the blocks of an execution trace.
+/// The rounding of an execution trace's blocks to whole microseconds.
 struct ChakraRounding {
   std::int64_t blocks = 0;
   Duration error{};  ///< sum over all blocks of what each was lengthened or shortened by
 };
 
-/// What one rank does as a Chakra execution trace (MLCommons; messages GlobalMetadata and Node of
-/// its et_def.proto, each behind its length), for ASTRA-sim and others. Node ids are op ids.
+/// The ops of one rank as a Chakra execution trace (MLCommons; messages GlobalMetadata and Node of
+/// its et_def.proto, each after its length), for ASTRA-sim and others. Node ids are op ids.
 /// `data_deps` holds all that a node waits for, the op before it on its lane too (but for receives,
 /// which may be posted at once), since ASTRA-sim follows no other; `ctrl_deps` names that one
 /// again. Durations are whole microseconds, rounded so that no device is ever more than half of one
-/// ahead or behind. Communication carries the plan's own time as its duration, for readers that
+/// ahead or late. Communication carries the plan's own time as its duration, for readers that
 /// replay.
 [[nodiscard]] ChakraRounding export_chakra(const Plan& plan, Rank rank, std::ostream& out);
 

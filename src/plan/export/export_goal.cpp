@@ -31,7 +31,7 @@ public:
       const std::size_t first = lane;
       while (lane < plan_.lanes.size() && index(plan_.lanes[lane].rank) == rank) ++lane;
       text_.print("\nrank {} {{\n", rank);
-      // A label must stand in front of all lines that name it.
+      // A label must stand before all lines that name it.
       for (std::size_t i = first; i < lane; ++i) write_ops(plan_.lanes[i]);
       for (std::size_t i = first; i < lane; ++i) write_dependencies(plan_.lanes[i]);
       text_.print("}}\n");
@@ -100,7 +100,7 @@ private:
   }
 
   struct Neighbours {
-    Rank before, behind;
+    Rank before, after;
   };
   [[nodiscard]] Neighbours neighbours(OpId id) const {
     const auto& members = plan_.collectives[plan_.op(id).match];
@@ -113,17 +113,17 @@ private:
   /// `l9s0`, `l9r0`, ... for the two sides of its steps.
   void write_ring(OpId id) {
     const auto& members = plan_.collectives[plan_.op(id).match];
-    const auto [before, behind] = neighbours(id);
+    const auto [before, after] = neighbours(id);
     const Rank self = plan_.rank_of(id);
     const auto n = static_cast<std::int64_t>(members.size());
     const std::int64_t bytes = sent_bytes((plan_.op(id).size + Bytes{n - 1}) / n);
-    const int to = channels_.of_ring(self, behind);
+    const int to = channels_.of_ring(self, after);
     const int from = channels_.of_ring(before, self);
     text_.print("l{}b: calc 0 cpu {}\n", index(id), to);
     for (std::uint32_t step = 0; step < steps_of(members); ++step) {
       const std::uint32_t tag = ring_tag_[plan_.op(id).match] + step;
       text_.print("l{}s{}: send {}b to {} tag {} cpu {} nic {}\n", index(id), step, bytes,
-                  index(behind), tag, to, to);
+                  index(after), tag, to, to);
       text_.print("l{}r{}: recv {}b from {} tag {} cpu {} nic {}\n", index(id), step, bytes,
                   index(before), tag, from, from);
     }

@@ -7,7 +7,7 @@
 namespace longhaul {
 
 /// GOAL text, as LogGOPSim and ATLAHS read it: one block a rank. Blocks are `calc`, in nanoseconds,
-/// one behind the other on processor 0; each channel (channels.hpp) has a processor and a network
+/// one after the other on processor 0; each channel (channels.hpp) has a processor and a network
 /// interface of its own, so that communication does not hold up computation. A collective is a
 /// ring of sends and receives: n-1 steps of 1/n of its bytes, twice for an all-reduce. Links, their
 /// latency and rate are the reader's parameters; what shares a link, and in which order, is not

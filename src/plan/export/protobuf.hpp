@@ -7,16 +7,16 @@
 namespace longhaul {
 
 /// Builds one message in protobuf's wire format, field by field: a varint or a length-delimited
-/// value behind a key of field number and wire type.
+/// value after a key of field number and wire type.
 class ProtobufMessage {
 public:
-  /// Of type uint32, uint64, int32, int64 (not negative), bool or an enum.
+  /// A field of type uint32, uint64, int32, int64 (not negative), bool or an enum.
   ProtobufMessage& number(int field, std::uint64_t value) {
     append_varint(key(field, kVarint));
     append_varint(value);
     return *this;
   }
-  /// Of type string or bytes.
+  /// A field of type string or bytes.
   ProtobufMessage& text(int field, std::string_view value) {
     append_varint(key(field, kLengthDelimited));
     append_varint(value.size());

@@ -18,7 +18,7 @@ double mean_of_exponential(double sigma) {
   return mean;
 }
 
-/// Of mean 0 and, before the cut of a normal one, standard deviation 1.
+/// A number of mean 0 and, before the cut of a normal one, standard deviation 1.
 double draw(JitterKind kind, double spread, Random& random) {
   switch (kind) {
     case JitterKind::uniform: return std::sqrt(3.0) * (2 * random.uniform() - 1);

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What jitter makes of one message: factors on its latency and its transfer time.
+/// The effect of jitter on one message: factors on its latency and its transfer time.
 struct JitterFactors {
   double latency = 1;
   double transfer = 1;
@@ -27,7 +27,7 @@ public:
   /// `seed` where the link has none of its own.
   LinkJitter(const Link& link, std::uint64_t seed);
 
-  /// Of the message that `producer` on rank `from` sends to rank `to` in this iteration.
+  /// Factors of the message that `producer` on rank `from` sends to rank `to` in this iteration.
   [[nodiscard]] JitterFactors of(std::uint64_t iteration, Rank from, Rank to,
                                  const Block& producer) const;
 
@@ -40,7 +40,7 @@ private:
   };
   [[nodiscard]] static Spread spread_of(double spread, double correlation);
 
-  /// Of another kind than log-normal.
+  /// A distribution other than log-normal.
   [[nodiscard]] double factor(double spread, Random& all, Random& one) const;
 
   std::uint64_t seed_;  ///< of the link

@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-/// What one link gives over time: its trace, begun anew where it repeats, and its outages. Times
+/// One link over time: its trace, begun anew where it repeats, and its outages. Times
 /// count from the start of the weather; before it the link is as at time 0, and not out.
 class LinkTimeline {
 public:

@@ -12,10 +12,10 @@
 
 namespace longhaul {
 
-/// What the links of a plan do over the time of a run: traces, outages, jitter and losses
+/// The links of a plan over the time of a run: traces, outages, jitter and losses
 /// (docs/scenario.md, Weather). Immutable; every answer follows from the arguments and the
-/// scenario's seeds alone, so that simulator and ranks meet the same weather, whoever asks and in
-/// whatever order.
+/// scenario's seeds alone, so that simulator and ranks meet the same weather, whichever of them
+/// asks and in whatever order.
 ///
 /// Times count from the start of the weather, which is the start of iteration 0; before it
 /// (warm-up) links are as at time 0 and not out. A transfer goes on at the rate that link and
@@ -31,7 +31,8 @@ public:
   [[nodiscard]] Duration hold(OpId send, std::uint64_t iteration, Duration begin) const;
   /// Latency of the message whose transfer ends `end` after the start.
   [[nodiscard]] Duration latency(OpId recv, std::uint64_t iteration, Duration end) const;
-  /// What a collective takes whose last member is ready at `begin`. Jitter and loss leave it alone.
+  /// The duration of a collective whose last member is ready at `begin`. Jitter and loss leave it
+  /// alone.
   [[nodiscard]] Duration collective(OpId member, std::uint64_t iteration, Duration begin) const;
   /// How long nothing moves on a link of this op from `begin` on; 0: it moves. For messages about
   /// deadlines.
@@ -52,7 +53,7 @@ private:
     std::uint32_t link = kCalm;  ///< index into links_
     Bandwidth others;            ///< the smallest rate of what it holds beside the link
   };
-  /// Of a collective: the hops over links with a trace or an outage, and the rest of the ring.
+  /// A collective's hops over links with a trace or an outage, and the rest of the ring.
   struct Ring {
     std::vector<Hop> hops;
     RingHop others;

@@ -12,7 +12,7 @@
 namespace longhaul {
 namespace {
 
-/// What of the model lies where, and when its blocks run.
+/// The stages' places, and when their blocks run.
 struct Stage {
   std::vector<DeviceId> devices;  ///< that hold it, ascending
   std::vector<int> chunks;        ///< the first of the stage on each of these devices

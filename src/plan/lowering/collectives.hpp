@@ -19,15 +19,15 @@ struct ChunkCollective {
   std::vector<Rank> members;  ///< all ranks that hold a copy of the stage, ascending
 };
 
-/// What a collective of `members` takes over a ring of such hops, by the estimate of `sync`.
+/// The duration of a collective of `members` over a ring of such hops, by the estimate of `sync`.
 [[nodiscard]] Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members,
                                        const RingHop& ring, GradientSync sync);
 
 /// The collectives of each device, in the order in which its collective lane runs them: gathers by
 /// the first F of their stage, then reductions by the last W or B of theirs, in the rows of replica
 /// 0 of all who hold it, so that all members agree. A schedule with copies of the model sums the
-/// gradients of the copies, with one replica too. Empty where nobody else holds a device's stages,
-/// and for GradientSync::none.
+/// gradients of the copies, with one replica too. Empty where no other rank holds a device's
+/// stages, and for GradientSync::none.
 [[nodiscard]] IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(
     const Schedule& schedule, const Scenario& scenario, Network& network);
 

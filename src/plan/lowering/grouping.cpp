@@ -15,7 +15,7 @@ std::vector<std::vector<bool>> find_senders(const Messages& messages) {
   return sends;
 }
 
-/// Position in front of which the receive for the block at `needed_before` is posted.
+/// Position before which the receive for the block at `needed_before` is posted.
 std::int32_t paired_position(const std::vector<bool>& sends,
                              const std::vector<std::int32_t>& input_of,
                              std::int32_t needed_before) {

@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-/// Appends a lane of `count` empty ops. A rank's lanes must be added one behind the other.
+/// Appends a lane of `count` empty ops. A rank's lanes must be added one after the other.
 inline LaneId add_lane(Plan& plan, std::string name, OpKind kind, Rank rank, Rank peer,
                        std::size_t count) {
   const auto first = static_cast<std::uint32_t>(plan.ops.size());

@@ -1,17 +1,16 @@
-#include "plan/lowering/link_orders.hpp"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "base/suggest.hpp"
+#include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
 namespace longhaul {
 namespace {
 
-/// (replica, is it a gradient, chunk, microbatch): what a message is, whoever sends it.
+/// (replica, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
 using MessageKey = std::tuple<ReplicaId, bool, int, int>;
 
 /// The sends of messages over one resource; of several pieces in their order.

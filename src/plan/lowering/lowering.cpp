@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
-#include "plan/lowering/link_orders.hpp"
-#include "plan/lowering/pooled.hpp"
 
 namespace longhaul {
 
@@ -64,8 +62,8 @@ std::optional<Refusal> Lowering::lower_cell(int cell) {
 
 std::optional<Refusal> Lowering::arrange_messages() {
   // In pooled plans a lane has the order of its cell's turns.
-  const bool alike = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
-  for (const ReplicaId replica : ids<ReplicaId>(alike ? 1 : schedule_.replicas)) {
+  const bool equal_replicas = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
+  for (const ReplicaId replica : ids<ReplicaId>(equal_replicas ? 1 : schedule_.replicas)) {
     messages_.push_back(replica > ReplicaId{0} && schedule_.replicas_alike()
                             ? messages_.front()
                             : find_messages(schedule_, replica));

@@ -17,7 +17,7 @@
 
 namespace longhaul {
 
-/// What becomes of the messages of a DP-cell that leave their datacenter.
+/// The treatment of a DP-cell's messages that leave their datacenter.
 enum class Crossing { alone, relayed, pooled };
 
 /// Lays out lanes, then fills in ops. Ids: rank by rank, and within a rank lane by lane (compute,
@@ -66,5 +66,30 @@ private:
   std::vector<LaneId> collective_lane_;  ///< of each rank; kNone where it has none
   std::optional<RelayLowering> relays_;  ///< where they carry messages
 };
+
+/// A lane of messages in lower_pooled(): where the channel leaves its datacenter, the way of
+/// all its cell's nodes together, held by one message at a time.
+[[nodiscard]] Route pooled_route(const Schedule& schedule, const Scenario& scenario,
+                                 ReplicaId replica, const Messages::Channel& channel,
+                                 Network& network);
+
+/// Puts the messages of each channel into the order of its cell's turns, where they are stated: a
+/// lane that kept another one would block the cell. `messages` has an entry for each replica.
+/// Refused where the turns are not what they should be: see TurnTable.
+[[nodiscard]] std::optional<Refusal> order_by_turns(const Schedule& schedule,
+                                                    std::vector<Messages>& messages);
+
+/// The treatment of the turns of DP-cells (turns_name()).
+enum class Turns : std::uint8_t {
+  ordered,  ///< each is a resource of the plan, as any other
+  taken,    ///< the order of the plan's lanes says it already
+};
+
+/// States the orders that a schedule gives for shared links and interfaces in the plan's resources.
+/// They name whole messages: one that travels in pieces takes its place with all of those that hold
+/// the resource, one after the other. Refused where one names an unknown resource or message, or
+/// leaves out a user.
+[[nodiscard]] std::optional<Refusal> apply_link_orders(Plan& plan, const Schedule& schedule,
+                                                       Turns turns);
 
 }  // namespace longhaul

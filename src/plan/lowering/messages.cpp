@@ -30,8 +30,8 @@ public:
       }
     }
   }
-  /// What takes the activation (or gradient) of a chunk and microbatch in its device's row: the
-  /// first part of the F (or D or B, or of the R in front of it).
+  /// The block that takes the activation (or gradient) of a chunk and microbatch in its device's
+  /// row: the first part of the F (or D or B, or of the R before it).
   [[nodiscard]] std::int32_t first(bool backward, int chunk, int microbatch) const {
     const std::int32_t at = first_[backward][cell(chunk, microbatch)];
     LONGHAUL_ASSERT(at >= 0, "no block consumes chunk {} microbatch {}", chunk, microbatch);
@@ -46,7 +46,7 @@ private:
   std::vector<std::int32_t> first_[2];
 };
 
-/// The chunk that takes over what `block` produced; -1: nobody.
+/// The chunk that takes over what `block` produced; -1: none.
 int next_chunk(const Block& block, const Schedule& schedule) {
   if (block.part + 1 != block.parts) return -1;
   if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;

@@ -35,7 +35,7 @@ struct Messages {
 [[nodiscard]] Messages find_messages(const Schedule& schedule, ReplicaId replica);
 
 /// Chooses where each receive is posted when communication is grouped: together with the send of
-/// the block in front of the one that needs it. Blocks in between that neither send nor receive (W)
+/// the block before the one that needs it. Blocks in between that neither send nor receive (W)
 /// are passed over, so that a D's send is paired with the receive of the next F. A channel's
 /// receives are posted in the order of its sends. Sets Message::posted_before.
 void arrange_groups(Messages& messages);

@@ -1,9 +1,8 @@
-#include "plan/lowering/pooled.hpp"
-
 #include <algorithm>
 #include <span>
 
 #include "base/index.hpp"
+#include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
 namespace longhaul {

@@ -73,7 +73,7 @@ void RelayLowering::order_scatters() {
   }
 }
 
-/// A message is needed as early as any that comes behind it in the same turns.
+/// A message is needed as early as any that comes after it in the same turns.
 void RelayLowering::order_gathers() {
   for (std::uint32_t p = 0; p < pairs_.size(); ++p) {
     Pair& pair = pairs_[p];

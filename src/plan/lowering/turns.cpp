@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-/// (owner, is it a gradient, chunk, microbatch): what a message is, whoever sends it.
+/// (owner, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
 using TurnKey = std::tuple<int, bool, int, int>;
 
 std::map<TurnKey, Turn> messages_of(const CellMessages& cell, std::size_t channel) {

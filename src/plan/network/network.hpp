@@ -31,14 +31,14 @@ class Network {
 public:
   Network(const Scenario& scenario, Plan& plan);
 
-  /// Of one lane of messages: call once for each. Where the two lie in different datacenters with
-  /// no link between them there is a missing_link().
+  /// Resources of one lane of messages: call once for each. Where the two lie in different
+  /// datacenters with no link between them there is a missing_link().
   [[nodiscard]] Route route(Rank from, Rank to);
-  /// Of one lane of messages that all of these take together, a piece each: call once for each. As
-  /// one exclusion `name`, beside the interfaces and shared links that they hold, at the sum of
-  /// their rates; what several of them share counts once.
+  /// Resources of one lane of messages that all of these take together, a piece each: call once for
+  /// each. As one exclusion `name`, beside the interfaces and shared links that they hold, at the
+  /// sum of their rates; what several of them share counts once.
   [[nodiscard]] Route pool(const std::string& name, const std::vector<RankPair>& pairs);
-  /// Of the rank's compute lane: call once for each.
+  /// Resources of the rank's compute lane: call once for each.
   [[nodiscard]] ResourceSetId device(Rank rank);
   /// The rank's turn in data-parallel communication; the same set each time.
   [[nodiscard]] ResourceSetId collective(Rank rank);

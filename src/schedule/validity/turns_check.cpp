@@ -189,7 +189,7 @@ private:
 };
 
 /// Why a message has no business in these turns; empty where it has.
-std::string objection(const Schedule& schedule, const TurnPlace& place,
+std::string violation(const Schedule& schedule, const TurnPlace& place,
                       const OrderedMessage& message) {
   const Block& block = message.producer;
   const CellReplicas members = cell_replicas(schedule, place.cell);
@@ -220,7 +220,7 @@ std::optional<Violation> turns_violation(const Schedule& schedule) {
                        "{}).",
                        order.resource, cells - 1);
     for (const OrderedMessage& message : order.messages) {
-      const std::string why = objection(schedule, *place, message);
+      const std::string why = violation(schedule, *place, message);
       if (!why.empty())
         return violation(ViolationKind::shape,
                          "\"{}\" has {} of replica {} ({}). Leave it out of these turns.",

@@ -5,7 +5,7 @@
 
 namespace longhaul {
 
-/// For tests of what a process leaves that is hurt while it writes: called with the final and the
+/// For tests of the files of a process that fails while it writes: called with the final and the
 /// temporary name before a file gets the former.
 using PublishProbe =
     std::function<void(const std::filesystem::path& file, const std::filesystem::path& temporary)>;

@@ -40,7 +40,7 @@ struct OverDevice {
   static std::string why_not() {
     if (const std::string why = why_no_accelerator(); !why.empty() || kKind != TransportKind::nccl)
       return why;
-    // NCCL takes one rank for each GPU. The stand-in can be told to take several, of processes:
+    // NCCL takes one rank for each GPU. The emulator can be told to take several, of processes:
     // threads on one would wait for each other's streams wherever memory is freed.
     const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
     if (nccl_version().empty()) return "built without NCCL";

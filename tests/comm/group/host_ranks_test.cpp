@@ -36,13 +36,13 @@ RANKS_TEST(BoardTest, SharesMemoryThatStartsAsZero) {
 RANKS_TEST(BoardTest, ASleeperWakesWhenItsBellRings) {
   NEEDS_RANKS(2);
   const HostRanks& host_ranks = ranks().host_ranks();
-  const std::uint32_t seen = host_ranks.bell();
+  const std::uint32_t seen = host_ranks.doorbell();
   ranks().world().barrier();
-  if (self() == 1) host_ranks.ring(Rank{0});
+  if (self() == 1) host_ranks.ring_doorbell(Rank{0});
   bool woken = true;
   if (self() == 0) {
     host_ranks.sleep(seen, now() + 30s);
-    woken = host_ranks.bell() != seen;
+    woken = host_ranks.doorbell() != seen;
   }
   EXPECT_TRUE(woken);
   ranks().world().barrier();
@@ -50,8 +50,8 @@ RANKS_TEST(BoardTest, ASleeperWakesWhenItsBellRings) {
 
 RANKS_TEST(BoardTest, ABellThatRangBeforeIsNotSleptThrough) {
   const HostRanks& host_ranks = ranks().host_ranks();
-  const std::uint32_t seen = host_ranks.bell();
-  host_ranks.ring(ranks().self());
+  const std::uint32_t seen = host_ranks.doorbell();
+  host_ranks.ring_doorbell(ranks().self());
   const TimePoint before = now();
   host_ranks.sleep(seen, before + 30s);
   EXPECT_LT(now() - before, 10s);
@@ -59,7 +59,7 @@ RANKS_TEST(BoardTest, ABellThatRangBeforeIsNotSleptThrough) {
 
 RANKS_TEST(BoardTest, SleepsUntilItsTimeIsThere) {
   const TimePoint until = now() + 5ms;
-  ranks().host_ranks().sleep(ranks().host_ranks().bell(), until);
+  ranks().host_ranks().sleep(ranks().host_ranks().doorbell(), until);
   EXPECT_GE(now(), until);
 }
 

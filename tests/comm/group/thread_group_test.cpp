@@ -145,7 +145,7 @@ std::vector<std::byte> bytes_of(const std::vector<std::uint16_t>& numbers) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Rounded once, behind the sum: 256 + 1 + 1 is 258 in bf16, though 256 + 1 is 256.
+/// Rounded once, after the sum: 256 + 1 + 1 is 258 in bf16, though 256 + 1 is 256.
 TEST(ThreadCollectives, SumBf16InFp32) {
   const auto large = bytes_of({0x4380});
   const auto one = bytes_of({0x3f80});

@@ -30,12 +30,12 @@ public:
 
 class RealDeviceTest : public RanksTest {
 protected:
-  /// As an engine waits: reads the bell, looks, and sleeps until it rings.
+  /// As an engine waits: reads the doorbell, looks, and sleeps until it rings.
   FinishedBlock wait_for_end(LayerDevice& device) {
     while (true) {
-      const std::uint32_t bell = ranks().host_ranks().bell();
+      const std::uint32_t doorbell = ranks().host_ranks().doorbell();
       if (const auto done = device.finished(now())) return *done;
-      ranks().host_ranks().sleep(bell, now() + 60s);
+      ranks().host_ranks().sleep(doorbell, now() + 60s);
     }
   }
   HeldWork work_;

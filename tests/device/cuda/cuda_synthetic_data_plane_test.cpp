@@ -13,7 +13,7 @@ using bench::PlanBuilder;
 constexpr std::uint64_t kSeed = 7;
 constexpr Bytes kLargest{10'000};
 
-/// What rank 0 sends to rank 1, by hand.
+/// The messages of rank 0 to rank 1, by hand.
 class DeviceCargoTest : public OnDevice {
 protected:
   DeviceCargoTest() {
@@ -69,8 +69,8 @@ TEST_F(DeviceCargoTest, FindsWhatIsWrongAndNothingElse) {
     to.begin_iteration(0, iteration);
     for (std::size_t i = 0; i < sends.size(); ++i) {
       Payload payload = from.make(sends[i]);
-      if (iteration == 1 && i == 1) from.spoil(sends[i], FaultKind::corrupt, payload);
-      if (iteration == 1 && i == 2) from.spoil(sends[i], FaultKind::mix_up, payload);
+      if (iteration == 1 && i == 1) from.corrupt(sends[i], FaultKind::corrupt, payload);
+      if (iteration == 1 && i == 2) from.corrupt(sends[i], FaultKind::mislabel, payload);
       PayloadId found;
       EXPECT_EQ(to.check(recvs[i], carry(to, recvs[i], payload).bytes, found),
                 Payloads::Verdict::right)

@@ -1,4 +1,4 @@
-// What goes wrong on a device names its block. Errors of kernels stay: each test ends its process.
+// An error on a device names its block. Errors of kernels stay: each test ends its process.
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ private:
   cudaStream_t stream_;
 };
 
-/// Ends with 42 where block `broken` is named, behind blocks that end well.
+/// Ends with 42 where block `broken` is named, after blocks that end well.
 [[noreturn]] void run_until(OpId broken) {
   try {
     cuda::use_device(0);

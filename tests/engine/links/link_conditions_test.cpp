@@ -49,7 +49,7 @@ protected:
     wrong_ = ranks().world().sum(result.checks.wrong());
     return result.times;
   }
-  /// Of this rank, over links between datacenters.
+  /// Messages of this rank, over links between datacenters.
   static std::vector<OpId> crossing(const Plan& plan, OpKind kind) {
     std::vector<OpId> found;
     const OpRange mine = ops_of_rank(plan, ranks().self());
@@ -122,7 +122,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   EXPECT_EQ(wrong_, 0);
 }
 
-/// What a receiver's clock says of a message is what the weather says of it, or more.
+/// The time of a message by the receiver's clock is the weather's time for it, or more.
 RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
   NEEDS_RANKS(2);
   Scenario scenario = stages_in_two_sites(ranks().count(), 2ms);

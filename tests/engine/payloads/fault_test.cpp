@@ -40,21 +40,21 @@ TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
   const auto message = builder.message(0, 1, {}, {}, Bytes{1});
   const Plan plan = builder.build();
   const auto kill = parse_fault("kill@1:0:2");
-  EXPECT_EQ(struck_op(kill, plan, Rank{1}, 2), builder.id(block));
-  EXPECT_EQ(struck_op(kill, plan, Rank{1}, 1), std::nullopt);
-  EXPECT_EQ(struck_op(kill, plan, Rank{0}, 2), std::nullopt);
-  EXPECT_EQ(struck_op(parse_fault("norecv@1:0"), plan, Rank{1}, 0), builder.id(message.recv));
-  EXPECT_EQ(struck_op(parse_fault("mixup@0:0"), plan, Rank{0}, 0), builder.id(message.send));
-  EXPECT_EQ(struck_op(parse_fault("kill@0:0"), plan, Rank{0}, 0), std::nullopt) << "no block";
-  EXPECT_EQ(struck_op(parse_fault("device@1:0"), plan, Rank{1}, 0), builder.id(block));
-  EXPECT_EQ(struck_op(parse_fault("kill@0:send0"), plan, Rank{0}, 0), builder.id(message.send));
-  EXPECT_EQ(struck_op(parse_fault("kill@0:send1"), plan, Rank{0}, 0), std::nullopt);
+  EXPECT_EQ(find_fault_op(kill, plan, Rank{1}, 2), builder.id(block));
+  EXPECT_EQ(find_fault_op(kill, plan, Rank{1}, 1), std::nullopt);
+  EXPECT_EQ(find_fault_op(kill, plan, Rank{0}, 2), std::nullopt);
+  EXPECT_EQ(find_fault_op(parse_fault("norecv@1:0"), plan, Rank{1}, 0), builder.id(message.recv));
+  EXPECT_EQ(find_fault_op(parse_fault("mixup@0:0"), plan, Rank{0}, 0), builder.id(message.send));
+  EXPECT_EQ(find_fault_op(parse_fault("kill@0:0"), plan, Rank{0}, 0), std::nullopt) << "no block";
+  EXPECT_EQ(find_fault_op(parse_fault("device@1:0"), plan, Rank{1}, 0), builder.id(block));
+  EXPECT_EQ(find_fault_op(parse_fault("kill@0:send0"), plan, Rank{0}, 0), builder.id(message.send));
+  EXPECT_EQ(find_fault_op(parse_fault("kill@0:send1"), plan, Rank{0}, 0), std::nullopt);
   const auto write = parse_fault("kill@1:write0:2");
-  EXPECT_EQ(struck_op(write, plan, Rank{1}, 2), std::nullopt) << "no op of the plan";
+  EXPECT_EQ(find_fault_op(write, plan, Rank{1}, 2), std::nullopt) << "no op of the plan";
   EXPECT_TRUE(strikes_write(write, Rank{1}, 2));
   EXPECT_FALSE(strikes_write(write, Rank{0}, 2));
   EXPECT_FALSE(strikes_write(write, Rank{1}, 1));
-  EXPECT_EQ(struck_op(parse_fault("kill@1:9"), plan, Rank{1}, 0), std::nullopt);
+  EXPECT_EQ(find_fault_op(parse_fault("kill@1:9"), plan, Rank{1}, 0), std::nullopt);
 }
 
 TEST(Fault, ADeviceFailsFromTheStruckBlockOn) {
@@ -88,7 +88,7 @@ TEST(Fault, AimsAtALegOrAtWhatIsRelayed) {
   way.add(1, 3, Duration{1});  // of the other pipeline: relayed by ranks 0 and 1
   const Plan plan = way.builder.build();
   const auto struck = [&](const char* fault, int rank) {
-    return struck_op(parse_fault(fault), plan, Rank{rank}, 0);
+    return find_fault_op(parse_fault(fault), plan, Rank{rank}, 0);
   };
   EXPECT_EQ(struck("lose@0:relay0", 0), way.builder.id(way.wan.send));
   EXPECT_EQ(struck("kill@0:relay0", 0), way.builder.id(way.wan.send)) << "in mid-relay";

@@ -23,10 +23,10 @@ TEST(Forwards, KnowsWhatARelayTakesOn) {
   const RelayTable far_relay{plan, Rank{3}};
   const RelayTable receiver{plan, Rank{1}};
   EXPECT_EQ(sender.recv_before(id(way.own.send)), kNone<OpId>) << "it makes its piece";
-  EXPECT_EQ(relay.send_behind(id(way.scatter.recv)), id(way.wan.send));
+  EXPECT_EQ(relay.send_after(id(way.scatter.recv)), id(way.wan.send));
   EXPECT_EQ(relay.recv_before(id(way.wan.send)), id(way.scatter.recv));
-  EXPECT_EQ(far_relay.send_behind(id(way.wan.recv)), id(way.gather.send));
-  EXPECT_EQ(receiver.send_behind(id(way.gather.recv)), kNone<OpId>) << "it stays here";
+  EXPECT_EQ(far_relay.send_after(id(way.wan.recv)), id(way.gather.send));
+  EXPECT_EQ(receiver.send_after(id(way.gather.recv)), kNone<OpId>) << "it stays here";
 }
 
 TEST(Relays, HandWhatWasKeptOverOnce) {

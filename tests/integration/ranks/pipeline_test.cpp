@@ -1,4 +1,4 @@
-// Lowered schedules of random pipelines on real ranks: every block once, in order, behind its
+// Lowered schedules of random pipelines on real ranks: every block once, in order, after its
 // inputs; every message the right one; nothing left over.
 #include "base/random.hpp"
 #include "device/cpu/timed_device.hpp"

@@ -63,7 +63,7 @@ RANKS_TEST(SeveralHosts, MeasureTheirClocksAgainstRank0) {
   }
 }
 
-// As on the made-up nodes of one machine, or in containers: nothing to measure, and no error.
+// As on the synthetic nodes of one machine, or in containers: nothing to measure, and no error.
 RANKS_TEST(SeveralHosts, OfOneKernelShareItsClock) {
   NEEDS_RANKS(2);
   const HostRanks host_ranks{ranks().world(), half()};

@@ -1,5 +1,5 @@
 // Whole runs of bench_pipeline whose links change: what the ranks notice, when they switch, and
-// what is left behind.
+// what is left.
 #include <map>
 
 #include <fmt/format.h>
@@ -194,7 +194,7 @@ TEST_F(AdaptiveTest, ChangesReadTheTableOfRegionsBesideTheScenario) {
   EXPECT_GT(stretches[1]["predicted_ns"], stretches[0]["predicted_ns"]);
 }
 
-/// On the network as it is nobody knows the truth; the ranks measure all the same.
+/// On the network as it is the truth is not known; the ranks measure all the same.
 TEST_F(AdaptiveTest, AdaptsToTheNetworkAsItIs) {
   ASSERT_EQ(
       run(4, {"--schedule", "1f1b,zb-h1,gpipe", "--adaptive", "--emulate", "off", "--iterations",

@@ -43,7 +43,7 @@ latency = "2ms"
 bandwidth = "8Gbps"
 )";
 
-/// Runs bench_pipeline as a user does, and looks at what it says and leaves behind.
+/// Runs bench_pipeline as a user does, and looks at what it prints and leaves.
 class BenchPipeline : public ::testing::Test {
 protected:
   BenchPipeline() { write_scenario(kFourStages); }
@@ -134,7 +134,7 @@ protected:
     }
     return false;
   }
-  /// What a killed run left can be read, and holds every iteration that was finished.
+  /// The trace of a killed run can be read, and holds every iteration that was finished.
   void expect_readable(std::size_t at_least) const {
     const auto finished = finished_iterations(out());
     EXPECT_GE(finished.size(), at_least);

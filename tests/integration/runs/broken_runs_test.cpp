@@ -187,7 +187,7 @@ TEST_F(BrokenRuns, NamesThatAreNoUtf8) {
   EXPECT_THAT(output(), HasSubstr("is no UTF-8"));
 }
 
-/// Nobody, not even root, can make a directory there.
+/// No user, not even root, can make a directory there.
 TEST_F(BrokenRuns, OutThatCannotBeMade) {
   EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--out", "/proc/no-such/out"}), 2);
   EXPECT_THAT(output(), HasSubstr("/proc/no-such/out"));

@@ -1,4 +1,4 @@
-// Whole runs of bench_pipeline over the transports of GPUs, on the stand-in: well, refused, hurt.
+// Whole runs of bench_pipeline over the transports of GPUs, on the emulator: well, refused, faulty.
 #include <gmock/gmock.h>
 
 #include "integration/runs/bench_pipeline_fixture.hpp"
@@ -39,7 +39,7 @@ TEST_F(DeviceRuns, RanksThatShareAGpuAreNamedAndNcclRefused) {
   EXPECT_THAT(output(), HasSubstr("cuda-ipc"));
 }
 
-// Nobody is gone, and only the communicator knows: the run ends, and says with which message.
+// No rank is gone, and only the communicator knows: the run ends, and says with which message.
 TEST_F(DeviceRuns, AnErrorThatNcclFindsLaterEndsTheRun) {
   give_gpus("4");
   setenv("LONGHAUL_ON_HOST_NCCL_ERROR", "1:3", 1);

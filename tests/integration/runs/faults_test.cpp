@@ -1,4 +1,4 @@
-// Whole runs of bench_pipeline that are hurt on purpose: they must end in time, say who was where,
+// Whole runs of bench_pipeline with faults on purpose: they must end in time, say who was where,
 // and lose no finished iteration.
 #include <csignal>
 
@@ -100,7 +100,7 @@ TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
 }
 
 /// The check column has to see each of them. Payloads are small: MPI takes a large one only when it
-/// is received, so that a copy that nobody receives would never leave.
+/// is received, so that a copy without a receive would never leave.
 TEST_F(FaultsTest, MessagesThatAreHurtAreSeen) {
   struct Case {
     const char* fault;

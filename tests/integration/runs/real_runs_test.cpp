@@ -1,5 +1,5 @@
 // Whole runs of real layers: what flows through the pipeline is what one rank computes, and what is
-// hurt on purpose shows.
+// made wrong on purpose shows.
 #include <fmt/format.h>
 
 #include "integration/runs/bench_pipeline_fixture.hpp"
@@ -147,7 +147,7 @@ TEST_F(RealRuns, WhatIsHurtIsFoundAndNamed) {
     const char* absent;
   };
   const std::vector<Case> cases{
-      // What rank 1 sends to rank 0 is gradients: nobody behind it is wrong.
+      // What rank 1 sends to rank 0 is gradients: no rank after it is wrong.
       {"swap@1:5:1", {"iteration 1, rank 0 (west, stage 0): ", "gradient differs by"}, "rank 2 ("},
       {"corrupt@1:5:1", {"iteration 1, rank 0 (west, stage 0): "}, "rank 2 ("},
       {"mixup@1:5:1", {"1 mixed up", "came instead"}, "iteration 0"},

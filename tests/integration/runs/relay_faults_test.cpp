@@ -1,5 +1,5 @@
 // Whole runs of three pipelines that share the WAN, on 12 ranks: what relays do right, and what is
-// said when one is hurt on purpose.
+// said when one is faulty on purpose.
 #include "integration/runs/bench_pipeline_fixture.hpp"
 #include "integration/runs/three_pipelines.hpp"
 
@@ -13,7 +13,7 @@ using ::testing::Not;
 class RelayFaults : public BenchPipeline {
 protected:
   RelayFaults() { write_scenario(kThreePipelines); }
-  /// Runs with a fault; small payloads, so that a copy that nobody receives leaves all the same.
+  /// Runs with a fault; small payloads, so that a copy without a receive leaves all the same.
   int run_hurt(const std::string& fault, int iterations = 2) {
     return run(12, {"--schedule", "atlas", "--iterations", std::to_string(iterations), "--warmup",
                     "0", "--payload", "1KiB", "--deadline", "2s", "--fault", fault});

@@ -159,14 +159,14 @@ TEST_F(ResumeTest, HalfWrittenFilesAreSweptAside) {
   EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
-/// What went wrong before stays in the record.
+/// Earlier failures stay in the record.
 TEST_F(ResumeTest, WrongMessagesOfEarlierPartsCount) {
   const Words words{"--schedule", "1f1b", "--iterations", "100000", "--out", out()};
   start(4, words + Words{"--fault", "corrupt@1:0:1"});
   (void)wait_for_iterations(3);
   kill(child_, SIGTERM);
   EXPECT_NE(finish(), 0);
-  // The number of iterations is part of the input: the run is made shorter behind its back.
+  // The number of iterations is part of the input: the run is made shorter unnoticed.
   const std::filesystem::path file = out() + "/input.json";
   auto kept = nlohmann::json::parse(std::ifstream{file});
   const auto finished = static_cast<int>(finished_iterations(out()).size());

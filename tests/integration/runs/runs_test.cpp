@@ -1,4 +1,4 @@
-// Whole runs of bench_pipeline, from outside: what goes well, what it leaves behind, and what is
+// Whole runs of bench_pipeline, from outside: what goes well, what it leaves, and what is
 // refused.
 #include "integration/runs/bench_pipeline_fixture.hpp"
 

@@ -42,8 +42,8 @@ protected:
     for (const auto& [start, block] : by_start) texts.push_back(block);
     return texts;
   }
-  /// Every send of an iteration starts behind the last part of its producer, as this rank saw it.
-  static int sends_behind_their_last_part(const Timeline& timeline, int iteration) {
+  /// Every send of an iteration starts after the last part of its producer, as this rank saw it.
+  static int sends_after_their_last_part(const Timeline& timeline, int iteration) {
     using Producer = std::tuple<int, int, int, bool>;  // rank, chunk, microbatch, forward
     std::map<Producer, std::int64_t> ends;
     for (const Row& row : timeline.rows) {
@@ -90,7 +90,7 @@ TEST_F(SubBlocksTest, APartRunsByItselfAndAMessageLeavesBehindTheLast) {
         EXPECT_THAT(blocks(trace.measured, iteration, device), ElementsAreArray(expected));
     }
     for (int iteration = 0; iteration < 2; ++iteration)
-      EXPECT_EQ(sends_behind_their_last_part(trace.measured, iteration), 4);
+      EXPECT_EQ(sends_after_their_last_part(trace.measured, iteration), 4);
   }
 }
 
@@ -109,7 +109,7 @@ TEST_F(SubBlocksTest, CrossUdSubRunsInItsOrder) {
   for (int device = 0; device < 4; ++device)
     EXPECT_THAT(blocks(trace.measured, 0, device),
                 ElementsAreArray(blocks(trace.predicted, 0, device)));
-  EXPECT_GT(sends_behind_their_last_part(trace.measured, 0), 0);
+  EXPECT_GT(sends_after_their_last_part(trace.measured, 0), 0);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ protected:
     start_threads(ranks, std::move(options));
     return finish();
   }
-  /// What of a schedule does not depend on how long things took.
+  /// The part of a record that does not depend on durations.
   static json timeless(const json& schedule) {
     json kept;
     for (const char* key : {"schedule", "predicted_ns", "n", "check", "checks", "wrong_messages",

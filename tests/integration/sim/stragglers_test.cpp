@@ -1,12 +1,11 @@
 // A slow device of a DP-cell: the schedule is timed anew, its order of blocks and turns is kept
 // (Atlas section 4.4).
-#include "plan/stragglers.hpp"
-
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
 #include "plan/lowering/lower.hpp"
+#include "plan/rows.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "support/cells.hpp"

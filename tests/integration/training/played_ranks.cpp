@@ -128,7 +128,7 @@ bool PlayedRanks::receive(OpId recv) {
   PayloadId id;
   LONGHAUL_ASSERT(rank.data_plane->check(recv, room.bytes, id) == Payloads::Verdict::right, "op {}",
                   index(recv));
-  const OpId onward = rank.forwards->send_behind(recv);
+  const OpId onward = rank.forwards->send_after(recv);
   if (onward == kNone<OpId>) {
     rank.data_plane->deliver(recv, std::move(room));
   } else {

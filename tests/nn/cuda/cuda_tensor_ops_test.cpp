@@ -13,19 +13,19 @@ using CudaMathDevice = CudaMathTest;
 TEST_F(CudaMathDevice, EqualCallsGiveEqualBits) {
   constexpr AttentionShape kShape{1, 50, 4, 2, 16};
   constexpr std::size_t kRows = 50;
-  const Twins qkv = random(kRows * kShape.width()), dout = random(kRows * 64);
-  const Twins x = random(kRows * 72), inverse = random(kRows, NumberType::f32);
+  const OnBoth qkv = random(kRows * kShape.width()), dout = random(kRows * 64);
+  const OnBoth x = random(kRows * 72), inverse = random(kRows, NumberType::f32);
   const auto run = [&] {
-    const Twins out = poisoned(kRows * 64), sums = poisoned(kRows * 4, NumberType::f32),
-                dqkv = poisoned(kRows * kShape.width()), dweight = poisoned(72, NumberType::f32),
-                product = poisoned(std::size_t{72} * 72, NumberType::f32);
+    const OnBoth out = poisoned(kRows * 64), sums = poisoned(kRows * 4, NumberType::f32),
+                 dqkv = poisoned(kRows * kShape.width()), dweight = poisoned(72, NumberType::f32),
+                 product = poisoned(std::size_t{72} * 72, NumberType::f32);
     gpu().attention(kShape, qkv.gpu, out.gpu, sums.gpu);
     gpu().attention_gradient(kShape, qkv.gpu, out.gpu, sums.gpu, dout.gpu, dqkv.gpu);
     gpu().zero(dweight.gpu);
     gpu().rms_norm_weight_gradient(x.gpu, inverse.gpu, x.gpu, 72, dweight.gpu);
     gpu().gemm({72, 72, kRows, true, false}, x.gpu, x.gpu, product.gpu);
     naive::Numbers all = dqkv.gpu.read();
-    for (const Twins* const more : {&dweight, &product}) {
+    for (const OnBoth* const more : {&dweight, &product}) {
       const naive::Numbers numbers = more->gpu.read();
       all.insert(all.end(), numbers.begin(), numbers.end());
     }
@@ -36,7 +36,7 @@ TEST_F(CudaMathDevice, EqualCallsGiveEqualBits) {
   EXPECT_EQ(first, run());
 }
 
-/// What is given back while work on it is under way may be handed out at once.
+/// Memory given back while work on it is under way may be handed out at once.
 TEST_F(CudaMathDevice, MemoryChangesHandsInTheOrderOfTheStream) {
   constexpr std::size_t kCount = 100'000;
   const Tensor sum{gpu(), kCount, NumberType::f32};

@@ -1,7 +1,7 @@
 #include "chunk_suite.hpp"
 #include "nn/cuda/math_fixture.hpp"
 
-/// All that every TensorOps and the layers on it have to pass, on a GPU or on the stand-in for one.
+/// All that every TensorOps and the layers on it have to pass, on a GPU or on the emulator for one.
 namespace longhaul {
 namespace {
 

@@ -13,12 +13,13 @@
 
 namespace longhaul {
 
-/// What one rounding to bf16, which keeps 8 bits, may cost, relative to the number.
+/// Error of one rounding to bf16, which keeps 8 bits, relative to the number.
 constexpr double kRounding = 0x1p-8;
-/// Of fp32 sums in another order than the twin's.
+/// Error of fp32 sums in another order than the CPU reference's.
 constexpr double kOrder = 1e-5;
 
-/// A GPU (or the stand-in for one) beside the CPU's twin, which is given the same rounded numbers.
+/// A GPU (or the emulator for one) beside the CPU reference, which is given the same rounded
+/// numbers.
 class CudaMathTest : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -32,34 +33,34 @@ protected:
   [[nodiscard]] TensorOps& cpu() { return *cpu_; }
 
   /// The same numbers on both.
-  struct Twins {
+  struct OnBoth {
     Tensor gpu, cpu;
   };
-  [[nodiscard]] Twins random(std::size_t count, NumberType type = NumberType::bf16,
-                             float bound = 1) {
-    Twins made{{gpu(), count, type}, {cpu(), count, NumberType::f32}};
+  [[nodiscard]] OnBoth random(std::size_t count, NumberType type = NumberType::bf16,
+                              float bound = 1) {
+    OnBoth made{{gpu(), count, type}, {cpu(), count, NumberType::f32}};
     gpu().fill_random(++seed_, bound, made.gpu);
     const naive::Numbers numbers = made.gpu.read();
     made.cpu.write({numbers.begin(), numbers.end()});
     return made;
   }
-  /// Numbers that nobody has written: not a number, on both.
-  [[nodiscard]] Twins poisoned(std::size_t count, NumberType type = NumberType::bf16) {
-    Twins made{{gpu(), count, type}, {cpu(), count, NumberType::f32}};
+  /// Numbers not yet written: not a number, on both.
+  [[nodiscard]] OnBoth poisoned(std::size_t count, NumberType type = NumberType::bf16) {
+    OnBoth made{{gpu(), count, type}, {cpu(), count, NumberType::f32}};
     const std::vector<float> poison(count, std::numeric_limits<float>::quiet_NaN());
     made.gpu.write(poison);
     made.cpu.write(poison);
     return made;
   }
-  [[nodiscard]] Twins integers(const std::vector<std::int32_t>& numbers) {
-    Twins made{{gpu(), numbers.size(), NumberType::i32}, {cpu(), numbers.size(), NumberType::i32}};
+  [[nodiscard]] OnBoth integers(const std::vector<std::int32_t>& numbers) {
+    OnBoth made{{gpu(), numbers.size(), NumberType::i32}, {cpu(), numbers.size(), NumberType::i32}};
     gpu().copy_in(std::span{numbers}, made.gpu);
     cpu().copy_in(std::span{numbers}, made.cpu);
     return made;
   }
   /// Norm-wise; a number that was not written fails.
-  static void expect_alike(const Twins& twins, double tolerance) {
-    const double off = naive::distance(twins.gpu.read(), twins.cpu.read());
+  static void expect_equal(const OnBoth& both, double tolerance) {
+    const double off = naive::distance(both.gpu.read(), both.cpu.read());
     EXPECT_TRUE(off <= tolerance) << off << " against " << tolerance;
   }
 

@@ -4,7 +4,7 @@
 namespace longhaul {
 namespace {
 
-/// What an attention needs, without a CudaTensorOps around it.
+/// The members that an attention needs, without a CudaTensorOps around it.
 struct Device {
   cuda::Stream stream{};
   cuda::StreamMemoryPool pool{0, stream.get()};
@@ -44,19 +44,19 @@ TEST_F(CudaMathAttention, IsTheTwins) {
     SCOPED_TRACE(shape.sequence);
     const std::size_t sums = shape.tokens() * static_cast<std::size_t>(shape.heads);
     const std::size_t numbers = sums * static_cast<std::size_t>(shape.head_size);
-    const Twins qkv = random(shape.tokens() * shape.width(), NumberType::bf16, 2),
-                dout = random(numbers), out = poisoned(numbers),
-                log_sums = poisoned(sums, NumberType::f32),
-                dqkv = poisoned(shape.tokens() * shape.width());
+    const OnBoth qkv = random(shape.tokens() * shape.width(), NumberType::bf16, 2),
+                 dout = random(numbers), out = poisoned(numbers),
+                 log_sums = poisoned(sums, NumberType::f32),
+                 dqkv = poisoned(shape.tokens() * shape.width());
     const auto run = [&](TensorOps& math, auto of) {
       math.attention(shape, of(qkv), of(out), of(log_sums));
       math.attention_gradient(shape, of(qkv), of(out), of(log_sums), of(dout), of(dqkv));
     };
-    run(gpu(), [](const Twins& twins) { return twins.gpu.view(); });
-    run(cpu(), [](const Twins& twins) { return twins.cpu.view(); });
-    expect_alike(log_sums, kOrder);
-    expect_alike(out, 2 * kRounding);   // the weights, and the output
-    expect_alike(dqkv, 4 * kRounding);  // outputs, weights, gradients of scores, and the result
+    run(gpu(), [](const OnBoth& both) { return both.gpu.view(); });
+    run(cpu(), [](const OnBoth& both) { return both.cpu.view(); });
+    expect_equal(log_sums, kOrder);
+    expect_equal(out, 2 * kRounding);   // the weights, and the output
+    expect_equal(dqkv, 4 * kRounding);  // outputs, weights, gradients of scores, and the result
   }
 }
 

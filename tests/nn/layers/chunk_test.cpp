@@ -1,7 +1,7 @@
 #include "chunk_suite.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 
-/// What needs one TensorOps alone; the rest is in chunk_suite*.cpp.
+/// Tests that need one TensorOps alone; the rest is in chunk_suite*.cpp.
 namespace longhaul {
 
 namespace {

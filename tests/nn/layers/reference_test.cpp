@@ -16,7 +16,7 @@ using naive::Numbers;
 
 Numbers wide(const std::vector<float>& numbers) { return {numbers.begin(), numbers.end()}; }
 
-/// Two chunks with D and W apart come to what the reference says, iteration for iteration.
+/// Two chunks with D and W apart give the reference's result, iteration for iteration.
 TEST(ReferenceTest, ChunksThatStepByThemselvesStayWithIt) {
   const ModelShape shape = tiny_model(5);
   const SyntheticText text{shape, 2};
@@ -92,7 +92,7 @@ TEST(ReferenceTest, GoesOnFromWeightsThatItIsGiven) {
   EXPECT_EQ(other.masters(), mine.masters());
 }
 
-/// Ranks may be threads of one process: what one computes is nobody else's business.
+/// Ranks may be threads of one process: what one computes changes nothing for the others.
 TEST(ReferenceTest, ThreadsComputeSideBySide) {
   const ModelShape shape = tiny_model(5);
   const SyntheticText text{shape, 2};

@@ -36,7 +36,7 @@ protected:
   [[nodiscard]] Pipeline pipeline(const ModelShape& shape, const std::vector<int>& cuts, int parts,
                                   Recompute recompute);
   [[nodiscard]] Outcome outcome(const Pipeline& pipeline);
-  /// Three microbatches, one behind the other.
+  /// Three microbatches, one after the other.
   [[nodiscard]] Outcome run(const ModelShape& shape, const std::vector<int>& cuts, int parts,
                             Recompute recompute, BackwardRun how);
   /// A microbatch of the model, the same in every test.

@@ -2,7 +2,7 @@
 
 #include "chunk_suite.hpp"
 
-/// What each block leaves in memory: the table of docs/layers.md, byte for byte.
+/// The bytes that each block leaves in memory: the table of docs/layers.md, byte for byte.
 namespace longhaul {
 
 namespace {

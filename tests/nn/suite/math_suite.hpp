@@ -40,7 +40,7 @@ public:
   /// A tensor stands wherever a view is asked for.
   operator ArrayView() const { return view_; }
   void write(const std::vector<float>& numbers) { math_->copy_in(numbers, view_); }
-  /// What the device holds, rounded as it is.
+  /// The numbers on the device, rounded as they are.
   [[nodiscard]] naive::Numbers read() const;
 
 private:

@@ -7,8 +7,8 @@
 
 #include "nn/tensor_ops.hpp"
 
-/// What TensorOps computes, once more, in double precision and as the formulas read: nothing here
-/// is shared with src/.
+/// The operations of TensorOps, once more, in double precision and as the formulas read: nothing
+/// here is shared with src/.
 namespace longhaul::naive {
 
 using Numbers = std::vector<double>;

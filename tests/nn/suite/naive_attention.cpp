@@ -30,7 +30,8 @@ struct Place {
   }
 };
 
-/// What `token` pays to each token up to itself, and the log of the sum of exponentials.
+/// The attention that `token` pays to each token up to itself, and the log of the sum of
+/// exponentials.
 Numbers attention_paid(const Place& place, const Numbers& qkv, int token, double& log_sum) {
   Numbers paid;
   double sum = 0;
@@ -53,7 +54,8 @@ void for_each_head(const AttentionShape& shape, const std::function<void(const P
   }
 }
 
-/// What the output of `token` adds to the gradients of its query and of keys and values before it.
+/// The part that the output of `token` adds to the gradients of its query and of keys and values
+/// before it.
 void add_gradient(const Place& place, const Numbers& qkv, const Numbers& dout, int token,
                   Numbers& gradient) {
   double log_sum = 0;

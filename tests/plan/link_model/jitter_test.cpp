@@ -58,7 +58,7 @@ TEST(LinkJitter, KeepsTheMeanAndHasTheSpread) {
 }
 
 TEST(LinkJitter, IsThatOfALogNormalVariable) {
-  // Of a log-normal variable of spread 0.5, half lies below its mean over sqrt(1.25).
+  // Half of a log-normal variable of spread 0.5 lies below its mean over sqrt(1.25).
   const LinkJitter jitter{link_with({0.5, 0, 0}), 1};
   const Moments below = moments([&](int i) {
     const double factor = jitter.of(0, Rank{0}, Rank{1}, forward(i)).latency;
@@ -89,13 +89,13 @@ TEST(LinkJitter, FollowsFromItsArgumentsAlone) {
 }
 
 TEST(LinkJitter, CorrelatedMessagesShareTheirIteration) {
-  const LinkJitter alike{link_with({0.5, 0.5, 1}), 1};
-  const JitterFactors first = alike.of(0, Rank{0}, Rank{1}, forward(0));
-  EXPECT_EQ(alike.of(0, Rank{0}, Rank{1}, forward(9)).latency, first.latency);
-  EXPECT_EQ(alike.of(0, Rank{4}, Rank{7}, forward(9)).transfer, first.transfer);
-  EXPECT_NE(alike.of(1, Rank{0}, Rank{1}, forward(0)).latency, first.latency);
+  const LinkJitter link{link_with({0.5, 0.5, 1}), 1};
+  const JitterFactors first = link.of(0, Rank{0}, Rank{1}, forward(0));
+  EXPECT_EQ(link.of(0, Rank{0}, Rank{1}, forward(9)).latency, first.latency);
+  EXPECT_EQ(link.of(0, Rank{4}, Rank{7}, forward(9)).transfer, first.transfer);
+  EXPECT_NE(link.of(1, Rank{0}, Rank{1}, forward(0)).latency, first.latency);
   const Moments over_iterations = moments([&](int i) {
-    return alike.of(static_cast<std::uint64_t>(i), Rank{0}, Rank{1}, forward(0)).latency;
+    return link.of(static_cast<std::uint64_t>(i), Rank{0}, Rank{1}, forward(0)).latency;
   });
   EXPECT_NEAR(over_iterations.mean, 1, 0.011);
   EXPECT_NEAR(over_iterations.spread, 0.5, 0.025);
@@ -106,7 +106,7 @@ TEST(LinkJitter, CorrelatedMessagesShareTheirIteration) {
   EXPECT_NEAR(within.spread, std::sqrt(std::exp(std::log(1.25) / 4) - 1), 0.012);
 }
 
-/// Of one message over many iterations.
+/// Factors of one message over many iterations.
 Moments latencies(const Jitter& jitter) {
   const LinkJitter link{link_with(jitter), 1};
   return moments([&](int i) {

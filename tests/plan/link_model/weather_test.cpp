@@ -213,7 +213,7 @@ TEST(Weather, IsCalmWhereNothingThatThePlanUsesVaries) {
   EXPECT_EQ(Case{two_sites()}.latency(5ms), 10ms);
   Scenario scenario = two_sites();
   scenario.links.push_back({DatacenterId{0}, DatacenterId{0}, 0ms, 1_Gbps, Sharing::pair});
-  scenario.links.back().weather.outages = {{0ms, 1h}};  // nobody sends inside dc0
+  scenario.links.back().weather.outages = {{0ms, 1h}};  // no rank sends inside dc0
   EXPECT_TRUE(Case{scenario}.weather.calm());
 }
 

@@ -121,13 +121,13 @@ TEST(BidirectionalPlan, MembersMeetInOneOrder) {
     for (const auto& a : plan.collectives) {
       for (const auto& b : plan.collectives) {
         int before = 0;
-        int behind = 0;
+        int after = 0;
         for (const OpId x : a) {
           for (const OpId y : b) {
-            if (plan.rank_of(x) == plan.rank_of(y)) ++(x < y ? before : behind);
+            if (plan.rank_of(x) == plan.rank_of(y)) ++(x < y ? before : after);
           }
         }
-        EXPECT_TRUE(&a == &b || before == 0 || behind == 0);
+        EXPECT_TRUE(&a == &b || before == 0 || after == 0);
       }
     }
   }

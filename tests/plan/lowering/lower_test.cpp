@@ -67,7 +67,7 @@ TEST(Lower, AWarmForwardWaitsForItsArrivalOnly) {
 }
 
 TEST(Lower, GroupedPairsASendWithTheNextReceive) {
-  // 1F1B, P = 2, M = 2: stage 0 runs F0 F1 B0 B1; behind F1 it sends a1 and posts the receive of
+  // 1F1B, P = 2, M = 2: stage 0 runs F0 F1 B0 B1; after F1 it sends a1 and posts the receive of
   // g0.
   const Scenario scenario = uniform_scenario(2, 2);
   const Plan plan = lower(generate("1f1b", scenario), scenario, Arrangement::grouped);

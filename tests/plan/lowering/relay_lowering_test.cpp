@@ -150,7 +150,7 @@ TEST(Relays, OrdersOnOtherResourcesNameWholeMessages) {
                                  std::tuple{1, 1, 0}));
 }
 
-// One link for all: both pieces of a message stand one behind the other.
+// One link for all: both pieces of a message stand one after the other.
 TEST(Relays, AnOrderHasThePiecesOfAMessageTogether) {
   Cells cells;
   for (Link& link : cells.scenario.links) link.sharing = Sharing::datacenter;
@@ -185,9 +185,9 @@ TEST(Relays, RefuseTurnsThatAreNotWhatTheyShouldBe) {
   Cells two_orders;
   two_orders.schedule.link_orders.push_back(two_orders.schedule.link_orders.front());
   two_orders.expect_refused("twice (the second order would contradict the first)");
-  Cells nobody;
-  nobody.schedule.link_orders.push_back({"turns 5/0>1", {}});
-  nobody.expect_refused("states \"turns 5/0>1\", which no message takes");
+  Cells unused;
+  unused.schedule.link_orders.push_back({"turns 5/0>1", {}});
+  unused.expect_refused("states \"turns 5/0>1\", which no message takes");
 }
 
 TEST(Relays, RefuseGroupedCommunicationAndCellsApart) {

@@ -10,7 +10,7 @@
 
 namespace longhaul::testing {
 
-/// Tests that use device 0, from every rank alike.
+/// Tests that use device 0, from every rank.
 class OnDevice : public RanksTest {
 protected:
   void SetUp() override {

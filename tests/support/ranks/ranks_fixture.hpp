@@ -17,11 +17,12 @@ inline int& thread_ranks() {
   return count;
 }
 
-/// What tests say on a rank. A test that needs more ranks than there are is skipped on every rank
-/// alike.
+/// The results of tests on a rank. A test that needs more ranks than there are is skipped on every
+/// rank in the same way.
 class OnRanks {
 public:
-  /// Of processes made once for all tests, since MPI has one world; of threads for each test.
+  /// Ranks that are processes, made once for all tests, since MPI has one world; of threads for
+  /// each test.
   static Ranks& ranks() {
     if (!instance())
       instance() = std::make_unique<Ranks>(WatchdogOptions{std::chrono::seconds{60}});

@@ -43,13 +43,13 @@ protected:
   std::map<RequestId, std::size_t> finish(const std::vector<RequestId>& tickets) {
     std::map<RequestId, std::size_t> sizes;
     while (true) {
-      const std::uint32_t bell = ranks().host_ranks().bell();
+      const std::uint32_t doorbell = ranks().host_ranks().doorbell();
       std::vector<Completion> done;
       transport_->advance(done);
       for (const Completion& completion : done) sizes[completion.ticket] = completion.size_bytes;
       if (std::ranges::all_of(tickets, [&](RequestId t) { return sizes.contains(t); }))
         return sizes;
-      if (done.empty()) ranks().host_ranks().sleep(bell, now() + std::chrono::milliseconds{1});
+      if (done.empty()) ranks().host_ranks().sleep(doorbell, now() + std::chrono::milliseconds{1});
     }
   }
   static std::span<const std::byte> bytes(const auto& object) {
@@ -65,7 +65,7 @@ protected:
     for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(Rank{rank});
     return members;
   }
-  /// What `from` sends as message `number`: no two alike.
+  /// The bytes that `from` sends as message `number`: no two are equal.
   static Bytes8 pattern(Rank from, std::uint64_t number, std::size_t size) {
     Bytes8 bytes(size);
     std::uint64_t word = 0;
@@ -86,7 +86,7 @@ protected:
     Moving moving{Memory{bytes.size()}};
     moving.memory.write(bytes);
     moving.ticket = transport_->send_payload(to, tag, moving.memory.span(), pace);
-    transport_->ring(to);
+    transport_->ring_doorbell(to);
     return moving;
   }
   Moving receive(Rank from, int tag, std::size_t size, const LanePace& pace) {

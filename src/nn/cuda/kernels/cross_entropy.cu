@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kRowThreads)
   const float largest = reduce_block(seen.largest, scratch, Largest{});
   const float part = seen.sum * exp2f((seen.largest - largest) * kLog2E);
   const float sum = reduce_block(part, scratch, Sum{});
-  // Behind reduce_block: nobody has written a logit yet.
+  // After reduce_block: no thread has written a logit yet.
   if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) + largest - __bfloat162float(row[target]);
   __syncthreads();
   const float factor = scale / sum;

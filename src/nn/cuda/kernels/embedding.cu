@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// The block of a token's first place adds the gradients of all its places to its row, in order:
-/// nobody else writes that row.
+/// no one else writes that row.
 template <int kVector>
 __global__ void __launch_bounds__(kThreads)
     add_chains(const std::int32_t* tokens, const std::int32_t* next, const std::int32_t* first,

@@ -7,7 +7,7 @@
 
 #include "nn/tensor_ops.hpp"
 
-/// The kernels behind CudaTensorOps, each called on a stream; shapes and meaning as in TensorOps.
+/// The kernels of CudaTensorOps, each called on a stream; shapes and meaning as in TensorOps.
 /// Accesses are of 16 bytes where widths are multiples of 8 and views begin at multiples of 16
 /// bytes, and one number at a time where not. docs/kernels.md counts the bytes that each moves.
 namespace longhaul::cuda {
@@ -65,7 +65,7 @@ void adamw(cudaStream_t stream, const AdamW& options, ArrayView gradient, ArrayV
 
 /// Part of the scores of one sequence: rows [first_query, first_query + queries) of each of `heads`
 /// query heads that stand `head_step` apart, from number `first_head` on. Scores are [heads,
-/// queries, row_length], of which the first `keys` of a row count; what lies behind the diagonal
+/// queries, row_length], of which the first `keys` of a row count; what lies after the diagonal
 /// does not.
 struct ScoreBlock {
   int first_query = 0, queries = 0, keys = 0, row_length = 0;
@@ -75,12 +75,12 @@ struct ScoreBlock {
 };
 
 // softmax.cu
-/// weights (bf16) = softmax(scale * scores) (f32), 0 behind the diagonal, and its log_sums, of
+/// weights (bf16) = softmax(scale * scores) (f32), 0 after the diagonal, and its log_sums, of
 /// which `log_sums` holds those of this sequence: [all heads, sequence].
 void causal_softmax(cudaStream_t stream, const ScoreBlock& block, ArrayView scores,
                     ArrayView weights, ArrayView log_sums);
 /// weights again from scores and log_sums; dscores (bf16) = scale * weights * (dweights - dots),
-/// both 0 behind the diagonal.
+/// both 0 after the diagonal.
 void causal_softmax_gradient(cudaStream_t stream, const ScoreBlock& block, ArrayView scores,
                              ArrayView dweights, ArrayView log_sums, ArrayView dots,
                              ArrayView weights, ArrayView dscores);

@@ -9,7 +9,7 @@
 #include "cuda/intrinsics.hpp"
 #include "cuda/launch.hpp"
 
-/// What the kernels of this folder share: numbers in registers as fp32, in memory as bf16 or f32,
+/// Shared by the kernels of this folder: numbers in registers as fp32, in memory as bf16 or f32,
 /// and sums over a block.
 namespace longhaul::cuda {
 
