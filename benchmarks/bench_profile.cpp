@@ -20,7 +20,7 @@ ExitCode run(const ProfileSettings& options) {
   const TransportChoice transport =
       take_transport(ranks, transport_kind_of(options.transport), device);
   const std::unique_ptr<TensorOps> math = make_math(device, ranks);
-  const ModelProfile profile = reported(ranks, [&] {
+  const ModelProfile profile = with_watchdog(ranks, [&] {
     return profile_model(ranks, *math, input.scenario, input.schedule,
                          {input.rule, deadline_of(options.deadline)});
   });
@@ -70,7 +70,7 @@ ExitCode main_of(int argc, char** argv) {
   declare(arguments, options);
   options.command_line = command_line(argc, argv);
   if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
-  agreed([&] {
+  collectively([&] {
     if (options.check == !options.scenario.empty())
       fail("name a scenario, or --check alone (which brings its own). See bench_profile --help.");
     if (options.check) {

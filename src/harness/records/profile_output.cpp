@@ -82,7 +82,7 @@ ProfileInput prepare_profile(Ranks& ranks, const ProfileSettings& options) {
     return options.check ? kTiny : load_scenario(options.scenario, options.overrides).text;
   });
   ProfileInput input;
-  agreed([&] { input = input_of(text, options); });
+  collectively([&] { input = input_of(text, options); });
   return input;
 }
 
