@@ -52,7 +52,7 @@ std::optional<LinkConditions::OutageHold> LinkConditions::look_for_outage(TimePo
       entry.held_since = from_begin ? entry.since : at;
     }
     if (!longest || entry.held_since < longest->since)
-      longest = Held{entry.op, entry.held_since, left};
+      longest = OutageHold{entry.op, entry.held_since, left};
   }
   return longest;
 }
