@@ -23,7 +23,7 @@ Finding check_schedule(const std::string& file, const Options& options) {
     problem = text_of(first_violation(schedule));
   } else {
     const Scenario scenario = load_scenario(options.scenario, options.overrides);
-    if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
+    if (schedule.replicas_share_rows()) schedule.replicas = scenario.parallel.replicas;
     problem = text_of(first_violation(schedule, scenario));
     if (!problem) {
       if (auto why = why_not_runnable(schedule, scenario, Arrangement::decoupled))

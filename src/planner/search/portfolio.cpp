@@ -54,7 +54,7 @@ void Portfolio::add_layout(const Schedule& schedule) {
 }
 
 void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) {
-  if (!schedule.replicas_alike()) return;
+  if (!schedule.replicas_share_rows()) return;
   const auto layout = std::ranges::find_if(layouts_, [&](const auto& known) {
     return known->like.copies == schedule.copies &&
            known->like.device_of_chunk == schedule.device_of_chunk;

@@ -178,7 +178,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan)
     : devices{schedule.devices}, cell{schedule.cell} {
-  LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
+  LONGHAUL_ASSERT(!schedule.replicas_share_rows() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
   const int last = schedule.replicas / cell * cell;  // of a smaller cell
   for (const ReplicaId replica : schedule.replica_ids()) {
