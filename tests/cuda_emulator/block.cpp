@@ -128,7 +128,7 @@ void Runner::run_block() {
     }
   }
   if (outcome_ == Outcome::fine) return;
-  players_.clear();  // they stand in the middle of the kernel
+  players_.clear();  // they are suspended in the middle of the kernel
   idle_.clear();
 }
 

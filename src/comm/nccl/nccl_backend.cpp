@@ -45,7 +45,7 @@ ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result
 
 /// A payload on one side, or a collective.
 struct NcclBackend::Transfer {
-  RequestId ticket{};
+  RequestId request{};
   LanePace pace;
   std::span<const std::byte> out;  ///< what leaves; empty: nothing
   std::span<std::byte> in;         ///< what comes
@@ -96,7 +96,7 @@ bool NcclBackend::send(const PayloadSend& payload, PayloadDetails& details) {
   const cudaStream_t stream = lanes_.stream(cuda::Side::send, payload.pace.lane, payload.to);
   const std::size_t size = payload.data.size();
   add(*pair.channel, std::make_shared<Transfer>(Transfer{
-                         payload.ticket,
+                         payload.request,
                          payload.pace,
                          payload.data,
                          {},
@@ -119,7 +119,7 @@ void NcclBackend::receive(const PayloadReceive& payload, std::size_t announced,
   const cudaStream_t stream =
       lanes_.stream(cuda::Side::receive, payload.lane_of_sender, payload.from);
   add(*pair.channel, std::make_shared<Transfer>(Transfer{
-                         payload.ticket,
+                         payload.request,
                          payload.pace,
                          {},
                          payload.buffer.first(announced),
@@ -131,12 +131,12 @@ void NcclBackend::receive(const PayloadReceive& payload, std::size_t announced,
                          }}));
 }
 
-void NcclBackend::collective(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+void NcclBackend::collective(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                              const Exchange& exchange) {
   const cudaStream_t stream = lanes_.stream(cuda::Side::send, kNone<LaneId>, members.front());
   add(group(members),
       std::make_shared<Transfer>(
-          Transfer{ticket,
+          Transfer{request,
                    {},
                    exchange.mine,
                    exchange.result,
@@ -170,7 +170,7 @@ void NcclBackend::add(Channel& channel, const TransferHandle& transfer) {
                                t.device_in ? t.device_in.get() : t.in.data(), comm);
                },
                [this, transfer] { begin_end(transfer); }});
-  open_.emplace(transfer->ticket, &channel);
+  open_.emplace(transfer->request, &channel);
   advance(channel);
 }
 
@@ -199,7 +199,7 @@ void NcclBackend::begin_end(const TransferHandle& transfer) {
       std::memcpy(transfer->in.data(), transfer->pinned_in.get(), transfer->in.size());
   };
   const std::size_t size = t.in.empty() ? t.out.size() : t.in.size();
-  lanes_.end({t.ticket, size, t.pace, std::move(t.mark), take_in}, t.stream);
+  lanes_.end({t.request, size, t.pace, std::move(t.mark), take_in}, t.stream);
 }
 
 Channel& NcclBackend::group(std::span<const Rank> members) {
@@ -224,7 +224,7 @@ void NcclBackend::advance(std::vector<Completion>& done) {
   visit([this](Channel& channel) { advance(channel); });
   const std::size_t before = done.size();
   lanes_.advance(done);
-  for (std::size_t i = before; i < done.size(); ++i) open_.erase(done[i].ticket);
+  for (std::size_t i = before; i < done.size(); ++i) open_.erase(done[i].request);
 }
 
 bool NcclBackend::busy() const {

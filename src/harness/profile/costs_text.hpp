@@ -7,7 +7,7 @@
 
 namespace longhaul::bench {
 
-/// Who measured costs, when and how: [measured] of a costs file.
+/// Origin of measured costs (program, time, method): [measured] of a costs file.
 struct CostsOrigin {
   std::string device;  ///< "cpu: name of the processor", or the GPU's name
   std::string schedule;

@@ -1,4 +1,4 @@
-// What people read of the check.
+// The text of the check, for people.
 #include "harness/records/check_report.hpp"
 
 #include <limits>
