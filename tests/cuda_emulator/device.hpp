@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "cuda_runtime_api.h"
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
 namespace longhaul::on_host {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fiber.hpp"
-#include "signals.hpp"
+#include "kernels/fiber.hpp"
+#include "kernels/signals.hpp"
 
 constinit thread_local uint3 threadIdx{}, blockIdx{};
 constinit thread_local dim3 blockDim, gridDim;
