@@ -145,12 +145,12 @@ void RunDirectory::go_on(const PipelineInput& input, const RunInfo& info) {
     require_same_rows(trace.predicted, predicted_timeline(input), directory_);
     earlier_ = read_earlier(trace.measured, input, journal);
   }
-  sweep_aside(earlier_);
+  move_away(earlier_);
   if (!begun) begin_run(directory_, info, predicted_timeline(input), ranks_.count());
 }
 
 /// Temporary files, segments that are not gone on from, and a trace without its record.
-void RunDirectory::sweep_aside(const std::vector<EarlierIterations>& kept) {
+void RunDirectory::move_away(const std::vector<EarlierIterations>& kept) {
   std::vector<std::filesystem::path> half;
   for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
     const std::string name = entry.path().filename().string();

@@ -40,7 +40,7 @@ public:
 private:
   void open(const PipelineInput& input, const RunInfo& info);
   void go_on(const PipelineInput& input, const RunInfo& info);
-  void sweep_aside(const std::vector<EarlierIterations>& kept);
+  void move_away(const std::vector<EarlierIterations>& kept);
   void tell_counts();
 
   Ranks& ranks_;
