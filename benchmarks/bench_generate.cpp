@@ -1,5 +1,4 @@
-// How fast are schedules made, checked and written? One rank, Google Benchmark; P = 64, M = 1024
-// where the benchmark's name has no sizes.
+// How fast are schedules made, checked and written? P = 64, M = 1024 where names have no sizes.
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -15,10 +14,6 @@
 namespace longhaul {
 namespace {
 
-void report_blocks(benchmark::State& state, const Schedule& schedule) {
-  state.counters["blocks/s"] = bench::rate(state.iterations() * bench::blocks_of(schedule));
-}
-
 void generate_blocks(benchmark::State& state, const std::string& name) {
   const Scenario scenario = bench::large_scenario();
   for (auto _ : state) {
@@ -26,7 +21,8 @@ void generate_blocks(benchmark::State& state, const std::string& name) {
     benchmark::DoNotOptimize(schedule.rows.data());
     benchmark::ClobberMemory();
   }
-  report_blocks(state, generate(name, scenario));
+  state.counters["blocks/s"] =
+      bench::rate(state.iterations() * bench::blocks_of(generate(name, scenario)));
 }
 
 void generate_on(benchmark::State& state, const std::string& name, const Scenario& scenario) {
@@ -36,14 +32,13 @@ void generate_on(benchmark::State& state, const std::string& name, const Scenari
 }
 
 void generate_for_links(benchmark::State& state, const std::string& name, Sharing sharing) {
-  generate_on(state, name,
-              bench::across_datacenters(static_cast<int>(state.range(0)),
-                                        static_cast<int>(state.range(1)), sharing));
+  const int stages = bench::size_of(state, 0), microbatches = bench::size_of(state, 1);
+  generate_on(state, name, bench::across_datacenters(stages, microbatches, sharing));
   state.counters["process_MiB"] = bench::peak_memory_mib();
 }
 
 void generate_cells(benchmark::State& state, const std::string& name) {
-  generate_on(state, name, bench::atlas_cluster(static_cast<int>(state.range(0))));
+  generate_on(state, name, bench::atlas_cluster(bench::size_of(state, 0)));
 }
 
 /// The time's growth as a power of the number of blocks: over microbatches at P = 64, or over
@@ -70,7 +65,7 @@ void add_work(const std::string& name, const char* schedule_name, Work work) {
     const Scenario scenario = bench::large_scenario();
     const Schedule schedule = generate(schedule_name, scenario);
     work(state, schedule, scenario);
-    report_blocks(state, schedule);
+    state.counters["blocks/s"] = bench::rate(state.iterations() * bench::blocks_of(schedule));
   });
 }
 
@@ -94,7 +89,8 @@ void read_blocks(benchmark::State& state, const Schedule& schedule, const Scenar
       state.SkipWithError("not the same");
 }
 
-void register_greedy() {
+/// Schedules that know the times or have a timetable.
+void register_timed() {
   for (const Generator& generator : generators()) {
     if (generator.knowledge != Knowledge::times) continue;
     const std::string name{generator.name};
@@ -110,20 +106,16 @@ void register_greedy() {
       ->Iterations(1);
   bench::add_kernel("exponent_over_microbatches/" + ud, find_exponent, ud, false)->Iterations(1);
   bench::add_kernel("exponent_over_stages/" + ud, find_exponent, ud, true)->Iterations(1);
-}
-
-void register_cells() {
   for (const Generator& generator : generators()) {
     if (generator.timetable == nullptr) continue;
     const std::string name{generator.name};
     bench::add_kernel("generate_cells/" + name, generate_cells, name)
-        ->Arg(4)
-        ->Arg(50)
+        ->ArgsProduct({{4, 50}})
         ->Unit(benchmark::kMillisecond);
   }
 }
 
-void register_all() {
+void register_static() {
   for (const std::string& name : static_schedule_names())
     bench::add_kernel("generate/" + name, generate_blocks, name);
   for (const char* name : {"1f1b", "zb-h1", "zbv"}) {
@@ -136,13 +128,12 @@ void register_all() {
 
 /// Every static schedule and every one that knows the links is valid, and its CSV reads back.
 void check() {
-  const Scenario scenario = bench::across_datacenters(4, 8, Sharing::pair);
+  Scenario roomy = bench::across_datacenters(4, 8, Sharing::pair);
+  roomy.memory.budget = 2;  // ZB-H2 and interleaved schedules take more than 1F1B
   const auto all = static_schedule_names();
   std::vector<std::string> names{all.begin(), all.end()};
   names.insert(names.end(), {"cross-ud", "cross-ud-sub", "cross-wave"});
   for (const std::string& name : names) {
-    Scenario roomy = scenario;
-    roomy.memory.budget = 2;  // ZB-H2 and interleaved schedules take more than 1F1B
     const Schedule schedule = generate(name, roomy);
     bench::expect(!first_violation(schedule, roomy), name + " is valid");
     bench::expect(read_csv(write_csv(schedule), "schedule.csv", name) == schedule,
@@ -154,8 +145,7 @@ void check() {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
-  longhaul::register_all();
-  longhaul::register_greedy();
-  longhaul::register_cells();
+  longhaul::register_static();
+  longhaul::register_timed();
   return longhaul::bench::run_kernels(argc, argv, longhaul::check);
 }

@@ -18,10 +18,8 @@
 namespace longhaul {
 namespace {
 
-int stages_of(const benchmark::State& state) { return static_cast<int>(state.range(0)); }
-
 void anneal_order(benchmark::State& state, const char* name) {
-  const Scenario scenario = bench::two_datacenters(stages_of(state));
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule start = whole_blocks(generate(name, scenario));
   const OrderProblem problem{start, scenario};
   constexpr std::int64_t kMoves = 100'000;
@@ -42,7 +40,7 @@ void anneal_order(benchmark::State& state, const char* name) {
 
 /// One whole order: times from nothing, as the first evaluation of a search.
 void evaluate_all(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(stages_of(state));
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule start = generate("zb-h2", scenario);
   const OrderProblem problem{start, scenario};
   const Orders orders{problem, start};
@@ -55,7 +53,7 @@ void evaluate_all(benchmark::State& state) {
 
 /// One whole order by the simulator, on a plan that is lowered already.
 void simulate_all(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(stages_of(state));
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Plan plan = lower(generate("zb-h2", scenario), scenario);
   for (auto _ : state) benchmark::DoNotOptimize(simulate(plan));
   state.counters["orders/s"] = bench::rate(state.iterations());
@@ -63,14 +61,14 @@ void simulate_all(benchmark::State& state) {
 
 /// Lowered and simulated: what a search would do without an evaluator.
 void lower_and_simulate(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(stages_of(state));
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule start = generate("zb-h2", scenario);
   for (auto _ : state) benchmark::DoNotOptimize(makespan_of(start, scenario));
   state.counters["orders/s"] = bench::rate(state.iterations());
 }
 
 void list_schedules(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(stages_of(state));
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule like = generate("zb-h2", scenario);
   const OrderProblem problem{like, scenario};
   std::uint64_t seed = 0;
@@ -80,7 +78,7 @@ void list_schedules(benchmark::State& state) {
 
 /// Rows and WAN turns together: every move evaluates the whole cell.
 void anneal_rows_and_turns(benchmark::State& state) {
-  const Scenario scenario = bench::cell_of_three(stages_of(state));
+  const Scenario scenario = bench::cell_of_three(bench::size_of(state, 0));
   const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
   constexpr std::int64_t kMoves = 20'000;
   std::int64_t moves = 0;
@@ -96,7 +94,7 @@ void anneal_rows_and_turns(benchmark::State& state) {
 
 /// One whole cell: what a move costs at most.
 void evaluate_cell(benchmark::State& state) {
-  const Scenario scenario = bench::cell_of_three(stages_of(state));
+  const Scenario scenario = bench::cell_of_three(bench::size_of(state, 0));
   const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
   const TurnOrders orders{problem};
   TurnEvaluator times{problem};

@@ -7,8 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "comm/blocking_call.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "comm/transport.hpp"
 #include "cuda/check.hpp"
+#include "cuda/handles.hpp"
 
 namespace longhaul::nccl {
 namespace {
@@ -234,3 +236,14 @@ bool NcclBackend::busy() const {
 }
 
 }  // namespace longhaul::nccl
+
+namespace longhaul {
+
+std::string nccl_version() { return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }
+
+std::unique_ptr<PayloadBackend> make_nccl_backend(const BackendPlace& place) {
+  cuda::use_device(place.index);
+  return std::make_unique<nccl::NcclBackend>(place.world, place.index);
+}
+
+}  // namespace longhaul

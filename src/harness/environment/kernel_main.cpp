@@ -52,6 +52,10 @@ int run_kernels(int argc, char** argv, const std::function<void()>& check) {
   return 0;
 }
 
+int size_of(const benchmark::State& state, std::size_t position) {
+  return static_cast<int>(state.range(position));
+}
+
 benchmark::Counter rate(std::int64_t count) {
   return {static_cast<double>(count), benchmark::Counter::kIsRate};
 }

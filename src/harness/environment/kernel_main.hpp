@@ -27,6 +27,9 @@ benchmark::internal::Benchmark* add_kernel(const std::string& name, Kernel&& ker
                                       std::forward<Args>(args)...);
 }
 
+/// Argument `position` of a benchmark, as registered.
+[[nodiscard]] int size_of(const benchmark::State& state, std::size_t position);
+
 /// `count` of all iterations together, as a counter per second of CPU time.
 [[nodiscard]] benchmark::Counter rate(std::int64_t count);
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "harness/ranks/host_segment.hpp"
-#include "harness/session/wrong_messages.hpp"
+#include "harness/session/wrong_results.hpp"
 #include "plan/occupancy.hpp"
 #include "plan/rank_ops.hpp"
 #include "plan/rows.hpp"

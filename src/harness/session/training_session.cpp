@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "harness/session/wrong_tensors.hpp"
+#include "harness/session/wrong_results.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/layers/weights.hpp"
 #include "scenario/model_costs.hpp"
