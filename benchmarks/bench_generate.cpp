@@ -11,34 +11,33 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::bench {
 namespace {
 
 void generate_blocks(benchmark::State& state, const std::string& name) {
-  const Scenario scenario = bench::large_scenario();
+  const Scenario scenario = large_scenario();
   for (auto _ : state) {
     Schedule schedule = generate(name, scenario);
     benchmark::DoNotOptimize(schedule.rows.data());
     benchmark::ClobberMemory();
   }
-  state.counters["blocks/s"] =
-      bench::rate(state.iterations() * bench::blocks_of(generate(name, scenario)));
+  state.counters["blocks/s"] = rate(state.iterations() * blocks_of(generate(name, scenario)));
 }
 
 void generate_on(benchmark::State& state, const std::string& name, const Scenario& scenario) {
   std::int64_t blocks = 0;
-  for (auto _ : state) blocks += bench::blocks_of(generate(name, scenario));
-  state.counters["blocks/s"] = bench::rate(blocks);
+  for (auto _ : state) blocks += blocks_of(generate(name, scenario));
+  state.counters["blocks/s"] = rate(blocks);
 }
 
 void generate_for_links(benchmark::State& state, const std::string& name, Sharing sharing) {
-  const int stages = bench::size_of(state, 0), microbatches = bench::size_of(state, 1);
-  generate_on(state, name, bench::across_datacenters(stages, microbatches, sharing));
-  state.counters["process_MiB"] = bench::peak_memory_mib();
+  const int stages = size_of(state, 0), microbatches = size_of(state, 1);
+  generate_on(state, name, across_datacenters(stages, microbatches, sharing));
+  state.counters["process_MiB"] = peak_memory_mib();
 }
 
 void generate_cells(benchmark::State& state, const std::string& name) {
-  generate_on(state, name, bench::atlas_cluster(bench::size_of(state, 0)));
+  generate_on(state, name, atlas_cluster(size_of(state, 0)));
 }
 
 /// The time's growth as a power of the number of blocks: over microbatches at P = 64, or over
@@ -49,23 +48,23 @@ void find_exponent(benchmark::State& state, const std::string& name, bool over_s
     for (int scale = 1; scale <= 8; scale *= 2) {
       const int stages = over_stages ? 128 * scale : 64;
       const int microbatches = over_stages ? 4 * stages : 1024 * scale;
-      const Scenario scenario = bench::across_datacenters(stages, microbatches, Sharing::pair);
+      const Scenario scenario = across_datacenters(stages, microbatches, Sharing::pair);
       blocks.push_back(3.0 * stages * microbatches);
-      seconds.push_back(bench::least_cpu_seconds(
+      seconds.push_back(least_cpu_seconds(
           [&] { benchmark::DoNotOptimize(generate(name, scenario).rows.data()); }));
     }
   }
-  state.counters["exponent"] = bench::growth_exponent(blocks, seconds);
+  state.counters["exponent"] = growth_exponent(blocks, seconds);
 }
 
 /// Adds a benchmark of `work`(state, schedule, scenario) on the large schedule of this name.
 template <typename Work>
 void add_work(const std::string& name, const char* schedule_name, Work work) {
-  bench::add_kernel(name + schedule_name, [=](benchmark::State& state) {
-    const Scenario scenario = bench::large_scenario();
+  add_kernel(name + schedule_name, [=](benchmark::State& state) {
+    const Scenario scenario = large_scenario();
     const Schedule schedule = generate(schedule_name, scenario);
     work(state, schedule, scenario);
-    state.counters["blocks/s"] = bench::rate(state.iterations() * bench::blocks_of(schedule));
+    state.counters["blocks/s"] = rate(state.iterations() * blocks_of(schedule));
   });
 }
 
@@ -94,22 +93,22 @@ void register_timed() {
   for (const Generator& generator : generators()) {
     if (generator.knowledge != Knowledge::times) continue;
     const std::string name{generator.name};
-    bench::add_kernel("generate/" + name, generate_for_links, name, Sharing::pair)
+    add_kernel("generate/" + name, generate_for_links, name, Sharing::pair)
         ->ArgsProduct({{8}, {16}})
         ->ArgsProduct({{64}, {512, 1024}});
-    bench::add_kernel("generate_shared_link/" + name, generate_for_links, name, Sharing::datacenter)
+    add_kernel("generate_shared_link/" + name, generate_for_links, name, Sharing::datacenter)
         ->Args({64, 512});
   }
   const std::string ud = "cross-ud";
-  bench::add_kernel("generate/" + ud, generate_for_links, ud, Sharing::pair)
+  add_kernel("generate/" + ud, generate_for_links, ud, Sharing::pair)
       ->Args({1024, 4096})
       ->Iterations(1);
-  bench::add_kernel("exponent_over_microbatches/" + ud, find_exponent, ud, false)->Iterations(1);
-  bench::add_kernel("exponent_over_stages/" + ud, find_exponent, ud, true)->Iterations(1);
+  add_kernel("exponent_over_microbatches/" + ud, find_exponent, ud, false)->Iterations(1);
+  add_kernel("exponent_over_stages/" + ud, find_exponent, ud, true)->Iterations(1);
   for (const Generator& generator : generators()) {
     if (generator.timetable == nullptr) continue;
     const std::string name{generator.name};
-    bench::add_kernel("generate_cells/" + name, generate_cells, name)
+    add_kernel("generate_cells/" + name, generate_cells, name)
         ->ArgsProduct({{4, 50}})
         ->Unit(benchmark::kMillisecond);
   }
@@ -117,7 +116,7 @@ void register_timed() {
 
 void register_static() {
   for (const std::string& name : static_schedule_names())
-    bench::add_kernel("generate/" + name, generate_blocks, name);
+    add_kernel("generate/" + name, generate_blocks, name);
   for (const char* name : {"1f1b", "zb-h1", "zbv"}) {
     add_work("check/", name, check_blocks);
     add_work("peaks/", name, find_peaks);
@@ -128,24 +127,23 @@ void register_static() {
 
 /// Every static schedule and every one that knows the links is valid, and its CSV reads back.
 void check() {
-  Scenario roomy = bench::across_datacenters(4, 8, Sharing::pair);
+  Scenario roomy = across_datacenters(4, 8, Sharing::pair);
   roomy.memory.budget = 2;  // ZB-H2 and interleaved schedules take more than 1F1B
   const auto all = static_schedule_names();
   std::vector<std::string> names{all.begin(), all.end()};
   names.insert(names.end(), {"cross-ud", "cross-ud-sub", "cross-wave"});
   for (const std::string& name : names) {
     const Schedule schedule = generate(name, roomy);
-    bench::expect(!first_violation(schedule, roomy), name + " is valid");
-    bench::expect(read_csv(write_csv(schedule), "schedule.csv", name) == schedule,
-                  name + " reads back");
+    expect(!first_violation(schedule, roomy), name + " is valid");
+    expect(read_csv(write_csv(schedule), "schedule.csv", name) == schedule, name + " reads back");
   }
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  longhaul::register_static();
-  longhaul::register_timed();
-  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+  longhaul::bench::register_static();
+  longhaul::bench::register_timed();
+  return longhaul::bench::run_kernels(argc, argv, longhaul::bench::check);
 }

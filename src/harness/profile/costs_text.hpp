@@ -23,7 +23,7 @@ struct CostsOrigin {
 [[nodiscard]] std::string costs_text(const ModelProfile& profile, const Scenario& scenario,
                                      const CostsOrigin& origin);
 
-/// The largest 95% interval of a median that stands in the file, over that median; 0 where there
+/// The largest 95% interval of a median that is in the file, over that median; 0 where there
 /// are too few samples for any.
 [[nodiscard]] double widest_interval(const ModelProfile& profile);
 
