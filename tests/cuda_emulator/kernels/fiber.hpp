@@ -5,7 +5,7 @@
 
 namespace longhaul::on_host {
 
-/// Where a thread of the host can go on: its own stack, or a fiber's.
+/// A point from which a thread of the host can go on: on its own stack, or on a fiber's.
 class Context {
 public:
   Context() = default;

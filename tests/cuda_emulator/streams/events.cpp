@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "device.hpp"
-#include "handles.hpp"
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
+#include "streams/handles.hpp"
 
 using namespace longhaul::on_host;
 

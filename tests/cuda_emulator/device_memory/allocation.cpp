@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "device.hpp"
-#include "memory.hpp"
-#include "signals.hpp"
+#include "device_memory/memory.hpp"
+#include "kernels/signals.hpp"
 
 using namespace longhaul::on_host;
 

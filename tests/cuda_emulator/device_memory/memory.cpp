@@ -1,4 +1,4 @@
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 
 #include <algorithm>
 #include <atomic>

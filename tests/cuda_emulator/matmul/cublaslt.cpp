@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "device.hpp"
-#include "matmul.hpp"
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
+#include "matmul/matmul.hpp"
 
 namespace {
 

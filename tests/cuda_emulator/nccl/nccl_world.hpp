@@ -33,7 +33,7 @@ struct World {
 /// This process's view of a World.
 class SharedWorld {
 public:
-  /// Where to find it: for ncclUniqueId.
+  /// Address of a world, as part of ncclUniqueId.
   struct Id {
     pid_t process;
     int file;

@@ -1,4 +1,4 @@
-#include "nccl_world.hpp"
+#include "nccl/nccl_world.hpp"
 
 #include <cerrno>
 #include <csignal>

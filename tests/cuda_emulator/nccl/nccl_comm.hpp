@@ -8,8 +8,8 @@
 
 #include <nccl.h>
 
-#include "nccl_world.hpp"
-#include "stream.hpp"
+#include "nccl/nccl_world.hpp"
+#include "streams/stream.hpp"
 
 namespace longhaul::on_host {
 

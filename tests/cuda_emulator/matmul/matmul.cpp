@@ -1,11 +1,11 @@
-#include "matmul.hpp"
+#include "matmul/matmul.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include <cuda_bf16.h>
 
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 
 namespace longhaul::on_host {
 namespace {

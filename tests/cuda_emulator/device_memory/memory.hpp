@@ -35,7 +35,7 @@ enum class Shareable : bool { no, yes };
 /// Maps `file` of another process, `mapped` bytes of which the last `bytes` before the slack count.
 [[nodiscard]] std::byte* map_shared(int file, const Allocation& like);
 enum class Access : bool { none, whole };
-/// Whether a piece may be touched at all.
+/// Sets the access that is allowed to a piece.
 void let(const Allocation& piece, Access access);
 /// Gives memory back; cudaErrorIllegalAddress where a kernel or copy wrote beyond its ends.
 [[nodiscard]] cudaError_t free_memory(std::byte* data);

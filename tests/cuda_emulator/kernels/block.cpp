@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fiber.hpp"
-#include "signals.hpp"
+#include "kernels/fiber.hpp"
+#include "kernels/signals.hpp"
 
 constinit thread_local uint3 threadIdx{}, blockIdx{};
 constinit thread_local dim3 blockDim, gridDim;
@@ -128,7 +128,7 @@ void Runner::run_block() {
     }
   }
   if (outcome_ == Outcome::fine) return;
-  players_.clear();  // they stand in the middle of the kernel
+  players_.clear();  // they are suspended in the middle of the kernel
   idle_.clear();
 }
 

@@ -8,7 +8,7 @@
 
 #include "cuda/intrinsics.hpp"
 #include "device.hpp"
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 #include "on_host/block.hpp"
 
 namespace longhaul::on_host {

@@ -1,4 +1,4 @@
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
 #include <climits>
 #include <ctime>

@@ -3,7 +3,7 @@
 #include <ctime>
 #include <random>
 
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
 namespace longhaul::on_host {
 namespace {

@@ -1,4 +1,4 @@
-#include "fiber.hpp"
+#include "kernels/fiber.hpp"
 
 #include <cstdint>
 #include <cstdio>

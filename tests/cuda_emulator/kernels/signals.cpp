@@ -1,10 +1,10 @@
-#include "signals.hpp"
+#include "kernels/signals.hpp"
 
 #include <csignal>
 #include <cstdio>
 #include <mutex>
 
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 #include "on_host/block.hpp"
 
 namespace longhaul::on_host {

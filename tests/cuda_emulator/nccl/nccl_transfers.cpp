@@ -4,7 +4,7 @@
 
 #include <cuda_bf16.h>
 
-#include "nccl_comm.hpp"
+#include "nccl/nccl_comm.hpp"
 
 namespace longhaul::on_host {
 namespace {

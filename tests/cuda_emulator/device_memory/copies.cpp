@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "device.hpp"
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 
 using namespace longhaul::on_host;
 

@@ -1,4 +1,4 @@
-#include "handles.hpp"
+#include "streams/handles.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "device.hpp"
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 
 namespace longhaul::on_host {
 

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 
-#include "nccl_world.hpp"
+#include "nccl/nccl_world.hpp"
 #include "support.hpp"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "device.hpp"
-#include "memory.hpp"
-#include "nccl_comm.hpp"
+#include "device_memory/memory.hpp"
+#include "nccl/nccl_comm.hpp"
 
 namespace longhaul::on_host {
 
@@ -78,9 +78,9 @@ void join(const std::shared_ptr<Comm>& comm) {
 bool is_to_break() {
   const char* const asked = std::getenv("LONGHAUL_ON_HOST_NCCL_ERROR");
   const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  int struck = 0, transfer = 0;
-  if (asked == nullptr || rank == nullptr || std::sscanf(asked, "%d:%d", &struck, &transfer) != 2 ||
-      struck != std::atoi(rank))
+  int failing_rank = 0, transfer = 0;
+  if (asked == nullptr || rank == nullptr ||
+      std::sscanf(asked, "%d:%d", &failing_rank, &transfer) != 2 || failing_rank != std::atoi(rank))
     return false;
   static std::atomic<int> given = 0;
   return given++ == transfer;
