@@ -62,7 +62,7 @@ private:
     }
     const BlockingCall& first = **std::ranges::min_element(
         open_, {}, [](const BlockingCall* call) { return call->until(); });
-    awaited = first.awaited();
+    awaited = first.words();
     set_handler(on_alarm);
     const auto left = std::chrono::ceil<std::chrono::seconds>(first.until() - now()).count();
     alarm(static_cast<unsigned>(std::max<std::int64_t>(1, left)));
