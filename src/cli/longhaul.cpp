@@ -7,9 +7,9 @@
 #include <ostream>
 #include <utility>
 
-#include "cli/command_line.hpp"
+#include "cli/child/in_child.hpp"
 #include "cli/foreign_files.hpp"
-#include "cli/in_child.hpp"
+#include "cli/parse/command_line.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cli/command/plan_arguments.hpp"
+#include "report/planner_arguments.hpp"
+
+namespace longhaul {
+
+/// Ends of the link that `link import` prints; empty where they are not given.
+struct LinkArguments {
+  std::string between;  ///< "a,b"
+  std::string from;
+  std::string to;
+};
+
+/// What was asked for on the command line. Each command reads those that it declares.
+struct Options {
+  std::vector<std::string> files;      ///< what the command is about: scenario, trace, ...
+  std::vector<std::string> overrides;  ///< --set PATH=VALUE
+  std::string schedule;
+  PlannerArguments planner;
+  PlanArguments plan;  ///< of `plan`
+  std::string comm = "decoupled";
+  std::string format;
+  std::string out;
+  std::string scenario;  ///< of `check` for a schedule
+  LinkArguments link;
+  std::string expect;  ///< of `compare`
+  std::optional<int> iteration;
+  std::optional<int> iterations;  ///< of `simulate`: played under weather
+  std::optional<int> rank;
+  bool json = false;
+  std::string command_line;  ///< as typed, for records
+};
+
+/// What a command has to say on stdout, and whether the answer is yes.
+struct Answer {
+  std::string text;
+  ExitCode code = ExitCode::fine;
+};
+
+/// Commands write nothing but the file of `out`, and that last; they throw Error on bad input.
+[[nodiscard]] Answer schedule_command(const Options& options);
+[[nodiscard]] Answer simulate_command(const Options& options);
+[[nodiscard]] Answer check_command(const Options& options);
+[[nodiscard]] Answer plan_command(const Options& options);
+[[nodiscard]] Answer ops_command(const Options& options);
+[[nodiscard]] Answer layers_command(const Options& options);
+[[nodiscard]] Answer presets_command(const Options& options);
+[[nodiscard]] Answer trace_summary_command(const Options& options);
+[[nodiscard]] Answer trace_attribution_command(const Options& options);
+[[nodiscard]] Answer trace_export_command(const Options& options);
+[[nodiscard]] Answer trace_merge_command(const Options& options);
+[[nodiscard]] Answer compare_command(const Options& options);
+[[nodiscard]] Answer link_import_command(const Options& options);
+
+}  // namespace longhaul

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/listed_enum.hpp"
+#include "base/rank_sum.hpp"
+#include "base/sample.hpp"
+#include "cli/compare/compare_source.hpp"
+
+namespace longhaul {
+
+/// What B is, against A.
+#define LONGHAUL_VERDICTS(X) \
+  X(faster, "faster") X(slower, "slower") X(not_distinguishable, "not distinguishable")
+LONGHAUL_LISTED_ENUM(Verdict, LONGHAUL_VERDICTS);
+
+/// One schedule of A against one of B.
+struct Comparison {
+  std::string a_name, b_name;
+  SampleSummary a, b;
+  Ratio ratio;  ///< of B's times to A's
+  Verdict verdict = Verdict::not_distinguishable;
+  std::string reason;  ///< where it is not what the numbers suggest; else empty
+};
+
+/// Two measured samples: faster or slower where the 95% interval of the ratio leaves 1 out and the
+/// medians say the same (docs/metrics.md). Simulated times have no noise: any difference counts.
+[[nodiscard]] Comparison compare(const NamedSample& a, const NamedSample& b, bool is_measured);
+
+/// One condition that is not the same on both sides.
+struct Difference {
+  std::string what, a, b;
+};
+/// Throws Error where times of A and B do not mean the same: measured and simulated, other
+/// time_scale. Everything else that differs and that both know.
+[[nodiscard]] std::vector<Difference> differences_of(const ComparedRun& a, const ComparedRun& b);
+
+/// What --expect asks of every comparison; Error on an unknown word.
+[[nodiscard]] bool holds(const std::string& expected, Verdict verdict);
+
+}  // namespace longhaul
