@@ -12,7 +12,7 @@ namespace longhaul {
 /// the scenario's budget, or what it takes where that is more. docs/metrics.md.
 [[nodiscard]] Bound bound_of(const Schedule& schedule, const Scenario& scenario);
 
-/// What the gaps of a table are to: a line for each bound, with an empty one in front.
+/// The bounds that the gaps of a table refer to: a line for each, after an empty line.
 [[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records);
 
 }  // namespace longhaul

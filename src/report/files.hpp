@@ -11,7 +11,7 @@ namespace longhaul {
 void require_new_file(const std::filesystem::path& file);
 
 /// Creates `file` exclusively and lets `write` fill it. Throws Error where it exists or the disk
-/// is full; leaves no half-written file behind.
+/// is full; never leaves a half-written file.
 void write_new_file(const std::filesystem::path& file,
                     const std::function<void(std::ostream&)>& write);
 

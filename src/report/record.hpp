@@ -16,7 +16,7 @@
 
 namespace longhaul {
 
-/// What one schedule comes to on one scenario. One record feeds the table and the JSON.
+/// The results of one schedule on one scenario. One record feeds the table and the JSON.
 struct ScheduleRecord {
   std::string schedule;
   std::int64_t makespan_ns = 0;
@@ -46,8 +46,8 @@ struct ScheduleRecord {
 /// ns by name of part.
 [[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
 
-/// A line for each schedule, and below it what gaps are to and what the marks mean; DP overlap
-/// where there is DP communication, tokens/s and MFU where known.
+/// A line for each schedule, and below it the bounds of the gaps and the meaning of the marks; DP
+/// overlap where there is DP communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
                                      const Scenario& scenario);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.

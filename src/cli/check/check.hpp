@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What a look at one file found.
+/// The result of checking one file.
 struct Finding {
   std::string file;
   std::string kind;     ///< "scenario", "schedule" or "trace"

@@ -51,7 +51,7 @@ std::string placement_table(const Scenario& scenario) {
   return table.text();
 }
 
-/// What each stage holds, and what one microbatch costs there.
+/// Contents of each stage, and the cost of one microbatch there.
 std::string stage_table(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
   Table table{{{"stage"},

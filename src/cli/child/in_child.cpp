@@ -42,7 +42,7 @@ void limit(int resource, std::uint64_t most) {
 
 void apply([[maybe_unused]] const ChildLimits& limits) {
 #if defined(__linux__)
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for it any more
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // no one waits for it any more
 #endif
 #if !defined(LONGHAUL_SHADOW_MEMORY)
   limit(RLIMIT_AS, limits.memory_bytes);

@@ -9,15 +9,15 @@
 
 namespace longhaul {
 
-/// What a child process may take.
+/// Limits of a child process.
 struct ChildLimits {
-  std::uint64_t memory_bytes = 0;    ///< address space, what the process has already included
+  std::uint64_t memory_bytes = 0;    ///< address space, including that already in use
   std::chrono::seconds processor{};  ///< of processor time
   std::chrono::seconds wall{};       ///< from its start, however long it waits
 };
 
 /// Limits for reading files of `bytes` in all: generous for a trace that was recorded, bounded for
-/// a file that was made to hurt, and by the memory of this machine (docs/testing.md).
+/// a file that was made to do harm, and by the memory of this machine (docs/testing.md).
 /// `LONGHAUL_READ_MEMORY` (a size: "64GiB") replaces the memory.
 [[nodiscard]] ChildLimits limits_for(std::uint64_t bytes);
 

@@ -17,9 +17,9 @@ struct LinkArguments {
   std::string to;
 };
 
-/// What was asked for on the command line. Each command reads those that it declares.
+/// The options of a command line. Each command reads those that it declares.
 struct Options {
-  std::vector<std::string> files;      ///< what the command is about: scenario, trace, ...
+  std::vector<std::string> files;      ///< subjects of the command: scenario, trace, ...
   std::vector<std::string> overrides;  ///< --set PATH=VALUE
   std::string schedule;
   PlannerArguments planner;
@@ -37,7 +37,7 @@ struct Options {
   std::string command_line;  ///< as typed, for records
 };
 
-/// What a command has to say on stdout, and whether the answer is yes.
+/// A command's text for stdout, and whether the answer is yes.
 struct Answer {
   std::string text;
   ExitCode code = ExitCode::fine;

@@ -7,7 +7,7 @@ namespace longhaul {
 
 class Arguments;
 
-/// What was asked of `longhaul plan`, as typed; empty: the default.
+/// The options of `longhaul plan` as typed; empty: the default.
 struct PlanArguments {
   std::string order;
   std::string search;

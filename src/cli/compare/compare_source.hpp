@@ -21,8 +21,8 @@ struct ComparedRun {
   bool is_measured = true;  ///< otherwise simulated: one time each, without noise
   double time_scale = 1;
   std::string scenario;  ///< its text, or its name where the record has no more
-  /// What else the times depend on, by name: comm, emulate, payload, hosts, commit ...; those that
-  /// the source knows.
+  /// Other conditions that the times depend on, by name: comm, emulate, payload, hosts, commit
+  /// ...; those that the source knows.
   std::vector<std::pair<std::string, std::string>> conditions;
   /// Of the last minute, when the run ended; its own ranks count.
   std::optional<double> load_average;

@@ -11,7 +11,7 @@
 
 namespace longhaul {
 
-/// What B is, against A.
+/// B against A.
 #define LONGHAUL_VERDICTS(X) \
   X(faster, "faster") X(slower, "slower") X(not_distinguishable, "not distinguishable")
 LONGHAUL_LISTED_ENUM(Verdict, LONGHAUL_VERDICTS);
@@ -37,7 +37,7 @@ struct Difference {
 /// time_scale. Everything else that differs and that both know.
 [[nodiscard]] std::vector<Difference> differences_of(const ComparedRun& a, const ComparedRun& b);
 
-/// What --expect asks of every comparison; Error on an unknown word.
+/// Does a verdict meet --expect? Throws Error on an unknown word.
 [[nodiscard]] bool holds(const std::string& expected, Verdict verdict);
 
 }  // namespace longhaul

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What one file of a network benchmark says of a link.
+/// Properties of a link by one file of a network benchmark.
 struct LinkMeasurement {
   std::string file;
   std::string format;                    ///< "iperf3", "OSU latency", "nccl-tests", ...
@@ -24,7 +24,7 @@ struct LinkMeasurement {
 };
 
 /// Reads a result of iperf3 -J, of an OSU micro-benchmark between two ranks or of nccl-tests, told
-/// apart by what is in it. Throws Error "file: what (why). What to do.": no such file, none of
+/// apart by its content. Throws Error "file: what (why). What to do.": no such file, none of
 /// these, cut off, a failed run, a test that says nothing of a link.
 [[nodiscard]] LinkMeasurement read_link_measurement(const std::string& file);
 

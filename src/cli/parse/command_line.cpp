@@ -16,7 +16,7 @@ std::string full_name(const Arguments& command) {
   return parent == nullptr ? command.name() : full_name(*parent) + ' ' + command.name();
 }
 
-/// In front of a message: "trace export: "; nothing for the tool itself, whose name is there.
+/// The prefix of a message: "trace export: "; nothing for the tool itself, whose name is there.
 std::string place(const Arguments& command) {
   const Arguments* parent = command.parent();
   if (parent == nullptr) return {};

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What a command line asks for: a command with its options, or only a text (--help, --version).
+/// A parsed command line: a command with its options, or only a text (--help, --version).
 struct Request {
   std::function<Answer(const Options&)> command;  ///< empty: print `text`
   Options options;

@@ -11,8 +11,8 @@ struct Example {
   std::string_view line;
 };
 
-/// At least one for each command, in an order in which they run one behind the other: what one
-/// writes another reads (tests/cli/parse/examples_test.cpp runs them all).
+/// At least one for each command, in an order in which they run one after the other: a later one
+/// reads files that an earlier one writes (tests/cli/parse/examples_test.cpp runs them all).
 [[nodiscard]] std::span<const Example> examples();
 
 }  // namespace longhaul

@@ -15,10 +15,10 @@ using Command = Answer (*)(const Options&);
 /// How many files a command takes.
 struct FileCount {
   int least = 0;
-  int most = 0;  ///< 0, 1, 2 or no limit that anybody meets
+  int most = 0;  ///< 0, 1, 2 or no limit in practice
 };
 
-/// The commands and what they take. Every word that is not known stays behind in its command, so
+/// The commands and what they take. Every word that is not known is left over in its command, so
 /// that we word the error.
 class Parser {
 public:
@@ -39,7 +39,7 @@ private:
                          Command command, FileCount files, const std::string& what = {});
   void add_overrides(Arguments& command);
   void add_comm(Arguments& command);
-  /// What chooses and makes schedules on a scenario takes these.
+  /// Options of commands that choose and make schedules on a scenario.
   void add_planning(Arguments& command);
   void add_schedule();
   void add_simulate();

@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What was asked of `longhaul plan`, read.
+/// The options of `longhaul plan`, parsed.
 struct PlanOptions {
   SiteOrder order = SiteOrder::availability;
   bool exact = false;  ///< --search exact

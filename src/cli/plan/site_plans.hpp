@@ -14,7 +14,7 @@ namespace longhaul {
 [[nodiscard]] SitePlan best_of(const GpuInventory& supply, const PlanOptions& options,
                                CellTimes& cells);
 
-/// What every record of `longhaul plan` says first.
+/// The first keys of every record of `longhaul plan`.
 [[nodiscard]] nlohmann::ordered_json plan_header(const Options& options, const PlanOptions& plan,
                                                  const Scenario& scenario);
 

@@ -65,10 +65,10 @@ std::vector<std::string> values_of(const std::string& sweep, const std::string& 
 /// question, not a scenario.
 std::string site_of_gpus(const std::string& path) {
   constexpr std::string_view kBefore = "datacenter.";
-  constexpr std::string_view kBehind = ".gpus";
-  if (!path.starts_with(kBefore) || !path.ends_with(kBehind)) return {};
-  if (path.size() <= kBefore.size() + kBehind.size()) return {};
-  return path.substr(kBefore.size(), path.size() - kBefore.size() - kBehind.size());
+  constexpr std::string_view kAfter = ".gpus";
+  if (!path.starts_with(kBefore) || !path.ends_with(kAfter)) return {};
+  if (path.size() <= kBefore.size() + kAfter.size()) return {};
+  return path.substr(kBefore.size(), path.size() - kBefore.size() - kAfter.size());
 }
 
 void set_gpus(Scenario& scenario, const std::string& path, const std::string& value) {

@@ -50,7 +50,7 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
 }
 
 /// The times by which the generator decided (Atlas' figure 6), a row for each
-/// (replica, device), or for each device where replicas are alike.
+/// (replica, device), or for each device where all replicas are equal.
 nlohmann::ordered_json timetable_json(const Generator& generator, const Schedule& schedule,
                                       const Scenario& scenario) {
   const Timetable timetable = timetable_of(generator, scenario);

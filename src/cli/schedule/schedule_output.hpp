@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What `schedule --out` writes (docs/formats.md).
+/// Formats that `schedule --out` writes (docs/formats.md).
 #define LONGHAUL_OUTPUT_FORMATS(X) \
   X(longhaul, "longhaul") X(pytorch, "pytorch") X(goal, "goal") X(chakra, "chakra")
 LONGHAUL_LISTED_ENUM(OutputFormat, LONGHAUL_OUTPUT_FORMATS);

@@ -98,7 +98,7 @@ public:
     const auto set = index(route.resources);
     for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
       const ResourceId resource = plan_.set_items[i];
-      // What several hold at a time is no machine.
+      // A resource that several hold at a time is no machine.
       if (plan_.resources[index(resource)].capacity == 1) hop.resources.push_back(resource);
     }
     return hop;

@@ -19,7 +19,7 @@ struct RelaxedHop {
 /// A chunk of the relaxed problem in which bounds are computed. It forgets which microbatch is
 /// which and keeps counts: the k-th F of a chunk needs k Fs of the chunk before it, and so on. A
 /// schedule of the class becomes one of the relaxed problem that ends no later:
-///  - A backward block becomes a `gradient` of min(D, B) and, behind it, a `weight` of what the
+///  - A backward block becomes a `gradient` of min(D, B) and, after it, a `weight` of what the
 ///    cheaper of D + W and B leaves. Both fit into the time that the block had; the gradient ends
 ///    no later than the block, and memory is released no later.
 ///  - Blocks of one kind and chunk are equal, so their time on the device may be given to them

@@ -57,7 +57,7 @@ private:
 
   const OrderProblem* problem_;
   std::vector<std::vector<BlockId>> rows_;
-  std::vector<std::vector<std::int64_t>> held_;  ///< behind each block of a row
+  std::vector<std::vector<std::int64_t>> held_;  ///< after each block of a row
   std::vector<int> position_;
   std::vector<std::uint8_t> fused_;
 };

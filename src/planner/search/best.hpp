@@ -21,13 +21,13 @@ struct SearchOptions {
   std::vector<Placement> placements;  ///< empty: any
 };
 
-/// What `best` found, and how.
+/// The result of `best`, and how it was found.
 struct SearchResult {
   Schedule schedule;  ///< named "best"; within the budget
   Duration makespan{};
   std::string started_from;  ///< the candidate that it came from
   Bound bound;               ///< over all placements that were considered
-  Candidates candidates;     ///< what it had to choose from
+  Candidates candidates;     ///< that it had to choose from
   std::int64_t moves = 0;    ///< tried by the search
   std::int64_t accepted = 0;
 };

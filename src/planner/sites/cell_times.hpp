@@ -15,13 +15,13 @@
 
 namespace longhaul {
 
-/// What one layout is asked for.
+/// A question to the simulator: one schedule on one layout.
 struct CellQuery {
   ScheduleRequest schedule;  ///< not a file
   SiteLayout layout;
 };
 
-/// What the simulator says of one DP-cell.
+/// The times of one DP-cell by the simulator.
 struct CellTime {
   Duration time{};      ///< PP_time
   double busy = 0;      ///< share of it in which a GPU computes, mean over the cell's GPUs

@@ -31,7 +31,7 @@ public:
   struct State {
     int stages = 0;
     std::size_t last = 0;         ///< datacenter
-    std::int64_t there = 0;       ///< of the first microbatch to behind the last stage
+    std::int64_t there = 0;       ///< of the first microbatch until after the last stage
     std::int64_t back = 0;        ///< of a gradient from there
     std::int64_t compute = 0;     ///< largest of the stages so far
     std::int64_t messages = 0;    ///< largest, of links: all messages but one

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What the search looks through: every way of one schedule, C and D.
+/// The candidates of the search: every way of one schedule, C and D.
 class PlacementTree {
 public:
   struct Group {
@@ -57,16 +57,17 @@ private:
   [[nodiscard]] Judged judged(const Node& node, const StagePlacement& way) const;
   [[nodiscard]] double score_of(std::int64_t time, const StagePlacement& way,
                                 bool with_egress) const;
-  [[nodiscard]] bool has_unused_twin(std::size_t datacenter, std::uint32_t used) const;
-  [[nodiscard]] bool alike(std::size_t a, std::size_t b) const;
+  [[nodiscard]] bool has_unused_equal(std::size_t datacenter, std::uint32_t used) const;
+  [[nodiscard]] bool is_interchangeable(std::size_t a, std::size_t b) const;
   void descend(const Node& node);
 
   const GpuInventory& supply_;
   Group group_;
   SiteObjective objective_;
   PlacementBounds bounds_;
-  std::vector<int> stages_;                      ///< that each datacenter holds
-  std::vector<std::vector<std::size_t>> twins_;  ///< earlier ones that are alike
+  std::vector<int> stages_;  ///< that each datacenter holds
+  std::vector<std::vector<std::size_t>>
+      equal_to_;  ///< earlier ones that are interchangeable with it
   double least_price_ = 0;
   std::unordered_map<std::uint32_t, std::int64_t> completions_;
   StagePlacement way_;  ///< while descending

@@ -16,7 +16,7 @@ int ModelBlocks::index_of(const Block& block) const {
   return found == index_of_.end() ? -1 : found->second;
 }
 
-/// What takes a gradient: the R that waits for it, or the D.
+/// The block that takes a gradient: the R that waits for it, or the D.
 int ModelBlocks::taker_of_gradient(int chunk, int microbatch) const {
   const int recompute = index_of({BlockKind::R, 0, 1, chunk, microbatch});
   const bool waits = layout_.recompute_timing == RecomputeTiming::on_arrival;

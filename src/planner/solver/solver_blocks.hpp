@@ -22,7 +22,7 @@ public:
   /// -1 where it is not in the model.
   [[nodiscard]] int index_of(const Block& block) const;
 
-  /// What a block passes its output to, and whether a message carries it there.
+  /// The block that takes the output of a block, and whether a message carries it there.
   struct Taker {
     int block = -1;
     bool remote = false;

@@ -99,17 +99,17 @@ Json held_of(const ModelBlocks& blocks, const ActivationModel& memory) {
   };
   for (const Block& block : blocks.all()) {
     if (block.kind != BlockKind::D) continue;
-    const auto alike = [&](BlockKind kind) {
+    const auto block_of = [&](BlockKind kind) {
       return Block{kind, 0, 1, block.chunk, block.microbatch};
     };
-    const auto of = [&](BlockKind kind) { return blocks.index_of(alike(kind)); };
+    const auto of = [&](BlockKind kind) { return blocks.index_of(block_of(kind)); };
     const Bytes by_gradient = -memory.effect(block).at_end;
-    const Bytes taken = memory.effect(alike(BlockKind::F)).at_start;
+    const Bytes taken = memory.effect(block_of(BlockKind::F)).at_start;
     const Bytes with_gradient = std::min(taken, by_gradient);
     hold(of(BlockKind::F), of(BlockKind::D), with_gradient);
     hold(of(BlockKind::F), of(BlockKind::W), taken - with_gradient);
     if (of(BlockKind::R) < 0) continue;
-    const Bytes again = memory.effect(alike(BlockKind::R)).at_start;
+    const Bytes again = memory.effect(block_of(BlockKind::R)).at_start;
     hold(of(BlockKind::R), of(BlockKind::D), by_gradient - with_gradient);
     hold(of(BlockKind::R), of(BlockKind::W), again - (by_gradient - with_gradient));
   }

@@ -8,8 +8,8 @@
 
 namespace longhaul {
 
-// What the blocks of the solver's model contend for, beside their devices: links, lanes of
-// collectives, memory.
+// Resources that the blocks of the solver's model contend for, beside their devices: links, lanes
+// of collectives, memory.
 
 struct ModelMessages {
   nlohmann::json json;
@@ -17,7 +17,7 @@ struct ModelMessages {
 };
 /// A message for each block whose output goes to another device. Replicas follow one order: a
 /// message takes as long as in the slowest of them, and where they share a resource, as all of
-/// theirs one behind the other.
+/// theirs one after the other.
 [[nodiscard]] ModelMessages messages_of(const ModelBlocks& blocks, const Plan& plan);
 
 /// Gathers of weights and reductions of gradients, each with the blocks that it precedes or
@@ -27,7 +27,7 @@ struct ModelMessages {
 /// Memory in portions, each held from the start of one block to the end of another.
 [[nodiscard]] nlohmann::json held_of(const ModelBlocks& blocks, const ActivationModel& memory);
 
-/// What activations may take of each device: the budget, and what its capacity leaves of it.
+/// Bytes that activations may take on each device: the budget, and what its capacity leaves of it.
 [[nodiscard]] nlohmann::json memory_limits_of(const Schedule& layout, const Scenario& scenario);
 
 }  // namespace longhaul

@@ -27,7 +27,7 @@ SearchOptions part_of(const SearchOptions& options) {
   return part;
 }
 
-/// Every B as a D with its W behind it, so that the gradient leaves after the D; the turns stay.
+/// Every B as a D with its W after it, so that the gradient leaves after the D; the turns stay.
 Schedule parted(Schedule schedule) {
   schedule.name += ", D/W";
   for (auto& row : schedule.rows) {

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr ChildLimits kGenerous{std::uint64_t{8} << 30U, 60s, 60s};
 
-/// What is said when `command` runs in a child, and with which exit code.
+/// The message when `command` runs in a child, and its exit code.
 Outcome refused(const std::function<Answer()>& command, ChildLimits limits = kGenerous) {
   try {
     const Answer answer = in_child("a.h5", limits, command);

@@ -38,7 +38,7 @@ public:
   Checkout(const Checkout&) = delete;
   Checkout& operator=(const Checkout&) = delete;
 
-  /// The run directory of a run that was killed behind its first iteration.
+  /// The run directory of a run that was killed after its first iteration.
   static void begin_run_from(const fs::path& trace) {
     const Trace simulated = read_trace(trace);
     const Timeline& all = simulated.predicted;

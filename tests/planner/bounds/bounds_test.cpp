@@ -144,7 +144,7 @@ TEST(LowerBound, IsNeverAboveRandomOrders) {
   EXPECT_GT(held_in_cells, 20);
 }
 
-// What a schedule recomputes is in its rows, whatever the scenario says.
+// The rows say which blocks a schedule recomputes, whatever the scenario says.
 TEST(LowerBound, CountsTheRecomputationOfTheSchedule) {
   Scenario without = two_datacenters(2, 6, Duration{1000});
   without.costs.recompute.assign(2, 300ns);
