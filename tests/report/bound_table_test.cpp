@@ -1,10 +1,9 @@
-#include "report/bound_table.hpp"
-
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
+#include "report/tables.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 

@@ -1,9 +1,8 @@
-#include "cli/compare/compare_source.hpp"
-
 #include <filesystem>
 
 #include "base/error.hpp"
 #include "base/text_file.hpp"
+#include "cli/compare/comparison.hpp"
 #include "cli/trace/trace_source.hpp"
 
 namespace longhaul {

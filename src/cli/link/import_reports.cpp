@@ -27,7 +27,7 @@ std::string_view osu_title(std::string_view text, const std::string& file) {
   return title;
 }
 
-/// Of "# [ pairs: 2 ] [ window size: 64 ]"; 1 where it is missing.
+/// The number of pairs in "# [ pairs: 2 ] [ window size: 64 ]"; 1 where it is missing.
 int pairs_of(std::string_view text) {
   constexpr std::string_view kMark = "pairs:";
   const std::size_t mark = text.find(kMark);

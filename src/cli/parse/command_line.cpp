@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "cli/parse/parser.hpp"
-#include "report/shell_text.hpp"
+#include "report/files.hpp"
 
 namespace longhaul {
 namespace {

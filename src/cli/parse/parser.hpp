@@ -3,6 +3,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/arguments.hpp"
 #include "cli/command/commands.hpp"
@@ -50,7 +51,7 @@ private:
   void add_trace();
   void add_compare();
   void add_link();
-  /// Puts the lines of examples.hpp below the help of their commands.
+  /// Puts the lines of examples() below the help of their commands.
   void add_examples();
 
   const Arguments& chosen() const;
@@ -61,5 +62,15 @@ private:
   Arguments tool_{"Pipeline schedules between datacenters: made, checked, simulated."};
   std::map<const Arguments*, Entry> entries_;
 };
+
+/// A line that works in the root of a checkout, for the help text of one command.
+struct Example {
+  std::string_view command;  ///< "simulate", "trace summary"; as the parser names it
+  std::string_view line;
+};
+
+/// At least one for each command, in an order in which they run one after the other: a later one
+/// reads files that an earlier one writes (tests/cli/parse/examples_test.cpp runs them all).
+[[nodiscard]] std::span<const Example> examples();
 
 }  // namespace longhaul

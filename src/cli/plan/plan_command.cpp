@@ -4,7 +4,6 @@
 #include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/plan/plan_options.hpp"
-#include "cli/plan/site_plans.hpp"
 #include "cli/plan/site_report.hpp"
 #include "cli/plan/site_sweep.hpp"
 #include "report/words.hpp"

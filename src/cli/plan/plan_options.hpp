@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command/plan_arguments.hpp"
+#include "cli/command/commands.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/break_even.hpp"
 

@@ -10,7 +10,6 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/command_inputs.hpp"
-#include "cli/plan/site_plans.hpp"
 #include "cli/plan/site_report.hpp"
 #include "scenario/reader/load.hpp"
 
@@ -61,8 +60,8 @@ std::vector<std::string> values_of(const std::string& sweep, const std::string& 
   return values;
 }
 
-/// Of "datacenter.NAME.gpus": NAME; empty otherwise. Set here, since a site with no GPU at all is a
-/// question, not a scenario.
+/// NAME of "datacenter.NAME.gpus"; empty for other paths. Set here, since a site with no GPU at all
+/// is a question, not a scenario.
 std::string site_of_gpus(const std::string& path) {
   constexpr std::string_view kBefore = "datacenter.";
   constexpr std::string_view kAfter = ".gpus";
@@ -140,7 +139,7 @@ private:
     return scenario;
   }
 
-  /// Of GPUs alone, cells are the same at every point: each kind is simulated once.
+  /// In a sweep of GPUs alone, cells are the same at every point: each kind is simulated once.
   SitePlan best_at(const GpuInventory& supply) {
     try {
       if (cells_) return best_of(supply, plan_, *cells_);

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Of the search for each assignment, unless asked for: there are tens of them.
+/// Moves of the search for each assignment, unless asked for: there are tens of them.
 constexpr std::int64_t kMovesPerAssignment = 20'000;
 
 struct Division {

@@ -10,7 +10,7 @@
 #include "cli/command/commands.hpp"
 #include "cli/schedule/schedule_output.hpp"
 #include "report/planning.hpp"
-#include "report/resource_table.hpp"
+#include "report/tables.hpp"
 #include "report/words.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 

@@ -5,7 +5,7 @@
 #include "cli/command/commands.hpp"
 #include "report/files.hpp"
 #include "report/planning.hpp"
-#include "report/resource_table.hpp"
+#include "report/tables.hpp"
 #include "report/under_weather.hpp"
 #include "trace/file/trace_file.hpp"
 

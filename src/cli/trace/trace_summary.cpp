@@ -6,9 +6,9 @@
 #include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
-#include "report/leg_table.hpp"
 #include "report/record.hpp"
 #include "report/record_header.hpp"
+#include "report/tables.hpp"
 
 namespace longhaul {
 namespace {

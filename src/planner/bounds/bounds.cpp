@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "planner/bounds/class_of_bound.hpp"
 #include "planner/bounds/one_machine.hpp"
 #include "planner/bounds/relaxation.hpp"
 #include "planner/bounds/stage_times.hpp"
@@ -111,7 +110,7 @@ private:
     return end;
   }
 
-  /// By resource that takes time.
+  /// Jobs of messages by the resource that takes time.
   [[nodiscard]] std::map<ResourceId, std::vector<JobStream>> messages() const {
     std::map<ResourceId, std::vector<JobStream>> jobs;
     for (std::size_t replica = 0; replica < times_.size(); ++replica) {

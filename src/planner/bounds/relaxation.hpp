@@ -1,10 +1,13 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "plan/network/network.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
@@ -55,5 +58,16 @@ struct Relaxation {
 /// Recomputes the chunks that have an R in `like`; where `like` has no blocks of a chunk, if the
 /// scenario says so.
 [[nodiscard]] Relaxation relax(const Schedule& like, const Scenario& scenario);
+
+/// Which schedules a bound holds for, in words: "ud placement, whole blocks or parts, budget 1, not
+/// recomputed".
+class ClassOfBound {
+public:
+  void add(const Schedule& layout, const Relaxation& relaxed);
+  [[nodiscard]] std::string text(double budget) const;
+
+private:
+  std::map<std::string, std::set<Placement>> placements_;  ///< by what else the class says
+};
 
 }  // namespace longhaul

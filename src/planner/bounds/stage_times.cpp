@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  /// Of a chunk and those before it on its device, in one copy.
+  /// The curve of a chunk and those before it on its device, in one copy.
   [[nodiscard]] ReleaseCurve curve(std::size_t c, Bytes limit) const {
     std::vector<const RelaxedChunk*> chunks;
     for (std::size_t other = c - c % at(chunks_of_copy_); other <= c; ++other) {

@@ -80,7 +80,7 @@ void Evaluator::link_row(int device) {
   }
 }
 
-/// In the order in which devices that take turns get through their rows.
+/// Ranks blocks in the order in which devices that take turns get through their rows.
 void Evaluator::rank_by_dry_run() {
   std::vector<std::int32_t> rank(nodes_.size(), -1);
   std::int32_t next = 0;
@@ -107,7 +107,7 @@ void Evaluator::rank_by_dry_run() {
   queue_.assign(std::move(rank));
 }
 
-/// By end: a block that depends on another ends later, unless blocks take no time.
+/// Ranks blocks by end: a block that depends on another ends later, unless blocks take no time.
 void Evaluator::rank_blocks() {
   std::vector<BlockId> order(nodes_.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank)

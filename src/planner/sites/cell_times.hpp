@@ -45,7 +45,7 @@ public:
                      int threads = 0)
       : supply_{supply}, model_{model}, threads_{threads} {}
 
-  /// In the order of the queries; what is not known is simulated, on all threads. Refused where
+  /// Times in the order of the queries; unknown ones are simulated, on all threads. Refused where
   /// neighbours on a way have no link.
   Result<std::vector<CellTime>> try_times(std::span<const CellQuery> queries);
   /// The same where they have one; throws Error where not.

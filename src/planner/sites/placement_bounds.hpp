@@ -39,7 +39,7 @@ public:
   };
   [[nodiscard]] State extended(const State& state, DatacenterStages share) const;
   [[nodiscard]] CellBound bound(const State& state) const;
-  /// Of the boundaries between the stages of a complete way.
+  /// Hops of the boundaries between the stages of a complete way.
   [[nodiscard]] std::vector<LeastHop> hops(const StagePlacement& way) const;
 
 private:
@@ -47,7 +47,7 @@ private:
     std::int64_t transfer = 0, latency = 0;
     [[nodiscard]] std::int64_t time() const { return transfer + latency; }
   };
-  /// At the device's own speed.
+  /// Times of a stage at the device's own speed.
   struct StageTime {
     std::int64_t forward = 0, back = 0;  ///< on the way of a microbatch
     std::int64_t work = 0;               ///< of a microbatch, before the last gradient leaves

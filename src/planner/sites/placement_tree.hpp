@@ -29,9 +29,9 @@ public:
   [[nodiscard]] const Group& group() const { return group_; }
   /// How many candidates there are.
   [[nodiscard]] std::int64_t count() { return completions(0, supply_.stages()); }
-  /// Of the score of each of them.
+  /// A bound of the score of every candidate.
   [[nodiscard]] double bound() const { return judged(Node{}, {}).bound; }
-  /// Of the score of a complete way whose cell takes `time`.
+  /// The score of a complete way whose cell takes `time`.
   [[nodiscard]] double score_of(const StagePlacement& way, Duration time) const;
   /// How long a cell on the way takes where its score is `score`.
   [[nodiscard]] Duration time_of(const StagePlacement& way, double score) const;

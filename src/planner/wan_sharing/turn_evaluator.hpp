@@ -15,7 +15,7 @@ class TurnEvaluator {
 public:
   explicit TurnEvaluator(const TurnProblem& problem);
 
-  /// With the turns as they are stated. False: blocks and messages wait for each other.
+  /// Evaluates the turns as they are stated. False: blocks and messages wait for each other.
   [[nodiscard]] bool evaluate(const TurnOrders& orders);
 
   /// Whose turn it is, when a link is free and several messages are there: the one with the
@@ -24,7 +24,7 @@ public:
   /// Rows as stated; the turns become those that the rule makes: a free link waits for no message.
   [[nodiscard]] bool take_turns(TurnOrders& orders, const Urgency& urgency);
 
-  /// Of the last evaluation that went through. In ns.
+  /// Times of the last evaluation that returned true, in ns.
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] std::int64_t end(CellBlockId block) const { return end_[index_of(block)]; }
   [[nodiscard]] std::int64_t start(CellBlockId block) const {
@@ -44,7 +44,7 @@ public:
     std::vector<CellBlockId> blocks;
     std::vector<CellMessageId> messages;
   };
-  /// Of the last evaluation, which `orders` must still be.
+  /// The critical path of the last evaluation, whose orders `orders` must still be.
   void critical_path(const TurnOrders& orders, Critical& path) const;
 
 private:

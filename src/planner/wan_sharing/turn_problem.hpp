@@ -47,7 +47,7 @@ struct TurnProblem {
     DeviceId from{}, to{};
     std::vector<CellMessageId> messages;  ///< of turns: in the order that the schedule states
   };
-  /// Of all rows of a device, one after the other.
+  /// Reductions of all rows of a device, one after the other.
   struct Reduction {
     int chunk = 0;
     std::int64_t time = 0;

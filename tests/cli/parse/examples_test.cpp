@@ -1,6 +1,4 @@
 // Every command's help shows lines that work.
-#include "cli/parse/examples.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -9,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/parse/parser.hpp"
 #include "cli/support.hpp"
 #include "trace/file/trace_file.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "planner/random_schedules.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/best.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "schedule/generators/generate.hpp"
