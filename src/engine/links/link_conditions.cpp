@@ -38,7 +38,7 @@ void LinkConditions::over(OpId op) {
   std::erase_if(going_on_, [op](const GoingOn& entry) { return entry.op == op; });
 }
 
-std::optional<OutageHold> LinkConditions::look_for_outage(TimePoint at) {
+std::optional<LinkConditions::OutageHold> LinkConditions::look_for_outage(TimePoint at) {
   std::optional<OutageHold> longest;
   for (GoingOn& entry : going_on_) {
     const Duration left = played_.weather->outage_left(entry.op, age(at));
@@ -52,7 +52,7 @@ std::optional<OutageHold> LinkConditions::look_for_outage(TimePoint at) {
       entry.held_since = from_begin ? entry.since : at;
     }
     if (!longest || entry.held_since < longest->since)
-      longest = Held{entry.op, entry.held_since, left};
+      longest = OutageHold{entry.op, entry.held_since, left};
   }
   return longest;
 }
