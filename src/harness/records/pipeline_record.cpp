@@ -11,8 +11,8 @@
 #include "harness/records/real_report.hpp"
 #include "harness/records/sample_report.hpp"
 #include "harness/records/weather_report.hpp"
-#include "report/bound_table.hpp"
 #include "report/record_header.hpp"
+#include "report/tables.hpp"
 
 namespace longhaul::bench {
 namespace {
