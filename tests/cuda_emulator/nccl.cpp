@@ -181,15 +181,10 @@ ncclResult_t ask_broadcast(ncclComm_t comm, cudaStream_t stream, int root, const
   const bool sends = comm->comm->rank == root;
   if (!on_a_device(result, bytes) || (sends && !on_a_device(mine, bytes)))
     return ncclInvalidArgument;
-  return ask(comm,
-             {nullptr, stream, std::nullopt, [=, shared = comm->comm] {
-                if (sends && mine != result) std::memcpy(result, mine, bytes);
-                std::vector<Transfer> transfers;
-                for (int peer = 0; peer < shared->world.ranks(); ++peer)
-                  if (peer != shared->rank && (sends || peer == root))
-                    transfers.push_back({sends, peer, static_cast<std::byte*>(result), bytes});
-                run_transfers(*shared, std::move(transfers));
-              }});
+  return ask(comm, {nullptr, stream, std::nullopt, [=, shared = comm->comm] {
+                      run_broadcast(*shared, root, static_cast<const std::byte*>(mine),
+                                    static_cast<std::byte*>(result), bytes);
+                    }});
 }
 
 ncclResult_t ask_transfer(ncclComm_t comm, cudaStream_t stream, bool sends, const void* data,

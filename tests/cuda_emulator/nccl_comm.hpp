@@ -51,6 +51,10 @@ enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 void run_collective(Comm& comm, Collective kind, const std::byte* mine, std::byte* result,
                     std::size_t count, ncclDataType_t type);
 
+/// `mine` is read on `root` alone.
+void run_broadcast(Comm& comm, int root, const std::byte* mine, std::byte* result,
+                   std::size_t bytes);
+
 [[nodiscard]] std::size_t bytes_of(ncclDataType_t type);
 
 }  // namespace longhaul::on_host

@@ -165,4 +165,17 @@ void run_collective(Comm& comm, Collective kind, const std::byte* mine, std::byt
   }
 }
 
+void run_broadcast(Comm& comm, int root, const std::byte* mine, std::byte* result,
+                   std::size_t bytes) {
+  for (std::size_t first = 0; first < bytes; first += kChunk) {
+    const std::size_t part = std::min(kChunk, bytes - first);
+    const bool brings = comm.rank == root;
+    if (!exchange(comm, brings ? mine + first : result, brings ? part : 0, [&] {
+          std::memmove(result + first, comm.world->stage[static_cast<std::size_t>(root)].data(),
+                       part);
+        }))
+      return;
+  }
+}
+
 }  // namespace longhaul::on_host
