@@ -1,9 +1,10 @@
+#include "report/tables.hpp"
+
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
-#include "report/tables.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 
