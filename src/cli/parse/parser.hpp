@@ -70,7 +70,7 @@ struct Example {
 };
 
 /// At least one for each command, in an order in which they run one after the other: a later one
-/// reads files that an earlier one writes (tests/cli/parse/examples_test.cpp runs them all).
+/// reads files that an earlier one writes (tests/cli/parse/parser_test.cpp runs them all).
 [[nodiscard]] std::span<const Example> examples();
 
 }  // namespace longhaul
