@@ -21,10 +21,10 @@ Duration merge_time(const PipelineInput& input) {
   return std::chrono::microseconds{10} * rows;
 }
 
-std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
-                                     const PipelineOptions& options, const EngineOptions& engine,
-                                     const AdaptOptions& adapt, const ClockOffset& clock,
-                                     RunDirectory& directory) {
+std::vector<SwitchingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
+                                      const PipelineOptions& options, const EngineOptions& engine,
+                                      const AdaptOptions& adapt, const ClockOffset& clock,
+                                      RunDirectory& directory) {
   int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
   for (const EarlierIterations& earlier : directory.earlier()) total -= earlier.count;
   std::optional<Progress> progress;
@@ -43,12 +43,12 @@ std::vector<ChangingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
                             [&](int position, const PipelineMeasurement& measurement) {
                               directory.note_end(position, measurement);
                             }};
-  std::vector<ChangingOutcome> outcomes;
+  std::vector<SwitchingOutcome> outcomes;
   const Duration patience = std::chrono::seconds{5};  // for a segment to be written
   ranks.watchdog().set_patience(patience);
   int next_position = static_cast<int>(input.schedules.size());
   for (std::size_t i = 0; i < input.schedules.size(); ++i)
-    outcomes.push_back(run_changing(ranks, input, i, engine, adapt, sinks, next_position));
+    outcomes.push_back(run_switching(ranks, input, i, engine, adapt, sinks, next_position));
   ranks.watchdog().set_patience(24 * patience + merge_time(input));
   return outcomes;
 }
@@ -96,7 +96,7 @@ ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
   const std::string wrong = on_rank0(ranks.world(), [&] {
     writer.write(outcomes, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
-    for (const PipelineMeasurement& m : stretches_of(outcomes)) sum += m.checks.wrong();
+    for (const PipelineMeasurement& m : segments_of(outcomes)) sum += m.checks.wrong();
     return std::to_string(sum);
   });
   ranks.host_ranks().mine().phase = Phase::finished;

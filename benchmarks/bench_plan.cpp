@@ -42,7 +42,7 @@ Scenario sites(int datacenters, int pipelines) {
   return scenario;
 }
 
-/// No two alike: GPUs, speeds of links, prices and latencies differ.
+/// No two are equal: GPUs, speeds of links, prices and latencies differ.
 Scenario different_sites(int datacenters, int pipelines) {
   Scenario scenario = sites(datacenters, pipelines);
   Random random{7};

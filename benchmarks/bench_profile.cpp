@@ -27,7 +27,7 @@ ExitCode run(const ProfileSettings& options) {
   nlohmann::json after = environment.after();
   if (!after.is_null()) after["transport"] = transport_json(transport);
   const std::string code = on_rank0(ranks.world(), [&] {
-    const auto wrong = conclude_profile(profile, input, options, ranks.count(), after);
+    const auto wrong = finish_profile(profile, input, options, ranks.count(), after);
     return std::string{wrong == 0 ? "0" : "1"};
   });
   ranks.host_ranks().mine().phase = Phase::finished;

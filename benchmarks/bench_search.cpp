@@ -1,9 +1,10 @@
-// How fast is the search behind `best`: moves per second and how they grow with the size, and what
-// the incremental evaluator saves against looking at whole orders. One core.
+// How fast is the search of `best`: moves per second by problem size, and the time that the
+// incremental evaluator saves compared with whole orders. One core.
 #include <benchmark/benchmark.h>
 
 #include "base/random.hpp"
 #include "harness/environment/kernel_main.hpp"
+#include "harness/kernel_cases/kernel_cases.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/orders/list_schedule.hpp"
 #include "planner/search/annealing.hpp"
@@ -17,16 +18,8 @@
 namespace longhaul {
 namespace {
 
-/// Two datacenters, F = D = W = 10 ms, a delay of two F; twice the memory, so that ZB-H2 fits.
-Scenario two_datacenters(benchmark::State& state) {
-  const auto stages = static_cast<int>(state.range(0));
-  Scenario scenario = spread(uniform_scenario(stages, 2 * stages, 10ms), 2, 20ms, 1ms);
-  scenario.memory.budget = 2;
-  return scenario;
-}
-
 void anneal_order(benchmark::State& state, const char* name) {
-  const Scenario scenario = two_datacenters(state);
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule start = whole_blocks(generate(name, scenario));
   const OrderProblem problem{start, scenario};
   constexpr std::int64_t kMoves = 100'000;
@@ -41,14 +34,13 @@ void anneal_order(benchmark::State& state, const char* name) {
     accepted += found.accepted;
   }
   state.counters["blocks"] = static_cast<double>(problem.blocks());
-  state.counters["moves/s"] =
-      benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
+  state.counters["moves/s"] = bench::rate(moves);
   state.counters["accepted"] = static_cast<double>(accepted) / static_cast<double>(moves);
 }
 
 /// One whole order: times from nothing, as the first evaluation of a search.
 void evaluate_all(benchmark::State& state) {
-  const Scenario scenario = two_datacenters(state);
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule start = generate("zb-h2", scenario);
   const OrderProblem problem{start, scenario};
   const Orders orders{problem, start};
@@ -56,50 +48,37 @@ void evaluate_all(benchmark::State& state) {
     Evaluator evaluator{orders, problem.links().front()};
     benchmark::DoNotOptimize(evaluator.makespan());
   }
-  state.counters["orders/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["orders/s"] = bench::rate(state.iterations());
 }
 
 /// One whole order by the simulator, on a plan that is lowered already.
 void simulate_all(benchmark::State& state) {
-  const Scenario scenario = two_datacenters(state);
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Plan plan = lower(generate("zb-h2", scenario), scenario);
   for (auto _ : state) benchmark::DoNotOptimize(simulate(plan));
-  state.counters["orders/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["orders/s"] = bench::rate(state.iterations());
 }
 
 /// Lowered and simulated: what a search would do without an evaluator.
 void lower_and_simulate(benchmark::State& state) {
-  const Scenario scenario = two_datacenters(state);
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule start = generate("zb-h2", scenario);
   for (auto _ : state) benchmark::DoNotOptimize(makespan_of(start, scenario));
-  state.counters["orders/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["orders/s"] = bench::rate(state.iterations());
 }
 
 void list_schedules(benchmark::State& state) {
-  const Scenario scenario = two_datacenters(state);
+  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
   const Schedule like = generate("zb-h2", scenario);
   const OrderProblem problem{like, scenario};
   std::uint64_t seed = 0;
   for (auto _ : state) benchmark::DoNotOptimize(list_schedule(problem, like, ++seed));
-  state.counters["orders/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-}
-
-/// A DP-cell of three pipelines over two datacenters, whose transfers take three F.
-Scenario cell_of_three(benchmark::State& state) {
-  const auto stages = static_cast<int>(state.range(0));
-  Scenario scenario = uniform_scenario(stages, 2 * stages, 10ms);
-  scenario.parallel.replicas = 3;
-  scenario.parallel.gradient_sync = GradientSync::none;
-  return spread(scenario, 2, 20ms, 30ms);
+  state.counters["orders/s"] = bench::rate(state.iterations());
 }
 
 /// Rows and WAN turns together: every move evaluates the whole cell.
 void anneal_rows_and_turns(benchmark::State& state) {
-  const Scenario scenario = cell_of_three(state);
+  const Scenario scenario = bench::cell_of_three(bench::size_of(state, 0));
   const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
   constexpr std::int64_t kMoves = 20'000;
   std::int64_t moves = 0;
@@ -110,19 +89,17 @@ void anneal_rows_and_turns(benchmark::State& state) {
     moves += found.moves;
   }
   state.counters["blocks"] = static_cast<double>(problem.blocks.size());
-  state.counters["moves/s"] =
-      benchmark::Counter(static_cast<double>(moves), benchmark::Counter::kIsRate);
+  state.counters["moves/s"] = bench::rate(moves);
 }
 
 /// One whole cell: what a move costs at most.
 void evaluate_cell(benchmark::State& state) {
-  const Scenario scenario = cell_of_three(state);
+  const Scenario scenario = bench::cell_of_three(bench::size_of(state, 0));
   const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
   const TurnOrders orders{problem};
   TurnEvaluator times{problem};
   for (auto _ : state) benchmark::DoNotOptimize(times.evaluate(orders));
-  state.counters["orders/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["orders/s"] = bench::rate(state.iterations());
 }
 
 BENCHMARK_CAPTURE(anneal_order, ud, "zb-h2")

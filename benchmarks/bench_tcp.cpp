@@ -9,7 +9,6 @@
 #include "base/progress.hpp"
 #include "harness/tcp/tcp_report.hpp"
 #include "report/files.hpp"
-#include "report/shell_text.hpp"
 #include "wan_emulator/program.hpp"
 
 namespace longhaul::wan {

@@ -6,7 +6,7 @@
 #include "base/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/run_facts.hpp"
-#include "harness/trace_cost/phase_report.hpp"
+#include "harness/trace_cost/phase.hpp"
 #include "harness/trace_cost/steps.hpp"
 
 namespace longhaul::bench {

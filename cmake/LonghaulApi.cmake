@@ -16,7 +16,7 @@ set_target_properties(longhaul_api PROPERTIES OUTPUT_NAME longhaul EXPORT_NAME l
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 longhaul_precompiled(longhaul_api json)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  # What is inside stays inside: symbols of our modules and of {fmt} are nobody else's.
+  # What is inside stays inside: symbols of our modules and of {fmt} are not exported.
   target_link_options(longhaul_api PRIVATE LINKER:--exclude-libs,ALL)
 endif()
 

@@ -1,4 +1,4 @@
-# What makes a build from nothing quick: code that nobody waits for is not optimized for long, and
+# What makes a build from nothing quick: code that no one waits for is not optimized for long, and
 # the files of one target are compiled several at a time (CMAKE_UNITY_BUILD, in the presets that CI
 # builds; off in dev and in scripts/nightly, where each file stands alone).
 

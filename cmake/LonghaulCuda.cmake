@@ -1,6 +1,6 @@
 # CUDA and NCCL, where they are: sets LONGHAUL_CUDA and LONGHAUL_NCCL (TRUE or FALSE) and says why.
 # AUTO looks for them, ON insists, OFF leaves them out. Sanitized builds leave them out unless told
-# otherwise: there the stand-in (tests/cuda_emulator) runs the same sources.
+# otherwise: there the emulator (tests/cuda_emulator) runs the same sources.
 set(LONGHAUL_WITH_CUDA AUTO CACHE STRING "The CUDA device (needs nvcc): AUTO, ON, OFF")
 set(LONGHAUL_WITH_NCCL AUTO CACHE STRING "The NCCL transport (needs CUDA and NCCL): AUTO, ON, OFF")
 set(LONGHAUL_CUDA_ARCHITECTURES 90 CACHE STRING
@@ -116,7 +116,7 @@ longhaul_accelerator_line()
 set(LONGHAUL_GPU_MODULES cuda nn comm device)
 
 # longhaul_cuda_sources(out module...): the CUDA files of these modules, without NCCL's; `forward/`
-# holds what loads CUDA's libraries, which the stand-in replaces.
+# holds what loads CUDA's libraries, which the emulator replaces.
 function(longhaul_cuda_sources out)
   set(sources "")
   foreach(module ${ARGN})

@@ -25,7 +25,9 @@ find_package(benchmark REQUIRED)
 add_library(longhaul_kernel_main STATIC ${CMAKE_SOURCE_DIR}/src/harness/environment/kernel_main.cpp)
 target_link_libraries(longhaul_kernel_main PRIVATE longhaul_flags
                       PUBLIC longhaul_harness_environment benchmark::benchmark)
-# What traces of thousands of ranks cost.
+# The scenarios of those kernels.
+longhaul_harness_part(kernel_cases USES longhaul_schedule)
+# The cost of traces of thousands of ranks.
 longhaul_harness_part(trace_cost USES longhaul_harness_environment longhaul_trace longhaul_report)
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
@@ -42,7 +44,7 @@ if(LONGHAUL_WITH_MPI)
   longhaul_harness_part(kernels USES longhaul_harness_environment longhaul_nn longhaul_report)
   set(harness ${CMAKE_SOURCE_DIR}/src/harness)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${harness}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/harness/(environment|kernels|tcp|trace_cost)/")
+  list(FILTER sources EXCLUDE REGEX "/harness/(environment|kernel_cases|kernels|tcp|trace_cost)/")
   set(include_root ${CMAKE_BINARY_DIR}/include/harness)
   file(MAKE_DIRECTORY ${include_root})
   file(CREATE_LINK ${harness} ${include_root}/harness SYMBOLIC)

@@ -9,8 +9,8 @@ function(longhaul_cxx_options)
 endfunction()
 longhaul_cxx_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow)
 if(LONGHAUL_WITH_API)
-  # The modules go into a shared library too. All of our code alike, so that precompiled headers
-  # fit; nobody replaces our functions from outside, so that calls inside it stay direct.
+  # The modules go into a shared library too. All of our code, so that precompiled headers fit;
+  # no one replaces our functions from outside, so that calls inside it stay direct.
   longhaul_cxx_options(-fPIC)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     longhaul_cxx_options(-fno-semantic-interposition)

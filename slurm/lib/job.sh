@@ -75,7 +75,7 @@ run_and_finish() {
   exit "$code"
 }
 
-# A job that somebody cancelled gets a SIGTERM as well, but is no longer RUNNING then.
+# A job that its user cancelled gets a SIGTERM as well, but is no longer RUNNING then.
 go_back_to_queue() {
   local name state restarts=${SLURM_RESTART_COUNT:-0}
   name=$(job_name)

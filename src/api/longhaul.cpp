@@ -47,7 +47,7 @@ Arrangement arrangement_of(Comm comm) {
 
 /// Rows that are given once hold for every replica of the scenario.
 longhaul::Schedule fitted(longhaul::Schedule schedule, const longhaul::Scenario& scenario) {
-  if (schedule.replicas_alike()) schedule.replicas = scenario.parallel.replicas;
+  if (schedule.replicas_share_rows()) schedule.replicas = scenario.parallel.replicas;
   return schedule;
 }
 

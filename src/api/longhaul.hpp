@@ -76,10 +76,10 @@ public:
   /// Cells "<chunk><kind><microbatch>[.part/parts]" of a device in their order; kinds F, B, I
   /// (input gradient), W (weight gradient), R (recompute).
   [[nodiscard]] std::vector<std::string> row(int device, int replica = 0) const;
-  /// As from_csv() reads it back without loss.
+  /// The text that from_csv() reads back without loss.
   [[nodiscard]] std::string csv() const;
-  /// As torch.distributed.pipelining reads it (compute_only). Throws Error, with the reason, where
-  /// that format cannot hold the schedule.
+  /// The text that torch.distributed.pipelining reads (compute_only). Throws Error, with the
+  /// reason, where that format cannot hold the schedule.
   [[nodiscard]] std::string pytorch_csv() const;
 
   struct Data;

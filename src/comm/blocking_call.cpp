@@ -20,11 +20,11 @@ namespace {
 thread_local int depth = 0;
 
 /// The alarm's message: made beforehand, for the handler may do no more than write it.
-std::atomic<const char*> words = nullptr;
+std::atomic<const char*> awaited = nullptr;
 
 void on_alarm(int /*signal*/) {
   constexpr int kFailed = 3;
-  if (const char* const text = words.load()) {
+  if (const char* const text = awaited.load()) {
     [[maybe_unused]] const auto written = write(STDERR_FILENO, text, std::strlen(text));
   }
   _exit(kFailed);
@@ -56,13 +56,13 @@ private:
   void set() {
     if (open_.empty()) {
       alarm(0);
-      words = nullptr;
+      awaited = nullptr;
       set_handler(SIG_DFL);
       return;
     }
     const BlockingCall& first = **std::ranges::min_element(
         open_, {}, [](const BlockingCall* call) { return call->until(); });
-    words = first.words();
+    awaited = first.words();
     set_handler(on_alarm);
     const auto left = std::chrono::ceil<std::chrono::seconds>(first.until() - now()).count();
     alarm(static_cast<unsigned>(std::max<std::int64_t>(1, left)));

@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-/// How this host's clock stands to rank 0's: local stamp + offset = stamp on rank 0's clock, give
+/// Offset of this host's clock from rank 0's: local stamp + offset = stamp on rank 0's clock, give
 /// or take `error`. For traces alone: nothing in the emulation compares clocks.
 struct ClockOffset {
   TimePoint at{};  ///< the local stamp at which it was so

@@ -23,21 +23,21 @@ struct Announcement {
 
 /// A payload that leaves, or that comes.
 struct PayloadSend {
-  RequestId ticket{};
+  RequestId request{};
   Rank to{};
   std::span<const std::byte> data;
   LanePace pace;
 };
 struct PayloadReceive {
-  RequestId ticket{};
+  RequestId request{};
   Rank from{};
   std::span<std::byte> buffer;
   LanePace pace;
   LaneId lane_of_sender{};
 };
 
-/// How payloads get from one device's memory into another's: PayloadTransport does the rest. No
-/// call waits. Data may also lie in the host's memory. Completed operations hand back their ticket.
+/// Moves payloads from one device's memory into another's; PayloadTransport does the rest. No call
+/// waits. Data may also lie in the host's memory. Completed operations hand back their request.
 class PayloadBackend {
 public:
   PayloadBackend() = default;
@@ -53,7 +53,7 @@ public:
   /// Has a lane's payload to be taken in before the next one of that lane can be?
   [[nodiscard]] virtual bool keeps_order() const { return false; }
   /// As of Transport.
-  virtual void collective(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+  virtual void collective(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                           const Exchange& exchange) = 0;
   virtual void prepare_group(std::span<const Rank> members) = 0;
 

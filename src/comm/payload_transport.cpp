@@ -7,7 +7,7 @@
 namespace longhaul {
 namespace {
 
-/// Tickets of payloads have this bit; the host's transport counts its own from 0.
+/// Requests of payloads have this bit; the host's transport counts its own from 0.
 constexpr std::uint32_t kPayload = 1U << 31U;
 
 std::span<const std::byte> bytes_of(const Announcement& word) {
@@ -16,13 +16,13 @@ std::span<const std::byte> bytes_of(const Announcement& word) {
 
 /// The backend's message, as an error of that operation.
 template <typename Call>
-auto of_operation(std::optional<RequestId> ticket, Call&& call) {
+auto of_operation(std::optional<RequestId> request, Call&& call) {
   try {
     return call();
   } catch (const TransportError&) {
     throw;
   } catch (const Error& error) {
-    throw TransportError{ticket, error.what()};
+    throw TransportError{request, error.what()};
   }
 }
 
@@ -37,32 +37,32 @@ PayloadTransport::PayloadTransport(Transport& host, std::unique_ptr<PayloadBacke
 /// that happens only where a run was broken off, and those bytes are left to it.
 PayloadTransport::~PayloadTransport() {
   for (auto& [from, inbox] : inboxes_) static_cast<void>(inbox.next.release());
-  for (auto& [ticket, word] : announced_) static_cast<void>(word.release());
+  for (auto& [request, word] : announced_) static_cast<void>(word.release());
 }
 
-RequestId PayloadTransport::new_ticket() { return RequestId{kPayload | next_ticket_++}; }
+RequestId PayloadTransport::new_request() { return RequestId{kPayload | next_request_++}; }
 
 RequestId PayloadTransport::send_payload(Rank to, int tag, std::span<const std::byte> data,
                                          const LanePace& pace) {
-  const RequestId ticket = new_ticket();
-  outgoing_[to].push_back({{ticket, to, data, pace}, tag});
+  const RequestId request = new_request();
+  outgoing_[to].push_back({{request, to, data, pace}, tag});
   begin_sends(to);
-  return ticket;
+  return request;
 }
 
 RequestId PayloadTransport::receive_payload(Rank from, int tag, std::span<std::byte> buffer,
                                             const LanePace& pace) {
-  const RequestId ticket = new_ticket();
-  inboxes_[from].waiting.push_back({{ticket, from, buffer, pace, {}}, tag});
+  const RequestId request = new_request();
+  inboxes_[from].waiting.push_back({{request, from, buffer, pace, {}}, tag});
   match(from);
-  return ticket;
+  return request;
 }
 
 RequestId PayloadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
                                        const Exchange& exchange) {
-  const RequestId ticket = new_ticket();
-  of_operation(ticket, [&] { way_->collective(ticket, kind, members, exchange); });
-  return ticket;
+  const RequestId request = new_request();
+  of_operation(request, [&] { way_->collective(request, kind, members, exchange); });
+  return request;
 }
 
 void PayloadTransport::begin_sends(Rank to) {
@@ -73,11 +73,11 @@ void PayloadTransport::begin_sends(Rank to) {
     word->size_bytes = first.payload.data.size();
     word->tag = first.tag;
     word->lane = static_cast<std::uint32_t>(first.payload.pace.lane);
-    if (!of_operation(first.payload.ticket,
+    if (!of_operation(first.payload.request,
                       [&] { return way_->send(first.payload, word->details); }))
       return;
-    const RequestId ticket = host_.send(to, tags_, bytes_of(*word));
-    announced_.emplace(ticket, std::move(word));
+    const RequestId request = host_.send(to, tags_, bytes_of(*word));
+    announced_.emplace(request, std::move(word));
     host_.ring_doorbell(to);
     queue.pop_front();
   }
@@ -88,9 +88,9 @@ void PayloadTransport::listen(Rank from) {
   Inbox& inbox = inboxes_[from];
   if (inbox.next || inbox.waiting.empty()) return;
   inbox.next = std::make_unique<Announcement>();
-  const RequestId ticket =
+  const RequestId request =
       host_.receive(from, tags_, std::as_writable_bytes(std::span{inbox.next.get(), 1}));
-  listening_.emplace(ticket, from);
+  listening_.emplace(request, from);
 }
 
 /// The first of several receives of one tag; in the order of the announcements.
@@ -115,17 +115,17 @@ void PayloadTransport::match(Rank from) {
 void PayloadTransport::begin_receive(const Announcement& word, PayloadReceive payload) {
   if (word.size_bytes > payload.buffer.size())
     throw TransportError{
-        payload.ticket,
+        payload.request,
         fmt::format("a payload of {} bytes came from rank {} for {} (the ranks do not run the same "
                     "plan). Start all of them with the same input.",
                     word.size_bytes, index(payload.from), payload.buffer.size())};
   payload.lane_of_sender = LaneId{word.lane};
-  of_operation(payload.ticket, [&] { way_->receive(payload, word.size_bytes, word.details); });
+  of_operation(payload.request, [&] { way_->receive(payload, word.size_bytes, word.details); });
 }
 
 void PayloadTransport::take_host_message(const Completion& completion,
                                          std::vector<Completion>& done) {
-  if (const auto heard = listening_.find(completion.ticket); heard != listening_.end()) {
+  if (const auto heard = listening_.find(completion.request); heard != listening_.end()) {
     const Rank from = heard->second;
     listening_.erase(heard);
     Inbox& inbox = inboxes_[from];
@@ -133,7 +133,7 @@ void PayloadTransport::take_host_message(const Completion& completion,
     inbox.next.reset();
     return match(from);
   }
-  if (announced_.erase(completion.ticket) > 0 || way_->host_done(completion, done)) return;
+  if (announced_.erase(completion.request) > 0 || way_->host_done(completion, done)) return;
   done.push_back(completion);
 }
 

@@ -62,7 +62,7 @@ private:
     std::unique_ptr<Announcement> next;  ///< its receive is posted
   };
 
-  RequestId new_ticket();
+  RequestId new_request();
   void begin_sends(Rank to);
   void listen(Rank from);
   void match(Rank from);
@@ -72,7 +72,7 @@ private:
   Transport& host_;
   std::unique_ptr<PayloadBackend> way_;
   int tags_ = 0;
-  std::uint32_t next_ticket_ = 0;
+  std::uint32_t next_request_ = 0;
   std::unordered_map<Rank, std::deque<Outgoing>> outgoing_;  ///< not begun yet
   std::unordered_map<Rank, Inbox> inboxes_;
   std::unordered_map<RequestId, std::unique_ptr<Announcement>> announced_;  ///< that leave

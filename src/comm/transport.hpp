@@ -19,23 +19,23 @@ namespace longhaul {
 /// Names one unfinished operation of a transport.
 enum class RequestId : std::uint32_t {};
 
-/// The transport cannot go on: with the operation `ticket`, where it is known. Ends the run with
+/// The transport cannot go on: with the operation `request`, where it is known. Ends the run with
 /// the watchdog's report.
 class TransportError : public Error {
 public:
-  TransportError(std::optional<RequestId> ticket, const std::string& what)
-      : Error{what, ExitCode::run_failed}, ticket_{ticket} {}
-  [[nodiscard]] std::optional<RequestId> ticket() const { return ticket_; }
+  TransportError(std::optional<RequestId> request, const std::string& what)
+      : Error{what, ExitCode::run_failed}, request_{request} {}
+  [[nodiscard]] std::optional<RequestId> request() const { return request_; }
 
 private:
-  std::optional<RequestId> ticket_;
+  std::optional<RequestId> request_;
 };
 
 /// An operation that is done; `size_bytes` is what a receive got. Where the transport's device
 /// stamped them, on this host's clock: `transferred`, when the bytes were there, and `over`, when
 /// the lane was free again. Otherwise both are when it is seen.
 struct Completion {
-  RequestId ticket{};
+  RequestId request{};
   std::size_t size_bytes = 0;
   TimePoint over = kNever;
   TimePoint transferred = kNever;
@@ -47,7 +47,7 @@ struct Completion {
 ///     const RequestId sent = transport.send(Rank{1}, tag, std::as_bytes(std::span{&word, 1}));
 ///     transport.ring_doorbell(Rank{1});
 ///     std::vector<Completion> done;
-///     while (std::ranges::find(done, sent, &Completion::ticket) == done.end())
+///     while (std::ranges::find(done, sent, &Completion::request) == done.end())
 ///       transport.advance(done);
 class Transport {
 public:

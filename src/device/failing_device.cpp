@@ -10,7 +10,7 @@ FailingDevice::FailingDevice(std::unique_ptr<Device> device, const Plan& plan, R
 
 void FailingDevice::begin_iteration(int iteration) {
   device_->begin_iteration(iteration);
-  struck_ = find_fault_op(fault_, plan_, self_, iteration);
+  fault_op_ = find_fault_op(fault_, plan_, self_, iteration);
 }
 
 void FailingDevice::start(OpId op, TimePoint begin, Duration duration) {
@@ -19,7 +19,7 @@ void FailingDevice::start(OpId op, TimePoint begin, Duration duration) {
 
 std::optional<FinishedBlock> FailingDevice::finished(TimePoint at) {
   auto done = device_->finished(at);
-  broken_ = broken_ || (done && done->op == struck_);
+  broken_ = broken_ || (done && done->op == fault_op_);
   if (done && broken_)
     throw DeviceError{done->op,
                       "error 719, unspecified launch failure (injected; it sticks: no "

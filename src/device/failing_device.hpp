@@ -27,8 +27,8 @@ private:
   const Plan& plan_;
   Rank self_;
   std::optional<Fault> fault_;
-  std::optional<OpId> struck_;  ///< in this iteration
-  bool broken_ = false;         ///< the failing block has ended
+  std::optional<OpId> fault_op_;  ///< in this iteration
+  bool broken_ = false;           ///< the failing block has ended
 };
 
 }  // namespace longhaul

@@ -46,8 +46,8 @@ public:
 
   /// Before the ranks meet for it: may take its time.
   virtual void begin_iteration(int /*iteration*/) {}
-  /// How many blocks it takes that have not finished. Above 1 it keeps them in order and stamps
-  /// them; the engine then hands over the next one while one runs, and need not be quick.
+  /// Number of unfinished blocks that it accepts. Above 1 it keeps them in order and stamps them;
+  /// the engine then hands over the next one while one runs, and need not be quick.
   [[nodiscard]] virtual int depth() const { return 1; }
   /// Starts a block of `duration` that could have begun at `begin`, as far as the engine was late
   /// to notice. A device that takes several also gets blocks that may not begin before `begin`,

@@ -37,7 +37,8 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_p
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
 
-/// What this rank cannot go on from ends the run, with the op that failed.
+/// Runs `work`; an error that this rank cannot go on from ends the run and names the op that
+/// failed.
 template <typename Work>
 void Engine::report_failures(Work&& work) {
   Watchdog& watchdog = ranks_.watchdog();
@@ -48,9 +49,9 @@ void Engine::report_failures(Work&& work) {
         fmt::format("its device failed in {}: {}", watchdog.text_of(error.op()), error.what()));
   } catch (const TransportError& error) {
     OpId op = kNone<OpId>;
-    if (error.ticket()) {
+    if (error.request()) {
       const auto& expected = parts_->state.expected;
-      const auto found = expected.find(*error.ticket());
+      const auto found = expected.find(*error.request());
       op = found != expected.end() ? found->second.op : parts_->state.posted;
     }
     watchdog.fail(op == kNone<OpId> ? fmt::format("its transport failed: {}", error.what())
@@ -172,7 +173,7 @@ bool Engine::handle_completions(TimePoint at) {
 
 void Engine::dispatch(const Completion& completion, TimePoint at) {
   EngineParts& parts = *parts_;
-  const auto found = parts.state.expected.find(completion.ticket);
+  const auto found = parts.state.expected.find(completion.request);
   if (found == parts.state.expected.end()) return;  // of an engine before
   const Expected what = found->second;
   parts.state.expected.erase(found);

@@ -34,7 +34,7 @@ struct Expected {
   OpId op = kNone<OpId>;  ///< none: the barrier of all ranks
 };
 
-/// How long real transfers took, by the receivers' clocks (header seen to payload there).
+/// Times of real transfers by the receivers' clocks, from header seen to payload complete.
 struct TransferCost {
   std::int64_t transfers = 0;
   Duration total{};
@@ -94,7 +94,7 @@ struct EngineState {
     if (cause.kind == BoundKind::start) return at;
     return std::clamp(cause.until, at - options.credit, at);
   }
-  void expect(RequestId ticket, Role role, OpId op) { expected[ticket] = {role, op}; }
+  void expect(RequestId request, Role role, OpId op) { expected[request] = {role, op}; }
 
   const Plan& plan;
   const HostRanks& host_ranks;

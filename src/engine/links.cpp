@@ -7,7 +7,8 @@
 namespace longhaul {
 namespace {
 
-/// Which resources are held by sends of more than one rank; refuses ranks of several hosts.
+/// Marks the resources that sends of more than one rank hold. Throws Error where those ranks are on
+/// several hosts.
 std::vector<bool> find_shared(const Plan& plan, const HostRanks& host_ranks) {
   std::vector<Rank> user(plan.resources.size(), kNone<Rank>);
   std::vector<bool> shared(plan.resources.size(), false);

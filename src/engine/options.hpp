@@ -17,8 +17,8 @@ struct EngineOptions {
   Emulation emulation = Emulation::on;
   Bytes payload{64 << 10};  ///< cap on the bytes really sent for a message
   Run run;                  ///< seed, noise and stragglers of blocks
-  /// How much of a timer's lateness may be caught up: a block, hold or latency that follows another
-  /// begins where that one was due, not where the host woke us. Later than this stays late.
+  /// The most of a timer's lateness that is caught up: a block, hold or latency that follows
+  /// another begins where that one was due, not where the host woke us. Later than this stays late.
   Duration credit{std::chrono::milliseconds{1}};
   std::optional<Fault> fault;
   bool marks = false;  ///< ranges for a profiler (accelerator.hpp)

@@ -6,7 +6,7 @@
 namespace longhaul {
 namespace {
 
-/// Only where every rank of the host has a core to itself: a last stretch before a timer that is
+/// Only where every rank of the host has a core to itself: a last interval before a timer that is
 /// looked through instead of slept, and how long a rank stays awake for a message that was
 /// announced to it.
 constexpr Duration kFinalSpin = std::chrono::microseconds{60};

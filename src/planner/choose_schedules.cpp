@@ -33,7 +33,7 @@ Result<ScheduleResult> ScheduleChooser::read_runnable(const ScheduleRequest& req
     return Refusal{fmt::format("{}: {}", request.file.string(), why), ExitCode::answer_is_no};
   };
   Schedule schedule = read_schedule_file(request.file);
-  if (schedule.replicas_alike()) schedule.replicas = scenario_.parallel.replicas;
+  if (schedule.replicas_share_rows()) schedule.replicas = scenario_.parallel.replicas;
   if (const auto why = violation_but_memory(schedule, scenario_)) return refuse(*why);
   if (request.put_in_cells) {
     Result<Schedule> shared = try_share_wan(schedule, scenario_);

@@ -50,8 +50,8 @@ private:
   PlannerOptions options_;
 };
 
-/// Of a command that takes one schedule (parse_single_schedule_option()). Throws Error where it is
-/// refused.
+/// The schedule of a command that takes one (parse_single_schedule_option()). Throws Error where
+/// it is refused.
 [[nodiscard]] ScheduleResult choose_schedule(const ScheduleRequest& request,
                                              const Scenario& scenario,
                                              const PlannerOptions& options = {});

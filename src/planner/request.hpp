@@ -10,7 +10,7 @@
 
 namespace longhaul {
 
-/// What looks for a schedule, which may take long.
+/// Schedules that are found by search, which may take long.
 enum class ScheduleSearch {
   best,            ///< a search over all that is generated
   shared_best,     ///< one over the rows and the WAN turns of DP-cells

@@ -28,7 +28,7 @@ std::int64_t crossings_of(const std::vector<PathRow>& path) {
                        [](const PathRow& each) { return each.step.crosses_datacenters; });
 }
 
-/// What leads to a block from the block before it on the path.
+/// The step to a block from the block before it on the path.
 struct Hop {
   bool message = false;
   bool crosses = false;

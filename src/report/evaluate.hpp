@@ -26,8 +26,8 @@ namespace longhaul {
 [[nodiscard]] std::string size_text(const Scenario& scenario);
 /// Settings of the scenario that predictions leave out: "run.noise", "run.stragglers".
 [[nodiscard]] std::vector<std::string> ignored_settings(const Scenario& scenario);
-/// A line for people that names them, with an empty one in front; nothing where none is set. `but`
-/// follows what they are for: "; weather counts in its own table".
+/// A line for people that names them, after an empty line; nothing where none is set. `but`
+/// follows their purpose: "; weather counts in its own table".
 [[nodiscard]] std::string ignored_text(const Scenario& scenario, std::string_view but = "");
 
 /// Pretty-printed, with a line end.

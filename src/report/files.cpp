@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -13,6 +14,15 @@ namespace longhaul {
 namespace {
 
 std::string reason() { return std::strerror(errno); }
+
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+%@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
+  return text + '\'';
+}
 
 }  // namespace
 
@@ -40,6 +50,12 @@ void write_new_file(const std::filesystem::path& file,
     throw Error{fmt::format("{}: not written ({}). Check the disk.", file.string(), reason()),
                 ExitCode::run_failed};
   target.publish();
+}
+
+std::string shell_text(const std::string& program, std::span<const std::string> arguments) {
+  std::string text = quoted(program);
+  for (const std::string& word : arguments) text += ' ' + quoted(word);
+  return text;
 }
 
 }  // namespace longhaul

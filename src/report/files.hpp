@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <span>
+#include <string>
 
 namespace longhaul {
 
@@ -11,8 +13,12 @@ namespace longhaul {
 void require_new_file(const std::filesystem::path& file);
 
 /// Creates `file` exclusively and lets `write` fill it. Throws Error where it exists or the disk
-/// is full; leaves no half-written file behind.
+/// is full; never leaves a half-written file.
 void write_new_file(const std::filesystem::path& file,
                     const std::function<void(std::ostream&)>& write);
+
+/// A command line as a shell takes it back: words with anything but plain characters are quoted.
+[[nodiscard]] std::string shell_text(const std::string& program,
+                                     std::span<const std::string> arguments);
 
 }  // namespace longhaul

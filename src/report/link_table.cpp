@@ -36,7 +36,7 @@ bool has_details(const Datacenter& one) {
   return !one.region.empty() || one.gpus_per_node || one.price || one.egress_price;
 }
 
-/// What some links have and most have not.
+/// A property that some links have and most have not.
 struct Extras {
   bool connections = false;
   bool aggregate = false;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostSearchThreads = 4096;
 
-/// What `read` makes of the value; its Error names the option.
+/// The value as `read` parses it; its Error names the option.
 template <typename Read>
 auto value_of(const char* option, const std::string& text, Read&& read) {
   try {

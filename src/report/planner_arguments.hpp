@@ -8,7 +8,7 @@ namespace longhaul {
 
 class Arguments;
 
-/// What was asked for of schedules that are looked for, as typed; empty: the default.
+/// Options of schedules that are found by search, as typed; empty: the default.
 struct PlannerArguments {
   std::string search_time;
   std::string search_moves;

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// As links were profiled.
+/// The makespan on the links as profiled.
 Duration makespan_of(const ScheduleResult& made) {
   if (made.solved) return made.solved->makespan;
   return made.robust ? made.robust->candidates.front().times.nominal : made.found->makespan;

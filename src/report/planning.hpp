@@ -9,8 +9,8 @@
 
 namespace longhaul {
 
-/// How a schedule was found, for people: what `best` chose from, with what is out and why. Empty
-/// for schedules that are not looked for.
+/// How a schedule was found, for people: the candidates of `best`, those rejected with reasons.
+/// Empty for schedules that are not found by search.
 [[nodiscard]] std::string planning_text(const ScheduleResult& made);
 /// The same in a line: "best: from zb-h1, 12000 moves tried". Empty likewise.
 [[nodiscard]] std::string planning_note(const ScheduleResult& made);

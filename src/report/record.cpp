@@ -10,9 +10,8 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
-#include "report/bound_table.hpp"
-#include "report/resource_table.hpp"
-#include "report/throughput.hpp"
+#include "report/tables.hpp"
+#include "scenario/model_costs.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul {
@@ -65,6 +64,11 @@ std::string budget_note(std::span<const ScheduleRecord> records, const Scenario&
   return fmt::format("! over the budget of {:g} activations of the largest stage:\n",
                      scenario.memory.budget * window) +
          note;
+}
+
+/// Microbatches of all replicas together, in one iteration.
+double microbatches(const Scenario& scenario) {
+  return static_cast<double>(scenario.parallel.replicas) * scenario.parallel.microbatches;
 }
 
 }  // namespace
@@ -220,6 +224,21 @@ std::string ranges_text(std::span<const int> numbers) {
 double mean(std::span<const double> values) {
   if (values.empty()) return 0.0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<double> tokens_per_second(const Scenario& scenario, std::int64_t makespan_ns) {
+  if (!scenario.model || makespan_ns <= 0) return std::nullopt;
+  const Model& model = *scenario.model;
+  const double tokens = static_cast<double>(model.microbatch_size) * model.sequence_length;
+  return microbatches(scenario) * tokens / (static_cast<double>(makespan_ns) * 1e-9);
+}
+
+std::optional<double> model_flops_utilization(const Scenario& scenario, std::int64_t makespan_ns) {
+  if (!scenario.model || scenario.model->peak_flops <= 0 || makespan_ns <= 0) return std::nullopt;
+  const Model& model = *scenario.model;
+  const double gpus = static_cast<double>(scenario.ranks()) * model.tensor_parallel;
+  return microbatches(scenario) * training_flops(model) /
+         (static_cast<double>(makespan_ns) * 1e-9 * gpus * model.peak_flops);
 }
 
 }  // namespace longhaul

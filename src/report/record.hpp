@@ -16,7 +16,7 @@
 
 namespace longhaul {
 
-/// What one schedule comes to on one scenario. One record feeds the table and the JSON.
+/// The results of one schedule on one scenario. One record feeds the table and the JSON.
 struct ScheduleRecord {
   std::string schedule;
   std::int64_t makespan_ns = 0;
@@ -46,8 +46,8 @@ struct ScheduleRecord {
 /// ns by name of part.
 [[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
 
-/// A line for each schedule, and below it what gaps are to and what the marks mean; DP overlap
-/// where there is DP communication, tokens/s and MFU where known.
+/// A line for each schedule, and below it the bounds of the gaps and the meaning of the marks; DP
+/// overlap where there is DP communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
                                      const Scenario& scenario);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.
@@ -74,5 +74,13 @@ private:
 [[nodiscard]] std::string ranges_text(std::span<const int> numbers);
 /// The mean, 0 of nothing.
 [[nodiscard]] double mean(std::span<const double> values);
+
+/// Tokens of one iteration over its makespan; nullopt without a model.
+[[nodiscard]] std::optional<double> tokens_per_second(const Scenario& scenario,
+                                                      std::int64_t makespan_ns);
+/// FLOPs that the model needs (forward and twice that backward, no recomputation) over what all
+/// GPUs could do at their peak in the makespan; nullopt where model or peak is unknown.
+[[nodiscard]] std::optional<double> model_flops_utilization(const Scenario& scenario,
+                                                            std::int64_t makespan_ns);
 
 }  // namespace longhaul

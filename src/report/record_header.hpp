@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-/// What a record says of itself before anything else. Fields that are empty are left out.
+/// The first fields of a record, about the record itself. Empty ones are left out.
 struct RecordHeader {
   std::string benchmark{};  ///< "bench_link"
   std::string numbers{};    ///< "measured" or "simulated"

@@ -22,7 +22,7 @@ struct UnderWeather {
   std::vector<Duration> sorted;             ///< their makespans
 
   [[nodiscard]] Duration median() const;  ///< of an even number the mean of the middle two
-  /// From the first begin to the last end.
+  /// Time from the first begin to the last end.
   [[nodiscard]] Duration whole() const;
 };
 

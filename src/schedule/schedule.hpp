@@ -75,9 +75,10 @@ struct Schedule {
   [[nodiscard]] int microbatches_of(int chunk) const {
     return (microbatches - copy_of(chunk) + copies - 1) / copies;
   }
-  [[nodiscard]] bool replicas_alike() const { return std::ssize(rows) == devices; }
+  [[nodiscard]] bool replicas_share_rows() const { return std::ssize(rows) == devices; }
   [[nodiscard]] std::span<const Block> row(ReplicaId replica, DeviceId device) const {
-    return rows[at(replicas_alike() ? number(device) : number(replica) * devices + number(device))];
+    return rows[at(replicas_share_rows() ? number(device)
+                                         : number(replica) * devices + number(device))];
   }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };

@@ -70,7 +70,7 @@ TEST(Api, OverridesAndErrorsAreThoseOfTheTool) {
 }
 
 // By hand, in ms: F00 0-10, message 10-11, +5, F10 16-26, B10 26-76, message 76-77, +5, B00 82-132;
-// F01 10-20, message 20-21, F11 76-86 (behind B10: 1F1B), B11 86-136, 137, 142, B01 142-192.
+// F01 10-20, message 20-21, F11 76-86 (after B10: 1F1B), B11 86-136, 137, 142, B01 142-192.
 TEST(Api, SimulatesToTheNanosecond) {
   const Prediction prediction = simulate(make_schedule("1f1b", two_sites()), two_sites());
   EXPECT_EQ(prediction.makespan_ns, 192'000'000);

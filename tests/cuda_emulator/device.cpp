@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "memory.hpp"
+#include "device_memory/memory.hpp"
 
 namespace longhaul::on_host {
 

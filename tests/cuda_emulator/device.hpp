@@ -4,15 +4,15 @@
 #include <functional>
 
 #include "cuda_runtime_api.h"
-#include "stream.hpp"
+#include "streams/stream.hpp"
 
 namespace longhaul::on_host {
 
 /// Devices that this process sees: LONGHAUL_ON_HOST_DEVICES (1). 0: as where there is no driver.
 [[nodiscard]] int device_count();
-/// Of the calling thread.
+/// The current device of the calling thread.
 [[nodiscard]] int current_device();
-/// Bytes that a device has: LONGHAUL_ON_HOST_MEMORY (16 GiB).
+/// Bytes of a device's memory: LONGHAUL_ON_HOST_MEMORY (16 GiB).
 [[nodiscard]] std::size_t device_memory();
 
 /// The error that stays, once a kernel has failed; cudaSuccess before.

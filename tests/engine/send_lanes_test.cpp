@@ -49,7 +49,7 @@ public:
   void advance(std::vector<Completion>& done) override {
     host_.advance(done);
     for (Completion& completion : done) {
-      if (!payloads_[completion.ticket]) continue;
+      if (!payloads_[completion.request]) continue;
       completion.over = now();
       completion.transferred = completion.over;
       overs.push_back(completion.over);
@@ -63,9 +63,9 @@ public:
   std::vector<TimePoint> overs;
 
 private:
-  RequestId payload(RequestId ticket) {
-    payloads_[ticket] = true;
-    return ticket;
+  RequestId payload(RequestId request) {
+    payloads_[request] = true;
+    return request;
   }
   Transport& host_;
   std::map<RequestId, bool> payloads_;

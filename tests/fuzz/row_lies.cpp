@@ -1,7 +1,6 @@
-#include "fuzz/row_lies.hpp"
-
 #include <cstring>
 
+#include "fuzz/lies.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul::fuzz {

@@ -1,11 +1,10 @@
-#include "fuzz/structure_lies.hpp"
-
 #include <string>
 #include <vector>
 
 #include <hdf5.h>  // the one place outside src/trace: only HDF5 itself writes files that lie well
 
 #include "base/error.hpp"
+#include "fuzz/lies.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
 

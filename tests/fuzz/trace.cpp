@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "fuzz/input.hpp"
+#include "fuzz/lies.hpp"
 #include "fuzz/refusal.hpp"
-#include "fuzz/row_lies.hpp"
-#include "fuzz/structure_lies.hpp"
 #include "fuzz/targets.hpp"
 #include "trace/export/export.hpp"
 #include "trace/file/segment.hpp"

@@ -64,7 +64,7 @@ def finished(out):
 
 
 class Round:
-    """One run, hurt once."""
+    """One run with one fault."""
 
     def __init__(self, draw, directory):
         self.draw = draw
@@ -77,7 +77,7 @@ class Round:
         self.run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                     text=True)
 
-    def start_hurt(self, kind, where):
+    def start_with_fault(self, kind, where):
         """By --fault, at an op of a random iteration."""
         self.start("--fault", f"{kind}@{self.draw.randrange(RANKS)}:{where}:"
                               f"{self.draw.randrange(ITERATIONS)}")
@@ -104,15 +104,15 @@ class Round:
 
     def rank_killed_in_an_op(self):
         self.codes, self.says = {KILLED, FAILED}, GONE
-        self.start_hurt("kill", self.draw.randrange(8))
+        self.start_with_fault("kill", self.draw.randrange(8))
 
     def rank_killed_in_a_send(self):
         self.codes, self.says = {KILLED, FAILED}, GONE
-        self.start_hurt("kill", f"send{self.draw.randrange(8)}")
+        self.start_with_fault("kill", f"send{self.draw.randrange(8)}")
 
     def rank_killed_in_a_write(self):
         self.codes, self.says = {KILLED, FAILED, FINE}, GONE  # not every rank writes
-        self.start_hurt("kill", "write0")
+        self.start_with_fault("kill", "write0")
 
     def rank_frozen(self):
         self.codes, self.says = {KILLED, FAILED}, STOPPED
@@ -128,15 +128,15 @@ class Round:
 
     def device_fails(self):
         self.says = "its device failed in rank "
-        self.start_hurt("device", self.draw.randrange(8))
+        self.start_with_fault("device", self.draw.randrange(8))
 
     def message_lost(self):
         self.says = STUCK
-        self.start_hurt("lose", self.draw.randrange(4))
+        self.start_with_fault("lose", self.draw.randrange(4))
 
     def receive_not_posted(self):
         self.says = STUCK
-        self.start_hurt("norecv", self.draw.randrange(4))
+        self.start_with_fault("norecv", self.draw.randrange(4))
 
     def mpirun_told_to_end(self):
         self.codes, self.says = {FAILED, 128 + signal.SIGTERM, 1}, "SIGTERM"
@@ -166,7 +166,7 @@ class Round:
         if code == FINE:
             return 0
         if (Path(self.out) / "record.json").is_file():
-            return 0  # all was done: it was hurt while it left
+            return 0  # all was done: the fault came while it left
         for report in Path(self.out).glob("report.*.txt"):  # what stderr may have lost
             said += report.read_text()
         assert self.says in said, f'it ended with {code} and does not say "{self.says}":\n{said}'

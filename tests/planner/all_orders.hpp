@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  /// What ran of a microbatch last.
+  /// The last block of a microbatch that ran.
   enum class Cell : std::uint8_t { none, forward, recompute, gradient, done };
 
   static Schedule with_recompute(Schedule like, bool recompute) {

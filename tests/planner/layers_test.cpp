@@ -55,7 +55,7 @@ latency = "{}"
 }
 
 TEST(AssignLayers, BalancesAnUnevenStart) {
-  // Alike devices, no delay: whatever is not even has a longer slowest stage.
+  // Equal devices, no delay: a split that is not even has a longer slowest stage.
   const AssignedLayers assigned = assign_layers(m70(16, 1, "0ms"), {5, 3, 5, 3}, no_search());
   EXPECT_THAT(assigned.best.layers, ElementsAre(4, 4, 4, 4));
   EXPECT_GT(assigned.tried, 1);

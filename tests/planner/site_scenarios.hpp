@@ -8,7 +8,7 @@
 namespace longhaul::test {
 
 /// P stages that no datacenter holds yet, C pipelines a cell; one GPU a node, every pair linked
-/// alike, F = D = W = 1 ms. A message takes 1 ms at 8.39 Gbps, inside a datacenter nothing.
+/// equal, F = D = W = 1 ms. A message takes 1 ms at 8.39 Gbps, inside a datacenter nothing.
 inline Scenario sites_scenario(int stages, int microbatches, const std::vector<int>& gpus,
                                Duration latency, Bandwidth rate, int pipelines) {
   Scenario scenario = uniform_scenario(stages, microbatches, 1ms);

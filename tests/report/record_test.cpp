@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "report/bound_table.hpp"
-#include "report/resource_table.hpp"
-#include "report/throughput.hpp"
+#include "report/tables.hpp"
 #include "schedule/generators/generate.hpp"
 
 namespace longhaul {

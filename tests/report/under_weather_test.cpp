@@ -17,7 +17,7 @@ Outcome simulate(const std::string& scenario, std::vector<std::string> more) {
 }
 
 /// Two stages, F = 1 ms, B = 2 ms, two microbatches, messages of 1 MB at 1 Gbps, 10 ms apart: the
-/// scenario of tests/integration/sim/weather_test.cpp. Calm: 1 + 8 + 10, two F and B behind it, 18
+/// scenario of tests/integration/sim/weather_test.cpp. Calm: 1 + 8 + 10, two F and B after it, 18
 /// and a B.
 std::string two_sites(const std::string& weather) {
   return R"([scenario]
@@ -59,7 +59,7 @@ TEST(UnderWeather, IterationsFollowEachOther) {
   ASSERT_EQ(run.code, 0) << run.err;
   const auto row = run.json()["under_weather"][0];
   EXPECT_EQ(row["schedule"], "gpipe");
-  // Computed by hand in tests/integration/sim/weather_test.cpp: 76 ms, then all behind the step.
+  // Computed by hand in tests/integration/sim/weather_test.cpp: 76 ms, then all after the step.
   //   m1 17..33 arrives 53, F1 53..54, B0 54..56, B1 56..58, g1 64..72 arrives 82, B1 82..84
   ASSERT_EQ(row["iterations"].size(), 3U);
   EXPECT_EQ(row["iterations"][0]["begin_ns"], 0);

@@ -76,7 +76,7 @@ class HotSwitch(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("--run", said)
 
-    def test_labels_of_events_behind_the_run_are_left_out(self):
+    def test_labels_of_events_after_the_run_are_left_out(self):
         record = {**ADAPTIVE, "switches": [*ADAPTIVE["switches"],
                                            {"iteration": 4, "event": "kept"}]}
         words = {"change": None, "switch": None}

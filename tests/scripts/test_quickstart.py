@@ -1,5 +1,5 @@
 """scripts/quickstart: its five lines, from records made here, and the script itself in a checkout
-whose build, ranks and figures are stand-ins."""
+whose build, ranks and figures are fakes."""
 
 import argparse
 import json

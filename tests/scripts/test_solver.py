@@ -99,7 +99,7 @@ class Optimum(Program):
     def test_known_optimum_of_zb_h1(self):
         self.assert_optimum(pipeline(3, 3), 1100)
 
-    def test_collectives_come_before_f_and_behind_w(self):
+    def test_collectives_come_before_f_and_after_w(self):
         problem = pipeline(1, 2)
         of = {kind: [i for i, block in enumerate(problem["blocks"]) if block["kind"] == kind]
               for kind in "FW"}

@@ -90,7 +90,7 @@ class Weather(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("none of static and conservative", said)
 
-    def test_directions_alike_are_one_line(self):
+    def test_equal_directions_are_one_line(self):
         links = link_weather.distinct(FIXED["weather_of_links"])
         self.assertEqual([link["names"] for link in links], [["west to east and back"]])
 

@@ -9,8 +9,8 @@
 
 namespace longhaul::cuda {
 
-/// Stretches of memory to use again, since asking CUDA for some may wait for the whole device.
-/// `Memory` is made from a number of bytes: PinnedMemory<std::byte> or DeviceBuffer.
+/// Memory ranges to use again, since asking CUDA for some may wait for the whole device. `Memory`
+/// is made from a number of bytes: PinnedMemory<std::byte> or DeviceBuffer.
 template <typename Memory>
 class BufferPool {
 public:

@@ -10,7 +10,8 @@
 /// where they were not built in, src/comm/without_gpu says so.
 namespace longhaul {
 
-/// Where a backend stands. `host` outlives it.
+/// A rank and the transport of its host's memory, for which a backend is made. Precondition: `host`
+/// outlives the backend.
 struct BackendPlace {
   Transport& host;
   const mpi::Communicator& world;

@@ -39,7 +39,7 @@ bool CudaIpcBackend::send(const PayloadSend& payload, PayloadDetails& details) {
     check(cudaMemcpyAsync(slot->memory.data(), from, size, cudaMemcpyDefault, stream));
   }
   slot->written.record(stream);
-  lanes_.end({payload.ticket, size, payload.pace, std::move(mark), [pinned] {}}, stream);
+  lanes_.end({payload.request, size, payload.pace, std::move(mark), [pinned] {}}, stream);
   std::memcpy(details.data(), &slot->address, sizeof slot->address);
   return true;
 }
@@ -63,7 +63,7 @@ void CudaIpcBackend::receive(const PayloadReceive& payload, std::size_t announce
     check(cudaMemcpyAsync(to, slot.data, announced, cudaMemcpyDefault, stream));
   }
   lanes_.after(stream, [this, from = payload.from, at = address.slot] { give_back(from, at); });
-  lanes_.end({payload.ticket, announced, payload.pace, std::move(mark), std::move(then)}, stream);
+  lanes_.end({payload.request, announced, payload.pace, std::move(mark), std::move(then)}, stream);
 }
 
 void CudaIpcBackend::give_back(Rank from, std::uint32_t slot) {
@@ -71,9 +71,9 @@ void CudaIpcBackend::give_back(Rank from, std::uint32_t slot) {
   host_ranks_.ring_doorbell_if_sending(from);
 }
 
-void CudaIpcBackend::collective(RequestId ticket, CollectiveKind kind,
+void CudaIpcBackend::collective(RequestId request, CollectiveKind kind,
                                 std::span<const Rank> members, const Exchange& exchange) {
-  collectives_.begin(ticket, kind, members, exchange);
+  collectives_.begin(request, kind, members, exchange);
 }
 
 }  // namespace longhaul::cuda

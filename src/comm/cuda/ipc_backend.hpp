@@ -19,7 +19,7 @@ public:
   [[nodiscard]] bool send(const PayloadSend& payload, PayloadDetails& details) override;
   void receive(const PayloadReceive& payload, std::size_t announced,
                const PayloadDetails& details) override;
-  void collective(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+  void collective(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                   const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> members) override { host_.prepare_group(members); }
   [[nodiscard]] bool host_done(const Completion& completion,

@@ -10,8 +10,8 @@
 namespace longhaul::cuda {
 namespace {
 
-/// cudaMalloc puts small stretches side by side into one block, which a process can open only once:
-/// blocks of our own have this size or a multiple of it.
+/// cudaMalloc puts small allocations side by side into one block, which a process can open only
+/// once: blocks of our own have this size or a multiple of it.
 constexpr std::size_t kBlock = std::size_t{2} << 20U;
 
 std::uint64_t this_process() {

@@ -14,7 +14,7 @@
 
 namespace longhaul::cuda {
 
-/// Where a payload lies for its receiver to fetch: goes with the announcement.
+/// Address at which the receiver fetches a payload; part of the announcement.
 struct IpcAddress {
   std::uint64_t process = 0;  ///< tells processes apart
   std::uint32_t slot = 0;
@@ -27,8 +27,8 @@ struct IpcAddress {
 };
 static_assert(sizeof(IpcAddress) <= sizeof(PayloadDetails));
 
-/// Which slots of which pairs of ranks are taken: flags in memory that the ranks of the host share.
-/// A sender takes, its receiver frees.
+/// Flags of the slots that are taken, by pair of ranks, in memory that the ranks of the host share.
+/// A sender takes a slot, its receiver frees it.
 class SlotFlags {
 public:
   static constexpr std::uint32_t kSlots = 8;  ///< of an ordered pair of ranks

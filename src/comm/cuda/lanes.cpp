@@ -69,7 +69,7 @@ void Lanes::after(cudaStream_t stream, std::function<void()> what) {
 }
 
 Completion Lanes::completion_of(const Work& work) const {
-  return {work.ticket, work.size_bytes, clock_.to_host(work.mark->stamps[0].end),
+  return {work.request, work.size_bytes, clock_.to_host(work.mark->stamps[0].end),
           clock_.to_host(work.mark->transferred[0])};
 }
 

@@ -39,7 +39,7 @@ public:
   [[nodiscard]] MarkHandle begin(cudaStream_t stream);
 
   struct Work {
-    RequestId ticket{};
+    RequestId request{};
     std::size_t size_bytes = 0;
     LanePace pace;
     MarkHandle mark;

@@ -16,7 +16,7 @@ constexpr std::size_t kPiece = std::size_t{4} << 20U;
 
 /// One payload on one side.
 struct StagedBackend::Moving {
-  RequestId ticket{};
+  RequestId request{};
   Rank peer{};
   LanePace pace;
   int tag = 0;
@@ -49,13 +49,13 @@ bool StagedBackend::is_staged(const void* data) const {
 bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
   const cudaStream_t stream = lanes_.stream(Side::send, payload.pace.lane, payload.to);
   const auto moving = std::make_shared<Moving>(
-      Moving{payload.ticket, payload.to, payload.pace, first_tag_ + next_tag_++ % kTags,
+      Moving{payload.request, payload.to, payload.pace, first_tag_ + next_tag_++ % kTags,
              const_cast<std::byte*>(payload.data.data()), payload.data.size(),
              payload.data.empty() || is_staged(payload.data.data()), stream});
   std::memcpy(details.data(), &moving->tag, sizeof moving->tag);
   moving->mark = lanes_.begin(stream);
   moving->open = moving->pieces();
-  if (moving->staged && moving->open > 0) leaving_.emplace(moving->ticket, moving);
+  if (moving->staged && moving->open > 0) leaving_.emplace(moving->request, moving);
   for (std::size_t at = 0; at < moving->pieces(); ++at) {
     if (!moving->staged) {
       send_piece(moving, at);
@@ -69,7 +69,7 @@ bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
   }
   // The lane is free again when the bytes have been copied and the hold is over.
   if (moving->staged)
-    lanes_.end({moving->ticket, moving->size, moving->pace, std::move(moving->mark)}, stream);
+    lanes_.end({moving->request, moving->size, moving->pace, std::move(moving->mark)}, stream);
   return true;
 }
 
@@ -86,7 +86,7 @@ void StagedBackend::receive(const PayloadReceive& payload, std::size_t announced
                             const PayloadDetails& details) {
   const cudaStream_t stream = lanes_.stream(Side::receive, payload.pace.lane, payload.from);
   const auto moving = std::make_shared<Moving>(
-      Moving{payload.ticket, payload.from, payload.pace, 0, payload.buffer.data(), announced,
+      Moving{payload.request, payload.from, payload.pace, 0, payload.buffer.data(), announced,
              announced == 0 || is_staged(payload.buffer.data()), stream});
   std::memcpy(&moving->tag, details.data(), sizeof moving->tag);
   moving->mark = lanes_.begin(stream);
@@ -111,18 +111,18 @@ void StagedBackend::take_piece(const MovingHandle& moving, std::size_t at) {
 
 void StagedBackend::finish_one(const MovingHandle& moving) {
   if (--moving->open > 0) return;
-  lanes_.end({moving->ticket, moving->size, moving->pace, std::move(moving->mark),
+  lanes_.end({moving->request, moving->size, moving->pace, std::move(moving->mark),
               [moving] { moving->pinned.clear(); }},
              moving->stream);
 }
 
-void StagedBackend::collective(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
-                               const Exchange& exchange) {
-  collectives_.begin(ticket, kind, members, exchange);
+void StagedBackend::collective(RequestId request, CollectiveKind kind,
+                               std::span<const Rank> members, const Exchange& exchange) {
+  collectives_.begin(request, kind, members, exchange);
 }
 
 bool StagedBackend::host_done(const Completion& completion, std::vector<Completion>& done) {
-  const auto found = at_host_.find(completion.ticket);
+  const auto found = at_host_.find(completion.request);
   if (found == at_host_.end()) return collectives_.host_done(completion, done);
   const std::function<void()> what = std::move(found->second);
   at_host_.erase(found);
@@ -134,7 +134,7 @@ void StagedBackend::advance(std::vector<Completion>& done) {
   std::vector<Completion> over;
   lanes_.advance(over);
   for (const Completion& completion : over) {
-    const auto found = leaving_.find(completion.ticket);
+    const auto found = leaving_.find(completion.request);
     if (found == leaving_.end()) {
       done.push_back(completion);
     } else {

@@ -3,7 +3,7 @@
 namespace longhaul::cuda {
 
 struct StagedCollectives::Staged {
-  RequestId ticket{};
+  RequestId request{};
   CollectiveKind kind{};
   std::vector<Rank> members;
   Exchange of_caller;
@@ -11,10 +11,10 @@ struct StagedCollectives::Staged {
   std::shared_ptr<std::byte> mine{}, result{};  ///< pinned
 };
 
-void StagedCollectives::begin(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+void StagedCollectives::begin(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                               const Exchange& exchange_of_caller) {
   const auto staged =
-      std::make_shared<Staged>(Staged{ticket,
+      std::make_shared<Staged>(Staged{request,
                                       kind,
                                       {members.begin(), members.end()},
                                       exchange_of_caller,
@@ -41,7 +41,7 @@ void StagedCollectives::exchange(const std::shared_ptr<Staged>& staged) {
 }
 
 bool StagedCollectives::host_done(const Completion& completion, std::vector<Completion>& done) {
-  const auto found = at_host_.find(completion.ticket);
+  const auto found = at_host_.find(completion.request);
   if (found == at_host_.end()) return false;
   const std::shared_ptr<Staged> staged = found->second;
   at_host_.erase(found);
@@ -49,7 +49,7 @@ bool StagedCollectives::host_done(const Completion& completion, std::vector<Comp
   if (staged->on_device) {
     bring_back(staged);
   } else {
-    done.push_back({staged->ticket, completion.size_bytes});
+    done.push_back({staged->request, completion.size_bytes});
   }
   return true;
 }
@@ -60,7 +60,7 @@ void StagedCollectives::bring_back(const std::shared_ptr<Staged>& staged) {
   Lanes::MarkHandle mark = lanes_.begin(stream);
   check(cudaMemcpyAsync(result.data(), staged->result.get(), result.size(), cudaMemcpyHostToDevice,
                         stream));
-  lanes_.end({staged->ticket, result.size(), {}, std::move(mark), [staged] {}}, stream);
+  lanes_.end({staged->request, result.size(), {}, std::move(mark), [staged] {}}, stream);
 }
 
 }  // namespace longhaul::cuda

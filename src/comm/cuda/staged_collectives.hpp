@@ -17,7 +17,7 @@ class StagedCollectives {
 public:
   StagedCollectives(Transport& host, Lanes& lanes) : host_{host}, lanes_{lanes} {}
 
-  void begin(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+  void begin(RequestId request, CollectiveKind kind, std::span<const Rank> members,
              const Exchange& exchange);
   [[nodiscard]] bool host_done(const Completion& completion, std::vector<Completion>& done);
   [[nodiscard]] bool busy() const { return under_way_ > 0; }

@@ -45,8 +45,8 @@ ClockOffset ask(const mpi::Communicator& world) {
   return best;
 }
 
-/// Which clock this process reads: the same number for all of one kernel and time namespace, such
-/// as containers or the synthetic nodes of one machine. 0: not known.
+/// Number of the clock that this process reads: the same for all of one kernel and time namespace,
+/// such as containers or the synthetic nodes of one machine. 0: not known.
 std::int64_t clock_number() {
   std::ifstream file{"/proc/sys/kernel/random/boot_id"};
   std::string boot;

@@ -15,7 +15,8 @@
 
 namespace longhaul {
 
-/// Where a rank is in its run, as its neighbours can see it. The names are for reports.
+/// Phase of its run that a rank is in, as the other ranks of its host see it. The names are for
+/// reports.
 #define LONGHAUL_PHASES(X) \
   X(set_up, "setting up")  \
   X(barrier, "at the barrier of") X(running, "in") X(between, "behind") X(finished, "finished")

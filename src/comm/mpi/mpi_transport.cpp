@@ -108,11 +108,11 @@ const mpi::Communicator& MpiTransport::group(std::span<const Rank> members) {
 
 RequestId MpiTransport::add(MPI_Request request, Kind kind, Rank peer,
                             std::shared_ptr<mpi::Widened> sum) {
-  const RequestId ticket{next_ticket_++};
+  const RequestId id{next_id_++};
   requests_.push_back(request);
-  pending_.push_back({ticket, kind, peer, std::move(sum)});
+  pending_.push_back({id, kind, peer, std::move(sum)});
   count(pending_.back(), 1);
-  return ticket;
+  return id;
 }
 
 void MpiTransport::count(const Pending& pending, int change) {
@@ -145,7 +145,7 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
     const Pending& pending = pending_[at(completed_[i])];
     const bool received = pending.kind == Kind::receive;
     if (pending.sum) pending.sum->narrow();
-    done.push_back({pending.ticket, received ? mpi::bytes_of(statuses_[i]) : 0});
+    done.push_back({pending.id, received ? mpi::bytes_of(statuses_[i]) : 0});
     count(pending, -1);
     if (pending.kind == Kind::receive) host_ranks_.ring_doorbell_if_sending(pending.peer);
   }

@@ -37,7 +37,7 @@ public:
 private:
   enum class Kind : std::uint8_t { send, receive, collective };
   struct Pending {
-    RequestId ticket;
+    RequestId id;
     Kind kind;
     Rank peer;
     std::shared_ptr<mpi::Widened> sum{};  ///< of bf16
@@ -52,7 +52,7 @@ private:
   const HostRanks& host_ranks_;
   int tags_ = 0;
   std::size_t largest_;
-  std::uint32_t next_ticket_ = 0;
+  std::uint32_t next_id_ = 0;
   std::vector<MPI_Request> requests_;  ///< side by side with pending_
   std::vector<Pending> pending_;
   std::vector<int> completed_;

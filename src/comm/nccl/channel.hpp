@@ -17,7 +17,7 @@ namespace longhaul::nccl {
 class Channel {
 public:
   /// The other ranks do the same some time; returns at once. `what` it is for, and with whom,
-  /// stands in its errors.
+  /// is part of its errors.
   Channel(const ncclUniqueId& id, int ranks, int rank, std::string what);
   ~Channel();
   Channel(const Channel&) = delete;

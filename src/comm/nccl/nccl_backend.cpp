@@ -7,8 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "comm/blocking_call.hpp"
+#include "comm/cuda/device_backends.hpp"
 #include "comm/transport.hpp"
 #include "cuda/check.hpp"
+#include "cuda/handles.hpp"
 
 namespace longhaul::nccl {
 namespace {
@@ -45,7 +47,7 @@ ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result
 
 /// A payload on one side, or a collective.
 struct NcclBackend::Transfer {
-  RequestId ticket{};
+  RequestId request{};
   LanePace pace;
   std::span<const std::byte> out;  ///< what leaves; empty: nothing
   std::span<std::byte> in;         ///< what comes
@@ -96,7 +98,7 @@ bool NcclBackend::send(const PayloadSend& payload, PayloadDetails& details) {
   const cudaStream_t stream = lanes_.stream(cuda::Side::send, payload.pace.lane, payload.to);
   const std::size_t size = payload.data.size();
   add(*pair.channel, std::make_shared<Transfer>(Transfer{
-                         payload.ticket,
+                         payload.request,
                          payload.pace,
                          payload.data,
                          {},
@@ -119,7 +121,7 @@ void NcclBackend::receive(const PayloadReceive& payload, std::size_t announced,
   const cudaStream_t stream =
       lanes_.stream(cuda::Side::receive, payload.lane_of_sender, payload.from);
   add(*pair.channel, std::make_shared<Transfer>(Transfer{
-                         payload.ticket,
+                         payload.request,
                          payload.pace,
                          {},
                          payload.buffer.first(announced),
@@ -131,12 +133,12 @@ void NcclBackend::receive(const PayloadReceive& payload, std::size_t announced,
                          }}));
 }
 
-void NcclBackend::collective(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+void NcclBackend::collective(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                              const Exchange& exchange) {
   const cudaStream_t stream = lanes_.stream(cuda::Side::send, kNone<LaneId>, members.front());
   add(group(members),
       std::make_shared<Transfer>(
-          Transfer{ticket,
+          Transfer{request,
                    {},
                    exchange.mine,
                    exchange.result,
@@ -170,7 +172,7 @@ void NcclBackend::add(Channel& channel, const TransferHandle& transfer) {
                                t.device_in ? t.device_in.get() : t.in.data(), comm);
                },
                [this, transfer] { begin_end(transfer); }});
-  open_.emplace(transfer->ticket, &channel);
+  open_.emplace(transfer->request, &channel);
   advance(channel);
 }
 
@@ -199,7 +201,7 @@ void NcclBackend::begin_end(const TransferHandle& transfer) {
       std::memcpy(transfer->in.data(), transfer->pinned_in.get(), transfer->in.size());
   };
   const std::size_t size = t.in.empty() ? t.out.size() : t.in.size();
-  lanes_.end({t.ticket, size, t.pace, std::move(t.mark), take_in}, t.stream);
+  lanes_.end({t.request, size, t.pace, std::move(t.mark), take_in}, t.stream);
 }
 
 Channel& NcclBackend::group(std::span<const Rank> members) {
@@ -224,7 +226,7 @@ void NcclBackend::advance(std::vector<Completion>& done) {
   visit([this](Channel& channel) { advance(channel); });
   const std::size_t before = done.size();
   lanes_.advance(done);
-  for (std::size_t i = before; i < done.size(); ++i) open_.erase(done[i].ticket);
+  for (std::size_t i = before; i < done.size(); ++i) open_.erase(done[i].request);
 }
 
 bool NcclBackend::busy() const {
@@ -234,3 +236,14 @@ bool NcclBackend::busy() const {
 }
 
 }  // namespace longhaul::nccl
+
+namespace longhaul {
+
+std::string nccl_version() { return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }
+
+std::unique_ptr<PayloadBackend> make_nccl_backend(const BackendPlace& place) {
+  cuda::use_device(place.index);
+  return std::make_unique<nccl::NcclBackend>(place.world, place.index);
+}
+
+}  // namespace longhaul

@@ -27,7 +27,7 @@ public:
   void receive(const PayloadReceive& payload, std::size_t announced,
                const PayloadDetails& details) override;
   [[nodiscard]] bool keeps_order() const override { return true; }
-  void collective(RequestId ticket, CollectiveKind kind, std::span<const Rank> members,
+  void collective(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                   const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> members) override;
   void advance(std::vector<Completion>& done) override;

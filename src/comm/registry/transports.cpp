@@ -126,7 +126,7 @@ void require_for_ipc(const std::vector<PayloadPlace>& ranks, bool with_nccl) {
   require_reach(ranks, with_nccl);
 }
 
-/// What carries payloads: a value of --transport.
+/// A transport of payloads: a value of --transport.
 struct PayloadEntry {
   TransportKind kind;
   void (*require)(const std::vector<PayloadPlace>&, bool with_nccl);  ///< throws Error
@@ -152,7 +152,7 @@ std::unique_ptr<Transport> make(const mpi::Communicator& world, const HostRanks&
   return std::make_unique<Made>(world, host_ranks);
 }
 
-/// What carries messages of the hosts' memory: the first that serves the ranks.
+/// A transport of messages in the hosts' memory. The first that serves the ranks is taken.
 struct HostEntry {
   bool (*serves)(const mpi::Communicator& world);
   std::unique_ptr<Transport> (*make)(const mpi::Communicator& world, const HostRanks& host_ranks);

@@ -13,16 +13,16 @@
 /// The help, refusals and the choice follow from them.
 namespace longhaul {
 
-/// What carries payloads. `automatic` is only asked for.
+/// Transports of payloads. `automatic` is only asked for, never chosen.
 #define LONGHAUL_TRANSPORT_KINDS(X) \
   X(automatic, "auto") X(mpi, "mpi") X(nccl, "nccl") X(cuda_ipc, "cuda-ipc")
 LONGHAUL_LISTED_ENUM(TransportKind, LONGHAUL_TRANSPORT_KINDS);
 /// "auto, mpi, nccl or cuda-ipc", with that word before the last.
 [[nodiscard]] std::string transport_names(const char* word = "or");
-/// Of --transport. Throws Error that lists the names.
+/// The kind that a value of --transport names. Throws Error that lists the names.
 [[nodiscard]] TransportKind transport_kind_of(const std::string& text);
 
-/// Where a rank has its payloads.
+/// The memory in which a rank has its payloads.
 struct PayloadPlace {
   int host = 0;                             ///< tells hosts apart
   std::string host_name;                    ///< for messages
@@ -35,9 +35,9 @@ struct TransportChoice {
   std::string why;
 };
 
-/// What is to carry the payloads of these ranks, in order of rank. Throws Error where `asked`
-/// cannot: names the ranks that stand in the way, and what to use instead. `with_nccl`: it is built
-/// in.
+/// Chooses the transport of the payloads of these ranks, given in order of rank. Throws Error where
+/// `asked` cannot carry them; it names the ranks that prevent it, and another transport to use.
+/// `with_nccl`: NCCL is built in.
 [[nodiscard]] TransportChoice choose_transport(TransportKind asked,
                                                const std::vector<PayloadPlace>& ranks,
                                                bool with_nccl);

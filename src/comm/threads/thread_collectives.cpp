@@ -22,7 +22,7 @@ void gather(std::span<const Exchange> members) {
   }
 }
 
-/// How a type is summed: in `Sum`, from and to what lies in buffers.
+/// Arithmetic of a sum: in `Sum`, from and to the type that lies in buffers.
 template <typename Number>
 struct Plainly {
   using Stored = Number;
@@ -92,7 +92,7 @@ bool ThreadCollectives::join(const Key& key, CollectiveKind kind, std::size_t pl
   std::vector<Exchange> exchanges;
   for (const Member& each : members) exchanges.push_back(each.exchange);
   exchange_among(kind, exchanges);
-  for (const Member& each : members) each.inbox->complete(each.ticket, 0);
+  for (const Member& each : members) each.inbox->complete(each.request, 0);
   return true;
 }
 

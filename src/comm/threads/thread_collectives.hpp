@@ -16,10 +16,10 @@ class ThreadCollectives {
 public:
   struct Member {
     Exchange exchange;
-    RequestId ticket{};
+    RequestId request{};
     ThreadInbox* inbox = nullptr;  ///< gets the completion
   };
-  /// Which one: its members' ranks and its number among theirs.
+  /// Identifies a collective: its members' ranks, and its number among theirs.
   using Key = std::pair<std::vector<int>, std::int64_t>;
 
   /// True for the last, by whom all have completed.

@@ -44,10 +44,10 @@ void ThreadInbox::put(const Send& send) {
     ++copies_;
     lock.unlock();
     copy(send.data, receive.buffer);
-    complete(receive.ticket, send.data.size());
+    complete(receive.request, send.data.size());
     end_copy();
   }
-  send.sender->complete(send.ticket, send.data.size());
+  send.sender->complete(send.request, send.data.size());
 }
 
 bool ThreadInbox::expect(const Receive& receive) {
@@ -65,8 +65,8 @@ bool ThreadInbox::expect(const Receive& receive) {
   ++copies_;
   lock.unlock();
   copy(at->is_kept ? std::span<const std::byte>{at->kept} : send.data, receive.buffer);
-  complete(receive.ticket, send.data.size());
-  if (!at->is_kept) send.sender->complete(send.ticket, send.data.size());
+  complete(receive.request, send.data.size());
+  if (!at->is_kept) send.sender->complete(send.request, send.data.size());
   end_copy();
   return !at->is_kept;
 }
@@ -77,9 +77,9 @@ void ThreadInbox::end_copy() {
   copied_.notify_all();
 }
 
-void ThreadInbox::complete(RequestId ticket, std::size_t size_bytes) {
+void ThreadInbox::complete(RequestId request, std::size_t size_bytes) {
   const std::scoped_lock lock{completions_mutex_};
-  completions_.push_back({ticket, size_bytes});
+  completions_.push_back({request, size_bytes});
   has_completions_ = true;
 }
 
@@ -98,7 +98,7 @@ std::int64_t ThreadInbox::drop_unclaimed() {
     dropped.swap(unexpected_);
   }
   for (const Message& message : dropped)
-    if (!message.is_kept) message.send.sender->complete(message.send.ticket, 0);
+    if (!message.is_kept) message.send.sender->complete(message.send.request, 0);
   return std::ssize(dropped);
 }
 

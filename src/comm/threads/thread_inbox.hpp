@@ -25,14 +25,14 @@ public:
     int from = 0;
     int tag = 0;
     std::span<const std::byte> data;
-    RequestId ticket{};
+    RequestId request{};
     ThreadInbox* sender = nullptr;  ///< gets the completion
   };
   struct Receive {
     int from = 0;
     int tag = 0;
     std::span<std::byte> buffer;
-    RequestId ticket{};
+    RequestId request{};
   };
 
   /// By the sender's thread. Throws Error where the message is longer than its receive's buffer.
@@ -42,7 +42,7 @@ public:
   [[nodiscard]] bool expect(const Receive& receive);
 
   /// By any thread.
-  void complete(RequestId ticket, std::size_t size_bytes);
+  void complete(RequestId request, std::size_t size_bytes);
   /// Adds what has completed to `done`, in order.
   void take(std::vector<Completion>& done);
   [[nodiscard]] bool has_completions() const { return has_completions_; }

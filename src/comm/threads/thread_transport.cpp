@@ -26,45 +26,46 @@ ThreadTransport::~ThreadTransport() {
 
 ThreadInbox& ThreadTransport::inbox(Rank rank) const { return shared_->inboxes[index(rank)]; }
 
-RequestId ThreadTransport::next_ticket(bool is_near) {
-  const RequestId ticket{tickets_++};
-  if (!is_near) distant_.insert(ticket);
-  return ticket;
+RequestId ThreadTransport::next_request(bool is_near) {
+  const RequestId request{requests_++};
+  if (!is_near) distant_.insert(request);
+  return request;
 }
 
 RequestId ThreadTransport::send(Rank to, int tag, std::span<const std::byte> data) {
-  const RequestId ticket = next_ticket(host_ranks_.is_local(to));
-  inbox(to).put({static_cast<int>(self()), tag, data, ticket, &mine()});
-  return ticket;
+  const RequestId request = next_request(host_ranks_.is_local(to));
+  inbox(to).put({static_cast<int>(self()), tag, data, request, &mine()});
+  return request;
 }
 
 RequestId ThreadTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
-  const RequestId ticket = next_ticket(host_ranks_.is_local(from));
-  if (mine().expect({static_cast<int>(from), tag, buffer, ticket})) host_ranks_.ring_doorbell(from);
-  return ticket;
+  const RequestId request = next_request(host_ranks_.is_local(from));
+  if (mine().expect({static_cast<int>(from), tag, buffer, request}))
+    host_ranks_.ring_doorbell(from);
+  return request;
 }
 
 RequestId ThreadTransport::collective(CollectiveKind kind, std::span<const Rank> members,
                                       const Exchange& exchange) {
   const bool is_near =
       std::ranges::all_of(members, [&](Rank rank) { return host_ranks_.is_local(rank); });
-  const RequestId ticket = next_ticket(is_near);
+  const RequestId request = next_request(is_near);
   std::vector<int> numbers;
   for (const Rank member : members) numbers.push_back(static_cast<int>(member));
   const auto place = std::ranges::find(members, self()) - members.begin();
   const std::int64_t count = collectives_[numbers]++;
   if (shared_->collectives.join({std::move(numbers), count}, kind, to_size(place),
-                                {exchange, ticket, &mine()}))
+                                {exchange, request, &mine()}))
     for (const Rank member : members)
       if (member != self()) host_ranks_.ring_doorbell(member);
-  return ticket;
+  return request;
 }
 
 void ThreadTransport::advance(std::vector<Completion>& done) {
   const std::size_t before = done.size();
   mine().take(done);
   if (distant_.empty()) return;
-  for (std::size_t i = before; i < done.size(); ++i) distant_.erase(done[i].ticket);
+  for (std::size_t i = before; i < done.size(); ++i) distant_.erase(done[i].request);
 }
 
 }  // namespace longhaul

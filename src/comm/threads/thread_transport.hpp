@@ -39,11 +39,11 @@ private:
   struct Shared;
   [[nodiscard]] ThreadInbox& inbox(Rank rank) const;
   [[nodiscard]] ThreadInbox& mine() const { return inbox(self()); }
-  [[nodiscard]] RequestId next_ticket(bool is_near);
+  [[nodiscard]] RequestId next_request(bool is_near);
 
   const HostRanks& host_ranks_;
   std::shared_ptr<Shared> shared_;
-  std::uint32_t tickets_ = 0;
+  std::uint32_t requests_ = 0;
   std::map<std::vector<int>, std::int64_t> collectives_;  ///< begun, by members
   std::set<RequestId> distant_;  ///< unfinished, with ranks that no doorbell of ours reaches
 };

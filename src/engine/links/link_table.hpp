@@ -10,10 +10,10 @@
 
 namespace longhaul {
 
-/// Who holds the resources of a plan and who waits for them, in one block of memory: the rank's own
-/// for what it alone uses, the host's for what several of its ranks share. Serves in order of
-/// readiness (ties: op id), or in the stated order; an op takes all its resources together, and
-/// no op overtakes on a resource that an earlier one waits for. A lane has one op waiting at most.
+/// Holders of a plan's resources and the ops that wait for them, in one block of memory: the rank's
+/// own for what it alone uses, the host's for what several of its ranks share. Serves in order of
+/// readiness (ties: op id), or in the stated order; an op takes all its resources together, and no
+/// op overtakes on a resource that an earlier one waits for. A lane has one op waiting at most.
 class LinkTable {
 public:
   [[nodiscard]] static std::size_t bytes(const Plan& plan);

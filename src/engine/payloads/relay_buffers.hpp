@@ -9,8 +9,8 @@
 
 namespace longhaul {
 
-/// Which send of a rank takes on what a receive brought: the wan leg of a piece after its scatter,
-/// its gather after its wan leg (MessageLeg). Every other send makes its payload.
+/// The send of a rank that forwards the payload of a receive: the wan leg of a piece after its
+/// scatter, its gather after its wan leg (MessageLeg). Every other send makes its payload.
 class RelayTable {
 public:
   RelayTable(const Plan& plan, Rank self);

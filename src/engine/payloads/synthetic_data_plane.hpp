@@ -30,7 +30,7 @@ private:
   };
   [[nodiscard]] Payload take_room(std::size_t size);
   [[nodiscard]] std::int64_t contribution(OpId collective, Rank member, std::size_t at) const;
-  /// Of this rank among the members.
+  /// Position of this rank among the collective's members.
   [[nodiscard]] std::size_t place_of(OpId collective) const;
   [[nodiscard]] bool is_side_by_side(OpId collective,
                                      const std::vector<std::int64_t>& result) const;

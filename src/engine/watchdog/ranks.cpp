@@ -7,7 +7,7 @@ namespace longhaul {
 
 namespace {
 
-/// How long making communicators may take beyond the deadline: on many hosts, seconds.
+/// Time beyond the deadline that making communicators may take: on many hosts, seconds.
 constexpr Duration kSetUp = std::chrono::seconds{30};
 
 mpi::Communicator world_of(std::optional<Rank> as) {

@@ -125,7 +125,7 @@ void Watchdog::check_wait(Duration waited) {
   // Patience is for ranks that are at work; whether one is dead or stopped shows at once.
   if (waited <= limit && now() < next_look_) return;
   next_look_ = now() + 500ms;
-  if (waited <= limit && hurt_ranks().empty()) return;
+  if (waited <= limit && failed_ranks().empty()) return;
   end(fmt::format("rank {} has waited {} for the others, outside an iteration",
                   index(host_ranks_.self()), to_text(waited)),
       false);

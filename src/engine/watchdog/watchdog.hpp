@@ -12,7 +12,7 @@
 namespace longhaul {
 
 struct WatchdogOptions {
-  /// How long a rank may make no progress beyond what its plan lets it wait.
+  /// Longest time without progress, in addition to the waits that a rank's plan allows.
   Duration deadline = std::chrono::seconds{10};
 };
 
@@ -36,9 +36,9 @@ public:
   /// The events of the plan's ops, for the report (nullptr: not known).
   void follow(const OpEvents* events) { events_ = events; }
 
-  /// How much longer than the deadline a rank may wait for others outside iterations: seconds
-  /// between them, more while rank 0 reads, searches or writes (the default). A rank of this host
-  /// that is dead or stopped ends the run 5 s after the deadline, however patient we are.
+  /// Time beyond the deadline that a rank may wait for others outside iterations: seconds between
+  /// them, more while rank 0 reads, searches or writes (the default). A rank of this host that is
+  /// dead or stopped ends the run 5 s after the deadline, however patient we are.
   void set_patience(Duration patience) { patience_ = patience; }
   [[nodiscard]] Duration patience() const { return patience_; }
 
@@ -66,7 +66,7 @@ private:
   [[noreturn]] void end(const std::string& cause, bool by_signal);
   [[nodiscard]] std::string report(const std::string& cause) const;
   /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
-  [[nodiscard]] std::string hurt_ranks() const;
+  [[nodiscard]] std::string failed_ranks() const;
   [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
   [[nodiscard]] std::string last_of(const RankStatus& slot) const;
   [[nodiscard]] std::string text_of(std::uint32_t op) const;

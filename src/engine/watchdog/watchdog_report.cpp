@@ -27,10 +27,10 @@ const char* state_of_process(int pid) {
 
 std::string Watchdog::report(const std::string& cause) const {
   const TimePoint at = now();
-  const std::string hurt = hurt_ranks();
+  const std::string failed = failed_ranks();
   std::string text =
-      fmt::format("longhaul: the run ends: {}{}{}{} What the ranks did last:\n", hurt,
-                  hurt.empty() ? "" : ". Noticed: ", cause, cause.ends_with('.') ? "" : ".");
+      fmt::format("longhaul: the run ends: {}{}{}{} What the ranks did last:\n", failed,
+                  failed.empty() ? "" : ". Noticed: ", cause, cause.ends_with('.') ? "" : ".");
   for (const Rank rank : host_ranks_.local()) text += line_of(rank, at);
   if (!host_ranks_.all_local())
     text += fmt::format("  ({} ranks on other hosts report there)\n",
@@ -39,7 +39,7 @@ std::string Watchdog::report(const std::string& cause) const {
 }
 
 /// A rank that is gone is the cause, whatever told us; a stopped one is where none is gone.
-std::string Watchdog::hurt_ranks() const {
+std::string Watchdog::failed_ranks() const {
   for (const std::string state : {"gone", "stopped"}) {
     std::string text;
     for (const Rank rank : host_ranks_.local()) {

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What an iteration came to on all ranks, on rank 0.
+/// Result of an iteration over all ranks; complete on rank 0.
 IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mine) {
   struct Parts {
     Checks checks;
@@ -78,7 +78,7 @@ bool is_segment(const std::string& name) {
   return name.starts_with("segment.") && name.ends_with(".h5");
 }
 
-/// "segment.<schedule>.<iteration>...." of an iteration that is not done again.
+/// True of the name "segment.<schedule>.<iteration>...." of an iteration that is not done again.
 bool is_gone_on_from(const std::string& name, const std::vector<EarlierIterations>& kept) {
   int schedule = -1, iteration = -1;
   if (std::sscanf(name.c_str(), "segment.%d.%d.", &schedule, &iteration) != 2) return false;
@@ -99,7 +99,7 @@ void remove_segments(const std::filesystem::path& directory) {
   for (const auto& file : merged) std::filesystem::remove(file);
 }
 
-/// A directory of its own that nobody had before.
+/// A new directory that no run had before.
 std::filesystem::path make_aside(const std::filesystem::path& directory) {
   for (int number = 1;; ++number) {
     std::filesystem::path aside = directory / fmt::format("unfinished-{}", number);
@@ -145,12 +145,12 @@ void RunDirectory::go_on(const PipelineInput& input, const RunInfo& info) {
     require_same_rows(trace.predicted, predicted_timeline(input), directory_);
     earlier_ = read_earlier(trace.measured, input, journal);
   }
-  sweep_aside(earlier_);
+  move_away(earlier_);
   if (!begun) begin_run(directory_, info, predicted_timeline(input), ranks_.count());
 }
 
 /// Temporary files, segments that are not gone on from, and a trace without its record.
-void RunDirectory::sweep_aside(const std::vector<EarlierIterations>& kept) {
+void RunDirectory::move_away(const std::vector<EarlierIterations>& kept) {
   std::vector<std::filesystem::path> half;
   for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
     const std::string name = entry.path().filename().string();

@@ -23,11 +23,11 @@ public:
   RunDirectory(Ranks& ranks, const PipelineInput& input, const PipelineOptions& options,
                const RunInfo& info);
 
-  /// What schedules have behind them, in the order of the input: the counts on every rank, the rest
-  /// on rank 0. Empty where nothing was begun before.
+  /// Iterations that the schedules have finished, in the order of the input: the counts on every
+  /// rank, the rest on rank 0. Empty where nothing was begun before.
   [[nodiscard]] const std::vector<EarlierIterations>& earlier() const { return earlier_; }
-  /// Collective, before the rows of an iteration are written: whoever finds the segments of all
-  /// ranks finds what their checks said, too. Warm-up counts as well.
+  /// Collective, before the rows of an iteration are written: a run that finds the segments of all
+  /// ranks also finds the results of their checks. Warm-up counts as well.
   void note(int position, int iteration, const IterationResult& result);
   /// On rank 0: what is known of a schedule at its end alone.
   void note_end(int position, const PipelineMeasurement& measurement);
@@ -40,7 +40,7 @@ public:
 private:
   void open(const PipelineInput& input, const RunInfo& info);
   void go_on(const PipelineInput& input, const RunInfo& info);
-  void sweep_aside(const std::vector<EarlierIterations>& kept);
+  void move_away(const std::vector<EarlierIterations>& kept);
   void tell_counts();
 
   Ranks& ranks_;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kName = "journal.jsonl";
 
-/// Whether nobody else holds the file. Where the file system knows no locks, files that are created
-/// exclusively still keep two runs from mixing.
+/// Locks the file; false where another process holds it. Where the file system knows no locks,
+/// files that are created exclusively still keep two runs from mixing.
 bool lock(int descriptor) {
   struct flock whole {};
   whole.l_type = F_WRLCK;

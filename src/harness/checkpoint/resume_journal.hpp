@@ -7,9 +7,10 @@
 
 namespace longhaul::bench {
 
-/// DIR/journal.jsonl while a run goes on: one JSON object a line, added in one write; what a
-/// record needs of finished iterations beside their rows, and where each part of the run ran. Its
-/// lock says that somebody is at work in the directory; it goes with the process, however it ends.
+/// DIR/journal.jsonl while a run goes on: one JSON object a line, added in one write; the facts of
+/// finished iterations that a record needs in addition to their rows, and the hosts that each part
+/// of the run was on. Its lock says that a process works in the directory; it ends with the
+/// process, however that ends.
 class Journal {
 public:
   /// Makes the file if there is none. Throws Error where another process holds it.
@@ -18,11 +19,11 @@ public:
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  /// What is there; a line that was cut short is left out.
+  /// The entries so far; a line that was cut short is left out.
   [[nodiscard]] std::vector<nlohmann::json> read() const;
   /// Throws Error with run_failed where it cannot be written (disk full).
   void add(const nlohmann::json& entry);
-  /// The run is complete: nobody needs it any more.
+  /// Removes the file: the run is complete, and no later run needs it.
   void remove();
 
 private:

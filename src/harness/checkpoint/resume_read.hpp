@@ -13,8 +13,8 @@ namespace longhaul::bench {
 /// The same for the end of a schedule: messages left over, and the first wrong ones by name.
 [[nodiscard]] nlohmann::json end_entry(int position, const PipelineMeasurement& measurement);
 
-/// What the iterations of each schedule came to that follow each other from 0 on and of which all
-/// rows are there, with their entries of the journal. `measured` is what is finished.
+/// Results of the finished iterations of each schedule: those that follow each other from 0 on,
+/// with all their rows in `measured` and their entries in the journal.
 [[nodiscard]] std::vector<EarlierIterations> read_earlier(
     const Timeline& measured, const PipelineInput& input,
     const std::vector<nlohmann::json>& journal);

@@ -7,7 +7,7 @@
 
 namespace longhaul::bench {
 
-/// Where facts are looked up: another root and other libraries for tests.
+/// Root directory and libraries in which facts are looked up; tests give others.
 struct FactSources {
   std::filesystem::path root = "/";
   std::string nvml = "libnvidia-ml.so.1";

@@ -1,7 +1,11 @@
 #include "harness/environment/kernel_main.hpp"
 
-#include <benchmark/benchmark.h>
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "base/error.hpp"
 #include "harness/environment/host_facts.hpp"
@@ -46,6 +50,44 @@ int run_kernels(int argc, char** argv, const std::function<void()>& check) {
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
+}
+
+int size_of(const benchmark::State& state, std::size_t position) {
+  return static_cast<int>(state.range(position));
+}
+
+benchmark::Counter rate(std::int64_t count) {
+  return {static_cast<double>(count), benchmark::Counter::kIsRate};
+}
+
+double least_cpu_seconds(const std::function<void()>& work) {
+  double least = HUGE_VAL;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t begin = std::clock();
+    work();
+    least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+double growth_exponent(const std::vector<double>& sizes, const std::vector<double>& seconds) {
+  const auto n = static_cast<double>(sizes.size());
+  double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const double x = std::log(sizes[i]);
+    const double y = std::log(seconds[i]);
+    sum_x += x;
+    sum_y += y;
+    sum_xx += x * x;
+    sum_xy += x * y;
+  }
+  return (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x);
+}
+
+double peak_memory_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 }  // namespace longhaul::bench

@@ -9,7 +9,7 @@
 
 namespace longhaul::bench {
 
-/// What several benchmarks are asked for, as typed; each declares those that it knows.
+/// Options that several benchmarks share, as typed; each benchmark declares those that it knows.
 struct SharedOptions {
   std::filesystem::path out;
   bool json = false;

@@ -9,7 +9,7 @@
 
 namespace longhaul::bench {
 
-/// What bench_layers measured.
+/// Measurements of bench_layers.
 struct LayerReport {
   ModelShape shape;
   std::string device, notes;

@@ -10,7 +10,7 @@
 
 namespace longhaul::bench {
 
-/// How blocks are computed, as typed.
+/// Options of how blocks are computed, as typed.
 struct ComputeOptions {
   std::string compute = "timed";
   std::string device = "cpu";
@@ -22,7 +22,7 @@ void add_compute_options(Arguments& arguments, ComputeOptions& options);
 /// For --resume and the record.
 [[nodiscard]] nlohmann::ordered_json compute_json(const ComputeOptions& options);
 
-/// Which iterations are held against a one-rank reference.
+/// The iterations whose numbers are compared with a one-rank reference.
 #define LONGHAUL_GRADIENT_CHECKS(X) \
   X(by_size, "by size") X(all, "all") X(first, "first") X(off, "off")
 LONGHAUL_LISTED_ENUM(GradientChecks, LONGHAUL_GRADIENT_CHECKS);

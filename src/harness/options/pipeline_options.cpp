@@ -8,7 +8,7 @@
 namespace longhaul::bench {
 namespace {
 
-/// What is run, on which schedules, how often.
+/// Declares the options of scenario, schedules and iterations.
 void declare_work(Arguments& arguments, PipelineOptions& options) {
   arguments.option("scenario", options.scenario, "scenario file (TOML)").required();
   arguments
@@ -41,7 +41,7 @@ void declare_work(Arguments& arguments, PipelineOptions& options) {
       .shows_default();
 }
 
-/// What is kept of it, and how ranks play it.
+/// Declares the options of outputs, and of how ranks play the run.
 void declare_run(Arguments& arguments, PipelineOptions& options) {
   add_shared_options(arguments, options, {{Shared::out, "directory for trace.h5 and record.json"}});
   arguments.option("--trace", options.trace, "on, or off: --out gets record.json alone")

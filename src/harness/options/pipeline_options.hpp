@@ -14,7 +14,7 @@
 
 namespace longhaul::bench {
 
-/// What bench_pipeline was asked for, as typed.
+/// Options of bench_pipeline, as typed.
 struct PipelineOptions : SharedOptions {
   std::string scenario;
   std::string schedule = "static";

@@ -10,17 +10,17 @@
 
 namespace longhaul::bench {
 
-/// Of a run's directory: what was asked for, and what rank 0 handed to all ranks for it, so that a
+/// File of a run's directory: the request, and the input that rank 0 handed to all ranks, so that a
 /// run that goes on plays the same rows without searching again.
 inline constexpr const char* kInputFile = "input.json";
 
-/// What the results of a run depend on: texts of scenario and files, overrides, schedules, options.
-/// Where a run is the same in all of it, it may be gone on with. Reads the files of --schedule.
+/// All that the results of a run depend on: texts of scenario and files, overrides, schedules,
+/// options. A run may be gone on with where all of it is equal. Reads the files of --schedule.
 [[nodiscard]] nlohmann::json asked_of(const PipelineOptions& options, const Scenario& scenario,
                                       int ranks);
 
-/// What rank 0 handed out when the run in `directory` was begun; nullopt: none was begun there.
-/// Throws Error that names what differs where it was asked for something else.
+/// The input that rank 0 handed out when the run in `directory` was begun; nullopt: none was begun
+/// there. Throws Error that names the difference where that run was asked for something else.
 [[nodiscard]] std::optional<nlohmann::json> kept_input(const std::filesystem::path& directory,
                                                        const nlohmann::json& asked);
 

@@ -29,8 +29,9 @@ struct StoppingRule {
 /// Is the rule met by so many values, whatever comes?
 [[nodiscard]] bool is_enough(const StoppingRule& rule, std::span<const double> sample);
 
-/// Collective; the same on every rank: does the run go on behind `done` values? Rank 0 decides by
-/// its sample. Where the number is fixed or out of the rule's bounds nothing is sent.
+/// Collective, with the same answer on every rank: true where the run goes on after `done` values.
+/// Rank 0 decides by its sample. Where the number is fixed or out of the rule's bounds nothing is
+/// sent.
 [[nodiscard]] bool goes_on(const StoppingRule& rule, int done, std::span<const double> sample,
                            const mpi::Communicator& world);
 

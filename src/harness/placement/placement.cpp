@@ -132,7 +132,7 @@ private:
     return first_fit(units, hosts, host_of) && are_kept(ranks, host_of);
   }
 
-  /// Of the groups that have a rank among these: are they together, and wholly among these?
+  /// True where each group with a rank among `ranks` is on one host, and wholly among `ranks`.
   bool are_kept(const RankList& ranks, const HostOf& host_of) const {
     const auto is_here = [&](Rank rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
     return std::ranges::all_of(groups_, [&](const RankGroup& group) {

@@ -22,7 +22,7 @@ using RankGroup = std::vector<Rank>;
 [[nodiscard]] std::vector<RankGroup> ranks_that_lease_together(
     const std::vector<const Plan*>& plans);
 
-/// Which rank each process plays.
+/// The rank that each process plays.
 struct PlacedRanks {
   std::vector<Rank> rank_of;          ///< index: process
   std::vector<std::string> warnings;  ///< what is not as it should be, and does no harm

@@ -7,7 +7,7 @@
 
 namespace longhaul::bench {
 
-/// Who measured costs, when and how: [measured] of a costs file.
+/// Origin of measured costs (program, time, method): [measured] of a costs file.
 struct CostsOrigin {
   std::string device;  ///< "cpu: name of the processor", or the GPU's name
   std::string schedule;
@@ -23,7 +23,7 @@ struct CostsOrigin {
 [[nodiscard]] std::string costs_text(const ModelProfile& profile, const Scenario& scenario,
                                      const CostsOrigin& origin);
 
-/// The largest 95% interval of a median that stands in the file, over that median; 0 where there
+/// The largest 95% interval of a median that is in the file, over that median; 0 where there
 /// are too few samples for any.
 [[nodiscard]] double widest_interval(const ModelProfile& profile);
 

@@ -48,8 +48,8 @@ Plan make_plan(LinkTest test, Duration target, int ranks, const LinkSettings& se
   return builder.build();
 }
 
-/// What this rank can tell: half the time from one pong to the next, or the time from one message
-/// to the next. Without the first, which starts the chain.
+/// Samples that this rank can take: half the time from one pong to the next, or the time from one
+/// message to the next. Without the first, which starts the chain.
 std::vector<std::int64_t> samples_of(LinkTest test, const Plan& plan, Rank self,
                                      const OpTimes& times) {
   const bool asks = index(self) < plan.ranks.size() / 2;
@@ -86,7 +86,8 @@ Span span_of(const Plan& plan, Rank self, const OpTimes& times) {
   return span;
 }
 
-/// Of all pairs, each with `messages` one behind the other. Stamps of two hosts are not compared.
+/// The least mean time of a message over all pairs, each with `messages` one after the other.
+/// Stamps of two hosts are not compared.
 Duration least_mean(LinkTest test, const std::vector<Span>& spans, int messages, bool one_host) {
   Duration least = LinkMeasurement::kNoMean;
   const std::size_t pairs = spans.size() / 2;
@@ -116,7 +117,7 @@ LinkMeasurement play(LinkTest test, Duration target, Ranks& ranks, const LinkSet
   EngineOptions engine_options;
   engine_options.payload = settings.payload;
   const auto device = make_timed_device(settings.device, ranks, engine_options.credit);
-  const auto data_plane = make_cargo(settings.device, ranks, plan, engine_options);
+  const auto data_plane = make_data_plane(settings.device, ranks, plan, engine_options);
   ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
   Engine engine{plan, ranks, *device, *data_plane, engine_options};
   const IterationResult result = engine.run(0);

@@ -33,8 +33,9 @@ struct LinkMeasurement {
   Duration target{};
   std::vector<std::int64_t> samples_ns;  ///< of all pairs of ranks; complete on rank 0
   SampleSummary error_percent;           ///< against the target
-  /// Of the pair of ranks with the least: from the first send's start to the last message's end, by
-  /// message (latency: with nothing taken off). A late look makes a sample short, and never this.
+  /// Least mean time of a message over the pairs of ranks: from the first send's start to the last
+  /// message's end, by message (latency: with nothing taken off). A late look makes a sample short,
+  /// and never this.
   Duration least_mean = kNoMean;
   static constexpr Duration kNoMean = Duration::max();
 };
@@ -56,9 +57,9 @@ struct LinkMeasurement {
 /// delays of GPUs against it, whose messages take longer than those of the host.
 [[nodiscard]] Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks);
 
-/// Of one sample against its target.
+/// Error of one sample against its target, in percent.
 [[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);
-/// Of all samples.
+/// Errors of all samples against their targets, in percent.
 [[nodiscard]] std::vector<double> errors_percent(const LinkMeasurement& measurement);
 
 }  // namespace longhaul::bench

@@ -23,7 +23,7 @@ Bytes bytes_sent(Bytes nominal, const ProfileSource& source) {
   return source.emulation == Emulation::on ? nominal : std::min(nominal, source.payload);
 }
 
-/// What the messages of one link and one size took.
+/// Times of the messages of one link and one size.
 struct MessageTimes {
   std::vector<Duration> whole;  ///< from the start of the send to the arrival
   std::vector<Duration> transfer;
@@ -97,7 +97,7 @@ void profile_blocks(Profile& profile, const Plan& plan, const OpTimes& times) {
   for (const auto& [key, times_of_chunks] : of_chunks) {
     const auto& [device, kind] = key;
     const auto shown = static_cast<std::int64_t>(times_of_chunks.size());
-    // Every chunk has forwards; the chunks of a device are alike.
+    // Every chunk has forwards; the chunks of a device are equal.
     const std::int64_t chunks = std::ssize(of_chunks.at({device, static_cast<int>(BlockKind::F)}));
     profile.blocks[static_cast<std::size_t>(kind)][static_cast<std::size_t>(device)] =
         std::accumulate(times_of_chunks.begin(), times_of_chunks.end(), Duration::zero()) * chunks /

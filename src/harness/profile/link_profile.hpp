@@ -12,7 +12,7 @@
 
 namespace longhaul::bench {
 
-/// What one iteration showed of the link between two datacenters, one way.
+/// Estimate from one iteration of the link between two datacenters, in one direction.
 struct LinkEstimate {
   DatacenterId from{}, to{};
   int messages = 0;
@@ -21,15 +21,15 @@ struct LinkEstimate {
   Bandwidth rate;       ///< of what a message really moved; unlimited where that took no time
 };
 
-/// What ranks measured of links and blocks in one iteration (CrossPipe 6.1), as played.
+/// Links and blocks as ranks measured them in one iteration (CrossPipe 6.1), as played.
 struct Profile {
   std::vector<LinkEstimate> links;  ///< in the order of the scenario's; those that carried messages
-  /// Of one microbatch on each device, all its chunks together (index: BlockKind, device); none of
-  /// a kind of which fewer than three blocks ran.
+  /// Time of one microbatch on each device, all its chunks together (index: BlockKind, device);
+  /// nullopt for a kind of which fewer than three blocks ran.
   std::array<std::vector<std::optional<Duration>>, 5> blocks;
 };
 
-/// How the iteration was played: what the sizes and the stamps of its messages mean.
+/// Properties of the played iteration that give the sizes and stamps of its messages their meaning.
 struct ProfileSource {
   Emulation emulation = Emulation::on;
   Bytes payload;  ///< cap on the bytes really sent
@@ -41,8 +41,8 @@ struct ProfileSource {
 /// those of `scenario`. A message takes from the start of its send to its arrival. Of that, its
 /// transfer is how long the sender held the link or, over the network as it is, header to payload
 /// at the receiver, the median of one size; the rest is latency, the lower quartile of all: on a
-/// real network messages queue behind each other, which is no latency. Blocks count
-/// by the median over microbatches and replicas.
+/// real network messages queue one after the other, which is no latency. Blocks count by the median
+/// over microbatches and replicas.
 [[nodiscard]] Profile profile_of(const Plan& plan, const OpTimes& times, const Scenario& scenario,
                                  const ProfileSource& source);
 
@@ -50,7 +50,7 @@ struct ProfileSource {
 /// scaled as those that it shows of the same device.
 [[nodiscard]] Scenario with_profile(const Scenario& believed, const Profile& profile);
 
-/// How far a profile is from what was believed.
+/// Difference of a profile from the values that were believed.
 struct Deviation {
   double ratio = 0;  ///< 0.1: 10%
   std::string what;  ///< "link dc0>dc1: latency 76.1 ms, believed 9.5 ms"

@@ -18,10 +18,10 @@ public:
       : ranks_{ranks}, partner_{partner}, patience_{patience} {}
 
   void send(ArrayView what) {
-    const RequestId ticket =
+    const RequestId request =
         ranks_.transport().send_payload(partner_, kTag, {what.data, what.bytes()}, {LaneId{0}});
     ranks_.transport().ring_doorbell(partner_);
-    wait(ticket);
+    wait(request);
   }
   void receive(ArrayView room) {
     wait(
@@ -29,9 +29,9 @@ public:
   }
 
 private:
-  void wait(RequestId ticket) {
+  void wait(RequestId request) {
     const TimePoint until = now() + patience_;
-    while (std::ranges::find(done_, ticket, &Completion::ticket) == done_.end()) {
+    while (std::ranges::find(done_, request, &Completion::request) == done_.end()) {
       ranks_.transport().advance(done_);
       if (now() > until)
         throw Error{fmt::format("rank {} waited {} for a message of rank {} (it may have ended). "

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr int kWarmUpRounds = 2;
 
-/// What makes the chunks of two devices alike.
+/// Numbers that are equal for devices with the same chunks.
 using BlockNumbers = std::vector<std::vector<int>>;  // embeddings, layers, heads of each chunk
 BlockNumbers census_of(const std::vector<LayerRange>& chunks, const ModelShape& shape) {
   BlockNumbers census;
@@ -125,10 +125,10 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
       chunks.push_back(stages[static_cast<std::size_t>(schedule.stage_of(chunk))]);
     for (const LayerRange& chunk : chunks) check_layers(shape, chunk);
     const BlockNumbers census = census_of(chunks, shape);
-    const auto alike = std::ranges::find_if(
+    const auto same_kind = std::ranges::find_if(
         kinds, [&](const DeviceProfile& kind) { return census_of(kind.chunks, shape) == census; });
-    if (alike != kinds.end())
-      alike->devices.push_back(device);
+    if (same_kind != kinds.end())
+      same_kind->devices.push_back(device);
     else
       kinds.push_back({"", chunks, {device}});
   }

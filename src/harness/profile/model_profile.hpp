@@ -12,8 +12,8 @@
 
 namespace longhaul::bench {
 
-/// Chunks of layers that one device computes, and what a microbatch of them costs. Devices that
-/// hold as many layers of each kind in each chunk are alike, and are measured once.
+/// Chunks of layers that one device computes, and the cost of a microbatch of them. Devices that
+/// hold as many layers of each kind in each chunk are measured once.
 struct DeviceProfile {
   std::string name;  ///< "stage 0", "stages 1-6", or the part of the model
   std::vector<LayerRange> chunks;
@@ -23,7 +23,7 @@ struct DeviceProfile {
   float loss = 0;
 };
 
-/// What bench_profile measures; complete on rank 0.
+/// Measurements of bench_profile; complete on rank 0.
 struct ModelProfile {
   ModelShape shape;
   NumberType type{};
@@ -43,8 +43,8 @@ struct ProfileOptions {
   Duration patience{};
 };
 
-/// What each device of `schedule` holds, not measured yet. Throws Error where the scenario has no
-/// model that real layers can be made of, or a chunk would hold none.
+/// The chunks of each device of `schedule`, not measured yet. Throws Error where the scenario has
+/// no model that real layers can be made of, or a chunk would hold none.
 [[nodiscard]] std::vector<DeviceProfile> profiled_devices(const Schedule& schedule,
                                                           const Scenario& scenario);
 

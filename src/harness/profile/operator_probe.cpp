@@ -49,7 +49,7 @@ public:
       : math_{math},
         memory_{math_, 0},
         shape_{shape},
-        tokens_{made_up_tokens(shape.tokens(), shape.vocabulary)},
+        tokens_{synthetic_tokens(shape.tokens(), shape.vocabulary)},
         input_{memory_.take(shape.boundary(), "bench_profile: input")},
         gradient_{memory_.take(shape.boundary(), "bench_profile: gradient")},
         chunk_{math_, memory_, shape, part.layers, recompute, 1},

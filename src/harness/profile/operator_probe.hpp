@@ -19,8 +19,8 @@ struct OperatorTimes {
   std::vector<double> samples;
 };
 
-/// A kind of layer: all layers of a model between embedding and head are alike, so that one stands
-/// for them all (vTrain section III-C: "necessary operators").
+/// A kind of layer: all layers of a model between embedding and head are equal, so that one
+/// represents all of them (vTrain section III-C: "necessary operators").
 struct ModelPart {
   const char* name;
   LayerRange layers;
@@ -37,7 +37,7 @@ struct ModelPart {
 /// docs/profile.md.
 [[nodiscard]] std::string operators_csv(const std::vector<OperatorTimes>& operators);
 
-/// What the operators of a block come to: calls times medians, ns.
+/// Time of a block by its operators: the sum of calls times medians, ns.
 [[nodiscard]] double block_time(const std::vector<OperatorTimes>& operators,
                                 const std::string& part, const std::string& block);
 /// FLOPs of a block's matrix products.

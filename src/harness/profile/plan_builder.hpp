@@ -22,15 +22,15 @@ public:
   PlanBuilder(std::string name, int ranks, Arrangement arrangement = Arrangement::decoupled);
 
   Handle block(int rank, Duration duration, int microbatch = 0);
-  /// Holds the resources named, or the pair's own link; arrives `latency` behind its transfer.
+  /// Holds the resources named, or the pair's own link; arrives `latency` after its transfer.
   Message message(int from, int to, Duration transfer, Duration latency, Bytes size,
                   std::vector<std::string> resources = {});
   /// The rank is that device of that replica, in the datacenter of that number.
   void place(int rank, ReplicaId replica, DeviceId device, int datacenter);
-  /// So many replicas, one cell behind the other, share the WAN.
+  /// Makes the replicas share the WAN, in consecutive cells of `cell` replicas.
   void share_wan(int cell) { plan_.cell = cell; }
-  /// What a message is a leg of: piece `piece` of the message that `owner` (its place in the cell)
-  /// sends of (chunk, microbatch).
+  /// The message of which another is a leg: piece `piece` of the message that `owner` (its place in
+  /// the cell) sends of (chunk, microbatch).
   struct Piece {
     int owner = 0, piece = 0, pieces = 1;
     int chunk = 0, microbatch = 0;
@@ -46,7 +46,7 @@ public:
 
   /// Call last.
   [[nodiscard]] Plan build();
-  /// Of an op, behind build().
+  /// Id of an op. Precondition: build() was called.
   [[nodiscard]] OpId id(Handle op) const { return ids_[static_cast<std::size_t>(op)]; }
 
 private:

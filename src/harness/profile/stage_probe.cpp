@@ -12,7 +12,7 @@ constexpr BlockPart kWhole{};
 
 Bytes bytes_of_count(std::size_t count) { return Bytes{static_cast<std::int64_t>(count)}; }
 
-/// Runs `work`, and adds what it took where somebody wants to know.
+/// Runs `work`, and adds its time where a sample is asked for.
 template <typename Work>
 void run(TensorOps& math, double* time, Work work) {
   if (time == nullptr) return work();
@@ -21,7 +21,7 @@ void run(TensorOps& math, double* time, Work work) {
 
 }  // namespace
 
-std::vector<std::int32_t> made_up_tokens(std::size_t count, int vocabulary) {
+std::vector<std::int32_t> synthetic_tokens(std::size_t count, int vocabulary) {
   std::vector<std::int32_t> tokens(count);
   std::uint64_t state = 12345;
   for (std::int32_t& token : tokens) {
@@ -39,7 +39,7 @@ StageProbe::StageProbe(TensorOps& math, const ModelShape& shape,
       memory_{math, 0},
       input_{memory_.take(shape.boundary(), "bench_profile: input")},
       gradient_{memory_.take(shape.boundary(), "bench_profile: gradient")},
-      tokens_{made_up_tokens(shape.tokens(), shape.vocabulary)} {
+      tokens_{synthetic_tokens(shape.tokens(), shape.vocabulary)} {
   math_.fill_random(kSeed, 1, input_.view());
   math_.fill_random(kSeed + 1, 1 / static_cast<float>(shape.tokens()), gradient_.view());
   const std::size_t before = memory_.held();

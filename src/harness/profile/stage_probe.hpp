@@ -9,7 +9,7 @@
 
 namespace longhaul::bench {
 
-/// What the blocks of one microbatch took on one device, all its chunks together: ns, one value a
+/// Times of the blocks of one microbatch on one device, all its chunks together: ns, one value a
 /// round.
 struct BlockSamples {
   std::vector<double> forward, backward, dgrad, wgrad, recompute;
@@ -23,7 +23,7 @@ struct StageMemory {
   Bytes kept_for_wgrad{};   ///< of one microbatch, between its D and its W
   Bytes kept_recomputed{};  ///< of one microbatch, from its F on, where an R follows
   Bytes peak{};             ///< the most beside `resident`, with one microbatch in flight
-  Bytes left_over{};        ///< behind W; not 0: a block forgot to give something back
+  Bytes left_over{};        ///< after W; not 0: a block forgot to give something back
 };
 
 /// Runs and times the blocks of one device: chunks of layers in the order of the model, one
@@ -58,9 +58,9 @@ private:
 };
 
 /// `count` numbers below `vocabulary`, always the same ones.
-[[nodiscard]] std::vector<std::int32_t> made_up_tokens(std::size_t count, int vocabulary);
+[[nodiscard]] std::vector<std::int32_t> synthetic_tokens(std::size_t count, int vocabulary);
 
-/// How long `work` keeps the device busy, ns: from idle to idle.
+/// Time for which `work` keeps the device busy, ns: from idle to idle.
 template <typename Work>
 [[nodiscard]] double timed(TensorOps& math, Work work) {
   math.finish();

@@ -22,7 +22,7 @@ Json to_json(const ClockOffset& clock) {
 }
 
 /// One entry a host, as its first rank reports it, with the numbers of its ranks. Told apart by
-/// that rank: names may be alike.
+/// that rank: names of hosts may be equal.
 Json group_by_host(const std::vector<Json>& ranks) {
   Json hosts = Json::array();
   std::vector<int> firsts;
@@ -39,7 +39,7 @@ Json group_by_host(const std::vector<Json>& ranks) {
   return hosts;
 }
 
-/// How well the clocks of several hosts are known; null where there is one.
+/// Errors of the clocks of several hosts; null where there is one host.
 Json clocks_of(const Json& hosts) {
   if (hosts.size() < 2) return nullptr;
   std::int64_t error = 0;

@@ -12,20 +12,20 @@
 
 namespace longhaul::bench {
 
-/// Where a run happens and how loaded the machine was meanwhile. Made before the measurements.
+/// Hosts of a run and their load during it. Construct before the measurements.
 class Environment {
 public:
   /// Collective. Binds this rank to a core where there are enough.
   Environment(Ranks& ranks, std::string command_line);
 
-  /// What is known before the run. Collective; rank 0 gets it, the others null.
+  /// The facts known before the run. Collective; rank 0 gets it, the others null.
   [[nodiscard]] nlohmann::json before();
   /// The same with what happened since. Collective likewise.
   [[nodiscard]] nlohmann::json after();
   /// Moves this rank's stamps to rank 0's clock, as it stood when the run began.
   [[nodiscard]] const ClockOffset& clock() const { return clock_.start; }
-  /// What the ranks' clocks did since, for stamps that were moved so. On rank 0, behind after();
-  /// empty where one host has all ranks.
+  /// Drift of the ranks' clocks since then, for stamps that were moved so. On rank 0, after a call
+  /// of after(); empty where one host has all ranks.
   [[nodiscard]] const std::vector<RankClock>& rank_clocks() const { return rank_clocks_; }
 
 private:

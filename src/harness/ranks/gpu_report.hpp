@@ -11,13 +11,14 @@
 
 namespace longhaul::bench {
 
-/// What the GPUs of a run drew, and how well their clocks are known. Made before the iterations.
+/// Energy that the GPUs of a run drew, and the errors of their clocks. Construct before the
+/// iterations.
 class GpuReport {
 public:
   GpuReport(const Ranks& ranks, DeviceKind kind);
 
-  /// Collective, behind the iterations: "accelerators" of a record's environment on rank 0, one
-  /// entry for each GPU that was used; nothing where none was.
+  /// Collective, to be called after the iterations: "accelerators" of a record's environment on
+  /// rank 0, one entry for each GPU that was used; nothing where none was.
   void add_to(nlohmann::json& environment) const;
 
 private:

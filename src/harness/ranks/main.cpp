@@ -20,7 +20,7 @@ void say(const std::string& text) {
   std::fflush(stderr);
 }
 
-/// Names stand in records and traces.
+/// Names are part of records and traces.
 void require_utf8(int argc, char** argv) {
   using Json = nlohmann::json;
   for (int i = 0; i < argc; ++i) {
@@ -32,8 +32,8 @@ void require_utf8(int argc, char** argv) {
   }
 }
 
-/// What the command line says of it, before it is read as a whole: that is what ranks do. A value
-/// that is none is refused then.
+/// The command line's --ranks-per-process, before the line is read as a whole, which the ranks do.
+/// An invalid value is refused then.
 int asked_ranks_per_process(int argc, char** argv) {
   const std::size_t length = std::strlen(kRanksPerProcess);
   int asked = 1;

@@ -12,7 +12,7 @@
 
 namespace longhaul::bench {
 
-/// Thrown on every rank alike: rank 0 prints it, and all ranks end with its exit code.
+/// Thrown on every rank together: rank 0 prints it, and all ranks end with its exit code.
 class CollectiveError : public Error {
 public:
   using Error::Error;
@@ -29,7 +29,7 @@ public:
 /// everywhere.
 std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work);
 
-/// Runs what every rank does alike, so that every rank fails alike: Error becomes CollectiveError.
+/// Runs work that all ranks do, so that all ranks fail together: Error becomes CollectiveError.
 void collectively(const std::function<void()>& work);
 
 /// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says

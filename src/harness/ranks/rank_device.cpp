@@ -37,8 +37,8 @@ std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks, D
   return make_cuda_timed_device(gpu_of(ranks), credit);
 }
 
-std::unique_ptr<DataPlane> make_cargo(DeviceKind kind, const Ranks& ranks, const Plan& plan,
-                                      const EngineOptions& options) {
+std::unique_ptr<DataPlane> make_data_plane(DeviceKind kind, const Ranks& ranks, const Plan& plan,
+                                           const EngineOptions& options) {
   if (kind == DeviceKind::cpu)
     return std::make_unique<SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
                                                 options.payload);

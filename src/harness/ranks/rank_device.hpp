@@ -18,14 +18,15 @@ LONGHAUL_LISTED_ENUM(DeviceKind, LONGHAUL_DEVICE_KINDS);
 /// --device; throws Error for what is none.
 [[nodiscard]] DeviceKind device_kind_of(const std::string& text);
 
-/// What this rank computes with. Throws Error where the device is not there.
+/// The tensor operations that this rank computes with. Throws Error where the device is not there.
 [[nodiscard]] std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks);
 /// Blocks that take their modelled time.
 [[nodiscard]] std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks,
                                                         Duration credit);
-/// Made-up payloads in the memory of such a device.
-[[nodiscard]] std::unique_ptr<DataPlane> make_cargo(DeviceKind kind, const Ranks& ranks,
-                                                    const Plan& plan, const EngineOptions& options);
+/// A data plane with synthetic payloads in the memory of such a device.
+[[nodiscard]] std::unique_ptr<DataPlane> make_data_plane(DeviceKind kind, const Ranks& ranks,
+                                                         const Plan& plan,
+                                                         const EngineOptions& options);
 /// Blocks of `work`, which computes with `math`; both outlive the device.
 [[nodiscard]] std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks,
                                                        BlockWork& work, TensorOps& math);

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Of this rank; "missing": why it has no GPU, though it should.
+/// This rank's payload place; "missing": the reason for which it has no GPU, though it should.
 Json place_of(const Ranks& ranks, DeviceKind device) {
   Json place = {{"host", index(ranks.host_ranks().host_of(ranks.self()))},
                 {"host_name", host_name()},

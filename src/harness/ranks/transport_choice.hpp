@@ -8,7 +8,7 @@
 
 namespace longhaul::bench {
 
-/// Of --transport, for the help.
+/// Help text of --transport.
 [[nodiscard]] std::string transport_help();
 
 /// Collective, before anything is run: chooses what carries payloads of blocks on that kind of

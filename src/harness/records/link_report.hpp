@@ -9,7 +9,7 @@
 
 namespace longhaul::bench {
 
-/// How bench_link was run.
+/// Settings of a run of bench_link.
 struct LinkRun {
   std::string command_line;
   Bytes payload;

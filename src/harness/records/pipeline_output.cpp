@@ -27,11 +27,11 @@ std::filesystem::path traced_directory(const PipelineOptions& options) {
   return options.trace == "on" ? options.out : std::filesystem::path{};
 }
 
-void ReportWriter::write(const std::vector<ChangingOutcome>& outcomes, nlohmann::json environment,
+void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann::json environment,
                          RunDirectory& directory, const std::vector<RankClock>& clocks) const {
   const nlohmann::json parts = directory.parts();
   if (!parts.is_null()) environment["parts"] = parts;
-  const std::vector<PipelineMeasurement> measurements = stretches_of(outcomes);
+  const std::vector<PipelineMeasurement> measurements = segments_of(outcomes);
   auto record = pipeline_record(measurements, input_, options_, environment);
   add_changes(record, outcomes, options_);
   if (options_.json) {
@@ -45,7 +45,7 @@ void ReportWriter::write(const std::vector<ChangingOutcome>& outcomes, nlohmann:
   if (const auto weather = weather_environment(measurements); !weather.is_null())
     environment["weather"] = weather;
   if (!record["switches"].empty()) environment["switches"] = record["switches"];
-  // How clocks drifted is known of this part of the run alone.
+  // The drift of clocks is known for this part of the run alone.
   if (options_.trace == "on")
     merge_segments(environment, outcomes, parts.is_null() ? clocks : std::vector<RankClock>{});
   write_new_file(options_.out / "record.json", record.dump(2) + "\n");
@@ -54,7 +54,7 @@ void ReportWriter::write(const std::vector<ChangingOutcome>& outcomes, nlohmann:
 
 /// One trace of all segments. They stay where one is damaged, for a run that goes on.
 void ReportWriter::merge_segments(const nlohmann::json& environment,
-                                  const std::vector<ChangingOutcome>& outcomes,
+                                  const std::vector<SwitchingOutcome>& outcomes,
                                   const std::vector<RankClock>& clocks) const {
   const std::filesystem::path& directory = options_.out;
   const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };

@@ -11,7 +11,7 @@
 
 namespace longhaul::bench {
 
-/// Of the trace: who made it, of which scenario.
+/// Facts of the trace: its program and its scenario.
 [[nodiscard]] RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
                               const nlohmann::json& environment);
 
@@ -19,7 +19,7 @@ namespace longhaul::bench {
 [[nodiscard]] nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
                                        const TransportChoice& transport);
 
-/// Where rows go; empty: nowhere.
+/// Directory of the rows; empty: rows are not written.
 [[nodiscard]] std::filesystem::path traced_directory(const PipelineOptions& options);
 
 /// Results of a run, on rank 0: the record, tables and one trace.
@@ -30,12 +30,12 @@ public:
       : input_{input}, options_{options} {}
 
   /// Prints the record or tables, and fills --out. Throws Error where a segment is damaged.
-  void write(const std::vector<ChangingOutcome>& outcomes, nlohmann::json environment,
+  void write(const std::vector<SwitchingOutcome>& outcomes, nlohmann::json environment,
              RunDirectory& directory, const std::vector<RankClock>& clocks) const;
 
 private:
   void merge_segments(const nlohmann::json& environment,
-                      const std::vector<ChangingOutcome>& outcomes,
+                      const std::vector<SwitchingOutcome>& outcomes,
                       const std::vector<RankClock>& clocks) const;
 
   const PipelineInput& input_;

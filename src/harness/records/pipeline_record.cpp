@@ -11,8 +11,8 @@
 #include "harness/records/real_report.hpp"
 #include "harness/records/sample_report.hpp"
 #include "harness/records/weather_report.hpp"
-#include "report/bound_table.hpp"
 #include "report/record_header.hpp"
+#include "report/tables.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -73,7 +73,7 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   return json;
 }
 
-/// How a schedule was found; null: it was generated or read.
+/// Facts of the search that found a schedule; null: it was generated or read.
 nlohmann::json planning_of(const std::string& schedule, const PipelineInput& input) {
   const auto found = std::ranges::find(
       input.schedules, schedule,

@@ -86,9 +86,9 @@ ProfileInput prepare_profile(Ranks& ranks, const ProfileSettings& options) {
   return input;
 }
 
-std::size_t conclude_profile(const ModelProfile& profile, const ProfileInput& input,
-                             const ProfileSettings& options, int ranks,
-                             const nlohmann::json& environment) {
+std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
+                           const ProfileSettings& options, int ranks,
+                           const nlohmann::json& environment) {
   const CostsOrigin origin = origin_of(options, input, environment, ranks);
   const std::string costs = costs_text(profile, input.scenario, origin);
   const auto problems = profile_problems(profile, input.scenario, costs);

@@ -11,7 +11,7 @@
 
 namespace longhaul::bench {
 
-/// What bench_profile was asked for.
+/// Options of bench_profile, as typed.
 struct ProfileSettings : SharedOptions {
   std::string scenario;
   std::string schedule = "1f1b";
@@ -19,7 +19,7 @@ struct ProfileSettings : SharedOptions {
   std::optional<int> max_samples;
 };
 
-/// What all ranks measure.
+/// Input of the measurements, the same on all ranks.
 struct ProfileInput {
   Scenario scenario;
   Schedule schedule;
@@ -30,8 +30,8 @@ struct ProfileInput {
 [[nodiscard]] ProfileInput prepare_profile(Ranks& ranks, const ProfileSettings& options);
 
 /// On rank 0: shows and writes what was measured; how many things are wrong with it.
-[[nodiscard]] std::size_t conclude_profile(const ModelProfile& profile, const ProfileInput& input,
-                                           const ProfileSettings& options, int ranks,
-                                           const nlohmann::json& environment);
+[[nodiscard]] std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
+                                         const ProfileSettings& options, int ranks,
+                                         const nlohmann::json& environment);
 
 }  // namespace longhaul::bench

@@ -111,7 +111,7 @@ std::vector<std::string> cells_of(const DeviceProfile& device, const TimeScale& 
   return cells;
 }
 
-/// How much of a layer's blocks their operators explain.
+/// Share of a layer's block times that the operators explain.
 std::string coverage_text(const ModelProfile& profile) {
   const auto layer = std::ranges::find(profile.parts, "layer", &DeviceProfile::name);
   if (layer == profile.parts.end()) return "";

@@ -10,8 +10,8 @@
 
 namespace longhaul::bench {
 
-/// What is wrong with a profile, in words; empty: nothing. FLOPs of a layer's blocks must be those
-/// of docs/scenario.md, the costs file must read as it was written, nothing may be left in memory.
+/// Errors of a profile, in words; empty: none. FLOPs of a layer's blocks must be those of
+/// docs/scenario.md, the costs file must read as it was written, nothing may be left in memory.
 [[nodiscard]] std::vector<std::string> profile_problems(const ModelProfile& profile,
                                                         const Scenario& scenario,
                                                         const std::string& costs);

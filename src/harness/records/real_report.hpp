@@ -9,13 +9,13 @@
 
 namespace longhaul::bench {
 
-/// Of a schedule of real layers, for the record.
+/// Results of a schedule of real layers, for the record.
 [[nodiscard]] nlohmann::ordered_json real_json(const RealOutcome& outcome);
 
 /// Loss of the last iteration, for the table.
 [[nodiscard]] std::string loss_text(const PipelineMeasurement& measurement);
 
-/// Whether predictions are of costs that bench_profile measured.
+/// True where predictions use costs that bench_profile measured.
 [[nodiscard]] bool costs_are_measured(const PipelineInput& input, const PipelineOptions& options);
 
 /// For people: what computed, how weights were stepped, how many iterations were held against one

@@ -6,27 +6,27 @@ namespace longhaul::bench {
 
 using nlohmann::ordered_json;
 
-std::vector<PipelineMeasurement> stretches_of(const std::vector<ChangingOutcome>& outcomes) {
+std::vector<PipelineMeasurement> segments_of(const std::vector<SwitchingOutcome>& outcomes) {
   std::vector<PipelineMeasurement> all;
-  for (const ChangingOutcome& outcome : outcomes)
-    all.insert(all.end(), outcome.stretches.begin(), outcome.stretches.end());
+  for (const SwitchingOutcome& outcome : outcomes)
+    all.insert(all.end(), outcome.segments.begin(), outcome.segments.end());
   return all;
 }
 
-void add_changes(ordered_json& record, const std::vector<ChangingOutcome>& outcomes,
+void add_changes(ordered_json& record, const std::vector<SwitchingOutcome>& outcomes,
                  const PipelineOptions& options) {
-  std::size_t stretch = 0;
-  for (const ChangingOutcome& outcome : outcomes)
-    for (const PipelineMeasurement& m : outcome.stretches)
-      record["schedules"][stretch++]["first_iteration"] = m.first_iteration;
+  std::size_t segment = 0;
+  for (const SwitchingOutcome& outcome : outcomes)
+    for (const PipelineMeasurement& m : outcome.segments)
+      record["schedules"][segment++]["first_iteration"] = m.first_iteration;
   if (options.adaptive)
     record["adaptive"] = {{"selects_from", options.schedule},
                           {"threshold_percent", options.switch_threshold_percent},
                           {"least_gain_percent", 100 * AdaptiveScheduler::kLeastGain}};
   record["switches"] = ordered_json::array();
-  for (const ChangingOutcome& outcome : outcomes) {
+  for (const SwitchingOutcome& outcome : outcomes) {
     for (const RunEvent& event : outcome.events) {
-      ordered_json entry = {{"schedule", outcome.stretches.front().predicted.schedule},
+      ordered_json entry = {{"schedule", outcome.segments.front().predicted.schedule},
                             {"iteration", event.iteration},
                             {"event", event.what}};
       entry.update(event.details);
@@ -35,12 +35,12 @@ void add_changes(ordered_json& record, const std::vector<ChangingOutcome>& outco
   }
 }
 
-std::string changes_text(const std::vector<ChangingOutcome>& outcomes) {
+std::string changes_text(const std::vector<SwitchingOutcome>& outcomes) {
   std::string text;
-  for (const ChangingOutcome& outcome : outcomes) {
+  for (const SwitchingOutcome& outcome : outcomes) {
     if (outcome.events.empty()) continue;
     text += fmt::format("\nwhat happened to {}, by iteration\n",
-                        outcome.stretches.front().predicted.schedule);
+                        outcome.segments.front().predicted.schedule);
     for (const RunEvent& event : outcome.events)
       text += fmt::format("{:>4}  {:<9}  {}{}", event.iteration, event.what, event.text,
                           event.text.ends_with('\n') ? "" : "\n");

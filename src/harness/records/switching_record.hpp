@@ -9,15 +9,15 @@
 
 namespace longhaul::bench {
 
-/// All stretches of a run, in the order of the report.
-[[nodiscard]] std::vector<PipelineMeasurement> stretches_of(
-    const std::vector<ChangingOutcome>& outcomes);
+/// All segments of a run, in the order of the report.
+[[nodiscard]] std::vector<PipelineMeasurement> segments_of(
+    const std::vector<SwitchingOutcome>& outcomes);
 
-/// What happened between iterations, for the record: `switches`; `adaptive` where the run adapts;
-/// and where each stretch of `schedules` begins.
-void add_changes(nlohmann::ordered_json& record, const std::vector<ChangingOutcome>& outcomes,
+/// Adds the changes between iterations to the record: `switches`; `adaptive` where the run adapts;
+/// and the first iteration of each segment of `schedules`.
+void add_changes(nlohmann::ordered_json& record, const std::vector<SwitchingOutcome>& outcomes,
                  const PipelineOptions& options);
 /// The same for people; nothing where nothing happened.
-[[nodiscard]] std::string changes_text(const std::vector<ChangingOutcome>& outcomes);
+[[nodiscard]] std::string changes_text(const std::vector<SwitchingOutcome>& outcomes);
 
 }  // namespace longhaul::bench

@@ -27,7 +27,7 @@ std::vector<std::int64_t> counts(const std::vector<Duration>& durations) {
   return result;
 }
 
-/// Of each iteration, in percent of what was predicted of it.
+/// Difference of each iteration from its prediction, in percent of the prediction.
 std::vector<double> differences(const PipelineMeasurement& m) {
   std::vector<double> result;
   for (std::size_t i = 0; i < m.weather->predicted.size(); ++i) {
@@ -37,7 +37,7 @@ std::vector<double> differences(const PipelineMeasurement& m) {
   return result;
 }
 
-/// Whether or not that is played.
+/// True where the scenario has weather, whether or not it is played.
 bool has_weather(const PipelineInput& input) {
   return std::ranges::any_of(input.schedules, [&](const PlannedSchedule& planned) {
     return !Weather{planned.plan, input.scenario}.calm();

@@ -16,10 +16,10 @@ struct PipelineOptions;
 void add_weather(nlohmann::ordered_json& record,
                  const std::vector<PipelineMeasurement>& measurements, const PipelineInput& input,
                  const PipelineOptions& options);
-/// Of one schedule, for its record; null where there was no weather.
+/// Weather of one schedule, for its record; null where there was none.
 [[nodiscard]] nlohmann::ordered_json weather_json(const PipelineMeasurement& m);
-/// Of all of them, for the environment of the trace: when each iteration began and what was
-/// predicted of it. Null where there was none.
+/// Weather of all schedules, for the environment of the trace: begin and prediction of each
+/// iteration. Null where there was none.
 [[nodiscard]] nlohmann::json weather_environment(
     const std::vector<PipelineMeasurement>& measurements);
 

@@ -13,7 +13,7 @@
 
 namespace longhaul::bench {
 
-/// What a run adapts to, and what it may choose.
+/// Options of adaptation: what a run reacts to, and the schedules it may choose.
 struct AdaptOptions {
   bool on = false;
   std::string list;        ///< schedules to select from, as --schedule names them

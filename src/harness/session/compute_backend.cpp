@@ -14,7 +14,7 @@ ComputeBackend::ComputeBackend(Ranks& ranks, const PlannedSchedule& planned,
     device_ = real->make_device();
   } else {
     device_ = make_timed_device(kind, ranks, options.credit);
-    made_up_ = make_cargo(kind, ranks, plan, options);
+    synthetic_ = make_data_plane(kind, ranks, plan, options);
   }
   if (options.fault && options.fault->kind == FaultKind::device)
     device_ =

@@ -7,7 +7,7 @@
 
 namespace longhaul::bench {
 
-/// What computes a rank's blocks in a stretch of iterations, and what its messages carry.
+/// The device that computes a rank's blocks in a run segment, and the data plane of its messages.
 class ComputeBackend {
 public:
   /// Collective where `real` is given: it goes on with this schedule. nullptr: blocks of a device
@@ -16,10 +16,10 @@ public:
                  const EngineOptions& options, DeviceKind kind, TrainingSession* real);
 
   [[nodiscard]] Device& device() { return *device_; }
-  [[nodiscard]] DataPlane& data_plane() { return made_up_ ? *made_up_ : real_->data_plane(); }
+  [[nodiscard]] DataPlane& data_plane() { return synthetic_ ? *synthetic_ : real_->data_plane(); }
   /// nullptr: blocks are timed.
   [[nodiscard]] TrainingSession* real() { return real_; }
-  /// What rows of measured iterations say of the plan.
+  /// The plan that rows of measured iterations name.
   [[nodiscard]] const Plan& measured_plan() const {
     return real_ != nullptr ? real_->measured_plan() : planned_.plan;
   }
@@ -28,7 +28,7 @@ private:
   const PlannedSchedule& planned_;
   TrainingSession* real_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<DataPlane> made_up_;  ///< nullptr: the data plane is real
+  std::unique_ptr<DataPlane> synthetic_;  ///< nullptr: the data plane is real
 };
 
 }  // namespace longhaul::bench

@@ -11,7 +11,7 @@
 
 namespace longhaul::bench {
 
-/// What the simulator says of the iterations of a schedule in the weather that each of them met.
+/// Predictions of the iterations of a schedule, each in the weather that it met.
 struct WeatherOutcome {
   std::vector<Duration> begins;     ///< of each measured iteration, since the weather began
   std::vector<Duration> predicted;  ///< makespan of each
@@ -27,7 +27,7 @@ public:
   [[nodiscard]] const Weather* played() const { return weather_.get(); }
   /// Times of all ops in an iteration that begins at that age of the weather; there is one.
   [[nodiscard]] OpTimes predict(int iteration, Duration age) const;
-  /// Of the rank, in an iteration that begins now: for the watchdog.
+  /// Longest wait of the rank in an iteration that began at `began`, for the watchdog.
   [[nodiscard]] Duration longest_wait(int iteration, TimePoint began, Rank rank) const;
 
 private:

@@ -25,8 +25,8 @@ using Json = nlohmann::json;
 /// stopped ends the run all the same (Watchdog::set_patience).
 constexpr Duration kPlanningPatience = std::chrono::hours{24};
 
-/// What does not fit is said before it runs; it runs all the same, since blocks are timed and take
-/// no memory: what a larger device would bring is worth knowing.
+/// Warns of schedules that do not fit into memory. They run all the same, since blocks are timed
+/// and take no memory: the gain of a larger device is worth knowing.
 void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& scenario, bool real) {
   for (const ScheduleResult& each : made) {
     const Schedule& schedule = each.schedule;
@@ -39,7 +39,7 @@ void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& sce
   }
 }
 
-/// What a run plays, of what was asked for: rank 0 reads and chooses, every rank takes that.
+/// Makes the input of a run from its options: rank 0 reads and chooses, and every rank takes that.
 class InputMaker {
 public:
   /// All must live as long.
@@ -106,7 +106,7 @@ private:
         scenario.is_placed() ? "; on a cluster allocate " + fitting_allocation(scenario, {}) : "");
   }
 
-  /// What the others need.
+  /// The parts of the input that the other ranks need.
   [[nodiscard]] Json choose(const Scenario& scenario) const {
     const ScheduleChooser chooser{parse_schedule_option(options_.schedule), scenario, planner_};
     const ChosenSchedules chosen = chooser.choose();

@@ -24,7 +24,7 @@ struct PlannedSchedule {
   nlohmann::json planning;  ///< how it was found, in times of the model; null: it was generated
 };
 
-/// What all ranks run.
+/// Input of a run, the same on all ranks.
 struct PipelineInput {
   Scenario scenario;  ///< as played
   double time_scale = 1.0;

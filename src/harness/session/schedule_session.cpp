@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "harness/ranks/host_segment.hpp"
-#include "harness/session/wrong_messages.hpp"
+#include "harness/session/wrong_results.hpp"
 #include "plan/occupancy.hpp"
 #include "plan/rank_ops.hpp"
 #include "plan/rows.hpp"
@@ -75,7 +75,7 @@ double percent_above(double measured_ns, Duration expected) {
              : 0.0;
 }
 
-/// What slow devices make of the plan; nothing where none is slow.
+/// Makespan of the plan with its slow devices; nullopt where none is slow.
 std::optional<Duration> straggling_makespan(const Plan& plan, const Run& run) {
   if (std::ranges::all_of(run.stragglers, [](double factor) { return factor == 1.0; }))
     return std::nullopt;
@@ -203,7 +203,7 @@ std::vector<double> ScheduleSession::makespans_ns() const {
 
 PipelineMeasurement ScheduleSession::finish() {
   const auto& world = ranks_.world();
-  // Nobody sends between these two: what is on its way now is nobody's.
+  // No rank sends between these two barriers: a message on its way now belongs to no receive.
   world.barrier();
   sums_.checks.unclaimed += ranks_.transport().unclaimed();
   world.barrier();

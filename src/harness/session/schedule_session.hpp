@@ -15,12 +15,12 @@
 
 namespace longhaul::bench {
 
-/// What one schedule came to, over its iterations; complete on rank 0.
+/// Measurements of one schedule over its iterations; complete on rank 0.
 struct PipelineMeasurement {
   int first_iteration = 0;
   ScheduleRecord predicted;
-  /// What the same orders are predicted to take with the slow devices of run.stragglers, which
-  /// `predicted` knows nothing of; absent: there are none.
+  /// Prediction of the same orders with the slow devices of run.stragglers, which `predicted`
+  /// leaves out; nullopt: there are none.
   std::optional<Duration> straggling{};
   std::optional<WeatherOutcome> weather{};  ///< absent: links did not vary, or were not emulated
   ScheduleRecord measured;                  ///< of the iteration whose makespan is the median
@@ -39,7 +39,7 @@ struct PipelineMeasurement {
   [[nodiscard]] double straggling_difference_percent() const;
 };
 
-/// What is kept of an iteration.
+/// Kept results of an iteration.
 struct IterationOutcome {
   IterationReport report;
   std::vector<ResourceUse> resources;  ///< all but devices
@@ -69,7 +69,7 @@ struct EarlierIterations {
   std::vector<std::string> wrong_messages{};
 };
 
-/// Where the rows of finished iterations go, and who hears of progress.
+/// Receivers of the rows of finished iterations and of progress.
 struct PipelineSinks {
   std::filesystem::path directory;  ///< empty: nowhere
   ClockOffset clock;
@@ -92,14 +92,14 @@ public:
                   int position, const EngineOptions& options, const PipelineSinks& sinks,
                   DeviceKind device, TrainingSession* real);
 
-  /// Goes on behind iterations of an earlier part, before the first one here.
+  /// Goes on after the iterations of an earlier part. Precondition: no iteration has run here.
   void take(const EarlierIterations& earlier);
-  /// Iterations below 0 warm up and leave nothing behind. Of the others rank 0 gets the times.
-  /// `weather_began` by this host's clock (kNever: not yet).
+  /// Iterations below 0 warm up and leave no results. Rank 0 gets the times of the others.
+  /// `weather_began` is by this host's clock (kNever: not yet).
   IterationTimes iterate(int iteration, TimePoint weather_began = kNever);
   /// Makespans so far, in ns; on rank 0.
   [[nodiscard]] std::vector<double> makespans_ns() const;
-  /// Call once, behind the last iteration.
+  /// Call once, after the last iteration.
   [[nodiscard]] PipelineMeasurement finish();
 
 private:

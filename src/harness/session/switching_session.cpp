@@ -33,10 +33,10 @@ void set_links(Scenario& scenario, const Json& links) {
   }
 }
 
-class ChangingRun {
+class SwitchingRun {
 public:
-  ChangingRun(Ranks& ranks, const PipelineInput& input, const EngineOptions& engine,
-              const AdaptOptions& adapt, const PipelineSinks& sinks, int& next_position)
+  SwitchingRun(Ranks& ranks, const PipelineInput& input, const EngineOptions& engine,
+               const AdaptOptions& adapt, const PipelineSinks& sinks, int& next_position)
       : ranks_{ranks},
         input_{input},
         engine_{engine},
@@ -47,30 +47,30 @@ public:
     if (input.compute.real) real_.emplace(ranks, input.scenario, input.compute);
   }
 
-  ChangingOutcome run(std::size_t position) {
+  SwitchingOutcome run(std::size_t position) {
     const PlannedSchedule& first = input_.schedules[position];
     order_ = first.schedule.name;
     // The same plan, not a copy of it: the input outlives this.
     planned_ = {std::shared_ptr<const PlannedSchedule>{}, &first};
-    begin_stretch(static_cast<int>(position));
+    begin_segment(static_cast<int>(position));
     if (adapt_.on && ranks_.is_first()) adapter_.emplace(first.schedule, input_.scenario, adapt_);
     const int finished = take_earlier(position);
     if (is_wanted(finished))
       for (int i = -input_.warmup; i < 0; ++i) iterate(i);
     for (int i = finished; is_wanted(i); ++i) iterate(i);
-    end_stretch();
+    end_segment();
     if (adapter_) collect_events();
     return std::move(outcome_);
   }
 
 private:
-  /// Another iteration, behind so many?
+  /// True where another iteration follows after `done`.
   bool is_wanted(int done) const {
     if (input_.stopping.is_fixed()) return done < input_.iterations;
     return goes_on(input_.stopping, done, run_->makespans_ns(), ranks_.world());
   }
 
-  /// How many iterations an earlier part of the run finished.
+  /// Number of iterations that an earlier part of the run finished.
   int take_earlier(std::size_t position) {
     if (position >= sinks_.earlier.size()) return 0;
     const EarlierIterations& earlier = sinks_.earlier[position];
@@ -85,10 +85,10 @@ private:
     const bool links = change_links(iteration);
     const bool order = adapt_.on && iteration > 0 && change_order(iteration);
     if (links || order) {
-      end_stretch();
+      end_segment();
       const std::string name = order ? order_ : fmt::format("{}+change@{}", order_, iteration);
       plan(name);
-      begin_stretch(next_position_++);
+      begin_segment(next_position_++);
     }
     if (iteration >= 0 && weather_began_ == kNever)
       weather_began_ = begin_weather(ranks_, sinks_.clock, age_);
@@ -100,7 +100,7 @@ private:
     }
   }
 
-  /// The world changes, whatever anybody believes.
+  /// Applies the changes of links, which the schedules in use do not know of.
   bool change_links(int iteration) {
     const auto found = std::ranges::find(input_.changes, iteration, &LinkChange::iteration);
     if (found == input_.changes.end()) return false;
@@ -141,12 +141,12 @@ private:
     if (ranks_.is_first()) outcome_.plans.push_back(planned_);
   }
 
-  void begin_stretch(int position) {
+  void begin_segment(int position) {
     run_.emplace(ranks_, *planned_, world_, position, engine_, sinks_, input_.compute.device,
                  real_ ? &*real_ : nullptr);
   }
-  void end_stretch() {
-    outcome_.stretches.push_back(run_->finish());
+  void end_segment() {
+    outcome_.segments.push_back(run_->finish());
     run_.reset();
   }
   void collect_events() {
@@ -166,10 +166,10 @@ private:
   std::optional<Schedule> schedule_;  ///< none: the input's
   std::string order_;                 ///< what the order of blocks is called
   std::shared_ptr<const PlannedSchedule> planned_;
-  std::optional<TrainingSession> real_;  ///< weights outlive a stretch
+  std::optional<TrainingSession> real_;  ///< weights outlive a segment
   std::optional<ScheduleSession> run_;
   std::optional<AdaptiveScheduler> adapter_;  ///< on rank 0
-  ChangingOutcome outcome_;
+  SwitchingOutcome outcome_;
 };
 
 bool is_within_budget(const PlannedSchedule& planned, const Scenario& scenario) {
@@ -182,10 +182,10 @@ Duration end_of(const PlannedSchedule& planned) {
 
 }  // namespace
 
-ChangingOutcome run_changing(Ranks& ranks, const PipelineInput& input, std::size_t position,
-                             const EngineOptions& engine, const AdaptOptions& adapt,
-                             const PipelineSinks& sinks, int& next_position) {
-  return ChangingRun{ranks, input, engine, adapt, sinks, next_position}.run(position);
+SwitchingOutcome run_switching(Ranks& ranks, const PipelineInput& input, std::size_t position,
+                               const EngineOptions& engine, const AdaptOptions& adapt,
+                               const PipelineSinks& sinks, int& next_position) {
+  return SwitchingRun{ranks, input, engine, adapt, sinks, next_position}.run(position);
 }
 
 AdaptOptions adapt_options_of(const PipelineOptions& options, const PipelineSettings& settings) {
@@ -207,8 +207,8 @@ void keep_best(PipelineInput& input) {
   input.schedules.push_back(std::move(kept));
 }
 
-void add_predictions(Timeline& predicted, const std::vector<ChangingOutcome>& outcomes) {
-  for (const ChangingOutcome& outcome : outcomes)
+void add_predictions(Timeline& predicted, const std::vector<SwitchingOutcome>& outcomes) {
+  for (const SwitchingOutcome& outcome : outcomes)
     for (const auto& planned : outcome.plans)
       append_rows(predicted, planned->plan, planned->predicted, 0);
 }

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "harness/session/wrong_tensors.hpp"
+#include "harness/session/wrong_results.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/layers/weights.hpp"
 #include "scenario/model_costs.hpp"
@@ -137,7 +137,7 @@ bool TrainingSession::is_checked() const {
   return settings_.checks != GradientChecks::off && (checks_all_ || steps_ == 0);
 }
 
-/// What the rank holds, as its stages show it.
+/// The numbers that the rank holds, as its stages return them.
 std::vector<float> TrainingSession::pack(ArrayView (StageShard::*what)() const) {
   std::vector<float> numbers(map_.count_of(index(ranks_.self())));
   std::span<float> rest{numbers};

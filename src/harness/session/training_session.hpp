@@ -14,7 +14,7 @@
 
 namespace longhaul::bench {
 
-/// What real layers came to in a stretch of iterations; on rank 0.
+/// Results of real layers in a run segment; on rank 0.
 struct RealOutcome {
   std::vector<double> losses;            ///< of each measured iteration
   int checked = 0;                       ///< iterations, warm-up included
@@ -33,7 +33,7 @@ public:
   TrainingSession(const TrainingSession&) = delete;
   TrainingSession& operator=(const TrainingSession&) = delete;
 
-  /// Goes on with this schedule: weights are those of the stretch before, wherever they were.
+  /// Goes on with this schedule: weights are those of the segment before, wherever they were.
   /// `planned` and `scenario` live until the next begin().
   void begin(const PlannedSchedule& planned, const Scenario& scenario,
              const std::optional<Fault>& fault);
@@ -41,8 +41,8 @@ public:
   [[nodiscard]] DataPlane& data_plane() { return *data_plane_; }
 
   void begin_iteration(int iteration);
-  /// Behind the iteration, outside its time: the optimizer steps, and what was computed is held
-  /// against one rank. Adds what is wrong to `checks` of rank 0.
+  /// Call after the iteration; not part of its time. Steps the optimizer, and compares the computed
+  /// numbers with one rank's. Adds wrong ones to `checks` of rank 0.
   void end_iteration(int iteration, Checks& checks);
   /// The plan, its blocks with the bytes that they took in the last iteration.
   [[nodiscard]] const Plan& measured_plan() const { return measured_plan_; }
@@ -70,7 +70,7 @@ private:
   std::unique_ptr<TensorDataPlane> data_plane_;
   ParameterMap map_;
   std::optional<GradientCheck> check_;  ///< on rank 0
-  int checked_before_ = 0;              ///< iterations of stretches before
+  int checked_before_ = 0;              ///< iterations of segments before
   int steps_ = 0;                       ///< of the optimizer
   Plan measured_plan_;
   RealOutcome outcome_;

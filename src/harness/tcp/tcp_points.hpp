@@ -37,7 +37,7 @@ struct TcpRun {
 [[nodiscard]] TcpRun measure_points(const TcpSettings& settings,
                                     const std::function<void(const std::string&)>& note);
 
-/// Whether the run has the shape of table 1 and figure 5, and why not.
+/// Comparison of the run with the shape of table 1 and figure 5, with the reasons of a difference.
 struct Shape {
   bool holds = true;
   std::vector<std::string> remarks;

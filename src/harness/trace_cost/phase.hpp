@@ -4,8 +4,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.hpp"
+#include "harness/trace_cost/steps.hpp"
 
 namespace longhaul::bench {
 
@@ -23,5 +25,12 @@ struct PhaseCost {
 /// below. Throws Error where the work does, or runs out of memory.
 [[nodiscard]] PhaseCost run_phase(const std::string& name, std::optional<Bytes> memory_limit,
                                   const std::function<std::int64_t()>& work);
+
+/// Costs of the phases and sizes of the files in `options.directory`, for people.
+[[nodiscard]] std::string trace_table(const std::vector<PhaseCost>& phases,
+                                      const TraceOptions& options);
+/// The same, as JSON text.
+[[nodiscard]] std::string trace_record(const std::vector<PhaseCost>& phases,
+                                       const TraceOptions& options);
 
 }  // namespace longhaul::bench

@@ -1,10 +1,9 @@
-#include "harness/trace_cost/phase_report.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/run_facts.hpp"
+#include "harness/trace_cost/phase.hpp"
 #include "report/record_header.hpp"
 
 namespace longhaul::bench {

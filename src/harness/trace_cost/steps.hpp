@@ -9,7 +9,7 @@
 
 namespace longhaul::bench {
 
-/// What bench_trace was asked for.
+/// Options of bench_trace.
 struct TraceOptions : SharedOptions {
   SyntheticShape shape{.ranks = 1024, .stages = 0, .iterations = 10, .events = 100'000, .seed = 1};
   int ranks_per_host = 8;

@@ -62,9 +62,9 @@ std::optional<Refusal> Lowering::lower_cell(int cell) {
 
 std::optional<Refusal> Lowering::arrange_messages() {
   // In pooled plans a lane has the order of its cell's turns.
-  const bool equal_replicas = schedule_.replicas_alike() && crossing_ != Crossing::pooled;
+  const bool equal_replicas = schedule_.replicas_share_rows() && crossing_ != Crossing::pooled;
   for (const ReplicaId replica : ids<ReplicaId>(equal_replicas ? 1 : schedule_.replicas)) {
-    messages_.push_back(replica > ReplicaId{0} && schedule_.replicas_alike()
+    messages_.push_back(replica > ReplicaId{0} && schedule_.replicas_share_rows()
                             ? messages_.front()
                             : find_messages(schedule_, replica));
     if (grouped()) arrange_groups(messages_.back());

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "planner/bounds/class_of_bound.hpp"
 #include "planner/bounds/one_machine.hpp"
 #include "planner/bounds/relaxation.hpp"
 #include "planner/bounds/stage_times.hpp"
@@ -31,7 +30,7 @@ struct Part {
   }
 };
 
-/// What the jobs of the replicas look like from one machine.
+/// The jobs of the replicas as one machine sees them.
 class Machines {
 public:
   Machines(const Relaxation& relaxation, MemoryLimit memory) : relaxation_{relaxation} {
@@ -78,7 +77,7 @@ private:
     return jobs;
   }
 
-  /// Gathers from the start on, each ahead of the Fs of its chunk; reductions behind the weights.
+  /// Gathers from the start on, each ahead of the Fs of its chunk; reductions after the weights.
   [[nodiscard]] Duration collectives(std::size_t replica, int device) const {
     std::map<int, std::pair<Duration, Duration>> gathers, reductions;  // by stage
     const std::vector<RelaxedChunk>& chunks = relaxation_.replicas[replica].chunks;
@@ -111,7 +110,7 @@ private:
     return end;
   }
 
-  /// By resource that takes time.
+  /// Jobs of messages by the resource that takes time.
   [[nodiscard]] std::map<ResourceId, std::vector<JobStream>> messages() const {
     std::map<ResourceId, std::vector<JobStream>> jobs;
     for (std::size_t replica = 0; replica < times_.size(); ++replica) {
@@ -146,7 +145,7 @@ long double product(Duration time, Bytes bytes) {
 /// no shorter can be the time from its first F to its last weight. An activation is held from the
 /// start of F to the end of its gradient, a round trip later at the earliest, and what is left of
 /// it for the time of its weight at least. Without the weights, the time to the last gradient of a
-/// first chunk, behind which the gradient goes on to other devices.
+/// first chunk, after which the gradient goes on to other devices.
 void raise_memory_time(const Relaxation& relaxation, Part& part) {
   if (relaxation.limit <= Bytes{}) return;
   for (const RelaxedReplica& replica : relaxation.replicas) {

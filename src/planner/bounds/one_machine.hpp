@@ -6,7 +6,7 @@
 
 namespace longhaul {
 
-/// Equal jobs that come one behind the other. Job k may start at heads[k] + head_offset, takes
+/// Equal jobs that come one after the other. Job k may start at heads[k] + head_offset, takes
 /// `length`, and at least tails[k] + tail_offset pass from its end to the end of everything. Heads
 /// ascend and tails descend, so that its first open job is always its most urgent one.
 struct JobStream {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/index.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "schedule/block_costs.hpp"
@@ -10,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-/// By chunk: as its blocks are, and where there are none as the scenario says.
+/// Is a chunk recomputed? As its blocks are; where there are none, as the scenario says.
 std::vector<bool> recomputed_chunks(const Schedule& like, const Scenario& scenario) {
   std::vector<bool> known(at(like.chunks)), recomputed(at(like.chunks));
   for (const auto& row : like.rows) {
@@ -79,7 +82,7 @@ public:
   Hops(const Schedule& layout, const Scenario& scenario, const BlockCosts& costs)
       : layout_{layout}, scenario_{scenario}, costs_{costs}, network_{scenario, plan_} {}
 
-  /// From the chunk of `producer` to another, in one replica.
+  /// The hop from the chunk of `producer` to another, in one replica.
   RelaxedHop find(ReplicaId replica, const Block& producer, int to) {
     RelaxedHop hop;
     const DeviceId from_device = layout_.device_of_chunk[at(producer.chunk)];
@@ -98,7 +101,7 @@ public:
     const auto set = index(route.resources);
     for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i) {
       const ResourceId resource = plan_.set_items[i];
-      // What several hold at a time is no machine.
+      // A resource that several hold at a time is no machine.
       if (plan_.resources[index(resource)].capacity == 1) hop.resources.push_back(resource);
     }
     return hop;
@@ -138,6 +141,39 @@ private:
   Network network_;
 };
 
+Placement placement_of(const Schedule& like) {
+  if (like.copies > 1) return Placement::bidirectional;
+  if (like.chunks == like.devices) return Placement::unidirectional;
+  // A V comes back to the device that it turned at.
+  const auto& devices = like.device_of_chunk;
+  return devices.back() == devices.front() && like.devices > 1 ? Placement::wave : Placement::loop;
+}
+
+/// "not recomputed", "every block recomputed", "chunks 0, 2 recomputed".
+std::string recompute_text(const std::vector<RelaxedChunk>& chunks) {
+  std::vector<std::size_t> recomputed;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    if (chunks[c].recomputed) recomputed.push_back(c);
+  }
+  if (recomputed.empty()) return "not recomputed";
+  if (recomputed.size() == chunks.size()) return "every block recomputed";
+  return fmt::format("{} {} recomputed", recomputed.size() == 1 ? "chunk" : "chunks",
+                     fmt::join(recomputed, ", "));
+}
+
+/// ", cells of 3 that share the WAN", where there are any.
+std::string cell_text(const Schedule& layout) {
+  if (layout.cell == 1) return {};
+  return fmt::format(", cells of {} that share the WAN", layout.cell);
+}
+
+/// "any of ud, wave placement".
+std::string placement_text(const std::set<Placement>& placements) {
+  std::vector<const char*> names;
+  for (const Placement placement : placements) names.push_back(to_string(placement));
+  return fmt::format("{}{} placement", names.size() > 1 ? "any of " : "", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 Relaxation relax(const Schedule& like, const Scenario& scenario) {
@@ -167,6 +203,19 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
   for (const Resource& resource : hops.resources())
     relaxation.resource_names.push_back(resource.name);
   return relaxation;
+}
+
+void ClassOfBound::add(const Schedule& layout, const Relaxation& relaxed) {
+  placements_[recompute_text(relaxed.replicas.front().chunks) + cell_text(layout)].insert(
+      placement_of(layout));
+}
+
+std::string ClassOfBound::text(double budget) const {
+  std::string all;
+  for (const auto& [recompute, placements] : placements_)
+    all += fmt::format("{}{}, whole blocks or parts, budget {}, {}", all.empty() ? "" : "; ",
+                       placement_text(placements), budget, recompute);
+  return all;
 }
 
 }  // namespace longhaul

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "plan/network/network.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul {
@@ -19,7 +22,7 @@ struct RelaxedHop {
 /// A chunk of the relaxed problem in which bounds are computed. It forgets which microbatch is
 /// which and keeps counts: the k-th F of a chunk needs k Fs of the chunk before it, and so on. A
 /// schedule of the class becomes one of the relaxed problem that ends no later:
-///  - A backward block becomes a `gradient` of min(D, B) and, behind it, a `weight` of what the
+///  - A backward block becomes a `gradient` of min(D, B) and, after it, a `weight` of what the
 ///    cheaper of D + W and B leaves. Both fit into the time that the block had; the gradient ends
 ///    no later than the block, and memory is released no later.
 ///  - Blocks of one kind and chunk are equal, so their time on the device may be given to them
@@ -55,5 +58,16 @@ struct Relaxation {
 /// Recomputes the chunks that have an R in `like`; where `like` has no blocks of a chunk, if the
 /// scenario says so.
 [[nodiscard]] Relaxation relax(const Schedule& like, const Scenario& scenario);
+
+/// Which schedules a bound holds for, in words: "ud placement, whole blocks or parts, budget 1, not
+/// recomputed".
+class ClassOfBound {
+public:
+  void add(const Schedule& layout, const Relaxation& relaxed);
+  [[nodiscard]] std::string text(double budget) const;
+
+private:
+  std::map<std::string, std::set<Placement>> placements_;  ///< by what else the class says
+};
 
 }  // namespace longhaul

@@ -8,8 +8,8 @@
 
 namespace longhaul {
 
-/// When the k-th F of a chunk may start at the earliest, because of the memory of the chunks in
-/// front of it on its device as well. With C the chunk and those in front of it, H the sum of their
+/// When the k-th F of a chunk may start at the earliest, because of the memory of the chunks
+/// before it on its device as well. With C the chunk and those before it, H the sum of their
 /// activations: when F k of the chunk starts, k + 1 Fs of each of C have started, so (k + 1) H less
 /// what C has released fits into the limit. Two consequences:
 ///  - No activation is released before the head of its gradient and its weight allow, and only
@@ -22,7 +22,7 @@ namespace longhaul {
 ///    a gradient that runs from then on.
 class ReleaseCurve {
 public:
-  /// `chunks`: C in ascending order; they outlive this.
+  /// `chunks`: C in ascending order; they must live as long as this.
   ReleaseCurve(std::vector<const RelaxedChunk*> chunks, Bytes limit);
 
   /// For k = 0, 1, 2 ... in turn, each before the gradients of number k are added.
@@ -43,7 +43,7 @@ private:
   Duration first_release_ = Duration::max();
   long double forward_rate_ = 0;  ///< ns a byte
   long double release_rate_ = 0;
-  long double spared_ = 0;        ///< ns: what that one weight may save
+  long double spared_ = 0;        ///< ns that that one weight may save
   std::int64_t first_bytes_ = 0;  ///< that the first gradient may release
 };
 

@@ -10,7 +10,7 @@
 namespace longhaul {
 namespace {
 
-/// The messages of one boundary and direction, one behind the other on their link.
+/// The messages of one boundary and direction, one after the other on their link.
 struct Channel {
   Duration last{};  ///< begin of the one before
   bool used = false;
@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  /// Of a chunk and those in front of it on its device, of one copy.
+  /// The curve of a chunk and those before it on its device, in one copy.
   [[nodiscard]] ReleaseCurve curve(std::size_t c, Bytes limit) const {
     std::vector<const RelaxedChunk*> chunks;
     for (std::size_t other = c - c % at(chunks_of_copy_); other <= c; ++other) {
@@ -59,7 +59,7 @@ private:
     return {chunks, limit};
   }
 
-  /// Returns when its output arrives at the next chunk; behind the last one, its end.
+  /// Returns when its output arrives at the next chunk; after the last one, its end.
   Duration forward(int c, std::size_t k, Duration arrival) {
     const RelaxedChunk& chunk = chunks_[at(c)];
     StageTimes& times = times_[at(c)];

@@ -17,7 +17,7 @@ struct StageTimes {
 
 enum class MemoryLimit : std::uint8_t { ignored, kept };
 
-/// Of each chunk of one replica.
+/// Times of each chunk of one replica; index: chunk.
 [[nodiscard]] std::vector<StageTimes> stage_times(const Relaxation& relaxation,
                                                   const RelaxedReplica& replica,
                                                   MemoryLimit memory);

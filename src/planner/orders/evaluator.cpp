@@ -35,7 +35,7 @@ Evaluator::Evaluator(const Orders& orders, const OrderProblem::Links& links)
 void Evaluator::fill_nodes(const OrderProblem::Links& links) {
   const BlockId none = problem_.none();
   for (Node& n : nodes_)
-    n.input = n.consumer = n.before = n.behind = n.link_before = n.link_behind = none;
+    n.input = n.consumer = n.before = n.after = n.link_before = n.link_after = none;
   for (int c = 0; c < problem_.chunks(); ++c) {
     const auto& chunk = problem_.chunk(c);
     const auto place = to_size(c);
@@ -66,7 +66,7 @@ void Evaluator::link_row(int device) {
     Node& n = node(block);
     n.time = orders_.time(block);
     n.before = before;
-    if (before != problem_.none()) node(before).behind = block;
+    if (before != problem_.none()) node(before).after = block;
     before = block;
     if (n.queue < 0) continue;
     const auto known = std::ranges::find(last, n.queue, &std::pair<std::int32_t, BlockId>::first);
@@ -75,12 +75,12 @@ void Evaluator::link_row(int device) {
       continue;
     }
     n.link_before = known->second;
-    node(known->second).link_behind = block;
+    node(known->second).link_after = block;
     known->second = block;
   }
 }
 
-/// In the order in which devices that take turns get through their rows.
+/// Ranks blocks in the order in which devices that take turns get through their rows.
 void Evaluator::rank_by_dry_run() {
   std::vector<std::int32_t> rank(nodes_.size(), -1);
   std::int32_t next = 0;
@@ -107,7 +107,7 @@ void Evaluator::rank_by_dry_run() {
   queue_.assign(std::move(rank));
 }
 
-/// By end: whoever depends on another ends later, unless blocks take no time.
+/// Ranks blocks by end: a block that depends on another ends later, unless blocks take no time.
 void Evaluator::rank_blocks() {
   std::vector<BlockId> order(nodes_.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank)
@@ -130,13 +130,13 @@ void Evaluator::find_reductions(int device) {
   const auto is_known = [&](int chunk) {
     return std::ranges::any_of(last, [&](BlockId b) { return problem_.chunk_of(b) == chunk; });
   };
-  std::int64_t behind = 0;
+  std::int64_t after = 0;
   for (std::size_t i = row.size(); i > 0 && last.size() < problem_.chunks_on(device).size(); --i) {
     const BlockId block = row[i - 1];
     const bool is_gradient = problem_.kind_of(block) == Kind::W || orders_.is_fused(block);
     if (!is_gradient || is_known(problem_.chunk_of(block))) continue;
     last.push_back(block);
-    node(block).reduction = behind += problem_.chunk(problem_.chunk_of(block)).reduction;
+    node(block).reduction = after += problem_.chunk(problem_.chunk_of(block)).reduction;
     touched_.push_back(block);
   }
 }
@@ -161,9 +161,9 @@ void Evaluator::find_queue_ends(const Change& change) {
     const Node& n = node(row[at(i)]);
     if (n.queue < 0) continue;
     if (QueueEnds* known = ends_of(n.queue)) {
-      known->behind = n.link_behind;
+      known->after = n.link_after;
     } else {
-      queue_ends_.push_back({n.queue, n.link_before, n.link_behind, problem_.none(), 0});
+      queue_ends_.push_back({n.queue, n.link_before, n.link_after, problem_.none(), 0});
     }
   }
 }
@@ -189,7 +189,7 @@ std::int64_t Evaluator::estimate(const Change& change) {
     estimated_[i].sent = sent;
   }
   for (QueueEnds& ends : queue_ends_)
-    ends.time = node(ends.behind).transfer + node(ends.behind).sent_tail;
+    ends.time = node(ends.after).transfer + node(ends.after).sent_tail;
   const auto next = to_size(change.first + change.count);
   std::int64_t way = next < row.size() ? node(row[next]).time + node(row[next]).tail : 0;
   std::int64_t longest = 0;

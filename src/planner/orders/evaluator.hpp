@@ -25,7 +25,7 @@ public:
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] std::int64_t end(BlockId block) const { return node(block).end; }
 
-  /// What a change would give, as the longest way through its blocks with everything else as it is.
+  /// The result of a change, as the longest way through its blocks with everything else as it is.
   /// Too low where ways beside them get longer; too high where an input of theirs follows from
   /// others of them by way of another device, which then answers earlier than it did (and likewise
   /// for tails), so that a good change may be refused. Time linear in the change.
@@ -47,13 +47,13 @@ private:
   struct Node {
     std::int64_t time = 0, release = 0, transfer = 0, latency = 0;
     std::int64_t end = 0;        ///< of the block
-    std::int64_t sent = 0;       ///< when the link is free again behind its message
-    std::int64_t tail = 0;       ///< behind `end`
-    std::int64_t sent_tail = 0;  ///< behind `sent`
-    std::int64_t reduction = 0;  ///< collectives behind the last gradient of a chunk
+    std::int64_t sent = 0;       ///< when the link is free again after its message
+    std::int64_t tail = 0;       ///< after `end`
+    std::int64_t sent_tail = 0;  ///< after `sent`
+    std::int64_t reduction = 0;  ///< collectives after the last gradient of a chunk
     BlockId input = 0, consumer = 0;
-    BlockId before = 0, behind = 0;            ///< in the row
-    BlockId link_before = 0, link_behind = 0;  ///< in the queue of its link
+    BlockId before = 0, after = 0;            ///< in the row
+    BlockId link_before = 0, link_after = 0;  ///< in the queue of its link
     std::int32_t queue = -1;
   };
   struct Saved {
@@ -67,7 +67,7 @@ private:
   /// Ends of the piece of a link's queue that a change replaces.
   struct QueueEnds {
     std::int32_t queue;
-    BlockId before, behind;
+    BlockId before, after;
     BlockId last;       ///< running: the message in front
     std::int64_t time;  ///< running: free at (forwards), way from the next message on (backwards)
   };

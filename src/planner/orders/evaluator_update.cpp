@@ -27,20 +27,20 @@ void Evaluator::relink(int device, int first, int count) {
   for (std::size_t i = begin; i < last; ++i) {
     Node& n = node(row[i]);
     n.before = before;
-    if (before != problem_.none()) node(before).behind = row[i];
+    if (before != problem_.none()) node(before).after = row[i];
     before = row[i];
     if (n.queue < 0) continue;
     BlockId& link_before = ends_of(n.queue)->last;
     n.link_before = link_before;
-    if (link_before != problem_.none()) node(link_before).link_behind = row[i];
+    if (link_before != problem_.none()) node(link_before).link_after = row[i];
     link_before = row[i];
   }
-  const BlockId behind = last < row.size() ? row[last] : problem_.none();
-  if (before != problem_.none()) node(before).behind = behind;
-  if (behind != problem_.none()) node(behind).before = before;
+  const BlockId after = last < row.size() ? row[last] : problem_.none();
+  if (before != problem_.none()) node(before).after = after;
+  if (after != problem_.none()) node(after).before = before;
   for (const QueueEnds& ends : queue_ends_) {
-    node(ends.last).link_behind = ends.behind;
-    if (ends.behind != problem_.none()) node(ends.behind).link_before = ends.last;
+    node(ends.last).link_after = ends.after;
+    if (ends.after != problem_.none()) node(ends.after).link_before = ends.last;
   }
 }
 
@@ -76,14 +76,14 @@ bool Evaluator::apply(const Change& undoing, std::int64_t limit) {
   for (std::size_t i = 0; i < count; ++i) {
     Node& n = node(row[first + i]);
     n.time = orders_.time(row[first + i]);  // of a W that was not there before, too
-    // What tails will be at least, so that propagation can stop early.
+    // A lower bound of the tails, so that propagation can stop early.
     saved_tails_.push_back({row[first + i], n.tail});
     n.tail = estimated_[i].tail;
     queue_.push(row[first + i]);
   }
   if (first + count < row.size()) queue_.push(row[first + count]);
   for (const QueueEnds& ends : queue_ends_) {
-    if (ends.behind != problem_.none()) queue_.push(ends.behind);
+    if (ends.after != problem_.none()) queue_.push(ends.after);
   }
   if (!propagate_ends(limit)) return false;
   set_makespan();
@@ -107,10 +107,10 @@ bool Evaluator::update_end(BlockId block, std::int64_t limit) {
   const std::int64_t sent = std::max(end, node(n.link_before).sent) + n.transfer;
   if (end == n.end && sent == n.sent) return true;
   saved_.push_back({block, n.end, n.sent});
-  if (end != n.end && n.behind != problem_.none()) queue_.push(n.behind);
+  if (end != n.end && n.after != problem_.none()) queue_.push(n.after);
   if (sent != n.sent) {
     if (n.consumer != problem_.none()) queue_.push(n.consumer);
-    if (n.link_behind != problem_.none()) queue_.push(n.link_behind);
+    if (n.link_after != problem_.none()) queue_.push(n.link_after);
   }
   n.end = end;
   n.sent = sent;
@@ -143,14 +143,14 @@ void Evaluator::propagate_tails() {
 void Evaluator::update_tail(BlockId block) {
   Node& n = node(block);
   const Node& consumer = node(n.consumer);
-  const Node& next = node(n.link_behind);
+  const Node& next = node(n.link_after);
   const std::int64_t sent_tail =
       n.consumer == problem_.none()
           ? 0
           : std::max(n.latency + consumer.time + consumer.tail, next.transfer + next.sent_tail);
-  const Node& behind = node(n.behind);
+  const Node& after = node(n.after);
   const std::int64_t tail =
-      std::max({behind.time + behind.tail, n.transfer + sent_tail, n.reduction});
+      std::max({after.time + after.tail, n.transfer + sent_tail, n.reduction});
   if (tail == n.tail && sent_tail == n.sent_tail) return;
   if (sent_tail != n.sent_tail && n.link_before != problem_.none()) queue_.push(n.link_before);
   if (tail != n.tail) {
@@ -188,7 +188,7 @@ void Evaluator::critical_path(std::uint64_t seed, std::vector<BlockId>& path) co
   for (bool by_message = false; now != problem_.none();) {
     const Node& n = node(now);
     path.push_back(now);
-    // Its message had to wait for the one in front of it on the link.
+    // Its message had to wait for the one before it on the link.
     if (by_message && n.sent - n.transfer > n.end) {
       now = n.link_before;
       continue;

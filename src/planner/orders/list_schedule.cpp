@@ -13,10 +13,10 @@ using Kind = OrderProblem::Kind;
 
 constexpr std::int64_t kNeverReady = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// What the seed decides.
+/// Weights that the seed decides.
 struct Taste {
   double of_kind[3];      ///< F, G, W
-  double of_depth[2];     ///< F, G: for each chunk that lies behind on the same device
+  double of_depth[2];     ///< F, G: for each chunk that comes later on the same device
   double noise;           ///< how much each choice varies
   std::int64_t patience;  ///< how long something better may be waited for
   double fused;           ///< share of B in steady state
@@ -87,7 +87,7 @@ private:
     std::int64_t start = kNeverReady;
   };
 
-  /// Behind an F there must be room for the same microbatch's F in the device's later chunks, and
+  /// After an F there must be room for the same microbatch's F in the device's later chunks, and
   /// for what R takes.
   void find_room(int device) {
     std::int64_t later = 0;

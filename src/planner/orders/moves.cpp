@@ -9,7 +9,7 @@ namespace {
 
 using Kind = OrderProblem::Kind;
 
-/// How far behind its D a new W is put at most.
+/// How far after its D a new W is put at most.
 constexpr int kFarthestW = 12;
 
 }  // namespace
@@ -42,7 +42,7 @@ bool Moves::shift(BlockId block, int steps, Change& change) const {
   return true;
 }
 
-// The W's of a chunk stand in the order of their microbatches. Where one is taken out or put in,
+// The W's of a chunk keep the order of their microbatches. Where one is taken out or put in,
 // the others pass their microbatches on.
 
 bool Moves::fuse(BlockId gradient, Random& random, Change& change) const {
@@ -95,7 +95,7 @@ bool Moves::split(BlockId gradient, Random& random, Change& change) const {
   }
   change.count = static_cast<int>(end - begin);
   change.blocks.assign(begin, place);
-  // A later W in front of the new one would break their order: the new one takes its place.
+  // A later W before the new one would break their order: the new one takes its place.
   BlockId carried = weight;
   for (BlockId& b : change.blocks) {
     if (problem.kind_of(b) == Kind::W && problem.chunk_of(b) == chunk && b > carried)

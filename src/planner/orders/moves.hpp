@@ -17,7 +17,7 @@ public:
   [[nodiscard]] bool shift(BlockId block, int steps, Change& change) const;
   /// A D and a W become a B where the D is. Of the W's that may go, `random` picks one.
   [[nodiscard]] bool fuse(BlockId gradient, Random& random, Change& change) const;
-  /// A B becomes a D and a W some way behind it.
+  /// A B becomes a D and a W some way after it.
   [[nodiscard]] bool split(BlockId gradient, Random& random, Change& change) const;
 
 private:

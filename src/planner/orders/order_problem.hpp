@@ -10,18 +10,18 @@
 
 namespace longhaul {
 
-/// A block of the search, whole: F, gradient G (D or B, its R in front of it included) or W of one
+/// A block of the search, whole: F, gradient G (D or B, including the R before it) or W of one
 /// chunk and microbatch. Block kNoBlock stands in where there is none.
 using BlockId = std::int32_t;
 
 /// Everything about orders of one layout that no order changes, as flat numbers: times in ns, sizes
 /// in bytes. Blocks are numbered kind by kind, chunk by chunk, microbatch by microbatch, with one
-/// more at the end that stands for "none": it takes no time and has nothing behind it.
+/// more at the end that stands for "none": it takes no time and has nothing after it.
 class OrderProblem {
 public:
   enum class Kind : std::uint8_t { F, G, W };
 
-  /// What a message takes on its link, in one replica.
+  /// Times of a message on its link, in one replica.
   struct Way {
     std::int64_t transfer = 0;
     std::int64_t latency = 0;
@@ -43,8 +43,8 @@ public:
     std::int64_t again = 0;      ///< taken by R
     std::int64_t freed[4] = {};  ///< by F (0), D, W, B
     std::int64_t gathered = 0;   ///< when its weights are there: its first F waits for it
-    std::int64_t reduction = 0;  ///< time of the collective behind its last gradient
-    bool input_here = false;     ///< the chunk in front of it is on the same device
+    std::int64_t reduction = 0;  ///< time of the collective after its last gradient
+    bool input_here = false;     ///< the chunk before it is on the same device
     bool is_first = false, is_last = false;  ///< of its copy of the model
   };
 
@@ -73,7 +73,7 @@ public:
   [[nodiscard]] int chunk_of(BlockId block) const { return info(block).chunk; }
   [[nodiscard]] int microbatch_of(BlockId block) const { return info(block).microbatch; }
   [[nodiscard]] int device_of(BlockId block) const { return chunk(chunk_of(block)).device; }
-  /// Must `a` stay in front of `b` in their row: because `b` needs it, or because the two are alike
+  /// Must `a` stay before `b` in their row: because `b` needs it, or because the two are equal
   /// and go by microbatch?
   [[nodiscard]] bool must_precede(BlockId a, BlockId b) const {
     const Info& of_b = info(b);
@@ -81,11 +81,11 @@ public:
            (of_b.kind == info(a).kind && of_b.chunk == info(a).chunk);
   }
   /// Do these numbers say all? Not where messages wait for more than their producer and the message
-  /// in front of them on a link of their own: where pairs share a link or interface, where receives
+  /// before them on a link of their own: where pairs share a link or interface, where receives
   /// are posted late (grouped), where copies of the model sum their gradients. There they give
   /// times too short.
   [[nodiscard]] bool is_exact() const { return exact_; }
-  /// Is there data-parallel communication behind the last gradients?
+  /// Is there data-parallel communication after the last gradients?
   [[nodiscard]] bool reduces() const { return reduces_; }
 
 private:

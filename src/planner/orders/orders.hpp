@@ -28,7 +28,7 @@ public:
   [[nodiscard]] Schedule schedule(const Schedule& like) const;
 
   [[nodiscard]] std::span<const BlockId> row(int device) const { return rows_[at(device)]; }
-  /// In its device's row; -1 for the W of a B.
+  /// Position in its device's row; -1 for the W of a B.
   [[nodiscard]] int position(BlockId block) const { return position_[at(block)]; }
   /// Is the G of this chunk and microbatch a B?
   [[nodiscard]] bool is_fused(BlockId gradient) const { return fused_[at(gradient)] != 0; }
@@ -57,7 +57,7 @@ private:
 
   const OrderProblem* problem_;
   std::vector<std::vector<BlockId>> rows_;
-  std::vector<std::vector<std::int64_t>> held_;  ///< behind each block of a row
+  std::vector<std::vector<std::int64_t>> held_;  ///< after each block of a row
   std::vector<int> position_;
   std::vector<std::uint8_t> fused_;
 };

@@ -4,7 +4,7 @@
 
 namespace longhaul {
 
-/// The same order with each block whole: where its last part stands, an R directly in front of its
+/// The same order with each block whole: where its last part stands, an R directly before its
 /// D or B, equal blocks of a row by microbatch. Rows of replica 0 where replicas differ. Valid if
 /// `schedule` is, and within the same memory.
 /// The solver's start (solver_problem.hpp, in_model) is whole too, but by the rules of its model:

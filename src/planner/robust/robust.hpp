@@ -55,8 +55,8 @@ struct RobustChoice {
 /// Throws Error where no link has any jitter: then there is nothing to be robust against.
 void require_jitter(const Scenario& scenario);
 
-/// Of every schedule that fits, what find_best() makes of them, and what it makes of them for links
-/// that are slower by each of the conservative factors: the one with the least tail under jitter.
+/// The schedule with the least tail under jitter among all that fit, the result of find_best(), and
+/// its results for links that are slower by each of the conservative factors.
 /// Refused as try_find_best() is. Throws Error as require_jitter() does.
 Result<RobustChoice> pick_robust(const Scenario& scenario, const RobustOptions& options);
 

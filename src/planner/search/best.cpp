@@ -6,11 +6,51 @@
 #include "planner/orders/whole_blocks.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/portfolio.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/generators/registry.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul {
 namespace {
+
+bool is_wanted(const Generator& generator, const std::vector<Placement>& placements) {
+  return placements.empty() ||
+         std::ranges::find(placements, generator.placement) != placements.end();
+}
+
+/// Decoupled, on devices with memory enough.
+bool can_run(const Schedule& schedule, const Scenario& scenario) {
+  return !first_violation(schedule) &&
+         !why_not_runnable(schedule, scenario, Arrangement::decoupled);
+}
+
+/// The makespan; refused beyond the budget.
+Result<Duration> time_within_budget(const Schedule& schedule, const Scenario& scenario,
+                                    Arrangement arrangement) {
+  if (auto violation = first_violation(schedule, scenario)) return Refusal{violation->text};
+  return try_makespan(schedule, scenario, arrangement);
+}
+
+/// The reason where the schedule is not defined, does not fit or cannot run.
+std::optional<Refusal> add_candidate(const Generator& generator, const Scenario& scenario,
+                                     Arrangement arrangement, Candidates& candidates) {
+  const Result<Schedule> schedule = try_generate(generator, scenario);
+  if (!schedule) return schedule.refusal();
+  // Rows and turns of their own for every pipeline are another search's.
+  if (schedule->cell > 1)
+    return refused(
+        "{} shares the WAN in cells of {} pipelines (best takes schedules whose pipelines send for "
+        "themselves). Ask for {}.",
+        schedule->name, schedule->cell, shared_name("best"));
+  const Result<Duration> makespan = time_within_budget(*schedule, scenario, arrangement);
+  if (makespan) {
+    candidates.fitting.push_back({*schedule, *makespan});
+    return std::nullopt;
+  }
+  if (can_run(*schedule, scenario)) candidates.runnable.push_back(*schedule);
+  return makespan.refusal();
+}
 
 /// One schedule of every layout that can run, within the budget or not.
 std::vector<Schedule> runnable_layouts(const Candidates& candidates) {
@@ -65,6 +105,18 @@ Refusal why_no_schedule(const std::vector<Schedule>& layouts, const Candidates& 
 }
 
 }  // namespace
+
+Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
+                           const std::vector<Placement>& placements) {
+  Candidates candidates;
+  for (const Generator& generator : generators()) {
+    if (!is_wanted(generator, placements)) continue;
+    if (auto why = add_candidate(generator, scenario, arrangement, candidates))
+      candidates.rejected.push_back({std::string{generator.name}, std::move(why->reason)});
+  }
+  std::ranges::stable_sort(candidates.fitting, {}, &Candidate::makespan);
+  return candidates;
+}
 
 SearchResult find_best(const Scenario& scenario, const SearchOptions& options) {
   return try_find_best(scenario, options).or_throw();

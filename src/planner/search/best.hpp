@@ -6,10 +6,37 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/units.hpp"
+#include "plan/plan.hpp"
 #include "planner/bounds/bounds.hpp"
-#include "planner/search/candidates.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/placement.hpp"
+#include "schedule/schedule.hpp"
 
 namespace longhaul {
+
+/// A schedule that fits the budget, with what the simulator says of it.
+struct Candidate {
+  Schedule schedule;
+  Duration makespan{};
+};
+
+/// A schedule that `best` may not take, and why: over its budget, or not defined.
+struct RejectedCandidate {
+  std::string schedule;
+  std::string reason;
+};
+
+struct Candidates {
+  std::vector<Candidate> fitting;  ///< by makespan, then in the order of the registry
+  std::vector<RejectedCandidate> rejected;
+  std::vector<Schedule> runnable;  ///< of the rejected ones, decoupled and with memory enough
+};
+
+/// Every static and dynamic schedule of the registry that lies on one of `placements` (empty: any),
+/// simulated; those that share the WAN in cells are rejected. Deterministic.
+[[nodiscard]] Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
+                                         const std::vector<Placement>& placements = {});
 
 /// How a search looks, and for how long.
 struct SearchOptions {
@@ -21,13 +48,13 @@ struct SearchOptions {
   std::vector<Placement> placements;  ///< empty: any
 };
 
-/// What `best` found, and how.
+/// The result of `best`, and how it was found.
 struct SearchResult {
   Schedule schedule;  ///< named "best"; within the budget
   Duration makespan{};
   std::string started_from;  ///< the candidate that it came from
   Bound bound;               ///< over all placements that were considered
-  Candidates candidates;     ///< what it had to choose from
+  Candidates candidates;     ///< that it had to choose from
   std::int64_t moves = 0;    ///< tried by the search
   std::int64_t accepted = 0;
 };

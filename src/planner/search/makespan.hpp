@@ -10,8 +10,8 @@
 
 namespace longhaul {
 
-/// What the simulator says of a schedule: from the start of the iteration to the last end on any
-/// rank, data-parallel communication included. Throws Error where the schedule cannot run (a
+/// The makespan of a schedule by the simulator: from the start of the iteration to the last end on
+/// any rank, data-parallel communication included. Throws Error where the schedule cannot run (a
 /// missing link, an order of a link that deadlocks). The schedule must be valid.
 [[nodiscard]] Duration makespan_of(const Schedule& schedule, const Scenario& scenario,
                                    Arrangement arrangement = Arrangement::decoupled);
@@ -19,8 +19,8 @@ namespace longhaul {
 Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario,
                               Arrangement arrangement = Arrangement::decoupled);
 
-/// What only a dry run shows of a schedule without a violation: a missing link, an order of a link
-/// that names what is not there or deadlocks. nullopt: it runs.
+/// The reason against a schedule without a violation that only a dry run shows: a missing link, an
+/// order of a link that names what is not there or deadlocks. nullopt: it runs.
 [[nodiscard]] std::optional<Refusal> why_not_runnable(const Schedule& schedule,
                                                       const Scenario& scenario,
                                                       Arrangement arrangement);

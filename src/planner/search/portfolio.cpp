@@ -54,7 +54,7 @@ void Portfolio::add_layout(const Schedule& schedule) {
 }
 
 void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) {
-  if (!schedule.replicas_alike()) return;
+  if (!schedule.replicas_share_rows()) return;
   const auto layout = std::ranges::find_if(layouts_, [&](const auto& known) {
     return known->like.copies == schedule.copies &&
            known->like.device_of_chunk == schedule.device_of_chunk;
@@ -161,7 +161,8 @@ void Portfolio::run_search(Search& search, int round, std::size_t index,
   search.accepted += found.accepted;
 }
 
-/// In parts of the longest forward: measured on CrossPipe's cases (docs/performance.md).
+/// Temperatures in parts of the longest forward: measured on CrossPipe's cases
+/// (docs/performance.md).
 Cooling Portfolio::cooling_of(const Search&, int round, std::size_t index) const {
   const auto unit = static_cast<double>(scenario_.largest_forward().count());
   const double hot = (index % 2 == 0 ? 0.026 : 0.05) / (1 << round);

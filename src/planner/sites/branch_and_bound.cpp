@@ -69,7 +69,7 @@ private:
     found_.best = plan;
   }
 
-  /// What the orders that their schedule makes show to be no better is not simulated; the others
+  /// Those that the orders of their schedule show to be no better are not simulated; the others
   /// are, those first that promise most.
   void evaluate(const PlacementTree& tree, std::span<PlacementTree::Leaf> leaves) {
     found_.evaluated += std::ssize(leaves);

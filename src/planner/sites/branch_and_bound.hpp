@@ -33,7 +33,7 @@ LONGHAUL_LISTED_ENUM(SitePrune, LONGHAUL_SITE_PRUNES);
 struct SiteSearch {
   std::optional<SitePlan> best;
   std::int64_t candidates = 0;  ///< (schedule, C, D, way) that the datacenters can hold
-  /// Of them; the others were pruned. Their orders were made, and simulated unless these are
+  /// Candidates that were not pruned. Their orders were made, and simulated unless these are
   /// known to be no better (CellTimes::least_time()).
   std::int64_t evaluated = 0;
   std::int64_t simulated = 0;   ///< cells; candidates with equal cells share one

@@ -6,8 +6,8 @@
 namespace longhaul {
 
 /// The scenario with one DP-cell of `pipelines` pipelines placed on the layout's way, alone,
-/// without data parallelism: what algorithm 1 calls PP. What all D cells share (an aggregate of a
-/// pair of datacenters, a link with sharing = "datacenter") it has 1/D of. Refused where
+/// without data parallelism: PP of algorithm 1. It has 1/D of resources that all D cells share (an
+/// aggregate of a pair of datacenters, a link with sharing = "datacenter"). Refused where
 /// neighbours on the way have no link.
 Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& layout, int pipelines);
 
@@ -20,7 +20,7 @@ Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& lay
 /// gradient_sync; zero1 is a reduce-scatter and an all-gather, as long together.
 [[nodiscard]] Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,
                                          int replicas);
-/// The longest of all stages: they go on at a time.
+/// The longest of all stages, which synchronise at the same time.
 [[nodiscard]] Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout);
 
 }  // namespace longhaul

@@ -116,7 +116,7 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
   return key;
 }
 
-/// Of one pipeline where the others are like it and apart.
+/// The scenario of one pipeline where the others are equal and independent.
 Result<Scenario> CellTimes::scenario_of(const CellQuery& query) const {
   const SiteLayout& layout = query.layout;
   const bool together = (layout.way.size() > 1 && query.schedule.shares_wan()) ||

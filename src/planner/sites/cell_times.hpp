@@ -15,13 +15,13 @@
 
 namespace longhaul {
 
-/// What one layout is asked for.
+/// A question to the simulator: one schedule on one layout.
 struct CellQuery {
   ScheduleRequest schedule;  ///< not a file
   SiteLayout layout;
 };
 
-/// What the simulator says of one DP-cell.
+/// The times of one DP-cell by the simulator.
 struct CellTime {
   Duration time{};      ///< PP_time
   double busy = 0;      ///< share of it in which a GPU computes, mean over the cell's GPUs
@@ -45,7 +45,7 @@ public:
                      int threads = 0)
       : supply_{supply}, model_{model}, threads_{threads} {}
 
-  /// In the order of the queries; what is not known is simulated, on all threads. Refused where
+  /// Times in the order of the queries; unknown ones are simulated, on all threads. Refused where
   /// neighbours on a way have no link.
   Result<std::vector<CellTime>> try_times(std::span<const CellQuery> queries);
   /// The same where they have one; throws Error where not.

@@ -7,7 +7,7 @@
 
 namespace longhaul {
 
-/// What a layout costs and brings (docs/sites.md has the formulas). Money in $; only where each
+/// Cost and yield of a layout (docs/sites.md has the formulas). Money in $; only where each
 /// datacenter on the way has a price. An egress price that is not given is 0.
 struct SiteFigures {
   int gpus_used = 0;
@@ -24,7 +24,8 @@ struct SiteFigures {
   std::optional<double> dollars_per_sample;
   std::optional<double> dollars_per_million_tokens;
 
-  /// What plans are compared by: $ per sample, or GPU hours per sample where a price is missing.
+  /// The measure that compares plans: $ per sample, or GPU hours per sample where a price is
+  /// missing.
   double cost = 0;
 };
 

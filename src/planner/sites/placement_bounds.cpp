@@ -57,7 +57,7 @@ void PlacementBounds::fill_stages(int replicas) {
   }
 }
 
-/// As if every stage to come lay where it is fastest, next to the one before.
+/// Bounds as if every stage to come lay where it is fastest, next to the one before.
 void PlacementBounds::fill_rest() {
   const std::size_t stages = at(supply_.stages());
   const std::int64_t microbatches = supply_.scenario().parallel.microbatches;

@@ -31,7 +31,7 @@ public:
   struct State {
     int stages = 0;
     std::size_t last = 0;         ///< datacenter
-    std::int64_t there = 0;       ///< of the first microbatch to behind the last stage
+    std::int64_t there = 0;       ///< of the first microbatch until after the last stage
     std::int64_t back = 0;        ///< of a gradient from there
     std::int64_t compute = 0;     ///< largest of the stages so far
     std::int64_t messages = 0;    ///< largest, of links: all messages but one
@@ -39,7 +39,7 @@ public:
   };
   [[nodiscard]] State extended(const State& state, DatacenterStages share) const;
   [[nodiscard]] CellBound bound(const State& state) const;
-  /// Of the boundaries between the stages of a complete way.
+  /// Hops of the boundaries between the stages of a complete way.
   [[nodiscard]] std::vector<LeastHop> hops(const StagePlacement& way) const;
 
 private:
@@ -47,7 +47,7 @@ private:
     std::int64_t transfer = 0, latency = 0;
     [[nodiscard]] std::int64_t time() const { return transfer + latency; }
   };
-  /// At the device's own speed.
+  /// Times of a stage at the device's own speed.
   struct StageTime {
     std::int64_t forward = 0, back = 0;  ///< on the way of a microbatch
     std::int64_t work = 0;               ///< of a microbatch, before the last gradient leaves

@@ -42,16 +42,16 @@ PlacementTree::PlacementTree(const GpuInventory& supply, Group group, SiteObject
     const auto& price = supply.scenario().datacenters[d].price;
     if (stages_[d] > 0 && price) least_price_ = std::min(least_price_, *price);
   }
-  twins_.resize(count);
+  equal_to_.resize(count);
   for (std::size_t d = 0; d < count; ++d) {
     for (std::size_t before = 0; before < d; ++before) {
-      if (alike(before, d)) twins_[d].push_back(before);
+      if (is_interchangeable(before, d)) equal_to_[d].push_back(before);
     }
   }
 }
 
 /// Does the time or cost of a way stay the same when the two change places?
-bool PlacementTree::alike(std::size_t a, std::size_t b) const {
+bool PlacementTree::is_interchangeable(std::size_t a, std::size_t b) const {
   const Scenario& scenario = supply_.scenario();
   const Datacenter& one = scenario.datacenters[a];
   const Datacenter& two = scenario.datacenters[b];
@@ -73,9 +73,9 @@ bool PlacementTree::alike(std::size_t a, std::size_t b) const {
   return true;
 }
 
-bool PlacementTree::has_unused_twin(std::size_t datacenter, std::uint32_t used) const {
-  return std::ranges::any_of(twins_[datacenter],
-                             [&](std::size_t twin) { return (used >> twin & 1U) == 0; });
+bool PlacementTree::has_unused_equal(std::size_t datacenter, std::uint32_t used) const {
+  return std::ranges::any_of(equal_to_[datacenter],
+                             [&](std::size_t equal) { return (used >> equal & 1U) == 0; });
 }
 
 std::int64_t PlacementTree::completions(std::uint32_t used, int left) {
@@ -151,7 +151,7 @@ void PlacementTree::descend(const Node& node) {
       prune(SitePrune::no_link);
       continue;
     }
-    if (prune_ && has_unused_twin(d, node.used)) {
+    if (prune_ && has_unused_equal(d, node.used)) {
       prune(SitePrune::symmetry);
       continue;
     }

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// What the search looks through: every way of one schedule, C and D.
+/// The candidates of the search: every way of one schedule, C and D.
 class PlacementTree {
 public:
   struct Group {
@@ -29,9 +29,9 @@ public:
   [[nodiscard]] const Group& group() const { return group_; }
   /// How many candidates there are.
   [[nodiscard]] std::int64_t count() { return completions(0, supply_.stages()); }
-  /// Of the score of each of them.
+  /// A bound of the score of every candidate.
   [[nodiscard]] double bound() const { return judged(Node{}, {}).bound; }
-  /// Of the score of a complete way whose cell takes `time`.
+  /// The score of a complete way whose cell takes `time`.
   [[nodiscard]] double score_of(const StagePlacement& way, Duration time) const;
   /// How long a cell on the way takes where its score is `score`.
   [[nodiscard]] Duration time_of(const StagePlacement& way, double score) const;
@@ -57,16 +57,17 @@ private:
   [[nodiscard]] Judged judged(const Node& node, const StagePlacement& way) const;
   [[nodiscard]] double score_of(std::int64_t time, const StagePlacement& way,
                                 bool with_egress) const;
-  [[nodiscard]] bool has_unused_twin(std::size_t datacenter, std::uint32_t used) const;
-  [[nodiscard]] bool alike(std::size_t a, std::size_t b) const;
+  [[nodiscard]] bool has_unused_equal(std::size_t datacenter, std::uint32_t used) const;
+  [[nodiscard]] bool is_interchangeable(std::size_t a, std::size_t b) const;
   void descend(const Node& node);
 
   const GpuInventory& supply_;
   Group group_;
   SiteObjective objective_;
   PlacementBounds bounds_;
-  std::vector<int> stages_;                      ///< that each datacenter holds
-  std::vector<std::vector<std::size_t>> twins_;  ///< earlier ones that are alike
+  std::vector<int> stages_;  ///< that each datacenter holds
+  std::vector<std::vector<std::size_t>>
+      equal_to_;  ///< earlier ones that are interchangeable with it
   double least_price_ = 0;
   std::unordered_map<std::uint32_t, std::int64_t> completions_;
   StagePlacement way_;  ///< while descending

@@ -32,9 +32,9 @@ struct SiteLayout {
   friend bool operator==(const SiteLayout&, const SiteLayout&) = default;
 };
 
-/// What an iteration of a layout takes (Atlas algorithm 1).
+/// Times of an iteration of a layout (Atlas algorithm 1).
 struct SiteTimes {
-  Duration pipeline{};    ///< PP_time: one DP-cell, simulated; cells are alike and apart
+  Duration pipeline{};    ///< PP_time: one DP-cell, simulated; cells are equal and independent
   Duration all_reduce{};  ///< of the gradients, inside each datacenter, after it
   double busy = 0;        ///< share of `pipeline` in which a GPU computes, mean over GPUs
   [[nodiscard]] Duration iteration() const { return pipeline + all_reduce; }

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a child writes to standard error; a nameless file, so that it can never block.
+/// The standard error of a child; a nameless file, so that it can never block.
 class ErrorText {
 public:
   ErrorText() : file_{std::tmpfile()} {

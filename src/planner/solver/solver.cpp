@@ -57,7 +57,7 @@ std::string find_python() {
 
 [[noreturn]] void run_failed(const std::string& text) { throw Error{text, ExitCode::run_failed}; }
 
-/// What the child left; nullopt where it wrote nothing.
+/// The output of the child; nullopt where it wrote nothing.
 std::optional<Json> read_answer(const fs::path& file) {
   std::ifstream in{file};
   if (!in) return std::nullopt;

@@ -23,12 +23,12 @@ struct SolverOptions {
   bool include_dp = true;
   Arrangement arrangement = Arrangement::decoupled;  ///< of the makespan that is reported
   /// How much longer than `time_limit` it may take to build the model and to end; then it is
-  /// killed, and what it found until then counts.
+  /// killed, and its best result until then counts.
   Duration grace = std::chrono::seconds{30};
 };
 
-/// What the solver found. `bound` holds for the class of CrossPipe 4.1: whole blocks, microbatches
-/// in order where asked; it is proven by the solver, or ours where that is higher.
+/// The result of the solver. `bound` holds for the class of CrossPipe 4.1: whole blocks,
+/// microbatches in order where asked; it is proven by the solver, or ours where that is higher.
 struct SolverResult {
   Schedule schedule;      ///< valid, within the budget; named "cross-ud-opt", "cross-wave-opt" ...
   Duration makespan{};    ///< the simulator's

@@ -8,8 +8,7 @@
 #include "plan/lowering/lower.hpp"
 #include "planner/bounds/relaxation.hpp"
 #include "planner/bounds/stage_times.hpp"
-#include "planner/solver/solver_blocks.hpp"
-#include "planner/solver/solver_resources.hpp"
+#include "planner/solver/solver_model.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 #include "sim/simulate.hpp"
@@ -110,7 +109,7 @@ private:
          {"fused", fused}});
   }
 
-  /// From the start of the iteration to the block's start, and from there to the end, at least.
+  /// The least time from the iteration's start to the block's start, and from there to the end.
   [[nodiscard]] std::pair<Duration, Duration> window(const Block& block, Duration length) const {
     const StageTimes& of_chunk = heads_[at(block.chunk)];
     const RelaxedChunk& chunk = relaxation_.replicas.front().chunks[at(block.chunk)];

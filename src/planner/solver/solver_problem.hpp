@@ -13,13 +13,13 @@ namespace longhaul {
 [[nodiscard]] bool fusing_saves_time(const BlockCosts& costs, int chunk);
 
 /// A schedule as the model of CrossPipe 4.1 has them: whole blocks, as replica 0 runs them; a B as
-/// a D and a W behind it, unless it is the cheaper and `options.fuse` is set; where asked,
+/// a D and a W after it, unless it is the cheaper and `options.fuse` is set; where asked,
 /// microbatches in ascending order of each kind and chunk (B and D are one kind). It is valid and
 /// fits the budget if `schedule` does.
 [[nodiscard]] Schedule in_model(const Schedule& schedule, const Scenario& scenario,
                                 const SolverOptions& options);
 
-/// What src/python/longhaul/solver/cp_sat.py reads; docs/planner.md has the fields.
+/// The input of src/python/longhaul/solver/cp_sat.py; docs/planner.md has the fields.
 struct SolverProblem {
   Schedule start;             ///< the warm start, in the model
   Duration start_makespan{};  ///< the simulator's

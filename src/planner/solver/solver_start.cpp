@@ -7,8 +7,8 @@
 namespace longhaul {
 namespace {
 
-/// Whole blocks: F and R where their first part stands, the others where their last one does. What
-/// another block needs of one that was split is then still in front of it.
+/// Whole blocks: F and R where their first part stands, the others where their last one does. A
+/// block still comes after those parts of a split one that it needs.
 std::vector<Block> whole(std::span<const Block> row, const BlockCosts& costs, bool fuse) {
   std::vector<Block> blocks;
   for (const Block& block : row) {

@@ -17,7 +17,7 @@
 namespace longhaul {
 namespace {
 
-/// Of the time, or of the moves: for each of the two searches over rows alone.
+/// Parts of the time, or of the moves, for each of the two searches over rows alone.
 constexpr int kPartsForRows = 4;
 
 SearchOptions part_of(const SearchOptions& options) {
@@ -27,7 +27,7 @@ SearchOptions part_of(const SearchOptions& options) {
   return part;
 }
 
-/// Every B as a D with its W behind it, so that the gradient leaves after the D; the turns stay.
+/// Every B as a D with its W after it, so that the gradient leaves after the D; the turns stay.
 Schedule parted(Schedule schedule) {
   schedule.name += ", D/W";
   for (auto& row : schedule.rows) {
@@ -98,7 +98,8 @@ private:
     const Result<Schedule> shared = try_share_wan(schedule, scenario_);
     return shared ? add_with_parted(*shared) : shared.refusal();
   }
-  /// With D and W apart as well where that ends earlier: the search moves blocks, but parts none.
+  /// Adds it with D and W apart as well where that ends earlier: the search moves blocks, but parts
+  /// none.
   std::optional<Refusal> add_with_parted(const Schedule& schedule) {
     const Result<Duration> whole = add(schedule);
     if (!whole) return whole.refusal();
@@ -123,7 +124,7 @@ SearchResult named(SearchResult found) {
   return found;
 }
 
-/// Of every layout among the candidates, in cells and not.
+/// The bound over every layout among the candidates, in cells and not.
 Bound bound_of(const Candidates& candidates, const Scenario& scenario) {
   std::vector<Schedule> layouts;
   for (const Candidate& candidate : candidates.fitting) {

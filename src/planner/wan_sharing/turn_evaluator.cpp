@@ -158,7 +158,7 @@ bool TurnEvaluator::finish() {
   return true;
 }
 
-/// A device's reductions go one behind the other, each when the last pipeline has its gradients.
+/// A device's reductions go one after the other, each when the last pipeline has its gradients.
 void TurnEvaluator::reduce(const std::vector<TurnProblem::Reduction>& reductions) {
   std::int64_t now = 0;
   CellBlockId waited_for = -1;

@@ -15,16 +15,16 @@ class TurnEvaluator {
 public:
   explicit TurnEvaluator(const TurnProblem& problem);
 
-  /// With the turns as they are stated. False: blocks and messages wait for each other.
+  /// Evaluates the turns as they are stated. False: blocks and messages wait for each other.
   [[nodiscard]] bool evaluate(const TurnOrders& orders);
 
   /// Whose turn it is, when a link is free and several messages are there: the one with the
   /// smallest value; ties: the one that was ready first, then the lower id.
   using Urgency = std::vector<std::int64_t>;  ///< index: message
-  /// Rows as stated; the turns become those that the rule makes: a free link waits for nobody.
+  /// Rows as stated; the turns become those that the rule makes: a free link waits for no message.
   [[nodiscard]] bool take_turns(TurnOrders& orders, const Urgency& urgency);
 
-  /// Of the last evaluation that went through. In ns.
+  /// Times of the last evaluation that returned true, in ns.
   [[nodiscard]] std::int64_t makespan() const { return makespan_; }
   [[nodiscard]] std::int64_t end(CellBlockId block) const { return end_[index_of(block)]; }
   [[nodiscard]] std::int64_t start(CellBlockId block) const {
@@ -35,16 +35,16 @@ public:
     return begin_[index_of(message)];
   }
 
-  /// Blocks in the order in which they came to run: no block stands in front of one that it needs.
+  /// Blocks in the order in which they came to run: no block stands before one that it needs.
   [[nodiscard]] const std::vector<CellBlockId>& sequence() const { return sequence_; }
 
   /// A step of a longest way through the orders: a block, and the message that it waited for (-1:
-  /// it waited for the block in front of it).
+  /// it waited for the block before it).
   struct Critical {
     std::vector<CellBlockId> blocks;
     std::vector<CellMessageId> messages;
   };
-  /// Of the last evaluation, which `orders` must still be.
+  /// The critical path of the last evaluation, whose orders `orders` must still be.
   void critical_path(const TurnOrders& orders, Critical& path) const;
 
 private:
@@ -73,7 +73,7 @@ private:
   std::vector<CellBlockId> sequence_;
   std::vector<CellBlockId> last_gradient_;  ///< index: chunk
   std::int64_t makespan_ = 0;
-  CellBlockId last_ = -1;  ///< behind it the iteration ends
+  CellBlockId last_ = -1;  ///< after it the iteration ends
 };
 
 }  // namespace longhaul

@@ -19,7 +19,8 @@ constexpr std::size_t kTurnSearches = 8;
 constexpr int kTurnRounds = 3;
 /// Starts that take longer than the best one by this factor are left out.
 constexpr double kTurnHope = 1.15;
-/// Of the longest forward: where searches begin to cool. No one of them is the best everywhere.
+/// Temperatures, in parts of the longest forward, at which searches begin to cool. No one of them
+/// is the best everywhere.
 constexpr std::array kHot{0.03, 0.1, 0.4};
 using Clock = std::chrono::steady_clock;
 

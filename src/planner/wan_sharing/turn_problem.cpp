@@ -53,7 +53,7 @@ private:
         way.transfer = std::max(way.transfer, op.duration.count());
         way.latency = std::max(way.latency, latency);
         break;
-      // Out of one interface or into one: the pieces go one behind the other.
+      // Out of one interface or into one: the pieces go one after the other.
       case MessageLeg::scatter: way.scatter += op.duration.count() + latency; break;
       case MessageLeg::gather: way.gather += op.duration.count() + latency; break;
     }
@@ -178,7 +178,7 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan)
     : devices{schedule.devices}, cell{schedule.cell} {
-  LONGHAUL_ASSERT(!schedule.replicas_alike() || schedule.replicas == 1,
+  LONGHAUL_ASSERT(!schedule.replicas_share_rows() || schedule.replicas == 1,
                   "{} has one row for all replicas", schedule.name);
   const int last = schedule.replicas / cell * cell;  // of a smaller cell
   for (const ReplicaId replica : schedule.replica_ids()) {
@@ -205,9 +205,9 @@ bool TurnProblem::must_precede(CellBlockId a, CellBlockId b) const {
   const Block& first = blocks[at(a)].block;
   const Block& second = blocks[at(b)].block;
   if (first.chunk == second.chunk) {
-    const auto is_alike = [&](auto kind) { return kind(first.kind) == kind(second.kind); };
+    const auto is_equal = [&](auto kind) { return kind(first.kind) == kind(second.kind); };
     if (first.microbatch == second.microbatch) return true;
-    return is_alike([](BlockKind kind) { return kind == BlockKind::D ? BlockKind::B : kind; });
+    return is_equal([](BlockKind kind) { return kind == BlockKind::D ? BlockKind::B : kind; });
   }
   return first.microbatch == second.microbatch && first.kind != BlockKind::W &&
          second.kind != BlockKind::W;

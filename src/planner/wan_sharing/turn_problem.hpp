@@ -14,13 +14,13 @@ using CellBlockId = std::int32_t;
 using CellMessageId = std::int32_t;
 using CellQueueId = std::int32_t;
 
-/// What the orders of a DP-cell consist of, as flat numbers (times in ns, sizes in bytes): the
+/// The elements of the orders of a DP-cell, as flat numbers (times in ns, sizes in bytes): the
 /// blocks of its pipelines and their messages. Cells of one size take one order, so that the first
 /// one stands for all; a smaller last one, whose messages take longer, is there beside it. Orders
 /// change, these do not. It is read from the plan with all relays, so that times are the
 /// simulator's where nodes take part in one pair of devices alone; what several pairs or several
 /// legs contend for is left out, and times there are too short. The relays' way inside the
-/// datacenters counts as if nobody else went it.
+/// datacenters counts as if no other message took it.
 struct TurnProblem {
   struct OfBlock {
     Block block;
@@ -47,7 +47,7 @@ struct TurnProblem {
     DeviceId from{}, to{};
     std::vector<CellMessageId> messages;  ///< of turns: in the order that the schedule states
   };
-  /// Of all rows of a device, one behind the other.
+  /// Reductions of all rows of a device, one after the other.
   struct Reduction {
     int chunk = 0;
     std::int64_t time = 0;
@@ -60,9 +60,9 @@ struct TurnProblem {
 
   /// -1: another cell's stands for it.
   [[nodiscard]] int pipeline_of(ReplicaId replica) const;
-  /// Must `a` stay in front of `b` in their row?
+  /// Must `a` stay before `b` in their row?
   [[nodiscard]] bool must_precede(CellBlockId a, CellBlockId b) const;
-  /// Must `a` stay in front of `b` in their turns?
+  /// Must `a` stay before `b` in their turns?
   [[nodiscard]] bool must_precede_in_turn(CellMessageId a, CellMessageId b) const;
 
   int devices = 0;

@@ -10,15 +10,15 @@ namespace {
 /// The longest way from the end of every block to the end of all, if no link were ever busy.
 std::vector<std::int64_t> tails_of(const TurnProblem& problem, const TurnOrders& orders,
                                    const TurnEvaluator& times) {
-  std::vector<CellBlockId> behind(problem.blocks.size(), -1);
+  std::vector<CellBlockId> after(problem.blocks.size(), -1);
   for (const auto& row : orders.rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) behind[at(row[i])] = row[i + 1];
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) after[at(row[i])] = row[i + 1];
   }
   std::vector<std::int64_t> tails(problem.blocks.size());
   const auto through = [&](CellBlockId id) { return problem.blocks[at(id)].time + tails[at(id)]; };
   for (auto id = times.sequence().rbegin(); id != times.sequence().rend(); ++id) {
     std::int64_t& tail = tails[at(*id)];
-    if (behind[at(*id)] >= 0) tail = through(behind[at(*id)]);
+    if (after[at(*id)] >= 0) tail = through(after[at(*id)]);
     const CellMessageId output = problem.blocks[at(*id)].output;
     if (output < 0) continue;
     const TurnProblem::OfMessage& message = problem.messages[at(output)];

@@ -64,7 +64,7 @@ void check_pytorch(const Schedule& schedule) {
   const auto refuse = [](const std::string& what) {
     fail("PyTorch's format cannot hold this schedule ({}). Write the longhaul format.", what);
   };
-  if (!schedule.replicas_alike()) refuse("its replicas follow different orders");
+  if (!schedule.replicas_share_rows()) refuse("its replicas follow different orders");
   if (schedule.copies != 1) {
     refuse(fmt::format("it runs {} copies of the model in one pipeline", schedule.copies));
   }

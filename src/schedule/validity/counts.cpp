@@ -62,7 +62,7 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
 
 std::string device_text(const Schedule& schedule, std::size_t row) {
   const std::size_t devices = to_size(schedule.devices);
-  if (schedule.replicas_alike()) return fmt::format("device {}", row);
+  if (schedule.replicas_share_rows()) return fmt::format("device {}", row);
   return fmt::format("device {} of replica {}", row % devices, row / devices);
 }
 

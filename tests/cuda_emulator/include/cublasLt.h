@@ -5,7 +5,7 @@
 
 #include "cuda_runtime_api.h"
 
-// The part of cuBLASLt that this program uses, for the stand-in; numbers are CUDA's.
+// The part of cuBLASLt that this program uses, for the emulator; numbers are CUDA's.
 
 // NOLINTBEGIN: the names are given
 #define CUBLAS_VER_MAJOR 13

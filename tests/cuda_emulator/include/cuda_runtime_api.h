@@ -4,7 +4,7 @@
 
 #include "on_host/vector_types.hpp"
 
-// The part of CUDA's runtime API that this program uses, for the stand-in (docs/gpu.md). Names and
+// The part of CUDA's runtime API that this program uses, for the emulator (docs/gpu.md). Names and
 // numbers are CUDA's, and so is what calls mean; what is not implemented is refused.
 
 // NOLINTBEGIN: the names are given

@@ -4,7 +4,7 @@
 
 #include "cuda_runtime_api.h"
 
-// The part of NCCL that this program uses, for the stand-in.
+// The part of NCCL that this program uses, for the emulator.
 
 // NOLINTBEGIN: the names are given
 #define NCCL_MAJOR 2

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Hosts of so many slots, filled one behind the other.
+/// Hosts of so many slots, filled one after the other.
 std::vector<AllocatedHost> hosts(const std::vector<int>& slots) {
   std::vector<AllocatedHost> all;
   int next = 0;

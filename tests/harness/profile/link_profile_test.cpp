@@ -1,4 +1,4 @@
-// What a profile reads off times that are known: those of the simulator.
+// Profiles of times that are known: those of the simulator.
 #include "harness/profile/link_profile.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What people read of the check.
+// The text of the check, for people.
 #include "harness/records/check_report.hpp"
 
 #include <limits>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/session/wrong_tensors.hpp"
+#include "harness/session/wrong_results.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/cells.hpp"

@@ -1,4 +1,4 @@
-// What bench_profile makes of what it measured.
+// Records and cost files that bench_profile makes of its measurements.
 #include "harness/records/profile_record.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ OperatorTimes operators_of(const char* block, double flops) {
           sample(1000)};
 }
 
-ModelProfile made_up() {
+ModelProfile synthetic_profile() {
   const Model model = *scenario().model;
   const double linear = linear_flops(model);
   const double attention = attention_flops(model);
@@ -73,7 +73,7 @@ std::string costs_of(const ModelProfile& profile) {
 }
 
 TEST(Profile, IsReadByTheScenarioThatItWasMeasuredOf) {
-  const std::string costs = costs_of(made_up());
+  const std::string costs = costs_of(synthetic_profile());
   const Scenario read = parse_scenario(
       std::string{kModel} + "[costs]\nfile = \"it\"\n" + "[profiles]\nit = '''\n" + costs + "'''\n",
       "s.toml");
@@ -88,7 +88,7 @@ TEST(Profile, IsReadByTheScenarioThatItWasMeasuredOf) {
 }
 
 TEST(Profile, HoldsAsManyFlopsAsPredictionsTake) {
-  ModelProfile profile = made_up();
+  ModelProfile profile = synthetic_profile();
   EXPECT_THAT(profile_problems(profile, scenario(), costs_of(profile)), IsEmpty());
   profile.operators[1].calls = 3;
   EXPECT_THAT(profile_problems(profile, scenario(), costs_of(profile)),
@@ -96,21 +96,21 @@ TEST(Profile, HoldsAsManyFlopsAsPredictionsTake) {
 }
 
 TEST(Profile, NoticesWhatIsWrong) {
-  ModelProfile profile = made_up();
+  ModelProfile profile = synthetic_profile();
   profile.devices[1].memory.left_over = 8_B;
   profile.parts[0].loss = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(profile_problems(profile, scenario(), costs_of(profile)),
               ElementsAre(HasSubstr("stage 1: 8 B are left behind W"),
                           HasSubstr("layer: the loss is no number")));
-  const std::string costs = costs_of(made_up());
-  ModelProfile slower = made_up();
+  const std::string costs = costs_of(synthetic_profile());
+  ModelProfile slower = synthetic_profile();
   slower.devices[0].samples.forward = sample(2'000'000);
   EXPECT_THAT(profile_problems(slower, scenario(), costs),
               ElementsAre(HasSubstr("stage 0 reads as F 1 ms")));
 }
 
 TEST(Profile, ListsOperatorsWithTheirIntervals) {
-  const std::string csv = operators_csv(made_up().operators);
+  const std::string csv = operators_csv(synthetic_profile().operators);
   EXPECT_THAT(csv, HasSubstr("part,block,operator,shape,type,calls,n,median_ns,low_ns,high_ns,"
                              "min_ns,flops,bytes\nlayer,F,gemm,m=1 n=2 k=3 nn,f32,2,6,1000,999,"
                              "1004,999,"));

@@ -70,14 +70,15 @@ protected:
     for (const auto& [start, block] : by_op) blocks.push_back(block);
     return blocks;
   }
-  /// In the first iteration of each stretch, on every device; a prediction of it is there.
-  static void expect_planned_orders(const Trace& trace, const json& stretches) {
-    for (const json& stretch : stretches) {
-      const auto name = stretch["schedule"].get<std::string>();
+  /// Expects the planned order in the first iteration of each segment, on every device, and a
+  /// prediction of it.
+  static void expect_planned_orders(const Trace& trace, const json& segments) {
+    for (const json& segment : segments) {
+      const auto name = segment["schedule"].get<std::string>();
       for (int device = 0; device < 4; ++device) {
         const auto planned = order(trace.predicted, name, 0, device);
         EXPECT_THAT(planned, Not(IsEmpty())) << name << ": a prediction of each stretch";
-        EXPECT_EQ(order(trace.measured, name, stretch["first_iteration"], device), planned) << name;
+        EXPECT_EQ(order(trace.measured, name, segment["first_iteration"], device), planned) << name;
       }
     }
   }
@@ -111,15 +112,15 @@ TEST_F(AdaptiveTest, SwitchesWhenTheLinksChangeAndIsFasterThen) {
     EXPECT_TRUE(link.contains("transfer_error_percent"));
   }
 
-  const auto& stretches = adaptive["schedules"];
-  ASSERT_EQ(stretches.size(), 3u);
-  EXPECT_EQ(stretches[1]["schedule"], stretches[0]["schedule"].get<std::string>() + "+change@3");
-  EXPECT_EQ(stretches[2]["schedule"], fmt::format("gpipe@{}", switched));
-  EXPECT_EQ(stretches[0]["first_iteration"], 0);
-  EXPECT_EQ(stretches[1]["first_iteration"], 3);
-  EXPECT_EQ(stretches[2]["first_iteration"], switched);
-  EXPECT_LT(stretches[2]["predicted_ns"], stretches[1]["predicted_ns"]) << "exact: simulated";
-  for (const json& stretch : stretches) EXPECT_EQ(stretch["check"], "ok");
+  const auto& segments = adaptive["schedules"];
+  ASSERT_EQ(segments.size(), 3u);
+  EXPECT_EQ(segments[1]["schedule"], segments[0]["schedule"].get<std::string>() + "+change@3");
+  EXPECT_EQ(segments[2]["schedule"], fmt::format("gpipe@{}", switched));
+  EXPECT_EQ(segments[0]["first_iteration"], 0);
+  EXPECT_EQ(segments[1]["first_iteration"], 3);
+  EXPECT_EQ(segments[2]["first_iteration"], switched);
+  EXPECT_LT(segments[2]["predicted_ns"], segments[1]["predicted_ns"]) << "exact: simulated";
+  for (const json& segment : segments) EXPECT_EQ(segment["check"], "ok");
 
   EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
   const Trace trace = read_trace(out() + "/trace.h5");
@@ -127,19 +128,19 @@ TEST_F(AdaptiveTest, SwitchesWhenTheLinksChangeAndIsFasterThen) {
   const auto names = schedules_by_iteration(trace);
   ASSERT_EQ(names.size(), 14u);
   for (const auto& [iteration, name] : names) {
-    const json& stretch = stretches[iteration < 3 ? 0 : iteration < switched ? 1 : 2];
-    EXPECT_EQ(name, stretch["schedule"]) << iteration;
+    const json& segment = segments[iteration < 3 ? 0 : iteration < switched ? 1 : 2];
+    EXPECT_EQ(name, segment["schedule"]) << iteration;
   }
-  expect_planned_orders(trace, stretches);
+  expect_planned_orders(trace, segments);
 
   // Without --adaptive the order stays, and the prediction with it.
-  const auto kept = stretches[0]["schedule"].get<std::string>();
+  const auto kept = segments[0]["schedule"].get<std::string>();
   std::filesystem::remove_all(out());
   ASSERT_EQ(run(4, with({"--schedule", kept, "--out", out()})), 0) << output();
   const json still = record();
   ASSERT_EQ(still["schedules"].size(), 2u);
-  EXPECT_EQ(still["schedules"][0]["predicted_ns"], stretches[0]["predicted_ns"]);
-  EXPECT_EQ(still["schedules"][1]["predicted_ns"], stretches[1]["predicted_ns"]);
+  EXPECT_EQ(still["schedules"][0]["predicted_ns"], segments[0]["predicted_ns"]);
+  EXPECT_EQ(still["schedules"][1]["predicted_ns"], segments[1]["predicted_ns"]);
   EXPECT_EQ(still["schedules"][1]["n"], 11);
   EXPECT_THAT(events(still, "switch"), IsEmpty());
   EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
@@ -165,13 +166,13 @@ TEST_F(AdaptiveTest, ChangesComeInTheOrderOfTheirIterations) {
                     "2:link.transfer_ratio=1", "--out", out()}),
             0)
       << output();
-  const json stretches = record()["schedules"];
-  ASSERT_EQ(stretches.size(), 3u);
-  EXPECT_EQ(stretches[1]["schedule"], "1f1b+change@2");
-  EXPECT_EQ(stretches[2]["schedule"], "1f1b+change@4");
-  EXPECT_GT(stretches[1]["predicted_ns"], stretches[0]["predicted_ns"]);
-  EXPECT_GT(stretches[1]["predicted_ns"], stretches[2]["predicted_ns"]);
-  EXPECT_GT(stretches[2]["predicted_ns"], stretches[0]["predicted_ns"]) << "transfers stay long";
+  const json segments = record()["schedules"];
+  ASSERT_EQ(segments.size(), 3u);
+  EXPECT_EQ(segments[1]["schedule"], "1f1b+change@2");
+  EXPECT_EQ(segments[2]["schedule"], "1f1b+change@4");
+  EXPECT_GT(segments[1]["predicted_ns"], segments[0]["predicted_ns"]);
+  EXPECT_GT(segments[1]["predicted_ns"], segments[2]["predicted_ns"]);
+  EXPECT_GT(segments[2]["predicted_ns"], segments[0]["predicted_ns"]) << "transfers stay long";
 }
 
 /// The table of regions is looked up beside the scenario, by changes as by the scenario itself.
@@ -189,9 +190,9 @@ TEST_F(AdaptiveTest, ChangesReadTheTableOfRegionsBesideTheScenario) {
                     "1:link.latency=20ms", "--out", out()}),
             0)
       << output();
-  const json stretches = record()["schedules"];
-  ASSERT_EQ(stretches.size(), 2u);
-  EXPECT_GT(stretches[1]["predicted_ns"], stretches[0]["predicted_ns"]);
+  const json segments = record()["schedules"];
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_GT(segments[1]["predicted_ns"], segments[0]["predicted_ns"]);
 }
 
 /// On the network as it is the truth is not known; the ranks measure all the same.

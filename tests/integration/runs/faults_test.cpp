@@ -76,9 +76,9 @@ TEST_F(FaultsTest, KilledOrFrozenAtRandomTimesARunEndsAndLosesNoFinishedIteratio
     ASSERT_EQ(pids.size(), 4u) << output();
     const char* const state = trial % 2 == 0 ? " is gone (killed" : " is stopped";
     kill(pids[static_cast<std::size_t>(random.between(0, 3))], trial % 2 == 0 ? SIGKILL : SIGSTOP);
-    const auto hurt = Clock::now();
+    const auto stopped_at = Clock::now();
     EXPECT_NE(finish(), 0);
-    EXPECT_LT(Clock::now() - hurt, 1s + 10s) << output();
+    EXPECT_LT(Clock::now() - stopped_at, 1s + 10s) << output();
     EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(state)));
     expect_readable(finished);
   }
@@ -93,9 +93,9 @@ TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
     kill(pid, SIGSTOP);
     break;
   }
-  const auto hurt = Clock::now();
+  const auto stopped_at = Clock::now();
   EXPECT_NE(finish(), 0);
-  EXPECT_LT(Clock::now() - hurt, 1s + 10s) << output();
+  EXPECT_LT(Clock::now() - stopped_at, 1s + 10s) << output();
   EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(" is stopped")));
 }
 

@@ -121,9 +121,9 @@ TEST_F(RealRuns, RelaysPassTensorsOnInPieces) {
   const std::vector<std::string> atlas{"--ranks-per-process", "12", "--schedule", "atlas"};
   EXPECT_EQ(run_real(1, atlas), 0) << output();
   EXPECT_THAT(output(), HasSubstr("payloads relayed"));
-  std::vector<std::string> hurt = atlas;
-  hurt.insert(hurt.end(), {"--fault", "corrupt@5:relay0:1"});
-  EXPECT_EQ(run_real(1, hurt), 1) << output();
+  std::vector<std::string> faulty = atlas;
+  faulty.insert(faulty.end(), {"--fault", "corrupt@5:relay0:1"});
+  EXPECT_EQ(run_real(1, faulty), 1) << output();
   EXPECT_THAT(output(), AllOf(HasSubstr("wrong tensors"), HasSubstr("gradient differs by")));
 }
 
@@ -134,8 +134,8 @@ TEST_F(RealRuns, WeightsGoAlongWhenTheScheduleSwitches) {
       << output();
   int checked = 0;
   const auto report = record();
-  for (const auto& stretch : report["schedules"])
-    checked += stretch["real"]["iterations_checked"].get<int>();
+  for (const auto& segment : report["schedules"])
+    checked += segment["real"]["iterations_checked"].get<int>();
   EXPECT_EQ(checked, 13);
   EXPECT_GE(report["schedules"].size(), 2U) << "other links are another stretch";
 }
@@ -147,7 +147,7 @@ TEST_F(RealRuns, WhatIsHurtIsFoundAndNamed) {
     const char* absent;
   };
   const std::vector<Case> cases{
-      // What rank 1 sends to rank 0 is gradients: no rank after it is wrong.
+      // Rank 1 sends gradients to rank 0: no rank after it is wrong.
       {"swap@1:5:1", {"iteration 1, rank 0 (west, stage 0): ", "gradient differs by"}, "rank 2 ("},
       {"corrupt@1:5:1", {"iteration 1, rank 0 (west, stage 0): "}, "rank 2 ("},
       {"mixup@1:5:1", {"1 mixed up", "came instead"}, "iteration 0"},

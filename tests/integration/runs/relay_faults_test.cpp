@@ -14,7 +14,7 @@ class RelayFaults : public BenchPipeline {
 protected:
   RelayFaults() { write_scenario(kThreePipelines); }
   /// Runs with a fault; small payloads, so that a copy without a receive leaves all the same.
-  int run_hurt(const std::string& fault, int iterations = 2) {
+  int run_with_fault(const std::string& fault, int iterations = 2) {
     return run(12, {"--schedule", "atlas", "--iterations", std::to_string(iterations), "--warmup",
                     "0", "--payload", "1KiB", "--deadline", "2s", "--fault", fault});
   }
@@ -55,7 +55,7 @@ TEST_F(RelayFaults, WhatARelayHurtsIsNamedByTheNextReceiver) {
        {Case{"corrupt@4:relay0:1", "2 corrupted", "(wan): corrupted"},
         Case{"mixup@4:relay0:1", "2 mixed up", " came instead"},
         Case{"twice@4:relay0:1", "2 unclaimed", "unclaimed"}}) {
-    EXPECT_EQ(run_hurt(fault), 1) << fault << "\n" << output();
+    EXPECT_EQ(run_with_fault(fault), 1) << fault << "\n" << output();
     EXPECT_THAT(output(), AllOf(HasSubstr(check), HasSubstr(found))) << fault;
     if (std::string{check} == "2 unclaimed") continue;
     EXPECT_THAT(output(), HasSubstr("iteration 1, rank 5 (dc2, stage 1, replica 1): receive of "
@@ -67,14 +67,14 @@ TEST_F(RelayFaults, WhatARelayHurtsIsNamedByTheNextReceiver) {
 }
 
 TEST_F(RelayFaults, WhatTheFarRelayHurtsIsNamedByTheOwnersReceiver) {
-  EXPECT_EQ(run_hurt("corrupt@5:gather0"), 1) << output();
+  EXPECT_EQ(run_with_fault("corrupt@5:gather0"), 1) << output();
   EXPECT_THAT(output(),
               AllOf(HasSubstr("1 corrupted"), HasSubstr("from rank 5 (gather): corrupted"),
                     Not(HasSubstr("had come so"))));
 }
 
 TEST_F(RelayFaults, APieceThatIsLostIsTracedToItsLeg) {
-  EXPECT_EQ(run_hurt("lose@4:relay1:1"), 3) << output();
+  EXPECT_EQ(run_with_fault("lose@4:relay1:1"), 3) << output();
   EXPECT_LT(seconds_, 2 + 15);
   EXPECT_THAT(output(),
               AllOf(HasSubstr("no progress"),
@@ -84,14 +84,14 @@ TEST_F(RelayFaults, APieceThatIsLostIsTracedToItsLeg) {
 }
 
 TEST_F(RelayFaults, ARelayThatDoesNotReceiveIsNamed) {
-  EXPECT_EQ(run_hurt("norecv@5:relay0:1"), 3) << output();
+  EXPECT_EQ(run_with_fault("norecv@5:relay0:1"), 3) << output();
   EXPECT_THAT(output(), AllOf(HasSubstr("held up by: rank 5 (dc2, stage 1, replica 1): receive of "
                                         "piece 1 of replica "),
                               HasSubstr("from rank 1 (scatter): not posted")));
 }
 
 TEST_F(RelayFaults, ARelayThatDiesEndsTheRunWithItsName) {
-  EXPECT_NE(run_hurt("kill@4:relay2:1", 100), 0);
+  EXPECT_NE(run_with_fault("kill@4:relay2:1", 100), 0);
   EXPECT_LT(seconds_, 2 + 15);
   EXPECT_THAT(output(),
               HasSubstr("the run ends: rank 4 is gone (killed or crashed), last started: "
@@ -101,7 +101,7 @@ TEST_F(RelayFaults, ARelayThatDiesEndsTheRunWithItsName) {
 }
 
 TEST_F(RelayFaults, ARelayThatStopsIsNamed) {
-  EXPECT_NE(run_hurt("freeze@5:gather1:1", 100), 0);
+  EXPECT_NE(run_with_fault("freeze@5:gather1:1", 100), 0);
   EXPECT_THAT(output(), AllOf(HasSubstr("rank 5 is stopped (frozen, SIGSTOP), last started: rank 5 "
                                         "(dc2, stage 1, replica 1): relaying piece 1 of replica "),
                               HasSubstr("(gather)")));

@@ -153,9 +153,9 @@ TEST_F(ThreadRuns, EndWithOneReportWhenToldTo) {
 
 TEST_F(ThreadRuns, GoOnWhereAKilledProcessStopped) {
   const Words options{"--schedule", "1f1b,zb-h1", "--iterations", "3", "--out", out()};
-  Words hurt = options;
-  hurt.insert(hurt.end(), {"--fault", "kill@1:4:2"});
-  EXPECT_EQ(run_threads(4, hurt), 128 + SIGKILL) << "its ranks are one process";
+  Words faulty = options;
+  faulty.insert(faulty.end(), {"--fault", "kill@1:4:2"});
+  EXPECT_EQ(run_threads(4, faulty), 128 + SIGKILL) << "its ranks are one process";
   ASSERT_EQ(finished_iterations(out()).size(), 2u) << output();
   Words resumed = options;
   resumed.push_back("--resume");

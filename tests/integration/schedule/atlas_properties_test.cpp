@@ -42,7 +42,7 @@ public:
     for (const ReplicaId replica : schedule.replica_ids()) {
       for (int device = 0; device < schedule.devices; ++device) {
         const auto row = static_cast<std::size_t>(
-            schedule.replicas_alike() ? device : number(replica) * schedule.devices + device);
+            schedule.replicas_share_rows() ? device : number(replica) * schedule.devices + device);
         Duration free{};
         for (std::size_t i = 0; i < schedule.rows[row].size(); ++i) {
           const Block& block = schedule.rows[row][i];

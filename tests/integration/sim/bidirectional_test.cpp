@@ -37,7 +37,7 @@ TEST(SimulateBidirectional, AgreesWithTheEvaluator) {
 }
 
 TEST(SimulateBidirectional, TheSumOfTheCopiesComesLast) {
-  // P = 2, M = 2, F = D = W = 100, messages 50 + 100. Both devices alike: F ends at 100, the other
+  // P = 2, M = 2, F = D = W = 100, messages 50 + 100. On both devices: F ends at 100, the other
   // copy's F runs 250..350, its D ..450, its W ..550; the gradient arrives at 600, D ..700, W
   // ..800. An all-reduce moves 4 MiB at 50 ns each twice, with a latency: 600.
   Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{100}, Duration{50});
@@ -48,7 +48,7 @@ TEST(SimulateBidirectional, TheSumOfTheCopiesComesLast) {
     return times[index(plan.collectives[group].front())].end;
   };
   EXPECT_EQ(over(0), Duration{550 + 600});
-  EXPECT_EQ(over(1), Duration{1150 + 600});  // one behind the other on the ranks' lanes
+  EXPECT_EQ(over(1), Duration{1150 + 600});  // one after the other on the ranks' lanes
   EXPECT_EQ(end_of_last(times), Duration{1750});
 }
 

@@ -120,7 +120,7 @@ TEST(ExportGoal, HasTheRelaysOfACell) {
   EXPECT_GT(relayed, 500);
 }
 
-// Where all pairs of ranks are linked alike, LogGOPS is the model of links per pair: the file keeps
+// Where all pairs of ranks have equal links, LogGOPS is the model of links per pair: the file keeps
 // the overlap of blocks, transfers and latencies.
 TEST(ExportGoal, EvaluatesToTheSimulatorsTimesOnOneKindOfLink) {
   for (std::uint64_t seed = 0; seed < 25; ++seed) {

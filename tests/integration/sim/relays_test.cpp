@@ -50,7 +50,7 @@ TEST(Relays, CellOfTwo) {
   run.expect_leg(MessageLeg::scatter, 1, 0, 100, 115, 115);  // the other way: no conflict
   run.expect_leg(MessageLeg::wan, 0, 0, 100, 130, 180);
   run.expect_leg(MessageLeg::wan, 0, 1, 115, 145, 195);
-  run.expect_leg(MessageLeg::wan, 1, 0, 130, 160, 210);  // behind m0, though scattered at 115
+  run.expect_leg(MessageLeg::wan, 1, 0, 130, 160, 210);  // after m0, though scattered at 115
   run.expect_leg(MessageLeg::wan, 1, 1, 145, 175, 225);
   run.expect_leg(MessageLeg::gather, 0, 1, 195, 210, 210);
   run.expect_leg(MessageLeg::gather, 1, 0, 210, 225, 225);
@@ -78,7 +78,7 @@ TEST(Relays, CellOfThreeWithUnevenPieces) {
   run.expect_leg(MessageLeg::scatter, 0, 1, 100, 110, 110);
   run.expect_leg(MessageLeg::scatter, 0, 2, 110, 120, 120);  // one interface outwards
   run.expect_leg(MessageLeg::scatter, 1, 0, 100, 111, 111);
-  run.expect_leg(MessageLeg::scatter, 1, 2, 120, 130, 130);  // behind 0>2 inwards
+  run.expect_leg(MessageLeg::scatter, 1, 2, 120, 130, 130);  // after 0>2 inwards
   run.expect_leg(MessageLeg::scatter, 2, 0, 111, 122, 122);
   run.expect_leg(MessageLeg::scatter, 2, 1, 122, 132, 132);
   run.expect_leg(MessageLeg::wan, 0, 0, 100, 121, 171);
@@ -95,7 +95,7 @@ TEST(Relays, CellOfThreeWithUnevenPieces) {
   run.expect_leg(MessageLeg::gather, 1, 0, 192, 203, 203);
   run.expect_leg(MessageLeg::gather, 1, 2, 210, 220, 220);
   run.expect_leg(MessageLeg::gather, 2, 0, 213, 224, 224);
-  run.expect_leg(MessageLeg::gather, 2, 1, 224, 234, 234);  // inwards behind the one from node 0
+  run.expect_leg(MessageLeg::gather, 2, 1, 224, 234, 234);  // inwards after the one from node 0
   EXPECT_EQ(run.start(1, BlockKind::F), Duration{200});
   EXPECT_EQ(run.start(3, BlockKind::F), Duration{220});
   EXPECT_EQ(run.start(5, BlockKind::F), Duration{234});
@@ -135,7 +135,7 @@ TEST(Relays, TheAggregateLetsTwoOfThreeMessagesTravel) {
 
 // Pieces of 20 bytes, 20 on the WAN. Scattered (10 each, as in CellOfThreeWithUnevenPieces): m0's
 // at 100, 110, 120; m1's at 110, 100, 130; m2's at 120, 130, 100. The two places of the aggregate
-// go to who is scattered first and at the head of its lane (ties: rank), and nobody overtakes: m1/0
+// go to who is scattered first and at the head of its lane (ties: rank), and none overtakes: m1/0
 // has its place from 110 on and starts when m0/0 has left its node.
 //   A 100 m0/0, 120 m0/1, 140 m1/1, 160 m0/2, 180 m1/2
 //   B 120 m1/0, 140 m2/0, 160 m2/1, 200 m2/2 (node 2 is busy until then)
@@ -156,7 +156,7 @@ TEST(Relays, TheAggregateLetsTwoPiecesOfACellTravel) {
   EXPECT_EQ(run.start(5, BlockKind::F), Duration{270});
 }
 
-// Whole over both nodes: 60 bytes at 2 bytes/ns, m1 behind m0. No scatter, no gather.
+// Whole over both nodes: 60 bytes at 2 bytes/ns, m1 after m0. No scatter, no gather.
 TEST(Relays, PooledCellOfTwo) {
   const Scenario scenario = cell_of(2, 60_B);
   const Plan plan = lower_pooled(in_cells(generate("gpipe", scenario), scenario, 2), scenario);

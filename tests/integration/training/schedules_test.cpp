@@ -102,7 +102,7 @@ TEST(RealOrders, OneRankAloneAndSgd) {
   EXPECT_EQ(wrong_of(generate("1f1b", scenario), scenario, sgd), "");
 }
 
-/// Anybody's order: B beside D and W, in parts, recomputed early or late, from a file.
+/// Any order: B beside D and W, in parts, recomputed early or late, from a file.
 TEST(RealOrders, AnyValidOrderComputesTheSame) {
   int drawn = 0;
   for (std::uint64_t seed = 1; drawn < 24; ++seed) {

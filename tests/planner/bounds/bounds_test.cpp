@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "planner/random_schedules.hpp"
-#include "planner/search/candidates.hpp"
+#include "planner/search/best.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "schedule/generators/generate.hpp"
@@ -144,7 +144,7 @@ TEST(LowerBound, IsNeverAboveRandomOrders) {
   EXPECT_GT(held_in_cells, 20);
 }
 
-// What a schedule recomputes is in its rows, whatever the scenario says.
+// The rows say which blocks a schedule recomputes, whatever the scenario says.
 TEST(LowerBound, CountsTheRecomputationOfTheSchedule) {
   Scenario without = two_datacenters(2, 6, Duration{1000});
   without.costs.recompute.assign(2, 300ns);

@@ -13,7 +13,7 @@
 namespace longhaul {
 namespace {
 
-/// Gradients that release the smaller half of an odd activation, and long weights: behind the
+/// Gradients that release the smaller half of an odd activation, and long weights: after the
 /// first gradient, F 9 comes ahead of any weight, paid for by 4 gradients (of m 1 to 4).
 constexpr const char* kOddActivations = R"(# longhaul schedule 1
 # name = "odd"

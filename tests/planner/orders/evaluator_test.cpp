@@ -56,7 +56,8 @@ struct Tally {
   int refused_within_limit = 0;  ///< by the simulator
 };
 
-/// What the simulator says of an order behind a change that was refused; nullopt: not possible.
+/// The makespan by the simulator of an order after a change that was refused; nullopt: not
+/// possible.
 std::optional<std::int64_t> refused_makespan(const SearchState& walk, Change change,
                                              const Simulation& simulation) {
   if (!walk.orders().fits(change)) return std::nullopt;
@@ -161,7 +162,7 @@ TEST(Evaluator, AddsUpOneMicrobatchAndItsWayBack) {
   EXPECT_EQ(walk.makespan(), 700);
 }
 
-// Device 0: F0 D0 W0 F1 D1 W1, blocks of 100. W0 behind D1 lets F1 begin at 400 instead of 500, and
+// Device 0: F0 D0 W0 F1 D1 W1, blocks of 100. W0 after D1 lets F1 begin at 400 instead of 500, and
 // D1 at 700 instead of 800 since device 1 answers earlier. The estimate has D1 begin at 800 still:
 // 1100 in place of 1000.
 TEST(Evaluator, EstimatesTooMuchWhereAnInputComesEarlier) {
@@ -198,7 +199,7 @@ TEST(Evaluator, RefusesOrdersThatDeadlock) {
   const OrderProblem problem{start, scenario};
   SearchState walk{problem, start, nullptr};
   const Moves moves{walk.orders()};
-  // Device 0 holds F0 F1 B0 F2 ...: F1 may go behind B0, but F0 may not.
+  // Device 0 holds F0 F1 B0 F2 ...: F1 may go after B0, but F0 may not.
   Change change;
   EXPECT_FALSE(moves.shift(problem.id(OrderProblem::Kind::F, 0, 0), 5, change));
   ASSERT_TRUE(moves.shift(problem.id(OrderProblem::Kind::F, 0, 1), 1, change));

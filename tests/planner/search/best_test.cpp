@@ -135,7 +135,7 @@ TEST(Best, StaysOnThePlacementsThatItMayUse) {
   EXPECT_EQ(numbers(wave.schedule.device_of_chunk), (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
 }
 
-/// What the error says behind "Set memory.budget to"; empty where there is no error.
+/// The words of the error after "Set memory.budget to"; empty where there is no error.
 std::string named_budget(const Scenario& scenario, const std::vector<Placement>& placements = {}) {
   try {
     static_cast<void>(find_best(scenario, moves(100, placements)));
@@ -188,11 +188,11 @@ TEST(Best, FusesWhereABackwardInOneIsCheaper) {
   for (const auto& row : best.schedule.rows)
     fused += static_cast<int>(std::ranges::count(row, BlockKind::B, &Block::kind));
   EXPECT_GT(fused, 4);
-  // The bottleneck alone: 8 F and 8 B of one device behind one F, or in front of one B.
+  // The bottleneck alone: 8 F and 8 B of one device after one F, or before one B.
   EXPECT_LE(best.makespan.count(), 8 * 250 + 300);
 }
 
-// ZeRO-1: gathers before the first F of a chunk, scatters behind its last W, on a lane of their
+// ZeRO-1: gathers before the first F of a chunk, scatters after its last W, on a lane of their
 // own.
 TEST(Best, PlacesDataParallelCommunication) {
   Scenario scenario = uniform_scenario(4, 8);
@@ -204,7 +204,7 @@ TEST(Best, PlacesDataParallelCommunication) {
   Scenario alone = scenario;
   alone.parallel.gradient_sync = GradientSync::none;
   const SearchResult without = find_best(alone, moves(200'000, {Placement::unidirectional}));
-  // What is best without the communication is no better than what was made with it in mind.
+  // The best without the communication is no better than the best made with it in mind.
   Schedule unaware = without.schedule;
   EXPECT_LE(best.makespan, makespan_of(unaware, scenario));
   EXPECT_GT(best.makespan, without.makespan);

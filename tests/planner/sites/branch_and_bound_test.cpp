@@ -202,7 +202,7 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
         .front()
         .time;
   };
-  // F, message of 1 ms, F, B, message, B; the second pipeline's messages come behind the first's.
+  // F, message of 1 ms, F, B, message, B; the second pipeline's messages come after the first's.
   EXPECT_EQ(time(1, 1), 1ms + 1ms + 1ms + 2ms + 1ms + 2ms);
   EXPECT_EQ(time(1, 2), 9ms);
   // Each of two cells has half of the network.

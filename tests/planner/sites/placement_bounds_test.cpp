@@ -69,7 +69,7 @@ TEST(OrderBound, IsTheTimeWhereNothingIsContended) {
   EXPECT_EQ(least_time(supply, cells, query, Duration::max()), 22ms - 2ns);
 }
 
-// Two pipelines take turns: two messages of 1 ms one behind the other, at the rate of both nodes.
+// Two pipelines take turns: two messages of 1 ms one after the other, at the rate of both nodes.
 TEST(OrderBound, CountsTheTurns) {
   const Scenario scenario = sites_scenario(2, 1, {2, 2}, 7ms, Bandwidth{8388608e3}, 2);
   const GpuInventory supply{scenario};

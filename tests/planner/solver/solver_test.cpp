@@ -1,5 +1,5 @@
 // The solver's program is Python; here stands a shell script in its place, so that every way in
-// which a child can end is tried without ortools. What the model itself finds: tests/scripts.
+// which a child can end is tried without ortools. Results of the model itself: tests/scripts.
 #include "planner/solver/solver.hpp"
 
 #include <cstdlib>
@@ -70,7 +70,7 @@ protected:
   SolverOptions options_;
 };
 
-/// What the program would answer with the rows of a schedule.
+/// The answer of the program with the rows of a schedule.
 Json answer_with(const Schedule& schedule, const SolverProblem& problem) {
   Json answer{{"status", "feasible"}, {"seconds", 1.5}, {"bound_ns", 4200}};
   answer["link_orders"] = Json::object();

@@ -105,7 +105,7 @@ bool can_run(const std::vector<std::vector<Action>>& ranks, int stages) {
 }
 
 bool has_words_for(const Schedule& schedule) {
-  if (schedule.cell != 1 || !schedule.replicas_alike()) return false;
+  if (schedule.cell != 1 || !schedule.replicas_share_rows()) return false;
   return schedule.copies == 1 && std::ranges::none_of(schedule.rows, [](const auto& row) {
            return std::ranges::any_of(row, [](const Block& block) {
              return block.parts > 1 || block.kind == BlockKind::R;

@@ -11,7 +11,8 @@
 
 namespace longhaul::testing {
 
-/// How many threads of this process are the ranks (--ranks-per-process); 0: its processes are.
+/// Number of threads of this process that are the ranks (--ranks-per-process); 0: its processes
+/// are.
 inline int& thread_ranks() {
   static int count = 0;
   return count;

@@ -39,15 +39,15 @@ public:
 protected:
   using Memory = typename Kind::Memory;
 
-  /// Looks until all of `tickets` are done.
-  std::map<RequestId, std::size_t> finish(const std::vector<RequestId>& tickets) {
+  /// Looks until all of `requests` are done.
+  std::map<RequestId, std::size_t> finish(const std::vector<RequestId>& requests) {
     std::map<RequestId, std::size_t> sizes;
     while (true) {
       const std::uint32_t doorbell = ranks().host_ranks().doorbell();
       std::vector<Completion> done;
       transport_->advance(done);
-      for (const Completion& completion : done) sizes[completion.ticket] = completion.size_bytes;
-      if (std::ranges::all_of(tickets, [&](RequestId t) { return sizes.contains(t); }))
+      for (const Completion& completion : done) sizes[completion.request] = completion.size_bytes;
+      if (std::ranges::all_of(requests, [&](RequestId t) { return sizes.contains(t); }))
         return sizes;
       if (done.empty()) ranks().host_ranks().sleep(doorbell, now() + std::chrono::milliseconds{1});
     }
@@ -80,18 +80,18 @@ protected:
   /// A payload that this rank sends or gets, with its memory.
   struct Moving {
     Memory memory;
-    RequestId ticket{};
+    RequestId request{};
   };
   Moving send(Rank to, int tag, const Bytes8& bytes, const LanePace& pace) {
     Moving moving{Memory{bytes.size()}};
     moving.memory.write(bytes);
-    moving.ticket = transport_->send_payload(to, tag, moving.memory.span(), pace);
+    moving.request = transport_->send_payload(to, tag, moving.memory.span(), pace);
     transport_->ring_doorbell(to);
     return moving;
   }
   Moving receive(Rank from, int tag, std::size_t size, const LanePace& pace) {
     Moving moving{Memory{size}};
-    moving.ticket = transport_->receive_payload(from, tag, moving.memory.span(), pace);
+    moving.request = transport_->receive_payload(from, tag, moving.memory.span(), pace);
     return moving;
   }
 

@@ -108,8 +108,8 @@ class Model:
             model.add_no_overlap(intervals)
 
     def add_dependencies(self):
-        for before, behind in self.problem["after"]:
-            self.model.add(self.starts[behind] >= self.ends[before])
+        for before, after in self.problem["after"]:
+            self.model.add(self.starts[after] >= self.ends[before])
 
     def add_messages(self):
         """A message that takes no time on its link cannot be in another's way."""
@@ -173,11 +173,11 @@ class Model:
             groups[block["kind"], block["chunk"]].append((block["microbatch"], i))
         for group in groups.values():
             group.sort()
-            for (_, before), (_, behind) in zip(group, group[1:]):
-                turn = self.model.add(self.starts[behind] >= self.ends[before])
+            for (_, before), (_, after) in zip(group, group[1:]):
+                turn = self.model.add(self.starts[after] >= self.ends[before])
                 # A W that has gone into its B keeps no other W waiting.
-                if blocks[behind]["kind"] == "W" and behind in self.fused:
-                    turn.only_enforce_if(~self.fused[before], ~self.fused[behind])
+                if blocks[after]["kind"] == "W" and after in self.fused:
+                    turn.only_enforce_if(~self.fused[before], ~self.fused[after])
 
     def answer(self, value):
         """The rows of which the planner makes a schedule. Blocks of no length come before what

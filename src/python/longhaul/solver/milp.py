@@ -51,12 +51,12 @@ class Program:
             self.add_memory(mine, problem["memory_limits_bytes"][device])
 
     def add_dependencies(self):
-        pairs = [(before, behind, 0) for before, behind in self.problem["after"]]
+        pairs = [(before, after, 0) for before, after in self.problem["after"]]
         pairs += [(message["from"], message["to"], message["latency_ns"])
                   for message in self.problem["messages"]]
-        for before, behind, delay in pairs:
-            self.highs.addConstr(self.ends[behind] - self.ends[before]
-                                 >= delay + self.lengths[behind])
+        for before, after, delay in pairs:
+            self.highs.addConstr(self.ends[after] - self.ends[before]
+                                 >= delay + self.lengths[after])
 
     def add_order(self, mine):
         """A known order needs no binary: microbatches in order, F before D before W

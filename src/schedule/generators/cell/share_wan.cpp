@@ -78,7 +78,7 @@ Result<Schedule> in_cells(const Schedule& schedule, const Scenario& scenario) {
   Schedule shared = schedule;
   shared.name = shared_name(schedule.name);
   if (!shares_wan(scenario)) return shared;
-  if (!schedule.replicas_alike() && schedule.replicas > 1)
+  if (!schedule.replicas_share_rows() && schedule.replicas > 1)
     return refused(
         "{} has rows of its own for each replica (cells take one order for all). Write one row a "
         "device.",

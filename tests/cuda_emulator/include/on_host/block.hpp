@@ -16,7 +16,7 @@ struct Grid {
   std::size_t shared_bytes = 0;
 };
 
-/// How it ended. Anything but `fine` is said on standard error, with block, thread and place.
+/// How a block ended. Anything but `fine` is said on standard error, with block, thread and place.
 enum class Outcome : std::uint8_t { fine, divergent, illegal_address, trapped };
 
 /// Threads of a block begin in ascending order in every other launch of a process and in descending

@@ -30,7 +30,7 @@ Timed timed(std::string_view name, const Scenario& scenario) {
 /// A device's timeline as figure 6 draws it, a character a slot: "F1" is 1, "R1" is a, "B1" is AA.
 std::string timeline(const Timed& timed, ReplicaId replica, int stage) {
   const std::size_t row =
-      timed.schedule.replicas_alike()
+      timed.schedule.replicas_share_rows()
           ? static_cast<std::size_t>(stage)
           : static_cast<std::size_t>(number(replica) * timed.schedule.devices + stage);
   std::string slots;

@@ -87,7 +87,7 @@ def _order(table, claim, column, form, why):
     words, numbers = table[COLUMNS[column]].map(ORDER), table[column]
     pairs = [(i, j) for i in table.index for j in table.index if i < j]
     agree = sum(_sign(words[i] - words[j]) * _sign(numbers[i] - numbers[j]) > 0
-                or (words[i] == words[j] and _alike(column, numbers[i], numbers[j]))
+                or (words[i] == words[j] and _equal(column, numbers[i], numbers[j]))
                 for i, j in pairs)
     ours = ", ".join(f"{style.schedule_name(name)} {form.format(value)}"
                      for name, value in zip(table["schedule"], numbers))
@@ -99,7 +99,7 @@ def _sign(number):
     return int(number > 1e-9) - int(number < -1e-9)
 
 
-def _alike(column, one, other):
+def _equal(column, one, other):
     """One word stands for a range of bubbles and overlaps, but for a single peak."""
     return one == other if column == "peak_activations" else abs(one - other) <= 0.06
 

@@ -1,0 +1,182 @@
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/check/check.hpp"
+#include "cli/command/command_inputs.hpp"
+#include "report/link_table.hpp"
+#include "report/record.hpp"
+#include "report/words.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kReferenceSchedule = "1f1b";
+
+const std::string& datacenter_name(const Scenario& scenario, DatacenterId datacenter) {
+  return scenario.datacenters[index(datacenter)].name;
+}
+
+/// Where the replicas of a device are: "west", or "west, east" where replicas lie apart.
+std::string home_of(const Scenario& scenario, DeviceId device) {
+  std::vector<std::string> names;
+  for (const ReplicaId replica : scenario.replica_ids()) {
+    const auto& name =
+        datacenter_name(scenario, scenario.datacenter_of(scenario.rank(replica, device)));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string placement_table(const Scenario& scenario) {
+  Table table{{{"datacenter", Align::left}, {"replica"}, {"stages", Align::left}, {"GPUs there"}}};
+  for (std::size_t d = 0; d < scenario.datacenters.size(); ++d) {
+    const Datacenter& datacenter = scenario.datacenters[d];
+    for (const ReplicaId replica : scenario.replica_ids()) {
+      std::vector<int> stages;
+      for (const DeviceId device : scenario.device_ids()) {
+        if (index(scenario.datacenter_of(scenario.rank(replica, device))) == d)
+          stages.push_back(number(device));
+      }
+      if (stages.empty()) continue;
+      table.add_row({datacenter.name, std::to_string(number(replica)), ranges_text(stages),
+                     datacenter.gpus ? std::to_string(*datacenter.gpus) : "-"});
+    }
+  }
+  return table.text();
+}
+
+/// Contents of each stage, and the cost of one microbatch there.
+std::string stage_table(const Scenario& scenario) {
+  const Costs& costs = scenario.costs;
+  Table table{{{"stage"},
+               {"in", Align::left},
+               {"speed"},
+               {"layers"},
+               {"F"},
+               {"B"},
+               {"D"},
+               {"W"},
+               {"R"},
+               {"activation"},
+               {"message"}}};
+  for (const DeviceId stage : scenario.device_ids()) {
+    const auto s = index(stage);
+    table.add_row({std::to_string(number(stage)), home_of(scenario, stage),
+                   fmt::format("{:g}", scenario.speed_of_stage(stage)),
+                   scenario.layers.empty() ? "-" : std::to_string(scenario.layers[s]),
+                   to_text(costs.forward[s]), to_text(costs.backward[s]), to_text(costs.dgrad[s]),
+                   to_text(costs.wgrad[s]), to_text(costs.recompute[s]),
+                   to_text(costs.activation[s]), to_text(costs.message[s])});
+  }
+  return '\n' + table.text();
+}
+
+std::string fit_table(const std::vector<DeviceNeed>& devices, const Scenario& scenario) {
+  Table table{{{"device"},
+               {"in", Align::left},
+               {"weights"},
+               {"gradients"},
+               {"optimizer"},
+               {"activations"},
+               {"buffers"},
+               {"total"},
+               {"capacity"},
+               {"fits", Align::left}}};
+  for (const DeviceNeed& device : devices) {
+    table.add_row({std::to_string(number(device.device)), home_of(scenario, device.device),
+                   to_text(device.weights), to_text(device.gradients), to_text(device.optimizer),
+                   to_text(device.activations), to_text(device.buffers), to_text(device.total()),
+                   device.capacity ? to_text(*device.capacity) : "not given",
+                   !device.capacity ? "-"
+                   : device.fits()  ? "yes"
+                                    : "NO"});
+  }
+  return '\n' + table.text();
+}
+
+ordered_json fit_json(const std::vector<DeviceNeed>& devices) {
+  ordered_json json = ordered_json::array();
+  for (const DeviceNeed& device : devices) {
+    json.push_back({{"device", device.device},
+                    {"weights_bytes", device.weights.count()},
+                    {"gradients_bytes", device.gradients.count()},
+                    {"optimizer_bytes", device.optimizer.count()},
+                    {"activations_bytes", device.activations.count()},
+                    {"buffers_bytes", device.buffers.count()},
+                    {"total_bytes", device.total().count()},
+                    {"capacity_bytes", device.capacity ? ordered_json(device.capacity->count())
+                                                       : ordered_json(nullptr)},
+                    {"fits", device.fits()}});
+  }
+  return json;
+}
+
+ordered_json stages_json(const Scenario& scenario) {
+  const Costs& costs = scenario.costs;
+  ordered_json json = ordered_json::array();
+  for (const DeviceId stage : scenario.device_ids()) {
+    const auto s = index(stage);
+    json.push_back({{"stage", stage},
+                    {"speed", scenario.speed_of_stage(stage)},
+                    {"layers", scenario.layers.empty() ? ordered_json(nullptr)
+                                                       : ordered_json(scenario.layers[s])},
+                    {"forward_ns", costs.forward[s].count()},
+                    {"backward_ns", costs.backward[s].count()},
+                    {"dgrad_ns", costs.dgrad[s].count()},
+                    {"wgrad_ns", costs.wgrad[s].count()},
+                    {"recompute_ns", costs.recompute[s].count()},
+                    {"activation_bytes", costs.activation[s].count()},
+                    {"message_bytes", costs.message[s].count()}});
+  }
+  return json;
+}
+
+ordered_json placement_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const DatacenterId datacenter : scenario.placement)
+    json.push_back(datacenter_name(scenario, datacenter));
+  return json;
+}
+
+}  // namespace
+
+Finding check_scenario(const std::string& file, const Options& options) {
+  const Scenario scenario = load_scenario(file, options.overrides);
+  const std::string reference = options.schedule.empty() ? kReferenceSchedule : options.schedule;
+  const Schedule schedule = choose_schedule(parse_single_schedule_option(reference), scenario,
+                                            planner_options_of(options))
+                                .schedule;
+  const std::vector<DeviceNeed> devices = device_memory(schedule, scenario);
+  Finding finding{file, "scenario", {}, {}, {}, {}};
+  finding.summary =
+      fmt::format("scenario {}: {}, {}, model {}", scenario.name, size_text(scenario),
+                  counted(std::ssize(scenario.datacenters), "datacenter"),
+                  scenario.model ? scenario.model->name : "not named (costs are given)");
+  for (const DeviceNeed& device : devices) {
+    if (device.fits()) continue;
+    finding.problems.push_back(
+        fmt::format("device {} does not fit: {} are needed and it has {} ({} too little)",
+                    device.device, to_text(device.total()), to_text(*device.capacity),
+                    to_text(device.total() - *device.capacity)));
+  }
+  finding.details = placement_table(scenario) + site_table(scenario) + stage_table(scenario) +
+                    link_table(scenario) +
+                    fmt::format("\nMemory of each device under {}:", schedule.name) +
+                    fit_table(devices, scenario);
+  finding.json["scenario"] = scenario.name;
+  finding.json["datacenters"] = sites_json(scenario);
+  finding.json["placement"] = placement_json(scenario);
+  finding.json["stages"] = stages_json(scenario);
+  finding.json["links"] = links_json(scenario);
+  finding.json["schedule"] = schedule.name;
+  finding.json["memory"] = fit_json(devices);
+  return finding;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,31 @@
+#include "cli/command/command_inputs.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "report/record_header.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul {
+
+Scenario scenario_of(const Options& options) {
+  if (options.files.empty()) fail("a scenario is missing (the command needs one). Name its .toml.");
+  return load_scenario(options.files.front(), options.overrides);
+}
+
+PlannerOptions planner_options_of(const Options& options) {
+  return planner_options_of(options.planner, arrangement_of(options.comm));
+}
+
+nlohmann::ordered_json record_header(const Options& options, const Scenario& scenario) {
+  nlohmann::ordered_json json = record_header(
+      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
+  json["scenario"] = scenario.name;
+  json["stages"] = scenario.parallel.stages;
+  json["replicas"] = scenario.parallel.replicas;
+  json["microbatches"] = scenario.parallel.microbatches;
+  json["comm"] = options.comm;
+  json["ignored"] = ignored_settings(scenario);
+  return json;
+}
+
+}  // namespace longhaul

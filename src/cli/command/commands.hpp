@@ -1,0 +1,81 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "report/planner_arguments.hpp"
+
+namespace longhaul {
+
+class Arguments;
+
+/// The options of `longhaul plan` as typed; empty: the default.
+struct PlanArguments {
+  std::string order;
+  std::string search;
+  std::string objective;
+  std::string most_cells;
+  std::string pipelines;
+  std::string threads;
+  std::string limit;
+  bool pooled = false;
+  std::vector<std::string> sweeps;
+  std::string break_even;
+  std::string latencies;
+  std::string tolerance;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_plan_options(Arguments& command, PlanArguments& arguments);
+
+/// Ends of the link that `link import` prints; empty where they are not given.
+struct LinkArguments {
+  std::string between;  ///< "a,b"
+  std::string from;
+  std::string to;
+};
+
+/// The options of a command line. Each command reads those that it declares.
+struct Options {
+  std::vector<std::string> files;      ///< subjects of the command: scenario, trace, ...
+  std::vector<std::string> overrides;  ///< --set PATH=VALUE
+  std::string schedule;
+  PlannerArguments planner;
+  PlanArguments plan;  ///< of `plan`
+  std::string comm = "decoupled";
+  std::string format;
+  std::string out;
+  std::string scenario;  ///< of `check` for a schedule
+  LinkArguments link;
+  std::string expect;  ///< of `compare`
+  std::optional<int> iteration;
+  std::optional<int> iterations;  ///< of `simulate`: played under weather
+  std::optional<int> rank;
+  bool json = false;
+  std::string command_line;  ///< as typed, for records
+};
+
+/// A command's text for stdout, and whether the answer is yes.
+struct Answer {
+  std::string text;
+  ExitCode code = ExitCode::fine;
+};
+
+/// Commands write nothing but the file of `out`, and that last; they throw Error on bad input.
+[[nodiscard]] Answer schedule_command(const Options& options);
+[[nodiscard]] Answer simulate_command(const Options& options);
+[[nodiscard]] Answer check_command(const Options& options);
+[[nodiscard]] Answer plan_command(const Options& options);
+[[nodiscard]] Answer ops_command(const Options& options);
+[[nodiscard]] Answer layers_command(const Options& options);
+[[nodiscard]] Answer presets_command(const Options& options);
+[[nodiscard]] Answer trace_summary_command(const Options& options);
+[[nodiscard]] Answer trace_attribution_command(const Options& options);
+[[nodiscard]] Answer trace_export_command(const Options& options);
+[[nodiscard]] Answer trace_merge_command(const Options& options);
+[[nodiscard]] Answer compare_command(const Options& options);
+[[nodiscard]] Answer link_import_command(const Options& options);
+
+}  // namespace longhaul

@@ -1,0 +1,218 @@
+#include "cli/parse/parser.hpp"
+
+#include <array>
+#include <sstream>
+
+#include "base/version.hpp"
+
+namespace longhaul {
+namespace {
+
+constexpr int kMostFiles = 10'000;
+
+constexpr std::array kExamples{
+    Example{"presets", "longhaul presets"},
+    Example{"check", "longhaul check benchmarks/scenarios/m70-2dc.toml"},
+    Example{"schedule",
+            "longhaul schedule benchmarks/scenarios/m70-2dc.toml --schedule zbv --out zbv.csv"},
+    Example{"check", "longhaul check zbv.csv --scenario benchmarks/scenarios/m70-2dc.toml"},
+    Example{"simulate",
+            "longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule static,zbv.csv "
+            "--set link.latency_ratio=2"},
+    Example{"simulate",
+            "longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule 1f1b,zb-h1 --out "
+            "first.h5"},
+    Example{"ops", "longhaul ops benchmarks/scenarios/m70-2dc.toml --schedule 1f1b --rank 3"},
+    Example{"layers", "longhaul layers benchmarks/scenarios/m70-2dc.toml"},
+    Example{"plan", "longhaul plan benchmarks/scenarios/atlas-5dc.toml"},
+    Example{"trace summary", "longhaul trace summary first.h5"},
+    Example{"trace attribution", "longhaul trace attribution first.h5 --schedule zb-h1"},
+    Example{"trace export", "longhaul trace export first.h5 --schedule zb-h1 --out first.json"},
+    Example{"compare", "longhaul compare first.h5 first.h5 --schedule 1f1b,zb-h1"},
+    Example{"trace merge", "longhaul trace merge runs/first --out merged.h5"},
+    Example{"link import", "longhaul link import iperf3.json --between west,east"},
+};
+
+}  // namespace
+
+Parser::Parser(Options& options) : options_{options} {
+  tool_.program("longhaul");
+  tool_.version(fmt::format("longhaul {} ({})", version(), git_commit()));
+  tool_.keeps_unknown();
+  add_schedule();
+  add_simulate();
+  add_check();
+  add_plan();
+  add_ops();
+  add_layers();
+  add_trace();
+  add_compare();
+  add_link();
+  add_command(tool_, "presets", "models and links that a scenario may name, and schedules",
+              presets_command, {});
+  tool_.footer(
+      "Example: longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule static,dynamic\n"
+      "Exit codes: 0 fine, 1 the answer is no, 2 bad input, 3 the run failed.\n"
+      "`longhaul COMMAND --help` tells more.");
+  add_examples();
+}
+
+void Parser::add_examples() {
+  std::map<Arguments*, std::string> lines;
+  for (const Example& example : examples()) {
+    Arguments* command = &tool_;
+    std::istringstream words{std::string{example.command}};
+    for (std::string word; words >> word;) command = &command->at(word);
+    lines[command] += fmt::format("\n  {}", example.line);
+  }
+  for (const auto& [command, text] : lines) command->footer("For example:" + text);
+}
+
+Arguments& Parser::add_command(Arguments& parent, const std::string& name,
+                               const std::string& description, Command command, FileCount files,
+                               const std::string& what) {
+  Arguments& added = parent.command(name, description);
+  added.keeps_unknown();
+  if (files.most > 0) added.option("FILE", options_.files, what).values(0, kMostFiles);
+  added.flag("--json", options_.json, "print JSON").takes_no_value();
+  entries_[&added] = {command, files, what};
+  return added;
+}
+
+void Parser::add_overrides(Arguments& command) {
+  command
+      .option("--set", options_.overrides,
+              "PATH=VALUE: override a value of the scenario, as in link.latency_ratio=2 (may "
+              "be repeated)")
+      .one_value_each();
+}
+
+void Parser::add_comm(Arguments& command) {
+  command.option("--comm", options_.comm,
+                 "how communication is arranged: decoupled (default) or grouped");
+}
+
+void Parser::add_planning(Arguments& command) {
+  add_comm(command);
+  add_planner_options(command, options_.planner);
+  add_overrides(command);
+}
+
+void Parser::add_schedule() {
+  Arguments& command =
+      add_command(tool_, "schedule", "make one schedule, print its statistics, write it",
+                  schedule_command, {1, 1}, "scenario (.toml)");
+  command.option("--schedule", options_.schedule,
+                 "name of a schedule (`longhaul presets` lists them), or a .csv file");
+  command.option("--out", options_.out, "write it to a file; an existing one is refused");
+  command.option("--format", options_.format,
+                 "of the file: longhaul (CSV, default), pytorch (CSV), goal (LogGOPSim) or "
+                 "chakra (ASTRA-sim; a file for each rank)");
+  add_planning(command);
+}
+
+void Parser::add_simulate() {
+  Arguments& command = add_command(
+      tool_, "simulate",
+      "predict schedules in the scenario's own times (run.time_scale and noise are not applied)",
+      simulate_command, {1, 1}, "scenario (.toml)");
+  command.option("--schedule", options_.schedule,
+                 "comma list of names and .csv files; static, dynamic: all of these");
+  command.option("--out", options_.out,
+                 "write the predicted timeline (HDF5); an existing file is refused");
+  command.option("--iterations", options_.iterations,
+                 "also play so many iterations back to back under the links' weather (trace, "
+                 "jitter, loss, outage)");
+  add_planning(command);
+}
+
+void Parser::add_check() {
+  Arguments& command = add_command(
+      tool_, "check", "is a scenario, schedule or trace right, and does it fit?", check_command,
+      {1, kMostFiles}, "scenario (.toml), schedule (.csv), trace (.h5) or run directory");
+  command.option("--scenario", options_.scenario,
+                 "hold schedules against its shape, budget and capacity");
+  command.option("--schedule", options_.schedule,
+                 "schedule whose activations must fit a scenario's devices (default: 1f1b)");
+  add_planner_options(command, options_.planner);
+  add_overrides(command);
+}
+
+void Parser::add_plan() {
+  Arguments& command =
+      add_command(tool_, "plan", "which datacenters and how many GPUs to train with, at what cost",
+                  plan_command, {1, 1}, "scenario (.toml), stages placed or not");
+  command.option("--schedule", options_.schedule,
+                 "name of a schedule (default: atlas); a comma list for --search exact");
+  add_plan_options(command, options_.plan);
+  add_overrides(command);
+}
+
+void Parser::add_ops() {
+  Arguments& command = add_command(tool_, "ops", "print what each rank does under a schedule",
+                                   ops_command, {1, 1}, "scenario (.toml)");
+  command.option("--schedule", options_.schedule,
+                 "name of a schedule (`longhaul presets` lists them), or a .csv file");
+  command.option("--rank", options_.rank, "only this rank");
+  add_planning(command);
+}
+
+void Parser::add_layers() {
+  add_planning(add_command(tool_, "layers",
+                           "divide a model's layers over its stages: even, balanced and refined",
+                           layers_command, {1, 1}, "scenario (.toml)"));
+}
+
+void Parser::add_trace() {
+  Arguments& trace = tool_.command("trace", "read a trace: summary, attribution, export, merge");
+  trace.keeps_unknown();
+  const std::string source = "trace (.h5) or run directory";
+  Arguments& summary =
+      add_command(trace, "summary", "measured and predicted times of each schedule",
+                  trace_summary_command, {1, 1}, source);
+  summary.option("--schedule", options_.schedule, "only this one");
+  Arguments& attribution =
+      add_command(trace, "attribution", "where idle time went; the critical path and its crossings",
+                  trace_attribution_command, {1, 1}, source);
+  attribution.option("--schedule", options_.schedule, "only this one");
+  attribution.option("--iteration", options_.iteration,
+                     "critical path of this iteration (default: the one nearest the median)");
+  Arguments& exported =
+      add_command(trace, "export", "for Perfetto (chrome) or spreadsheets (csv, memory)",
+                  trace_export_command, {1, 1}, source);
+  exported.option("--format", options_.format,
+                  "chrome (default), csv, or memory: activations over time");
+  exported.option("--out", options_.out, "file to write; an existing one is refused");
+  exported.option("--schedule", options_.schedule, "only this one");
+  exported.option("--iteration", options_.iteration, "only this one");
+  Arguments& merge =
+      add_command(trace, "merge", "one trace of a run's finished iterations, killed or not",
+                  trace_merge_command, {1, 1}, "run directory");
+  merge.option("--out", options_.out, "trace to write; an existing file is refused");
+}
+
+void Parser::add_compare() {
+  Arguments& command = add_command(
+      tool_, "compare", "is B faster, slower, or not distinguishable from A?", compare_command,
+      {2, 2}, "run directory, record (.json) or trace (.h5): A, then B");
+  command.option("--schedule", options_.schedule,
+                 "only this one; S,T: S of A against T of B (default: all that both have)");
+  command.option("--expect", options_.expect,
+                 "exit 1 unless B is faster, slower, not-faster, not-slower or "
+                 "not-distinguishable, in every comparison");
+}
+
+void Parser::add_link() {
+  Arguments& link = tool_.command("link", "links of your own sites: import");
+  link.keeps_unknown();
+  Arguments& import =
+      add_command(link, "import", "a [[link]] from what iperf3 -J, OSU or nccl-tests measured",
+                  link_import_command, {1, kMostFiles}, "result of a benchmark");
+  import.option("--between", options_.link.between, "A,B: both directions between them");
+  import.option("--from", options_.link.from, "one direction, with --to");
+  import.option("--to", options_.link.to, "one direction, with --from");
+}
+
+std::span<const Example> examples() { return kExamples; }
+
+}  // namespace longhaul

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/arguments.hpp"
+#include "cli/command/commands.hpp"
+#include "cli/parse/command_line.hpp"
+
+namespace longhaul {
+
+using Command = Answer (*)(const Options&);
+
+/// How many files a command takes.
+struct FileCount {
+  int least = 0;
+  int most = 0;  ///< 0, 1, 2 or no limit in practice
+};
+
+/// The commands and what they take. Every word that is not known is left over in its command, so
+/// that we word the error.
+class Parser {
+public:
+  explicit Parser(Options& options);
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  Request parse(std::span<const std::string> arguments);
+
+private:
+  struct Entry {
+    Command command;
+    FileCount files;
+    std::string needs;  ///< what its files are, for messages
+  };
+
+  Arguments& add_command(Arguments& parent, const std::string& name, const std::string& description,
+                         Command command, FileCount files, const std::string& what = {});
+  void add_overrides(Arguments& command);
+  void add_comm(Arguments& command);
+  /// Options of commands that choose and make schedules on a scenario.
+  void add_planning(Arguments& command);
+  void add_schedule();
+  void add_simulate();
+  void add_check();
+  void add_ops();
+  void add_plan();
+  void add_layers();
+  void add_trace();
+  void add_compare();
+  void add_link();
+  /// Puts the lines of examples() below the help of their commands.
+  void add_examples();
+
+  const Arguments& chosen() const;
+  void refuse_leftovers(const Arguments& command) const;
+  void require_file_count(const Arguments& command, const Entry& entry) const;
+
+  Options& options_;
+  Arguments tool_{"Pipeline schedules between datacenters: made, checked, simulated."};
+  std::map<const Arguments*, Entry> entries_;
+};
+
+/// A line that works in the root of a checkout, for the help text of one command.
+struct Example {
+  std::string_view command;  ///< "simulate", "trace summary"; as the parser names it
+  std::string_view line;
+};
+
+/// At least one for each command, in an order in which they run one after the other: a later one
+/// reads files that an earlier one writes (tests/cli/parse/examples_test.cpp runs them all).
+[[nodiscard]] std::span<const Example> examples();
+
+}  // namespace longhaul

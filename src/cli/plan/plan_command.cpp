@@ -1,0 +1,152 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
+#include "cli/plan/plan_options.hpp"
+#include "cli/plan/site_report.hpp"
+#include "cli/plan/site_sweep.hpp"
+#include "report/words.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string heading(const GpuInventory& supply, const std::string& what) {
+  const Parallel& parallel = supply.scenario().parallel;
+  std::string gpus;
+  for (const DatacenterId id : ordered_datacenters(supply, SiteOrder::availability))
+    gpus += fmt::format("{}{} {}", gpus.empty() ? "" : ", ", supply.name(id), supply.gpus(id));
+  return fmt::format("{}: {}; {}, {}; GPUs: {}\n\n", supply.scenario().name, what,
+                     counted(parallel.stages, "stage"),
+                     counted(parallel.microbatches, "microbatch"), gpus);
+}
+
+const SitePlan& best_of(const SitePlans& plans, SiteObjective objective) {
+  const SitePlan* const best = best_plan(plans.plans, objective);
+  if (best == nullptr)
+    fail("no plan can be made (D = 1: {}). Change the scenario or --schedule.",
+         plans.plans.front().infeasible);
+  return *best;
+}
+
+void require_best(const SiteSearch& search) {
+  if (search.best) return;
+  fail(
+      "no plan can be made of {} candidates (links, or what the schedule needs, are missing). See "
+      "`longhaul plan` without --search exact for the reason.",
+      search.candidates);
+}
+
+Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
+                         const GpuInventory& supply) {
+  CellTimes cells{supply, plan.model, plan.threads};
+  const SitePlans plans = algorithm1(supply, algorithm1_options_of(plan), cells);
+  (void)best_of(plans, SiteObjective::throughput);
+  if (!options.json)
+    return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
+                                        plans.pipelines)) +
+            plans_text(supply, plans.plans) + '\n' + best_text(supply, plans.plans)};
+  ordered_json json = plan_header(options, plan, supply.scenario());
+  json["order"] = ordered_json::array();
+  for (const DatacenterId id : plans.order) json["order"].push_back(supply.name(id));
+  json["pipelines_per_cell"] = plans.pipelines;
+  json["max_cells"] = plans.most_cells;
+  json["plans"] = ordered_json::array();
+  for (const SitePlan& each : plans.plans) json["plans"].push_back(to_json(supply, each));
+  json.update(best_json(supply, plans.plans));
+  return {json_text(json)};
+}
+
+Answer search_answer(const Options& options, const PlanOptions& plan, const GpuInventory& supply) {
+  CellTimes cells{supply, plan.model, plan.threads};
+  const SiteSearch search = search_sites(supply, search_options_of(plan), cells);
+  require_best(search);
+  if (!options.json)
+    return {heading(supply, fmt::format("the best by {}", to_string(plan.objective))) +
+            plan_text(supply, *search.best) + "\n\n" + search_text(search)};
+  ordered_json json = plan_header(options, plan, supply.scenario());
+  json["objective"] = to_string(plan.objective);
+  json["plan"] = to_json(supply, *search.best);
+  json["search"] = to_json(search);
+  return {json_text(json)};
+}
+
+Answer break_even_answer(const Options& options, const PlanOptions& plan,
+                         const Scenario& scenario) {
+  const std::vector<std::string> ends = words_of("--break-even", options.plan.break_even);
+  if (ends.size() != 2 || ends[0] == ends[1])
+    fail("--break-even: \"{}\" does not name two datacenters. Write --break-even A,B.",
+         options.plan.break_even);
+  BreakEvenOptions wanted;
+  wanted.plan = algorithm1_options_of(plan);
+  wanted.tolerance = plan.tolerance;
+  wanted.model = plan.model;
+  wanted.threads = plan.threads;
+  const std::vector<BreakEvenPoint> points =
+      break_even(scenario, datacenter_of(scenario, ends[0], "--break-even"),
+                 datacenter_of(scenario, ends[1], "--break-even"), plan.latencies, wanted);
+  if (!options.json) return {break_even_text(points, ends[0], ends[1])};
+  ordered_json json = plan_header(options, plan, scenario);
+  json["between"] = ends;
+  json["tolerance"] = plan.tolerance;
+  json["break_even"] = ordered_json::array();
+  for (const BreakEvenPoint& point : points) json["break_even"].push_back(to_json(point));
+  return {json_text(json)};
+}
+
+}  // namespace
+
+Algorithm1Options algorithm1_options_of(const PlanOptions& options) {
+  Algorithm1Options wanted;
+  wanted.order = options.order;
+  wanted.schedule = options.schedules.front();
+  if (!options.pipelines.empty()) wanted.pipelines = options.pipelines.front();
+  wanted.most_cells = options.most_cells;
+  return wanted;
+}
+
+SiteSearchOptions search_options_of(const PlanOptions& options) {
+  return {options.schedules, options.pipelines, options.most_cells, options.objective, true,
+          options.limit};
+}
+
+SitePlan best_of(const GpuInventory& supply, const PlanOptions& options, CellTimes& cells) {
+  if (options.exact) {
+    SiteSearch search = search_sites(supply, search_options_of(options), cells);
+    require_best(search);
+    return *std::move(search.best);
+  }
+  const SitePlans plans = algorithm1(supply, algorithm1_options_of(options), cells);
+  return best_of(plans, options.objective);
+}
+
+ordered_json plan_header(const Options& options, const PlanOptions& plan,
+                         const Scenario& scenario) {
+  ordered_json json = record_header(options, scenario);
+  json.erase("replicas");
+  json.erase("comm");
+  json["schedules"] = ordered_json::array();
+  for (const ScheduleRequest& schedule : plan.schedules) json["schedules"].push_back(schedule.name);
+  json["search_kind"] = plan.exact ? "exact" : "algorithm1";
+  json["datacenter_order"] = to_string(plan.order);
+  json["cell_model"] = to_string(plan.model);
+  return json;
+}
+
+Answer plan_command(const Options& options) {
+  const PlanOptions plan = plan_options_of(options.plan, options.schedule);
+  if (!options.plan.sweeps.empty() && !options.plan.break_even.empty())
+    fail("--sweep and --break-even are both given (one answer at a time). Leave one out.");
+  if (!options.plan.sweeps.empty()) return sweep_answer(options, plan);
+  const Scenario scenario =
+      load_scenario(options.files.front(), options.overrides, Placing::optional);
+  if (!options.plan.break_even.empty()) return break_even_answer(options, plan, scenario);
+  const GpuInventory supply{scenario};
+  return plan.exact ? search_answer(options, plan, supply)
+                    : algorithm1_answer(options, plan, supply);
+}
+
+}  // namespace longhaul

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/plan/plan_options.hpp"
+#include "cli/plan/site_report.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json optional_json(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+void add_figures(const SiteFigures& figures, ordered_json& json) {
+  json["gpus_used"] = figures.gpus_used;
+  json["iterations_per_second"] = figures.iterations_per_second;
+  json["samples_per_second"] = figures.samples_per_second;
+  json["tokens_per_second"] = optional_json(figures.tokens_per_second);
+  json["utilisation"] = figures.utilisation;
+  json["gpu_hours"] = figures.gpu_hours;
+  json["egress_bytes"] = figures.egress_bytes;
+  json["egress_dollars"] = figures.egress_dollars;
+  json["gpu_dollars_per_hour"] = optional_json(figures.gpu_dollars_per_hour);
+  json["dollars_per_hour"] = optional_json(figures.dollars_per_hour);
+  json["dollars_per_iteration"] = optional_json(figures.dollars);
+  json["dollars_per_sample"] = optional_json(figures.dollars_per_sample);
+  json["dollars_per_million_tokens"] = optional_json(figures.dollars_per_million_tokens);
+}
+
+}  // namespace
+
+ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
+  const SiteLayout& layout = plan.layout;
+  ordered_json json{{"schedule", plan.schedule},
+                    {"cells", layout.cells},
+                    {"pipelines_per_cell", layout.pipelines},
+                    {"replicas", layout.replicas()},
+                    {"feasible", plan.feasible()}};
+  if (!plan.feasible()) {
+    json["reason"] = plan.infeasible;
+    return json;
+  }
+  json["way"] = ordered_json::array();
+  for (const DatacenterStages& share : layout.way)
+    json["way"].push_back({{"datacenter", supply.name(share.datacenter)},
+                           {"stages", share.stages},
+                           {"gpus", share.stages * layout.replicas() * supply.gpus_of_stage()}});
+  json["pipeline_ns"] = plan.times.pipeline.count();
+  json["all_reduce_ns"] = plan.times.all_reduce.count();
+  json["iteration_ns"] = plan.times.iteration().count();
+  add_figures(plan.figures, json);
+  json["pareto"] = plan.pareto;
+  return json;
+}
+
+ordered_json best_json(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
+  ordered_json json;
+  for (const SiteObjective objective : every<SiteObjective>()) {
+    const SitePlan* const best = best_plan(plans, objective);
+    json["best"][to_string(objective)] =
+        best == nullptr ? ordered_json(nullptr) : ordered_json(best - plans.data());
+  }
+  json["left_out"] = ordered_json::array();
+  for (const LeftOut& out : left_out(supply, plans)) {
+    ordered_json each{{"datacenter", supply.name(out.datacenter)}};
+    each["best_with"] =
+        out.with == nullptr ? ordered_json(nullptr) : ordered_json(out.with - plans.data());
+    each["gain"] = out.with == nullptr ? ordered_json(nullptr) : ordered_json(out.gain);
+    json["left_out"].push_back(std::move(each));
+  }
+  return json;
+}
+
+ordered_json to_json(const SiteSearch& search) {
+  ordered_json json{{"candidates", search.candidates},     {"evaluated", search.evaluated},
+                    {"simulated_cells", search.simulated}, {"unsupplied", search.unsupplied},
+                    {"unexplored", search.unexplored},     {"gap", search.gap}};
+  for (const SitePrune prune : every<SitePrune>())
+    json["pruned"][to_string(prune)] = search.pruned[index(prune)];
+  return json;
+}
+
+ordered_json to_json(const BreakEvenPoint& point) {
+  ordered_json json{{"latency_ns", point.latency.count()}, {"verdict", to_string(point.verdict)}};
+  json["bandwidth_bits_per_second"] =
+      point.bandwidth ? ordered_json(point.bandwidth->bits_per_second()) : ordered_json(nullptr);
+  json["one_iterations_per_second"] = point.one;
+  json["two_iterations_per_second"] = point.two;
+  json["cells"] = point.cells;
+  return json;
+}
+
+}  // namespace longhaul

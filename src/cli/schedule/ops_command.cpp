@@ -1,0 +1,155 @@
+#include <nlohmann/json.hpp>
+
+#include "base/index.hpp"
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
+#include "plan/lowering/lower.hpp"
+#include "report/words.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* kind_name(const Op& op) {
+  if (op.kind == OpKind::compute) return to_string(op.block_kind);
+  return op.kind == OpKind::collective ? to_string(op.collective) : to_string(op.kind);
+}
+
+std::vector<std::uint32_t> after_ids(const Plan& plan, OpId id) {
+  std::vector<std::uint32_t> ids;
+  for (const OpId before : plan.after_of(id)) ids.push_back(static_cast<std::uint32_t>(before));
+  return ids;
+}
+
+std::vector<std::string> resource_names(const Plan& plan, OpId id) {
+  std::vector<std::string> names;
+  for (const ResourceId resource : plan.resources_of(id))
+    names.push_back(plan.resources[index(resource)].name);
+  return names;
+}
+
+/// "F0" of which chunk and part; for a message, the block that it carries the result of.
+std::string block_text(const Op& op) {
+  if (op.kind == OpKind::collective) return fmt::format("{} of chunk {}", kind_name(op), op.chunk);
+  const std::string part =
+      op.parts == 1 ? std::string{} : fmt::format(".{}/{}", op.part + 1, op.parts);
+  const std::string block =
+      fmt::format("{}{}{}{}", op.chunk, to_string(op.block_kind), op.microbatch, part);
+  if (op.kind == OpKind::compute) return block;
+  return fmt::format("{} of {} ({} {})", kind_name(op), block,
+                     op.kind == OpKind::send ? "to" : "from", static_cast<int>(op.peer));
+}
+
+template <typename Visit>
+void for_each_op(const Lane& lane, Visit&& visit) {
+  const auto first = static_cast<std::uint32_t>(lane.first);
+  for (std::uint32_t id = first; id < first + lane.count; ++id) visit(OpId{id});
+}
+
+std::string rank_ops_text(const Plan& plan, int rank) {
+  const RankInfo& info = plan.ranks[at(rank)];
+  std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
+                                 info.device, plan.datacenters[index(info.datacenter)]);
+  Table table{{{"lane", Align::left},
+               {"op"},
+               {"what", Align::left},
+               {"takes"},
+               {"bytes"},
+               {"after", Align::left},
+               {"holds", Align::left}}};
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != Rank{rank}) continue;
+    for_each_op(lane, [&](OpId id) {
+      const Op& op = plan.op(id);
+      table.add_row({lane.name, std::to_string(index(id)), block_text(op), to_text(op.duration),
+                     op.kind == OpKind::compute ? "" : to_text(op.size),
+                     fmt::format("{}", fmt::join(after_ids(plan, id), " ")),
+                     fmt::format("{}", fmt::join(resource_names(plan, id), ", "))});
+    });
+  }
+  return text + table.text();
+}
+
+ordered_json op_json(const Plan& plan, OpId id) {
+  const Op& op = plan.op(id);
+  ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
+  json["chunk"] = op.chunk;
+  if (op.kind != OpKind::collective) {
+    json["block"] = to_string(op.block_kind);
+    json["microbatch"] = op.microbatch;
+    json["part"] = op.part;
+    json["parts"] = op.parts;
+  }
+  if (op.kind == OpKind::send || op.kind == OpKind::recv) {
+    json["peer"] = static_cast<int>(op.peer);
+    json["match"] = op.match;
+  }
+  if (op.kind == OpKind::collective) {
+    json["members"] = ordered_json::array();
+    for (const OpId member : plan.collectives[op.match]) json["members"].push_back(index(member));
+  }
+  json["duration_ns"] = op.duration.count();
+  json["size_bytes"] = op.size.count();
+  json["after"] = after_ids(plan, id);
+  json["resources"] = resource_names(plan, id);
+  return json;
+}
+
+ordered_json rank_ops_json(const Plan& plan, int rank) {
+  const RankInfo& info = plan.ranks[at(rank)];
+  ordered_json json{{"rank", rank},
+                    {"replica", info.replica},
+                    {"device", info.device},
+                    {"datacenter", plan.datacenters[index(info.datacenter)]}};
+  json["lanes"] = ordered_json::array();
+  for (const Lane& lane : plan.lanes) {
+    if (lane.rank != Rank{rank}) continue;
+    ordered_json lane_json{{"lane", lane.name}, {"ops", ordered_json::array()}};
+    for_each_op(lane, [&](OpId id) { lane_json["ops"].push_back(op_json(plan, id)); });
+    json["lanes"].push_back(std::move(lane_json));
+  }
+  return json;
+}
+
+/// The ranks that were asked for.
+std::vector<int> ranks_of(const Options& options, const Plan& plan) {
+  const int ranks = static_cast<int>(plan.ranks.size());
+  if (options.rank) {
+    if (*options.rank < 0 || *options.rank >= ranks)
+      fail("--rank: there is no rank {} (the plan has {}). Name one from 0 to {}.", *options.rank,
+           ranks, ranks - 1);
+    return {*options.rank};
+  }
+  std::vector<int> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+  return all;
+}
+
+}  // namespace
+
+Answer ops_command(const Options& options) {
+  const Scenario scenario = scenario_of(options);
+  const PlannerOptions planner = planner_options_of(options);
+  const Plan plan = lower(
+      choose_schedule(parse_single_schedule_option(options.schedule), scenario, planner).schedule,
+      scenario, planner.search.arrangement);
+  const std::vector<int> ranks = ranks_of(options, plan);
+  if (options.json) {
+    ordered_json json = record_header(options, scenario);
+    json.erase("numbers");
+    json["schedule"] = plan.schedule;
+    json["ranks"] = ordered_json::array();
+    for (const int rank : ranks) json["ranks"].push_back(rank_ops_json(plan, rank));
+    return {json_text(json)};
+  }
+  std::string text = fmt::format("{} on {}: {} on {}, {}\n", plan.schedule, scenario.name,
+                                 counted(std::ssize(plan.ops), "op"),
+                                 counted(std::ssize(plan.ranks), "rank"), options.comm);
+  for (const int rank : ranks) text += '\n' + rank_ops_text(plan, rank);
+  return {text};
+}
+
+}  // namespace longhaul

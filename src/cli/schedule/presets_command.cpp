@@ -1,0 +1,105 @@
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
+#include "planner/make_schedule.hpp"
+#include "report/record_header.hpp"
+#include "scenario/presets.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string model_table() {
+  Table table{{{"model", Align::left},
+               {"layers"},
+               {"hidden"},
+               {"intermediate"},
+               {"heads"},
+               {"KV heads"},
+               {"sequence"},
+               {"GPUs a stage"},
+               {"10^9 weights"},
+               {"block times", Align::left}}};
+  for (const ModelPreset& preset : model_presets()) {
+    const Model& model = preset.model;
+    const double weights = static_cast<double>(model_parameters(model)) * 1e-9;
+    table.add_row({model.name, std::to_string(model.layers), std::to_string(model.hidden),
+                   std::to_string(model.intermediate), std::to_string(model.heads),
+                   std::to_string(model.kv_heads), std::to_string(model.sequence_length),
+                   std::to_string(model.tensor_parallel), fmt::format("{:.1f}", weights),
+                   preset.measured
+                       ? "measured"
+                       : fmt::format("FLOPs at {:g} TFLOP/s", model.achieved_flops * 1e-12)});
+  }
+  return table.text();
+}
+
+std::string link_table() {
+  Table table{{{"link", Align::left}, {"latency"}, {"bandwidth"}, {"64 MiB take"}}};
+  for (const LinkPreset& link : link_presets())
+    table.add_row({link.name, to_text(link.latency), to_text(link.bandwidth),
+                   to_text(64_MiB / link.bandwidth)});
+  return table.text();
+}
+
+std::string schedule_table() {
+  Table table{{{"schedule", Align::left}, {"what it does", Align::left}}};
+  for (const ScheduleName& schedule : schedule_names())
+    table.add_row({schedule.name, schedule.summary});
+  return table.text();
+}
+
+ordered_json models_json() {
+  ordered_json json = ordered_json::array();
+  for (const ModelPreset& preset : model_presets()) {
+    const Model& model = preset.model;
+    json.push_back({{"name", model.name},
+                    {"layers", model.layers},
+                    {"hidden", model.hidden},
+                    {"intermediate", model.intermediate},
+                    {"heads", model.heads},
+                    {"kv_heads", model.kv_heads},
+                    {"vocabulary", model.vocabulary},
+                    {"sequence_length", model.sequence_length},
+                    {"microbatch_size", model.microbatch_size},
+                    {"tensor_parallel", model.tensor_parallel},
+                    {"achieved_flops_per_second", model.achieved_flops},
+                    {"peak_flops_per_second", model.peak_flops},
+                    {"parameters", model_parameters(model)},
+                    {"measured", preset.measured.has_value()}});
+  }
+  return json;
+}
+
+ordered_json links_json() {
+  ordered_json json = ordered_json::array();
+  for (const LinkPreset& link : link_presets())
+    json.push_back({{"name", link.name},
+                    {"latency_ns", link.latency.count()},
+                    {"rate_bits_per_second", link.bandwidth.bits_per_second()}});
+  return json;
+}
+
+ordered_json schedules_json() {
+  ordered_json json = ordered_json::array();
+  for (const ScheduleName& schedule : schedule_names())
+    json.push_back({{"name", schedule.name}, {"summary", schedule.summary}});
+  return json;
+}
+
+}  // namespace
+
+Answer presets_command(const Options& options) {
+  if (!options.json) return {model_table() + '\n' + link_table() + '\n' + schedule_table()};
+  ordered_json json = record_header();
+  json["models"] = models_json();
+  json["links"] = links_json();
+  json["schedules"] = schedules_json();
+  return {json_text(json)};
+}
+
+}  // namespace longhaul

@@ -1,0 +1,104 @@
+#include "cli/schedule/schedule_output.hpp"
+
+#include <array>
+#include <filesystem>
+#include <ostream>
+#include <sstream>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "plan/export/export_chakra.hpp"
+#include "plan/export/export_goal.hpp"
+#include "plan/lowering/lower.hpp"
+#include "report/files.hpp"
+#include "report/words.hpp"
+#include "schedule/csv/csv.hpp"
+
+namespace longhaul {
+namespace {
+
+/// "x.3.et" for rank 3 and "x.et", as ASTRA-sim names its files; "x.groups.json" likewise.
+std::string with_infix(const std::string& out, const std::string& infix,
+                       const std::string& extension) {
+  std::filesystem::path path{out};
+  const std::string kept = path.has_extension() ? path.extension().string() : ".et";
+  path.replace_extension();
+  return path.string() + "." + infix + (extension.empty() ? kept : extension);
+}
+std::string groups_file(const std::string& out) { return with_infix(out, "groups", ".json"); }
+
+}  // namespace
+
+OutputFormat output_format_of(const std::string& text) {
+  if (text.empty()) return OutputFormat::longhaul;
+  if (const auto format = from_string<OutputFormat>(text)) return *format;
+  fail("--format: unknown format \"{}\". {}", text, suggestion(text, every_name<OutputFormat>()));
+}
+
+ScheduleOutput::ScheduleOutput(OutputFormat format, std::string out, const Scenario& scenario)
+    : format_{format}, out_{std::move(out)} {
+  if (format_ != OutputFormat::chakra) {
+    require_new_file(out_);
+    return;
+  }
+  for (int rank = 0; rank < scenario.ranks(); ++rank)
+    require_new_file(with_infix(out_, std::to_string(rank), ""));
+  require_new_file(groups_file(out_));
+}
+
+void ScheduleOutput::add(std::string name, std::string content) {
+  names_.push_back(std::move(name));
+  contents_.push_back(std::move(content));
+}
+
+void ScheduleOutput::prepare(const Schedule& schedule, const Scenario& scenario,
+                             Arrangement arrangement) {
+  switch (format_) {
+    case OutputFormat::longhaul: add(out_, write_csv(schedule, CsvFormat::longhaul)); break;
+    case OutputFormat::pytorch: add(out_, write_csv(schedule, CsvFormat::pytorch)); break;
+    case OutputFormat::goal: {
+      std::ostringstream text;
+      export_goal(lower(schedule, scenario, arrangement), text);
+      add(out_, std::move(text).str());
+      break;
+    }
+    case OutputFormat::chakra: return prepare_chakra(lower(schedule, scenario, arrangement));
+  }
+  note_ = fmt::format("wrote {}\n", out_);
+}
+
+void ScheduleOutput::prepare_chakra(const Plan& plan) {
+  ChakraRounding rounding;
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    std::ostringstream bytes;
+    const ChakraRounding mine = export_chakra(plan, Rank{static_cast<int>(rank)}, bytes);
+    rounding.blocks += mine.blocks;
+    rounding.error += mine.error;
+    add(with_infix(out_, std::to_string(rank), ""), std::move(bytes).str());
+  }
+  note_ = fmt::format("wrote {} to {}", names_.front(), names_.back());
+  if (std::string groups = chakra_groups(plan); !groups.empty()) {
+    add(groups_file(out_), std::move(groups));
+    note_ += fmt::format(" and {}", names_.back());
+  }
+  note_ += fmt::format(
+      "\nwhole microseconds: {} were rounded by {} ns in sum; no device is ever more than 500 ns "
+      "ahead or behind\n",
+      counted(rounding.blocks, "block"), rounding.error.count());
+}
+
+void ScheduleOutput::write() const {
+  std::size_t written = 0;
+  try {
+    for (; written < names_.size(); ++written)
+      write_new_file(names_[written], [&](std::ostream& out) { out << contents_[written]; });
+  } catch (const Error&) {
+    // Some ranks' files without the others' would be taken for a whole.
+    std::error_code ignored;
+    while (written-- > 0) std::filesystem::remove(names_[written], ignored);
+    throw;
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/listed_enum.hpp"
+#include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul {
+
+/// Formats that `schedule --out` writes (docs/formats.md).
+#define LONGHAUL_OUTPUT_FORMATS(X) \
+  X(longhaul, "longhaul") X(pytorch, "pytorch") X(goal, "goal") X(chakra, "chakra")
+LONGHAUL_LISTED_ENUM(OutputFormat, LONGHAUL_OUTPUT_FORMATS);
+
+/// "" is longhaul. Throws Error that names the nearest known format.
+[[nodiscard]] OutputFormat output_format_of(const std::string& text);
+
+/// A schedule in a format of others, ready to be written: nothing is on disk before write().
+class ScheduleOutput {
+public:
+  /// Throws Error where a file of the output exists or its directory does not.
+  ScheduleOutput(OutputFormat format, std::string out, const Scenario& scenario);
+
+  /// Throws Error with the reason where the format cannot hold the schedule.
+  void prepare(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement);
+  /// Creates the files.
+  void write() const;
+  /// For people: what was written, and what it cost.
+  [[nodiscard]] const std::string& note() const { return note_; }
+  [[nodiscard]] const std::vector<std::string>& files() const { return names_; }
+
+private:
+  void add(std::string name, std::string content);
+  void prepare_chakra(const Plan& plan);
+
+  OutputFormat format_;
+  std::string out_;
+  std::vector<std::string> names_;
+  std::vector<std::string> contents_;  ///< index: as names_
+  std::string note_;
+};
+
+}  // namespace longhaul

@@ -1,0 +1,173 @@
+#include <nlohmann/json.hpp>
+
+#include "base/version.hpp"
+#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
+#include "report/files.hpp"
+#include "report/planning.hpp"
+#include "report/tables.hpp"
+#include "report/under_weather.hpp"
+#include "trace/file/trace_file.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct SimulatedSchedules {
+  std::vector<ScheduleRecord> records;
+  std::vector<ScheduleResult> made;           ///< likewise
+  std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
+  std::vector<UnderWeather> under_weather;    ///< likewise, with --iterations
+  std::vector<SkippedSchedule> skipped;
+  Timeline timeline;  ///< of all schedules where a trace is wanted
+};
+
+enum class KeepRows { no, yes };
+
+/// Predicts what was asked for: parsed values go in, SimulatedSchedules come out.
+class Simulator {
+public:
+  /// `scenario` must live as long.
+  Simulator(const Scenario& scenario, PlannerOptions planner, std::vector<ScheduleRequest> requests,
+            std::optional<int> iterations, KeepRows keep)
+      : scenario_{scenario},
+        planner_{std::move(planner)},
+        requests_{std::move(requests)},
+        iterations_{iterations},
+        keep_{keep} {}
+
+  [[nodiscard]] SimulatedSchedules run() const {
+    ChosenSchedules chosen = ScheduleChooser{requests_, scenario_, planner_}.choose();
+    SimulatedSchedules simulation;
+    simulation.skipped = std::move(chosen.skipped);
+    simulation.made = std::move(chosen.schedules);
+    for (const ScheduleResult& made : simulation.made) {
+      Timeline alone;
+      Timeline& timeline = keep_ == KeepRows::yes ? simulation.timeline : alone;
+      simulation.records.push_back(evaluate(made, scenario_, arrangement(), timeline));
+    }
+    if (planner_.robust) simulation.under_jitter = all_under_jitter(simulation.made);
+    if (iterations_)
+      simulation.under_weather =
+          all_under_weather(simulation.made, scenario_, arrangement(), *iterations_);
+    return simulation;
+  }
+
+private:
+  [[nodiscard]] Arrangement arrangement() const { return planner_.search.arrangement; }
+
+  /// How the schedules do in the iterations that `best` is picked by.
+  [[nodiscard]] std::vector<RobustCandidate> all_under_jitter(
+      const std::vector<ScheduleResult>& schedules) const {
+    RobustOptions options;
+    options.search = planner_.search;
+    std::vector<RobustCandidate> result;
+    for (const ScheduleResult& made : schedules)
+      result.push_back(
+          {made.schedule, made.schedule.name, under_jitter(made.schedule, scenario_, options)});
+    return result;
+  }
+
+  const Scenario& scenario_;
+  PlannerOptions planner_;
+  std::vector<ScheduleRequest> requests_;
+  std::optional<int> iterations_;
+  KeepRows keep_;
+};
+
+Simulator simulator_of(const Options& options, const Scenario& scenario) {
+  PlannerOptions planner = planner_options_of(options);
+  if (options.iterations) require_iteration_count(*options.iterations);
+  if (planner.robust) require_jitter(scenario);
+  return {scenario, std::move(planner), parse_schedule_option(options.schedule), options.iterations,
+          options.out.empty() ? KeepRows::no : KeepRows::yes};
+}
+
+std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
+                    const Options& options) {
+  std::string text =
+      fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
+  text += table_text(simulation.records, scenario);
+  std::string notes;
+  for (const ScheduleResult& made : simulation.made) notes += planning_note(made);
+  if (!notes.empty()) text += '\n' + notes;
+  if (!simulation.under_jitter.empty())
+    text += fmt::format("\nIn {} iterations under jitter (run.seed = {}):\n",
+                        RobustOptions{}.samples, scenario.run.seed) +
+            under_jitter_text(simulation.under_jitter);
+  if (!simulation.under_weather.empty())
+    text += under_weather_text(simulation.under_weather, scenario);
+  text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
+  text += resource_table_text(simulation.records) +
+          ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
+  for (const SkippedSchedule& skipped : simulation.skipped)
+    text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
+  return text;
+}
+
+ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scenario,
+                     const Options& options) {
+  ordered_json json = record_header(options, scenario);
+  json["schedules"] = ordered_json::array();
+  for (std::size_t i = 0; i < simulation.records.size(); ++i) {
+    json["schedules"].push_back(to_json(simulation.records[i]));
+    if (simulation.made[i].found)
+      json["schedules"].back()["planning"] = planning_json(simulation.made[i]);
+  }
+  if (!simulation.under_jitter.empty())
+    json["under_jitter"] = under_jitter_json(simulation.under_jitter);
+  if (!simulation.under_weather.empty())
+    json["under_weather"] = under_weather_json(simulation.under_weather);
+  json["skipped"] = ordered_json::array();
+  for (const SkippedSchedule& skipped : simulation.skipped)
+    json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
+  if (!options.out.empty()) json["out"] = options.out;
+  return json;
+}
+
+/// The bound of each schedule, by name.
+ordered_json bounds_json(const SimulatedSchedules& simulation) {
+  ordered_json json = ordered_json::object();
+  for (const ScheduleRecord& record : simulation.records)
+    json[record.schedule] = {{"lower_bound_ns", record.bound.lower_bound.count()},
+                             {"holds_for", record.bound.holds_for}};
+  return json;
+}
+
+void write_simulated_trace(const Options& options, const Scenario& scenario,
+                           SimulatedSchedules simulation) {
+  Trace trace;
+  trace.info.creator = fmt::format("longhaul {}", version());
+  trace.info.git_commit = git_commit();
+  trace.info.command_line = options.command_line;
+  trace.info.scenario = scenario.text;
+  trace.info.environment =
+      ordered_json{
+          {"numbers", "simulated"}, {"comm", options.comm}, {"bounds", bounds_json(simulation)}}
+          .dump();
+  trace.info.activation_budget_bytes = scenario.activation_budget().count();
+  trace.predicted = std::move(simulation.timeline);
+  write_trace(options.out, trace);
+}
+
+}  // namespace
+
+Answer simulate_command(const Options& options) {
+  const Scenario scenario = scenario_of(options);
+  const bool traced = !options.out.empty();
+  if (traced) require_new_file(options.out);
+  const Simulator simulator = simulator_of(options, scenario);
+  SimulatedSchedules simulation = simulator.run();
+  Answer answer;
+  if (options.json) {
+    answer.text = json_text(to_json(simulation, scenario, options));
+  } else {
+    answer.text = text_of(simulation, scenario, options);
+    if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);
+  }
+  if (traced) write_simulated_trace(options, scenario, std::move(simulation));
+  return answer;
+}
+
+}  // namespace longhaul

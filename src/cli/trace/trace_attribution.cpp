@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/index.hpp"
+#include "base/table.hpp"
+#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
+#include "cli/trace/trace_source.hpp"
+#include "report/critical_path.hpp"
+#include "report/record.hpp"
+#include "report/record_header.hpp"
+
+namespace longhaul {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Device time of one schedule on one side, predicted or measured: the mean over its iterations.
+struct Attribution {
+  std::string side;
+  int iterations = 0;
+  double makespan_ns = 0;
+  double busy_ns = 0;           ///< summed over devices
+  std::vector<double> idle_ns;  ///< in the order of idle_parts(), summed over devices
+  double devices = 0;
+  int path_iteration = 0;  ///< whose critical path is shown
+  std::vector<PathRow> critical_path;
+};
+
+/// The iteration whose makespan is nearest the median (ties: the first).
+int nearest_to_median(const std::vector<IterationReport>& reports) {
+  std::vector<double> makespans;
+  for (const auto& report : reports) makespans.push_back(static_cast<double>(report.makespan_ns));
+  const double median = summarize(makespans).median;
+  const auto nearest = std::min_element(
+      makespans.begin(), makespans.end(),
+      [&](double a, double b) { return std::fabs(a - median) < std::fabs(b - median); });
+  return reports[at(nearest - makespans.begin())].iteration;
+}
+
+std::optional<Attribution> attribution_of(const Timeline& timeline, const std::string& side,
+                                          const std::string& schedule, std::int64_t budget_bytes,
+                                          std::optional<int> iteration) {
+  const auto reports = reports_of(timeline, schedule, budget_bytes);
+  if (reports.empty()) return std::nullopt;
+  Attribution result;
+  result.side = side;
+  result.iterations = static_cast<int>(reports.size());
+  result.devices = static_cast<double>(reports.front().bubble_ratio.size());
+  result.idle_ns.assign(idle_parts().size(), 0.0);
+  const double share = 1.0 / static_cast<double>(reports.size());
+  for (const IterationReport& report : reports) {
+    const double makespan = static_cast<double>(report.makespan_ns);
+    result.makespan_ns += share * makespan;
+    result.busy_ns +=
+        share * (result.devices * makespan - static_cast<double>(report.idle.total()));
+    for (std::size_t p = 0; p < result.idle_ns.size(); ++p)
+      result.idle_ns[p] += share * static_cast<double>(report.idle.*idle_parts()[p].member);
+  }
+  result.path_iteration = iteration.value_or(nearest_to_median(reports));
+  const auto rows = rows_of(timeline, *position_of(timeline, schedule), result.path_iteration);
+  result.critical_path = path_rows(rows);
+  return result;
+}
+
+std::string table_of(const std::vector<Attribution>& sides) {
+  double largest = 0;
+  for (const Attribution& side : sides) largest = std::max(largest, side.makespan_ns);
+  const TimeScale scale{largest};
+  std::vector<Table::Column> columns{{"device time", Align::left}};
+  for (const Attribution& side : sides) {
+    columns.push_back({fmt::format("{} [{}]", side.side, scale.unit())});
+    columns.push_back({"[%]"});
+  }
+  Table table{columns};
+  const auto add_row = [&](const char* name, auto&& value_of) {
+    std::vector<std::string> cells{name};
+    for (const Attribution& side : sides) {
+      const double of_device = value_of(side) / side.devices;
+      cells.push_back(scale.text(of_device));
+      cells.push_back(percent_text(side.makespan_ns > 0 ? of_device / side.makespan_ns : 0));
+    }
+    table.add_row(std::move(cells));
+  };
+  add_row("busy", [](const Attribution& side) { return side.busy_ns; });
+  for (std::size_t p = 0; p < idle_parts().size(); ++p) {
+    const bool anywhere = std::any_of(sides.begin(), sides.end(),
+                                      [&](const auto& side) { return side.idle_ns[p] != 0; });
+    if (anywhere)
+      add_row(idle_parts()[p].name, [&](const Attribution& side) { return side.idle_ns[p]; });
+  }
+  add_row("makespan", [](const Attribution& side) { return side.makespan_ns * side.devices; });
+  return table.text();
+}
+
+std::string text_of(const std::string& schedule, const std::vector<Attribution>& sides) {
+  std::string text = fmt::format("{}: time of a device, mean over devices", schedule);
+  for (const Attribution& side : sides) {
+    if (side.side == "measured")
+      text += fmt::format(" and {} iteration{}", side.iterations, side.iterations == 1 ? "" : "s");
+  }
+  text += "\n\n" + table_of(sides);
+  for (const Attribution& side : sides) {
+    text += fmt::format(
+        "\ncritical path, {}{}:\n", side.side,
+        side.side == "measured" ? fmt::format(", iteration {}", side.path_iteration) : "");
+    text += path_text(side.critical_path);
+  }
+  return text;
+}
+
+ordered_json to_json(const Attribution& side) {
+  ordered_json json;
+  json["iterations"] = side.iterations;
+  json["devices"] = side.devices;
+  json["makespan_ns"] = side.makespan_ns;
+  json["busy_ns"] = side.busy_ns;
+  json["idle"] = ordered_json::object();
+  for (std::size_t p = 0; p < idle_parts().size(); ++p)
+    json["idle"][idle_parts()[p].name] = side.idle_ns[p];
+  json["critical_path"] = path_json(side.critical_path);
+  json["critical_path"]["iteration"] = side.path_iteration;
+  return json;
+}
+
+}  // namespace
+
+Answer trace_attribution_command(const Options& options) {
+  const Trace trace = load_trace(options.files.front(), options);
+  const std::int64_t budget = trace.info.activation_budget_bytes;
+  ordered_json json = record_header();
+  json["trace"] = options.files.front();
+  json["schedules"] = ordered_json::array();
+  std::string text;
+  const std::vector<std::string> schedules = traced_schedules(trace, options);
+  require_iteration(trace, schedules, options);
+  for (const std::string& schedule : schedules) {
+    std::vector<Attribution> sides;
+    ordered_json entry{{"schedule", schedule}};
+    const auto add_side = [&](const Timeline& timeline, const char* side,
+                              std::optional<int> iteration) {
+      const auto found = attribution_of(timeline, side, schedule, budget, iteration);
+      entry[side] = found ? to_json(*found) : ordered_json(nullptr);
+      if (found) sides.push_back(*found);
+    };
+    add_side(trace.predicted, "predicted", std::nullopt);
+    add_side(trace.measured, "measured", options.iteration);
+    json["schedules"].push_back(std::move(entry));
+    if (sides.empty()) continue;
+    if (!text.empty()) text += '\n';
+    text += text_of(schedule, sides);
+  }
+  return {options.json ? json_text(json) : text};
+}
+
+}  // namespace longhaul

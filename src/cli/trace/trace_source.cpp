@@ -1,0 +1,112 @@
+#include "cli/trace/trace_source.hpp"
+
+#include <algorithm>
+
+#include "base/suggest.hpp"
+#include "trace/file/trace_part.hpp"
+
+namespace longhaul {
+namespace {
+
+void require_source(const std::filesystem::path& source) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(source, ignored))
+    fail("{}: cannot be read (there is no such file). Name a trace or a run's directory.",
+         source.string());
+}
+
+/// About 2 GiB in memory.
+constexpr std::uint64_t kMostRows = std::uint64_t{1} << 24;
+/// A row takes some 10 bytes in large segments, which are compressed, and 130 in small ones.
+constexpr std::uintmax_t kMostSegmentBytes = std::uintmax_t{1} << 29;
+
+Trace load_file(const std::filesystem::path& file, const Options& options) {
+  const TraceOverview overview = overview_of(file);
+  if (overview.measured_rows + overview.predicted_rows <= kMostRows) return read_trace(file);
+  TracePart part;
+  if (!options.schedule.empty()) part.schedule = options.schedule;
+  part.iteration = options.iteration;
+  return read_trace_part(file, part, kMostRows);
+}
+
+void require_few_segments(const std::filesystem::path& directory) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{directory})
+    if (entry.path().filename().string().starts_with("segment.") && entry.is_regular_file())
+      bytes += entry.file_size();
+  if (bytes > kMostSegmentBytes)
+    fail(
+        "{}: the rows of this run do not fit into memory ({} bytes of segments). Merge it with "
+        "`longhaul trace merge`, then select with --schedule and --iteration.",
+        directory.string(), bytes);
+}
+
+}  // namespace
+
+Trace load_trace(const std::filesystem::path& source, const Options& options) {
+  require_source(source);
+  if (!std::filesystem::is_directory(source)) return load_file(source, options);
+  const std::filesystem::path merged = source / "trace.h5";
+  if (std::filesystem::exists(merged)) return load_file(merged, options);
+  require_few_segments(source);
+  return merge_run(source);
+}
+
+std::vector<std::string> traced_schedules(const Trace& trace, const Options& options) {
+  std::vector<std::string> names = trace.predicted.schedules;
+  for (const std::string& name : trace.measured.schedules) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (options.schedule.empty()) return names;
+  if (std::find(names.begin(), names.end(), options.schedule) == names.end())
+    fail("--schedule: the trace holds no schedule \"{}\". {}", options.schedule,
+         suggestion(options.schedule, names));
+  return {options.schedule};
+}
+
+std::optional<int> position_of(const Timeline& timeline, const std::string& schedule) {
+  const auto& names = timeline.schedules;
+  const auto found = std::find(names.begin(), names.end(), schedule);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<int>(found - names.begin());
+}
+
+std::vector<int> iteration_numbers(const Timeline& timeline, int schedule) {
+  std::vector<int> iterations;
+  for (const TimelineRow& row : timeline.rows) {
+    if (row.schedule != schedule) continue;
+    if (iterations.empty() || iterations.back() != row.iteration)
+      iterations.push_back(row.iteration);
+  }
+  std::sort(iterations.begin(), iterations.end());
+  iterations.erase(std::unique(iterations.begin(), iterations.end()), iterations.end());
+  return iterations;
+}
+
+void require_iteration(const Trace& trace, const std::vector<std::string>& schedules,
+                       const Options& options) {
+  if (!options.iteration) return;
+  for (const std::string& schedule : schedules) {
+    const auto position = position_of(trace.measured, schedule);
+    const std::vector<int> known =
+        position ? iteration_numbers(trace.measured, *position) : std::vector<int>{};
+    if (known.empty())
+      fail("--iteration: no iteration of {} was measured. Leave it out, or choose a --schedule.",
+           schedule);
+    if (!std::binary_search(known.begin(), known.end(), *options.iteration))
+      fail("--iteration: {} has no measured iteration {} (there are {}). Choose one of them.",
+           schedule, *options.iteration, fmt::join(known, ", "));
+  }
+}
+
+std::vector<IterationReport> reports_of(const Timeline& timeline, const std::string& schedule,
+                                        std::int64_t activation_budget_bytes) {
+  std::vector<IterationReport> reports;
+  const auto position = position_of(timeline, schedule);
+  if (!position) return reports;
+  for (const int iteration : iteration_numbers(timeline, *position))
+    reports.push_back(report_iteration(timeline, *position, iteration, activation_budget_bytes));
+  return reports;
+}
+
+}  // namespace longhaul

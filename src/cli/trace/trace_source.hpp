@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command/commands.hpp"
+#include "trace/file/trace_file.hpp"
+#include "trace/report/report.hpp"
+
+namespace longhaul {
+
+/// Reads a trace, or what is finished of a run's directory. Throws Error. Of a trace of more than
+/// 16 million rows only what --schedule and --iteration select, and nothing if that is more still.
+[[nodiscard]] Trace load_trace(const std::filesystem::path& source, const Options& options = {});
+
+/// Names of the schedules of either timeline, or the one that --schedule names (throws Error where
+/// the trace does not have it).
+[[nodiscard]] std::vector<std::string> traced_schedules(const Trace& trace, const Options& options);
+
+/// Reports of all iterations of one schedule in one timeline, in order; empty where it has none.
+[[nodiscard]] std::vector<IterationReport> reports_of(const Timeline& timeline,
+                                                      const std::string& schedule,
+                                                      std::int64_t activation_budget_bytes);
+
+/// Position in Timeline::schedules.
+[[nodiscard]] std::optional<int> position_of(const Timeline& timeline, const std::string& schedule);
+/// Numbers of the iterations of a schedule, ascending.
+[[nodiscard]] std::vector<int> iteration_numbers(const Timeline& timeline, int schedule);
+/// Throws Error, which says what was measured, unless --iteration is absent or was measured of
+/// each of the schedules.
+void require_iteration(const Trace& trace, const std::vector<std::string>& schedules,
+                       const Options& options);
+
+}  // namespace longhaul

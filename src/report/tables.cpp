@@ -1,0 +1,162 @@
+#include "report/tables.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "schedule/memory.hpp"
+
+namespace longhaul {
+namespace {
+
+/// A bound with the schedules that are held against it.
+struct Line {
+  Bound bound;
+  std::vector<std::string> schedules;
+};
+
+constexpr std::size_t kMostRows = 8;
+
+double busy_ratio(const ResourceUse& use, const ScheduleRecord& record) {
+  if (record.makespan_ns <= 0) return 0.0;
+  return static_cast<double>(use.busy.count()) / static_cast<double>(record.makespan_ns);
+}
+
+/// A resource under every schedule; ones that a schedule does not have are idle under it.
+struct Row {
+  std::string resource;
+  std::vector<double> ratios;  ///< index: schedule
+  [[nodiscard]] double largest() const { return *std::ranges::max_element(ratios); }
+};
+
+/// Those that are busy under some schedule, the busiest first.
+std::vector<Row> busy_rows(std::span<const ScheduleRecord> records) {
+  std::vector<Row> rows;
+  std::map<std::string, std::size_t> row_of;
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    for (const ResourceUse& use : records[r].resources) {
+      const auto [at, is_new] = row_of.try_emplace(use.name, rows.size());
+      if (is_new) rows.push_back({use.name, std::vector<double>(records.size(), 0.0)});
+      rows[at->second].ratios[r] = busy_ratio(use, records[r]);
+    }
+  }
+  std::erase_if(rows, [](const Row& row) { return row.largest() <= 0.0; });
+  std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::largest);
+  return rows;
+}
+
+const LegUse& use_of(const IterationReport& report, MessageLeg leg) {
+  return report.legs[index(leg)];
+}
+
+bool relays(const IterationReport& report) { return use_of(report, MessageLeg::wan).messages > 0; }
+
+}  // namespace
+
+Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
+  const auto budget = static_cast<double>(scenario.activation_budget().count());
+  if (budget <= 0 || over_budget(schedule, scenario).empty())
+    return lower_bound(schedule, scenario);
+  const auto peak =
+      static_cast<double>(std::ranges::max(peak_activation(schedule, scenario)).count());
+  Scenario wider = scenario;
+  wider.memory.budget *= peak / budget;
+  // Rounding may leave it a byte short.
+  if (!over_budget(schedule, wider).empty()) wider.memory.budget *= (peak + 1) / peak;
+  return lower_bound(schedule, wider);
+}
+
+std::string bound_table_text(std::span<const ScheduleRecord> records) {
+  std::vector<Line> lines;
+  for (const ScheduleRecord& record : records) {
+    const auto same = std::ranges::find_if(lines, [&](const Line& line) {
+      return line.bound.lower_bound == record.bound.lower_bound &&
+             line.bound.holds_for == record.bound.holds_for;
+    });
+    if (same == lines.end()) {
+      lines.push_back({record.bound, {record.schedule}});
+    } else {
+      same->schedules.push_back(record.schedule);
+    }
+  }
+  if (lines.empty()) return {};
+  std::int64_t largest = 0;
+  for (const ScheduleRecord& record : records) largest = std::max(largest, record.makespan_ns);
+  const TimeScale scale{static_cast<double>(largest)};
+  Table table{{{fmt::format("bound [{}]", scale.unit())},
+               {"no schedule ends before, of", Align::left},
+               {"because of", Align::left},
+               {"here", Align::left}}};
+  for (const Line& line : lines)
+    table.add_row({scale.text(static_cast<double>(line.bound.lower_bound.count())),
+                   line.bound.holds_for, line.bound.reason,
+                   fmt::format("{}", fmt::join(line.schedules, " "))});
+  return "\nWhat gaps are to:\n" + table.text();
+}
+
+nlohmann::ordered_json resources_json(const ScheduleRecord& record) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ResourceUse& use : record.resources) {
+    json.push_back({{"resource", use.name},
+                    {"busy_ns", use.busy.count()},
+                    {"busy_ratio", busy_ratio(use, record)},
+                    {"holds", use.holds}});
+  }
+  return json;
+}
+
+std::string resource_table_text(std::span<const ScheduleRecord> records) {
+  const std::vector<Row> rows = busy_rows(records);
+  if (rows.empty()) return {};
+  std::vector<Table::Column> columns{{"busy [%]", Align::left}};
+  for (const ScheduleRecord& record : records) columns.push_back({record.schedule});
+  Table table{columns};
+  for (const Row& row : std::span{rows}.first(std::min(rows.size(), kMostRows))) {
+    std::vector<std::string> cells{row.resource};
+    for (const double ratio : row.ratios) cells.push_back(percent_text(ratio));
+    table.add_row(std::move(cells));
+  }
+  std::string text = "\nHow busy links, interfaces and collectives were, the busiest first:\n";
+  text += table.text();
+  if (rows.size() > kMostRows)
+    text += fmt::format("and {} more that are less busy\n", rows.size() - kMostRows);
+  return text;
+}
+
+nlohmann::ordered_json legs_json(const IterationReport& report) {
+  nlohmann::ordered_json json;
+  for (const MessageLeg leg : every<MessageLeg>()) {
+    const LegUse& use = use_of(report, leg);
+    json[to_string(leg)] = {
+        {"messages", use.messages}, {"bytes", use.bytes}, {"busy_ns", use.busy_ns}};
+  }
+  return json;
+}
+
+std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules) {
+  Table table{{{"schedule", Align::left},
+               {"leg", Align::left},
+               {"messages"},
+               {"bytes"},
+               {"transfers, sum"}}};
+  bool any = false;
+  for (const LegsOfSchedule& each : schedules) {
+    if (!relays(each.report)) continue;
+    any = true;
+    for (const MessageLeg leg : every<MessageLeg>()) {
+      const LegUse& use = use_of(each.report, leg);
+      if (use.messages == 0) continue;
+      table.add_row({each.schedule, to_string(leg), std::to_string(use.messages),
+                     to_text(Bytes{use.bytes}), to_text(Duration{use.busy_ns})});
+    }
+  }
+  return any ? "\nmessages of an iteration, each once for every leg of its way\n" + table.text()
+             : "";
+}
+
+}  // namespace longhaul

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "planner/bounds/bounds.hpp"
+#include "report/record.hpp"
+#include "trace/report/report.hpp"
+
+namespace longhaul {
+
+/// The lower bound for schedules with the placement of `schedule` and the memory that it may have:
+/// the scenario's budget, or what it takes where that is more. docs/metrics.md.
+[[nodiscard]] Bound bound_of(const Schedule& schedule, const Scenario& scenario);
+
+/// The bounds that the gaps of a table refer to: a line for each, after an empty line.
+[[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records);
+
+/// [{"resource", "busy_ns", "busy_ratio", "holds"}] in the order of the plan, idle ones too.
+[[nodiscard]] nlohmann::ordered_json resources_json(const ScheduleRecord& record);
+
+/// For people: under each schedule, how much of the makespan the busiest links, interfaces and
+/// collectives were held; begins with an empty line. Empty where none was held for any time.
+[[nodiscard]] std::string resource_table_text(std::span<const ScheduleRecord> records);
+
+/// How the messages of one iteration of a schedule travelled.
+struct LegsOfSchedule {
+  std::string schedule;
+  IterationReport report;
+};
+
+/// {"whole": {"messages", "bytes", "busy_ns"}, "scatter": ...}: each message at its sender.
+[[nodiscard]] nlohmann::ordered_json legs_json(const IterationReport& report);
+
+/// For people: messages, bytes and transfer times of each leg, of the schedules that relay;
+/// begins with an empty line. Empty where nothing is relayed.
+[[nodiscard]] std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules);
+
+}  // namespace longhaul

@@ -1,0 +1,54 @@
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(OpsCommand, ShowsWhatARankDoes) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const Outcome run = longhaul_run({"ops", scenario, "--schedule", "1f1b", "--rank", "1"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("rank 1: replica 0, device 1, west"));
+  EXPECT_THAT(run.out, HasSubstr("send of 1F0 (to 2)"));
+  EXPECT_THAT(run.out, HasSubstr("recv of 0F0 (from 0)"));
+  EXPECT_THAT(run.out, ::testing::Not(HasSubstr("rank 2:")));
+}
+
+TEST(OpsCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
+  const TempDir dir;
+  const Outcome run =
+      longhaul_run({"ops", dir.write("s.toml", kTwoSites), "--schedule", "zb-h1", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::map<int, nlohmann::json> ops;
+  const auto answer = run.json();
+  for (const auto& rank : answer["ranks"]) {
+    for (const auto& lane : rank["lanes"]) {
+      for (const auto& op : lane["ops"]) EXPECT_TRUE(ops.emplace(op["op"], op).second);
+    }
+  }
+  // 3 blocks for each of 8 microbatches on 4 devices; 2 directions over 3 boundaries, 2 sides each.
+  EXPECT_EQ(ops.size(), 3U * 8 * 4 + 2U * 8 * 3 * 2);
+  for (const auto& [id, op] : ops) {
+    if (op["kind"] != "send") continue;
+    EXPECT_EQ(ops[op["match"]]["kind"], "recv");
+    EXPECT_EQ(ops[op["match"]]["match"], id);
+  }
+}
+
+TEST(OpsCommand, RefusesARankThatIsNotThere) {
+  const TempDir dir;
+  const Outcome run =
+      longhaul_run({"ops", dir.write("s.toml", kUniform), "--schedule", "1f1b", "--rank", "4"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("no rank 4"));
+}
+
+}  // namespace
+}  // namespace longhaul::test
