@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/program.hpp"
-#include "base/sample.hpp"
+#include "base/program/program.hpp"
+#include "base/statistics/sample.hpp"
 #include "cuda/accelerator.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "harness/environment/shared_options.hpp"

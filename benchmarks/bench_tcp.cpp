@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/program.hpp"
-#include "base/progress.hpp"
+#include "base/program/program.hpp"
+#include "base/program/progress.hpp"
 #include "harness/tcp/tcp_report.hpp"
 #include "report/files.hpp"
 #include "wan_emulator/program.hpp"

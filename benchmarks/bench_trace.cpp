@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
-#include "base/program.hpp"
+#include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "harness/trace_cost/phase.hpp"

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <limits>
 
-#include "base/arguments.hpp"
 #include "base/error.hpp"
+#include "base/program/arguments.hpp"
 #include "base/unit_text.hpp"
 
 namespace longhaul {

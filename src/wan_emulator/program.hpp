@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 
 namespace longhaul::wan {
 

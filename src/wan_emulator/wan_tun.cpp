@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/program.hpp"
+#include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "wan_emulator/ceiling.hpp"
 #include "wan_emulator/forwarder.hpp"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 #include "cli/support.hpp"
 #include "report/planner_arguments.hpp"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/listed_enum.hpp"
-#include "base/rank_sum.hpp"
-#include "base/sample.hpp"
+#include "base/statistics/rank_sum.hpp"
+#include "base/statistics/sample.hpp"
 
 namespace longhaul {
 

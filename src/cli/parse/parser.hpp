@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/parse/command_line.hpp"
 

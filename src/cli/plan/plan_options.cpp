@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/arguments.hpp"
 #include "base/error.hpp"
+#include "base/program/arguments.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
 #include "planner/make_schedule.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 
 namespace longhaul::bench {
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 #include "base/table.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "report/record_header.hpp"

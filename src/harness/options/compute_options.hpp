@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 #include "harness/ranks/rank_device.hpp"
 #include "nn/layers/optimizer.hpp"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 #include "nn/layers/chunk.hpp"
 #include "nn/timed_tensor_ops.hpp"
 

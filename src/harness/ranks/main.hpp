@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "base/arguments.hpp"
 #include "base/error.hpp"
+#include "base/program/arguments.hpp"
 #include "comm/group/communicator.hpp"
 #include "engine/watchdog/ranks.hpp"
 #include "harness/environment/run_facts.hpp"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 #include "report/record.hpp"
 
 namespace longhaul::bench {

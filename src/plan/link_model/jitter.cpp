@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/index.hpp"
-#include "base/portable_math.hpp"
+#include "base/statistics/portable_math.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,6 +1,6 @@
 #include "planner/search/annealing.hpp"
 
-#include "base/portable_math.hpp"
+#include "base/statistics/portable_math.hpp"
 
 namespace longhaul {
 namespace {

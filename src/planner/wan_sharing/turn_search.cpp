@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "base/portable_math.hpp"
 #include "base/random.hpp"
+#include "base/statistics/portable_math.hpp"
 #include "planner/wan_sharing/turn_evaluator.hpp"
 
 namespace longhaul {

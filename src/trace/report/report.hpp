@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul {

@@ -87,19 +87,19 @@ TEST(Fault, AimsAtALegOrAtWhatIsRelayed) {
   testing::RelayedMessage way{0};
   way.add(1, 3, Duration{1});  // of the other pipeline: relayed by ranks 0 and 1
   const Plan plan = way.builder.build();
-  const auto struck = [&](const char* fault, int rank) {
+  const auto fault_op = [&](const char* fault, int rank) {
     return find_fault_op(parse_fault(fault), plan, Rank{rank}, 0);
   };
-  EXPECT_EQ(struck("lose@0:relay0", 0), way.builder.id(way.wan.send));
-  EXPECT_EQ(struck("kill@0:relay0", 0), way.builder.id(way.wan.send)) << "in mid-relay";
-  EXPECT_EQ(struck("lose@0:relay1", 0), std::nullopt) << "it takes on one piece";
-  EXPECT_EQ(struck("norecv@0:relay0", 0), way.builder.id(way.scatter.recv));
-  EXPECT_EQ(struck("corrupt@1:gather0", 1), way.builder.id(way.gather.send));
-  EXPECT_EQ(struck("norecv@3:gather0", 3), way.builder.id(way.gather.recv));
-  EXPECT_EQ(struck("twice@2:scatter0:0", 2), way.builder.id(way.scatter.send));
-  EXPECT_EQ(struck("lose@2:wan1", 2), way.builder.id(way.own.send))
+  EXPECT_EQ(fault_op("lose@0:relay0", 0), way.builder.id(way.wan.send));
+  EXPECT_EQ(fault_op("kill@0:relay0", 0), way.builder.id(way.wan.send)) << "in mid-relay";
+  EXPECT_EQ(fault_op("lose@0:relay1", 0), std::nullopt) << "it takes on one piece";
+  EXPECT_EQ(fault_op("norecv@0:relay0", 0), way.builder.id(way.scatter.recv));
+  EXPECT_EQ(fault_op("corrupt@1:gather0", 1), way.builder.id(way.gather.send));
+  EXPECT_EQ(fault_op("norecv@3:gather0", 3), way.builder.id(way.gather.recv));
+  EXPECT_EQ(fault_op("twice@2:scatter0:0", 2), way.builder.id(way.scatter.send));
+  EXPECT_EQ(fault_op("lose@2:wan1", 2), way.builder.id(way.own.send))
       << "its own piece comes after the one that it took on";
-  EXPECT_EQ(struck("kill@1:0", 1), struck("kill@1:0:0", 1)) << "a block, as ever";
+  EXPECT_EQ(fault_op("kill@1:0", 1), fault_op("kill@1:0:0", 1)) << "a block, as ever";
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::bench {

@@ -1,4 +1,4 @@
-#include "base/rank_sum.hpp"
+#include "base/statistics/rank_sum.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/program.hpp"
+#include "base/program/program.hpp"
 
 namespace longhaul {
 

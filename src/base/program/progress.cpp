@@ -1,4 +1,4 @@
-#include "base/progress.hpp"
+#include "base/program/progress.hpp"
 
 #include <cstdio>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 
 #include <cmath>
 

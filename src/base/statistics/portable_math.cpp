@@ -1,4 +1,4 @@
-#include "base/portable_math.hpp"
+#include "base/statistics/portable_math.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 
 #include <algorithm>
 #include <deque>

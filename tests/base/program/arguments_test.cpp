@@ -1,5 +1,5 @@
 // Command lines: what options take, what is refused, in which words.
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

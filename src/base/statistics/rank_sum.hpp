@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "base/sample.hpp"
+#include "base/statistics/sample.hpp"
 
 namespace longhaul {
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "base/arguments.hpp"
+#include "base/program/arguments.hpp"
 
 namespace longhaul {
 
