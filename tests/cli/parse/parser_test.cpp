@@ -1,4 +1,6 @@
 // Every command's help shows lines that work.
+#include "cli/parse/parser.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -7,7 +9,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/parse/parser.hpp"
 #include "cli/support.hpp"
 #include "trace/file/trace_file.hpp"
 

@@ -1,7 +1,8 @@
+#include "comm/registry/transports.hpp"
+
 #include <gmock/gmock.h>
 
 #include "base/error.hpp"
-#include "comm/registry/transports.hpp"
 
 namespace longhaul {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/evaluator.hpp"
@@ -172,7 +173,8 @@ TEST(FirstViolation, CatchesEveryMutationOfAValidSchedule) {
       [](const std::string& name, const Scenario& scenario, const Schedule& schedule) {
         if (scenario.memory.recompute)
           return;  // recomputing is optional: dropping an R may be right
-        Random random{derived_seed(scenario.parallel.microbatches, schedule.chunks, name.size())};
+        Random random{
+            derived_seed(at(scenario.parallel.microbatches), at(schedule.chunks), name.size())};
         const std::size_t device = random.next() % schedule.rows.size();
         const std::size_t position = random.next() % schedule.rows[device].size();
         const auto expect = [&](const Schedule& mutated, ViolationKind kind) {

@@ -142,7 +142,7 @@ TEST(TraceFile, IsLeftOutWhenThereIsNoSpaceForIt) {
   const auto write_part = [&] {
     write_segment(scratch.path(), {}, testing::rows_of_rank(written_trace().measured, 0, 0));
   };
-  for (const rlim_t limit : {0, 1000, 20'000}) {
+  for (const rlim_t limit : {rlim_t{0}, rlim_t{1000}, rlim_t{20'000}}) {
     EXPECT_EQ(exit_code_with_file_limit(limit, write), 2) << limit;
     EXPECT_THAT(names_in(scratch.path()), IsEmpty()) << limit;
   }
