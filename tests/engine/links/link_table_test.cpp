@@ -106,7 +106,7 @@ TEST_F(SharedLink, KeepsAStatedOrderIterationAfterIteration) {
 TEST_F(SharedLink, HoldsAsManyAsItsCapacity) {
   plan_.resources.front().capacity = 2;
   LinkTables table{plan_};
-  for (std::size_t rank : {0, 1, 2}) table.request(send(rank), static_cast<std::int64_t>(rank));
+  for (std::size_t rank : {0U, 1U, 2U}) table.request(send(rank), static_cast<std::int64_t>(rank));
   EXPECT_TRUE(table.granted(send(0)));
   EXPECT_TRUE(table.granted(send(1)));
   EXPECT_FALSE(table.granted(send(2)));
