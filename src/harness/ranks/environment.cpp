@@ -31,7 +31,7 @@ Json group_by_host(const std::vector<Json>& ranks) {
     if (at == firsts.end()) {
       firsts.push_back(rank["rank"].get<int>());
       hosts.push_back(rank["host"]);
-      hosts.back()["ranks"] = {rank["rank"]};
+      hosts.back()["ranks"] = Json::array({rank["rank"]});
     } else {
       hosts[static_cast<std::size_t>(at - firsts.begin())]["ranks"].push_back(rank["rank"]);
     }
