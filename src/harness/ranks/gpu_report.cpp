@@ -56,7 +56,7 @@ void GpuReport::add_to(nlohmann::json& environment) const {
       return gpu["host"] == entry["host"] && gpu["uuid"] == entry["uuid"];
     });
     if (same == gpus.end()) {
-      entry["ranks"] = {rank};
+      entry["ranks"] = ordered_json::array({rank});
       gpus.push_back(std::move(entry));
     } else {
       (*same)["ranks"].push_back(rank);
