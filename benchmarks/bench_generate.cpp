@@ -3,8 +3,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include "harness/bench_scenarios/bench_scenarios.hpp"
 #include "harness/environment/kernel_main.hpp"
-#include "harness/kernel_cases/kernel_cases.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"

@@ -3,8 +3,8 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.hpp"
+#include "harness/bench_scenarios/bench_scenarios.hpp"
 #include "harness/environment/kernel_main.hpp"
-#include "harness/kernel_cases/kernel_cases.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/orders/list_schedule.hpp"
 #include "planner/search/annealing.hpp"

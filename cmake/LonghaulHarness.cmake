@@ -26,7 +26,7 @@ add_library(longhaul_kernel_main STATIC ${CMAKE_SOURCE_DIR}/src/harness/environm
 target_link_libraries(longhaul_kernel_main PRIVATE longhaul_flags
                       PUBLIC longhaul_harness_environment benchmark::benchmark)
 # The scenarios of those kernels.
-longhaul_harness_part(kernel_cases USES longhaul_schedule)
+longhaul_harness_part(bench_scenarios USES longhaul_schedule)
 # The cost of traces of thousands of ranks.
 longhaul_harness_part(trace_cost USES longhaul_harness_environment longhaul_trace longhaul_report)
 
@@ -41,10 +41,10 @@ endif()
 
 if(LONGHAUL_WITH_MPI)
   # Layers alone, on one device.
-  longhaul_harness_part(kernels USES longhaul_harness_environment longhaul_nn longhaul_report)
+  longhaul_harness_part(layers USES longhaul_harness_environment longhaul_nn longhaul_report)
   set(harness ${CMAKE_SOURCE_DIR}/src/harness)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${harness}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/harness/(environment|kernel_cases|kernels|tcp|trace_cost)/")
+  list(FILTER sources EXCLUDE REGEX "/harness/(bench_scenarios|environment|layers|tcp|trace_cost)/")
   set(include_root ${CMAKE_BINARY_DIR}/include/harness)
   file(MAKE_DIRECTORY ${include_root})
   file(CREATE_LINK ${harness} ${include_root}/harness SYMBOLIC)

@@ -10,9 +10,9 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/vocabulary.hpp"
 #include "comm/exchange.hpp"
 #include "cuda/lane_pace.hpp"
-#include "plan/plan.hpp"
 
 namespace longhaul {
 

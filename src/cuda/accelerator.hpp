@@ -25,7 +25,4 @@ struct AcceleratorInfo {
 /// Why there are none: "built without CUDA", "no driver: ...". Empty where there are.
 [[nodiscard]] std::string why_no_accelerator();
 
-/// Throws the Error of a program built without CUDA that is asked for it.
-[[noreturn]] void refuse_without_cuda();
-
 }  // namespace longhaul

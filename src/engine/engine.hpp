@@ -6,7 +6,7 @@
 #include "engine/links/link_conditions.hpp"
 #include "engine/options.hpp"
 #include "engine/payloads/data_plane.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul {

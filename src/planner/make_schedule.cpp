@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/shared_best.hpp"
-#include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"
 
 namespace longhaul {

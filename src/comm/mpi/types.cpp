@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/bf16.hpp"
 #include "base/index.hpp"
-#include "base/number_types.hpp"
 #include "comm/group/check.hpp"
 
 namespace longhaul::mpi {

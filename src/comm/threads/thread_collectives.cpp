@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bf16.hpp"
 #include "base/error.hpp"
-#include "base/number_types.hpp"
 
 namespace longhaul {
 namespace {

@@ -1,5 +1,5 @@
 #include "comm/cuda/device_backends.hpp"
-#include "cuda/accelerator.hpp"
+#include "cuda/without_gpu/refusal.hpp"
 
 namespace longhaul {
 

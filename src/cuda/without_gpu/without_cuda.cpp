@@ -1,6 +1,7 @@
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
 #include "cuda/marks.hpp"
+#include "cuda/without_gpu/refusal.hpp"
 
 namespace longhaul {
 

@@ -1,4 +1,4 @@
-#include "cuda/accelerator.hpp"
+#include "cuda/without_gpu/refusal.hpp"
 #include "device/cuda/factories.hpp"
 
 namespace longhaul {

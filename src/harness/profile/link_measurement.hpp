@@ -6,7 +6,7 @@
 
 #include "base/listed_enum.hpp"
 #include "engine/options.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "harness/options/stopping.hpp"
 #include "harness/ranks/rank_device.hpp"
 #include "trace/report/report.hpp"

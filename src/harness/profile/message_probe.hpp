@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "nn/memory.hpp"
 
 namespace longhaul::bench {

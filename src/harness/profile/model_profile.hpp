@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "harness/options/stopping.hpp"
 #include "harness/profile/operator_probe.hpp"
 #include "harness/profile/stage_probe.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "comm/group/clock_sync.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "host/machine.hpp"
 #include "trace/timeline/rank_clock.hpp"
 

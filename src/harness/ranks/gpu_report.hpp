@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "harness/environment/gpu_energy.hpp"
 #include "harness/ranks/rank_device.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::bench {

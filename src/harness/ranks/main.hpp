@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/program/arguments.hpp"
 #include "comm/group/communicator.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "harness/environment/run_facts.hpp"
 
 namespace longhaul::bench {

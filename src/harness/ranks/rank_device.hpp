@@ -8,7 +8,7 @@
 #include "engine/device.hpp"
 #include "engine/options.hpp"
 #include "engine/payloads/data_plane.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "nn/tensor_ops.hpp"
 
 namespace longhaul::bench {

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "comm/registry/transports.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "harness/ranks/rank_device.hpp"
 
 namespace longhaul::bench {

@@ -5,7 +5,7 @@
 
 #include "comm/group/clock_sync.hpp"
 #include "engine/options.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "plan/link_model/weather.hpp"
 #include "trace/timeline/timeline.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "harness/options/link_changes.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/stopping.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/options.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 #include "plan/plan.hpp"
 #include "training/gradient_check.hpp"
 

@@ -7,8 +7,8 @@
 #include <cblas.h>
 #include <unistd.h>
 
+#include "base/bf16.hpp"
 #include "base/index.hpp"
-#include "base/number_types.hpp"
 #include "nn/counter_random.hpp"
 #include "nn/cpu/numbers.hpp"
 

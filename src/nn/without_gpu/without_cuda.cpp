@@ -1,4 +1,4 @@
-#include "cuda/accelerator.hpp"
+#include "cuda/without_gpu/refusal.hpp"
 #include "nn/cuda/factory.hpp"
 
 namespace longhaul {

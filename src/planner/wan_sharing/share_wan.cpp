@@ -6,7 +6,7 @@
 #include "plan/lowering/lower.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/turn_rules.hpp"
-#include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/cell/in_cells.hpp"
 
 namespace longhaul {
 

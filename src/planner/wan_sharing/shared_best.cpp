@@ -9,7 +9,7 @@
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/turn_portfolio.hpp"
-#include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/number_types.hpp"
+#include "base/bf16.hpp"
 #include "chunk_suite.hpp"
 #include "math_suite.hpp"
 #include "nn/counter_random.hpp"

@@ -8,7 +8,7 @@
 #include "planner/wan_sharing/share_wan.hpp"
 #include "planner/wan_sharing/turn_rules.hpp"
 #include "schedule/csv/csv.hpp"
-#include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/group/thread_ranks.hpp"
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 
 namespace longhaul::testing {
 

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/number_types.hpp"
+#include "base/bf16.hpp"
 #include "base/random.hpp"
 #include "comm/transport.hpp"
 #include "support/ranks/ranks_fixture.hpp"

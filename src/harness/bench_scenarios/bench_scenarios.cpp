@@ -1,4 +1,4 @@
-#include "harness/kernel_cases/kernel_cases.hpp"
+#include "harness/bench_scenarios/bench_scenarios.hpp"
 
 namespace longhaul::bench {
 

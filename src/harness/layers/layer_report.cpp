@@ -1,4 +1,4 @@
-#include "harness/kernels/layer_report.hpp"
+#include "harness/layers/layer_report.hpp"
 
 #include <nlohmann/json.hpp>
 

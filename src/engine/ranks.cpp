@@ -1,4 +1,4 @@
-#include "engine/watchdog/ranks.hpp"
+#include "engine/ranks.hpp"
 
 #include "comm/group/session.hpp"
 #include "comm/registry/transports.hpp"

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "harness/kernels/layer_parts.hpp"
+#include "harness/layers/layer_parts.hpp"
 
 namespace longhaul::bench {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "harness/kernels/layer_parts.hpp"
+#include "harness/layers/layer_parts.hpp"
 #include "nn/layers/chunk.hpp"
 #include "nn/timed_tensor_ops.hpp"
 

@@ -1,4 +1,4 @@
-#include "schedule/generators/cell/share_wan.hpp"
+#include "schedule/generators/cell/in_cells.hpp"
 
 #include <gtest/gtest.h>
 

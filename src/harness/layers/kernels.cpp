@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "harness/kernels/input_sets.hpp"
-#include "harness/kernels/layer_parts.hpp"
+#include "harness/layers/input_sets.hpp"
+#include "harness/layers/layer_parts.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "harness/kernels/layer_parts.hpp"
+#include "harness/layers/layer_parts.hpp"
 
 namespace longhaul::bench {
 
