@@ -19,7 +19,7 @@
 namespace longhaul::bench {
 namespace {
 
-struct Options : SharedOptions {
+struct Options : harness::SharedOptions {
   std::string model = "m8";
   int index = 0;
   int tokens = 4096;
@@ -29,9 +29,9 @@ struct Options : SharedOptions {
 };
 
 /// One sequence of `tokens`.
-ModelShape shape_of(const Options& options) {
+nn::ModelShape shape_of(const Options& options) {
   if (options.model == "tiny") return {1, options.tokens, 64, 176, 4, 2, 200, 3};
-  for (const ModelPreset& preset : model_presets()) {
+  for (const scenario::ModelPreset& preset : scenario::model_presets()) {
     const Model& model = preset.model;
     if (model.name == options.model)
       return {1,           options.tokens, model.hidden,     model.intermediate,
@@ -41,37 +41,37 @@ ModelShape shape_of(const Options& options) {
        options.model);
 }
 
-std::unique_ptr<TensorOps> math_of(const Options& options, LayerReport& report) {
+std::unique_ptr<nn::TensorOps> math_of(const Options& options, harness::LayerReport& report) {
   if (options.device == "cpu") {
     report.device = "cpu, one core";
-    return make_cpu_math();
+    return nn::make_cpu_math();
   }
-  const std::vector<AcceleratorInfo> known = accelerators();
+  const std::vector<cuda::AcceleratorInfo> known = cuda::accelerators();
   if (known.empty())
-    fail("--device cuda finds no GPU ({}). Use --device cpu.", why_no_accelerator());
-  auto made = make_cuda_tensor_ops(options.index);
+    fail("--device cuda finds no GPU ({}). Use --device cpu.", cuda::why_no_accelerator());
+  auto made = nn::make_cuda_tensor_ops(options.index);
   report.device = known[static_cast<std::size_t>(options.index)].name;
-  report.notes = accelerator_notes(*made);
+  report.notes = nn::accelerator_notes(*made);
   return made;
 }
 
-LayerReport measure(const Options& options) {
-  LayerReport report;
+harness::LayerReport measure(const Options& options) {
+  harness::LayerReport report;
   report.shape = shape_of(options);
-  const std::unique_ptr<TensorOps> math = math_of(options, report);
-  DeviceMemory memory{*math, 0};
-  const TimingOptions timing{options.samples, options.check ? 1e-5 : 5e-3};
-  const auto add = [&](std::vector<LayerPart> parts) {
+  const std::unique_ptr<nn::TensorOps> math = math_of(options, report);
+  nn::DeviceMemory memory{*math, 0};
+  const harness::TimingOptions timing{options.samples, options.check ? 1e-5 : 5e-3};
+  const auto add = [&](std::vector<harness::LayerPart> parts) {
     std::move(parts.begin(), parts.end(), std::back_inserter(report.parts));
   };
   const std::size_t copied = static_cast<std::size_t>(options.copied_mib) * (1U << 20U) /
                              bytes_of(math->working_type()) / 2;
-  add(time_references(*math, memory, options.reference, copied, timing));
+  add(harness::time_references(*math, memory, options.reference, copied, timing));
   report.most_bytes = report.parts.at(0).bytes / summarize(report.parts.at(0).seconds).median;
   report.most_flops = report.parts.at(1).flops / summarize(report.parts.at(1).seconds).median;
-  check_flops(*math, report.shape);
-  add(time_blocks(*math, memory, report.shape, options.samples));
-  add(time_kernels(*math, memory, report.shape, timing));
+  harness::check_flops(*math, report.shape);
+  add(harness::time_blocks(*math, memory, report.shape, options.samples));
+  add(harness::time_kernels(*math, memory, report.shape, timing));
   return report;
 }
 
@@ -91,7 +91,9 @@ void declare(Arguments& arguments, Options& options) {
   arguments.option("--copied-mib", options.copied_mib, "MiB that the large copy reads and writes")
       .shows_default()
       .within(1, 65'536);
-  add_shared_options(arguments, options, {{Shared::out}, {Shared::json}, {Shared::check}});
+  harness::add_shared_options(
+      arguments, options,
+      {{harness::Shared::out}, {harness::Shared::json}, {harness::Shared::check}});
 }
 
 int main_of(int argc, char** argv) {
@@ -107,15 +109,16 @@ int main_of(int argc, char** argv) {
     options.reference = 64;
     options.copied_mib = 1;
   }
-  if (!options.out.empty()) require_free(options.out);
-  const LayerReport report = measure(options);
-  const auto record = layer_record(report, command_line(argc, argv));
+  if (!options.out.empty()) harness::require_free(options.out);
+  const harness::LayerReport report = measure(options);
+  const auto record = harness::layer_record(report, harness::command_line(argc, argv));
   if (options.json)
     fmt::print("{}\n", record.dump(2));
   else
     fmt::print("{}{}\n{}", report.device, report.notes.empty() ? "" : ", " + report.notes,
-               layer_table(report));
-  if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
+               harness::layer_table(report));
+  if (!options.out.empty())
+    harness::write_new_file(options.out / "record.json", record.dump(2) + "\n");
   return 0;
 }
 

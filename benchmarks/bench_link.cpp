@@ -17,7 +17,7 @@
 namespace longhaul::bench {
 namespace {
 
-struct Options : SharedOptions {
+struct Options : harness::SharedOptions {
   std::string targets = "0.5ms,1ms,2ms,5ms,10ms,20ms,50ms,100ms";
   int samples = 20;
   std::optional<int> max_samples;  ///< with `confidence` alone
@@ -25,61 +25,65 @@ struct Options : SharedOptions {
   std::string size = "64MiB";
 };
 
-ExitCode verdict(const std::vector<LinkMeasurement>& measurements, const Checks& checks,
-                 const Options& options) {
+ExitCode verdict(const std::vector<harness::LinkMeasurement>& measurements,
+                 const engine::Checks& checks, const Options& options) {
   if (checks.wrong() > 0) return ExitCode::answer_is_no;
   if (!options.check) return ExitCode::fine;
-  return std::ranges::any_of(measurements, is_too_fast) ? ExitCode::answer_is_no : ExitCode::fine;
+  return std::ranges::any_of(measurements, harness::is_too_fast) ? ExitCode::answer_is_no
+                                                                 : ExitCode::fine;
 }
 
 /// Samples are those of all pairs of ranks together.
-StoppingRule rule_of(const Options& options, int pairs) {
-  return stopping_rule(options.confidence, options.max_samples, options.samples * pairs, "samples");
+harness::StoppingRule rule_of(const Options& options, int pairs) {
+  return harness::stopping_rule(options.confidence, options.max_samples, options.samples * pairs,
+                                "samples");
 }
 
 ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets) {
-  Ranks ranks{{parse_duration(options.deadline)}};
-  on_rank0(ranks.world(), [&] {
+  engine::Ranks ranks{{parse_duration(options.deadline)}};
+  harness::on_rank0(ranks.world(), [&] {
     if (ranks.count() < 2 || ranks.count() % 2 != 0)
       fail("bench_link runs on pairs of ranks, not on {}. Start it with scripts/mpi -n 2 ...",
            ranks.count());
-    if (!options.out.empty()) require_free(options.out);
+    if (!options.out.empty()) harness::require_free(options.out);
     return std::string{};
   });
-  Environment environment{ranks, command_line(argc, argv)};
-  std::vector<LinkMeasurement> measurements;
-  Checks checks;
-  LinkSettings settings{options.samples, parse_bytes(options.size), parse_bytes(options.payload),
-                        device_kind_of(options.device)};
-  const TransportChoice transport =
-      take_transport(ranks, transport_kind_of(options.transport), settings.device);
-  if (settings.device == DeviceKind::cuda)
-    settings.baseline = measure_baseline(ranks, settings, checks);
-  StoppingRule rule;
-  collectively([&] { rule = rule_of(options, ranks.count() / 2); });
+  harness::Environment environment{ranks, harness::command_line(argc, argv)};
+  std::vector<harness::LinkMeasurement> measurements;
+  engine::Checks checks;
+  harness::LinkSettings settings{options.samples, parse_bytes(options.size),
+                                 parse_bytes(options.payload),
+                                 harness::device_kind_of(options.device)};
+  const comm::TransportChoice transport =
+      harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
+  if (settings.device == harness::DeviceKind::cuda)
+    settings.baseline = harness::measure_baseline(ranks, settings, checks);
+  harness::StoppingRule rule;
+  harness::collectively([&] { rule = rule_of(options, ranks.count() / 2); });
   Progress progress{"bench_link", static_cast<std::int64_t>(2 * targets.size())};
-  for (const LinkTest test : {LinkTest::latency, LinkTest::bandwidth}) {
+  for (const harness::LinkTest test : {harness::LinkTest::latency, harness::LinkTest::bandwidth}) {
     for (const Duration target : targets) {
-      measurements.push_back(measure_until(rule, test, target, ranks, settings, checks));
+      measurements.push_back(harness::measure_until(rule, test, target, ranks, settings, checks));
       if (ranks.is_first()) progress.update(std::ssize(measurements), to_text(target));
     }
   }
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
-  const std::string code = on_rank0(ranks.world(), [&] {
-    auto record = link_record({command_line(argc, argv), parse_bytes(options.payload), rule},
-                              measurements, after, checks);
+  const std::string code = harness::on_rank0(ranks.world(), [&] {
+    auto record = harness::link_record(
+        {harness::command_line(argc, argv), parse_bytes(options.payload), rule}, measurements,
+        after, checks);
     record["device"] = options.device;
-    record["environment"]["transport"] = transport_json(transport);
+    record["environment"]["transport"] = harness::transport_json(transport);
     record["baseline_ns"] = settings.baseline.count();
     if (options.json) {
       fmt::print("{}\n", record.dump(2));
     } else {
-      fmt::print("{}", link_table(measurements));
+      fmt::print("{}", harness::link_table(measurements));
     }
     if (!options.out.empty()) {
-      write_new_file(options.out / "link.csv", link_csv(measurements));
-      write_new_file(options.out / "record.json", record.dump(2) + "\n");
+      harness::write_new_file(options.out / "link.csv", harness::link_csv(measurements));
+      harness::write_new_file(options.out / "record.json", record.dump(2) + "\n");
     }
     return std::to_string(static_cast<int>(verdict(measurements, checks, options)));
   });
@@ -91,24 +95,25 @@ void declare(Arguments& arguments, Options& options) {
   arguments.option("--samples", options.samples, "samples of each target and pair of ranks")
       .shows_default()
       .within(1, 1'000'000);
-  add_shared_options(arguments, options,
-                     {{Shared::confidence,
-                       "go on until the 95% interval of each median is narrower than this: 1%"}});
+  harness::add_shared_options(
+      arguments, options,
+      {{harness::Shared::confidence,
+        "go on until the 95% interval of each median is narrower than this: 1%"}});
   arguments
       .option("--max-samples", options.max_samples,
               "the most samples of a target with --confidence, of all pairs together")
       .within(1, 1'000'000);
   arguments.option("--size", options.size, "nominal size of a message").shows_default();
   arguments.option("--payload", options.payload, "cap on the bytes really sent").shows_default();
-  add_shared_options(
+  harness::add_shared_options(
       arguments, options,
-      {{Shared::device, "cpu, or cuda: payloads in a GPU's memory, delays played there"},
-       {Shared::transport, transport_help()},
-       {Shared::deadline},
-       {Shared::ranks},
-       {Shared::out, "directory for record.json and link.csv"},
-       {Shared::json},
-       {Shared::check, "tiny: two targets, and the answer is the exit code"}});
+      {{harness::Shared::device, "cpu, or cuda: payloads in a GPU's memory, delays played there"},
+       {harness::Shared::transport, harness::transport_help()},
+       {harness::Shared::deadline},
+       {harness::Shared::ranks},
+       {harness::Shared::out, "directory for record.json and link.csv"},
+       {harness::Shared::json},
+       {harness::Shared::check, "tiny: two targets, and the answer is the exit code"}});
 }
 
 ExitCode main_of(int argc, char** argv) {
@@ -116,19 +121,19 @@ ExitCode main_of(int argc, char** argv) {
   Arguments arguments{
       "Validates link emulation: error of latency and bandwidth against their targets."};
   declare(arguments, options);
-  if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
+  if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   std::vector<Duration> targets;
-  collectively([&] {
+  harness::collectively([&] {
     if (options.check) {
       options.samples = 5;
       options.targets = "2ms,5ms";
     }
-    targets = parse_targets(options.targets);
+    targets = harness::parse_targets(options.targets);
     (void)parse_bytes(options.size);
-    (void)payload_of(options.payload);
-    (void)deadline_of(options.deadline);
-    (void)device_kind_of(options.device);
-    (void)transport_kind_of(options.transport);
+    (void)harness::payload_of(options.payload);
+    (void)harness::deadline_of(options.deadline);
+    (void)harness::device_kind_of(options.device);
+    (void)comm::transport_kind_of(options.transport);
     (void)rule_of(options, 1);
   });
   return run(argc, argv, options, targets);
@@ -138,6 +143,6 @@ ExitCode main_of(int argc, char** argv) {
 }  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_main(argc, argv,
-                                   [&] { return longhaul::bench::main_of(argc, argv); });
+  return longhaul::harness::run_main(argc, argv,
+                                     [&] { return longhaul::bench::main_of(argc, argv); });
 }

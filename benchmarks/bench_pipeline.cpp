@@ -14,103 +14,110 @@ namespace longhaul::bench {
 namespace {
 
 /// The others wait while rank 0 merges: a second for 100'000 rows is many times what it takes.
-Duration merge_time(const PipelineInput& input) {
+Duration merge_time(const harness::PipelineInput& input) {
   std::int64_t rows = 0;
-  for (const PlannedSchedule& planned : input.schedules)
+  for (const harness::PlannedSchedule& planned : input.schedules)
     rows += std::ssize(planned.plan.ops) * (input.iterations + 1);
   return std::chrono::microseconds{10} * rows;
 }
 
-std::vector<SwitchingOutcome> run_all(Ranks& ranks, const PipelineInput& input,
-                                      const PipelineOptions& options, const EngineOptions& engine,
-                                      const AdaptOptions& adapt, const ClockOffset& clock,
-                                      RunDirectory& directory) {
+std::vector<harness::SwitchingOutcome> run_all(engine::Ranks& ranks,
+                                               const harness::PipelineInput& input,
+                                               const harness::PipelineOptions& options,
+                                               const engine::EngineOptions& engine,
+                                               const harness::AdaptOptions& adapt,
+                                               const comm::ClockOffset& clock,
+                                               harness::RunDirectory& directory) {
   int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
-  for (const EarlierIterations& earlier : directory.earlier()) total -= earlier.count;
+  for (const harness::EarlierIterations& earlier : directory.earlier()) total -= earlier.count;
   std::optional<Progress> progress;
   if (ranks.is_first()) progress.emplace("bench_pipeline", total);
   int done = 0;
-  const PipelineSinks sinks{traced_directory(options),
-                            clock,
-                            [&](const std::string& schedule) {
-                              ++done;
-                              if (progress) progress->update(done, schedule);
-                            },
-                            directory.earlier(),
-                            [&](int position, int iteration, const IterationResult& result) {
-                              directory.note(position, iteration, result);
-                            },
-                            [&](int position, const PipelineMeasurement& measurement) {
-                              directory.note_end(position, measurement);
-                            }};
-  std::vector<SwitchingOutcome> outcomes;
+  const harness::PipelineSinks sinks{
+      harness::traced_directory(options),
+      clock,
+      [&](const std::string& schedule) {
+        ++done;
+        if (progress) progress->update(done, schedule);
+      },
+      directory.earlier(),
+      [&](int position, int iteration, const engine::IterationResult& result) {
+        directory.note(position, iteration, result);
+      },
+      [&](int position, const harness::PipelineMeasurement& measurement) {
+        directory.note_end(position, measurement);
+      }};
+  std::vector<harness::SwitchingOutcome> outcomes;
   const Duration patience = std::chrono::seconds{5};  // for a segment to be written
   ranks.watchdog().set_patience(patience);
   int next_position = static_cast<int>(input.schedules.size());
   for (std::size_t i = 0; i < input.schedules.size(); ++i)
-    outcomes.push_back(run_switching(ranks, input, i, engine, adapt, sinks, next_position));
+    outcomes.push_back(
+        harness::run_switching(ranks, input, i, engine, adapt, sinks, next_position));
   ranks.watchdog().set_patience(24 * patience + merge_time(input));
   return outcomes;
 }
 
-ExitCode run(const PipelineOptions& options, const PipelineSettings& settings) {
-  std::optional<Ranks> made{std::in_place, WatchdogOptions{settings.deadline}};
-  PipelineInput input = prepare_input(*made, options, settings.planner);
-  place_ranks(made, input, settings);
-  Ranks& ranks = *made;
+ExitCode run(const harness::PipelineOptions& options, const harness::PipelineSettings& settings) {
+  std::optional<engine::Ranks> made{std::in_place, engine::WatchdogOptions{settings.deadline}};
+  harness::PipelineInput input = harness::prepare_input(*made, options, settings.planner);
+  harness::place_ranks(made, input, settings);
+  engine::Ranks& ranks = *made;
   if (options.print_map) {
-    print_map(ranks, input.scenario, options.json);
-    ranks.host_ranks().mine().phase = Phase::finished;
+    harness::print_map(ranks, input.scenario, options.json);
+    ranks.host_ranks().mine().phase = comm::Phase::finished;
     return ExitCode::fine;
   }
   if (input.is_complete) {
-    const std::string code = on_rank0(
-        ranks.world(), [&] { return std::to_string(static_cast<int>(report_complete(options))); });
-    ranks.host_ranks().mine().phase = Phase::finished;
+    const std::string code = harness::on_rank0(ranks.world(), [&] {
+      return std::to_string(static_cast<int>(harness::report_complete(options)));
+    });
+    ranks.host_ranks().mine().phase = comm::Phase::finished;
     return static_cast<ExitCode>(std::stoi(code));
   }
   input.compute = settings.compute;
-  collectively([&] { check_real_input(input); });
-  if (options.adaptive) keep_best(input);
-  Environment environment{ranks, options.command_line};
-  EngineOptions engine = settings.engine;
+  harness::collectively([&] { harness::check_real_input(input); });
+  if (options.adaptive) harness::keep_best(input);
+  harness::Environment environment{ranks, options.command_line};
+  engine::EngineOptions engine = settings.engine;
   engine.run = input.scenario.run;
-  const TransportChoice transport =
-      take_transport(ranks, settings.transport, settings.compute.device);
-  const nlohmann::json before = described(environment.before(), options, transport);
-  PipelineOptions kept = options;
-  kept.out = traced_directory(options);
-  RunDirectory directory{ranks, input, kept, info_of(input, options, before)};
-  prepare_write_fault(engine.fault, ranks.self());
-  const GpuReport gpus{ranks, settings.compute.device};
+  const comm::TransportChoice transport =
+      harness::take_transport(ranks, settings.transport, settings.compute.device);
+  const nlohmann::json before = harness::described(environment.before(), options, transport);
+  harness::PipelineOptions kept = options;
+  kept.out = harness::traced_directory(options);
+  harness::RunDirectory directory{ranks, input, kept, harness::info_of(input, options, before)};
+  harness::prepare_write_fault(engine.fault, ranks.self());
+  const harness::GpuReport gpus{ranks, settings.compute.device};
   const TimePoint began = now();
-  const auto outcomes = with_watchdog(ranks, [&] {
-    return run_all(ranks, input, options, engine, adapt_options_of(options, settings),
+  const auto outcomes = harness::with_watchdog(ranks, [&] {
+    return run_all(ranks, input, options, engine, harness::adapt_options_of(options, settings),
                    environment.clock(), directory);
   });
   const Duration took = now() - began;
-  nlohmann::json after = described(environment.after(), options, transport);
+  nlohmann::json after = harness::described(environment.after(), options, transport);
   if (!after.is_null()) after["iterations_ns"] = took.count();
   gpus.add_to(after);
-  const ReportWriter writer{input, options};
-  const std::string wrong = on_rank0(ranks.world(), [&] {
+  const harness::ReportWriter writer{input, options};
+  const std::string wrong = harness::on_rank0(ranks.world(), [&] {
     writer.write(outcomes, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
-    for (const PipelineMeasurement& m : segments_of(outcomes)) sum += m.checks.wrong();
+    for (const harness::PipelineMeasurement& m : harness::segments_of(outcomes))
+      sum += m.checks.wrong();
     return std::to_string(sum);
   });
-  ranks.host_ranks().mine().phase = Phase::finished;
+  ranks.host_ranks().mine().phase = comm::Phase::finished;
   return wrong == "0" ? ExitCode::fine : ExitCode::answer_is_no;
 }
 
 ExitCode main_of(int argc, char** argv) {
-  PipelineOptions options;
+  harness::PipelineOptions options;
   Arguments arguments{"Runs schedules of a scenario on MPI ranks: predicted against measured."};
-  declare(arguments, options);
-  options.command_line = command_line(argc, argv);
-  if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
-  PipelineSettings settings;
-  collectively([&] { settings = settings_of(options); });
+  harness::declare(arguments, options);
+  options.command_line = harness::command_line(argc, argv);
+  if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
+  harness::PipelineSettings settings;
+  harness::collectively([&] { settings = harness::settings_of(options); });
   return run(options, settings);
 }
 
@@ -118,6 +125,6 @@ ExitCode main_of(int argc, char** argv) {
 }  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_main(argc, argv,
-                                   [&] { return longhaul::bench::main_of(argc, argv); });
+  return longhaul::harness::run_main(argc, argv,
+                                     [&] { return longhaul::bench::main_of(argc, argv); });
 }

@@ -59,14 +59,14 @@ const char* const kSchedules[] = {"atlas", "varuna", "1f1b"};
 
 void algorithm_1(benchmark::State& state) {
   const Scenario scenario = sites(5, static_cast<int>(state.range(0)));
-  Algorithm1Options options;
-  options.schedule = parse_schedule(kSchedules[state.range(1)]);
+  planner::Algorithm1Options options;
+  options.schedule = planner::parse_schedule(kSchedules[state.range(1)]);
   state.SetLabel(options.schedule.name);
   std::int64_t simulated = 0;
   for (auto _ : state) {
-    const GpuInventory supply{scenario};
-    CellTimes cells{supply};
-    benchmark::DoNotOptimize(algorithm1(supply, options, cells));
+    const planner::GpuInventory supply{scenario};
+    planner::CellTimes cells{supply};
+    benchmark::DoNotOptimize(planner::algorithm1(supply, options, cells));
     simulated = cells.simulated();
   }
   state.counters["cells"] = static_cast<double>(simulated);
@@ -74,14 +74,15 @@ void algorithm_1(benchmark::State& state) {
 
 void search(benchmark::State& state) {
   const Scenario scenario = different_sites(static_cast<int>(state.range(0)), 2);
-  SiteSearchOptions options;
-  options.objective = state.range(1) == 0 ? SiteObjective::throughput : SiteObjective::cost;
+  planner::SiteSearchOptions options;
+  options.objective =
+      state.range(1) == 0 ? planner::SiteObjective::throughput : planner::SiteObjective::cost;
   state.SetLabel(state.range(1) == 0 ? "throughput" : "cost");
-  SiteSearch found;
+  planner::SiteSearch found;
   for (auto _ : state) {
-    const GpuInventory supply{scenario};
-    CellTimes cells{supply};
-    found = search_sites(supply, options, cells);
+    const planner::GpuInventory supply{scenario};
+    planner::CellTimes cells{supply};
+    found = planner::search_sites(supply, options, cells);
   }
   state.counters["candidates"] = static_cast<double>(found.candidates);
   state.counters["evaluated"] = static_cast<double>(found.evaluated);
@@ -104,20 +105,21 @@ BENCHMARK(search)
 /// The search over two datacenters proves its answer, and algorithm 1 finds none that is better.
 void check() {
   const Scenario scenario = sites(2, 2);
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
-  const SitePlans plans = algorithm1(supply, {}, cells);
-  const SitePlan* best = best_plan(plans.plans, SiteObjective::throughput);
-  const SiteSearch found = search_sites(supply, {}, cells);
-  bench::expect(best != nullptr && found.best && found.gap == 0, "a plan is found and proven");
-  bench::expect(
-      score(*found.best, SiteObjective::throughput) <= score(*best, SiteObjective::throughput),
-      "the search is no worse than algorithm 1");
+  const planner::GpuInventory supply{scenario};
+  planner::CellTimes cells{supply};
+  const planner::SitePlans plans = planner::algorithm1(supply, {}, cells);
+  const planner::SitePlan* best =
+      planner::best_plan(plans.plans, planner::SiteObjective::throughput);
+  const planner::SiteSearch found = planner::search_sites(supply, {}, cells);
+  harness::expect(best != nullptr && found.best && found.gap == 0, "a plan is found and proven");
+  harness::expect(planner::score(*found.best, planner::SiteObjective::throughput) <=
+                      planner::score(*best, planner::SiteObjective::throughput),
+                  "the search is no worse than algorithm 1");
 }
 
 }  // namespace
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+  return longhaul::harness::run_kernels(argc, argv, longhaul::check);
 }

@@ -12,29 +12,29 @@
 namespace longhaul::bench {
 namespace {
 
-ExitCode run(const ProfileSettings& options) {
-  Ranks ranks{{deadline_of(options.deadline)}};
-  const ProfileInput input = prepare_profile(ranks, options);
-  const DeviceKind device = device_kind_of(options.device);
-  Environment environment{ranks, options.command_line};
-  const TransportChoice transport =
-      take_transport(ranks, transport_kind_of(options.transport), device);
-  const std::unique_ptr<TensorOps> math = make_math(device, ranks);
-  const ModelProfile profile = with_watchdog(ranks, [&] {
-    return profile_model(ranks, *math, input.scenario, input.schedule,
-                         {input.rule, deadline_of(options.deadline)});
+ExitCode run(const harness::ProfileSettings& options) {
+  engine::Ranks ranks{{harness::deadline_of(options.deadline)}};
+  const harness::ProfileInput input = harness::prepare_profile(ranks, options);
+  const harness::DeviceKind device = harness::device_kind_of(options.device);
+  harness::Environment environment{ranks, options.command_line};
+  const comm::TransportChoice transport =
+      harness::take_transport(ranks, comm::transport_kind_of(options.transport), device);
+  const std::unique_ptr<nn::TensorOps> math = harness::make_math(device, ranks);
+  const harness::ModelProfile profile = harness::with_watchdog(ranks, [&] {
+    return harness::profile_model(ranks, *math, input.scenario, input.schedule,
+                                  {input.rule, harness::deadline_of(options.deadline)});
   });
   nlohmann::json after = environment.after();
-  if (!after.is_null()) after["transport"] = transport_json(transport);
-  const std::string code = on_rank0(ranks.world(), [&] {
-    const auto wrong = finish_profile(profile, input, options, ranks.count(), after);
+  if (!after.is_null()) after["transport"] = harness::transport_json(transport);
+  const std::string code = harness::on_rank0(ranks.world(), [&] {
+    const auto wrong = harness::finish_profile(profile, input, options, ranks.count(), after);
     return std::string{wrong == 0 ? "0" : "1"};
   });
-  ranks.host_ranks().mine().phase = Phase::finished;
+  ranks.host_ranks().mine().phase = comm::Phase::finished;
   return static_cast<ExitCode>(code.front() - '0');
 }
 
-void declare(Arguments& arguments, ProfileSettings& options) {
+void declare(Arguments& arguments, harness::ProfileSettings& options) {
   arguments.option("scenario", options.scenario, "scenario file (TOML) with a [model]");
   arguments
       .option("--schedule", options.schedule,
@@ -46,31 +46,32 @@ void declare(Arguments& arguments, ProfileSettings& options) {
   arguments.option("--samples", options.samples, "rounds over the blocks of each stage")
       .shows_default()
       .within(1, 1'000'000);
-  add_shared_options(
+  harness::add_shared_options(
       arguments, options,
-      {{Shared::confidence,
+      {{harness::Shared::confidence,
         "go on until the 95% interval of the median of F + D + W is narrower than this: "
         "2%; --samples are then the least"}});
   arguments.option("--max-samples", options.max_samples, "the most rounds with --confidence")
       .within(1, 1'000'000);
-  add_shared_options(arguments, options,
-                     {{Shared::overrides},
-                      {Shared::deadline},
-                      {Shared::transport, transport_help()},
-                      {Shared::ranks},
-                      {Shared::out, "directory for costs.toml, operators.csv and record.json"},
-                      {Shared::json},
-                      {Shared::check}});
+  harness::add_shared_options(
+      arguments, options,
+      {{harness::Shared::overrides},
+       {harness::Shared::deadline},
+       {harness::Shared::transport, harness::transport_help()},
+       {harness::Shared::ranks},
+       {harness::Shared::out, "directory for costs.toml, operators.csv and record.json"},
+       {harness::Shared::json},
+       {harness::Shared::check}});
 }
 
 ExitCode main_of(int argc, char** argv) {
-  ProfileSettings options;
+  harness::ProfileSettings options;
   Arguments arguments{
       "Measures what blocks of a model cost on this device, for scenarios to include."};
   declare(arguments, options);
-  options.command_line = command_line(argc, argv);
-  if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
-  collectively([&] {
+  options.command_line = harness::command_line(argc, argv);
+  if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
+  harness::collectively([&] {
     if (options.check == !options.scenario.empty())
       fail("name a scenario, or --check alone (which brings its own). See bench_profile --help.");
     if (options.check) {
@@ -78,8 +79,8 @@ ExitCode main_of(int argc, char** argv) {
       options.scenario = "--check";
     }
     options.overrides.emplace_back("costs.file=");
-    (void)deadline_of(options.deadline);
-    (void)transport_kind_of(options.transport);
+    (void)harness::deadline_of(options.deadline);
+    (void)comm::transport_kind_of(options.transport);
   });
   return run(options);
 }
@@ -88,6 +89,6 @@ ExitCode main_of(int argc, char** argv) {
 }  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_main(argc, argv,
-                                   [&] { return longhaul::bench::main_of(argc, argv); });
+  return longhaul::harness::run_main(argc, argv,
+                                     [&] { return longhaul::bench::main_of(argc, argv); });
 }

@@ -19,87 +19,89 @@ namespace longhaul {
 namespace {
 
 void anneal_order(benchmark::State& state, const char* name) {
-  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
-  const Schedule start = whole_blocks(generate(name, scenario));
-  const OrderProblem problem{start, scenario};
+  const Scenario scenario = harness::two_datacenters(harness::size_of(state, 0));
+  const Schedule start = planner::whole_blocks(schedule::generate(name, scenario));
+  const planner::OrderProblem problem{start, scenario};
   constexpr std::int64_t kMoves = 100'000;
   std::int64_t moves = 0;
   std::int64_t accepted = 0;
   const double unit = 1e7;
   for (auto _ : state) {
-    const AnnealingResult found = anneal(
+    const planner::AnnealingResult found = planner::anneal(
         problem, start, nullptr, {0.026 * unit, 0.005 * unit}, 1,
         [](std::int64_t done) { return static_cast<double>(done) / static_cast<double>(kMoves); });
     moves += found.moves;
     accepted += found.accepted;
   }
   state.counters["blocks"] = static_cast<double>(problem.blocks());
-  state.counters["moves/s"] = bench::rate(moves);
+  state.counters["moves/s"] = harness::rate(moves);
   state.counters["accepted"] = static_cast<double>(accepted) / static_cast<double>(moves);
 }
 
 /// One whole order: times from nothing, as the first evaluation of a search.
 void evaluate_all(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
-  const Schedule start = generate("zb-h2", scenario);
-  const OrderProblem problem{start, scenario};
-  const Orders orders{problem, start};
+  const Scenario scenario = harness::two_datacenters(harness::size_of(state, 0));
+  const Schedule start = schedule::generate("zb-h2", scenario);
+  const planner::OrderProblem problem{start, scenario};
+  const planner::Orders orders{problem, start};
   for (auto _ : state) {
-    Evaluator evaluator{orders, problem.links().front()};
+    planner::Evaluator evaluator{orders, problem.links().front()};
     benchmark::DoNotOptimize(evaluator.makespan());
   }
-  state.counters["orders/s"] = bench::rate(state.iterations());
+  state.counters["orders/s"] = harness::rate(state.iterations());
 }
 
 /// One whole order by the simulator, on a plan that is lowered already.
 void simulate_all(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
-  const Plan plan = lower(generate("zb-h2", scenario), scenario);
-  for (auto _ : state) benchmark::DoNotOptimize(simulate(plan));
-  state.counters["orders/s"] = bench::rate(state.iterations());
+  const Scenario scenario = harness::two_datacenters(harness::size_of(state, 0));
+  const Plan plan = plan::lower(schedule::generate("zb-h2", scenario), scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(sim::simulate(plan));
+  state.counters["orders/s"] = harness::rate(state.iterations());
 }
 
 /// Lowered and simulated: what a search would do without an evaluator.
 void lower_and_simulate(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
-  const Schedule start = generate("zb-h2", scenario);
-  for (auto _ : state) benchmark::DoNotOptimize(makespan_of(start, scenario));
-  state.counters["orders/s"] = bench::rate(state.iterations());
+  const Scenario scenario = harness::two_datacenters(harness::size_of(state, 0));
+  const Schedule start = schedule::generate("zb-h2", scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(planner::makespan_of(start, scenario));
+  state.counters["orders/s"] = harness::rate(state.iterations());
 }
 
 void list_schedules(benchmark::State& state) {
-  const Scenario scenario = bench::two_datacenters(bench::size_of(state, 0));
-  const Schedule like = generate("zb-h2", scenario);
-  const OrderProblem problem{like, scenario};
+  const Scenario scenario = harness::two_datacenters(harness::size_of(state, 0));
+  const Schedule like = schedule::generate("zb-h2", scenario);
+  const planner::OrderProblem problem{like, scenario};
   std::uint64_t seed = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(list_schedule(problem, like, ++seed));
-  state.counters["orders/s"] = bench::rate(state.iterations());
+  for (auto _ : state) benchmark::DoNotOptimize(planner::list_schedule(problem, like, ++seed));
+  state.counters["orders/s"] = harness::rate(state.iterations());
 }
 
 /// Rows and WAN turns together: every move evaluates the whole cell.
 void anneal_rows_and_turns(benchmark::State& state) {
-  const Scenario scenario = bench::cell_of_three(bench::size_of(state, 0));
-  const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
+  const Scenario scenario = harness::cell_of_three(harness::size_of(state, 0));
+  const planner::TurnProblem problem{
+      planner::share_wan(schedule::generate("1f1b", scenario), scenario), scenario};
   constexpr std::int64_t kMoves = 20'000;
   std::int64_t moves = 0;
   for (auto _ : state) {
-    const TurnAnnealingResult found = anneal_turns(
-        problem, TurnOrders{problem}, {3e5, 5e4}, 1,
+    const planner::TurnAnnealingResult found = planner::anneal_turns(
+        problem, planner::TurnOrders{problem}, {3e5, 5e4}, 1,
         [](std::int64_t done) { return static_cast<double>(done) / static_cast<double>(kMoves); });
     moves += found.moves;
   }
   state.counters["blocks"] = static_cast<double>(problem.blocks.size());
-  state.counters["moves/s"] = bench::rate(moves);
+  state.counters["moves/s"] = harness::rate(moves);
 }
 
 /// One whole cell: what a move costs at most.
 void evaluate_cell(benchmark::State& state) {
-  const Scenario scenario = bench::cell_of_three(bench::size_of(state, 0));
-  const TurnProblem problem{share_wan(generate("1f1b", scenario), scenario), scenario};
-  const TurnOrders orders{problem};
-  TurnEvaluator times{problem};
+  const Scenario scenario = harness::cell_of_three(harness::size_of(state, 0));
+  const planner::TurnProblem problem{
+      planner::share_wan(schedule::generate("1f1b", scenario), scenario), scenario};
+  const planner::TurnOrders orders{problem};
+  planner::TurnEvaluator times{problem};
   for (auto _ : state) benchmark::DoNotOptimize(times.evaluate(orders));
-  state.counters["orders/s"] = bench::rate(state.iterations());
+  state.counters["orders/s"] = harness::rate(state.iterations());
 }
 
 BENCHMARK_CAPTURE(anneal_order, ud, "zb-h2")
@@ -121,20 +123,20 @@ BENCHMARK(list_schedules)->RangeMultiplier(2)->Range(4, 64)->Unit(benchmark::kMi
 void check() {
   Scenario scenario = spread(uniform_scenario(4, 8, 10ms), 2, 20ms, 1ms);
   scenario.memory.budget = 2;
-  const Schedule start = whole_blocks(generate("zb-h2", scenario));
-  const OrderProblem problem{start, scenario};
-  Evaluator evaluator{Orders{problem, start}, problem.links().front()};
-  bench::expect(evaluator.makespan() == makespan_of(start, scenario).count(),
-                "makespan of the evaluator is that of the simulator");
-  const AnnealingResult found =
-      anneal(problem, start, nullptr, {2.6e5, 5e4}, 1,
-             [](std::int64_t done) { return static_cast<double>(done) / 2000; });
-  bench::expect(found.moves >= 2000, "annealing makes its moves");
+  const Schedule start = planner::whole_blocks(schedule::generate("zb-h2", scenario));
+  const planner::OrderProblem problem{start, scenario};
+  planner::Evaluator evaluator{planner::Orders{problem, start}, problem.links().front()};
+  harness::expect(evaluator.makespan() == planner::makespan_of(start, scenario).count(),
+                  "makespan of the evaluator is that of the simulator");
+  const planner::AnnealingResult found =
+      planner::anneal(problem, start, nullptr, {2.6e5, 5e4}, 1,
+                      [](std::int64_t done) { return static_cast<double>(done) / 2000; });
+  harness::expect(found.moves >= 2000, "annealing makes its moves");
 }
 
 }  // namespace
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+  return longhaul::harness::run_kernels(argc, argv, longhaul::check);
 }

@@ -33,8 +33,8 @@ double bytes_per_op(const Plan& plan) {
 
 void simulate_1f1b(benchmark::State& state, Sharing sharing, Arrangement arrangement) {
   const Scenario scenario = two_datacenters(state, sharing);
-  const Plan plan = lower(generate("1f1b", scenario), scenario, arrangement);
-  for (auto _ : state) benchmark::DoNotOptimize(simulate(plan));
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario, arrangement);
+  for (auto _ : state) benchmark::DoNotOptimize(sim::simulate(plan));
   state.counters["ops"] = static_cast<double>(plan.ops.size());
   state.counters["ops/s"] = benchmark::Counter(static_cast<double>(plan.ops.size()),
                                                benchmark::Counter::kIsIterationInvariantRate);
@@ -43,9 +43,9 @@ void simulate_1f1b(benchmark::State& state, Sharing sharing, Arrangement arrange
 
 void lower_1f1b(benchmark::State& state) {
   const Scenario scenario = two_datacenters(state, Sharing::pair);
-  const Schedule schedule = generate("1f1b", scenario);
+  const Schedule schedule = schedule::generate("1f1b", scenario);
   std::size_t ops = 0;
-  for (auto _ : state) ops = lower(schedule, scenario).ops.size();
+  for (auto _ : state) ops = plan::lower(schedule, scenario).ops.size();
   state.counters["ops/s"] =
       benchmark::Counter(static_cast<double>(ops), benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -65,7 +65,7 @@ Scenario atlas_at_scale() {
 
 /// 1F1B whose cells send in the order of microbatches, ties by replica.
 Schedule in_cells(const Scenario& scenario, int cell) {
-  Schedule schedule = generate("1f1b", scenario);
+  Schedule schedule = schedule::generate("1f1b", scenario);
   schedule.cell = cell;
   const auto add = [&](int c, BlockKind kind, int from, int to) {
     if (scenario.datacenter_of(Rank{from}) == scenario.datacenter_of(Rank{to})) return;
@@ -91,14 +91,17 @@ enum class Step { lower, simulate, both, pooled };
 void cells(benchmark::State& state, Step step) {
   const Scenario scenario = atlas_at_scale();
   const Schedule schedule = in_cells(scenario, static_cast<int>(state.range(0)));
-  const Plan plan =
-      step == Step::pooled ? lower_pooled(schedule, scenario) : lower(schedule, scenario);
+  const Plan plan = step == Step::pooled ? plan::lower_pooled(schedule, scenario)
+                                         : plan::lower(schedule, scenario);
   for (auto _ : state) {
     switch (step) {
-      case Step::lower: benchmark::DoNotOptimize(lower(schedule, scenario)); break;
-      case Step::simulate: benchmark::DoNotOptimize(simulate(plan)); break;
-      case Step::both: benchmark::DoNotOptimize(simulate(lower(schedule, scenario))); break;
-      case Step::pooled: benchmark::DoNotOptimize(simulate(lower_pooled(schedule, scenario)));
+      case Step::lower: benchmark::DoNotOptimize(plan::lower(schedule, scenario)); break;
+      case Step::simulate: benchmark::DoNotOptimize(sim::simulate(plan)); break;
+      case Step::both:
+        benchmark::DoNotOptimize(sim::simulate(plan::lower(schedule, scenario)));
+        break;
+      case Step::pooled:
+        benchmark::DoNotOptimize(sim::simulate(plan::lower_pooled(schedule, scenario)));
     }
   }
   state.counters["ranks"] = static_cast<double>(plan.ranks.size());
@@ -128,21 +131,22 @@ Duration end_of(const OpTimes& times) { return std::ranges::max(times, {}, &OpTi
 /// Without links 1F1B takes (M + P - 1) (F + B), and pooled collectives change no time.
 void check() {
   const Scenario scenario = uniform_scenario(8, 16, 10ms);
-  bench::expect(end_of(simulate(lower(generate("1f1b", scenario), scenario))) == 23 * 30ms,
-                "makespan of 1F1B with 8 stages and 16 microbatches");
+  harness::expect(end_of(sim::simulate(
+                      plan::lower(schedule::generate("1f1b", scenario), scenario))) == 23 * 30ms,
+                  "makespan of 1F1B with 8 stages and 16 microbatches");
   Scenario replicated = uniform_scenario(4, 8, 10ms);
   replicated.parallel.replicas = 4;
   replicated.parallel.gradient_sync = GradientSync::all_reduce;
   replicated = spread(replicated, 2, 20ms, 1ms);
-  const Schedule schedule = generate("zb-h1", replicated);
-  bench::expect(end_of(simulate(lower(schedule, replicated))) ==
-                    end_of(simulate(lower_pooled(schedule, replicated))),
-                "pooled lowering ends when the other does");
+  const Schedule schedule = schedule::generate("zb-h1", replicated);
+  harness::expect(end_of(sim::simulate(plan::lower(schedule, replicated))) ==
+                      end_of(sim::simulate(plan::lower_pooled(schedule, replicated))),
+                  "pooled lowering ends when the other does");
 }
 
 }  // namespace
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
-  return longhaul::bench::run_kernels(argc, argv, longhaul::check);
+  return longhaul::harness::run_kernels(argc, argv, longhaul::check);
 }

@@ -24,11 +24,11 @@ void require_free(const std::filesystem::path& directory) {
 
 void write_file(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::create_directories(file.parent_path());
-  write_new_file(file, [&](std::ostream& out) { out << text; });
+  report::write_new_file(file, [&](std::ostream& out) { out << text; });
 }
 
 /// Small enough for a ceiling far below that of two busy cores.
-void make_tiny(TcpOptions& options) {
+void make_tiny(harness::TcpOptions& options) {
   options.latencies = "10ms,30ms";
   options.cap = "500Mbps";
   options.window = "750kB";
@@ -39,34 +39,36 @@ void make_tiny(TcpOptions& options) {
 }
 
 int main_of(int argc, char** argv) {
-  TcpOptions options;
+  harness::TcpOptions options;
   Arguments arguments{
       "Rates of real TCP connections over an emulated WAN (wan_tun), and their shape over "
       "latency.\n"
       "Exit codes: 0, 1 the shape is not there (--check), 2 bad input, 3 failed, 77 not possible\n"
       "here (needs root and /dev/net/tun)."};
-  declare(arguments, options);
-  if (const auto code = parse_arguments(arguments, argc, argv)) return *code;
-  options.command_line = shell_text("bench_tcp", std::vector<std::string>(argv + 1, argv + argc));
+  harness::declare(arguments, options);
+  if (const auto code = wan_emulator::parse_arguments(arguments, argc, argv)) return *code;
+  options.command_line =
+      report::shell_text("bench_tcp", std::vector<std::string>(argv + 1, argv + argc));
   if (options.check) make_tiny(options);
-  const TcpSettings settings = settings_of(options);
+  const harness::TcpSettings settings = harness::settings_of(options);
   if (!options.out.empty()) require_free(options.out);
-  if (const auto code = skipped("bench_tcp")) return *code;
+  if (const auto code = wan_emulator::skipped("bench_tcp")) return *code;
 
-  const nlohmann::ordered_json before = machine_now();
+  const nlohmann::ordered_json before = harness::machine_now();
   const auto steps =
       static_cast<std::int64_t>(1 + settings.latencies.size() * settings.connections.size());
   Progress progress{"bench_tcp", steps};
   std::int64_t step = 0;
-  const TcpRun run =
-      measure_points(settings, [&](const std::string& what) { progress.update(step++, what); });
-  const nlohmann::ordered_json record = record_of(run, options, before);
-  fmt::print("{}", options.json ? record.dump(2) + "\n" : table_of(run));
+  const harness::TcpRun run = harness::measure_points(
+      settings, [&](const std::string& what) { progress.update(step++, what); });
+  const nlohmann::ordered_json record = harness::record_of(run, options, before);
+  fmt::print("{}", options.json ? record.dump(2) + "\n" : harness::table_of(run));
   if (!options.out.empty()) {
-    write_file(options.out / "tcp.csv", csv_of(run));
+    write_file(options.out / "tcp.csv", harness::csv_of(run));
     write_file(options.out / "record.json", record.dump(2) + "\n");
   }
-  return options.check && !shape_of(run).holds ? static_cast<int>(ExitCode::answer_is_no) : 0;
+  return options.check && !harness::shape_of(run).holds ? static_cast<int>(ExitCode::answer_is_no)
+                                                        : 0;
 }
 
 }  // namespace

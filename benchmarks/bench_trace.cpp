@@ -12,7 +12,7 @@
 namespace longhaul::bench {
 namespace {
 
-void declare(Arguments& arguments, TraceOptions& options) {
+void declare(Arguments& arguments, harness::TraceOptions& options) {
   arguments.option("--ranks", options.shape.ranks).within(1, 1 << 20);
   arguments.option("--events", options.shape.events, "rows of a rank on average, in all iterations")
       .within(std::int64_t{6}, std::int64_t{1'000'000'000});
@@ -26,12 +26,13 @@ void declare(Arguments& arguments, TraceOptions& options) {
   arguments.flag("--in-memory", options.in_memory,
                  "merge and validate with all rows in memory, for comparison");
   arguments.flag("--keep", options.keep, "leave the files there");
-  add_shared_options(arguments, options,
-                     {{Shared::check, "a tiny run: 8 ranks, 600 events each, 2 iterations"},
-                      {Shared::json, "print a record instead of a table"}});
+  harness::add_shared_options(
+      arguments, options,
+      {{harness::Shared::check, "a tiny run: 8 ranks, 600 events each, 2 iterations"},
+       {harness::Shared::json, "print a record instead of a table"}});
 }
 
-int stages_of(const SyntheticShape& shape) {
+int stages_of(const harness::SyntheticShape& shape) {
   int stages = std::min(shape.ranks, 32);
   while (shape.ranks % stages != 0) --stages;
   return stages;
@@ -47,8 +48,8 @@ bool make_directory(const std::filesystem::path& directory) {
   return made;
 }
 
-void complete(TraceOptions& options) {
-  SyntheticShape& shape = options.shape;
+void complete(harness::TraceOptions& options) {
+  harness::SyntheticShape& shape = options.shape;
   if (options.check) shape = {8, 4, 2, 600, shape.seed};
   if (shape.stages <= 0) shape.stages = stages_of(shape);
   if (shape.ranks % shape.stages != 0)
@@ -64,8 +65,8 @@ void complete(TraceOptions& options) {
   }
 }
 
-void measure(const TraceOptions& options) {
-  const SyntheticRun run{options.shape};
+void measure(const harness::TraceOptions& options) {
+  const harness::SyntheticRun run{options.shape};
   std::optional<Bytes> limit;
   if (!options.memory_limit.empty()) limit = parse_bytes(options.memory_limit);
   const std::int64_t expected = run.rows_of_iteration() * options.shape.iterations;
@@ -73,22 +74,24 @@ void measure(const TraceOptions& options) {
     if (rows != expected) fail("{} rows came of {}", rows, expected);
     return rows;
   };
-  std::vector<PhaseCost> phases;
+  std::vector<harness::PhaseCost> phases;
+  phases.push_back(harness::run_phase(
+      "write", limit, [&] { return counted(harness::write_segments(options, run)); }));
   phases.push_back(
-      run_phase("write", limit, [&] { return counted(write_segments(options, run)); }));
-  phases.push_back(run_phase("merge", limit, [&] { return counted(merge(options)); }));
-  phases.push_back(run_phase("validate", limit, [&] {
-    validate(options);
+      harness::run_phase("merge", limit, [&] { return counted(harness::merge(options)); }));
+  phases.push_back(harness::run_phase("validate", limit, [&] {
+    harness::validate(options);
     return expected;
   }));
-  fmt::print("{}", options.json ? trace_record(phases, options) : trace_table(phases, options));
+  fmt::print("{}", options.json ? harness::trace_record(phases, options)
+                                : harness::trace_table(phases, options));
 }
 
 int main_of(int argc, char** argv) {
-  TraceOptions options;
+  harness::TraceOptions options;
   Arguments arguments{"Writes, merges and validates the trace of a synthetic run."};
   declare(arguments, options);
-  options.command_line = command_line(argc, argv);
+  options.command_line = harness::command_line(argc, argv);
   if (const auto code = read_arguments(arguments, argc, argv)) return static_cast<int>(*code);
   complete(options);
   const auto clean_up = [&] {

@@ -62,19 +62,19 @@ std::vector<Row> rows_of(const Timeline& timeline) {
 
 Prediction prediction_of(const longhaul::Schedule& schedule, const longhaul::Scenario& scenario,
                          Comm comm) {
-  if (const auto why = violation_but_memory(schedule, scenario)) fail("{}", *why);
-  const Plan plan = lower(schedule, scenario, arrangement_of(comm));
+  if (const auto why = schedule::violation_but_memory(schedule, scenario)) fail("{}", *why);
+  const Plan plan = plan::lower(schedule, scenario, arrangement_of(comm));
   Timeline timeline;
-  append_rows(timeline, plan, longhaul::simulate(plan), 0);
-  const IterationReport report =
-      report_iteration(timeline, 0, 0, scenario.activation_budget().count());
+  plan::append_rows(timeline, plan, sim::simulate(plan), 0);
+  const trace::IterationReport report =
+      trace::report_iteration(timeline, 0, 0, scenario.activation_budget().count());
   Prediction prediction;
   prediction.makespan_ns = report.makespan_ns;
   prediction.device_span_ns = report.device_span_ns;
-  prediction.lower_bound_ns = lower_bound(schedule, scenario).lower_bound.count();
+  prediction.lower_bound_ns = planner::lower_bound(schedule, scenario).lower_bound.count();
   prediction.bubble_ratio = report.bubble_ratio;
   prediction.peak_activation_bytes = report.peak_activation_bytes;
-  prediction.over_budget = over_budget(schedule, scenario);
+  prediction.over_budget = schedule::over_budget(schedule, scenario);
   prediction.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
   prediction.rows = rows_of(timeline);
   return prediction;
@@ -85,14 +85,15 @@ Prediction prediction_of(const longhaul::Schedule& schedule, const longhaul::Sce
 std::string version() { return longhaul::version(); }
 
 Scenario Scenario::load(const std::string& file, const std::vector<std::string>& overrides) {
-  return guarded(
-      [&] { return Scenario{std::make_shared<const Data>(Data{load_scenario(file, overrides)})}; });
+  return guarded([&] {
+    return Scenario{std::make_shared<const Data>(Data{scenario::load_scenario(file, overrides)})};
+  });
 }
 
 Scenario Scenario::parse(const std::string& toml, const std::vector<std::string>& overrides) {
   return guarded([&] {
     return Scenario{
-        std::make_shared<const Data>(Data{parse_scenario(toml, "scenario", overrides)})};
+        std::make_shared<const Data>(Data{scenario::parse_scenario(toml, "scenario", overrides)})};
   });
 }
 
@@ -115,7 +116,7 @@ std::vector<int> Scenario::placement() const {
 }
 
 Schedule Schedule::from_csv(const std::string& csv, const std::string& name) {
-  return guarded([&] { return Maker::wrap(read_csv(csv, name, name)); });
+  return guarded([&] { return Maker::wrap(schedule::read_csv(csv, name, name)); });
 }
 
 std::string Schedule::name() const { return data().schedule.name; }
@@ -136,21 +137,22 @@ std::vector<std::string> Schedule::row(int device, int replica) const {
                     schedule.name, device, replica, schedule.devices, schedule.replicas)};
   std::vector<std::string> cells;
   for (const Block& block : schedule.row(ReplicaId{replica}, DeviceId{device}))
-    cells.push_back(csv_cell(block));
+    cells.push_back(schedule::csv_cell(block));
   return cells;
 }
 
 std::string Schedule::csv() const {
-  return guarded([&] { return write_csv(data().schedule); });
+  return guarded([&] { return schedule::write_csv(data().schedule); });
 }
 
 std::string Schedule::pytorch_csv() const {
-  return guarded([&] { return write_csv(data().schedule, CsvFormat::pytorch); });
+  return guarded(
+      [&] { return schedule::write_csv(data().schedule, schedule::CsvFormat::pytorch); });
 }
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const ScheduleName& known : longhaul::schedule_names()) names.push_back(known.name);
+  for (const planner::ScheduleName& known : planner::schedule_names()) names.push_back(known.name);
   return names;
 }
 
@@ -162,19 +164,19 @@ Schedule make_schedule(const std::string& name, const Scenario& scenario, Comm c
     if (search.moves.value_or(0) < 0 || search.threads < 0)
       fail("a search of {} moves on {} threads (neither is negative). Give 0 or more.",
            search.moves.value_or(0), search.threads);
-    PlannerOptions options;
+    planner::PlannerOptions options;
     options.search.time = std::chrono::nanoseconds{static_cast<std::int64_t>(search.seconds * 1e9)};
     options.search.moves = search.moves;
     options.search.seed = search.seed;
     options.search.threads = search.threads;
     options.search.arrangement = arrangement_of(comm);
     options.solver.arrangement = arrangement_of(comm);
-    return Maker::wrap(longhaul::make_schedule(name, scenario.data().scenario, options).schedule);
+    return Maker::wrap(planner::make_schedule(name, scenario.data().scenario, options).schedule);
   });
 }
 
 std::optional<std::string> why_invalid(const Schedule& schedule) {
-  const auto violation = first_violation(schedule.data().schedule);
+  const auto violation = schedule::first_violation(schedule.data().schedule);
   return violation ? std::optional{violation->text} : std::nullopt;
 }
 
@@ -183,8 +185,8 @@ std::optional<std::string> why_invalid(const Schedule& schedule, const Scenario&
   return guarded([&]() -> std::optional<std::string> {
     const longhaul::Scenario& on = scenario.data().scenario;
     const longhaul::Schedule fits = fitted(schedule.data().schedule, on);
-    if (auto violation = first_violation(fits, on)) return std::move(violation->text);
-    auto why = why_not_runnable(fits, on, arrangement_of(comm));
+    if (auto violation = schedule::first_violation(fits, on)) return std::move(violation->text);
+    auto why = planner::why_not_runnable(fits, on, arrangement_of(comm));
     return why ? std::optional{std::move(why->reason)} : std::nullopt;
   });
 }

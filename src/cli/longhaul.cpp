@@ -17,7 +17,7 @@
 #include "cli/child/in_child.hpp"
 #include "cli/parse/command_line.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,4 +122,4 @@ int run_longhaul(std::span<const std::string> arguments, std::ostream& out, std:
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

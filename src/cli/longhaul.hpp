@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// The whole tool: `arguments` as typed after the program's name. Returns the exit code (DESIGN.md
 /// section 4). An error is one text on `err`, and then nothing was written to `out`. A reader of
@@ -12,4 +12,4 @@ namespace longhaul {
 [[nodiscard]] int run_longhaul(std::span<const std::string> arguments, std::ostream& out,
                                std::ostream& err);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -6,5 +6,5 @@
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return longhaul::run_longhaul(arguments, std::cout, std::cerr);
+  return longhaul::cli::run_longhaul(arguments, std::cout, std::cerr);
 }

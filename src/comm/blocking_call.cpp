@@ -13,7 +13,7 @@
 #include "base/clock.hpp"
 #include "base/unit_text.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 /// Calls of this thread, one within the other.
@@ -89,4 +89,4 @@ BlockingCall::~BlockingCall() {
   calls.remove(*this);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

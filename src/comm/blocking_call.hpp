@@ -4,7 +4,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Around calls that wait inside MPI, where no watchdog of ours looks: if they are not over after
 /// `limit`, this process says so and ends with exit code 3, and with it the run. Takes SIGALRM
@@ -25,4 +25,4 @@ private:
   std::array<char, 256> words_{};
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Offset of this host's clock from rank 0's: local stamp + offset = stamp on rank 0's clock, give
 /// or take `error`. For traces alone: nothing in the emulation compares clocks.
@@ -36,4 +36,4 @@ struct ClockAlignment {
   [[nodiscard]] Duration error() const { return std::max(start.error, end.error); }
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

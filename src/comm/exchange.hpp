@@ -5,7 +5,7 @@
 
 #include "base/vocabulary.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// A rank's input and output of a collective. Both memories belong to the caller.
 struct Exchange {
@@ -14,4 +14,4 @@ struct Exchange {
   std::span<std::byte> result;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

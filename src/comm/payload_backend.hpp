@@ -7,7 +7,7 @@
 
 #include "comm/transport.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// A backend's message to the receiver's about a payload, in its own format.
 using PayloadDetails = std::array<std::byte, 216>;
@@ -26,13 +26,13 @@ struct PayloadSend {
   RequestId request{};
   Rank to{};
   std::span<const std::byte> data;
-  LanePace pace;
+  cuda::LanePace pace;
 };
 struct PayloadReceive {
   RequestId request{};
   Rank from{};
   std::span<std::byte> buffer;
-  LanePace pace;
+  cuda::LanePace pace;
   LaneId lane_of_sender{};
 };
 
@@ -73,4 +73,4 @@ public:
   [[nodiscard]] virtual TimePoint next_event() const { return kNever; }
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

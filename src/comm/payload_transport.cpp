@@ -4,7 +4,7 @@
 
 #include "comm/transport.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 /// Requests of payloads have this bit; the host's transport counts its own from 0.
@@ -43,7 +43,7 @@ PayloadTransport::~PayloadTransport() {
 RequestId PayloadTransport::new_request() { return RequestId{kPayload | next_request_++}; }
 
 RequestId PayloadTransport::send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                         const LanePace& pace) {
+                                         const cuda::LanePace& pace) {
   const RequestId request = new_request();
   outgoing_[to].push_back({{request, to, data, pace}, tag});
   begin_sends(to);
@@ -51,7 +51,7 @@ RequestId PayloadTransport::send_payload(Rank to, int tag, std::span<const std::
 }
 
 RequestId PayloadTransport::receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                            const LanePace& pace) {
+                                            const cuda::LanePace& pace) {
   const RequestId request = new_request();
   inboxes_[from].waiting.push_back({{request, from, buffer, pace, {}}, tag});
   match(from);
@@ -159,4 +159,4 @@ std::int64_t PayloadTransport::unclaimed() {
   return count;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

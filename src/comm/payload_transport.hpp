@@ -8,7 +8,7 @@
 
 #include "comm/payload_backend.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Messages of the host over the host's transport, payloads and their collectives another way. It
 /// announces each payload by a message of the host, and finds the receive for what was announced;
@@ -32,9 +32,9 @@ public:
   void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
 
   [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                       const LanePace& pace = {}) override;
+                                       const cuda::LanePace& pace = {}) override;
   [[nodiscard]] RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                          const LanePace& pace = {}) override;
+                                          const cuda::LanePace& pace = {}) override;
   [[nodiscard]] bool holds_lanes() const override { return true; }
   [[nodiscard]] TimePoint next_event() const override { return way_->next_event(); }
   [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
@@ -80,4 +80,4 @@ private:
   std::vector<Completion> of_host_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -14,7 +14,7 @@
 #include "comm/exchange.hpp"
 #include "cuda/lane_pace.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Names one unfinished operation of a transport.
 enum class RequestId : std::uint32_t {};
@@ -69,11 +69,11 @@ public:
   /// The same for what a data plane carries, which may lie in a device's memory. A transfer into
   /// there begins when its sender's side has begun, not when the receive was posted.
   [[nodiscard]] virtual RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                               const LanePace& /*pace*/ = {}) {
+                                               const cuda::LanePace& /*pace*/ = {}) {
     return send(to, tag, data);
   }
   [[nodiscard]] virtual RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                                  const LanePace& /*pace*/ = {}) {
+                                                  const cuda::LanePace& /*pace*/ = {}) {
     return receive(from, tag, buffer);
   }
   /// Does it hold lanes as LanePace says? Otherwise that is the caller's. It then takes a receive
@@ -102,4 +102,4 @@ public:
   [[nodiscard]] virtual std::int64_t unclaimed() = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -7,7 +7,7 @@
 #include "base/index.hpp"
 #include "cuda/check.hpp"
 
-namespace longhaul {
+namespace longhaul::cuda {
 namespace {
 
 /// Devices, or the error that says why there are none; never throws, and no driver is no crash.
@@ -37,7 +37,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 bool reaches(int from, int to) {
   int can = 1;
-  if (from != to) cuda::check(cudaDeviceCanAccessPeer(&can, from, to));
+  if (from != to) check(cudaDeviceCanAccessPeer(&can, from, to));
   return can != 0;
 }
 
@@ -49,10 +49,10 @@ std::vector<AcceleratorInfo> accelerators() {
   std::vector<AcceleratorInfo> found;
   int count = 0, driver = 0;
   if (count_devices(count) != cudaSuccess) return found;
-  cuda::check(cudaDriverGetVersion(&driver));
+  check(cudaDriverGetVersion(&driver));
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties{};
-    cuda::check(cudaGetDeviceProperties(&properties, index));
+    check(cudaGetDeviceProperties(&properties, index));
     found.push_back({properties.name, version_text(driver), properties.multiProcessorCount,
                      properties.totalGlobalMem, uuid_text(properties.uuid)});
   }
@@ -73,4 +73,4 @@ std::string why_no_accelerator() {
   return fmt::format("no device: {} ({})", cudaGetErrorString(code), cudaGetErrorName(code));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cuda

@@ -6,7 +6,7 @@
 
 /// The GPUs that this process sees. src/cuda/accelerator.cpp answers where CUDA was built in,
 /// src/cuda/without_gpu/without_cuda.cpp where not.
-namespace longhaul {
+namespace longhaul::cuda {
 
 struct AcceleratorInfo {
   std::string name;
@@ -25,4 +25,4 @@ struct AcceleratorInfo {
 /// Why there are none: "built without CUDA", "no driver: ...". Empty where there are.
 [[nodiscard]] std::string why_no_accelerator();
 
-}  // namespace longhaul
+}  // namespace longhaul::cuda

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::nccl {
+namespace longhaul::cuda {
 
 /// Throws Error (exit code 3) with NCCL's own words unless `code` is success or in progress (what
 /// communicators that do not block say). `comm`, where there is one: whose last error is named.
@@ -19,4 +19,4 @@ inline void check(ncclResult_t code, ncclComm_t comm = nullptr,
               ExitCode::run_failed};
 }
 
-}  // namespace longhaul::nccl
+}  // namespace longhaul::cuda

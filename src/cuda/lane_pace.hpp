@@ -3,7 +3,7 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 
-namespace longhaul {
+namespace longhaul::cuda {
 
 /// How a payload in a device's memory goes: on a stream of the lane, which then stays held (by a
 /// spin kernel, src/cuda/lane_pacer.hpp) until `hold` after the transfer's begin on
@@ -14,4 +14,4 @@ struct LanePace {
   TimePoint from{};  ///< the transfer counts from here where it really began later; 0: it does not
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::cuda

@@ -2,7 +2,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-namespace longhaul {
+namespace longhaul::cuda {
 namespace {
 
 nvtxDomainHandle_t domain() {
@@ -23,4 +23,4 @@ Mark begin_mark(const std::string& name) {
 
 void end_mark(Mark mark) { nvtxDomainRangeEnd(domain(), static_cast<nvtxRangeId_t>(mark)); }
 
-}  // namespace longhaul
+}  // namespace longhaul::cuda

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-namespace longhaul {
+namespace longhaul::cuda {
 
 /// A range of NVTX's domain "longhaul", for profilers; nothing without CUDA.
 enum class Mark : std::uint64_t {};
 Mark begin_mark(const std::string& name);
 void end_mark(Mark mark);
 
-}  // namespace longhaul
+}  // namespace longhaul::cuda

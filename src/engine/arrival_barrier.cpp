@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 ArrivalBarrier::ArrivalBarrier(EngineState& state, std::vector<Rank> members, int tag, OpId op)
     : state_{state},
@@ -50,4 +50,4 @@ std::vector<Rank> all_ranks(int count) {
   return ranks;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -4,7 +4,7 @@
 
 #include "engine/engine_state.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Tells its members when all of them have come, without anyone waiting in a call: dissemination,
 /// ceil(log2 n) rounds of small messages. Who came last travels along as an age, so that no two
@@ -48,4 +48,4 @@ private:
 /// Ranks 0 to count - 1.
 [[nodiscard]] std::vector<Rank> all_ranks(int count);
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -2,7 +2,7 @@
 
 #include "base/ids.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// The math of a rank's real blocks, apart from where and when a device runs it. One caller at a
 /// time; blocks in the order of the rank's compute lane.
@@ -21,4 +21,4 @@ public:
   virtual void ended(OpId block) = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 CollectiveLanes::CollectiveLanes(EngineState& state)
     : state_{state},
       lanes_{
@@ -90,4 +90,4 @@ CollectiveLanes::CollectiveState& CollectiveLanes::state_of(OpId op) {
   LONGHAUL_ASSERT(false, "op {} is no collective of this rank", index(op));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

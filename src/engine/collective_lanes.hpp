@@ -5,7 +5,7 @@
 #include "engine/arrival_barrier.hpp"
 #include "engine/engine_state.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// This rank's collectives. The members find each other, exchange what the data plane says by the
 /// transport's own collective (the data plane checks it), and hold what that leaves of the nominal
@@ -40,4 +40,4 @@ private:
   std::vector<std::unique_ptr<CollectiveState>> states_;  ///< of this rank's collectives, by op id
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "plan/rows.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 ComputeLane::ComputeLane(EngineState& state, Device& device)
     : state_{state}, device_{device}, depth_{to_size(device.depth())} {
@@ -75,7 +75,7 @@ void ComputeLane::start(OpId block, TimePoint at) {
   Cause cause = state_.ops.ready_cause(block);
   if (free_.by != kNone<OpId> && free_.until > cause.until) cause = free_;
   const Lane& lane = state_.plan.lane_of(block);
-  const double factor = block_time_factor(
+  const double factor = plan::block_time_factor(
       state_.options.run, state_.plan.ranks[index(lane.rank)].device, block, state_.iteration);
   state_.ops.started(block, at, cause);
   if (state_.fault_op == block) inject_fault(*state_.options.fault);
@@ -93,4 +93,4 @@ TimePoint ComputeLane::begin_of(OpId block, const Cause& cause, TimePoint at) co
   return begin;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

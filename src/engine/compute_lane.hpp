@@ -5,7 +5,7 @@
 #include "engine/device.hpp"
 #include "engine/engine_state.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// This rank's blocks, in order, one after the other on its device. A device that takes several
 /// gets the next one while one runs, as soon as what it waits for is there, or lies before it
@@ -42,4 +42,4 @@ private:
   Cause free_;                          ///< when the device became free
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

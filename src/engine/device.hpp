@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// A block that has ended. `due` is when its work was over; noticing it took until now. `start`,
 /// where the device stamps its blocks: when its work began, and then `due` is a stamp too.
@@ -61,4 +61,4 @@ public:
   [[nodiscard]] virtual Duration poll_interval() const { return Duration::zero(); }
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

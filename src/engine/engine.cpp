@@ -9,7 +9,7 @@
 #include "engine/payloads/synthetic_data_plane.hpp"
 #include "engine/verify.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
     : Engine{plan, ranks, device,
@@ -47,7 +47,7 @@ void Engine::report_failures(Work&& work) {
   } catch (const DeviceError& error) {
     watchdog.fail(
         fmt::format("its device failed in {}: {}", watchdog.text_of(error.op()), error.what()));
-  } catch (const TransportError& error) {
+  } catch (const comm::TransportError& error) {
     OpId op = kNone<OpId>;
     if (error.request()) {
       const auto& expected = parts_->state.expected;
@@ -62,7 +62,7 @@ void Engine::report_failures(Work&& work) {
 
 IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   EngineState& state = parts_->state;
-  RankStatus& slot = ranks_.host_ranks().mine();
+  comm::RankStatus& slot = ranks_.host_ranks().mine();
   state.iteration = iteration;
   state.checks = {};
   state.wrong.clear();
@@ -77,11 +77,11 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   ranks_.watchdog().follow(&state.ops.events());
   ranks_.watchdog().progress(now());
   report_failures([&] {
-    slot.phase = Phase::barrier;
+    slot.phase = comm::Phase::barrier;
     barrier(0);
-    slot.phase = Phase::running;
+    slot.phase = comm::Phase::running;
     execute();
-    slot.phase = Phase::between;
+    slot.phase = comm::Phase::between;
     barrier(1);
   });
   for (const LateVerdict& late : state.data_plane.end_iteration())
@@ -154,7 +154,7 @@ bool Engine::handle_timers(TimePoint at) {
 bool Engine::handle_completions(TimePoint at) {
   EngineParts& parts = *parts_;
   const std::uint32_t doorbell = ranks_.host_ranks().doorbell();
-  const Transport& transport = ranks_.transport();
+  const comm::Transport& transport = ranks_.transport();
   const bool due = doorbell != parts.looked_at_doorbell || transport.wants_look() ||
                    transport.wants_polling() || parts.state.open_transfers > 0 ||
                    at < parts.awake_until || at - parts.looked >= kSafetyLook;
@@ -166,12 +166,12 @@ bool Engine::handle_completions(TimePoint at) {
   if (parts.completions.empty()) return false;
   parts.poll = kShortestPoll;
   const TimePoint seen = now();
-  for (const Completion& completion : parts.completions) dispatch(completion, seen);
+  for (const comm::Completion& completion : parts.completions) dispatch(completion, seen);
   ranks_.watchdog().progress(seen);
   return true;
 }
 
-void Engine::dispatch(const Completion& completion, TimePoint at) {
+void Engine::dispatch(const comm::Completion& completion, TimePoint at) {
   EngineParts& parts = *parts_;
   const auto found = parts.state.expected.find(completion.request);
   if (found == parts.state.expected.end()) return;  // of an engine before
@@ -192,4 +192,4 @@ void Engine::dispatch(const Completion& completion, TimePoint at) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

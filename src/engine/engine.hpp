@@ -9,7 +9,7 @@
 #include "engine/ranks.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 struct EngineParts;
 
@@ -53,7 +53,7 @@ private:
   bool step();
   bool handle_completions(TimePoint at);
   bool handle_timers(TimePoint at);
-  void dispatch(const Completion& completion, TimePoint at);
+  void dispatch(const comm::Completion& completion, TimePoint at);
   void wait(std::uint32_t doorbell);
   [[nodiscard]] TimePoint end_of_hold(TimePoint at);
   bool keeps_awake(TimePoint at, TimePoint timer);
@@ -68,4 +68,4 @@ private:
   std::int64_t receives_ = 0;  ///< of this rank in an iteration
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

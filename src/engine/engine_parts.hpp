@@ -11,13 +11,13 @@
 #include "engine/recv_lanes.hpp"
 #include "engine/send_lanes.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 inline constexpr Duration kShortestPoll = std::chrono::microseconds{50};
 /// However quiet: a look at the transport.
 inline constexpr Duration kSafetyLook = std::chrono::milliseconds{20};
 
-[[nodiscard]] inline bool has_core_for_each(const HostRanks& host_ranks) {
+[[nodiscard]] inline bool has_core_for_each(const comm::HostRanks& host_ranks) {
   return std::thread::hardware_concurrency() >= static_cast<unsigned>(host_ranks.local_ranks());
 }
 
@@ -48,10 +48,10 @@ struct EngineParts {
   std::uint32_t alerts = 0;  ///< that this rank has heeded
   TimePoint awake_until{};   ///< for an announced message
   TimePoint announced{};     ///< the timer whose messages were announced
-  std::vector<Completion> completions;
+  std::vector<comm::Completion> completions;
   std::uint32_t looked_at_doorbell = 0;
   TimePoint looked{};  ///< when the transport was looked at last
   Duration poll = kShortestPoll;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -16,7 +16,7 @@
 #include "engine/tags.hpp"
 #include "engine/timers.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// The purpose of an unfinished operation of the transport.
 enum class Role : std::uint8_t {
@@ -67,8 +67,9 @@ template <typename Cursor>
 
 /// The state that all parts of the engine read and write.
 struct EngineState {
-  EngineState(const Plan& the_plan, const HostRanks& the_ranks, Transport& the_transport,
-              DataPlane& the_plane, const EngineOptions& the_options, std::uint32_t run_number)
+  EngineState(const Plan& the_plan, const comm::HostRanks& the_ranks,
+              comm::Transport& the_transport, DataPlane& the_plane,
+              const EngineOptions& the_options, std::uint32_t run_number)
       : plan{the_plan},
         host_ranks{the_ranks},
         transport{the_transport},
@@ -94,11 +95,11 @@ struct EngineState {
     if (cause.kind == BoundKind::start) return at;
     return std::clamp(cause.until, at - options.credit, at);
   }
-  void expect(RequestId request, Role role, OpId op) { expected[request] = {role, op}; }
+  void expect(comm::RequestId request, Role role, OpId op) { expected[request] = {role, op}; }
 
   const Plan& plan;
-  const HostRanks& host_ranks;
-  Transport& transport;
+  const comm::HostRanks& host_ranks;
+  comm::Transport& transport;
   DataPlane& data_plane;
   const EngineOptions& options;
   std::uint32_t run = 0;
@@ -116,8 +117,8 @@ struct EngineState {
   std::vector<WrongMessage> wrong;  ///< of this iteration, the first few
   TransferCost transfers;
   int open_transfers = 0;  ///< header seen, payload on its way
-  std::unordered_map<RequestId, Expected> expected;
+  std::unordered_map<comm::RequestId, Expected> expected;
   OpId posted = kNone<OpId>;  ///< last given to the transport, and perhaps not expected yet
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -4,12 +4,12 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 /// Marks the resources that sends of more than one rank hold. Throws Error where those ranks are on
 /// several hosts.
-std::vector<bool> find_shared(const Plan& plan, const HostRanks& host_ranks) {
+std::vector<bool> find_shared(const Plan& plan, const comm::HostRanks& host_ranks) {
   std::vector<Rank> user(plan.resources.size(), kNone<Rank>);
   std::vector<bool> shared(plan.resources.size(), false);
   for (const Lane& lane : plan.lanes) {
@@ -51,14 +51,14 @@ std::vector<bool> find_shared_sets(const Plan& plan, std::vector<bool> shared) {
 
 }  // namespace
 
-Links::Links(const Plan& plan, const HostRanks& host_ranks)
+Links::Links(const Plan& plan, const comm::HostRanks& host_ranks)
     : plan_{plan},
       host_ranks_{host_ranks},
       shared_set_{find_shared_sets(plan, find_shared(plan, host_ranks))},
       own_memory_(LinkTable::bytes(plan)) {
   own_.emplace(plan, own_memory_.data(), true);
   if (std::ranges::find(shared_set_, true) == shared_set_.end()) return;
-  shared_memory_ = std::make_unique<SharedMemory>(host_ranks.host(), LinkTable::bytes(plan));
+  shared_memory_ = std::make_unique<comm::SharedMemory>(host_ranks.host(), LinkTable::bytes(plan));
   shared_.emplace(plan, shared_memory_->data(), host_ranks.host().rank() == 0);
   host_ranks.host().barrier();
 }
@@ -95,4 +95,4 @@ void Links::wake_granted() const {
 
 LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

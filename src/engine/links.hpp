@@ -9,7 +9,7 @@
 #include "engine/links/link_table.hpp"
 #include "engine/options.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// The resources that this rank's sends hold: those it has to itself in its own table, those that
 /// several ranks of the host share leased from a table in shared memory.
@@ -17,7 +17,7 @@ class Links {
 public:
   /// Collective over the ranks; made where links are emulated. Throws Error where ranks of several
   /// hosts share a resource.
-  Links(const Plan& plan, const HostRanks& host_ranks);
+  Links(const Plan& plan, const comm::HostRanks& host_ranks);
 
   using Grant = LinkTable::Grant;
   /// Asks, and wakes who gets a turn thereby.
@@ -35,14 +35,14 @@ private:
   }
 
   const Plan& plan_;
-  const HostRanks& host_ranks_;
+  const comm::HostRanks& host_ranks_;
   std::vector<bool> shared_set_;  ///< by resource set
   std::vector<std::byte> own_memory_;
   std::optional<LinkTable> own_;
-  std::unique_ptr<SharedMemory> shared_memory_;
+  std::unique_ptr<comm::SharedMemory> shared_memory_;
   std::optional<LinkTable> shared_;
   LeaseCost cost_;
   std::vector<OpId> granted_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -7,12 +7,12 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
-OpStates::OpStates(const Plan& plan, const HostRanks& host_ranks)
+OpStates::OpStates(const Plan& plan, const comm::HostRanks& host_ranks)
     : plan_{plan},
       host_ranks_{host_ranks},
-      range_{ops_of_rank(plan, host_ranks.self())},
+      range_{plan::ops_of_rank(plan, host_ranks.self())},
       open_(range_.count),
       cause_(range_.count),
       dependent_begin_(range_.count + 1, 0),
@@ -41,14 +41,14 @@ void OpStates::begin_iteration(TimePoint at) {
     times_[index(id)].ready = at;
     due_[i] = kNever;
     posted_[i] = done_[i] = false;
-    events_.note(id, OpEvent::none);
+    events_.note(id, comm::OpEvent::none);
   }
   remaining_ = range_.count;
 }
 
 void OpStates::posted(OpId id) {
   posted_[local(id)] = true;
-  publish(id, OpEvent::posted);
+  publish(id, comm::OpEvent::posted);
 }
 
 void OpStates::started(OpId id, TimePoint seen, const Cause& cause) {
@@ -56,7 +56,7 @@ void OpStates::started(OpId id, TimePoint seen, const Cause& cause) {
   times_[index(id)].bound_by = cause.by;
   times_[index(id)].bound_kind = cause.kind;
   if (marks_) marks_->started(id);
-  publish(id, OpEvent::started);
+  publish(id, comm::OpEvent::started);
 }
 
 void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
@@ -71,7 +71,7 @@ void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
     times_[index(dependent)].ready = seen;
   }
   if (marks_) marks_->ended(id);
-  publish(id, OpEvent::ended);
+  publish(id, comm::OpEvent::ended);
   publish_progress(seen);
 }
 
@@ -89,9 +89,9 @@ void OpStates::stamped(OpId block, TimePoint given, TimePoint start, const Cause
   if (ready > TimePoint{}) time.ready = ready;
 }
 
-void OpStates::publish(OpId id, OpEvent event) const {
+void OpStates::publish(OpId id, comm::OpEvent event) const {
   events_.note(id, event);
-  RankStatus& slot = host_ranks_.mine();
+  comm::RankStatus& slot = host_ranks_.mine();
   slot.last_op.store(static_cast<std::uint32_t>(id), std::memory_order_relaxed);
   slot.last_event.store(event, std::memory_order_relaxed);
 }
@@ -108,7 +108,7 @@ void OpStates::publish_wait(OpId next_block) const {
   }
   const bool unposted = waits_for != kNone<OpId> && plan_.op(waits_for).kind == OpKind::recv &&
                         !posted_[local(waits_for)];
-  RankStatus& slot = host_ranks_.mine();
+  comm::RankStatus& slot = host_ranks_.mine();
   slot.waits_for.store(static_cast<std::uint32_t>(waits_for), std::memory_order_relaxed);
   slot.unposted.store(unposted ? 1 : 0, std::memory_order_relaxed);
 }
@@ -118,7 +118,8 @@ namespace {
 /// "F(3,5)": of chunk 3, microbatch 5; what a send or receive carries, and between whom.
 std::string title_of(const Op& op) {
   const Block block{op.block_kind, op.part, op.parts, op.chunk, op.microbatch};
-  std::string name = fmt::format("{}({},{})", to_string(block.kind), block.chunk, block.microbatch);
+  std::string name =
+      fmt::format("{}({},{})", longhaul::to_string(block.kind), block.chunk, block.microbatch);
   if (block.parts > 1) name += fmt::format(".{}/{}", block.part, block.parts);
   switch (op.kind) {
     case OpKind::compute: return name;
@@ -131,13 +132,13 @@ std::string title_of(const Op& op) {
 
 }  // namespace
 
-void OpMarks::started(OpId id) { open_[id] = begin_mark(title_of(plan_.op(id))); }
+void OpMarks::started(OpId id) { open_[id] = cuda::begin_mark(title_of(plan_.op(id))); }
 
 void OpMarks::ended(OpId id) {
   const auto mark = open_.find(id);
   if (mark == open_.end()) return;
-  end_mark(mark->second);
+  cuda::end_mark(mark->second);
   open_.erase(mark);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

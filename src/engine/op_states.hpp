@@ -13,7 +13,7 @@
 #include "plan/rank_ops.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Until when an op had to wait, and for what.
 struct Cause {
@@ -36,7 +36,7 @@ public:
 
 private:
   const Plan& plan_;
-  std::unordered_map<OpId, Mark> open_;
+  std::unordered_map<OpId, cuda::Mark> open_;
 };
 
 /// The states of this rank's ops in the running iteration: which dependencies are open, when
@@ -45,7 +45,7 @@ private:
 class OpStates {
 public:
   /// Collective over the ranks of this host.
-  OpStates(const Plan& plan, const HostRanks& host_ranks);
+  OpStates(const Plan& plan, const comm::HostRanks& host_ranks);
 
   void begin_iteration(TimePoint at);
   /// Are all ops done that it depends on?
@@ -89,11 +89,11 @@ public:
 
 private:
   [[nodiscard]] std::size_t local(OpId id) const { return index(id) - range_.first; }
-  void publish(OpId id, OpEvent event) const;
+  void publish(OpId id, comm::OpEvent event) const;
 
   const Plan& plan_;
-  const HostRanks& host_ranks_;
-  OpRange range_;
+  const comm::HostRanks& host_ranks_;
+  plan::OpRange range_;
   std::vector<std::uint16_t> open_;             ///< dependencies that are not done
   std::vector<Cause> cause_;                    ///< the latest of those that are
   std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end
@@ -106,4 +106,4 @@ private:
   std::optional<OpMarks> marks_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

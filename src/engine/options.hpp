@@ -9,7 +9,7 @@
 #include "engine/payloads/message.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 enum class Emulation { on, off };
 
@@ -62,4 +62,4 @@ struct LeaseCost {
   LeaseCost& operator+=(const LeaseCost& other);
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -9,7 +9,7 @@
 #include "comm/transport.hpp"
 #include "engine/watchdog/watchdog.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// The ranks of this run, as one of them sees them: made once, after mpi::Session.
 class Ranks {
@@ -25,25 +25,27 @@ public:
   [[nodiscard]] Rank self() const { return host_ranks_.self(); }
   [[nodiscard]] bool is_first() const { return self() == Rank{0}; }
   [[nodiscard]] int count() const { return host_ranks_.ranks(); }
-  [[nodiscard]] const mpi::Communicator& world() const { return world_; }
-  [[nodiscard]] const HostRanks& host_ranks() const { return host_ranks_; }
+  [[nodiscard]] const comm::Communicator& world() const { return world_; }
+  [[nodiscard]] const comm::HostRanks& host_ranks() const { return host_ranks_; }
   /// The transport that a plan runs over: the host's, or the one for payloads on top of it.
-  [[nodiscard]] Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
-  [[nodiscard]] Transport& host_transport() { return *transport_; }
+  [[nodiscard]] comm::Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
+  [[nodiscard]] comm::Transport& host_transport() { return *transport_; }
   /// Payloads go over `transport`, which uses host_transport(), from now on. The same on all ranks.
-  void carry_payloads_by(std::unique_ptr<Transport> transport) { payloads_ = std::move(transport); }
+  void carry_payloads_by(std::unique_ptr<comm::Transport> transport) {
+    payloads_ = std::move(transport);
+  }
   [[nodiscard]] Watchdog& watchdog() { return watchdog_; }
   /// Numbers the plans that these ranks run, from 0.
   [[nodiscard]] std::uint32_t next_run() { return runs_++; }
 
 private:
-  std::optional<BlockingCall> guard_;  ///< while the others are made
-  mpi::Communicator world_;
-  HostRanks host_ranks_;
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Transport> payloads_;  ///< none: transport_
+  std::optional<comm::BlockingCall> guard_;  ///< while the others are made
+  comm::Communicator world_;
+  comm::HostRanks host_ranks_;
+  std::unique_ptr<comm::Transport> transport_;
+  std::unique_ptr<comm::Transport> payloads_;  ///< none: transport_
   Watchdog watchdog_;
   std::uint32_t runs_ = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 RecvLanes::RecvLanes(EngineState& state)
     : state_{state},
@@ -53,7 +53,7 @@ void RecvLanes::post(ReceiveCursor& lane, OpId recv) {
   state_.transport.ring_doorbell(op.peer);
 }
 
-void RecvLanes::receive_payload(const MessageInFlight& flight, const LanePace& pace) {
+void RecvLanes::receive_payload(const MessageInFlight& flight, const cuda::LanePace& pace) {
   const Op& op = state_.plan.op(flight.op);
   state_.posted = flight.op;
   state_.expect(
@@ -93,7 +93,7 @@ void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {
   if (flight.has_payload) finish_transfer(flight, at);
 }
 
-void RecvLanes::payload_came(OpId recv, const Completion& completion, TimePoint at) {
+void RecvLanes::payload_came(OpId recv, const comm::Completion& completion, TimePoint at) {
   MessageInFlight& flight = flight_of(recv);
   flight.has_payload = true;
   flight.over = completion.over;
@@ -178,4 +178,4 @@ RecvLanes::MessageInFlight& RecvLanes::flight_of(OpId op) {
   return *flights_.back();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

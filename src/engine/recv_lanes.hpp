@@ -5,7 +5,7 @@
 
 #include "engine/engine_state.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// This rank's receives. Those that depend on nothing (decoupled plans) are posted early, a window
 /// of them in each lane, in the order of the sends; the others (grouped plans) when what they wait
@@ -21,7 +21,7 @@ public:
   /// Posts what can be posted; true if anything moved.
   bool advance();
   void header_came(OpId recv, std::size_t size, TimePoint at);
-  void payload_came(OpId recv, const Completion& completion, TimePoint at);
+  void payload_came(OpId recv, const comm::Completion& completion, TimePoint at);
   /// The message has arrived: transfer and latency are over.
   void arrived(OpId recv, TimePoint due, TimePoint at);
   /// It counted as right and was not.
@@ -46,7 +46,7 @@ private:
   };
 
   void post(ReceiveCursor& lane, OpId recv);
-  void receive_payload(const MessageInFlight& flight, const LanePace& pace);
+  void receive_payload(const MessageInFlight& flight, const cuda::LanePace& pace);
   void start(MessageInFlight& flight, TimePoint at);
   void finish_transfer(MessageInFlight& flight, TimePoint at);
   void check(MessageInFlight& flight, std::size_t size) const;
@@ -61,4 +61,4 @@ private:
   std::vector<std::unique_ptr<MessageInFlight>> flights_;  ///< reused; op none: free
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 SendLanes::SendLanes(EngineState& state)
     : state_{state},
@@ -101,8 +101,8 @@ void SendLanes::start(SendCursor& lane, TimePoint at) {
   const bool by_transport = state_.transport.holds_lanes() && times > 0;
   flight.unsent = 2 * times;
   for (int i = 0; i < times; ++i)
-    post(flight, by_transport && i == 0 ? LanePace{lane.lane, nominal, begin}
-                                        : LanePace{lane.lane, {}, {}});
+    post(flight, by_transport && i == 0 ? cuda::LanePace{lane.lane, nominal, begin}
+                                        : cuda::LanePace{lane.lane, {}, {}});
   state_.transport.ring_doorbell(state_.plan.op(send).peer);
 
   if (nominal > Duration::zero()) state_.conditions.going_on(send, begin);
@@ -110,7 +110,7 @@ void SendLanes::start(SendCursor& lane, TimePoint at) {
   if (times == 0) finish_if_over(flight, at, at);
 }
 
-void SendLanes::post(const MessageInFlight& flight, const LanePace& pace) {
+void SendLanes::post(const MessageInFlight& flight, const cuda::LanePace& pace) {
   const OpId send = flight.op;
   const Rank peer = state_.plan.op(send).peer, self = state_.host_ranks.self();
   state_.expect(state_.transport.send(peer, state_.tags.header(self, send),
@@ -167,7 +167,7 @@ void SendLanes::sent(OpId send, TimePoint at) {
   finish_if_over(flight, std::min(flight.over, at), at);
 }
 
-void SendLanes::payload_sent(OpId send, const Completion& completion, TimePoint at) {
+void SendLanes::payload_sent(OpId send, const comm::Completion& completion, TimePoint at) {
   if (flight_of(send).over == kNever) flight_of(send).over = completion.over;
   sent(send, at);
 }
@@ -205,4 +205,4 @@ SendLanes::MessageInFlight& SendLanes::flight_of(OpId op) {
   LONGHAUL_ASSERT(false, "op {} is not on its way", index(op));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

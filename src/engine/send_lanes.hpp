@@ -4,7 +4,7 @@
 
 #include "engine/engine_state.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// This rank's sends. A send waits, in its lane's turn, for its inputs, then (grouped plans) for
 /// the receiver's go-ahead, then for its link; it holds the link for what the real transfer leaves
@@ -20,7 +20,7 @@ public:
   /// The header has left.
   void sent(OpId send, TimePoint at);
   /// The payload has left, and with it has passed what the transport held of its time.
-  void payload_sent(OpId send, const Completion& completion, TimePoint at);
+  void payload_sent(OpId send, const comm::Completion& completion, TimePoint at);
   /// The nominal time of the transfer is over.
   void hold_over(OpId send, TimePoint due, TimePoint at);
 
@@ -49,7 +49,7 @@ private:
   void expect_go_ahead(SendCursor& lane);
   bool wait_for_link(SendCursor& lane, TimePoint at);
   void start(SendCursor& lane, TimePoint at);
-  void post(const MessageInFlight& flight, const LanePace& pace);
+  void post(const MessageInFlight& flight, const cuda::LanePace& pace);
   void hold(MessageInFlight& flight, TimePoint begin, Duration nominal);
   void load(MessageInFlight& flight);
   int apply_fault(MessageInFlight& flight) const;
@@ -62,4 +62,4 @@ private:
   std::vector<std::unique_ptr<MessageInFlight>> flights_;  ///< reused; op none: free
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -6,7 +6,7 @@
 #include "plan/plan.hpp"
 #include "plan/rank_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Tags of the engine's messages. Every message of an iteration has its own (while the transport's
 /// tags last: then they repeat, and order keeps messages apart), so that receives may be posted in
@@ -15,7 +15,7 @@ class Tags {
 public:
   Tags(const Plan& plan, int ranks, int tags) : tags_{static_cast<std::uint32_t>(tags)} {
     for (std::int32_t rank = 0; rank < ranks; ++rank)
-      first_op_.push_back(ops_of_rank(plan, Rank{rank}).first);
+      first_op_.push_back(plan::ops_of_rank(plan, Rank{rank}).first);
   }
   /// Tags of the message that op `send` of rank `from` sends: its header, its payload, and the
   /// receiver's word that it is ready.
@@ -37,4 +37,4 @@ private:
   std::vector<std::uint32_t> first_op_;  ///< index: rank
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

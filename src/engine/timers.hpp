@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Deadlines of ops: the end of a hold, an arrival. The earliest first, ties by op id.
 class Timers {
@@ -34,4 +34,4 @@ private:
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> queue_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 bool is_in_order(const Plan& plan, const Lane& lane, OpId id, const OpTimes& times) {
@@ -69,4 +69,4 @@ LeaseCost& LeaseCost::operator+=(const LeaseCost& other) {
   return *this;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

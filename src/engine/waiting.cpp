@@ -3,7 +3,7 @@
 
 #include "engine/engine_parts.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 /// Only where every rank of the host has a core to itself: a last interval before a timer that is
@@ -73,4 +73,4 @@ TimePoint Engine::next_look(TimePoint at) {
   return look;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-namespace longhaul {
+namespace longhaul::host {
 namespace {
 
 /// Each step is a courtesy to the ranks: where the system refuses one, the work goes on as it can.
@@ -36,4 +36,4 @@ std::jthread run_in_background(std::function<void()> work) {
   return thread;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::host

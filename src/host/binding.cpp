@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 namespace {
 
 struct FreeBitmap {
@@ -177,4 +177,4 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
   return bindings;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::host

@@ -5,7 +5,7 @@
 
 #include "host/topology.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 
 /// Where a rank sits on its host.
 struct RankBinding {
@@ -27,4 +27,4 @@ struct RankBinding {
 /// "0-3,8".
 [[nodiscard]] std::string to_text(hwloc_const_bitmap_t set);
 
-}  // namespace longhaul
+}  // namespace longhaul::host

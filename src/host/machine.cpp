@@ -16,7 +16,7 @@
 #include "comm/group/thread_ranks.hpp"
 #include "host/topology.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 namespace {
 
 std::string plural(int count, const char* what) {
@@ -52,7 +52,7 @@ Machine describe_machine() {
   return machine;
 }
 
-RankBinding bind_self(const HostRanks& host_ranks) {
+RankBinding bind_self(const comm::HostRanks& host_ranks) {
   const Topology topology;
   const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> mine{hwloc_bitmap_alloc(),
                                                                            &hwloc_bitmap_free};
@@ -92,7 +92,7 @@ Load load_now() {
     if (i == kSteal) load.steal_ticks = ticks;
   }
   rusage usage{};
-  getrusage(this_thread_rank() != nullptr ? RUSAGE_THREAD : RUSAGE_SELF, &usage);
+  getrusage(comm::this_thread_rank() != nullptr ? RUSAGE_THREAD : RUSAGE_SELF, &usage);
   load.involuntary_switches = usage.ru_nivcsw;
   load.voluntary_switches = usage.ru_nvcsw;
   const auto time = [](const timeval& value) {
@@ -102,4 +102,4 @@ Load load_now() {
   return load;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::host

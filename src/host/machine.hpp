@@ -8,7 +8,7 @@
 #include "comm/group/host_ranks.hpp"
 #include "host/binding.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 
 /// The host that a rank is on.
 struct Machine {
@@ -25,7 +25,7 @@ struct Machine {
 
 /// Collective over the ranks of this host: gives each its binding (bind_ranks), and binds each to
 /// its cores where there are enough. Ranks that a launcher has bound apart stay where they are.
-[[nodiscard]] RankBinding bind_self(const HostRanks& host_ranks);
+[[nodiscard]] RankBinding bind_self(const comm::HostRanks& host_ranks);
 
 /// How busy the machine is, and what that did to this rank (its process, or its thread where ranks
 /// are threads), up to now.
@@ -39,4 +39,4 @@ struct Load {
 };
 [[nodiscard]] Load load_now();
 
-}  // namespace longhaul
+}  // namespace longhaul::host

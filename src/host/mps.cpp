@@ -11,7 +11,7 @@
 
 #include "comm/group/thread_ranks.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 
 std::filesystem::path mps_directory() {
   const char* const named = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
@@ -34,8 +34,8 @@ bool mps_listens(const std::filesystem::path& directory) {
 }
 
 GpuSharing gpu_sharing() {
-  if (this_thread_rank() != nullptr) return GpuSharing::threads;
+  if (comm::this_thread_rank() != nullptr) return GpuSharing::threads;
   return mps_listens(mps_directory()) ? GpuSharing::processes_with_mps : GpuSharing::processes;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::host

@@ -4,7 +4,7 @@
 
 #include "base/listed_enum.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 
 /// Where a server of NVIDIA's Multi-Process Service listens for processes of this environment:
 /// CUDA_MPS_PIPE_DIRECTORY, or /tmp/nvidia-mps.
@@ -24,4 +24,4 @@ LONGHAUL_LISTED_ENUM(GpuSharing, LONGHAUL_GPU_SHARINGS);
 /// Of this rank.
 [[nodiscard]] GpuSharing gpu_sharing();
 
-}  // namespace longhaul
+}  // namespace longhaul::host

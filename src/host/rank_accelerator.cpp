@@ -4,10 +4,10 @@
 
 #include "cuda/accelerator.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 
-int accelerator_of(const HostRanks& host_ranks) {
-  const int devices = static_cast<int>(accelerators().size());
+int accelerator_of(const comm::HostRanks& host_ranks) {
+  const int devices = static_cast<int>(cuda::accelerators().size());
   const auto at = std::ranges::find(host_ranks.local(), host_ranks.self());
   const int place = static_cast<int>(at - host_ranks.local().begin());
   const int ranks = host_ranks.local_ranks();
@@ -15,4 +15,4 @@ int accelerator_of(const HostRanks& host_ranks) {
   return devices >= ranks ? place : place * devices / ranks;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::host

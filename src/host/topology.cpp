@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 
 Topology::Topology(Empty) {
   if (hwloc_topology_init(&handle_) != 0 ||
@@ -53,4 +53,4 @@ int Topology::count(hwloc_obj_type_t type) const {
   return std::max(0, hwloc_get_nbobjs_by_type(handle_, type));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::host

@@ -4,7 +4,7 @@
 
 #include <hwloc.h>
 
-namespace longhaul {
+namespace longhaul::host {
 
 /// Owns hwloc's view of a host, with its PCI devices.
 class Topology {
@@ -29,4 +29,4 @@ private:
   hwloc_topology_t handle_ = nullptr;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::host

@@ -8,7 +8,7 @@
 #define LONGHAUL_ON_BOTH
 #endif
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// Number `at` of the series `seed`, uniform in (-1, 1): 24 bits of a mixed counter (SplitMix64),
 /// so that any device can make any part of a series, and all make the same.
@@ -21,4 +21,4 @@ LONGHAUL_ON_BOTH constexpr float counter_random(std::uint64_t seed, std::uint64_
   return (static_cast<float>(bits) + 0.5F) * 0x1p-23F - 1.0F;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace longhaul {
+namespace longhaul::nn {
 
 DeviceMemory::DeviceMemory(TensorOps& math, std::size_t budget) : math_{math}, budget_{budget} {}
 
@@ -55,4 +55,4 @@ DeviceMemory::Buffer::~Buffer() {
   if (view_.data != nullptr) memory_->give_back(view_);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

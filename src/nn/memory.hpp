@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// A rank's use of its device's memory, counted in real bytes against a budget. Any thread may
 /// take and give back: blocks run on one, messages come and go on another.
@@ -68,4 +68,4 @@ private:
 
 using Buffer = DeviceMemory::Buffer;
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -7,7 +7,7 @@
 #include "base/index.hpp"
 #include "base/vocabulary.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// Numbers in a row in a device's memory. Does not own them.
 struct ArrayView {
@@ -130,4 +130,4 @@ public:
                      ArrayView master, ArrayView weights) = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

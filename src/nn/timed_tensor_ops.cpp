@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 namespace {
 
 double traffic(std::initializer_list<ArrayView> operands) {
@@ -159,4 +159,4 @@ void TimedTensorOps::adamw(const AdamW& options, ArrayView gradient, ArrayView m
         [&] { math_.adamw(options, gradient, mean, square, master, weights); });
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

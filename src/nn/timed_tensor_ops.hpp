@@ -6,7 +6,7 @@
 #include "base/units.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// One call of a device's arithmetic, and how long it took.
 struct MathCall {
@@ -77,4 +77,4 @@ private:
   std::vector<MathCall> calls_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 constexpr std::size_t kMostNumbers = 256;  // LogGOPSim keeps them in 8 bits
@@ -40,4 +40,4 @@ void Channels::add(Rank from, Rank to, bool ring) {
   at->second = static_cast<int>(number);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -7,7 +7,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Which of its processors and network interfaces a rank uses for what it exchanges with another,
 /// where a format knows ranks with several. Each direction of each pair of ranks, and of each ring
@@ -34,4 +34,4 @@ private:
   std::vector<std::vector<bool>> taken_;  ///< index: rank, number
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

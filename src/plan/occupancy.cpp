@@ -1,6 +1,6 @@
 #include "plan/occupancy.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times) {
   std::vector<ResourceUse> uses;
@@ -17,4 +17,4 @@ std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times) {
   return uses;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -6,7 +6,7 @@
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// How much one resource was used in an iteration.
 struct ResourceUse {
@@ -19,4 +19,4 @@ struct ResourceUse {
 /// The occupancy of every resource of the plan, in the plan's order.
 [[nodiscard]] std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

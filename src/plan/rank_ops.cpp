@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::plan {
 
 OpRange ops_of_rank(const Plan& plan, Rank rank) {
   std::size_t first = plan.ops.size();
@@ -16,4 +16,4 @@ OpRange ops_of_rank(const Plan& plan, Rank rank) {
   return {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last - first)};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

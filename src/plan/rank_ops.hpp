@@ -2,7 +2,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Consecutive op ids.
 struct OpRange {
@@ -12,4 +12,4 @@ struct OpRange {
 /// A rank's ops lie together; empty for a rank without ops.
 [[nodiscard]] OpRange ops_of_rank(const Plan& plan, Rank rank);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

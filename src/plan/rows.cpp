@@ -6,7 +6,7 @@
 #include "base/random.hpp"
 #include "trace/timeline/name_table.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 RowKind row_kind(const Op& op) {
@@ -25,13 +25,13 @@ struct Translation {
   std::vector<std::int32_t> datacenter, lane, resource;
 
   Translation(Timeline& timeline, const Plan& plan) {
-    schedule = NameTable{timeline.schedules}.index_of(plan.schedule);
-    NameTable datacenters{timeline.datacenters};
+    schedule = trace::NameTable{timeline.schedules}.index_of(plan.schedule);
+    trace::NameTable datacenters{timeline.datacenters};
     for (const std::string& name : plan.datacenters)
       datacenter.push_back(datacenters.index_of(name));
-    NameTable lanes{timeline.lanes};
+    trace::NameTable lanes{timeline.lanes};
     for (const Lane& l : plan.lanes) lane.push_back(lanes.index_of(l.name));
-    NameTable resources{timeline.resources};
+    trace::NameTable resources{timeline.resources};
     for (const Resource& r : plan.resources) resource.push_back(resources.index_of(r.name));
   }
 };
@@ -124,4 +124,4 @@ Plan with_stragglers(Plan plan, const Run& run) {
   return plan;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

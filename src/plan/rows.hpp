@@ -6,7 +6,7 @@
 #include "scenario/scenario.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Adds the rows of one iteration to `timeline` (its name tables are extended as needed), for the
 /// ops of all ranks or of one. Shared by sim and runtime, so that rows join by op id.
@@ -23,4 +23,4 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
 /// anew (Atlas section 4.4), and what ranks should measure. Noise is left out.
 [[nodiscard]] Plan with_stragglers(Plan plan, const Run& run);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

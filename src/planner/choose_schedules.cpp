@@ -8,7 +8,7 @@
 #include "schedule/csv/csv.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 bool every_pair_is_linked(const Scenario& scenario) {
@@ -32,9 +32,9 @@ Result<ScheduleResult> ScheduleChooser::read_runnable(const ScheduleRequest& req
   const auto refuse = [&](const std::string& why) {
     return Refusal{fmt::format("{}: {}", request.file.string(), why), ExitCode::answer_is_no};
   };
-  Schedule schedule = read_schedule_file(request.file);
+  Schedule schedule = schedule::read_schedule_file(request.file);
   if (schedule.replicas_share_rows()) schedule.replicas = scenario_.parallel.replicas;
-  if (const auto why = violation_but_memory(schedule, scenario_)) return refuse(*why);
+  if (const auto why = schedule::violation_but_memory(schedule, scenario_)) return refuse(*why);
   if (request.put_in_cells) {
     Result<Schedule> shared = try_share_wan(schedule, scenario_);
     if (!shared) return shared.refusal();
@@ -85,4 +85,4 @@ ScheduleResult choose_schedule(const ScheduleRequest& request, const Scenario& s
   return std::move(chooser.choose().schedules.front());
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

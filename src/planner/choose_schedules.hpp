@@ -6,7 +6,7 @@
 
 #include "planner/make_schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// A schedule that came with a group (`static`, `dynamic`, `shared`) but is not defined on the
 /// scenario.
@@ -56,4 +56,4 @@ private:
                                              const Scenario& scenario,
                                              const PlannerOptions& options = {});
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -6,7 +6,7 @@
 
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 class LayerSearch {
@@ -52,8 +52,8 @@ private:
                               static_cast<double>(scenario.activation_budget().count());
     Result<SearchResult> found = try_find_best(scenario, search_);
     if (!found) return std::nullopt;
-    const auto devices = device_memory(found->schedule, scenario);
-    if (!std::ranges::all_of(devices, &DeviceNeed::fits)) return std::nullopt;
+    const auto devices = schedule::device_memory(found->schedule, scenario);
+    if (!std::ranges::all_of(devices, &schedule::DeviceNeed::fits)) return std::nullopt;
     return Assignment{std::move(layers), std::move(scenario), *std::move(found)};
   }
 
@@ -71,4 +71,4 @@ AssignedLayers assign_layers(const WithLayers& with_layers, const std::vector<in
   return LayerSearch{with_layers, search}.run(start);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 
 #include "planner/search/best.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Makes the scenario with so many layers on each stage.
 using WithLayers = std::function<Scenario(const std::vector<int>& layers)>;
@@ -32,4 +32,4 @@ struct AssignedLayers {
                                            const std::vector<int>& start,
                                            const SearchOptions& search);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -6,7 +6,7 @@
 #include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 Result<ScheduleResult> made_of(Result<SearchResult> found) {
@@ -28,12 +28,12 @@ Result<ScheduleResult> make_robust(const Scenario& scenario, const PlannerOption
 Result<ScheduleResult> make_shared_best(const Scenario& scenario, const PlannerOptions& options) {
   if (options.robust)
     fail("{} knows no jitter (its turns are made for the links as profiled). Leave out --robust.",
-         shared_name("best"));
+         schedule::shared_name("best"));
   return made_of(find_shared_best(scenario, options.search));
 }
 
 /// The solver starts from the best schedule of its placement that a search finds.
-Result<ScheduleResult> make_solved(Placement placement, const Scenario& scenario,
+Result<ScheduleResult> make_solved(schedule::Placement placement, const Scenario& scenario,
                                    const PlannerOptions& options) {
   SearchOptions search = options.search;
   search.placements = {placement};
@@ -55,8 +55,9 @@ Result<ScheduleResult> look_for(ScheduleSearch search, const Scenario& scenario,
                             : made_of(try_find_best(scenario, options.search));
     case ScheduleSearch::shared_best: return make_shared_best(scenario, options);
     case ScheduleSearch::cross_ud_opt:
-      return make_solved(Placement::unidirectional, scenario, options);
-    case ScheduleSearch::cross_wave_opt: return make_solved(Placement::wave, scenario, options);
+      return make_solved(schedule::Placement::unidirectional, scenario, options);
+    case ScheduleSearch::cross_wave_opt:
+      return make_solved(schedule::Placement::wave, scenario, options);
   }
   return refused("no such search");
 }
@@ -65,7 +66,7 @@ Result<ScheduleResult> make_alone(const ScheduleRequest& request, const Scenario
                                   const PlannerOptions& options) {
   if (request.search) return look_for(*request.search, scenario, options);
   LONGHAUL_ASSERT(request.generator != nullptr, "{} is a file", request.name);
-  Result<Schedule> schedule = try_generate(*request.generator, scenario);
+  Result<Schedule> schedule = schedule::try_generate(*request.generator, scenario);
   if (!schedule) return schedule.refusal();
   return ScheduleResult{*std::move(schedule)};
 }
@@ -76,7 +77,8 @@ Result<ScheduleResult> try_make(const ScheduleRequest& request, const Scenario& 
                                 const PlannerOptions& options) {
   if (!request.put_in_cells) return make_alone(request, scenario, options);
   // It plans on the links as a pipeline has them while it is its turn.
-  const Result<ScheduleResult> alone = make_alone(request, pooled_links(scenario), options);
+  const Result<ScheduleResult> alone =
+      make_alone(request, schedule::pooled_links(scenario), options);
   if (!alone) return alone.refusal();
   Result<Schedule> shared = try_share_wan(alone->schedule, scenario);
   if (!shared) return shared.refusal();
@@ -88,4 +90,4 @@ ScheduleResult make_schedule(std::string_view name, const Scenario& scenario,
   return try_make(parse_schedule(name), scenario, options).or_throw();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

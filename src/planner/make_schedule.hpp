@@ -9,7 +9,7 @@
 #include "planner/search/best.hpp"
 #include "planner/solver/solver.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// How schedules are made that have to be looked for.
 struct PlannerOptions {
@@ -36,4 +36,4 @@ Result<ScheduleResult> try_make(const ScheduleRequest& request, const Scenario& 
 [[nodiscard]] ScheduleResult make_schedule(std::string_view name, const Scenario& scenario,
                                            const PlannerOptions& options = {});
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

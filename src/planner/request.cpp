@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 struct SearchName {
@@ -15,7 +15,7 @@ struct SearchName {
   bool shares_wan;
   std::string_view summary;
   [[nodiscard]] std::string full_name() const {
-    return shares_wan ? shared_name(name) : std::string{name};
+    return shares_wan ? schedule::shared_name(name) : std::string{name};
   }
 };
 
@@ -32,10 +32,10 @@ constexpr std::array kSearches{
 
 struct Group {
   std::string_view name;
-  Knowledge knowledge;
+  schedule::Knowledge knowledge;
 };
-constexpr std::array kGroups{Group{"static", Knowledge::counts},
-                             Group{"dynamic", Knowledge::times}};
+constexpr std::array kGroups{Group{"static", schedule::Knowledge::counts},
+                             Group{"dynamic", schedule::Knowledge::times}};
 /// All schedules that share the WAN in time.
 constexpr std::string_view kSharedGroup = "shared";
 
@@ -53,7 +53,7 @@ std::vector<std::string> known_words() {
 
 std::vector<std::string> names_that_may_share() {
   std::vector<std::string> names;
-  for (const Generator& generator : generators())
+  for (const schedule::Generator& generator : schedule::generators())
     if (!generator.shares_wan) names.emplace_back(generator.name);
   for (const SearchName& search : kSearches)
     if (!search.shares_wan) names.emplace_back(search.name);
@@ -61,7 +61,7 @@ std::vector<std::string> names_that_may_share() {
 }
 
 [[noreturn]] void refuse_unknown(std::string_view name) {
-  if (const auto shared = name_without_sharing(name))
+  if (const auto shared = schedule::name_without_sharing(name))
     fail("There is no schedule \"{}\" that pipelines could share the WAN under (\"{}\"). {}",
          *shared, name, suggestion(*shared, names_that_may_share()));
   fail("There is no schedule \"{}\". {}", name, suggestion(name, known_words()));
@@ -79,7 +79,7 @@ ScheduleRequest parse_word(std::string_view word) {
   const bool is_file = word.ends_with(".csv");
   std::string_view alone = word;
   if (!(is_file ? std::filesystem::exists(word) : is_search(word))) {
-    const auto shared = name_without_sharing(word);
+    const auto shared = schedule::name_without_sharing(word);
     request.put_in_cells = shared.has_value();
     alone = shared.value_or(word);
   }
@@ -87,7 +87,7 @@ ScheduleRequest parse_word(std::string_view word) {
     request.file = alone;
     return request;
   }
-  request.generator = find_generator(alone);
+  request.generator = schedule::find_generator(alone);
   const auto* const search = std::ranges::find(kSearches, alone, &SearchName::full_name);
   if (search != kSearches.end()) request.search = search->search;
   const bool shares_already = (request.generator != nullptr && request.generator->shares_wan) ||
@@ -111,10 +111,10 @@ void append(std::vector<ScheduleRequest>& requests, ScheduleRequest request) {
   requests.push_back(std::move(request));
 }
 
-void append_of_group(std::vector<ScheduleRequest>& requests, const Generator& generator,
+void append_of_group(std::vector<ScheduleRequest>& requests, const schedule::Generator& generator,
                      bool put_in_cells) {
   ScheduleRequest request;
-  request.name = put_in_cells ? shared_name(generator.name) : std::string{generator.name};
+  request.name = put_in_cells ? schedule::shared_name(generator.name) : std::string{generator.name};
   request.generator = &generator;
   request.put_in_cells = put_in_cells;
   request.from_group = true;
@@ -123,7 +123,7 @@ void append_of_group(std::vector<ScheduleRequest>& requests, const Generator& ge
 
 void append_group(std::vector<ScheduleRequest>& requests, std::string_view word) {
   const auto group = std::ranges::find(kGroups, word, &Group::name);
-  for (const Generator& generator : generators()) {
+  for (const schedule::Generator& generator : schedule::generators()) {
     if (word == kSharedGroup)
       append_of_group(requests, generator, !generator.shares_wan);
     else if (generator.knowledge == group->knowledge)
@@ -150,7 +150,7 @@ bool ScheduleRequest::has_timetable() const {
 const std::vector<ScheduleName>& schedule_names() {
   static const std::vector<ScheduleName> kNames = [] {
     std::vector<ScheduleName> names;
-    for (const Generator& generator : generators())
+    for (const schedule::Generator& generator : schedule::generators())
       names.push_back({std::string{generator.name}, std::string{generator.summary}});
     for (const SearchName& search : kSearches)
       names.push_back({search.full_name(), std::string{search.summary}});
@@ -194,4 +194,4 @@ ScheduleRequest parse_single_schedule_option(std::string_view name) {
   return std::move(parse_schedule_option(name).front());
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

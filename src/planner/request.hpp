@@ -8,7 +8,7 @@
 
 #include "schedule/generators/registry.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Schedules that are found by search, which may take long.
 enum class ScheduleSearch {
@@ -26,7 +26,7 @@ enum class ScheduleSearch {
 ///   parse_schedule("atlas+cross-ud").put_in_cells  // true
 struct ScheduleRequest {
   std::string name;  ///< as it was typed
-  const Generator* generator = nullptr;
+  const schedule::Generator* generator = nullptr;
   std::optional<ScheduleSearch> search;
   std::filesystem::path file;
   bool put_in_cells = false;  ///< shared_name(): its pipelines share the WAN under share_wan()
@@ -62,4 +62,4 @@ struct ScheduleName {
 /// Where the command takes exactly one.
 [[nodiscard]] ScheduleRequest parse_single_schedule_option(std::string_view name);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -9,7 +9,7 @@
 #include "base/unit_text.hpp"
 #include "report/words.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 constexpr std::size_t kLineWidth = 100;
@@ -52,7 +52,8 @@ std::string collective_text(const TimelineRow& row) {
 
 std::vector<PathRow> path_rows(std::span<const TimelineRow> rows) {
   std::vector<PathRow> path;
-  for (const PathStep& step : critical_path(rows)) path.push_back({step, row_of(rows, step.op)});
+  for (const trace::PathStep& step : trace::critical_path(rows))
+    path.push_back({step, row_of(rows, step.op)});
   return path;
 }
 
@@ -104,4 +105,4 @@ nlohmann::ordered_json path_json(const std::vector<PathRow>& path) {
   return {{"wan_crossings", crossings_of(path)}, {"steps", std::move(steps)}};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

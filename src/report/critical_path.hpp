@@ -8,11 +8,11 @@
 
 #include "trace/report/report.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// A step of a critical path with the row that it stands for.
 struct PathRow {
-  PathStep step;
+  trace::PathStep step;
   TimelineRow row;
 };
 
@@ -28,4 +28,4 @@ struct PathRow {
 /// "crosses_datacenters"}]}.
 [[nodiscard]] nlohmann::ordered_json path_json(const std::vector<PathRow>& path);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -11,12 +11,12 @@
 #include "report/words.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 /// Takes the solver's proof where it says more. Its class is narrower than ours: what it started
 /// from may lie outside, and below.
-void raise_bound(ScheduleRecord& record, const SolverResult& solved) {
+void raise_bound(ScheduleRecord& record, const planner::SolverResult& solved) {
   if (solved.bound <= record.bound.lower_bound || solved.bound.count() > record.makespan_ns) return;
   record.bound = {solved.bound, solved.holds_for, "the solver's proof"};
 }
@@ -28,21 +28,21 @@ Arrangement arrangement_of(std::string_view comm) {
   fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
 }
 
-ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
+ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
                         Arrangement arrangement, Timeline& timeline) {
   const Schedule& schedule = made.schedule;
-  const Plan plan = lower(schedule, scenario, arrangement);
-  const OpTimes times = simulate(plan);
-  append_rows(timeline, plan, times, 0);
+  const Plan plan = plan::lower(schedule, scenario, arrangement);
+  const OpTimes times = sim::simulate(plan);
+  plan::append_rows(timeline, plan, times, 0);
   const auto named = std::find(timeline.schedules.begin(), timeline.schedules.end(), plan.schedule);
   const int position = static_cast<int>(named - timeline.schedules.begin());
   const std::int64_t budget = scenario.activation_budget().count();
   ScheduleRecord record =
-      make_record(report_iteration(timeline, position, 0, budget), schedule, scenario);
+      make_record(trace::report_iteration(timeline, position, 0, budget), schedule, scenario);
   if (made.solved) raise_bound(record, *made.solved);
-  record.resources = occupancy(plan, times);
+  record.resources = plan::occupancy(plan, times);
   std::erase_if(record.resources,
-                [](const ResourceUse& use) { return use.kind == ResourceKind::device; });
+                [](const plan::ResourceUse& use) { return use.kind == ResourceKind::device; });
   return record;
 }
 
@@ -81,4 +81,4 @@ std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

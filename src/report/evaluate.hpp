@@ -13,13 +13,13 @@
 #include "schedule/schedule.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// Throws Error with the nearest known word.
 [[nodiscard]] Arrangement arrangement_of(std::string_view comm);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
-[[nodiscard]] ScheduleRecord evaluate(const ScheduleResult& made, const Scenario& scenario,
+[[nodiscard]] ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
                                       Arrangement arrangement, Timeline& timeline);
 
 /// "4 stages, 1 replica, 8 microbatches".
@@ -33,4 +33,4 @@ namespace longhaul {
 /// Pretty-printed, with a line end.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

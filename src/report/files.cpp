@@ -10,7 +10,7 @@
 #include "base/index.hpp"
 #include "trace/hdf5/new_file.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 std::string reason() { return std::strerror(errno); }
@@ -41,7 +41,7 @@ void require_new_file(const std::filesystem::path& file) {
 
 void write_new_file(const std::filesystem::path& file,
                     const std::function<void(std::ostream&)>& write) {
-  NewFile target{file};
+  trace::NewFile target{file};
   errno = 0;
   std::ofstream out{target.temporary(), std::ios::binary};
   write(out);
@@ -58,4 +58,4 @@ std::string shell_text(const std::string& program, std::span<const std::string> 
   return text;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// Throws Error unless `file` does not exist yet and its directory does: to be asked before the
 /// work, so that a slip costs no time.
@@ -21,4 +21,4 @@ void write_new_file(const std::filesystem::path& file,
 [[nodiscard]] std::string shell_text(const std::string& program,
                                      std::span<const std::string> arguments);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -9,7 +9,7 @@
 #include "base/unit_text.hpp"
 #include "report/words.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 using nlohmann::ordered_json;
@@ -166,4 +166,4 @@ ordered_json links_json(const Scenario& scenario) {
   return json;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

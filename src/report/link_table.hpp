@@ -6,7 +6,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// Regions, nodes and prices of the datacenters, for people; nothing where none is given.
 [[nodiscard]] std::string site_table(const Scenario& scenario);
@@ -16,4 +16,4 @@ namespace longhaul {
 [[nodiscard]] nlohmann::ordered_json sites_json(const Scenario& scenario);
 [[nodiscard]] nlohmann::ordered_json links_json(const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -7,7 +7,7 @@
 #include "base/program/arguments.hpp"
 #include "base/unit_text.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 constexpr int kMostSearchThreads = 4096;
@@ -53,12 +53,13 @@ Duration time_limit(const std::string& text) {
   return limit;
 }
 
-std::vector<Placement> placements(const std::string& list) {
-  std::vector<Placement> placements;
+std::vector<schedule::Placement> placements(const std::string& list) {
+  std::vector<schedule::Placement> placements;
   for (std::string_view rest = list;;) {
     const std::size_t comma = rest.find(',');
-    placements.push_back(value_of("--placement", std::string{rest.substr(0, comma)},
-                                  [](const std::string& word) { return parse_placement(word); }));
+    placements.push_back(
+        value_of("--placement", std::string{rest.substr(0, comma)},
+                 [](const std::string& word) { return schedule::parse_placement(word); }));
     if (comma == std::string_view::npos) return placements;
     rest.remove_prefix(comma + 1);
   }
@@ -66,7 +67,7 @@ std::vector<Placement> placements(const std::string& list) {
 
 }  // namespace
 
-void add_planner_options(Arguments& command, PlannerArguments& arguments) {
+void add_planner_options(longhaul::Arguments& command, PlannerArguments& arguments) {
   command.option("--search-time", arguments.search_time, "how long best searches (default: 1s)");
   command.option("--search-moves", arguments.search_moves,
                  "let best try so many moves instead: the same result on any machine");
@@ -95,10 +96,11 @@ void add_planner_options(Arguments& command, PlannerArguments& arguments) {
       .takes_no_value();
 }
 
-PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement arrangement) {
+planner::PlannerOptions planner_options_of(const PlannerArguments& arguments,
+                                           Arrangement arrangement) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  PlannerOptions options;
-  SearchOptions& search = options.search;
+  planner::PlannerOptions options;
+  planner::SearchOptions& search = options.search;
   search.arrangement = arrangement;
   if (!arguments.search_time.empty() && !arguments.search_moves.empty())
     fail(
@@ -122,4 +124,4 @@ PlannerOptions planner_options_of(const PlannerArguments& arguments, Arrangement
   return options;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -5,8 +5,10 @@
 #include "planner/make_schedule.hpp"
 
 namespace longhaul {
-
 class Arguments;
+}
+
+namespace longhaul::report {
 
 /// Options of schedules that are found by search, as typed; empty: the default.
 struct PlannerArguments {
@@ -26,7 +28,7 @@ struct PlannerArguments {
 void add_planner_options(Arguments& command, PlannerArguments& arguments);
 
 /// Throws Error that names the option whose value is wrong.
-[[nodiscard]] PlannerOptions planner_options_of(const PlannerArguments& arguments,
-                                                Arrangement arrangement);
+[[nodiscard]] planner::PlannerOptions planner_options_of(const PlannerArguments& arguments,
+                                                         Arrangement arrangement);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

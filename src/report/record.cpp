@@ -14,7 +14,7 @@
 #include "scenario/model_costs.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 using nlohmann::ordered_json;
@@ -73,7 +73,7 @@ double microbatches(const Scenario& scenario) {
 
 }  // namespace
 
-ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
+ScheduleRecord make_record(const trace::IterationReport& report, const Schedule& schedule,
                            const Scenario& scenario) {
   ScheduleRecord record;
   record.schedule = report.schedule;
@@ -93,15 +93,15 @@ ScheduleRecord make_record(const IterationReport& report, const Schedule& schedu
     record.peak_activation.push_back(
         unit > 0 ? static_cast<double>(peak) / static_cast<double>(unit) : 0.0);
   }
-  record.over_budget = over_budget(schedule, scenario);
+  record.over_budget = schedule::over_budget(schedule, scenario);
   record.tokens_per_second = tokens_per_second(scenario, report.makespan_ns);
   record.mfu = model_flops_utilization(scenario, report.makespan_ns);
   return record;
 }
 
-ordered_json to_json(const IdleTime& idle) {
+ordered_json to_json(const trace::IdleTime& idle) {
   ordered_json json = ordered_json::object();
-  for (const IdlePart& part : idle_parts()) json[part.name] = idle.*part.member;
+  for (const trace::IdlePart& part : trace::idle_parts()) json[part.name] = idle.*part.member;
   return json;
 }
 
@@ -167,8 +167,8 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
 
 std::string idle_table_text(std::span<const ScheduleRecord> records) {
   std::vector<Table::Column> columns{{"schedule", Align::left}, {"idle [%]"}};
-  std::vector<IdlePart> shown;
-  for (const IdlePart& part : idle_parts()) {
+  std::vector<trace::IdlePart> shown;
+  for (const trace::IdlePart& part : trace::idle_parts()) {
     const bool anywhere = std::any_of(records.begin(), records.end(), [&](const auto& record) {
       return record.idle.*part.member != 0;
     });
@@ -184,7 +184,7 @@ std::string idle_table_text(std::span<const ScheduleRecord> records) {
       return percent_text(device_time > 0 ? static_cast<double>(part) / device_time : 0.0);
     };
     std::vector<std::string> cells{record.schedule, share(record.idle.total())};
-    for (const IdlePart& part : shown) cells.push_back(share(record.idle.*part.member));
+    for (const trace::IdlePart& part : shown) cells.push_back(share(record.idle.*part.member));
     table.add_row(std::move(cells));
   }
   return table.text();
@@ -237,8 +237,8 @@ std::optional<double> model_flops_utilization(const Scenario& scenario, std::int
   if (!scenario.model || scenario.model->peak_flops <= 0 || makespan_ns <= 0) return std::nullopt;
   const Model& model = *scenario.model;
   const double gpus = static_cast<double>(scenario.ranks()) * model.tensor_parallel;
-  return microbatches(scenario) * training_flops(model) /
+  return microbatches(scenario) * scenario::training_flops(model) /
          (static_cast<double>(makespan_ns) * 1e-9 * gpus * model.peak_flops);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

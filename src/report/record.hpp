@@ -14,7 +14,7 @@
 #include "schedule/schedule.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// The results of one schedule on one scenario. One record feeds the table and the JSON.
 struct ScheduleRecord {
@@ -27,24 +27,24 @@ struct ScheduleRecord {
                                         ///< of the largest stage
   std::vector<int> over_budget;         ///< devices
   int wan_crossings_on_critical_path = 0;
-  Bound bound;  ///< no schedule with its placement and memory ends before
-  IdleTime idle;
-  std::optional<double> dp_overlap;         ///< where data-parallel communication takes time
-  std::optional<double> tokens_per_second;  ///< where the model is known
-  std::optional<double> mfu;                ///< where the GPU's peak rate is known too
-  std::vector<ResourceUse> resources;       ///< all but devices
+  planner::Bound bound;  ///< no schedule with its placement and memory ends before
+  trace::IdleTime idle;
+  std::optional<double> dp_overlap;          ///< where data-parallel communication takes time
+  std::optional<double> tokens_per_second;   ///< where the model is known
+  std::optional<double> mfu;                 ///< where the GPU's peak rate is known too
+  std::vector<plan::ResourceUse> resources;  ///< all but devices
 
   /// How far the makespan is above the bound, as a ratio.
-  [[nodiscard]] double gap() const { return longhaul::gap(Duration{makespan_ns}, bound); }
+  [[nodiscard]] double gap() const { return planner::gap(Duration{makespan_ns}, bound); }
 };
 
 /// Without `resources`.
-[[nodiscard]] ScheduleRecord make_record(const IterationReport& report, const Schedule& schedule,
-                                         const Scenario& scenario);
+[[nodiscard]] ScheduleRecord make_record(const trace::IterationReport& report,
+                                         const Schedule& schedule, const Scenario& scenario);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const ScheduleRecord& record);
 /// ns by name of part.
-[[nodiscard]] nlohmann::ordered_json to_json(const IdleTime& idle);
+[[nodiscard]] nlohmann::ordered_json to_json(const trace::IdleTime& idle);
 
 /// A line for each schedule, and below it the bounds of the gaps and the meaning of the marks; DP
 /// overlap where there is DP communication, tokens/s and MFU where known.
@@ -83,4 +83,4 @@ private:
 [[nodiscard]] std::optional<double> model_flops_utilization(const Scenario& scenario,
                                                             std::int64_t makespan_ns);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

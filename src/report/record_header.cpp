@@ -5,7 +5,7 @@
 
 #include "base/version.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 constexpr int kRecordSchemaVersion = 1;
@@ -25,4 +25,4 @@ nlohmann::ordered_json record_header(const RecordHeader& header) {
   return record;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// The first fields of a record, about the record itself. Empty ones are left out.
 struct RecordHeader {
@@ -20,4 +20,4 @@ struct RecordHeader {
 /// git_commit, command_line.
 [[nodiscard]] nlohmann::ordered_json record_header(const RecordHeader& header = {});
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -11,18 +11,18 @@
 #include "base/unit_text.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 /// A bound with the schedules that are held against it.
 struct Line {
-  Bound bound;
+  planner::Bound bound;
   std::vector<std::string> schedules;
 };
 
 constexpr std::size_t kMostRows = 8;
 
-double busy_ratio(const ResourceUse& use, const ScheduleRecord& record) {
+double busy_ratio(const plan::ResourceUse& use, const ScheduleRecord& record) {
   if (record.makespan_ns <= 0) return 0.0;
   return static_cast<double>(use.busy.count()) / static_cast<double>(record.makespan_ns);
 }
@@ -39,7 +39,7 @@ std::vector<Row> busy_rows(std::span<const ScheduleRecord> records) {
   std::vector<Row> rows;
   std::map<std::string, std::size_t> row_of;
   for (std::size_t r = 0; r < records.size(); ++r) {
-    for (const ResourceUse& use : records[r].resources) {
+    for (const plan::ResourceUse& use : records[r].resources) {
       const auto [at, is_new] = row_of.try_emplace(use.name, rows.size());
       if (is_new) rows.push_back({use.name, std::vector<double>(records.size(), 0.0)});
       rows[at->second].ratios[r] = busy_ratio(use, records[r]);
@@ -50,25 +50,27 @@ std::vector<Row> busy_rows(std::span<const ScheduleRecord> records) {
   return rows;
 }
 
-const LegUse& use_of(const IterationReport& report, MessageLeg leg) {
+const trace::LegUse& use_of(const trace::IterationReport& report, MessageLeg leg) {
   return report.legs[index(leg)];
 }
 
-bool relays(const IterationReport& report) { return use_of(report, MessageLeg::wan).messages > 0; }
+bool relays(const trace::IterationReport& report) {
+  return use_of(report, MessageLeg::wan).messages > 0;
+}
 
 }  // namespace
 
-Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
+planner::Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
   const auto budget = static_cast<double>(scenario.activation_budget().count());
-  if (budget <= 0 || over_budget(schedule, scenario).empty())
-    return lower_bound(schedule, scenario);
+  if (budget <= 0 || schedule::over_budget(schedule, scenario).empty())
+    return planner::lower_bound(schedule, scenario);
   const auto peak =
-      static_cast<double>(std::ranges::max(peak_activation(schedule, scenario)).count());
+      static_cast<double>(std::ranges::max(schedule::peak_activation(schedule, scenario)).count());
   Scenario wider = scenario;
   wider.memory.budget *= peak / budget;
   // Rounding may leave it a byte short.
-  if (!over_budget(schedule, wider).empty()) wider.memory.budget *= (peak + 1) / peak;
-  return lower_bound(schedule, wider);
+  if (!schedule::over_budget(schedule, wider).empty()) wider.memory.budget *= (peak + 1) / peak;
+  return planner::lower_bound(schedule, wider);
 }
 
 std::string bound_table_text(std::span<const ScheduleRecord> records) {
@@ -101,7 +103,7 @@ std::string bound_table_text(std::span<const ScheduleRecord> records) {
 
 nlohmann::ordered_json resources_json(const ScheduleRecord& record) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const ResourceUse& use : record.resources) {
+  for (const plan::ResourceUse& use : record.resources) {
     json.push_back({{"resource", use.name},
                     {"busy_ns", use.busy.count()},
                     {"busy_ratio", busy_ratio(use, record)},
@@ -128,10 +130,10 @@ std::string resource_table_text(std::span<const ScheduleRecord> records) {
   return text;
 }
 
-nlohmann::ordered_json legs_json(const IterationReport& report) {
+nlohmann::ordered_json legs_json(const trace::IterationReport& report) {
   nlohmann::ordered_json json;
   for (const MessageLeg leg : every<MessageLeg>()) {
-    const LegUse& use = use_of(report, leg);
+    const trace::LegUse& use = use_of(report, leg);
     json[to_string(leg)] = {
         {"messages", use.messages}, {"bytes", use.bytes}, {"busy_ns", use.busy_ns}};
   }
@@ -149,7 +151,7 @@ std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules) {
     if (!relays(each.report)) continue;
     any = true;
     for (const MessageLeg leg : every<MessageLeg>()) {
-      const LegUse& use = use_of(each.report, leg);
+      const trace::LegUse& use = use_of(each.report, leg);
       if (use.messages == 0) continue;
       table.add_row({each.schedule, to_string(leg), std::to_string(use.messages),
                      to_text(Bytes{use.bytes}), to_text(Duration{use.busy_ns})});
@@ -159,4 +161,4 @@ std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules) {
              : "";
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -10,11 +10,11 @@
 #include "report/record.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// The lower bound for schedules with the placement of `schedule` and the memory that it may have:
 /// the scenario's budget, or what it takes where that is more. docs/metrics.md.
-[[nodiscard]] Bound bound_of(const Schedule& schedule, const Scenario& scenario);
+[[nodiscard]] planner::Bound bound_of(const Schedule& schedule, const Scenario& scenario);
 
 /// The bounds that the gaps of a table refer to: a line for each, after an empty line.
 [[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records);
@@ -29,14 +29,14 @@ namespace longhaul {
 /// How the messages of one iteration of a schedule travelled.
 struct LegsOfSchedule {
   std::string schedule;
-  IterationReport report;
+  trace::IterationReport report;
 };
 
 /// {"whole": {"messages", "bytes", "busy_ns"}, "scatter": ...}: each message at its sender.
-[[nodiscard]] nlohmann::ordered_json legs_json(const IterationReport& report);
+[[nodiscard]] nlohmann::ordered_json legs_json(const trace::IterationReport& report);
 
 /// For people: messages, bytes and transfer times of each leg, of the schedules that relay;
 /// begins with an empty line. Empty where nothing is relayed.
 [[nodiscard]] std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -10,21 +10,22 @@
 #include "planner/search/makespan.hpp"
 #include "report/record.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 constexpr int kMostIterations = 1'000'000;
 
 UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
                            Arrangement arrangement, int iterations) {
-  const Plan plan = lower(schedule, scenario, arrangement);
-  const Weather weather{plan, scenario};
+  const Plan plan = plan::lower(schedule, scenario, arrangement);
+  const plan::Weather weather{plan, scenario};
   UnderWeather result;
   result.schedule = schedule.name;
-  result.calm = makespan_of(schedule, scenario, arrangement);
+  result.calm = planner::makespan_of(schedule, scenario, arrangement);
   result.varies = !weather.calm();
-  result.iterations = play_iterations(plan, weather, iterations);
-  for (const PlayedIteration& played : result.iterations) result.sorted.push_back(played.makespan);
+  result.iterations = sim::play_iterations(plan, weather, iterations);
+  for (const sim::PlayedIteration& played : result.iterations)
+    result.sorted.push_back(played.makespan);
   std::ranges::sort(result.sorted);
   return result;
 }
@@ -47,11 +48,11 @@ void require_iteration_count(int iterations) {
          kMostIterations);
 }
 
-std::vector<UnderWeather> all_under_weather(std::span<const ScheduleResult> schedules,
+std::vector<UnderWeather> all_under_weather(std::span<const planner::ScheduleResult> schedules,
                                             const Scenario& scenario, Arrangement arrangement,
                                             int iterations) {
   std::vector<UnderWeather> result;
-  for (const ScheduleResult& made : schedules)
+  for (const planner::ScheduleResult& made : schedules)
     result.push_back(under_weather(made.schedule, scenario, arrangement, iterations));
   return result;
 }
@@ -99,11 +100,11 @@ nlohmann::ordered_json under_weather_json(std::span<const UnderWeather> schedule
                     {"calm_ns", each.calm.count()},
                     {"all_ns", each.whole().count()},
                     {"iterations", nlohmann::ordered_json::array()}});
-    for (const PlayedIteration& played : each.iterations)
+    for (const sim::PlayedIteration& played : each.iterations)
       json.back()["iterations"].push_back(
           {{"begin_ns", played.begin.count()}, {"makespan_ns", played.makespan.count()}});
   }
   return json;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::report

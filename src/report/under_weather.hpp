@@ -11,15 +11,15 @@
 #include "scenario/scenario.hpp"
 #include "sim/iterations.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// One schedule over the iterations of a run under the scenario's weather.
 struct UnderWeather {
   std::string schedule;
   Duration calm{};  ///< makespan without weather
   bool varies = false;
-  std::vector<PlayedIteration> iterations;  ///< in order of time; not empty
-  std::vector<Duration> sorted;             ///< their makespans
+  std::vector<sim::PlayedIteration> iterations;  ///< in order of time; not empty
+  std::vector<Duration> sorted;                  ///< their makespans
 
   [[nodiscard]] Duration median() const;  ///< of an even number the mean of the middle two
   /// Time from the first begin to the last end.
@@ -30,12 +30,12 @@ struct UnderWeather {
 void require_iteration_count(int iterations);
 
 /// Plays the schedules one by one; each meets the weather from its start.
-[[nodiscard]] std::vector<UnderWeather> all_under_weather(std::span<const ScheduleResult> schedules,
-                                                          const Scenario& scenario,
-                                                          Arrangement arrangement, int iterations);
+[[nodiscard]] std::vector<UnderWeather> all_under_weather(
+    std::span<const planner::ScheduleResult> schedules, const Scenario& scenario,
+    Arrangement arrangement, int iterations);
 
 [[nodiscard]] std::string under_weather_text(std::span<const UnderWeather> schedules,
                                              const Scenario& scenario);
 [[nodiscard]] nlohmann::ordered_json under_weather_json(std::span<const UnderWeather> schedules);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

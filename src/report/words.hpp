@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace longhaul {
+namespace longhaul::report {
 
 /// "1 stage", "4 stages", "1 microbatch", "8 microbatches".
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "scenario/model_costs.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// A stage and its time with one layer more.
@@ -48,4 +48,4 @@ std::optional<std::vector<int>> balanced_layers(int layers, const std::vector<do
   return of_stage;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 // Measured facts of skyplane-project/skyplane (profiles/latency.csv and profiles/throughput.csv,
 // January 2022; Apache-2.0): round-trip time, and what 64 TCP connections between two virtual
@@ -53,4 +53,4 @@ azure:westeurope,gcp:us-central1-a,106.363,4870426739
 azure:westeurope,gcp:asia-northeast1-a,226.426,5228555215
 )";
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

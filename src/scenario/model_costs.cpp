@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::int64_t kBytesPerNumber = 2;  // bf16
@@ -133,4 +133,4 @@ Costs model_costs(const Model& model, const std::vector<int>& layers_of_stages,
   return costs;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -6,7 +6,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// Measured block times of one layer and microbatch, on all GPUs of its device together.
 struct LayerTimes {
@@ -55,4 +55,4 @@ struct LayerTimes {
                                                               const std::vector<double>& speeds,
                                                               const std::vector<int>& most);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

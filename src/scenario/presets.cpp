@@ -1,6 +1,6 @@
 #include "scenario/presets.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr double kPeakHopper = 989e12;  // dense bf16 of H100 and GH200, NVIDIA's data sheets
@@ -74,4 +74,4 @@ const std::vector<LinkPreset>& link_presets() {
   return presets;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

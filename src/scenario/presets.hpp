@@ -7,7 +7,7 @@
 #include "scenario/model_costs.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// A published model; `measured` where block times of it are known.
 struct ModelPreset {
@@ -26,4 +26,4 @@ struct LinkPreset {
 
 [[nodiscard]] const std::vector<LinkPreset>& link_presets();
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

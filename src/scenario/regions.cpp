@@ -11,7 +11,7 @@
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::size_t kLargestTable = std::size_t{4} << 20;
@@ -121,4 +121,4 @@ const RegionPair* RegionTable::find(const std::string& from, const std::string& 
   return found == pairs_.end() ? nullptr : &found->second;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -9,7 +9,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The measurement from one region to another.
 struct RegionPair {
@@ -43,4 +43,4 @@ private:
   std::set<std::string> regions_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 struct Measured {
@@ -47,4 +47,4 @@ Bandwidth together(const Connections& connections) {
                   connections.cap);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

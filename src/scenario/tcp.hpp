@@ -4,7 +4,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The most connections of one link.
 inline constexpr int kMostConnections = 1 << 16;
@@ -26,4 +26,4 @@ inline constexpr Bandwidth kNodeCap = 5_Gbps;
 /// min(count * each, cap).
 [[nodiscard]] Bandwidth together(const Connections& connections);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

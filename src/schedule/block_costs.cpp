@@ -2,7 +2,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
     : activation_{schedule, scenario} {
@@ -33,4 +33,4 @@ Bytes BlockCosts::message(const Block& block) const {
   return of(is_backward(block.kind) ? block.chunk - 1 : block.chunk).boundary;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -8,7 +8,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// Costs of each block of a schedule, looked up once per (kind, chunk).
 class BlockCosts {
@@ -32,4 +32,4 @@ private:
   std::vector<OfChunk> chunks_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 /// Transfer time of one message of device `from` to its neighbour, at the rate of one node.
@@ -62,4 +62,4 @@ std::optional<Refusal> why_no_cells(const Schedule& schedule, const Scenario& sc
   return std::nullopt;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -6,7 +6,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// Largest DP-cell: a message is cut into a piece for each pipeline (Op::pieces).
 inline constexpr int kMostPipelinesOfACell = 255;
@@ -23,4 +23,4 @@ inline constexpr int kMostPipelinesOfACell = 255;
 [[nodiscard]] std::optional<Refusal> why_no_cells(const Schedule& schedule,
                                                   const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

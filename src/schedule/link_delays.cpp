@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 LinkDelays::LinkDelays(const Scenario& scenario) : scenario_{scenario}, ways_{scenario} {}
 
@@ -39,7 +39,7 @@ Duration LinkDelays::exchange(DeviceId device, Bytes weights) const {
 Duration LinkDelays::all_reduce_at_rate(DeviceId device, Bytes weights) const {
   const std::int64_t members = scenario_.parallel.replicas;
   if (members < 2) return {};
-  return longhaul::all_reduce_at_rate(slowest_hop(device), weights, members);
+  return schedule::all_reduce_at_rate(slowest_hop(device), weights, members);
 }
 
 LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
@@ -69,4 +69,4 @@ LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
   return slowest;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -6,7 +6,7 @@
 #include "schedule/network_routes.hpp"
 #include "schedule/ring_time.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// How a message travels from one device to another, in a generator's own estimate.
 struct LinkDelay {
@@ -69,4 +69,4 @@ struct SyncTimes {
   return {};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

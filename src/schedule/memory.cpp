@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 void assert_shape(const Schedule& schedule, const Scenario& scenario) {
@@ -226,4 +226,4 @@ std::vector<DeviceNeed> device_memory(const Schedule& schedule, const Scenario& 
   return memories;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

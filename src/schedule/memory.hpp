@@ -7,7 +7,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// Change that a block makes to its device's activation memory (DESIGN.md section 2).
 struct MemoryEffect {
@@ -64,4 +64,4 @@ struct DeviceNeed {
 [[nodiscard]] std::vector<DeviceNeed> device_memory(const Schedule& schedule,
                                                     const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 int number(DatacenterId datacenter) { return static_cast<int>(index(datacenter)); }
@@ -76,4 +76,4 @@ void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& way) const {
   add(way, {{ResourceKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -6,7 +6,7 @@
 #include "base/vocabulary.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// A resource that a message may hold while it is transferred. The two numbers: the ranks of a
 /// link, (from, to), the datacenters of a shared link or an aggregate, the datacenter and the node
@@ -52,4 +52,4 @@ private:
   std::vector<int> place_;  ///< how many lower ranks share the rank's datacenter
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -5,7 +5,7 @@
 
 #include "base/listed_enum.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// Where chunks lie (CrossPipe figure 5): UD has one per device; a loop puts chunk c on device
 /// c mod P; a wave folds 2P chunks into a V, so that device r holds chunks r and 2P-1-r; BD runs
@@ -19,4 +19,4 @@ LONGHAUL_LISTED_ENUM(Placement, LONGHAUL_PLACEMENTS);
 /// Throws Error with the nearest known name.
 [[nodiscard]] Placement parse_placement(std::string_view text);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -2,7 +2,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// The slowest rate and the largest latency of the hops of a ring.
 struct RingHop {
@@ -29,4 +29,4 @@ struct RingHop {
   return 2 * hop.latency + size / hop.rate;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

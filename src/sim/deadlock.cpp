@@ -5,7 +5,7 @@
 
 #include "sim/lane_sweep.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 
 /// Only called when nothing can move any more.
 LaneSweep::Blocker LaneSweep::blocker_of(std::uint32_t id) const {
@@ -62,4 +62,4 @@ Refusal LaneSweep::deadlock() const {
           ExitCode::run_failed};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

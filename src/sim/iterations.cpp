@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 namespace {
 
 Duration last_end(const OpTimes& times) {
@@ -16,7 +16,8 @@ Duration last_end(const OpTimes& times) {
 
 }  // namespace
 
-std::vector<PlayedIteration> play_iterations(const Plan& plan, const Weather& weather, int count) {
+std::vector<PlayedIteration> play_iterations(const Plan& plan, const plan::Weather& weather,
+                                             int count) {
   constexpr Duration kLongest{std::int64_t{1} << 61};
   std::vector<PlayedIteration> played;
   Duration begin{};
@@ -32,4 +33,4 @@ std::vector<PlayedIteration> play_iterations(const Plan& plan, const Weather& we
   return played;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

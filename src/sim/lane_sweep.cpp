@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 namespace {
 
 constexpr Duration kPending{-1};
@@ -21,7 +21,7 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 
 }  // namespace
 
-LaneSweep::LaneSweep(const Plan& plan, const WeatherOfIteration& at)
+LaneSweep::LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at)
     : plan_{plan},
       at_{at},
       times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
@@ -245,4 +245,4 @@ void LaneSweep::prefetch(std::uint32_t id) const {
   __builtin_prefetch(times_.data() + id + kAhead, 1);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

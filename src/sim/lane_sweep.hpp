@@ -11,7 +11,7 @@
 #include "sim/resource_pool.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 
 /// Evaluates a plan lane by lane, without a queue of events. A lane runs until its next op waits
 /// for something; the end of that something puts the lane back on the worklist. What a single
@@ -21,7 +21,7 @@ namespace longhaul {
 class LaneSweep {
 public:
   /// Under the weather of one iteration; times count from its begin.
-  explicit LaneSweep(const Plan& plan, const WeatherOfIteration& at = {});
+  explicit LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at = {});
   /// Call once. Refused where the plan deadlocks.
   Result<OpTimes> run();
 
@@ -81,7 +81,7 @@ private:
   [[nodiscard]] Blocker blocker_of(std::uint32_t id) const;
 
   const Plan& plan_;
-  WeatherOfIteration at_;
+  plan::WeatherOfIteration at_;
   /// ready < 0: not posted; end < 0: not done, and `start` holds the first of the chain of lanes
   /// that wait for it (kNoLane: none).
   OpTimes times_;
@@ -93,4 +93,4 @@ private:
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

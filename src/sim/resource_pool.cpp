@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::sim {
 namespace {
 
 bool earlier(const ResourcePool::Free& a, const ResourcePool::Free& b) { return a.at < b.at; }
@@ -57,4 +57,4 @@ void ResourcePool::append_successors(OpId id, std::vector<OpId>& to) const {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

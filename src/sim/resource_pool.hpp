@@ -5,7 +5,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 
 /// Who holds the resources of a plan, and until when. Requests must come in the order in which
 /// they are to be served.
@@ -34,4 +34,4 @@ private:
   std::vector<std::uint32_t> turn_;        ///< by resource: position in its stated order
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

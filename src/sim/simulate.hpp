@@ -5,7 +5,7 @@
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 
 /// Runs a plan in virtual time, exact to the nanosecond. Throws Error (run_failed) that names the
 /// cycle of waiting ops if the plan deadlocks.
@@ -14,6 +14,6 @@ namespace longhaul {
 Result<OpTimes> try_simulate(const Plan& plan);
 /// The same under the weather of one iteration, made for this plan; times count from the
 /// iteration's begin.
-[[nodiscard]] OpTimes simulate(const Plan& plan, const WeatherOfIteration& at);
+[[nodiscard]] OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at);
 
-}  // namespace longhaul
+}  // namespace longhaul::sim

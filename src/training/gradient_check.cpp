@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 namespace {
 
 /// Relative difference of losses: 0 where both are, as with a vocabulary of one token.
@@ -106,7 +106,7 @@ void GradientCheck::compare_with_cpu(const ParameterMap& map, int iteration,
   }
 }
 
-WholeModel::WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int microbatches,
+WholeModel::WholeModel(std::unique_ptr<nn::TensorOps> math, RealModel model, int microbatches,
                        int replicas)
     : model_{std::move(model)},
       microbatches_{microbatches},
@@ -114,7 +114,7 @@ WholeModel::WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int mic
       reference_{std::move(math), model_.shape, model_.seed, model_.optimizer} {}
 
 WholeModel::Result WholeModel::compute(int iteration, std::span<const float> masters) {
-  std::vector<MicrobatchText> texts;
+  std::vector<nn::MicrobatchText> texts;
   for (const ReplicaId replica : ids<ReplicaId>(replicas_)) {
     for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
       texts.push_back(model_.text(iteration, replica, microbatch));
@@ -133,4 +133,4 @@ std::vector<float> WholeModel::step(std::span<const float> masters,
   return reference_.masters();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::training

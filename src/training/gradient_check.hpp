@@ -10,14 +10,14 @@
 #include "training/layer_work.hpp"
 #include "training/parameter_map.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 /// The whole model in one chunk on one rank, from any weights: no pipeline, no messages, no parts.
 /// Numbers are those of Chunk::all_weights().
 class WholeModel {
 public:
   /// Weights are the first ones of the model's seed.
-  WholeModel(std::unique_ptr<TensorOps> math, RealModel model, int microbatches, int replicas);
+  WholeModel(std::unique_ptr<nn::TensorOps> math, RealModel model, int microbatches, int replicas);
 
   struct Result {
     double loss = 0;
@@ -34,7 +34,7 @@ public:
 private:
   RealModel model_;
   int microbatches_, replicas_;
-  Reference reference_;
+  nn::Reference reference_;
 };
 
 /// How far a tensor may be from the reference: norm of the difference over norm of the reference.
@@ -94,4 +94,4 @@ private:
   int checked_ = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::training

@@ -10,10 +10,10 @@
 #include "base/index.hpp"
 #include "training/model_layout.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario,
-                     Rank self, TensorOps& math, DeviceMemory& memory, RealModel model)
+                     Rank self, nn::TensorOps& math, nn::DeviceMemory& memory, RealModel model)
     : plan_{plan},
       schedule_{schedule},
       scenario_{scenario},
@@ -21,7 +21,7 @@ LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario&
       math_{math},
       memory_{memory},
       model_{std::move(model)},
-      ops_{ops_of_rank(plan, self)},
+      ops_{plan::ops_of_rank(plan, self)},
       tensors_{math, memory, model_.shape.boundary()},
       block_bytes_(ops_.count) {
   make_chunks();
@@ -30,7 +30,7 @@ LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario&
 }
 
 void LayerWork::make_chunks() {
-  const std::vector<LayerRange> layers = layers_of_stages(schedule_, scenario_);
+  const std::vector<nn::LayerRange> layers = layers_of_stages(schedule_, scenario_);
   std::set<int> recomputed;
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const Op& op = plan_.ops[ops_.first + i];
@@ -40,9 +40,9 @@ void LayerWork::make_chunks() {
                         scenario_.parallel.microbatches * scenario_.parallel.replicas;
   for (const int chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
     auto& made = chunks_[chunk];
-    made = std::make_unique<Chunk>(
+    made = std::make_unique<nn::Chunk>(
         math_, memory_, model_.shape, layers[at(schedule_.stage_of(chunk))],
-        recomputed.contains(chunk) ? Recompute::on : Recompute::off, model_.seed);
+        recomputed.contains(chunk) ? nn::Recompute::on : nn::Recompute::off, model_.seed);
     made->set_loss_scale(static_cast<float>(1 / tokens));
   }
 }
@@ -54,7 +54,7 @@ void LayerWork::make_stages() {
   stages_.reserve(chunks_of.size());  // they are pointed to
   for (auto& [stage, numbers] : chunks_of) {
     std::ranges::sort(numbers);
-    std::vector<Chunk*> chunks;
+    std::vector<nn::Chunk*> chunks;
     for (const int number : numbers) chunks.push_back(chunks_.at(number).get());
     stages_.emplace_back(math_, memory_, stage, std::move(chunks), group_of(stage),
                          model_.optimizer);
@@ -121,9 +121,9 @@ void LayerWork::run(OpId id) {
 }
 
 void LayerWork::perform(OpId id, const Block& block) {
-  Chunk& chunk = *chunks_.at(block.chunk);
-  const BlockPart part{block.part, block.parts};
-  Buffer made;
+  nn::Chunk& chunk = *chunks_.at(block.chunk);
+  const nn::BlockPart part{block.part, block.parts};
+  nn::Buffer made;
   switch (block.kind) {
     case BlockKind::F: made = forward(id, block); break;
     case BlockKind::R: chunk.recompute(block.microbatch, part); break;
@@ -134,13 +134,13 @@ void LayerWork::perform(OpId id, const Block& block) {
   if (made) tensors_.put(tensor_key(plan_.op(id)), std::move(made));
 }
 
-Buffer LayerWork::forward(OpId id, const Block& block) {
-  Chunk& chunk = *chunks_.at(block.chunk);
-  Buffer input;
+nn::Buffer LayerWork::forward(OpId id, const Block& block) {
+  nn::Chunk& chunk = *chunks_.at(block.chunk);
+  nn::Buffer input;
   if (block.part == 0) {
     if (chunk.holds_embedding() || chunk.holds_head()) {
       const ReplicaId replica = plan_.ranks[index(self_)].replica;
-      const MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
+      const nn::MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
       if (chunk.holds_embedding()) chunk.set_tokens(block.microbatch, text.tokens);
       if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);
     }
@@ -151,13 +151,13 @@ Buffer LayerWork::forward(OpId id, const Block& block) {
   return chunk.forward(block.microbatch, {block.part, block.parts}, std::move(input));
 }
 
-Buffer LayerWork::backward(OpId id, const Block& block) {
-  Chunk& chunk = *chunks_.at(block.chunk);
-  Buffer gradient;
+nn::Buffer LayerWork::backward(OpId id, const Block& block) {
+  nn::Chunk& chunk = *chunks_.at(block.chunk);
+  nn::Buffer gradient;
   if (block.part == 0 && !schedule_.is_last(block.chunk))
     gradient = tensors_.take({true, block.chunk + 1, block.microbatch}, id,
                              to_text(block) + ": its gradient");
-  const BlockPart part{block.part, block.parts};
+  const nn::BlockPart part{block.part, block.parts};
   return block.kind == BlockKind::B
              ? chunk.backward(block.microbatch, part, std::move(gradient))
              : chunk.backward_input(block.microbatch, part, std::move(gradient));
@@ -180,4 +180,4 @@ double LayerWork::loss() {
   return sum;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::training

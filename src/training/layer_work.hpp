@@ -14,25 +14,25 @@
 #include "training/stage_shard.hpp"
 #include "training/tensors.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 /// The tensors and operations of real blocks.
 struct RealModel {
-  ModelShape shape;
+  nn::ModelShape shape;
   std::uint64_t seed = 1;  ///< of the first weights
-  OptimizerOptions optimizer;
-  TextSource text;
+  nn::OptimizerOptions optimizer;
+  nn::TextSource text;
 };
 
 /// The real work of one rank for one plan: its chunks, the tensors between its blocks, what its
 /// collectives sum, its optimizer. Blocks run through run(); the messages and collectives of its
 /// TensorDataPlane read and fill the tensors.
-class LayerWork final : public BlockWork {
+class LayerWork final : public engine::BlockWork {
 public:
   /// `plan` was lowered from `schedule`; all outlive this. Throws Error where a chunk would be
   /// empty, or replicas would train apart, and where memory does not hold the weights.
   LayerWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self,
-            TensorOps& math, DeviceMemory& memory, RealModel model);
+            nn::TensorOps& math, nn::DeviceMemory& memory, RealModel model);
 
   /// Gradients are zero and weights ready to be gathered. While no block runs.
   void begin_iteration(int iteration);
@@ -45,14 +45,14 @@ public:
   /// The exchange of a collective of this rank.
   [[nodiscard]] StageShard& stage_of(OpId collective);
   [[nodiscard]] std::vector<StageShard>& stages() { return stages_; }
-  [[nodiscard]] TensorOps& math() { return math_; }
+  [[nodiscard]] nn::TensorOps& math() { return math_; }
   [[nodiscard]] const RealModel& model() const { return model_; }
   /// This rank's part of the iteration's loss; waits for the device.
   [[nodiscard]] double loss();
   /// Bytes that a block of this rank took (above 0) or gave back, in the last iteration: what is
   /// kept for other blocks; tensors between two blocks are not in it.
   [[nodiscard]] const std::vector<std::int64_t>& block_bytes() const { return block_bytes_; }
-  [[nodiscard]] OpRange ops() const { return ops_; }
+  [[nodiscard]] plan::OpRange ops() const { return ops_; }
 
 private:
   void make_chunks();
@@ -60,26 +60,26 @@ private:
   [[nodiscard]] StageShard::Group group_of(int stage) const;
   void follow_collectives();
   void perform(OpId id, const Block& block);
-  [[nodiscard]] Buffer forward(OpId id, const Block& block);
-  [[nodiscard]] Buffer backward(OpId id, const Block& block);
+  [[nodiscard]] nn::Buffer forward(OpId id, const Block& block);
+  [[nodiscard]] nn::Buffer backward(OpId id, const Block& block);
   [[nodiscard]] std::size_t local(OpId id) const { return index(id) - ops_.first; }
 
   const Plan& plan_;
   const Schedule& schedule_;
   const Scenario& scenario_;
   Rank self_;
-  TensorOps& math_;
-  DeviceMemory& memory_;
+  nn::TensorOps& math_;
+  nn::DeviceMemory& memory_;
   RealModel model_;
-  OpRange ops_;
+  plan::OpRange ops_;
   Tensors tensors_;
   int iteration_ = 0;
-  std::unordered_map<int, std::unique_ptr<Chunk>> chunks_;  ///< by number
-  std::vector<StageShard> stages_;                          ///< ascending
+  std::unordered_map<int, std::unique_ptr<nn::Chunk>> chunks_;  ///< by number
+  std::vector<StageShard> stages_;                              ///< ascending
   /// By block: the stages whose weights it waits for, and whose last gradients it makes.
   std::unordered_map<OpId, std::vector<StageShard*>> waits_for_, completes_;
   std::vector<StageShard*> completed_before_;  ///< reduced here, and no block adds to them
   std::vector<std::int64_t> block_bytes_;      ///< of this rank's ops
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::training

@@ -3,9 +3,9 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
-ModelShape model_shape(const Scenario& scenario) {
+nn::ModelShape model_shape(const Scenario& scenario) {
   if (!scenario.model)
     fail(
         "scenario {} has no model (real layers need its dimensions). Add [model] with layers, "
@@ -32,9 +32,9 @@ ModelShape model_shape(const Scenario& scenario) {
           .layers = model.layers};
 }
 
-std::vector<LayerRange> layers_of_stages(const Schedule& schedule, const Scenario& scenario) {
+std::vector<nn::LayerRange> layers_of_stages(const Schedule& schedule, const Scenario& scenario) {
   const std::vector<ChunkShare> shares = chunk_shares(schedule);
-  std::vector<LayerRange> stages;
+  std::vector<nn::LayerRange> stages;
   int first = 0;
   for (int chunk = 0; chunk < schedule.chunks_of_copy(); ++chunk) {
     const auto of_chunk = at(chunk);
@@ -53,4 +53,4 @@ std::vector<LayerRange> layers_of_stages(const Schedule& schedule, const Scenari
   return stages;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::training

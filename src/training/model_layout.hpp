@@ -6,17 +6,17 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 /// The shape that real layers take from the scenario's model. Throws Error where there is no model,
 /// or none that real layers can be made of (no vocabulary), and says what to write.
-[[nodiscard]] ModelShape model_shape(const Scenario& scenario);
+[[nodiscard]] nn::ModelShape model_shape(const Scenario& scenario);
 
 /// The layers of each stage (Schedule::stage_of), first to last: the embedding in the first, the
 /// head in the last. A device's layers (Scenario::layers) are divided over its chunks as evenly as
 /// can be, the first get more; copies of the model hold the same layers. Throws Error where a
 /// chunk would be empty.
-[[nodiscard]] std::vector<LayerRange> layers_of_stages(const Schedule& schedule,
-                                                       const Scenario& scenario);
+[[nodiscard]] std::vector<nn::LayerRange> layers_of_stages(const Schedule& schedule,
+                                                           const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::training

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 namespace {
 
 struct StageDescription {
@@ -58,11 +58,11 @@ void ParameterMap::require_complete() const {
 std::string ParameterMap::to_text(const std::vector<StageShard>& stages) {
   std::string text;
   for (const StageShard& stage : stages) {
-    const Chunk& chunk = stage.chunk();
-    const ArrayView all = chunk.all_weights();
+    const nn::Chunk& chunk = stage.chunk();
+    const nn::ArrayView all = chunk.all_weights();
     text += fmt::format("{} {} {} {} {}\n", stage.stage(), all.count, stage.held().first,
                         stage.held().count, chunk.parameters().size());
-    for (const Parameter& parameter : chunk.parameters()) {
+    for (const nn::Parameter& parameter : chunk.parameters()) {
       const auto bytes = to_size(parameter.weights.data - all.data);
       text +=
           fmt::format("{} {} {}\n", bytes / bytes_of(all.type), parameter.count, parameter.name);
@@ -71,7 +71,7 @@ std::string ParameterMap::to_text(const std::vector<StageShard>& stages) {
   return text;
 }
 
-ParameterMap ParameterMap::make(const mpi::Communicator& world,
+ParameterMap ParameterMap::make(const comm::Communicator& world,
                                 const std::vector<StageShard>& stages) {
   const std::string mine = to_text(stages);
   std::vector<int> counts;
@@ -115,7 +115,7 @@ std::size_t ParameterMap::count_of(std::size_t rank) const {
   return sum;
 }
 
-std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
+std::vector<std::vector<float>> gather_numbers(const comm::Communicator& world,
                                                std::span<const float> mine) {
   constexpr std::size_t kOnce = 4U << 20U;  // of a rank: MPI counts bytes of all in an int
   const auto most = to_size(world.maximum(std::ssize(mine)));
@@ -137,7 +137,7 @@ std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
   return of_rank;
 }
 
-void broadcast_numbers(const mpi::Communicator& world, std::vector<float>& numbers) {
+void broadcast_numbers(const comm::Communicator& world, std::vector<float>& numbers) {
   constexpr std::size_t kOnce = 64U << 20U;
   const auto count = to_size(world.maximum(std::ssize(numbers)));
   const bool first = world.rank() == 0;
@@ -163,4 +163,4 @@ std::vector<float> assembled(const ParameterMap& map,
   return model;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::training

@@ -8,7 +8,7 @@
 #include "comm/group/communicator.hpp"
 #include "training/stage_shard.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 /// Where one tensor lies among the model's numbers.
 struct ParameterExtent {
@@ -30,7 +30,7 @@ struct ParameterMap {
   std::vector<std::vector<ShardExtent>> of_rank;  ///< index: rank; in order of its stages
 
   /// Collective: every rank tells what it holds. The same on all.
-  [[nodiscard]] static ParameterMap make(const mpi::Communicator& world,
+  [[nodiscard]] static ParameterMap make(const comm::Communicator& world,
                                          const std::vector<StageShard>& stages);
   /// The part of one rank, and the parts of all, in order of rank: asserts that each number of the
   /// model is held by a rank.
@@ -47,13 +47,13 @@ private:
 };
 
 /// Collective: rank 0 gets the numbers of every rank, in order of rank; the others nothing.
-[[nodiscard]] std::vector<std::vector<float>> gather_numbers(const mpi::Communicator& world,
+[[nodiscard]] std::vector<std::vector<float>> gather_numbers(const comm::Communicator& world,
                                                              std::span<const float> mine);
 /// Collective: everyone gets rank 0's numbers.
-void broadcast_numbers(const mpi::Communicator& world, std::vector<float>& numbers);
+void broadcast_numbers(const comm::Communicator& world, std::vector<float>& numbers);
 
 /// Puts what the ranks hold in its place in the model; of several holders the first.
 [[nodiscard]] std::vector<float> assembled(const ParameterMap& map,
                                            const std::vector<std::vector<float>>& of_rank);
 
-}  // namespace longhaul
+}  // namespace longhaul::training

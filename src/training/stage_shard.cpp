@@ -5,18 +5,19 @@
 
 #include <fmt/format.h>
 
-namespace longhaul {
+namespace longhaul::training {
 namespace {
 
-std::span<std::byte> bytes_of(const ArrayView& view) { return {view.data, view.bytes()}; }
+std::span<std::byte> bytes_of(const nn::ArrayView& view) { return {view.data, view.bytes()}; }
 
 }  // namespace
 
-StageShard::StageShard(TensorOps& math, DeviceMemory& memory, int stage, std::vector<Chunk*> chunks,
-                       const Group& group, const OptimizerOptions& optimizer)
+StageShard::StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, int stage,
+                       std::vector<nn::Chunk*> chunks, const Group& group,
+                       const nn::OptimizerOptions& optimizer)
     : math_{math}, stage_{stage}, chunks_{std::move(chunks)}, group_{group} {
   const auto take = [&](std::size_t numbers, NumberType type, const char* what) {
-    Buffer buffer = memory.take(numbers, type, fmt::format("stage {}: {}", stage, what));
+    nn::Buffer buffer = memory.take(numbers, type, fmt::format("stage {}: {}", stage, what));
     math_.zero(buffer.view());
     return buffer;
   };
@@ -45,30 +46,31 @@ void StageShard::begin_iteration() {
 
 void StageShard::place_weights() {
   if (!std::exchange(weights_wait_, false)) return;
-  for (Chunk* each : chunks_) math_.copy(gathered_.view().part(0, count()), each->all_weights());
+  for (nn::Chunk* each : chunks_)
+    math_.copy(gathered_.view().part(0, count()), each->all_weights());
 }
 
 void StageShard::sum_own_gradients() {
-  const ArrayView first = chunk().all_gradients();
+  const nn::ArrayView first = chunk().all_gradients();
   for (std::size_t i = 1; i < chunks_.size(); ++i)
     math_.add(first, chunks_[i]->all_gradients(), first);
   if (brought_) math_.copy(first, brought_.view().part(0, count()));
 }
 
-Exchange StageShard::weights_exchange() {
+comm::Exchange StageShard::weights_exchange() {
   return {math_.working_type(), bytes_of(own_weights_.view()), bytes_of(gathered_.view())};
 }
 
-Exchange StageShard::gradients_exchange() {
-  const ArrayView mine = brought_ ? brought_.view() : chunk().all_gradients();
+comm::Exchange StageShard::gradients_exchange() {
+  const nn::ArrayView mine = brought_ ? brought_.view() : chunk().all_gradients();
   return {NumberType::f32, bytes_of(mine), bytes_of(summed_.view())};
 }
 
-ArrayView StageShard::gradient() const {
+nn::ArrayView StageShard::gradient() const {
   return summed_ ? summed_.view().part(0, held_.count) : chunk().all_gradients();
 }
 
-ArrayView StageShard::master() const {
+nn::ArrayView StageShard::master() const {
   return chunk().all_masters().part(held_.first, held_.count);
 }
 
@@ -81,7 +83,7 @@ void StageShard::step(int step) {
 
 void StageShard::perturb() {
   if (held_.count == 0) return;
-  for (const ArrayView& all : {chunk().all_masters(), chunk().all_weights()}) {
+  for (const nn::ArrayView& all : {chunk().all_masters(), chunk().all_weights()}) {
     math_.copy_in(std::vector<float>{2}, all.part(held_.first, 1));
   }
 }
@@ -100,4 +102,4 @@ void StageShard::copy_to_other_chunks() {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::training

@@ -9,7 +9,7 @@
 #include "nn/layers/chunk.hpp"
 #include "nn/layers/optimizer.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 /// The part of a stage that a rank's optimizer steps: all of it, or with ZeRO-1 the rank's shard.
 struct ShardRange {
@@ -27,11 +27,12 @@ public:
     Sum sum = Sum::alone;
     std::size_t members = 1, place = 0;
   };
-  StageShard(TensorOps& math, DeviceMemory& memory, int stage, std::vector<Chunk*> chunks,
-             const Group& group, const OptimizerOptions& optimizer);
+  StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, int stage,
+             std::vector<nn::Chunk*> chunks, const Group& group,
+             const nn::OptimizerOptions& optimizer);
 
   [[nodiscard]] int stage() const { return stage_; }
-  [[nodiscard]] const Chunk& chunk() const { return *chunks_.front(); }
+  [[nodiscard]] const nn::Chunk& chunk() const { return *chunks_.front(); }
   [[nodiscard]] ShardRange held() const { return held_; }
   [[nodiscard]] Sum sum() const { return group_.sum; }
 
@@ -42,15 +43,15 @@ public:
   /// After the stage's last W or B here: the rank's part of the sum.
   void sum_own_gradients();
 
-  [[nodiscard]] Exchange weights_exchange();
+  [[nodiscard]] comm::Exchange weights_exchange();
   void weights_came() { weights_wait_ = true; }
-  [[nodiscard]] Exchange gradients_exchange();
+  [[nodiscard]] comm::Exchange gradients_exchange();
 
   /// The sum, of what the rank holds.
-  [[nodiscard]] ArrayView gradient() const;
-  [[nodiscard]] ArrayView master() const;
-  [[nodiscard]] ArrayView mean() const { return optimizer_->mean(); }      ///< AdamW alone
-  [[nodiscard]] ArrayView square() const { return optimizer_->square(); }  ///< AdamW alone
+  [[nodiscard]] nn::ArrayView gradient() const;
+  [[nodiscard]] nn::ArrayView master() const;
+  [[nodiscard]] nn::ArrayView mean() const { return optimizer_->mean(); }      ///< AdamW alone
+  [[nodiscard]] nn::ArrayView square() const { return optimizer_->square(); }  ///< AdamW alone
   /// After the iteration. `step` counts from 1.
   void step(int step);
   /// Master weights were set: the weights of all chunks follow them.
@@ -63,15 +64,15 @@ private:
   [[nodiscard]] std::size_t share() const;  ///< of a member, with ZeRO-1
   void copy_to_other_chunks();
 
-  TensorOps& math_;
+  nn::TensorOps& math_;
   int stage_;
-  std::vector<Chunk*> chunks_;
+  std::vector<nn::Chunk*> chunks_;
   Group group_;
   ShardRange held_;
-  std::optional<Optimizer> optimizer_;  ///< of what is held
-  Buffer brought_, summed_;             ///< f32: to and from the sum of gradients
-  Buffer own_weights_, gathered_;       ///< ZeRO-1
-  bool weights_wait_ = false;           ///< gathered, and not in place
+  std::optional<nn::Optimizer> optimizer_;  ///< of what is held
+  nn::Buffer brought_, summed_;             ///< f32: to and from the sum of gradients
+  nn::Buffer own_weights_, gathered_;       ///< ZeRO-1
+  bool weights_wait_ = false;               ///< gathered, and not in place
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::training

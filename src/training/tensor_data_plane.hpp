@@ -8,33 +8,34 @@
 #include "engine/payloads/relay_buffers.hpp"
 #include "training/layer_work.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 
 /// Messages carry the tensors that blocks make and need, whole; collectives sum gradients and
 /// gather weights. Which message one is stands in its header; that its content is right is what the
 /// gradients prove (gradient_check.hpp).
-class TensorDataPlane final : public DataPlane {
+class TensorDataPlane final : public engine::DataPlane {
 public:
   /// `plan` and `work` outlive this. `fault`: what this rank's payloads may be asked to suffer.
-  TensorDataPlane(const Plan& plan, Rank self, LayerWork& work, std::optional<Fault> fault = {});
+  TensorDataPlane(const Plan& plan, Rank self, LayerWork& work,
+                  std::optional<engine::Fault> fault = {});
 
   void begin_iteration(std::uint32_t run, int iteration) override;
-  [[nodiscard]] Payload make(OpId send) override;
-  [[nodiscard]] Payload room(OpId recv) override;
-  [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
-                                        PayloadId& found) override;
-  void deliver(OpId recv, Payload payload) override;
-  void corrupt(OpId send, FaultKind how, Payload& payload) override;
-  [[nodiscard]] Exchange exchange(OpId collective) override;
+  [[nodiscard]] engine::Payload make(OpId send) override;
+  [[nodiscard]] engine::Payload room(OpId recv) override;
+  [[nodiscard]] engine::Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
+                                                engine::PayloadId& found) override;
+  void deliver(OpId recv, engine::Payload payload) override;
+  void corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) override;
+  [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 
 private:
-  [[nodiscard]] ArrayView view_of(const Payload& payload) const;
-  [[nodiscard]] std::vector<float> numbers_of(const Payload& payload);
+  [[nodiscard]] nn::ArrayView view_of(const engine::Payload& payload) const;
+  [[nodiscard]] std::vector<float> numbers_of(const engine::Payload& payload);
 
   const Plan& plan_;
   LayerWork& work_;
-  RelayTable forwards_;
+  engine::RelayTable forwards_;
   bool swaps_ = false;
   std::uint32_t run_ = 0;
   int iteration_ = 0;
@@ -46,4 +47,4 @@ private:
   std::unordered_map<LaneId, Sent> sent_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::training

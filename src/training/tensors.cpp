@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::training {
 namespace {
 
 std::size_t cut_at(std::size_t count, int piece, int pieces) {
@@ -21,43 +21,43 @@ std::size_t cut_at(std::size_t count, int piece, int pieces) {
 struct Tensors::Shared {
   std::mutex mutex;
   std::int64_t bytes = 0;  ///< of all rooms and tensors between blocks
-  std::unordered_map<std::size_t, std::vector<Buffer>> rooms;  ///< free ones, by numbers
+  std::unordered_map<std::size_t, std::vector<nn::Buffer>> rooms;  ///< free ones, by numbers
 
-  static std::int64_t size_of(const Buffer& buffer) {
+  static std::int64_t size_of(const nn::Buffer& buffer) {
     return static_cast<std::int64_t>(buffer.view().bytes());
   }
 };
 
 TensorKey tensor_key(const Op& op) { return {is_backward(op.block_kind), op.chunk, op.microbatch}; }
 
-Tensors::Tensors(TensorOps& math, DeviceMemory& memory, std::size_t count)
+Tensors::Tensors(nn::TensorOps& math, nn::DeviceMemory& memory, std::size_t count)
     : math_{math},
       memory_{memory},
       count_{count},
       type_{math.working_type()},
       shared_{std::make_shared<Shared>()} {}
 
-void Tensors::put(const TensorKey& key, Buffer tensor) {
+void Tensors::put(const TensorKey& key, nn::Buffer tensor) {
   const std::lock_guard lock{mutex_};
-  std::shared_ptr<Buffer> owned;
+  std::shared_ptr<nn::Buffer> owned;
   {
     const std::lock_guard counted{shared_->mutex};
     shared_->bytes += Shared::size_of(tensor);
-    const auto drop = [shared = shared_](Buffer* buffer) {
+    const auto drop = [shared = shared_](nn::Buffer* buffer) {
       const std::lock_guard both{shared->mutex};
       shared->bytes -= Shared::size_of(*buffer);
       delete buffer;
     };
-    owned = {new Buffer{std::move(tensor)}, drop};
+    owned = {new nn::Buffer{std::move(tensor)}, drop};
   }
   const bool is_new = leaving_.emplace(key, Leaving{std::move(owned), 0}).second;
   LONGHAUL_ASSERT(is_new, "chunk {} microbatch {} is there twice", key.chunk, key.microbatch);
 }
 
-Buffer Tensors::take(const TensorKey& key, OpId by, const std::string& what) {
+nn::Buffer Tensors::take(const TensorKey& key, OpId by, const std::string& what) {
   const std::lock_guard lock{mutex_};
   if (const auto here = leaving_.find(key); here != leaving_.end()) {
-    Buffer tensor;
+    nn::Buffer tensor;
     {
       const std::lock_guard counted{shared_->mutex};
       tensor = std::move(*here->second.tensor);
@@ -69,7 +69,7 @@ Buffer Tensors::take(const TensorKey& key, OpId by, const std::string& what) {
   const auto there = coming_.find(key);
   LONGHAUL_ASSERT(there != coming_.end() && there->second.pieces_left == 0,
                   "{}: chunk {} made nothing of microbatch {}", what, key.chunk, key.microbatch);
-  Buffer tensor = memory_.take(count_, what);
+  nn::Buffer tensor = memory_.take(count_, what);
   math_.copy(there->second.room->view(), tensor.view());
   taken_.emplace_back(by, std::move(there->second.room));
   coming_.erase(there);
@@ -81,27 +81,28 @@ void Tensors::settle(OpId by) {
   std::erase_if(taken_, [&](const auto& entry) { return entry.first == by; });
 }
 
-Payload Tensors::cut(const std::shared_ptr<Buffer>& whole, int piece, int pieces) const {
-  const ArrayView view = whole->view();
+engine::Payload Tensors::cut(const std::shared_ptr<nn::Buffer>& whole, int piece,
+                             int pieces) const {
+  const nn::ArrayView view = whole->view();
   const std::size_t first = cut_at(view.count, piece, pieces);
-  const ArrayView part = view.part(first, cut_at(view.count, piece + 1, pieces) - first);
+  const nn::ArrayView part = view.part(first, cut_at(view.count, piece + 1, pieces) - first);
   return {{part.data, part.bytes()}, whole};
 }
 
-Payload Tensors::piece_of(const TensorKey& key, int piece, int pieces) {
+engine::Payload Tensors::piece_of(const TensorKey& key, int piece, int pieces) {
   const std::lock_guard lock{mutex_};
   const auto found = leaving_.find(key);
   LONGHAUL_ASSERT(found != leaving_.end(), "chunk {} made nothing of microbatch {}", key.chunk,
                   key.microbatch);
-  Payload payload = cut(found->second.tensor, piece, pieces);
+  engine::Payload payload = cut(found->second.tensor, piece, pieces);
   if (++found->second.pieces_asked == pieces) leaving_.erase(found);
   return payload;
 }
 
-std::shared_ptr<Buffer> Tensors::take_room(std::size_t count, const std::string& what) {
+std::shared_ptr<nn::Buffer> Tensors::take_room(std::size_t count, const std::string& what) {
   const std::lock_guard lock{shared_->mutex};
-  std::vector<Buffer>& free = shared_->rooms[count];
-  Buffer room;
+  std::vector<nn::Buffer>& free = shared_->rooms[count];
+  nn::Buffer room;
   if (free.empty()) {
     room = memory_.take(count, type_, what);
     math_.finish();  // after the calls of its last owner, also those made meanwhile
@@ -110,23 +111,24 @@ std::shared_ptr<Buffer> Tensors::take_room(std::size_t count, const std::string&
     room = std::move(free.back());
     free.pop_back();
   }
-  const auto give_back = [shared = shared_](Buffer* used) {
+  const auto give_back = [shared = shared_](nn::Buffer* used) {
     const std::lock_guard both{shared->mutex};
     shared->rooms[used->view().count].push_back(std::move(*used));
     delete used;
   };
-  return {new Buffer{std::move(room)}, give_back};
+  return {new nn::Buffer{std::move(room)}, give_back};
 }
 
-Payload Tensors::room_in(const TensorKey& key, int piece, int pieces, const std::string& what) {
+engine::Payload Tensors::room_in(const TensorKey& key, int piece, int pieces,
+                                 const std::string& what) {
   const std::lock_guard lock{mutex_};
   const auto [entry, is_new] = coming_.try_emplace(key);
   if (is_new) entry->second = {take_room(count_, what), pieces};
   return cut(entry->second.room, piece, pieces);
 }
 
-Payload Tensors::room_apart(int piece, int pieces, const std::string& what) {
-  const std::shared_ptr<Buffer> room =
+engine::Payload Tensors::room_apart(int piece, int pieces, const std::string& what) {
+  const std::shared_ptr<nn::Buffer> room =
       take_room(cut_at(count_, piece + 1, pieces) - cut_at(count_, piece, pieces), what);
   return cut(room, 0, 1);
 }
@@ -146,4 +148,4 @@ std::size_t Tensors::open() const {
   return leaving_.size() + coming_.size() + taken_.size();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::training

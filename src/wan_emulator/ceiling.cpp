@@ -10,7 +10,7 @@
 #include "wan_emulator/flows.hpp"
 #include "wan_emulator/wide_area.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -58,4 +58,4 @@ Ceiling measure_ceiling(int mtu) {
   return ceiling;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -4,7 +4,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// Capacity of the forwarder on this machine, as busy as it is: without latency, rate or loss.
 struct Ceiling {
@@ -19,4 +19,4 @@ struct Ceiling {
 /// Measured rates stay below the ceiling divided by this: above, they would be the forwarder's.
 constexpr double kBelowCeiling = 1.5;
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -10,7 +10,7 @@
 
 #include "wan_emulator/tun_device.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 constexpr std::uint16_t kPort = 5201;
@@ -145,4 +145,4 @@ std::vector<FlowState> Connections::states() const {
   return states;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

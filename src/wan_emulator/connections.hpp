@@ -4,7 +4,7 @@
 
 #include "wan_emulator/flows.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// Both ends of the connections of one measurement, each inside its namespace.
 class Connections {
@@ -26,4 +26,4 @@ private:
   std::vector<FileDescriptor> senders_, receivers_;
 };
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

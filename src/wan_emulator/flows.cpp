@@ -11,7 +11,7 @@
 
 #include "wan_emulator/connections.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -146,4 +146,4 @@ FlowResult measure_flows(const NetworkNamespace& from, const NetworkNamespace& t
   return result;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -6,7 +6,7 @@
 #include "base/units.hpp"
 #include "wan_emulator/namespaces.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// Some TCP connections from one site to another that send as fast as they may.
 struct FlowSettings {
@@ -48,4 +48,4 @@ struct FlowResult {
 [[nodiscard]] FlowResult measure_flows(const NetworkNamespace& from, const NetworkNamespace& to,
                                        const FlowSettings& settings);
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

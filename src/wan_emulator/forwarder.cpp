@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 /// Frames up to this size are copied, so that acknowledgements do not hold large buffers.
@@ -177,4 +177,4 @@ void Forwarder::wait(std::optional<Duration> next, Duration time) const {
   if (::epoll_wait(poll_.get(), &event, 1, -1) < 0 && errno != EINTR) check_call(-1, "epoll");
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -11,7 +11,7 @@
 #include "wan_emulator/tun_device.hpp"
 #include "wan_emulator/wan_model.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 struct ForwarderSettings {
   WanSettings wan;
@@ -73,4 +73,4 @@ private:
   std::thread thread_;
 };
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 /// setns and unshare change the calling thread alone, which is why a thread of its own does it.
@@ -96,4 +96,4 @@ std::string NetworkNamespace::get(const std::string& key) const {
   return value;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

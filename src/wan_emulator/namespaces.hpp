@@ -6,7 +6,7 @@
 
 #include "wan_emulator/system_call.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// Why network namespaces and TUN devices cannot be made here; nothing where they can.
 [[nodiscard]] std::optional<std::string> why_impossible();
@@ -31,4 +31,4 @@ private:
   FileDescriptor handle_;
 };
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

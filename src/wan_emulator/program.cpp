@@ -3,7 +3,7 @@
 #include "base/version.hpp"
 #include "wan_emulator/namespaces.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 std::optional<int> parse_arguments(Arguments& arguments, int argc, char** argv) {
   arguments.version(fmt::format("{} ({})", version(), git_commit()));
@@ -24,4 +24,4 @@ std::optional<int> skipped(const char* program) {
   return kSkipped;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

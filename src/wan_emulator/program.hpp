@@ -5,7 +5,7 @@
 
 #include "base/program/arguments.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// Exit code for "not run here", known to ctest, beside the codes of ExitCode.
 constexpr int kSkipped = 77;
@@ -17,4 +17,4 @@ constexpr int kSkipped = 77;
 /// Prints why this cannot run here, and kSkipped; nothing where it can.
 [[nodiscard]] std::optional<int> skipped(const char* program);
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// The result of a system call, where it is not negative; otherwise an Error (exit code 3) that
 /// says what failed and why.
@@ -40,4 +40,4 @@ private:
   int fd_ = -1;
 };
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

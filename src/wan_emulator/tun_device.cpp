@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 /// The kernel's struct virtio_net_hdr, whose own header is not C++.
@@ -96,4 +96,4 @@ FrameRoute route_of(std::span<const std::byte> frame, int sites) {
   return route;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

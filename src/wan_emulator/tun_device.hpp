@@ -8,7 +8,7 @@
 
 #include "wan_emulator/namespaces.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// A packet as a TUN device hands it over: the kernel's offload header (virtio_net_hdr), then an
 /// IPv4 packet. Its buffer is never filled in advance: at some Gbit/s that would cost as much as
@@ -67,4 +67,4 @@ struct FrameRoute {
 };
 [[nodiscard]] FrameRoute route_of(std::span<const std::byte> frame, int sites);
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

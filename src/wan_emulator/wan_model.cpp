@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 Serializer::Passage Serializer::pass(Passage at, Bytes size) {
   const Duration first = std::max(at.first, free_);
@@ -124,4 +124,4 @@ std::optional<WanModel::Delivery> WanModel::take_due(Duration now) {
   return Delivery{first, due, std::move(packet.frame)};
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

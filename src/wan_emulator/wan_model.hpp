@@ -9,7 +9,7 @@
 #include "base/units.hpp"
 #include "wan_emulator/tun_device.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// One direction between two sites.
 struct PathSettings {
@@ -112,4 +112,4 @@ private:
   Bytes held_;
 };
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -12,7 +12,7 @@
 #include "wan_emulator/program.hpp"
 #include "wan_emulator/system_call.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 struct Options {
@@ -149,8 +149,8 @@ int main_of(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator
 
 int main(int argc, char** argv) {
-  return longhaul::run_program([&] { return longhaul::wan::main_of(argc, argv); });
+  return longhaul::run_program([&] { return longhaul::wan_emulator::main_of(argc, argv); });
 }

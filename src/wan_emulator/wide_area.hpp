@@ -5,7 +5,7 @@
 #include "wan_emulator/forwarder.hpp"
 #include "wan_emulator/namespaces.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 
 /// Sites without names, and the WAN between them. All of it ends with the object or the process.
 class WideArea {
@@ -35,4 +35,4 @@ private:
   Forwarder forwarder_;
 };
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

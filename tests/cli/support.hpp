@@ -48,13 +48,13 @@ struct Outcome {
 inline Outcome longhaul_run(const std::vector<std::string>& arguments) {
   std::ostringstream out, err;
   Outcome run;
-  run.code = run_longhaul(arguments, out, err);
+  run.code = cli::run_longhaul(arguments, out, err);
   run.out = out.str();
   run.err = err.str();
   return run;
 }
 
-using longhaul::testing::file_text;
+using testing::file_text;
 
 /// P=4, M=8, F = D = W = 100 ns; the datacenters are `where`.
 inline std::string scenario_text(const std::string& name, const std::string& where) {

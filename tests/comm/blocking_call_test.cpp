@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(BlockingCall, OfSeveralThreadsSpeaksForTheOneWhoseLimitComesFirst) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::comm

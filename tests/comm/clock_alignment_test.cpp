@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,4 +53,4 @@ TEST(ClockAlignment, StatesAnErrorThatHolds) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -12,25 +12,26 @@ struct OverMpi {
   static std::string why_not() {
     return thread_ranks() == 0 ? "" : "the ranks are threads of one process";
   }
-  static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
-    return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().host_ranks());
+  static std::unique_ptr<comm::Transport> make(std::unique_ptr<comm::Transport>& /*below*/) {
+    return std::make_unique<comm::MpiTransport>(OnRanks::ranks().world(),
+                                                OnRanks::ranks().host_ranks());
   }
   using Memory = HostMemory;
 };
 /// As if MPI could count no further than this: what messages of more than 1 GiB go through.
 struct OverMpiInBlocks : OverMpi {
-  static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
-    return std::make_unique<MpiTransport>(OnRanks::ranks().world(), OnRanks::ranks().host_ranks(),
-                                          1000);
+  static std::unique_ptr<comm::Transport> make(std::unique_ptr<comm::Transport>& /*below*/) {
+    return std::make_unique<comm::MpiTransport>(OnRanks::ranks().world(),
+                                                OnRanks::ranks().host_ranks(), 1000);
   }
 };
 struct OverThreads {
   static std::string why_not() {
     return thread_ranks() > 0 ? "" : "the ranks are processes (--ranks-per-process makes threads)";
   }
-  static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& /*below*/) {
-    return std::make_unique<ThreadTransport>(OnRanks::ranks().world(),
-                                             OnRanks::ranks().host_ranks());
+  static std::unique_ptr<comm::Transport> make(std::unique_ptr<comm::Transport>& /*below*/) {
+    return std::make_unique<comm::ThreadTransport>(OnRanks::ranks().world(),
+                                                   OnRanks::ranks().host_ranks());
   }
   using Memory = HostMemory;
 };

@@ -10,63 +10,64 @@ using cuda::LanePacer;
 
 class LanePacerTest : public OnDevice {
 protected:
-  static LanePacer::Over wait_for(LanePacer& pacer, LanePacer::Transfer transfer) {
+  static cuda::LanePacer::Over wait_for(cuda::LanePacer& pacer,
+                                        cuda::LanePacer::Transfer transfer) {
     for (;;)
       if (const auto over = pacer.over(transfer)) return *over;
   }
 };
 
 TEST_F(LanePacerTest, HoldsALaneForWhatTheTransferLeaves) {
-  LanePacer pacer{0, 4};
+  cuda::LanePacer pacer{0, 4};
   const cuda::Stream lane;
   const auto transfer = pacer.begin(lane.get());
   cuda::spin_for(3'000'000, lane.get());  // what the bytes take
   pacer.hold(transfer, lane.get(), {LaneId{0}, 8ms, {}});
-  const LanePacer::Over over = wait_for(pacer, transfer);
+  const cuda::LanePacer::Over over = wait_for(pacer, transfer);
   EXPECT_GE(over.transferred - over.begin, 3ms - 2ns);
   EXPECT_GE(over.over - over.begin, 8ms - 2ns);
   EXPECT_GE(over.over, over.transferred);
 }
 
 TEST_F(LanePacerTest, ATransferThatTakesLongerIsNotHeld) {
-  LanePacer pacer{0, 4};
+  cuda::LanePacer pacer{0, 4};
   const cuda::Stream lane;
   const auto transfer = pacer.begin(lane.get());
   cuda::spin_for(5'000'000, lane.get());
   pacer.hold(transfer, lane.get(), {LaneId{0}, 1ms, {}});
-  const LanePacer::Over over = wait_for(pacer, transfer);
+  const cuda::LanePacer::Over over = wait_for(pacer, transfer);
   EXPECT_GE(over.transferred - over.begin, 5ms - 2ns);
   EXPECT_GE(over.over, over.transferred);
 }
 
 TEST_F(LanePacerTest, CountsFromWhenTheLaneBecameFree) {
-  LanePacer pacer{0, 4};
+  cuda::LanePacer pacer{0, 4};
   const cuda::Stream lane;
   const TimePoint from = now() - 60s;
   const auto transfer = pacer.begin(lane.get());
   pacer.hold(transfer, lane.get(), {LaneId{0}, 60s + 5ms, from});
-  const LanePacer::Over over = wait_for(pacer, transfer);
+  const cuda::LanePacer::Over over = wait_for(pacer, transfer);
   EXPECT_GE(over.over, from + 60s + 5ms - clock().largest_error());
   EXPECT_LT(over.over - over.begin, 60s);
 }
 
 TEST_F(LanePacerTest, TransfersOfOneLaneGoInTurnAndOfTwoLanesSideBySide) {
-  LanePacer pacer{0, 8};
+  cuda::LanePacer pacer{0, 8};
   const cuda::Stream one, other;
-  std::vector<LanePacer::Transfer> transfers;
+  std::vector<cuda::LanePacer::Transfer> transfers;
   for (const cuda::Stream* lane : {&one, &one, &other}) {
     transfers.push_back(pacer.begin(lane->get()));
     pacer.hold(transfers.back(), lane->get(), {LaneId{0}, 200ms, {}});
   }
-  const LanePacer::Over first = wait_for(pacer, transfers[0]);
-  const LanePacer::Over second = wait_for(pacer, transfers[1]);
-  const LanePacer::Over third = wait_for(pacer, transfers[2]);
+  const cuda::LanePacer::Over first = wait_for(pacer, transfers[0]);
+  const cuda::LanePacer::Over second = wait_for(pacer, transfers[1]);
+  const cuda::LanePacer::Over third = wait_for(pacer, transfers[2]);
   EXPECT_GE(second.begin, first.over);
   EXPECT_LT(third.begin, second.over) << "another lane is not held up";
 }
 
 TEST_F(LanePacerTest, UsesItsPlacesAgain) {
-  LanePacer pacer{0, 2};
+  cuda::LanePacer pacer{0, 2};
   const cuda::Stream lane;
   for (int i = 0; i < 20; ++i) {
     const auto a = pacer.begin(lane.get());

@@ -66,53 +66,54 @@ cudaError_t refuse(cudaError_t code, const char* why) {
 using namespace longhaul::on_host;
 
 cudaError_t cudaGetLastError() {
-  if (sticky_error() != cudaSuccess) return sticky_error();
+  if (longhaul::on_host::sticky_error() != cudaSuccess) return longhaul::on_host::sticky_error();
   const cudaError_t code = last_error;
   last_error = cudaSuccess;
   return code;
 }
 
 cudaError_t cudaPeekAtLastError() {
-  return sticky_error() != cudaSuccess ? sticky_error() : last_error;
+  return longhaul::on_host::sticky_error() != cudaSuccess ? longhaul::on_host::sticky_error()
+                                                          : last_error;
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 0;
-  return call([&] {
-    *count = device_count();
+  return longhaul::on_host::call([&] {
+    *count = longhaul::on_host::device_count();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return call([&] {
-    if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
+  return longhaul::on_host::call([&] {
+    if (device < 0 || device >= longhaul::on_host::device_count()) return cudaErrorInvalidDevice;
     device_of_thread = device;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  return call([&] {
-    *device = current_device();
+  return longhaul::on_host::call([&] {
+    *device = longhaul::on_host::current_device();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned) {
-  return call([] { return cudaSuccess; });
+  return longhaul::on_host::call([] { return cudaSuccess; });
 }
 
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return call([&] {
-    if (device < 0 || device >= device_count()) return cudaErrorInvalidDevice;
+  return longhaul::on_host::call([&] {
+    if (device < 0 || device >= longhaul::on_host::device_count()) return cudaErrorInvalidDevice;
     *properties = {};
     std::snprintf(properties->name, sizeof properties->name, "stand-in for a GPU, on the host");
     properties->uuid.bytes[0] = 'L';
     properties->uuid.bytes[15] = static_cast<char>(device);
-    properties->totalGlobalMem = device_memory();
+    properties->totalGlobalMem = longhaul::on_host::device_memory();
     properties->sharedMemPerBlock = 48U << 10U;
     properties->sharedMemPerBlockOptin = 227U << 10U;
     properties->warpSize = 32;
@@ -141,13 +142,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = static_cast<int>(properties.sharedMemPerBlockOptin);
       break;
-    default: return note(refuse(cudaErrorNotSupported, "this attribute is not implemented"));
+    default:
+      return longhaul::on_host::note(
+          longhaul::on_host::refuse(cudaErrorNotSupported, "this attribute is not implemented"));
   }
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     std::snprintf(id, static_cast<std::size_t>(length), "0000:%02X:00.0",
                   static_cast<unsigned>(device + 1));
     return cudaSuccess;
@@ -155,7 +158,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     *least = 0;
     *greatest = -5;
     return cudaSuccess;
@@ -163,9 +166,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return call([] {
-    drain_device(current_device());
-    return sticky_error();
+  return longhaul::on_host::call([] {
+    longhaul::on_host::drain_device(longhaul::on_host::current_device());
+    return longhaul::on_host::sticky_error();
   });
 }
 
@@ -176,18 +179,18 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     *can = device != peer ? 1 : 0;
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
-  return call([] { return cudaSuccess; });
+  return longhaul::on_host::call([] { return cudaSuccess; });
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = device_count() == 0 ? 0 : kVersion;
+  *version = longhaul::on_host::device_count() == 0 ? 0 : kVersion;
   return cudaSuccess;
 }
 
@@ -197,9 +200,9 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  return call([&] {
-    *total = device_memory();
-    *free = *total - bytes_in_use(current_device());
+  return longhaul::on_host::call([&] {
+    *total = longhaul::on_host::device_memory();
+    *free = *total - longhaul::on_host::bytes_in_use(longhaul::on_host::current_device());
     return cudaSuccess;
   });
 }

@@ -11,7 +11,7 @@ namespace longhaul::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using bench::PlanBuilder;
+using harness::PlanBuilder;
 using Played = QueueingDevice::Played;
 
 class RunAhead : public RanksTest {
@@ -19,8 +19,8 @@ protected:
   /// This rank's own times; sums of checks are of all ranks.
   static OpTimes play(const Plan& plan, QueueingDevice& device, int iterations = 1) {
     ranks().watchdog().watch(&plan, 10s);
-    Engine engine{plan, ranks(), device, EngineOptions{}};
-    IterationResult result;
+    engine::Engine engine{plan, ranks(), device, engine::EngineOptions{}};
+    engine::IterationResult result;
     for (int i = 0; i < iterations; ++i) {
       result = engine.run(i);
       wrong_ = ranks().world().sum(result.checks.wrong());
@@ -29,15 +29,15 @@ protected:
     ranks().watchdog().watch(nullptr, {});
     return result.times;
   }
-  static PlanBuilder builder() { return PlanBuilder{"test", ranks().count()}; }
+  static harness::PlanBuilder builder() { return harness::PlanBuilder{"test", ranks().count()}; }
   static bool is(int rank) { return ranks().self() == Rank{rank}; }
 
   inline static std::int64_t wrong_ = 0, blocks_ = 0;
 };
 
 TEST_F(RunAhead, TheNextBlockIsGivenWhileOneRuns) {
-  PlanBuilder b = builder();
-  std::vector<PlanBuilder::Handle> blocks;
+  harness::PlanBuilder b = builder();
+  std::vector<harness::PlanBuilder::Handle> blocks;
   for (int i = 0; i < 6; ++i) blocks.push_back(b.block(0, 20ms, i));
   for (std::size_t i = 1; i < blocks.size(); ++i) b.after(blocks[i], blocks[i - 1]);
   const Plan plan = b.build();
@@ -64,7 +64,7 @@ TEST_F(RunAhead, TheNextBlockIsGivenWhileOneRuns) {
 }
 
 TEST_F(RunAhead, ADeviceThatTakesOneWaitsForTheHost) {
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   (void)b.block(0, 2ms, 0);
   (void)b.block(0, 2ms, 1);
   const Plan plan = b.build();
@@ -77,7 +77,7 @@ TEST_F(RunAhead, ADeviceThatTakesOneWaitsForTheHost) {
 
 TEST_F(RunAhead, TheRestOfALatencyIsTheDevicesToWait) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 300ms, Bytes{1000});
   const auto consumer = b.block(1, 1ms);
   b.after(consumer, message.recv);
@@ -98,7 +98,7 @@ TEST_F(RunAhead, TheRestOfALatencyIsTheDevicesToWait) {
 
 TEST_F(RunAhead, ALatencyThatABlockHidesIsNotPaidAgain) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 100ms, Bytes{1000});
   const auto busy = b.block(1, 400ms, 0);
   const auto consumer = b.block(1, 1ms, 1);
@@ -116,7 +116,7 @@ TEST_F(RunAhead, ALatencyThatABlockHidesIsNotPaidAgain) {
 
 TEST_F(RunAhead, NothingIsGivenBeforeItsMessageHasCome) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto producer = b.block(0, 150ms);
   const auto message = b.message(0, 1, 1ms, 1ms, Bytes{1000});
   b.after(message.send, producer);
@@ -132,8 +132,8 @@ TEST_F(RunAhead, NothingIsGivenBeforeItsMessageHasCome) {
 
 TEST_F(RunAhead, ABlockOfNoTimeEndsBehindTheReceiveThatItWaitedFor) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
-  std::vector<PlanBuilder::Message> messages;
+  harness::PlanBuilder b = builder();
+  std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < 20; ++i) {
     messages.push_back(b.message(0, 1, 1ms, 3ms, Bytes{1000}));
     b.after(b.block(1, Duration::zero(), i), messages.back().recv);
@@ -146,12 +146,12 @@ TEST_F(RunAhead, ABlockOfNoTimeEndsBehindTheReceiveThatItWaitedFor) {
 }
 
 TEST(FailingDevice, NamesTheBlockThatFailedOfThoseThatItWasGiven) {
-  PlanBuilder b{"test", 1};
+  harness::PlanBuilder b{"test", 1};
   const auto first = b.block(0, 1ms, 0);
   const auto second = b.block(0, 1ms, 1);
   const Plan plan = b.build();
-  FailingDevice device{std::make_unique<QueueingDevice>(2, Duration::zero()), plan, Rank{0},
-                       parse_fault("device@0:1")};
+  device::FailingDevice device{std::make_unique<QueueingDevice>(2, Duration::zero()), plan, Rank{0},
+                               engine::parse_fault("device@0:1")};
   device.begin_iteration(0);
   EXPECT_EQ(device.depth(), 2);
   device.start(b.id(first), now(), 1ms);
@@ -161,7 +161,7 @@ TEST(FailingDevice, NamesTheBlockThatFailedOfThoseThatItWasGiven) {
   try {
     (void)device.finished(later);
     FAIL();
-  } catch (const DeviceError& error) {
+  } catch (const engine::DeviceError& error) {
     EXPECT_EQ(error.op(), b.id(second));
   }
 }

@@ -12,19 +12,19 @@ namespace longhaul::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using bench::PlanBuilder;
+using harness::PlanBuilder;
 
 /// Plays a plan. Clock times are asserted from below alone: a host may always be slower.
 class EngineTest : public OnRanks {
 protected:
   /// All ranks' times on every rank (one host: one clock), and the sum of their checks.
-  static OpTimes play(const Plan& plan, EngineOptions options = {}, int iterations = 1) {
-    TimedDevice device;
+  static OpTimes play(const Plan& plan, engine::EngineOptions options = {}, int iterations = 1) {
+    device::TimedDevice device;
     ranks().watchdog().watch(&plan, 10s);
-    Engine engine{plan, ranks(), device, options};
+    engine::Engine engine{plan, ranks(), device, options};
     OpTimes all;
     for (int i = 0; i < iterations; ++i) {
-      const IterationResult result = engine.run(i);
+      const engine::IterationResult result = engine.run(i);
       wrong_ = ranks().world().sum(result.checks.wrong());
       messages_ = ranks().world().sum(result.checks.messages);
       blocks_ = ranks().world().sum(result.checks.blocks);
@@ -36,7 +36,7 @@ protected:
   }
 
   static OpTimes share(const Plan& plan, const OpTimes& mine) {
-    const OpRange range = ops_of_rank(plan, ranks().self());
+    const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
     std::vector<int> counts;
     const auto bytes = ranks().world().gather(
         std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
@@ -48,15 +48,15 @@ protected:
   }
 
   /// The plan has `ranks` ranks, those beyond what it needs with nothing to do.
-  static PlanBuilder builder(Arrangement arrangement = Arrangement::decoupled) {
-    return PlanBuilder{"test", ranks().count(), arrangement};
+  static harness::PlanBuilder builder(Arrangement arrangement = Arrangement::decoupled) {
+    return harness::PlanBuilder{"test", ranks().count(), arrangement};
   }
 
   inline static thread_local std::int64_t wrong_ = 0, messages_ = 0, blocks_ = 0, leases_ = 0;
 };
 
 RANKS_TEST(EngineTest, RunsBlocksOneBehindTheOtherForAsLongAsTheyTake) {
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto first = b.block(0, 5ms, 0);
   const auto second = b.block(0, 3ms, 1);
   const auto third = b.block(0, 2ms, 2);
@@ -76,10 +76,10 @@ RANKS_TEST(EngineTest, RunsBlocksOneBehindTheOtherForAsLongAsTheyTake) {
 }
 
 RANKS_TEST(EngineTest, ScalesBlocksOfAStraggler) {
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto block = b.block(0, 2ms);
   const Plan plan = b.build();
-  EngineOptions options;
+  engine::EngineOptions options;
   options.run.stragglers.assign(static_cast<std::size_t>(ranks().count()), 3.0);
   const OpTimes times = play(plan, options);
   const OpTime& time = times[index(b.id(block))];
@@ -88,7 +88,7 @@ RANKS_TEST(EngineTest, ScalesBlocksOfAStraggler) {
 
 RANKS_TEST(EngineTest, AMessageTakesItsTransferAndItsLatency) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto block = b.block(0, 1ms);
   const auto message = b.message(0, 1, 3ms, 4ms, Bytes{1 << 20});
   const auto consumer = b.block(1, 1ms);
@@ -113,12 +113,12 @@ RANKS_TEST(EngineTest, AMessageTakesItsTransferAndItsLatency) {
 RANKS_TEST(EngineTest, MessagesOfOneLinkFollowEachOtherAndTheirLatenciesOverlap) {
   NEEDS_RANKS(2);
   constexpr int kMessages = 8;
-  PlanBuilder b = builder();
-  std::vector<PlanBuilder::Message> messages;
+  harness::PlanBuilder b = builder();
+  std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < kMessages; ++i) messages.push_back(b.message(0, 1, 2ms, 30ms, Bytes{1000}));
   const Plan plan = b.build();
   const OpTimes times = play(plan);
-  const auto at = [&](PlanBuilder::Handle op) { return times[index(b.id(op))]; };
+  const auto at = [&](harness::PlanBuilder::Handle op) { return times[index(b.id(op))]; };
   for (std::size_t i = 1; i < kMessages; ++i) {
     EXPECT_GE(at(messages[i].send).start, at(messages[i - 1].send).end);
     EXPECT_EQ(at(messages[i].send).bound_kind, BoundKind::resource);
@@ -132,7 +132,7 @@ RANKS_TEST(EngineTest, MessagesOfOneLinkFollowEachOtherAndTheirLatenciesOverlap)
 
 RANKS_TEST(EngineTest, ComputationHidesADelay) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 5ms, Bytes{1000});
   const auto busy = b.block(1, 200ms, 0);
   const auto consumer = b.block(1, 1ms, 1);
@@ -147,7 +147,7 @@ RANKS_TEST(EngineTest, ComputationHidesADelay) {
 
 RANKS_TEST(EngineTest, GroupedTransfersWaitForTheReceiver) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder(Arrangement::grouped);
+  harness::PlanBuilder b = builder(Arrangement::grouped);
   const auto message = b.message(0, 1, 1ms, 1ms, Bytes{1000});
   const auto busy = b.block(1, 20ms);
   b.after(message.recv, busy);
@@ -163,7 +163,7 @@ RANKS_TEST(EngineTest, GroupedTransfersWaitForTheReceiver) {
 
 RANKS_TEST(EngineTest, DecoupledReceivesArePostedBeforeTheirTurn) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 1ms, Bytes{1 << 20});
   const auto busy = b.block(1, 100ms);
   const Plan plan = b.build();
@@ -173,8 +173,8 @@ RANKS_TEST(EngineTest, DecoupledReceivesArePostedBeforeTheirTurn) {
 
 RANKS_TEST(EngineTest, RanksThatShareALinkTakeTurns) {
   NEEDS_RANKS(4);
-  PlanBuilder b = builder();
-  std::vector<PlanBuilder::Message> messages;
+  harness::PlanBuilder b = builder();
+  std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < 6; ++i)
     messages.push_back(b.message(i % 2, 2 + i % 2, 2ms, 1ms, Bytes{1000}, {"link a>b"}));
   const Plan plan = b.build();
@@ -193,8 +193,8 @@ RANKS_TEST(EngineTest, RanksThatShareALinkTakeTurns) {
 /// lane began. a, b and c queue for the interface; d, ready last, has a lane to itself.
 RANKS_TEST(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
   NEEDS_RANKS(3);
-  PlanBuilder b = builder();
-  std::vector<PlanBuilder::Message> messages;
+  harness::PlanBuilder b = builder();
+  std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < 4; ++i) {
     const auto block = b.block(0, 2ms, i);
     messages.push_back(b.message(0, i < 3 ? 1 : 2, 20ms, 1ms, Bytes{1000}, {"egress 0"}));
@@ -211,9 +211,9 @@ RANKS_TEST(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
 RANKS_TEST(EngineTest, CollectivesMeetExchangeAndHold) {
   std::vector<int> members;
   for (int rank = 0; rank < ranks().count(); ++rank) members.push_back(rank);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto late = b.block(0, 10ms);
-  std::vector<std::vector<PlanBuilder::Handle>> groups;
+  std::vector<std::vector<harness::PlanBuilder::Handle>> groups;
   for (const CollectiveKind kind : every<CollectiveKind>())
     groups.push_back(b.collective(kind, members, 4ms, Bytes{10'000}));
   b.after(groups.front().front(), late);
@@ -231,12 +231,12 @@ RANKS_TEST(EngineTest, CollectivesMeetExchangeAndHold) {
 
 RANKS_TEST(EngineTest, WithoutEmulationNothingIsHeld) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
-  std::vector<PlanBuilder::Message> messages;
+  harness::PlanBuilder b = builder();
+  std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < 4; ++i) messages.push_back(b.message(0, 1, 10s, 10s, Bytes{1 << 20}));
   const Plan plan = b.build();
-  EngineOptions options;
-  options.emulation = Emulation::off;
+  engine::EngineOptions options;
+  options.emulation = engine::Emulation::off;
   const OpTimes times = play(plan, options);
   for (const auto& message : messages) {
     const OpTime& recv = times[index(b.id(message.recv))];
@@ -249,7 +249,7 @@ RANKS_TEST(EngineTest, WithoutEmulationNothingIsHeld) {
 RANKS_TEST(EngineTest, ManyMessagesBeyondTheWindowOfReceives) {
   NEEDS_RANKS(2);
   constexpr int kMessages = 200;
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   for (int i = 0; i < kMessages; ++i) {
     (void)b.message(0, 1, Duration::zero(), Duration::zero(), Bytes{1 << 20});
     (void)b.message(1, 0, Duration::zero(), Duration::zero(), Bytes{i});

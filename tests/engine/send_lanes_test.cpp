@@ -12,43 +12,43 @@ namespace longhaul::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using bench::PlanBuilder;
+using harness::PlanBuilder;
 
 /// Says of every payload that its hold is over and its bytes are there; plays no hold, and keeps
 /// what it was told.
-class HoldingTransport final : public Transport {
+class HoldingTransport final : public comm::Transport {
 public:
-  explicit HoldingTransport(Transport& host) : host_{host} {}
+  explicit HoldingTransport(comm::Transport& host) : host_{host} {}
 
   [[nodiscard]] Rank self() const override { return host_.self(); }
   [[nodiscard]] int ranks() const override { return host_.ranks(); }
-  [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override {
+  [[nodiscard]] comm::RequestId send(Rank to, int tag, std::span<const std::byte> data) override {
     return host_.send(to, tag, data);
   }
-  [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override {
+  [[nodiscard]] comm::RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override {
     return host_.receive(from, tag, buffer);
   }
   [[nodiscard]] int tags() const override { return host_.tags(); }
   void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
-  [[nodiscard]] RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
-                                       const LanePace& pace) override {
+  [[nodiscard]] comm::RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                             const cuda::LanePace& pace) override {
     sent.push_back(pace);
     return payload(host_.send(to, tag, data));
   }
-  [[nodiscard]] RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
-                                          const LanePace& pace) override {
+  [[nodiscard]] comm::RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                                const cuda::LanePace& pace) override {
     received.push_back(pace);
     return payload(host_.receive(from, tag, buffer));
   }
   [[nodiscard]] bool holds_lanes() const override { return true; }
-  [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
-                                     const Exchange& exchange) override {
+  [[nodiscard]] comm::RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                           const comm::Exchange& exchange) override {
     return host_.collective(kind, members, exchange);
   }
   void prepare_group(std::span<const Rank> members) override { host_.prepare_group(members); }
-  void advance(std::vector<Completion>& done) override {
+  void advance(std::vector<comm::Completion>& done) override {
     host_.advance(done);
-    for (Completion& completion : done) {
+    for (comm::Completion& completion : done) {
       if (!payloads_[completion.request]) continue;
       completion.over = now();
       completion.transferred = completion.over;
@@ -59,49 +59,50 @@ public:
   [[nodiscard]] bool wants_polling() const override { return host_.wants_polling(); }
   [[nodiscard]] std::int64_t unclaimed() override { return host_.unclaimed(); }
 
-  std::vector<LanePace> sent, received;
+  std::vector<cuda::LanePace> sent, received;
   std::vector<TimePoint> overs;
 
 private:
-  RequestId payload(RequestId request) {
+  comm::RequestId payload(comm::RequestId request) {
     payloads_[request] = true;
     return request;
   }
-  Transport& host_;
-  std::map<RequestId, bool> payloads_;
+  comm::Transport& host_;
+  std::map<comm::RequestId, bool> payloads_;
 };
 
 class LaneHolds : public OnRanks {
 protected:
   /// Plays on a HoldingTransport, which is handed out.
-  HoldingTransport& play(const Plan& plan, IterationResult& result, EngineOptions options = {}) {
+  HoldingTransport& play(const Plan& plan, engine::IterationResult& result,
+                         engine::EngineOptions options = {}) {
     auto made = std::make_unique<HoldingTransport>(ranks().host_transport());
     HoldingTransport& transport = *made;
     ranks().carry_payloads_by(std::move(made));
-    TimedDevice device;
+    device::TimedDevice device;
     ranks().watchdog().watch(&plan, 10s);
-    Engine engine{plan, ranks(), device, options};
+    engine::Engine engine{plan, ranks(), device, options};
     result = engine.run(0);
     ranks().watchdog().watch(nullptr, {});
     return transport;
   }
-  static PlanBuilder builder() { return PlanBuilder{"holds", ranks().count()}; }
+  static harness::PlanBuilder builder() { return harness::PlanBuilder{"holds", ranks().count()}; }
   ~LaneHolds() { ranks().carry_payloads_by(nullptr); }
 };
 
 // The holds are an hour in sum: a rank that held once more would be ended by the watchdog.
 RANKS_TEST(LaneHolds, AreTheTransportsAlone) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   for (int i = 0; i < 4; ++i) b.message(0, 1, 15min, 0ns, Bytes{4096});
   const Plan plan = b.build();
-  IterationResult result;
+  engine::IterationResult result;
   const HoldingTransport& transport = play(plan, result);
   const std::size_t sends = self() == 0 ? 4 : 0, receives = self() == 1 ? 4 : 0;
   ASSERT_EQ(transport.sent.size(), sends);
   ASSERT_EQ(transport.received.size(), receives);
   for (const auto& paces : {transport.sent, transport.received})
-    for (const LanePace& pace : paces) {
+    for (const cuda::LanePace& pace : paces) {
       EXPECT_EQ(pace.hold, 15min);
       EXPECT_GT(pace.from, TimePoint{});
       EXPECT_LE(pace.from, now());
@@ -113,11 +114,11 @@ RANKS_TEST(LaneHolds, AreTheTransportsAlone) {
 // The next message of a link begins when the one before was over by the transport's stamp.
 RANKS_TEST(LaneHolds, FollowEachOtherByTheStamps) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   for (int i = 0; i < 3; ++i) b.message(0, 1, 5ms, 0ns, Bytes{64});
   const Plan plan = b.build();
-  IterationResult result;
-  EngineOptions options;
+  engine::IterationResult result;
+  engine::EngineOptions options;
   options.credit = 1h;  // any lateness is caught up
   const HoldingTransport& transport = play(plan, result, options);
   if (self() == 0) {
@@ -129,10 +130,10 @@ RANKS_TEST(LaneHolds, FollowEachOtherByTheStamps) {
 // Latency counts from the stamp of the hold's end, by the receiver's clock.
 RANKS_TEST(LaneHolds, LatencyBeginsBehindThem) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 20ms, Bytes{64});
   const Plan plan = b.build();
-  IterationResult result;
+  engine::IterationResult result;
   const HoldingTransport& transport = play(plan, result);
   if (self() == 1) {
     ASSERT_EQ(transport.overs.size(), 1U);
@@ -143,15 +144,15 @@ RANKS_TEST(LaneHolds, LatencyBeginsBehindThem) {
 
 RANKS_TEST(LaneHolds, AreNoneWithoutEmulation) {
   NEEDS_RANKS(2);
-  PlanBuilder b = builder();
+  harness::PlanBuilder b = builder();
   b.message(0, 1, 15min, 15min, Bytes{64});
   const Plan plan = b.build();
-  IterationResult result;
-  EngineOptions options;
-  options.emulation = Emulation::off;
+  engine::IterationResult result;
+  engine::EngineOptions options;
+  options.emulation = engine::Emulation::off;
   const HoldingTransport& transport = play(plan, result, options);
   for (const auto& paces : {transport.sent, transport.received})
-    for (const LanePace& pace : paces) EXPECT_EQ(pace.hold, Duration::zero());
+    for (const cuda::LanePace& pace : paces) EXPECT_EQ(pace.hold, Duration::zero());
   EXPECT_EQ(ranks().world().sum(result.checks.wrong()), 0);
 }
 

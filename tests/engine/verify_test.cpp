@@ -5,7 +5,7 @@
 #include "engine/watchdog/watchdog.hpp"
 #include "harness/profile/plan_builder.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 /// Two blocks of rank 0, a message after the first, a block of rank 1 after it.
@@ -26,14 +26,14 @@ protected:
     set(message_.recv, 10, 15);
     set(third_, 15, 25);
   }
-  void set(bench::PlanBuilder::Handle op, int start, int end) {
+  void set(harness::PlanBuilder::Handle op, int start, int end) {
     times_[index(builder_.id(op))].start = Duration{start};
     times_[index(builder_.id(op))].end = Duration{end};
   }
 
-  bench::PlanBuilder builder_{"verify", 2};
-  bench::PlanBuilder::Handle first_{}, second_{}, third_{};
-  bench::PlanBuilder::Message message_;
+  harness::PlanBuilder builder_{"verify", 2};
+  harness::PlanBuilder::Handle first_{}, second_{}, third_{};
+  harness::PlanBuilder::Message message_;
   Plan plan_;
   OpTimes times_;
 };
@@ -68,4 +68,4 @@ TEST_F(VerifyOrder, LongestWaitSpansStartAndEndOfTheIteration) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -10,15 +10,16 @@ constexpr std::size_t kMostRows = 4096;
 
 void lie_in_value(Timeline& timeline, Input& input) {
   if (timeline.rows.empty()) return;
-  const auto columns = timeline_columns();
-  const Column& column = columns[input.below(columns.size())];
+  const auto columns = trace::timeline_columns();
+  const trace::Column& column = columns[input.below(columns.size())];
   TimelineRow& row = timeline.rows[input.below(timeline.rows.size())];
   const std::int64_t value = input.number();
-  std::memcpy(reinterpret_cast<std::byte*>(&row) + column.offset, &value, size_of(column.type));
+  std::memcpy(reinterpret_cast<std::byte*>(&row) + column.offset, &value,
+              trace::size_of(column.type));
 }
 
 void lie_in_names(Timeline& timeline, Input& input) {
-  const auto tables = name_columns();
+  const auto tables = trace::name_columns();
   std::vector<std::string>& names = timeline.*tables[input.below(tables.size())].names;
   const std::string name{input.text(64)};
   const std::size_t place = input.below(names.size() + 1);

@@ -37,24 +37,25 @@ bool is_small(const Scenario& scenario) {
 /// Uses an accepted scenario: makes a schedule, its memory, its plan, its times.
 void use(const Scenario& scenario) {
   for (const char* name : {"1f1b", "zbv"}) {
-    const Schedule schedule = generate(name, scenario);
-    const auto violation = first_violation(schedule);
+    const Schedule schedule = schedule::generate(name, scenario);
+    const auto violation = schedule::first_violation(schedule);
     LONGHAUL_ASSERT(!violation, "{}: {}", name, violation->text);
-    static_cast<void>(device_memory(schedule, scenario));
-    const Plan plan = lower(schedule, scenario);
-    static_cast<void>(simulate(plan));
-    const Weather weather{plan, scenario};
-    static_cast<void>(simulate(plan, {&weather, 1, Duration{-1}}));
+    static_cast<void>(schedule::device_memory(schedule, scenario));
+    const Plan plan = plan::lower(schedule, scenario);
+    static_cast<void>(sim::simulate(plan));
+    const plan::Weather weather{plan, scenario};
+    static_cast<void>(sim::simulate(plan, {&weather, 1, Duration{-1}}));
   }
 }
 
 }  // namespace
 
 void scenario(std::string_view bytes) {
-  for (const Placing placing : {Placing::required, Placing::optional}) {
+  for (const scenario::Placing placing :
+       {scenario::Placing::required, scenario::Placing::optional}) {
     Scenario read;
     try {
-      read = parse_scenario(bytes, kSource, overrides_in(bytes), placing);
+      read = scenario::parse_scenario(bytes, kSource, overrides_in(bytes), placing);
     } catch (const Error& error) {
       const bool names_override = std::string_view{error.what()}.find("--set") != std::string::npos;
       expect_refusal(error, names_override ? "--set" : kSource);

@@ -14,11 +14,12 @@ constexpr const char* kCsvSource = "input.csv";
 void expect_round_trip(const Schedule& schedule) {
   std::string text;
   try {
-    text = write_csv(schedule);
+    text = schedule::write_csv(schedule);
   } catch (const Error&) {
     return;  // a broken shape, which only first_violation describes
   }
-  LONGHAUL_ASSERT(read_csv(text, kCsvSource, "other") == schedule, "not the same again:\n{}", text);
+  LONGHAUL_ASSERT(schedule::read_csv(text, kCsvSource, "other") == schedule,
+                  "not the same again:\n{}", text);
 }
 
 }  // namespace
@@ -26,15 +27,15 @@ void expect_round_trip(const Schedule& schedule) {
 void schedule_csv(std::string_view bytes) {
   Schedule schedule;
   try {
-    schedule = read_csv(bytes, kCsvSource, "input");
+    schedule = schedule::read_csv(bytes, kCsvSource, "input");
   } catch (const Error& error) {
     expect_refusal(error, kCsvSource);
     return;
   }
-  static_cast<void>(first_violation(schedule));
+  static_cast<void>(schedule::first_violation(schedule));
   expect_round_trip(schedule);
   try {
-    static_cast<void>(write_csv(schedule, CsvFormat::pytorch));
+    static_cast<void>(schedule::write_csv(schedule, schedule::CsvFormat::pytorch));
   } catch (const Error& error) {
     LONGHAUL_ASSERT(error.code() == ExitCode::bad_input, "{}", error.what());
   }

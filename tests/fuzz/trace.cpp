@@ -42,20 +42,21 @@ protected:
 /// A file that begins as a right one and is then lied in, as the input decides: in its rows before
 /// they are written, in its structure after that.
 void write_lies(const fs::path& file, Input& input, bool is_run) {
-  Trace trace;
+  trace::Trace trace;
   trace.info = {"longhaul", "0123456789ab", "bench_pipeline m.toml", "[run]", "{}", 1.0, 0};
   const testing::Shape shape{static_cast<int>(input.below(4)) + 1,
                              static_cast<int>(input.below(3)) + 1};
   trace.measured = testing::random_timeline(1, shape, static_cast<int>(input.below(3)));
   trace.predicted = testing::random_timeline(2, shape);
-  const auto storage = input.below(2) == 0 ? hdf5::Storage::compressed : hdf5::Storage::plain;
+  const auto storage =
+      input.below(2) == 0 ? trace::hdf5::Storage::compressed : trace::hdf5::Storage::plain;
   for (std::size_t lies = input.below(8); lies > 0; --lies)
     lie_in_rows(input.below(2) == 0 ? trace.measured : trace.predicted, input);
-  hdf5::write_new_file(file, hdf5::Writing::at_once, [&](hdf5::Id root) {
-    hdf5::write_run_info(root, trace.info);
-    if (is_run) hdf5::write_attribute(root, "ranks", std::int64_t{shape.ranks});
-    hdf5::write_timeline(root, "measured", trace.measured, storage, kChunkRows);
-    hdf5::write_timeline(root, "predicted", trace.predicted, storage, kChunkRows);
+  trace::hdf5::write_new_file(file, trace::hdf5::Writing::at_once, [&](trace::hdf5::Id root) {
+    trace::hdf5::write_run_info(root, trace.info);
+    if (is_run) trace::hdf5::write_attribute(root, "ranks", std::int64_t{shape.ranks});
+    trace::hdf5::write_timeline(root, "measured", trace.measured, storage, kChunkRows);
+    trace::hdf5::write_timeline(root, "predicted", trace.predicted, storage, kChunkRows);
     for (int lies = 0; !input.at_end() && lies < 16; ++lies) lie_in_structure(root, input);
   });
 }
@@ -79,19 +80,19 @@ void write_apart(const fs::path& file, Input input, bool is_run) {
 }
 
 /// All that the tool does with a trace that it takes for valid.
-void use(const Trace& trace) {
+void use(const trace::Trace& trace) {
   Nowhere nowhere;
   std::ostream out{&nowhere};
   for (const Timeline* timeline : {&trace.measured, &trace.predicted}) {
-    for (const IterationKey& key : iterations_of(*timeline)) {
-      static_cast<void>(report_iteration(*timeline, key.schedule, key.iteration,
-                                         trace.info.activation_budget_bytes));
-      const auto rows = rows_of(*timeline, key.schedule, key.iteration);
-      static_cast<void>(critical_path(rows));
-      static_cast<void>(attribute_idle(rows, trace.info.activation_budget_bytes));
+    for (const IterationKey& key : trace::iterations_of(*timeline)) {
+      static_cast<void>(trace::report_iteration(*timeline, key.schedule, key.iteration,
+                                                trace.info.activation_budget_bytes));
+      const auto rows = trace::rows_of(*timeline, key.schedule, key.iteration);
+      static_cast<void>(trace::critical_path(rows));
+      static_cast<void>(trace::attribute_idle(rows, trace.info.activation_budget_bytes));
     }
   }
-  for (const auto export_to : {export_chrome, export_csv, export_memory}) {
+  for (const auto export_to : {trace::export_chrome, trace::export_csv, trace::export_memory}) {
     try {
       export_to(trace, {}, out);
     } catch (const Error& error) {
@@ -102,9 +103,9 @@ void use(const Trace& trace) {
 
 void read(const fs::path& file) {
   try {
-    use(read_trace(file));
+    use(trace::read_trace(file));
   } catch (const Error& error) {
-    LONGHAUL_ASSERT(!validate_trace(file).empty(), "valid, but not read: {}", error.what());
+    LONGHAUL_ASSERT(!trace::validate_trace(file).empty(), "valid, but not read: {}", error.what());
     expect_refusal(error, file.string());
   }
 }
@@ -113,11 +114,11 @@ void read(const fs::path& file) {
 void merge(const fs::path& directory, Input& input) {
   const int ranks = static_cast<int>(input.below(4)) + 1;
   Input half{input.text(255)};
-  write_apart(directory / to_string(SegmentName{{0, 0}, 0, ranks}), half, false);
+  write_apart(directory / trace::to_string(trace::SegmentName{{0, 0}, 0, ranks}), half, false);
   write_apart(directory / "run.h5", input, true);
   if (!fs::exists(directory / "run.h5")) return;
   try {
-    use(merge_run(directory));
+    use(trace::merge_run(directory));
   } catch (const Error& error) {
     expect_refusal(error, directory.string());
   }

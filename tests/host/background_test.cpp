@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-namespace longhaul {
+namespace longhaul::host {
 namespace {
 
 TEST(Background, StepsBackBehindTheRankAndLeavesSignalsToIt) {
@@ -30,4 +30,4 @@ TEST(Background, StepsBackBehindTheRankAndLeavesSignalsToIt) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::host

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 namespace {
 
 using ::testing::ElementsAre;
@@ -148,4 +148,4 @@ TEST(Seats, AreDisjointAndCoverAllCoresOnRandomHosts) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::host

@@ -12,7 +12,7 @@
 #include "comm/group/thread_ranks.hpp"
 #include "trace/scratch_directory.hpp"
 
-namespace longhaul {
+namespace longhaul::host {
 namespace {
 
 /// Listens as a control daemon does; its name stays when it is gone.
@@ -77,7 +77,8 @@ TEST(Mps, TellsHowRanksShareAGpu) {
   EXPECT_STREQ(to_string(gpu_sharing()), "processes");
   const Daemon daemon{scratch.path(), SOCK_STREAM};
   EXPECT_STREQ(to_string(gpu_sharing()), "processes with MPS");
-  run_thread_ranks(2, [] { EXPECT_STREQ(to_string(gpu_sharing()), "threads of one process"); });
+  comm::run_thread_ranks(2,
+                         [] { EXPECT_STREQ(to_string(gpu_sharing()), "threads of one process"); });
 }
 
 TEST(Mps, HasADirectoryOfItsOwn) {
@@ -86,4 +87,4 @@ TEST(Mps, HasADirectoryOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::host

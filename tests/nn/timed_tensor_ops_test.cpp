@@ -7,7 +7,7 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 namespace {
 
 using ::testing::ElementsAre;
@@ -72,4 +72,4 @@ TEST(TimedMath, CountsAttentionBehindTheMaskOnly) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::nn

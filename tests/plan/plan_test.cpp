@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// Two pipelines of one device each, one cell: replica 0's piece 1 goes to rank 1, which takes it
@@ -44,4 +44,4 @@ TEST(Describe, SaysOnWhichLegAndForWhom) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

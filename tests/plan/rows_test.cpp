@@ -6,12 +6,12 @@
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 TEST(Rows, ARankAloneGivesItsPartOfAllRows) {
   const Scenario scenario = uniform_scenario(3, 4);
-  const Plan plan = lower(generate("zb-h1", scenario), scenario);
+  const Plan plan = lower(schedule::generate("zb-h1", scenario), scenario);
   const OpTimes times(plan.ops.size());
   Timeline all;
   append_rows(all, plan, times, 7);
@@ -29,7 +29,7 @@ TEST(Rows, ARankAloneGivesItsPartOfAllRows) {
 
 TEST(Rows, BlocksCarryTheMemoryTheyTakeOrRelease) {
   const Scenario scenario = uniform_scenario(2, 1);
-  const Plan plan = lower(generate("zb-h1", scenario), scenario);
+  const Plan plan = lower(schedule::generate("zb-h1", scenario), scenario);
   Timeline timeline;
   append_rows(timeline, plan, OpTimes(plan.ops.size()), 0);
   std::int64_t level = 0;
@@ -59,4 +59,4 @@ TEST(BlockTimeFactor, IsOneWithoutNoiseAndRepeatableWithIt) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

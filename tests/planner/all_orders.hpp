@@ -26,7 +26,7 @@ public:
         tried_{tried},
         recompute_{scenario.memory.recompute},
         memory_{with_recompute(like, recompute_), scenario},
-        limit_{allowed_activation(like, scenario)} {}
+        limit_{schedule::allowed_activation(like, scenario)} {}
 
   [[nodiscard]] std::vector<std::vector<Block>> of(int chunk) {
     chunk_ = chunk;
@@ -67,7 +67,7 @@ private:
     int& last = last_[static_cast<std::size_t>(kind)];
     if (!tried_.any_order && m < last) return;
     const Block block{kind, 0, 1, chunk_, m};
-    const MemoryEffect effect = memory_.effect(block);
+    const schedule::MemoryEffect effect = memory_.effect(block);
     if (held_ + effect.at_start > limit_) return;
     const Bytes change = effect.at_start + effect.at_end;
     const int before = std::exchange(last, m);
@@ -85,7 +85,7 @@ private:
   const Schedule& like_;
   RowClass tried_;
   bool recompute_;
-  ActivationModel memory_;
+  schedule::ActivationModel memory_;
   Bytes limit_;
   int chunk_ = 0;
   std::vector<std::vector<Block>> rows_;
@@ -98,7 +98,7 @@ private:
 /// The shortest makespan over all combinations of rows within the budget, on `ud` placement;
 /// Duration::max() where there is none.
 inline Duration exhaustive_optimum(const Scenario& scenario, RowClass tried) {
-  Schedule schedule = generate("zb-h1", scenario);
+  Schedule schedule = schedule::generate("zb-h1", scenario);
   std::vector<std::vector<std::vector<Block>>> rows;
   AllRows all{schedule, scenario, tried};
   for (int device = 0; device < schedule.devices; ++device) rows.push_back(all.of(device));
@@ -108,8 +108,8 @@ inline Duration exhaustive_optimum(const Scenario& scenario, RowClass tried) {
   std::vector<std::size_t> choice(rows.size(), 0);
   for (;;) {
     for (std::size_t d = 0; d < rows.size(); ++d) schedule.rows[d] = rows[d][choice[d]];
-    if (!first_violation(schedule, scenario))
-      best = std::min(best, makespan_of(schedule, scenario));
+    if (!schedule::first_violation(schedule, scenario))
+      best = std::min(best, planner::makespan_of(schedule, scenario));
     std::size_t d = 0;
     while (d < rows.size() && ++choice[d] == rows[d].size()) choice[d++] = 0;
     if (d == rows.size()) return best;

@@ -10,7 +10,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using ::testing::ElementsAre;
@@ -19,7 +19,7 @@ SearchOptions no_search() {
   SearchOptions search;
   search.moves = 0;
   search.threads = 1;
-  search.placements = {Placement::unidirectional};
+  search.placements = {schedule::Placement::unidirectional};
   return search;
 }
 
@@ -50,7 +50,7 @@ latency = "{}"
                                          layers, capacity, speed, latency);
     const std::vector<std::string> set{
         fmt::format("model.layers_per_stage=[{}]", fmt::join(of_stage, ","))};
-    return parse_scenario(text, "s.toml", set);
+    return scenario::parse_scenario(text, "s.toml", set);
   };
 }
 
@@ -71,7 +71,7 @@ TEST(AssignLayers, IsNeverWorseThanItsStartAndNoMoveIsBetter) {
       const Scenario at_start = with_layers(start);
       EXPECT_LE(best.found.makespan, find_best(at_start, no_search()).makespan);
       EXPECT_EQ(std::accumulate(best.layers.begin(), best.layers.end(), 0), 14);
-      EXPECT_EQ(first_violation(best.found.schedule, best.scenario), std::nullopt);
+      EXPECT_EQ(schedule::first_violation(best.found.schedule, best.scenario), std::nullopt);
       EXPECT_NEAR(static_cast<double>(best.scenario.activation_budget().count()),
                   static_cast<double>(at_start.activation_budget().count()), 1);
       const WithLayers same_budget = [&](const std::vector<int>& layers) {
@@ -96,4 +96,4 @@ TEST(AssignLayers, KeepsToTheCapacity) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,13 +7,13 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 TEST(MakeSchedule, GeneratesByName) {
   const Scenario scenario = uniform_scenario(4, 8);
   const ScheduleResult made = make_schedule("zb-h1", scenario);
-  EXPECT_EQ(made.schedule, generate("zb-h1", scenario));
+  EXPECT_EQ(made.schedule, schedule::generate("zb-h1", scenario));
   EXPECT_FALSE(made.found);
   EXPECT_THROW((void)make_schedule("zb-h9", scenario), Error);
 }
@@ -32,4 +32,4 @@ TEST(MakeSchedule, BestIsNoWorseThanWhatItChoseFrom) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

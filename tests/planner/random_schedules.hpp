@@ -73,7 +73,7 @@ public:
       : schedule_{like},
         scenario_{scenario},
         random_{random},
-        limit_{allowed_activation(like, scenario)},
+        limit_{schedule::allowed_activation(like, scenario)},
         held_(static_cast<std::size_t>(like.devices)) {
     schedule_.name = "random";
     schedule_.rows.assign(static_cast<std::size_t>(like.devices), {});
@@ -95,7 +95,7 @@ public:
       for (int chunk = 0; chunk < schedule_.chunks; ++chunk)
         with_recompute.rows[0].push_back(block(BlockKind::R, chunk, 0));
     }
-    const ActivationModel memory{with_recompute, scenario_};
+    const schedule::ActivationModel memory{with_recompute, scenario_};
     while (!open_.empty()) {
       std::vector<std::size_t> choices;
       for (std::size_t i = 0; i < open_.size(); ++i) {
@@ -169,14 +169,14 @@ private:
   [[nodiscard]] std::size_t device_of(const Cell& cell) const {
     return index(schedule_.device_of_chunk[static_cast<std::size_t>(cell.chunk)]);
   }
-  [[nodiscard]] bool fits(const ActivationModel& memory, const Cell& cell) const {
+  [[nodiscard]] bool fits(const schedule::ActivationModel& memory, const Cell& cell) const {
     return held_[device_of(cell)] + memory.effect(block_of(cell)).at_start <= limit_;
   }
 
-  void take(const ActivationModel& memory, std::size_t choice) {
+  void take(const schedule::ActivationModel& memory, std::size_t choice) {
     Cell& cell = open_[choice];
     const Block next = block_of(cell);
-    const MemoryEffect effect = memory.effect(next);
+    const schedule::MemoryEffect effect = memory.effect(next);
     held_[device_of(cell)] += effect.at_start + effect.at_end;
     schedule_.rows[device_of(cell)].push_back(next);
     if (++cell.next == cell.blocks.size())

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using ::testing::Contains;
@@ -35,8 +35,8 @@ TEST(ScheduleRequests, KeepsNamesAndFilesAndExpandsGroups) {
       names_of(parse_schedules("mine.csv,static")),
       ElementsAre("mine.csv", "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"));
   std::size_t dynamic = 0;
-  for (const Generator& generator : generators())
-    dynamic += generator.knowledge == Knowledge::times ? 1 : 0;
+  for (const schedule::Generator& generator : schedule::generators())
+    dynamic += generator.knowledge == schedule::Knowledge::times ? 1 : 0;
   EXPECT_THAT(parse_schedules("dynamic"), SizeIs(dynamic));
 }
 
@@ -63,7 +63,7 @@ TEST(ScheduleNames, HoldEveryGeneratorAndWhatIsLookedFor) {
     EXPECT_NE(known.summary, "") << known.name;
     names.push_back(known.name);
   }
-  for (const Generator& generator : generators()) {
+  for (const schedule::Generator& generator : schedule::generators()) {
     EXPECT_THAT(names, Contains(std::string{generator.name}));
     EXPECT_FALSE(parse_schedule(generator.name).is_looked_for());
   }
@@ -74,7 +74,7 @@ TEST(ScheduleNames, HoldEveryGeneratorAndWhatIsLookedFor) {
 
 TEST(ScheduleRequests, SayWhatTheirGeneratorsSay) {
   const ScheduleRequest atlas = parse_schedule("atlas-even");
-  EXPECT_EQ(atlas.generator, find_generator("atlas-even"));
+  EXPECT_EQ(atlas.generator, schedule::find_generator("atlas-even"));
   EXPECT_TRUE(atlas.shares_wan());
   EXPECT_FALSE(atlas.put_in_cells);
   EXPECT_TRUE(atlas.has_timetable());
@@ -86,7 +86,7 @@ TEST(ScheduleRequests, SayWhatTheirGeneratorsSay) {
 TEST(ScheduleRequests, TakeTheSharingApartFromTheName) {
   const ScheduleRequest shared = parse_schedule("atlas+varuna");
   EXPECT_EQ(shared.name, "atlas+varuna");
-  EXPECT_EQ(shared.generator, find_generator("varuna"));
+  EXPECT_EQ(shared.generator, schedule::find_generator("varuna"));
   EXPECT_TRUE(shared.put_in_cells);
   EXPECT_TRUE(shared.shares_wan());
   EXPECT_FALSE(shared.has_timetable());
@@ -109,4 +109,4 @@ TEST(ScheduleRequests, KnowFilesInCellsAndNot) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -146,15 +146,17 @@ TEST(Planning, TheSolverShowsItsProof) {
 }
 
 TEST(Planning, OptionsReachTheSolver) {
-  PlannerArguments arguments;
+  report::PlannerArguments arguments;
   Arguments command{""};
-  add_planner_options(command, arguments);
-  const SolverOptions plain = planner_options_of(arguments, Arrangement::decoupled).solver;
+  report::add_planner_options(command, arguments);
+  const planner::SolverOptions plain =
+      report::planner_options_of(arguments, Arrangement::decoupled).solver;
   EXPECT_TRUE(plain.include_dp && plain.fuse && plain.microbatch_order);
   const std::vector<std::string> words{"--solver-without-dp", "--solver-without-fusion",
                                        "--any-microbatch-order"};
   EXPECT_FALSE(command.parse(words));
-  const SolverOptions told = planner_options_of(arguments, Arrangement::decoupled).solver;
+  const planner::SolverOptions told =
+      report::planner_options_of(arguments, Arrangement::decoupled).solver;
   EXPECT_FALSE(told.include_dp || told.fuse || told.microbatch_order);
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kTwoSites);
@@ -167,13 +169,13 @@ TEST(Planning, OptionsReachTheSolver) {
 }
 
 TEST(Planning, AScheduleOutsideTheSolversClassHasNoGapToItsBound) {
-  ScheduleResult made;
+  planner::ScheduleResult made;
   made.found.emplace();
   made.solved.emplace();
   made.solved->makespan = made.solved->bound = Duration{1000};
-  EXPECT_EQ(planning_json(made)["solver"]["gap"], 0.0);
+  EXPECT_EQ(report::planning_json(made)["solver"]["gap"], 0.0);
   made.solved->bound = Duration{1001};
-  EXPECT_TRUE(planning_json(made)["solver"]["gap"].is_null());
+  EXPECT_TRUE(report::planning_json(made)["solver"]["gap"].is_null());
 }
 
 TEST(Planning, CommandsTakeBestWhereTheyTakeASchedule) {

@@ -7,14 +7,14 @@
 #include "report/tables.hpp"
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-IterationReport report_of_two_ranks() {
-  IterationReport report;
+trace::IterationReport report_of_two_ranks() {
+  trace::IterationReport report;
   report.schedule = "1f1b";
   report.makespan_ns = 9000;
   report.device_span_ns = 8000;
@@ -29,7 +29,7 @@ IterationReport report_of_two_ranks() {
 TEST(Record, HoldsWhatTheReportSaysInUnitsOfTheScenario) {
   const Scenario scenario = uniform_scenario(2, 3);
   const ScheduleRecord record =
-      make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+      make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario);
   EXPECT_DOUBLE_EQ(record.per_microbatch_ns, 3000.0);
   EXPECT_THAT(record.peak_activation, ElementsAre(2.0, 0.5));  // of 2 MiB
   EXPECT_TRUE(record.over_budget.empty());
@@ -41,16 +41,16 @@ TEST(Record, PeakOfADeviceIsTheLargestOfItsReplicas) {
   Scenario scenario = uniform_scenario(2, 3);
   scenario.parallel.replicas = 2;
   scenario.placement.assign(4, DatacenterId{0});
-  IterationReport report = report_of_two_ranks();
+  trace::IterationReport report = report_of_two_ranks();
   report.peak_activation_bytes = {1 << 20, 2 << 20, 4 << 20, 0};
   report.bubble_ratio = {0, 0, 0, 0};
-  const ScheduleRecord record = make_record(report, generate("1f1b", scenario), scenario);
+  const ScheduleRecord record = make_record(report, schedule::generate("1f1b", scenario), scenario);
   EXPECT_THAT(record.peak_activation, ElementsAre(2.0, 1.0));
 }
 
 TEST(Record, MarksDevicesOverTheBudget) {
   Scenario scenario = uniform_scenario(2, 3);
-  const Schedule gpipe = generate("gpipe", scenario);
+  const Schedule gpipe = schedule::generate("gpipe", scenario);
   const ScheduleRecord record = make_record(report_of_two_ranks(), gpipe, scenario);
   EXPECT_THAT(record.over_budget, ElementsAre(0, 1));
   const std::string text = table_text({&record, 1}, scenario);
@@ -61,7 +61,7 @@ TEST(Record, MarksDevicesOverTheBudget) {
 TEST(Record, JsonKeysAreThoseOfTheFormat) {
   const Scenario scenario = uniform_scenario(2, 3);
   const auto answer =
-      to_json(make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario));
+      to_json(make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario));
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
   EXPECT_THAT(
@@ -70,14 +70,15 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
                         "peak_activation", "over_budget", "wan_crossings_on_critical_path", "idle",
                         "tokens_per_second", "mfu", "resources"));
   EXPECT_EQ(answer["idle"]["dependency"], 5000);
-  EXPECT_EQ(answer["idle"].size(), idle_parts().size());
+  EXPECT_EQ(answer["idle"].size(), trace::idle_parts().size());
 }
 
 TEST(Record, HoldsItsMakespanAgainstTheBound) {
   const Scenario scenario = uniform_scenario(2, 3);
-  ScheduleRecord record = make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+  ScheduleRecord record =
+      make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario);
   EXPECT_EQ(record.bound.lower_bound,
-            lower_bound(generate("1f1b", scenario), scenario).lower_bound);
+            planner::lower_bound(schedule::generate("1f1b", scenario), scenario).lower_bound);
   record.bound.lower_bound = Duration{7200};
   record.bound.holds_for = "some class";
   EXPECT_DOUBLE_EQ(to_json(record)["gap"].get<double>(), 0.25);
@@ -88,17 +89,18 @@ TEST(Record, HoldsItsMakespanAgainstTheBound) {
 
 TEST(Record, ASchedulesBoundAllowsTheMemoryThatItTakes) {
   const Scenario scenario = uniform_scenario(4, 8);
-  const Bound within = bound_of(generate("zb-h1", scenario), scenario);
-  EXPECT_EQ(within.lower_bound, lower_bound(generate("zb-h1", scenario), scenario).lower_bound);
-  const Bound beyond = bound_of(generate("zb-h2", scenario), scenario);
+  const planner::Bound within = bound_of(schedule::generate("zb-h1", scenario), scenario);
+  EXPECT_EQ(within.lower_bound,
+            planner::lower_bound(schedule::generate("zb-h1", scenario), scenario).lower_bound);
+  const planner::Bound beyond = bound_of(schedule::generate("zb-h2", scenario), scenario);
   EXPECT_LE(beyond.lower_bound, within.lower_bound);
   EXPECT_NE(beyond.holds_for, within.holds_for);
 }
 
 TEST(Record, DpOverlapIsShownWhereThereIsDataParallelCommunication) {
   const Scenario scenario = uniform_scenario(2, 3);
-  IterationReport report = report_of_two_ranks();
-  const Schedule schedule = generate("1f1b", scenario);
+  trace::IterationReport report = report_of_two_ranks();
+  const Schedule schedule = schedule::generate("1f1b", scenario);
   const ScheduleRecord without = make_record(report, schedule, scenario);
   EXPECT_FALSE(to_json(without).contains("dp_overlap"));
   EXPECT_THAT(table_text({&without, 1}, scenario), ::testing::Not(HasSubstr("DP overlap")));
@@ -112,7 +114,7 @@ TEST(Record, DpOverlapIsShownWhereThereIsDataParallelCommunication) {
 TEST(Record, IdleTableShowsSharesOfDeviceTimeAndLeavesOutEmptyParts) {
   const Scenario scenario = uniform_scenario(2, 3);
   const ScheduleRecord record =
-      make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+      make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario);
   const std::string text = idle_table_text({&record, 1});
   EXPECT_THAT(text, HasSubstr("37.5"));  // 6750 of 18000 ns
   EXPECT_THAT(text, HasSubstr("27.8"));  // dependency
@@ -144,7 +146,8 @@ TEST(Throughput, CountsTokensAndFlopsOfAllReplicasAndGpus) {
 
 TEST(Record, TableShowsThroughputWhereTheModelIsKnown) {
   const Scenario scenario = uniform_scenario(2, 3);
-  ScheduleRecord record = make_record(report_of_two_ranks(), generate("1f1b", scenario), scenario);
+  ScheduleRecord record =
+      make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario);
   record.tokens_per_second = 24444.6;
   record.mfu = 0.264;
   const std::string text = table_text({&record, 1}, scenario);
@@ -210,4 +213,4 @@ TEST(TimeScale, TakesTheUnitOfTheLargestTime) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::report

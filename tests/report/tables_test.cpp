@@ -8,7 +8,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 // Schedules as a file may hold them: made for a scenario with another setting of recomputation and
@@ -22,17 +22,17 @@ TEST(BoundTable, NoGapIsBelowZeroWhateverTheScheduleWasMadeFor) {
       Scenario origin = scenario;
       origin.memory.recompute = recompute;
       origin.memory.budget = 1.0 + 0.5 * static_cast<double>(random.between(0, 4));
-      for (const Generator& generator : generators()) {
+      for (const schedule::Generator& generator : schedule::generators()) {
         Schedule schedule;
         Duration makespan{};
         try {
-          schedule = generate(generator.name, origin);
-          makespan = makespan_of(schedule, scenario);
+          schedule = schedule::generate(generator.name, origin);
+          makespan = planner::makespan_of(schedule, scenario);
         } catch (const Error&) {
           continue;  // not defined on this scenario, or a link is missing
         }
-        const Bound bound = bound_of(schedule, scenario);
-        ASSERT_GE(gap(makespan, bound), 0)
+        const planner::Bound bound = bound_of(schedule, scenario);
+        ASSERT_GE(planner::gap(makespan, bound), 0)
             << "seed " << seed << " " << generator.name << " " << recompute << ": " << bound.reason;
         ++held;
       }
@@ -42,4 +42,4 @@ TEST(BoundTable, NoGapIsBelowZeroWhateverTheScheduleWasMadeFor) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::report

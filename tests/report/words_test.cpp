@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longhaul {
+namespace longhaul::report {
 namespace {
 
 TEST(Words, CountsInSingularAndPlural) {
@@ -14,4 +14,4 @@ TEST(Words, CountsInSingularAndPlural) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::report

@@ -8,7 +8,7 @@
 #include "base/random.hpp"
 #include "scenario/model_costs.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST(BalancedLayers, NoDivisionIsBetter) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

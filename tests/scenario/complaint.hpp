@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The error for a text named s.toml; "accepted" where there is none.
 inline std::string complaint(const std::string& text, const std::vector<std::string>& set = {}) {
@@ -63,4 +63,4 @@ inline Link link_with(const std::string& lines, const std::vector<std::string>& 
   return *parse_scenario(with_line(0, lines), "s.toml", set).link(kWest, kEast);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "scenario/presets.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 const ModelPreset& preset(const std::string& name) {
@@ -98,4 +98,4 @@ TEST(LinkPresets, AreTheClassesOfCrossPipeAndTheLinksOfAtlas) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -8,7 +8,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::AllOf;
@@ -182,4 +182,4 @@ TEST(RegionTable, HostileTextsAreBounded) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

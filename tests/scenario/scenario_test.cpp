@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 TEST(Share, GivesTheRemainderToTheFirstChunkAndAddsUp) {
@@ -98,4 +98,4 @@ TEST(AsPlayed, ScalesTheTransferOfAMessageToTheNearestNanosecond) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -5,7 +5,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::AllOf;
@@ -116,4 +116,4 @@ TEST(Tcp, PlayedSlowlyConnectionsSlowDownToo) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

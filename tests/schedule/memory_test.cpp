@@ -5,7 +5,7 @@
 
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using ::testing::ElementsAre;
@@ -176,4 +176,4 @@ TEST(DeviceNeed, DividesTheOptimizerByZeRO1AndTakesStaticMemoryAsGiven) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

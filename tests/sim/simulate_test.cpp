@@ -15,7 +15,7 @@
 #include "support/plans.hpp"
 #include "support/scenarios.hpp"
 
-namespace longhaul {
+namespace longhaul::sim {
 namespace {
 
 using testing::find;
@@ -45,41 +45,41 @@ Scenario replicas_apart() {
 //   stage 0: B0 660..860, B1 860..1060
 TEST(Simulate, TwoStagesWithTransferAndLatency) {
   const Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{50}, Duration{30});
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   const OpTimes times = simulate(plan);
   const auto expect = [&](OpId id, int ready, int start, int end) {
     EXPECT_EQ(times[index(id)].ready, Duration{ready}) << to_text(plan, id);
     EXPECT_EQ(times[index(id)].start, Duration{start}) << to_text(plan, id);
     EXPECT_EQ(times[index(id)].end, Duration{end}) << to_text(plan, id);
   };
-  expect(find(plan, 0, OpKind::compute, BlockKind::F, 1), 0, 100, 200);
-  expect(find(plan, 0, OpKind::send, BlockKind::F, 0), 100, 100, 130);
-  expect(find(plan, 1, OpKind::recv, BlockKind::F, 0), 0, 100, 180);
-  expect(find(plan, 1, OpKind::compute, BlockKind::F, 0), 180, 180, 280);
-  expect(find(plan, 1, OpKind::compute, BlockKind::F, 1), 280, 280, 380);
-  expect(find(plan, 1, OpKind::compute, BlockKind::B, 1), 0, 580, 780);
-  expect(find(plan, 0, OpKind::recv, BlockKind::B, 0), 0, 580, 660);
-  expect(find(plan, 0, OpKind::compute, BlockKind::B, 1), 860, 860, 1060);
+  expect(testing::find(plan, 0, OpKind::compute, BlockKind::F, 1), 0, 100, 200);
+  expect(testing::find(plan, 0, OpKind::send, BlockKind::F, 0), 100, 100, 130);
+  expect(testing::find(plan, 1, OpKind::recv, BlockKind::F, 0), 0, 100, 180);
+  expect(testing::find(plan, 1, OpKind::compute, BlockKind::F, 0), 180, 180, 280);
+  expect(testing::find(plan, 1, OpKind::compute, BlockKind::F, 1), 280, 280, 380);
+  expect(testing::find(plan, 1, OpKind::compute, BlockKind::B, 1), 0, 580, 780);
+  expect(testing::find(plan, 0, OpKind::recv, BlockKind::B, 0), 0, 580, 660);
+  expect(testing::find(plan, 0, OpKind::compute, BlockKind::B, 1), 860, 860, 1060);
 }
 
 TEST(Simulate, NamesWhatAnOpWaitedForLast) {
   const Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{50}, Duration{150});
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   const OpTimes times = simulate(plan);
   const auto bound = [&](OpId id) {
     return std::pair{times[index(id)].bound_by, times[index(id)].bound_kind};
   };
-  const OpId f0 = find(plan, 0, OpKind::compute, BlockKind::F, 0);
-  const OpId f1 = find(plan, 0, OpKind::compute, BlockKind::F, 1);
-  const OpId m0 = find(plan, 0, OpKind::send, BlockKind::F, 0);
-  const OpId m1 = find(plan, 0, OpKind::send, BlockKind::F, 1);
-  const OpId arrival = find(plan, 1, OpKind::recv, BlockKind::F, 0);
+  const OpId f0 = testing::find(plan, 0, OpKind::compute, BlockKind::F, 0);
+  const OpId f1 = testing::find(plan, 0, OpKind::compute, BlockKind::F, 1);
+  const OpId m0 = testing::find(plan, 0, OpKind::send, BlockKind::F, 0);
+  const OpId m1 = testing::find(plan, 0, OpKind::send, BlockKind::F, 1);
+  const OpId arrival = testing::find(plan, 1, OpKind::recv, BlockKind::F, 0);
   EXPECT_EQ(bound(f0), std::pair(kNone<OpId>, BoundKind::start));
   EXPECT_EQ(bound(f1), std::pair(f0, BoundKind::lane));
   EXPECT_EQ(bound(m0), std::pair(f0, BoundKind::dependency));
   EXPECT_EQ(bound(m1), std::pair(m0, BoundKind::resource));  // ready at 200, link free at 250
   EXPECT_EQ(bound(arrival), std::pair(m0, BoundKind::dependency));
-  EXPECT_EQ(bound(find(plan, 1, OpKind::compute, BlockKind::F, 0)),
+  EXPECT_EQ(bound(testing::find(plan, 1, OpKind::compute, BlockKind::F, 0)),
             std::pair(arrival, BoundKind::dependency));
 }
 
@@ -87,10 +87,10 @@ TEST(Simulate, NamesWhatAnOpWaitedForLast) {
 // op id goes first (transfer 60, latency 10), the second waits until 160.
 TEST(Simulate, SharedLinkServesInOrderOfReadinessThenOpId) {
   const Scenario scenario = testing::replicas_on_a_shared_link(2, Duration{10}, Duration{60});
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   const OpTimes times = simulate(plan);
-  const OpId first = find(plan, 0, OpKind::send, BlockKind::F, 0);
-  const OpId second = find(plan, 2, OpKind::send, BlockKind::F, 0);
+  const OpId first = testing::find(plan, 0, OpKind::send, BlockKind::F, 0);
+  const OpId second = testing::find(plan, 2, OpKind::send, BlockKind::F, 0);
   EXPECT_EQ(times[index(first)].start, Duration{100});
   EXPECT_EQ(times[index(second)].start, Duration{160});
   EXPECT_EQ(times[index(second)].bound_by, first);
@@ -100,26 +100,28 @@ TEST(Simulate, SharedLinkServesInOrderOfReadinessThenOpId) {
 
 TEST(Simulate, StatedOrderOnASharedLinkOverridesReadiness) {
   const Scenario scenario = testing::replicas_on_a_shared_link(2, Duration{10}, Duration{60});
-  Schedule schedule = generate("gpipe", scenario);
+  Schedule schedule = schedule::generate("gpipe", scenario);
   const Block forward{};
   schedule.link_orders.push_back(
       {"link " + scenario.datacenters[0].name + ">" + scenario.datacenters[1].name,
        {{ReplicaId{1}, forward}, {ReplicaId{0}, forward}}});
-  const Plan plan = lower(schedule, scenario);
+  const Plan plan = plan::lower(schedule, scenario);
   const OpTimes times = simulate(plan);
-  EXPECT_EQ(times[index(find(plan, 2, OpKind::send, BlockKind::F, 0))].start, Duration{100});
-  EXPECT_EQ(times[index(find(plan, 0, OpKind::send, BlockKind::F, 0))].start, Duration{160});
+  EXPECT_EQ(times[index(testing::find(plan, 2, OpKind::send, BlockKind::F, 0))].start,
+            Duration{100});
+  EXPECT_EQ(times[index(testing::find(plan, 0, OpKind::send, BlockKind::F, 0))].start,
+            Duration{160});
 }
 
 // A resource of capacity 2 lets two of three transfers overlap.
 TEST(Simulate, CapacityLetsSeveralHold) {
   const Scenario scenario = testing::replicas_on_a_shared_link(3, Duration{0}, Duration{60});
-  Plan plan = lower(generate("gpipe", scenario), scenario);
+  Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   for (Resource& resource : plan.resources)
     if (resource.kind == ResourceKind::shared_link) resource.capacity = 2;
   const OpTimes times = simulate(plan);
   const auto start = [&](int rank) {
-    return times[index(find(plan, rank, OpKind::send, BlockKind::F, 0))].start;
+    return times[index(testing::find(plan, rank, OpKind::send, BlockKind::F, 0))].start;
   };
   EXPECT_EQ(start(0), Duration{100});
   EXPECT_EQ(start(2), Duration{100});
@@ -131,10 +133,10 @@ TEST(Simulate, CapacityLetsSeveralHold) {
 // again after the last B (300 ns of compute between them).
 TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
   const Scenario scenario = replicas_apart();
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   const OpTimes times = simulate(plan);
   EXPECT_EQ(last_end(times), Duration{2 * 34'554'432 + 300});
-  EXPECT_EQ(times[index(find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
+  EXPECT_EQ(times[index(testing::find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
             Duration{34'554'432});
 }
 
@@ -142,11 +144,13 @@ TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
 // 1 Gbps and 1 ms: half of the bytes, 16777216 ns, and one latency.
 TEST(Simulate, CollectivesOfOneRankTakeTurns) {
   Scenario scenario = replicas_apart();
-  const Plan plan = lower(generate("zbv", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("zbv", scenario), scenario);
   const OpTimes times = simulate(plan);
   constexpr Duration kGather{16'777'216 + 1'000'000};
-  EXPECT_EQ(times[index(find(plan, 0, OpKind::collective, BlockKind::F, -1, 0))].end, kGather);
-  const OpTime& second = times[index(find(plan, 0, OpKind::collective, BlockKind::F, -1, 1))];
+  EXPECT_EQ(times[index(testing::find(plan, 0, OpKind::collective, BlockKind::F, -1, 0))].end,
+            kGather);
+  const OpTime& second =
+      times[index(testing::find(plan, 0, OpKind::collective, BlockKind::F, -1, 1))];
   EXPECT_EQ(second.start, kGather);
   EXPECT_EQ(second.end, 2 * kGather);
 }
@@ -156,22 +160,22 @@ TEST(Simulate, CollectivesOfOneRankTakeTurns) {
 TEST(Simulate, ABroadcastPassesItsPiecesAlongTheRing) {
   const Scenario scenario = replicas_apart();
   const auto time_of = [](std::size_t members) {
-    return collective_time(CollectiveKind::broadcast, 8_MiB, members, {1_Gbps, 1ms},
-                           GradientSync::zero1);
+    return plan::collective_time(CollectiveKind::broadcast, 8_MiB, members, {1_Gbps, 1ms},
+                                 GradientSync::zero1);
   };
   EXPECT_EQ(time_of(2), Duration{2 * (33'554'432 + 1'000'000)});
   EXPECT_EQ(time_of(4), Duration{2 * (50'331'648 + 3'000'000)});
-  Plan plan = lower(generate("1f1b", scenario), scenario);
+  Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   for (const OpId id : plan.collectives[0]) {
     plan.ops[index(id)].collective = CollectiveKind::broadcast;
     plan.ops[index(id)].duration = time_of(2);
   }
   const OpTimes times = simulate(plan);
-  EXPECT_EQ(times[index(find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
+  EXPECT_EQ(times[index(testing::find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
             Duration{69'108'864});
   EXPECT_EQ(last_end(times), Duration{69'108'864 + 300 + 34'554'432});
   Timeline timeline;
-  append_rows(timeline, plan, times, 0);
+  plan::append_rows(timeline, plan, times, 0);
   EXPECT_EQ(std::ranges::count(timeline.rows, RowKind::broadcast, &TimelineRow::kind), 2);
 }
 
@@ -179,7 +183,7 @@ TEST(Simulate, ABroadcastPassesItsPiecesAlongTheRing) {
 TEST(Simulate, RingsTakeTheRateOfTheInterfaces) {
   Scenario scenario = replicas_apart();
   scenario.nodes = {{DatacenterId{1}, 1, Bandwidth{5e8}, Bandwidth::unlimited()}};
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   EXPECT_EQ(plan.op(plan.collectives[0][0]).duration, Duration{67'108'864 + 1'000'000});
 }
 
@@ -187,7 +191,7 @@ TEST(Simulate, RingsTakeTheRateOfTheInterfaces) {
 TEST(Simulate, TwoDatacenterEstimateOfAppendixE) {
   Scenario scenario = replicas_apart();
   scenario.parallel.gradient_sync = GradientSync::two_datacenter;
-  const OpTimes times = simulate(lower(generate("1f1b", scenario), scenario));
+  const OpTimes times = simulate(plan::lower(schedule::generate("1f1b", scenario), scenario));
   EXPECT_EQ(last_end(times), Duration{300 + 2'000'000 + 67'108'864});
 }
 
@@ -196,7 +200,9 @@ TEST(Simulate, TwoDatacenterEstimateOfAppendixE) {
 TEST(Simulate, AllReduceAtTheRateAloneOfFootnoteOne) {
   Scenario scenario = replicas_apart();
   scenario.parallel.gradient_sync = GradientSync::ring_rate;
-  const auto last = [&] { return last_end(simulate(lower(generate("1f1b", scenario), scenario))); };
+  const auto last = [&] {
+    return last_end(simulate(plan::lower(schedule::generate("1f1b", scenario), scenario)));
+  };
   EXPECT_EQ(last(), Duration{300 + 67'108'864});
   scenario.parallel.replicas = 3;
   scenario.placement.push_back(DatacenterId{1});
@@ -205,9 +211,9 @@ TEST(Simulate, AllReduceAtTheRateAloneOfFootnoteOne) {
 
 TEST(Occupancy, CountsHoldsOfEveryResource) {
   const Scenario scenario = spread(uniform_scenario(2, 3), 2, Duration{50}, Duration{30});
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
-  std::map<std::string, ResourceUse> uses;
-  for (const ResourceUse& use : occupancy(plan, simulate(plan))) uses[use.name] = use;
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
+  std::map<std::string, plan::ResourceUse> uses;
+  for (const plan::ResourceUse& use : plan::occupancy(plan, simulate(plan))) uses[use.name] = use;
   EXPECT_EQ(uses.at("link 0>1").busy, Duration{90});
   EXPECT_EQ(uses.at("link 0>1").holds, 3u);
   EXPECT_EQ(uses.at("device 1").busy, Duration{900});
@@ -216,10 +222,10 @@ TEST(Occupancy, CountsHoldsOfEveryResource) {
 
 TEST(Simulate, NamesTheCycleOfADeadlock) {
   const Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{0}, Duration{0});
-  Plan plan = lower(generate("gpipe", scenario), scenario);
+  Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   // Stage 0's F now waits for the gradient that depends on it.
-  Op& forward = plan.ops[index(find(plan, 0, OpKind::compute, BlockKind::F, 0))];
-  plan.after.push_back(find(plan, 0, OpKind::recv, BlockKind::B, 0));
+  Op& forward = plan.ops[index(testing::find(plan, 0, OpKind::compute, BlockKind::F, 0))];
+  plan.after.push_back(testing::find(plan, 0, OpKind::recv, BlockKind::B, 0));
   forward.first_after = static_cast<std::uint32_t>(plan.after.size() - 1);
   forward.after_count = 1;
   try {
@@ -235,4 +241,4 @@ TEST(Simulate, NamesTheCycleOfADeadlock) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::sim

@@ -16,7 +16,7 @@ namespace longhaul::testing {
 /// datacenters take turns by the position of their producer in its row (ties: replica).
 inline Schedule in_cells(Schedule schedule, const Scenario& scenario, int cell) {
   schedule.cell = 1;
-  const Plan plan = lower(schedule, scenario);
+  const Plan plan = plan::lower(schedule, scenario);
   using Place = std::pair<std::size_t, ReplicaId>;  // position in the row, replica
   std::map<std::tuple<int, DeviceId, DeviceId>, std::vector<std::pair<Place, Block>>> turns;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {

@@ -52,58 +52,59 @@ public:
   explicit BrokenFile(const std::filesystem::path& file)
       : file_{H5Fopen(file.c_str(), 1U /* read and write */, 0), H5Fclose} {}
 
-  void remove(const char* name) { hdf5::check(H5Ldelete(file_.get(), name, 0)); }
-  void remove_attribute(const char* name) { hdf5::check(H5Adelete(file_.get(), name)); }
+  void remove(const char* name) { trace::hdf5::check(H5Ldelete(file_.get(), name, 0)); }
+  void remove_attribute(const char* name) { trace::hdf5::check(H5Adelete(file_.get(), name)); }
   template <typename Value>
   void replace_attribute(const char* name, Value value) {
     remove_attribute(name);
-    hdf5::write_attribute(file_.get(), name, value);
+    trace::hdf5::write_attribute(file_.get(), name, value);
   }
   /// Puts one member in the place of another.
   void replace(const char* name, const char* by) {
     remove(name);
-    hdf5::check(H5Lmove(file_.get(), by, file_.get(), name, 0, 0));
+    trace::hdf5::check(H5Lmove(file_.get(), by, file_.get(), name, 0, 0));
   }
   void replace_by_link(const char* name, const char* file, const char* object) {
     remove(name);
-    hdf5::check(H5Lcreate_external(file, object, file_.get(), name, 0, 0));
+    trace::hdf5::check(H5Lcreate_external(file, object, file_.get(), name, 0, 0));
   }
   /// A dataset that claims values it does not hold. `chunk` 0: in one piece.
-  void replace_by_claim(const char* name, ColumnType type, std::vector<unsigned long long> dims,
-                        unsigned long long chunk) {
+  void replace_by_claim(const char* name, trace::ColumnType type,
+                        std::vector<unsigned long long> dims, unsigned long long chunk) {
     remove(name);
     const auto rank = static_cast<int>(dims.size());
-    const hdf5::Handle space{H5Screate_simple(rank, dims.data(), nullptr), H5Sclose};
-    const hdf5::Handle properties{H5Pcreate(H5P_CLS_DATASET_CREATE_ID_g), H5Pclose};
+    const trace::hdf5::Handle space{H5Screate_simple(rank, dims.data(), nullptr), H5Sclose};
+    const trace::hdf5::Handle properties{H5Pcreate(H5P_CLS_DATASET_CREATE_ID_g), H5Pclose};
     if (chunk > 0) {
       const std::vector<unsigned long long> chunks(dims.size(), chunk);
-      hdf5::check(H5Pset_chunk(properties.get(), rank, chunks.data()));
-      hdf5::check(H5Pset_deflate(properties.get(), 1));
+      trace::hdf5::check(H5Pset_chunk(properties.get(), rank, chunks.data()));
+      trace::hdf5::check(H5Pset_deflate(properties.get(), 1));
     }
-    const hdf5::Handle kind = hdf5::column_type(type);
-    const hdf5::Handle dataset{
+    const trace::hdf5::Handle kind = trace::hdf5::column_type(type);
+    const trace::hdf5::Handle dataset{
         H5Dcreate2(file_.get(), name, kind.get(), space.get(), 0, properties.get(), 0), H5Dclose};
   }
   /// Keeps the numbers of a column of kinds, under other names for them.
   void rename_kinds(const char* name,
                     const std::vector<std::pair<const char*, std::uint8_t>>& kinds) {
-    const hdf5::Handle type{H5Tenum_create(H5T_STD_U8LE_g), H5Tclose};
-    for (const auto& [kind, number] : kinds) hdf5::check(H5Tenum_insert(type.get(), kind, &number));
-    const hdf5::Handle before{H5Dopen2(file_.get(), name, 0), H5Dclose};
-    const hdf5::Handle space{H5Dget_space(before.get()), H5Sclose};
-    const hdf5::Handle stored{H5Dget_type(before.get()), H5Tclose};
+    const trace::hdf5::Handle type{H5Tenum_create(H5T_STD_U8LE_g), H5Tclose};
+    for (const auto& [kind, number] : kinds)
+      trace::hdf5::check(H5Tenum_insert(type.get(), kind, &number));
+    const trace::hdf5::Handle before{H5Dopen2(file_.get(), name, 0), H5Dclose};
+    const trace::hdf5::Handle space{H5Dget_space(before.get()), H5Sclose};
+    const trace::hdf5::Handle stored{H5Dget_type(before.get()), H5Tclose};
     std::vector<std::uint8_t> numbers(
         static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())));
-    hdf5::check(H5Dread(before.get(), stored.get(), 0, 0, 0, numbers.data()));
+    trace::hdf5::check(H5Dread(before.get(), stored.get(), 0, 0, 0, numbers.data()));
     remove(name);
-    const hdf5::Handle after{H5Dcreate2(file_.get(), name, type.get(), space.get(), 0, 0, 0),
-                             H5Dclose};
-    hdf5::check(H5Dwrite(after.get(), type.get(), 0, 0, 0, numbers.data()));
+    const trace::hdf5::Handle after{H5Dcreate2(file_.get(), name, type.get(), space.get(), 0, 0, 0),
+                                    H5Dclose};
+    trace::hdf5::check(H5Dwrite(after.get(), type.get(), 0, 0, 0, numbers.data()));
   }
   [[nodiscard]] std::int64_t get() const { return file_.get(); }
 
 private:
-  hdf5::Handle file_;
+  trace::hdf5::Handle file_;
 };
 
 }  // namespace longhaul::testing

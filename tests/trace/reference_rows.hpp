@@ -27,7 +27,7 @@ inline bool within(std::int64_t value, std::int64_t low, std::int64_t high) {
 class ReferenceRows {
 public:
   ReferenceRows(const Timeline& timeline, const char* group, std::int64_t slack_ns,
-                Diagnostics& findings)
+                trace::Diagnostics& findings)
       : timeline_{timeline}, group_{group}, slack_ns_{slack_ns}, findings_{findings} {}
 
   void run() {
@@ -64,7 +64,7 @@ private:
   bool check_values(const TimelineRow& row) { return check_indices(row) && check_times(row); }
 
   bool check_indices(const TimelineRow& row) {
-    for (const NameColumn& table : name_columns()) {
+    for (const trace::NameColumn& table : trace::name_columns()) {
       const auto names = static_cast<std::int64_t>((timeline_.*table.names).size());
       const std::int32_t index = row.*table.index;
       if (!within(index, table.lowest, names - 1))
@@ -99,11 +99,12 @@ private:
     if (row.start_ns > row.end_ns)
       return wrong("end before start", row, "ends at {} ns, before its start at {} ns.", row.end_ns,
                    row.start_ns);
-    if (row.start_ns < 0 || row.end_ns > kLargestValue || row.planned_ns < 0 ||
-        row.planned_ns > kLargestValue || !within(row.ready_ns, -kLargestValue, kLargestValue))
+    if (row.start_ns < 0 || row.end_ns > trace::kLargestValue || row.planned_ns < 0 ||
+        row.planned_ns > trace::kLargestValue ||
+        !within(row.ready_ns, -trace::kLargestValue, trace::kLargestValue))
       return wrong("time out of range", row, "has ready {}, start {}, end {}, planned {} ns.",
                    row.ready_ns, row.start_ns, row.end_ns, row.planned_ns);
-    if (!within(row.size_bytes, -kLargestValue, kLargestValue))
+    if (!within(row.size_bytes, -trace::kLargestValue, trace::kLargestValue))
       return wrong("size out of range", row, "has a size of {} bytes.", row.size_bytes);
     return true;
   }
@@ -137,9 +138,9 @@ private:
   }
 
   void check_bounds(std::span<const TimelineRow> rows) {
-    const RowIndex index{rows};
+    const trace::RowIndex index{rows};
     for (const TimelineRow& row : rows) {
-      if (row.bound_by >= 0 && index.find(row.bound_by) == kNoRow)
+      if (row.bound_by >= 0 && index.find(row.bound_by) == trace::kNoRow)
         wrong("bound by nothing", row, "is bound by op {} (no such op).", row.bound_by);
     }
   }
@@ -185,11 +186,11 @@ private:
   }
 
   void check_messages(std::span<const TimelineRow> rows) {
-    const std::vector<std::size_t> other = match_messages(rows);
+    const std::vector<std::size_t> other = trace::match_messages(rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const TimelineRow& row = rows[i];
       if (row.kind != RowKind::send && row.kind != RowKind::recv) continue;
-      if (other[i] == kNoRow) {
+      if (other[i] == trace::kNoRow) {
         wrong("message with one side", row, "is a {} whose other side, on rank {}, is missing.",
               to_string(row.kind), row.peer);
       } else if (row.kind == RowKind::recv && row.end_ns < rows[other[i]].start_ns - slack_ns_) {
@@ -217,7 +218,7 @@ private:
   const Timeline& timeline_;
   const char* group_;
   std::int64_t slack_ns_;
-  Diagnostics& findings_;
+  trace::Diagnostics& findings_;
   std::set<std::pair<std::int32_t, std::int32_t>> seen_;
 };
 

@@ -18,66 +18,67 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-std::vector<std::pair<int, int>> pairs(const std::vector<LayerRange>& layers) {
+std::vector<std::pair<int, int>> pairs(const std::vector<nn::LayerRange>& layers) {
   std::vector<std::pair<int, int>> all;
-  for (const LayerRange& range : layers) all.emplace_back(range.first, range.count);
+  for (const nn::LayerRange& range : layers) all.emplace_back(range.first, range.count);
   return all;
 }
 
 TEST(ModelLayout, DividesADevicesLayersOverItsChunks) {
   const Scenario scenario = tiny_scenario(2, 2, 7);  // 4 and 3
-  EXPECT_THAT(pairs(layers_of_stages(generate("1f1b", scenario), scenario)),
+  EXPECT_THAT(pairs(training::layers_of_stages(schedule::generate("1f1b", scenario), scenario)),
               ElementsAre(std::pair{0, 4}, std::pair{4, 3}));
   // A wave: device 0 holds chunks 0 and 3.
-  EXPECT_THAT(pairs(layers_of_stages(generate("zbv", scenario), scenario)),
+  EXPECT_THAT(pairs(training::layers_of_stages(schedule::generate("zbv", scenario), scenario)),
               ElementsAre(std::pair{0, 2}, std::pair{2, 2}, std::pair{4, 1}, std::pair{5, 2}));
   // Two copies: the same stages in both.
-  EXPECT_THAT(pairs(layers_of_stages(generate("cross-bd", scenario), scenario)),
+  EXPECT_THAT(pairs(training::layers_of_stages(schedule::generate("cross-bd", scenario), scenario)),
               ElementsAre(std::pair{0, 4}, std::pair{4, 3}));
 }
 
 TEST(ModelLayout, RefusesAnEmptyChunkAndAModelWithoutVocabulary) {
   Scenario scenario = tiny_scenario(2, 2, 3);
-  const Schedule zbv = generate("zbv", scenario);
-  EXPECT_THAT([&] { (void)layers_of_stages(zbv, scenario); },
+  const Schedule zbv = schedule::generate("zbv", scenario);
+  EXPECT_THAT([&] { (void)training::layers_of_stages(zbv, scenario); },
               ThrowsMessage<Error>(HasSubstr("chunk 2 of schedule zbv would hold no layer (device "
                                              "1 has 1 for 2 chunks). Give the model more layers "
                                              "(--set model.layers=4)")));
   scenario.model->vocabulary = 0;
-  EXPECT_THAT([&] { (void)model_shape(scenario); },
+  EXPECT_THAT([&] { (void)training::model_shape(scenario); },
               ThrowsMessage<Error>(HasSubstr("Write vocabulary = 256 in [model]")));
   scenario.model.reset();
-  EXPECT_THAT([&] { (void)model_shape(scenario); }, ThrowsMessage<Error>(HasSubstr("no model")));
+  EXPECT_THAT([&] { (void)training::model_shape(scenario); },
+              ThrowsMessage<Error>(HasSubstr("no model")));
 }
 
 class TensorsTest : public ::testing::Test {
 protected:
-  Buffer numbers(float first) {
-    Buffer buffer = memory_.take(kCount, "test");
+  nn::Buffer numbers(float first) {
+    nn::Buffer buffer = memory_.take(kCount, "test");
     std::vector<float> values(kCount);
     std::iota(values.begin(), values.end(), first);
     math_.copy_in(values, buffer.view());
     return buffer;
   }
-  std::vector<float> values(const Buffer& buffer) {
+  std::vector<float> values(const nn::Buffer& buffer) {
     std::vector<float> all(kCount);
     math_.copy_out(buffer.view(), all);
     return all;
   }
   static constexpr std::size_t kCount = 10;
-  CpuTensorOps math_;
-  DeviceMemory memory_{math_, 0};
-  Tensors tensors_{math_, memory_, kCount};
+  nn::CpuTensorOps math_;
+  nn::DeviceMemory memory_{math_, 0};
+  training::Tensors tensors_{math_, memory_, kCount};
 };
 
 TEST_F(TensorsTest, CutsATensorIntoPiecesAndPutsThemTogether) {
-  Tensors other{math_, memory_, kCount};
-  const TensorKey key{false, 1, 2};
+  training::Tensors other{math_, memory_, kCount};
+  const training::TensorKey key{false, 1, 2};
   tensors_.put(key, numbers(5));
   std::size_t bytes = 0;
   for (const int piece : {2, 0, 1}) {
-    const Payload sent = tensors_.piece_of(key, piece, 3);
-    const Payload room = other.room_in(key, piece, 3, "room");
+    const engine::Payload sent = tensors_.piece_of(key, piece, 3);
+    const engine::Payload room = other.room_in(key, piece, 3, "room");
     ASSERT_EQ(sent.bytes.size(), room.bytes.size());
     bytes += sent.bytes.size();
     std::ranges::copy(sent.bytes, room.bytes.begin());
@@ -85,7 +86,7 @@ TEST_F(TensorsTest, CutsATensorIntoPiecesAndPutsThemTogether) {
   }
   EXPECT_EQ(bytes, kCount * sizeof(float));
   EXPECT_EQ(tensors_.open(), 0U) << "the last piece took the tensor along";
-  const Buffer taken = other.take(key, OpId{3}, "input");
+  const nn::Buffer taken = other.take(key, OpId{3}, "input");
   EXPECT_EQ(values(taken).front(), 5);
   EXPECT_EQ(values(taken).back(), 14);
   EXPECT_EQ(other.open(), 1U) << "its room is still read";
@@ -94,12 +95,12 @@ TEST_F(TensorsTest, CutsATensorIntoPiecesAndPutsThemTogether) {
 }
 
 TEST_F(TensorsTest, PassesATensorOnWithoutAMessageAndWithoutACopy) {
-  const TensorKey key{true, 4, 0};
-  Buffer made = numbers(1);
+  const training::TensorKey key{true, 4, 0};
+  nn::Buffer made = numbers(1);
   const std::byte* place = made.view().data;
   tensors_.put(key, std::move(made));
   EXPECT_EQ(tensors_.bytes_elsewhere(), 0) << "a tensor between blocks is no activation";
-  const Buffer taken = tensors_.take(key, OpId{0}, "gradient");
+  const nn::Buffer taken = tensors_.take(key, OpId{0}, "gradient");
   EXPECT_EQ(taken.view().data, place);
   EXPECT_EQ(tensors_.bytes_elsewhere(), static_cast<std::int64_t>(kCount * sizeof(float)));
 }
@@ -113,29 +114,30 @@ TEST_F(TensorsTest, UsesRoomsAgain) {
 
 TEST(Difference, IsRelativeAndNeverPassesWhatIsNoNumber) {
   const std::vector<float> expected{3, 4};
-  EXPECT_EQ(difference(std::vector<float>{3, 4}, expected, 5), 0);
-  EXPECT_DOUBLE_EQ(difference(std::vector<float>{3, 5}, expected, 5), 0.2);
+  EXPECT_EQ(training::difference(std::vector<float>{3, 4}, expected, 5), 0);
+  EXPECT_DOUBLE_EQ(training::difference(std::vector<float>{3, 5}, expected, 5), 0.2);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto passes = [](double by) { return by <= 1e-5; };
-  EXPECT_FALSE(passes(difference(std::vector<float>{3, nan}, expected, 5)));
-  EXPECT_FALSE(passes(difference(std::vector<float>{3, 4}, std::vector<float>{3, nan}, nan)));
-  EXPECT_FALSE(passes(difference(std::vector<float>{1e-30F}, std::vector<float>{0}, 0)))
-      << "something where nothing should be";
-  EXPECT_EQ(difference(std::vector<float>{0}, std::vector<float>{0}, 0), 0);
-  const float infinite = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(passes(training::difference(std::vector<float>{3, nan}, expected, 5)));
   EXPECT_FALSE(
-      passes(difference(std::vector<float>{infinite}, std::vector<float>{infinite}, infinite)));
+      passes(training::difference(std::vector<float>{3, 4}, std::vector<float>{3, nan}, nan)));
+  EXPECT_FALSE(passes(training::difference(std::vector<float>{1e-30F}, std::vector<float>{0}, 0)))
+      << "something where nothing should be";
+  EXPECT_EQ(training::difference(std::vector<float>{0}, std::vector<float>{0}, 0), 0);
+  const float infinite = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(passes(
+      training::difference(std::vector<float>{infinite}, std::vector<float>{infinite}, infinite)));
 }
 
 TEST(RealMemory, BlocksGiveBackWhatTheyTook) {
   for (const bool recompute : {false, true}) {
     Scenario scenario = tiny_scenario(2, 3, 6);
     scenario.memory.recompute = recompute;
-    PlayedRanks ranks{generate("zb-h1", scenario), scenario};
+    PlayedRanks ranks{schedule::generate("zb-h1", scenario), scenario};
     for (std::size_t rank = 0; rank < 2; ++rank) {
       const std::size_t held = ranks.memory(rank).held();
       ranks.iterate(0);
-      const LayerWork& work = ranks.work(rank);
+      const training::LayerWork& work = ranks.work(rank);
       std::int64_t sum = 0, forward = 0, again = 0;
       for (std::uint32_t i = 0; i < work.ops().count; ++i) {
         const Op& op = ranks.plan().ops[work.ops().first + i];
@@ -162,20 +164,20 @@ TEST(RealMemory, BlocksGiveBackWhatTheyTook) {
 
 TEST(RealMemory, OutOfMemoryNamesBlockBytesAndBudget) {
   const Scenario scenario = tiny_scenario(1, 2, 3);
-  const Schedule schedule = generate("gpipe", scenario);
-  const Plan plan = lower(schedule, scenario, Arrangement::decoupled);
-  RealModel model;
-  model.shape = model_shape(scenario);
-  model.text = SyntheticText{model.shape, 1};
-  CpuTensorOps math;
+  const Schedule schedule = schedule::generate("gpipe", scenario);
+  const Plan plan = plan::lower(schedule, scenario, Arrangement::decoupled);
+  training::RealModel model;
+  model.shape = training::model_shape(scenario);
+  model.text = nn::SyntheticText{model.shape, 1};
+  nn::CpuTensorOps math;
   std::size_t weights = 0;
   {
-    DeviceMemory memory{math, 0};
-    const LayerWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
+    nn::DeviceMemory memory{math, 0};
+    const training::LayerWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
     weights = memory.held();
   }
-  DeviceMemory memory{math, weights + 2000};
-  LayerWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
+  nn::DeviceMemory memory{math, weights + 2000};
+  training::LayerWork work{plan, schedule, scenario, Rank{0}, math, memory, model};
   work.begin_iteration(0);
   EXPECT_THAT([&] { work.run(OpId{0}); },
               ThrowsMessage<Error>(

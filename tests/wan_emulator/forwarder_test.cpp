@@ -10,7 +10,7 @@
 #include "wan_emulator/flows.hpp"
 #include "wan_emulator/wide_area.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 constexpr std::uint16_t kPort = 4000;
@@ -169,4 +169,4 @@ TEST_F(ForwarderTest, NamesTheCongestionControlsThatAreThere) {
 }
 
 }  // namespace
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -8,7 +8,7 @@
 
 #include "wan_emulator/forwarder.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::wan_emulator {
 namespace {
 
 WanSettings between(int sites, Duration latency) {
@@ -163,4 +163,4 @@ TEST(Lateness, CountsInPowersOfTwo) {
 }
 
 }  // namespace
-}  // namespace longhaul::wan
+}  // namespace longhaul::wan_emulator

@@ -7,7 +7,7 @@
 
 #include "cli/command/commands.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// The result of checking one file.
 struct Finding {
@@ -26,4 +26,4 @@ struct Finding {
 /// A trace, or the finished part of a run's directory.
 [[nodiscard]] Finding check_trace(const std::string& file);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

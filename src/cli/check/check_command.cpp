@@ -6,7 +6,7 @@
 #include "cli/command/commands.hpp"
 #include "report/record_header.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -59,7 +59,8 @@ ordered_json to_json(const Finding& finding) {
 Answer check_command(const Options& options) {
   refuse_idle_overrides(options);
   Answer answer;
-  ordered_json json = record_header({.creator = "longhaul", .command_line = options.command_line});
+  ordered_json json =
+      report::record_header({.creator = "longhaul", .command_line = options.command_line});
   json["files"] = ordered_json::array();
   for (const std::string& file : options.files) {
     const Finding finding = check_file(file, options);
@@ -68,8 +69,8 @@ Answer check_command(const Options& options) {
     answer.text += text_of(finding);
     json["files"].push_back(to_json(finding));
   }
-  if (options.json) answer.text = json_text(json);
+  if (options.json) answer.text = report::json_text(json);
   return answer;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

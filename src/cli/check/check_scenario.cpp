@@ -11,7 +11,7 @@
 #include "scenario/reader/load.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -44,7 +44,7 @@ std::string placement_table(const Scenario& scenario) {
           stages.push_back(number(device));
       }
       if (stages.empty()) continue;
-      table.add_row({datacenter.name, std::to_string(number(replica)), ranges_text(stages),
+      table.add_row({datacenter.name, std::to_string(number(replica)), report::ranges_text(stages),
                      datacenter.gpus ? std::to_string(*datacenter.gpus) : "-"});
     }
   }
@@ -77,7 +77,7 @@ std::string stage_table(const Scenario& scenario) {
   return '\n' + table.text();
 }
 
-std::string fit_table(const std::vector<DeviceNeed>& devices, const Scenario& scenario) {
+std::string fit_table(const std::vector<schedule::DeviceNeed>& devices, const Scenario& scenario) {
   Table table{{{"device"},
                {"in", Align::left},
                {"weights"},
@@ -88,7 +88,7 @@ std::string fit_table(const std::vector<DeviceNeed>& devices, const Scenario& sc
                {"total"},
                {"capacity"},
                {"fits", Align::left}}};
-  for (const DeviceNeed& device : devices) {
+  for (const schedule::DeviceNeed& device : devices) {
     table.add_row({std::to_string(number(device.device)), home_of(scenario, device.device),
                    to_text(device.weights), to_text(device.gradients), to_text(device.optimizer),
                    to_text(device.activations), to_text(device.buffers), to_text(device.total()),
@@ -100,9 +100,9 @@ std::string fit_table(const std::vector<DeviceNeed>& devices, const Scenario& sc
   return '\n' + table.text();
 }
 
-ordered_json fit_json(const std::vector<DeviceNeed>& devices) {
+ordered_json fit_json(const std::vector<schedule::DeviceNeed>& devices) {
   ordered_json json = ordered_json::array();
-  for (const DeviceNeed& device : devices) {
+  for (const schedule::DeviceNeed& device : devices) {
     json.push_back({{"device", device.device},
                     {"weights_bytes", device.weights.count()},
                     {"gradients_bytes", device.gradients.count()},
@@ -147,36 +147,37 @@ ordered_json placement_json(const Scenario& scenario) {
 }  // namespace
 
 Finding check_scenario(const std::string& file, const Options& options) {
-  const Scenario scenario = load_scenario(file, options.overrides);
+  const Scenario scenario = scenario::load_scenario(file, options.overrides);
   const std::string reference = options.schedule.empty() ? kReferenceSchedule : options.schedule;
-  const Schedule schedule = choose_schedule(parse_single_schedule_option(reference), scenario,
-                                            planner_options_of(options))
-                                .schedule;
-  const std::vector<DeviceNeed> devices = device_memory(schedule, scenario);
+  const Schedule schedule =
+      planner::choose_schedule(planner::parse_single_schedule_option(reference), scenario,
+                               planner_options_of(options))
+          .schedule;
+  const std::vector<schedule::DeviceNeed> devices = schedule::device_memory(schedule, scenario);
   Finding finding{file, "scenario", {}, {}, {}, {}};
   finding.summary =
-      fmt::format("scenario {}: {}, {}, model {}", scenario.name, size_text(scenario),
-                  counted(std::ssize(scenario.datacenters), "datacenter"),
+      fmt::format("scenario {}: {}, {}, model {}", scenario.name, report::size_text(scenario),
+                  report::counted(std::ssize(scenario.datacenters), "datacenter"),
                   scenario.model ? scenario.model->name : "not named (costs are given)");
-  for (const DeviceNeed& device : devices) {
+  for (const schedule::DeviceNeed& device : devices) {
     if (device.fits()) continue;
     finding.problems.push_back(
         fmt::format("device {} does not fit: {} are needed and it has {} ({} too little)",
                     device.device, to_text(device.total()), to_text(*device.capacity),
                     to_text(device.total() - *device.capacity)));
   }
-  finding.details = placement_table(scenario) + site_table(scenario) + stage_table(scenario) +
-                    link_table(scenario) +
+  finding.details = placement_table(scenario) + report::site_table(scenario) +
+                    stage_table(scenario) + report::link_table(scenario) +
                     fmt::format("\nMemory of each device under {}:", schedule.name) +
                     fit_table(devices, scenario);
   finding.json["scenario"] = scenario.name;
-  finding.json["datacenters"] = sites_json(scenario);
+  finding.json["datacenters"] = report::sites_json(scenario);
   finding.json["placement"] = placement_json(scenario);
   finding.json["stages"] = stages_json(scenario);
-  finding.json["links"] = links_json(scenario);
+  finding.json["links"] = report::links_json(scenario);
   finding.json["schedule"] = schedule.name;
   finding.json["memory"] = fit_json(devices);
   return finding;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -7,7 +7,7 @@
 #include "trace/file/trace_file.hpp"
 #include "trace/file/trace_part.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 /// A run that was not merged yet is merged for the check alone.
@@ -18,7 +18,7 @@ public:
     if (mkdtemp(name.data()) == nullptr)
       fail("no directory {} can be made ({}). Set TMPDIR.", name, std::strerror(errno));
     directory_ = name;
-    merge_run_into(run, file());
+    trace::merge_run_into(run, file());
   }
   ~MergedForCheck() {
     std::error_code ignored;
@@ -33,9 +33,9 @@ private:
 };
 
 void check_file(const std::filesystem::path& file, Finding& finding) {
-  finding.problems = validate_trace(file);
+  finding.problems = trace::validate_trace(file);
   if (!finding.problems.empty()) return;
-  const TraceOverview overview = overview_of(file);
+  const trace::TraceOverview overview = trace::overview_of(file);
   finding.summary = fmt::format("valid trace of {}: {} measured and {} predicted ops",
                                 overview.creator, overview.measured_rows, overview.predicted_rows);
   finding.json["measured_rows"] = overview.measured_rows;
@@ -65,4 +65,4 @@ Finding check_trace(const std::string& file) {
   return finding;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

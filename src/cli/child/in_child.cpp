@@ -25,7 +25,7 @@
 #define LONGHAUL_SHADOW_MEMORY  // sanitizers reserve terabytes of addresses
 #endif
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -202,4 +202,4 @@ Answer in_child(const std::string& files, const ChildLimits& limits,
   throw Error{said.substr(2), code};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -7,7 +7,7 @@
 
 #include "cli/command/commands.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// Limits of a child process.
 struct ChildLimits {
@@ -28,4 +28,4 @@ struct ChildLimits {
 [[nodiscard]] Answer in_child(const std::string& files, const ChildLimits& limits,
                               const std::function<Answer()>& command);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

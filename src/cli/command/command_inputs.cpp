@@ -5,27 +5,27 @@
 #include "report/record_header.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 Scenario scenario_of(const Options& options) {
   if (options.files.empty()) fail("a scenario is missing (the command needs one). Name its .toml.");
-  return load_scenario(options.files.front(), options.overrides);
+  return scenario::load_scenario(options.files.front(), options.overrides);
 }
 
-PlannerOptions planner_options_of(const Options& options) {
-  return planner_options_of(options.planner, arrangement_of(options.comm));
+planner::PlannerOptions planner_options_of(const Options& options) {
+  return report::planner_options_of(options.planner, report::arrangement_of(options.comm));
 }
 
 nlohmann::ordered_json record_header(const Options& options, const Scenario& scenario) {
-  nlohmann::ordered_json json = record_header(
+  nlohmann::ordered_json json = report::record_header(
       {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
   json["scenario"] = scenario.name;
   json["stages"] = scenario.parallel.stages;
   json["replicas"] = scenario.parallel.replicas;
   json["microbatches"] = scenario.parallel.microbatches;
   json["comm"] = options.comm;
-  json["ignored"] = ignored_settings(scenario);
+  json["ignored"] = report::ignored_settings(scenario);
   return json;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,8 +8,10 @@
 #include "report/planner_arguments.hpp"
 
 namespace longhaul {
-
 class Arguments;
+}
+
+namespace longhaul::cli {
 
 /// The options of `longhaul plan` as typed; empty: the default.
 struct PlanArguments {
@@ -42,7 +44,7 @@ struct Options {
   std::vector<std::string> files;      ///< subjects of the command: scenario, trace, ...
   std::vector<std::string> overrides;  ///< --set PATH=VALUE
   std::string schedule;
-  PlannerArguments planner;
+  report::PlannerArguments planner;
   PlanArguments plan;  ///< of `plan`
   std::string comm = "decoupled";
   std::string format;
@@ -78,4 +80,4 @@ struct Answer {
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

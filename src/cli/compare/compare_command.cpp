@@ -10,7 +10,7 @@
 #include "report/record.hpp"
 #include "report/record_header.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -127,7 +127,7 @@ ordered_json to_json(const Comparison& c) {
 }
 
 std::string json_text_of(const Compared& compared, const Options& options, bool expected) {
-  ordered_json json = record_header();
+  ordered_json json = report::record_header();
   json["a"] = compared.a.source;
   json["b"] = compared.b.source;
   json["numbers"] = compared.a.is_measured ? "measured" : "simulated";
@@ -146,12 +146,12 @@ std::string json_text_of(const Compared& compared, const Options& options, bool 
     json["expected"] = options.expect;
     json["holds"] = expected;
   }
-  return json_text(json);
+  return report::json_text(json);
 }
 
 std::string percent(double ratio) { return fmt::format("{:+.2f}", 100 * (ratio - 1)); }
 
-std::vector<std::string> cells_of(const Comparison& c, const TimeScale& scale) {
+std::vector<std::string> cells_of(const Comparison& c, const report::TimeScale& scale) {
   const auto interval = [&](const SampleSummary& s) {
     return s.median_interval ? fmt::format("{} - {}", scale.text(s.median_interval->low),
                                            scale.text(s.median_interval->high))
@@ -194,7 +194,7 @@ std::string text_of(const Compared& compared) {
   double largest = 0;
   for (const Comparison& c : compared.comparisons)
     largest = std::max({largest, c.a.median, c.b.median});
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   Table table{{{"schedule", Align::left},
                {fmt::format("A median [{}]", scale.unit())},
                {"95% CI"},
@@ -229,4 +229,4 @@ Answer compare_command(const Options& options) {
   return {std::move(text), expected ? ExitCode::fine : ExitCode::answer_is_no};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

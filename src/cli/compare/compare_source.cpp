@@ -5,7 +5,7 @@
 #include "cli/compare/comparison.hpp"
 #include "cli/trace/trace_source.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -104,7 +104,7 @@ std::vector<NamedSample> samples_of(const Timeline& timeline) {
   std::vector<NamedSample> samples;
   for (const std::string& schedule : timeline.schedules) {
     NamedSample sample{schedule, {}, {}};
-    for (const IterationReport& report : reports_of(timeline, schedule, 0))
+    for (const trace::IterationReport& report : reports_of(timeline, schedule, 0))
       sample.times_ns.push_back(static_cast<double>(report.makespan_ns));
     if (!sample.times_ns.empty()) samples.push_back(std::move(sample));
   }
@@ -112,7 +112,7 @@ std::vector<NamedSample> samples_of(const Timeline& timeline) {
 }
 
 ComparedRun read_trace_of(const std::string& source) {
-  const Trace trace = load_trace(source);
+  const trace::Trace trace = load_trace(source);
   ComparedRun run;
   run.source = source;
   run.is_measured = !trace.measured.rows.empty();
@@ -134,4 +134,4 @@ ComparedRun read_compared(const std::string& source) {
   return is_record ? read_record(source, source) : read_trace_of(source);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

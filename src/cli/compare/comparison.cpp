@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 Verdict verdict_of(double low, double high) {
@@ -115,4 +115,4 @@ bool holds(const std::string& expected, Verdict verdict) {
   fail("--expect {}: no such verdict. {}", expected, suggestion(expected, known));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -10,7 +10,7 @@
 #include "base/statistics/rank_sum.hpp"
 #include "base/statistics/sample.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// Times of one schedule (or of one target of bench_link) in one run, in ns as played.
 struct NamedSample {
@@ -67,4 +67,4 @@ struct Difference {
 /// Does a verdict meet --expect? Throws Error on an unknown word.
 [[nodiscard]] bool holds(const std::string& expected, Verdict verdict);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,7 +8,7 @@
 #include "cli/link/link_import.hpp"
 #include "scenario/text/config_node.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -75,7 +75,7 @@ std::optional<double> spread_of_rates(const Json& result) {
 void refuse_what_says_nothing(const Json& result, const std::string& file) {
   if (const Json& error = below(result, {"error"}); error.is_string())
     fail("{}: the run of iperf3 failed (it says: {}). Run it again.", file,
-         shown(error.get<std::string>()));
+         scenario::shown(error.get<std::string>()));
   if (below(result, {"end"}).is_null() || below(result, {"start"}).is_null())
     fail(
         "{}: no result of iperf3 (JSON without \"start\" and \"end\"). Name a file that iperf3 -J "
@@ -118,4 +118,4 @@ LinkMeasurement read_iperf3(std::string_view text, const std::string& file) {
   return measured;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,7 +8,7 @@
 #include "cli/link/link_import.hpp"
 #include "scenario/text/config_node.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 /// "Latency Test v7.1" of "# OSU MPI-CUDA Latency Test v7.1": the first word names the library.
@@ -101,7 +101,7 @@ LinkMeasurement read_osu(std::string_view text, const std::string& file) {
     fail(
         "{}: OSU \"{}\" says nothing of a link (it is not between two ranks). Use osu_latency, "
         "osu_bw, osu_bibw or osu_mbw_mr.",
-        file, shown(title));
+        file, scenario::shown(title));
   return measured;
 }
 
@@ -138,4 +138,4 @@ LinkMeasurement read_nccl_tests(std::string_view text, const std::string& file) 
   return measured;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

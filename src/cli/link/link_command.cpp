@@ -11,7 +11,7 @@
 #include "report/record_header.hpp"
 #include "scenario/text/config_node.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -85,7 +85,7 @@ void require_name(const std::string& option, const std::string& name) {
   };
   if (name.empty() || name.size() > 60 || !std::ranges::all_of(name, good))
     fail("{}: \"{}\" is no name of a datacenter (letters, digits, - and _). Correct it.", option,
-         shown(name));
+         scenario::shown(name));
 }
 
 std::string ends_lines(const LinkArguments& link) {
@@ -164,11 +164,12 @@ Answer link_import_command(const Options& options) {
   for (const std::string& file : options.files) measured.push_back(read_link_measurement(file));
   const std::string toml = snippet(combine(measured), options.link);
   if (!options.json) return {toml + '\n' + table_of(measured)};
-  ordered_json json = record_header({.creator = "longhaul", .command_line = options.command_line});
+  ordered_json json =
+      report::record_header({.creator = "longhaul", .command_line = options.command_line});
   json["link"] = toml;
   json["files"] = ordered_json::array();
   for (const LinkMeasurement& one : measured) json["files"].push_back(to_json(one));
-  return {json_text(json)};
+  return {report::json_text(json)};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

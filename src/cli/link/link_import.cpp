@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
@@ -102,4 +102,4 @@ LinkMeasurement read_link_measurement(const std::string& file) {
       file, text[first] == '<' ? "it looks like a web page" : "neither JSON nor their tables");
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,7 +8,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// Properties of a link by one file of a network benchmark.
 struct LinkMeasurement {
@@ -50,4 +50,4 @@ struct ReportRow {
 /// The row of the smallest message where that is small enough to show a latency (4 KiB).
 [[nodiscard]] const ReportRow* smallest_message(const std::vector<ReportRow>& rows);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -7,18 +7,18 @@
 #include "cli/parse/parser.hpp"
 #include "report/files.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 /// "longhaul", "longhaul trace export".
-std::string full_name(const Arguments& command) {
-  const Arguments* parent = command.parent();
+std::string full_name(const longhaul::Arguments& command) {
+  const longhaul::Arguments* parent = command.parent();
   return parent == nullptr ? command.name() : full_name(*parent) + ' ' + command.name();
 }
 
 /// The prefix of a message: "trace export: "; nothing for the tool itself, whose name is there.
-std::string place(const Arguments& command) {
-  const Arguments* parent = command.parent();
+std::string place(const longhaul::Arguments& command) {
+  const longhaul::Arguments* parent = command.parent();
   if (parent == nullptr) return {};
   const std::string above = place(*parent);
   return above.substr(0, above.find(':')) + (above.empty() ? "" : " ") + command.name() + ": ";
@@ -56,17 +56,17 @@ void refuse_misused_options(std::span<const std::string> arguments) {
 
 }  // namespace
 
-const Arguments& Parser::chosen() const {
-  const Arguments* command = &tool_;
+const longhaul::Arguments& Parser::chosen() const {
+  const longhaul::Arguments* command = &tool_;
   refuse_leftovers(*command);
-  while (const Arguments* below = command->chosen()) {
+  while (const longhaul::Arguments* below = command->chosen()) {
     command = below;
     refuse_leftovers(*command);
   }
   return *command;
 }
 
-void Parser::refuse_leftovers(const Arguments& command) const {
+void Parser::refuse_leftovers(const longhaul::Arguments& command) const {
   const std::vector<std::string> left = command.left();
   if (left.empty()) return;
   const auto option = std::find_if(left.begin(), left.end(),
@@ -84,7 +84,7 @@ void Parser::refuse_leftovers(const Arguments& command) const {
   fail("{}unknown option \"{}\". {}", place(command), word, suggestion(word, command.options()));
 }
 
-void Parser::require_file_count(const Arguments& command, const Entry& entry) const {
+void Parser::require_file_count(const longhaul::Arguments& command, const Entry& entry) const {
   const auto count = static_cast<int>(options_.files.size());
   if (count < entry.files.least)
     fail("{}a file is missing. Name a {}.", place(command), entry.needs);
@@ -107,7 +107,7 @@ Request Parser::parse(std::span<const std::string> arguments) {
     refuse_misused_options(arguments);
     fail("bad command line ({}). `longhaul --help` tells what it takes.", error.what());
   }
-  const Arguments& command = chosen();
+  const longhaul::Arguments& command = chosen();
   const auto entry = entries_.find(&command);
   if (entry == entries_.end())
     fail("{}no command given. `{} --help` lists them.", place(command), full_name(command));
@@ -120,9 +120,9 @@ Request read_command_line(std::span<const std::string> arguments) {
   Options options;
   Parser parser{options};
   Request request = parser.parse(arguments);
-  options.command_line = shell_text("longhaul", arguments);
+  options.command_line = report::shell_text("longhaul", arguments);
   request.options = std::move(options);
   return request;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -7,7 +7,7 @@
 
 #include "cli/command/commands.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// A parsed command line: a command with its options, or only a text (--help, --version).
 struct Request {
@@ -20,4 +20,4 @@ struct Request {
 /// not fit.
 [[nodiscard]] Request read_command_line(std::span<const std::string> arguments);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

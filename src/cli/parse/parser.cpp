@@ -5,7 +5,7 @@
 
 #include "base/version.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 constexpr int kMostFiles = 10'000;
@@ -58,9 +58,9 @@ Parser::Parser(Options& options) : options_{options} {
 }
 
 void Parser::add_examples() {
-  std::map<Arguments*, std::string> lines;
+  std::map<longhaul::Arguments*, std::string> lines;
   for (const Example& example : examples()) {
-    Arguments* command = &tool_;
+    longhaul::Arguments* command = &tool_;
     std::istringstream words{std::string{example.command}};
     for (std::string word; words >> word;) command = &command->at(word);
     lines[command] += fmt::format("\n  {}", example.line);
@@ -68,10 +68,10 @@ void Parser::add_examples() {
   for (const auto& [command, text] : lines) command->footer("For example:" + text);
 }
 
-Arguments& Parser::add_command(Arguments& parent, const std::string& name,
-                               const std::string& description, Command command, FileCount files,
-                               const std::string& what) {
-  Arguments& added = parent.command(name, description);
+longhaul::Arguments& Parser::add_command(longhaul::Arguments& parent, const std::string& name,
+                                         const std::string& description, Command command,
+                                         FileCount files, const std::string& what) {
+  longhaul::Arguments& added = parent.command(name, description);
   added.keeps_unknown();
   if (files.most > 0) added.option("FILE", options_.files, what).values(0, kMostFiles);
   added.flag("--json", options_.json, "print JSON").takes_no_value();
@@ -79,7 +79,7 @@ Arguments& Parser::add_command(Arguments& parent, const std::string& name,
   return added;
 }
 
-void Parser::add_overrides(Arguments& command) {
+void Parser::add_overrides(longhaul::Arguments& command) {
   command
       .option("--set", options_.overrides,
               "PATH=VALUE: override a value of the scenario, as in link.latency_ratio=2 (may "
@@ -87,19 +87,19 @@ void Parser::add_overrides(Arguments& command) {
       .one_value_each();
 }
 
-void Parser::add_comm(Arguments& command) {
+void Parser::add_comm(longhaul::Arguments& command) {
   command.option("--comm", options_.comm,
                  "how communication is arranged: decoupled (default) or grouped");
 }
 
-void Parser::add_planning(Arguments& command) {
+void Parser::add_planning(longhaul::Arguments& command) {
   add_comm(command);
-  add_planner_options(command, options_.planner);
+  report::add_planner_options(command, options_.planner);
   add_overrides(command);
 }
 
 void Parser::add_schedule() {
-  Arguments& command =
+  longhaul::Arguments& command =
       add_command(tool_, "schedule", "make one schedule, print its statistics, write it",
                   schedule_command, {1, 1}, "scenario (.toml)");
   command.option("--schedule", options_.schedule,
@@ -112,7 +112,7 @@ void Parser::add_schedule() {
 }
 
 void Parser::add_simulate() {
-  Arguments& command = add_command(
+  longhaul::Arguments& command = add_command(
       tool_, "simulate",
       "predict schedules in the scenario's own times (run.time_scale and noise are not applied)",
       simulate_command, {1, 1}, "scenario (.toml)");
@@ -127,19 +127,19 @@ void Parser::add_simulate() {
 }
 
 void Parser::add_check() {
-  Arguments& command = add_command(
+  longhaul::Arguments& command = add_command(
       tool_, "check", "is a scenario, schedule or trace right, and does it fit?", check_command,
       {1, kMostFiles}, "scenario (.toml), schedule (.csv), trace (.h5) or run directory");
   command.option("--scenario", options_.scenario,
                  "hold schedules against its shape, budget and capacity");
   command.option("--schedule", options_.schedule,
                  "schedule whose activations must fit a scenario's devices (default: 1f1b)");
-  add_planner_options(command, options_.planner);
+  report::add_planner_options(command, options_.planner);
   add_overrides(command);
 }
 
 void Parser::add_plan() {
-  Arguments& command =
+  longhaul::Arguments& command =
       add_command(tool_, "plan", "which datacenters and how many GPUs to train with, at what cost",
                   plan_command, {1, 1}, "scenario (.toml), stages placed or not");
   command.option("--schedule", options_.schedule,
@@ -149,8 +149,9 @@ void Parser::add_plan() {
 }
 
 void Parser::add_ops() {
-  Arguments& command = add_command(tool_, "ops", "print what each rank does under a schedule",
-                                   ops_command, {1, 1}, "scenario (.toml)");
+  longhaul::Arguments& command =
+      add_command(tool_, "ops", "print what each rank does under a schedule", ops_command, {1, 1},
+                  "scenario (.toml)");
   command.option("--schedule", options_.schedule,
                  "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command.option("--rank", options_.rank, "only this rank");
@@ -164,20 +165,21 @@ void Parser::add_layers() {
 }
 
 void Parser::add_trace() {
-  Arguments& trace = tool_.command("trace", "read a trace: summary, attribution, export, merge");
+  longhaul::Arguments& trace =
+      tool_.command("trace", "read a trace: summary, attribution, export, merge");
   trace.keeps_unknown();
   const std::string source = "trace (.h5) or run directory";
-  Arguments& summary =
+  longhaul::Arguments& summary =
       add_command(trace, "summary", "measured and predicted times of each schedule",
                   trace_summary_command, {1, 1}, source);
   summary.option("--schedule", options_.schedule, "only this one");
-  Arguments& attribution =
+  longhaul::Arguments& attribution =
       add_command(trace, "attribution", "where idle time went; the critical path and its crossings",
                   trace_attribution_command, {1, 1}, source);
   attribution.option("--schedule", options_.schedule, "only this one");
   attribution.option("--iteration", options_.iteration,
                      "critical path of this iteration (default: the one nearest the median)");
-  Arguments& exported =
+  longhaul::Arguments& exported =
       add_command(trace, "export", "for Perfetto (chrome) or spreadsheets (csv, memory)",
                   trace_export_command, {1, 1}, source);
   exported.option("--format", options_.format,
@@ -185,14 +187,14 @@ void Parser::add_trace() {
   exported.option("--out", options_.out, "file to write; an existing one is refused");
   exported.option("--schedule", options_.schedule, "only this one");
   exported.option("--iteration", options_.iteration, "only this one");
-  Arguments& merge =
+  longhaul::Arguments& merge =
       add_command(trace, "merge", "one trace of a run's finished iterations, killed or not",
                   trace_merge_command, {1, 1}, "run directory");
   merge.option("--out", options_.out, "trace to write; an existing file is refused");
 }
 
 void Parser::add_compare() {
-  Arguments& command = add_command(
+  longhaul::Arguments& command = add_command(
       tool_, "compare", "is B faster, slower, or not distinguishable from A?", compare_command,
       {2, 2}, "run directory, record (.json) or trace (.h5): A, then B");
   command.option("--schedule", options_.schedule,
@@ -203,9 +205,9 @@ void Parser::add_compare() {
 }
 
 void Parser::add_link() {
-  Arguments& link = tool_.command("link", "links of your own sites: import");
+  longhaul::Arguments& link = tool_.command("link", "links of your own sites: import");
   link.keeps_unknown();
-  Arguments& import =
+  longhaul::Arguments& import =
       add_command(link, "import", "a [[link]] from what iperf3 -J, OSU or nccl-tests measured",
                   link_import_command, {1, kMostFiles}, "result of a benchmark");
   import.option("--between", options_.link.between, "A,B: both directions between them");
@@ -215,4 +217,4 @@ void Parser::add_link() {
 
 std::span<const Example> examples() { return kExamples; }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -9,7 +9,7 @@
 #include "cli/command/commands.hpp"
 #include "cli/parse/command_line.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 using Command = Answer (*)(const Options&);
 
@@ -36,12 +36,13 @@ private:
     std::string needs;  ///< what its files are, for messages
   };
 
-  Arguments& add_command(Arguments& parent, const std::string& name, const std::string& description,
-                         Command command, FileCount files, const std::string& what = {});
-  void add_overrides(Arguments& command);
-  void add_comm(Arguments& command);
+  longhaul::Arguments& add_command(longhaul::Arguments& parent, const std::string& name,
+                                   const std::string& description, Command command, FileCount files,
+                                   const std::string& what = {});
+  void add_overrides(longhaul::Arguments& command);
+  void add_comm(longhaul::Arguments& command);
   /// Options of commands that choose and make schedules on a scenario.
-  void add_planning(Arguments& command);
+  void add_planning(longhaul::Arguments& command);
   void add_schedule();
   void add_simulate();
   void add_check();
@@ -54,13 +55,13 @@ private:
   /// Puts the lines of examples() below the help of their commands.
   void add_examples();
 
-  const Arguments& chosen() const;
-  void refuse_leftovers(const Arguments& command) const;
-  void require_file_count(const Arguments& command, const Entry& entry) const;
+  const longhaul::Arguments& chosen() const;
+  void refuse_leftovers(const longhaul::Arguments& command) const;
+  void require_file_count(const longhaul::Arguments& command, const Entry& entry) const;
 
   Options& options_;
-  Arguments tool_{"Pipeline schedules between datacenters: made, checked, simulated."};
-  std::map<const Arguments*, Entry> entries_;
+  longhaul::Arguments tool_{"Pipeline schedules between datacenters: made, checked, simulated."};
+  std::map<const longhaul::Arguments*, Entry> entries_;
 };
 
 /// A line that works in the root of a checkout, for the help text of one command.
@@ -73,4 +74,4 @@ struct Example {
 /// reads files that an earlier one writes (tests/cli/parse/parser_test.cpp runs them all).
 [[nodiscard]] std::span<const Example> examples();
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

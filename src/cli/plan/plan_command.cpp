@@ -9,30 +9,32 @@
 #include "report/words.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string heading(const GpuInventory& supply, const std::string& what) {
+std::string heading(const planner::GpuInventory& supply, const std::string& what) {
   const Parallel& parallel = supply.scenario().parallel;
   std::string gpus;
-  for (const DatacenterId id : ordered_datacenters(supply, SiteOrder::availability))
+  for (const DatacenterId id :
+       planner::ordered_datacenters(supply, planner::SiteOrder::availability))
     gpus += fmt::format("{}{} {}", gpus.empty() ? "" : ", ", supply.name(id), supply.gpus(id));
   return fmt::format("{}: {}; {}, {}; GPUs: {}\n\n", supply.scenario().name, what,
-                     counted(parallel.stages, "stage"),
-                     counted(parallel.microbatches, "microbatch"), gpus);
+                     report::counted(parallel.stages, "stage"),
+                     report::counted(parallel.microbatches, "microbatch"), gpus);
 }
 
-const SitePlan& best_of(const SitePlans& plans, SiteObjective objective) {
-  const SitePlan* const best = best_plan(plans.plans, objective);
+const planner::SitePlan& best_of(const planner::SitePlans& plans,
+                                 planner::SiteObjective objective) {
+  const planner::SitePlan* const best = planner::best_plan(plans.plans, objective);
   if (best == nullptr)
     fail("no plan can be made (D = 1: {}). Change the scenario or --schedule.",
          plans.plans.front().infeasible);
   return *best;
 }
 
-void require_best(const SiteSearch& search) {
+void require_best(const planner::SiteSearch& search) {
   if (search.best) return;
   fail(
       "no plan can be made of {} candidates (links, or what the schedule needs, are missing). See "
@@ -41,10 +43,10 @@ void require_best(const SiteSearch& search) {
 }
 
 Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
-                         const GpuInventory& supply) {
-  CellTimes cells{supply, plan.model, plan.threads};
-  const SitePlans plans = algorithm1(supply, algorithm1_options_of(plan), cells);
-  (void)best_of(plans, SiteObjective::throughput);
+                         const planner::GpuInventory& supply) {
+  planner::CellTimes cells{supply, plan.model, plan.threads};
+  const planner::SitePlans plans = planner::algorithm1(supply, algorithm1_options_of(plan), cells);
+  (void)best_of(plans, planner::SiteObjective::throughput);
   if (!options.json)
     return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
                                         plans.pipelines)) +
@@ -55,23 +57,24 @@ Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
   json["pipelines_per_cell"] = plans.pipelines;
   json["max_cells"] = plans.most_cells;
   json["plans"] = ordered_json::array();
-  for (const SitePlan& each : plans.plans) json["plans"].push_back(to_json(supply, each));
+  for (const planner::SitePlan& each : plans.plans) json["plans"].push_back(to_json(supply, each));
   json.update(best_json(supply, plans.plans));
-  return {json_text(json)};
+  return {report::json_text(json)};
 }
 
-Answer search_answer(const Options& options, const PlanOptions& plan, const GpuInventory& supply) {
-  CellTimes cells{supply, plan.model, plan.threads};
-  const SiteSearch search = search_sites(supply, search_options_of(plan), cells);
+Answer search_answer(const Options& options, const PlanOptions& plan,
+                     const planner::GpuInventory& supply) {
+  planner::CellTimes cells{supply, plan.model, plan.threads};
+  const planner::SiteSearch search = planner::search_sites(supply, search_options_of(plan), cells);
   require_best(search);
   if (!options.json)
-    return {heading(supply, fmt::format("the best by {}", to_string(plan.objective))) +
+    return {heading(supply, fmt::format("the best by {}", planner::to_string(plan.objective))) +
             plan_text(supply, *search.best) + "\n\n" + search_text(search)};
   ordered_json json = plan_header(options, plan, supply.scenario());
-  json["objective"] = to_string(plan.objective);
+  json["objective"] = planner::to_string(plan.objective);
   json["plan"] = to_json(supply, *search.best);
   json["search"] = to_json(search);
-  return {json_text(json)};
+  return {report::json_text(json)};
 }
 
 Answer break_even_answer(const Options& options, const PlanOptions& plan,
@@ -80,27 +83,27 @@ Answer break_even_answer(const Options& options, const PlanOptions& plan,
   if (ends.size() != 2 || ends[0] == ends[1])
     fail("--break-even: \"{}\" does not name two datacenters. Write --break-even A,B.",
          options.plan.break_even);
-  BreakEvenOptions wanted;
+  planner::BreakEvenOptions wanted;
   wanted.plan = algorithm1_options_of(plan);
   wanted.tolerance = plan.tolerance;
   wanted.model = plan.model;
   wanted.threads = plan.threads;
-  const std::vector<BreakEvenPoint> points =
-      break_even(scenario, datacenter_of(scenario, ends[0], "--break-even"),
-                 datacenter_of(scenario, ends[1], "--break-even"), plan.latencies, wanted);
+  const std::vector<planner::BreakEvenPoint> points =
+      planner::break_even(scenario, datacenter_of(scenario, ends[0], "--break-even"),
+                          datacenter_of(scenario, ends[1], "--break-even"), plan.latencies, wanted);
   if (!options.json) return {break_even_text(points, ends[0], ends[1])};
   ordered_json json = plan_header(options, plan, scenario);
   json["between"] = ends;
   json["tolerance"] = plan.tolerance;
   json["break_even"] = ordered_json::array();
-  for (const BreakEvenPoint& point : points) json["break_even"].push_back(to_json(point));
-  return {json_text(json)};
+  for (const planner::BreakEvenPoint& point : points) json["break_even"].push_back(to_json(point));
+  return {report::json_text(json)};
 }
 
 }  // namespace
 
-Algorithm1Options algorithm1_options_of(const PlanOptions& options) {
-  Algorithm1Options wanted;
+planner::Algorithm1Options algorithm1_options_of(const PlanOptions& options) {
+  planner::Algorithm1Options wanted;
   wanted.order = options.order;
   wanted.schedule = options.schedules.front();
   if (!options.pipelines.empty()) wanted.pipelines = options.pipelines.front();
@@ -108,18 +111,20 @@ Algorithm1Options algorithm1_options_of(const PlanOptions& options) {
   return wanted;
 }
 
-SiteSearchOptions search_options_of(const PlanOptions& options) {
+planner::SiteSearchOptions search_options_of(const PlanOptions& options) {
   return {options.schedules, options.pipelines, options.most_cells, options.objective, true,
           options.limit};
 }
 
-SitePlan best_of(const GpuInventory& supply, const PlanOptions& options, CellTimes& cells) {
+planner::SitePlan best_of(const planner::GpuInventory& supply, const PlanOptions& options,
+                          planner::CellTimes& cells) {
   if (options.exact) {
-    SiteSearch search = search_sites(supply, search_options_of(options), cells);
+    planner::SiteSearch search = planner::search_sites(supply, search_options_of(options), cells);
     require_best(search);
     return *std::move(search.best);
   }
-  const SitePlans plans = algorithm1(supply, algorithm1_options_of(options), cells);
+  const planner::SitePlans plans =
+      planner::algorithm1(supply, algorithm1_options_of(options), cells);
   return best_of(plans, options.objective);
 }
 
@@ -129,10 +134,11 @@ ordered_json plan_header(const Options& options, const PlanOptions& plan,
   json.erase("replicas");
   json.erase("comm");
   json["schedules"] = ordered_json::array();
-  for (const ScheduleRequest& schedule : plan.schedules) json["schedules"].push_back(schedule.name);
+  for (const planner::ScheduleRequest& schedule : plan.schedules)
+    json["schedules"].push_back(schedule.name);
   json["search_kind"] = plan.exact ? "exact" : "algorithm1";
-  json["datacenter_order"] = to_string(plan.order);
-  json["cell_model"] = to_string(plan.model);
+  json["datacenter_order"] = planner::to_string(plan.order);
+  json["cell_model"] = planner::to_string(plan.model);
   return json;
 }
 
@@ -141,12 +147,12 @@ Answer plan_command(const Options& options) {
   if (!options.plan.sweeps.empty() && !options.plan.break_even.empty())
     fail("--sweep and --break-even are both given (one answer at a time). Leave one out.");
   if (!options.plan.sweeps.empty()) return sweep_answer(options, plan);
-  const Scenario scenario =
-      load_scenario(options.files.front(), options.overrides, Placing::optional);
+  const Scenario scenario = scenario::load_scenario(options.files.front(), options.overrides,
+                                                    scenario::Placing::optional);
   if (!options.plan.break_even.empty()) return break_even_answer(options, plan, scenario);
-  const GpuInventory supply{scenario};
+  const planner::GpuInventory supply{scenario};
   return plan.exact ? search_answer(options, plan, supply)
                     : algorithm1_answer(options, plan, supply);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -10,7 +10,7 @@
 #include "planner/make_schedule.hpp"
 #include "schedule/cells.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 constexpr int kMostCells = 1'000'000;
@@ -68,9 +68,9 @@ void check_use(const PlanArguments& arguments, const PlanOptions& options) {
 }
 
 /// The schedules of the list; none that takes a search or a file of its own.
-std::vector<ScheduleRequest> schedules_of(std::string_view list) {
-  std::vector<ScheduleRequest> requests = parse_schedules(list);
-  for (const ScheduleRequest& request : requests) {
+std::vector<planner::ScheduleRequest> schedules_of(std::string_view list) {
+  std::vector<planner::ScheduleRequest> requests = planner::parse_schedules(list);
+  for (const planner::ScheduleRequest& request : requests) {
     if (request.is_file())
       fail("--schedule: {} is a file (each plan needs its own order). Name a schedule.",
            request.name);
@@ -80,7 +80,7 @@ std::vector<ScheduleRequest> schedules_of(std::string_view list) {
 
 }  // namespace
 
-void add_plan_options(Arguments& command, PlanArguments& arguments) {
+void add_plan_options(longhaul::Arguments& command, PlanArguments& arguments) {
   command.option("--order", arguments.order,
                  "of the datacenters: availability (default), price or distance");
   command.option("--search", arguments.search,
@@ -136,16 +136,17 @@ DatacenterId datacenter_of(const Scenario& scenario, const std::string& name, co
 
 PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& schedules) {
   PlanOptions options;
-  options.schedules = schedules_of(schedules.empty() ? kSitePlannerSchedule : schedules);
-  if (!arguments.order.empty()) options.order = choice<SiteOrder>("--order", arguments.order);
+  options.schedules = schedules_of(schedules.empty() ? schedule::kSitePlannerSchedule : schedules);
+  if (!arguments.order.empty())
+    options.order = choice<planner::SiteOrder>("--order", arguments.order);
   if (!arguments.search.empty()) options.exact = is_exact(arguments.search);
   if (!arguments.objective.empty())
-    options.objective = choice<SiteObjective>("--objective", arguments.objective);
+    options.objective = choice<planner::SiteObjective>("--objective", arguments.objective);
   if (!arguments.most_cells.empty())
     options.most_cells = whole_number("--max-cells", arguments.most_cells, 1, kMostCells);
   if (!arguments.pipelines.empty()) {
     for (const std::string& word : words_of("--cell", arguments.pipelines))
-      options.pipelines.push_back(whole_number("--cell", word, 1, kMostPipelinesOfACell));
+      options.pipelines.push_back(whole_number("--cell", word, 1, schedule::kMostPipelinesOfACell));
   }
   if (!arguments.limit.empty())
     options.limit = whole_number("--limit", arguments.limit, 1, 1 << 30);
@@ -154,7 +155,7 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
   if (!options.exact && (options.schedules.size() > 1 || options.pipelines.size() > 1))
     fail("--{}: a list is for --search exact (algorithm 1 takes one). Name one, or add it.",
          options.schedules.size() > 1 ? "schedule" : "cell");
-  if (arguments.pooled) options.model = CellModel::pooled;
+  if (arguments.pooled) options.model = planner::CellModel::pooled;
   const std::string latencies =
       arguments.latencies.empty() ? "5ms,10ms,20ms,40ms,80ms" : arguments.latencies;
   for (const std::string& word : words_of("--latencies", latencies)) {
@@ -170,4 +171,4 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
   return options;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,18 +8,18 @@
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/break_even.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// The options of `longhaul plan`, parsed.
 struct PlanOptions {
-  SiteOrder order = SiteOrder::availability;
+  planner::SiteOrder order = planner::SiteOrder::availability;
   bool exact = false;  ///< --search exact
-  SiteObjective objective = SiteObjective::throughput;
+  planner::SiteObjective objective = planner::SiteObjective::throughput;
   std::optional<int> most_cells;
   std::optional<int> limit;
   std::vector<int> pipelines;  ///< values of C; empty: the scenario's
-  std::vector<ScheduleRequest> schedules;
-  CellModel model = CellModel::relays;
+  std::vector<planner::ScheduleRequest> schedules;
+  planner::CellModel model = planner::CellModel::relays;
   int threads = 0;
   std::vector<Duration> latencies;
   double tolerance = 0.001;
@@ -36,4 +36,4 @@ struct PlanOptions {
 /// The words between commas; Error where one is empty.
 [[nodiscard]] std::vector<std::string> words_of(const char* option, const std::string& list);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

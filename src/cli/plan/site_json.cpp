@@ -5,7 +5,7 @@
 #include "cli/plan/plan_options.hpp"
 #include "cli/plan/site_report.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -14,7 +14,7 @@ ordered_json optional_json(const std::optional<double>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-void add_figures(const SiteFigures& figures, ordered_json& json) {
+void add_figures(const planner::SiteFigures& figures, ordered_json& json) {
   json["gpus_used"] = figures.gpus_used;
   json["iterations_per_second"] = figures.iterations_per_second;
   json["samples_per_second"] = figures.samples_per_second;
@@ -32,8 +32,8 @@ void add_figures(const SiteFigures& figures, ordered_json& json) {
 
 }  // namespace
 
-ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
-  const SiteLayout& layout = plan.layout;
+ordered_json to_json(const planner::GpuInventory& supply, const planner::SitePlan& plan) {
+  const planner::SiteLayout& layout = plan.layout;
   ordered_json json{{"schedule", plan.schedule},
                     {"cells", layout.cells},
                     {"pipelines_per_cell", layout.pipelines},
@@ -44,7 +44,7 @@ ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
     return json;
   }
   json["way"] = ordered_json::array();
-  for (const DatacenterStages& share : layout.way)
+  for (const planner::DatacenterStages& share : layout.way)
     json["way"].push_back({{"datacenter", supply.name(share.datacenter)},
                            {"stages", share.stages},
                            {"gpus", share.stages * layout.replicas() * supply.gpus_of_stage()}});
@@ -56,11 +56,12 @@ ordered_json to_json(const GpuInventory& supply, const SitePlan& plan) {
   return json;
 }
 
-ordered_json best_json(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
+ordered_json best_json(const planner::GpuInventory& supply,
+                       const std::vector<planner::SitePlan>& plans) {
   ordered_json json;
-  for (const SiteObjective objective : every<SiteObjective>()) {
-    const SitePlan* const best = best_plan(plans, objective);
-    json["best"][to_string(objective)] =
+  for (const planner::SiteObjective objective : every<planner::SiteObjective>()) {
+    const planner::SitePlan* const best = planner::best_plan(plans, objective);
+    json["best"][planner::to_string(objective)] =
         best == nullptr ? ordered_json(nullptr) : ordered_json(best - plans.data());
   }
   json["left_out"] = ordered_json::array();
@@ -74,17 +75,18 @@ ordered_json best_json(const GpuInventory& supply, const std::vector<SitePlan>& 
   return json;
 }
 
-ordered_json to_json(const SiteSearch& search) {
+ordered_json to_json(const planner::SiteSearch& search) {
   ordered_json json{{"candidates", search.candidates},     {"evaluated", search.evaluated},
                     {"simulated_cells", search.simulated}, {"unsupplied", search.unsupplied},
                     {"unexplored", search.unexplored},     {"gap", search.gap}};
-  for (const SitePrune prune : every<SitePrune>())
-    json["pruned"][to_string(prune)] = search.pruned[index(prune)];
+  for (const planner::SitePrune prune : every<planner::SitePrune>())
+    json["pruned"][planner::to_string(prune)] = search.pruned[index(prune)];
   return json;
 }
 
-ordered_json to_json(const BreakEvenPoint& point) {
-  ordered_json json{{"latency_ns", point.latency.count()}, {"verdict", to_string(point.verdict)}};
+ordered_json to_json(const planner::BreakEvenPoint& point) {
+  ordered_json json{{"latency_ns", point.latency.count()},
+                    {"verdict", planner::to_string(point.verdict)}};
   json["bandwidth_bits_per_second"] =
       point.bandwidth ? ordered_json(point.bandwidth->bits_per_second()) : ordered_json(nullptr);
   json["one_iterations_per_second"] = point.one;
@@ -93,4 +95,4 @@ ordered_json to_json(const BreakEvenPoint& point) {
   return json;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -9,39 +9,39 @@
 #include "report/record.hpp"
 #include "report/words.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
-constexpr SiteObjective kReportedObjectives[] = {SiteObjective::throughput, SiteObjective::cost,
-                                                 SiteObjective::time};
+constexpr planner::SiteObjective kReportedObjectives[] = {
+    planner::SiteObjective::throughput, planner::SiteObjective::cost, planner::SiteObjective::time};
 
-bool uses(const SitePlan& plan, DatacenterId datacenter) {
-  return std::ranges::find(plan.layout.way, datacenter, &DatacenterStages::datacenter) !=
+bool uses(const planner::SitePlan& plan, DatacenterId datacenter) {
+  return std::ranges::find(plan.layout.way, datacenter, &planner::DatacenterStages::datacenter) !=
          plan.layout.way.end();
 }
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 std::string number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
 
-std::string gpus_text(const GpuInventory& supply, const SitePlan& plan) {
+std::string gpus_text(const planner::GpuInventory& supply, const planner::SitePlan& plan) {
   std::string text;
-  for (const DatacenterStages& share : plan.layout.way)
+  for (const planner::DatacenterStages& share : plan.layout.way)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", supply.name(share.datacenter),
                         share.stages * plan.layout.replicas() * supply.gpus_of_stage());
   return text;
 }
 
 /// "T" best throughput, "C" cost, "t" time, "*" Pareto.
-std::string marks(const std::vector<SitePlan>& plans, const SitePlan& plan) {
+std::string marks(const std::vector<planner::SitePlan>& plans, const planner::SitePlan& plan) {
   std::string text;
   constexpr std::string_view kLetters = "TCt";
   for (std::size_t i = 0; i < kLetters.size(); ++i) {
-    if (best_plan(plans, kReportedObjectives[i]) == &plan) text += kLetters[i];
+    if (planner::best_plan(plans, kReportedObjectives[i]) == &plan) text += kLetters[i];
   }
   return plan.pareto ? text + '*' : text;
 }
 
-Table plan_table(const GpuInventory& supply, const char* time_unit) {
+Table plan_table(const planner::GpuInventory& supply, const char* time_unit) {
   const bool tokens = supply.scenario().model.has_value();
   return Table{{{"D"},
                 {"GPUs", Align::left},
@@ -60,22 +60,23 @@ Table plan_table(const GpuInventory& supply, const char* time_unit) {
                 {"", Align::left}}};
 }
 
-std::vector<std::string> plan_row(const GpuInventory& supply, const SitePlan& plan,
-                                  const TimeScale& scale, const std::string& mark) {
+std::vector<std::string> plan_row(const planner::GpuInventory& supply,
+                                  const planner::SitePlan& plan, const report::TimeScale& scale,
+                                  const std::string& mark) {
   const std::string cells = std::to_string(plan.layout.cells);
   if (!plan.feasible()) return {cells, "-", plan.infeasible};
-  const SiteFigures& figures = plan.figures;
+  const planner::SiteFigures& figures = plan.figures;
   const auto time = [&](Duration of) { return scale.text(static_cast<double>(of.count())); };
   const bool tokens = figures.tokens_per_second.has_value();
   return {cells,
           gpus_text(supply, plan),
-          to_text(supply, plan.layout.way),
+          planner::to_text(supply, plan.layout.way),
           time(plan.times.pipeline),
           time(plan.times.all_reduce),
           time(plan.times.iteration()),
           number(figures.iterations_per_second),
           number(tokens ? *figures.tokens_per_second : figures.samples_per_second),
-          percent_text(figures.utilisation),
+          report::percent_text(figures.utilisation),
           number(figures.dollars_per_hour),
           number(figures.dollars),
           number(tokens ? figures.dollars_per_million_tokens : figures.dollars_per_sample),
@@ -84,7 +85,8 @@ std::vector<std::string> plan_row(const GpuInventory& supply, const SitePlan& pl
           mark};
 }
 
-std::string left_out_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
+std::string left_out_text(const planner::GpuInventory& supply,
+                          const std::vector<planner::SitePlan>& plans) {
   std::string text;
   for (const LeftOut& out : left_out(supply, plans)) {
     const std::string& name = supply.name(out.datacenter);
@@ -104,17 +106,21 @@ std::string left_out_text(const GpuInventory& supply, const std::vector<SitePlan
 
 }  // namespace
 
-std::vector<LeftOut> left_out(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
+std::vector<LeftOut> left_out(const planner::GpuInventory& supply,
+                              const std::vector<planner::SitePlan>& plans) {
   std::vector<LeftOut> out;
-  const SitePlan* const best = best_plan(plans, SiteObjective::throughput);
+  const planner::SitePlan* const best =
+      planner::best_plan(plans, planner::SiteObjective::throughput);
   if (best == nullptr) return out;
-  for (const DatacenterId id : ordered_datacenters(supply, SiteOrder::availability)) {
+  for (const DatacenterId id :
+       planner::ordered_datacenters(supply, planner::SiteOrder::availability)) {
     if (uses(*best, id)) continue;
     LeftOut left{id, nullptr, 0};
-    for (const SitePlan& plan : plans) {
+    for (const planner::SitePlan& plan : plans) {
       if (!plan.feasible() || !uses(plan, id)) continue;
       if (left.with == nullptr ||
-          score(plan, SiteObjective::throughput) < score(*left.with, SiteObjective::throughput))
+          planner::score(plan, planner::SiteObjective::throughput) <
+              planner::score(*left.with, planner::SiteObjective::throughput))
         left.with = &plan;
     }
     if (left.with != nullptr)
@@ -125,24 +131,25 @@ std::vector<LeftOut> left_out(const GpuInventory& supply, const std::vector<Site
   return out;
 }
 
-std::string plans_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
+std::string plans_text(const planner::GpuInventory& supply,
+                       const std::vector<planner::SitePlan>& plans) {
   double largest = 0;
-  for (const SitePlan& plan : plans)
+  for (const planner::SitePlan& plan : plans)
     largest = std::max(largest, static_cast<double>(plan.times.iteration().count()));
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   Table table = plan_table(supply, scale.unit());
-  for (const SitePlan& plan : plans)
+  for (const planner::SitePlan& plan : plans)
     table.add_row(plan_row(supply, plan, scale, marks(plans, plan)));
   return table.text() +
          "T, C, t: best by throughput, cost, time; *: no other is as fast and as cheap a sample\n";
 }
 
-std::string plan_text(const GpuInventory& supply, const SitePlan& plan) {
-  std::string text =
-      fmt::format("{}, D={} cells of C={}: {} ({}), {} an iteration, {:.4g} iterations/s",
-                  plan.schedule, plan.layout.cells, plan.layout.pipelines,
-                  to_text(supply, plan.layout.way), counted(plan.figures.gpus_used, "GPU"),
-                  to_text(plan.times.iteration()), plan.figures.iterations_per_second);
+std::string plan_text(const planner::GpuInventory& supply, const planner::SitePlan& plan) {
+  std::string text = fmt::format(
+      "{}, D={} cells of C={}: {} ({}), {} an iteration, {:.4g} iterations/s", plan.schedule,
+      plan.layout.cells, plan.layout.pipelines, planner::to_text(supply, plan.layout.way),
+      report::counted(plan.figures.gpus_used, "GPU"), to_text(plan.times.iteration()),
+      plan.figures.iterations_per_second);
   if (plan.figures.dollars_per_hour)
     text += fmt::format(", ${:.4g} an hour", *plan.figures.dollars_per_hour);
   if (plan.figures.dollars_per_million_tokens)
@@ -152,19 +159,20 @@ std::string plan_text(const GpuInventory& supply, const SitePlan& plan) {
   return text;
 }
 
-std::string best_text(const GpuInventory& supply, const std::vector<SitePlan>& plans) {
+std::string best_text(const planner::GpuInventory& supply,
+                      const std::vector<planner::SitePlan>& plans) {
   std::string text;
-  for (const SiteObjective objective : kReportedObjectives) {
-    const SitePlan* const best = best_plan(plans, objective);
+  for (const planner::SiteObjective objective : kReportedObjectives) {
+    const planner::SitePlan* const best = planner::best_plan(plans, objective);
     if (best == nullptr) continue;
-    const bool hours = objective == SiteObjective::cost && !supply.priced();
-    text += fmt::format("best by {}{}: {}\n", to_string(objective),
+    const bool hours = objective == planner::SiteObjective::cost && !supply.priced();
+    text += fmt::format("best by {}{}: {}\n", planner::to_string(objective),
                         hours ? " (GPU hours: a price is missing)" : "", plan_text(supply, *best));
   }
   return text + left_out_text(supply, plans);
 }
 
-std::string search_text(const SiteSearch& search) {
+std::string search_text(const planner::SiteSearch& search) {
   std::string text =
       fmt::format("{} candidates: {} evaluated ({} cells simulated), {} pruned\n",
                   search.candidates, search.evaluated, search.simulated, search.pruned_in_all());
@@ -172,22 +180,23 @@ std::string search_text(const SiteSearch& search) {
     text += fmt::format("{} not looked at (--limit): the best may be up to {:.1f}% off\n",
                         search.unexplored, 100 * search.gap);
   Table table{{{"pruned by", Align::left}, {"candidates"}}};
-  for (const SitePrune prune : every<SitePrune>())
-    table.add_row({to_string(prune), std::to_string(search.pruned[index(prune)])});
+  for (const planner::SitePrune prune : every<planner::SitePrune>())
+    table.add_row({planner::to_string(prune), std::to_string(search.pruned[index(prune)])});
   table.add_row({"GPU supply (whole values of D)", std::to_string(search.unsupplied)});
   return text + table.text();
 }
 
-std::string break_even_text(const std::vector<BreakEvenPoint>& points, const std::string& a,
-                            const std::string& b) {
+std::string break_even_text(const std::vector<planner::BreakEvenPoint>& points,
+                            const std::string& a, const std::string& b) {
   Table table{{{"latency"},
                {"bandwidth from which both beat one", Align::left},
                {"one [D*C/s]"},
                {"both"},
                {"D"}}};
-  for (const BreakEvenPoint& point : points) {
+  for (const planner::BreakEvenPoint& point : points) {
     std::string verdict = "never, not even over an unlimited link";
-    if (point.verdict == BreakEven::always) verdict = "always, from the lowest that is tried";
+    if (point.verdict == planner::BreakEven::always)
+      verdict = "always, from the lowest that is tried";
     if (point.bandwidth) verdict = to_text(*point.bandwidth);
     table.add_row({to_text(point.latency), verdict, number(point.one), number(point.two),
                    std::to_string(point.cells)});
@@ -196,4 +205,4 @@ std::string break_even_text(const std::vector<BreakEvenPoint>& points, const std
          table.text();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -13,7 +13,7 @@
 #include "cli/plan/site_report.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 constexpr double kMostValues = 1000;
@@ -95,8 +95,8 @@ public:
     }
     base_ = scenario_at({});
     if (gpus_alone_) {
-      base_supply_ = std::make_unique<GpuInventory>(base_);
-      cells_ = std::make_unique<CellTimes>(*base_supply_, plan.model, plan.threads);
+      base_supply_ = std::make_unique<planner::GpuInventory>(base_);
+      cells_ = std::make_unique<planner::CellTimes>(*base_supply_, plan.model, plan.threads);
     }
   }
 
@@ -108,7 +108,7 @@ public:
       std::vector<std::string> values;
       for (std::size_t i = 0; i < at.size(); ++i) values.push_back(sweeps_[i].values[at[i]]);
       const Scenario scenario = scenario_at(values);
-      const GpuInventory supply{scenario};
+      const planner::GpuInventory supply{scenario};
       visit(values, supply, best_at(supply));
     }
   }
@@ -131,7 +131,8 @@ private:
         overrides.push_back(sweeps_[i].path + '=' + values[i]);
     }
     Scenario scenario = values.empty() || overrides.size() > options_.overrides.size()
-                            ? load_scenario(options_.files.front(), overrides, Placing::optional)
+                            ? scenario::load_scenario(options_.files.front(), overrides,
+                                                      scenario::Placing::optional)
                             : base_;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!site_of_gpus(sweeps_[i].path).empty()) set_gpus(scenario, sweeps_[i].path, values[i]);
@@ -140,13 +141,13 @@ private:
   }
 
   /// In a sweep of GPUs alone, cells are the same at every point: each kind is simulated once.
-  SitePlan best_at(const GpuInventory& supply) {
+  planner::SitePlan best_at(const planner::GpuInventory& supply) {
     try {
       if (cells_) return best_of(supply, plan_, *cells_);
-      CellTimes cells{supply, plan_.model, plan_.threads};
+      planner::CellTimes cells{supply, plan_.model, plan_.threads};
       return best_of(supply, plan_, cells);
     } catch (const Error& error) {
-      SitePlan none;
+      planner::SitePlan none;
       none.infeasible = error.what();
       return none;
     }
@@ -157,22 +158,23 @@ private:
   std::vector<ParameterSweep> sweeps_;
   bool gpus_alone_ = true;
   Scenario base_;
-  std::unique_ptr<GpuInventory> base_supply_;
-  std::unique_ptr<CellTimes> cells_;
+  std::unique_ptr<planner::GpuInventory> base_supply_;
+  std::unique_ptr<planner::CellTimes> cells_;
 };
 
 Answer as_json(const Options& options, const PlanOptions& plan, Grid& grid) {
   nlohmann::ordered_json json = plan_header(options, plan, grid.base());
-  json["objective"] = to_string(plan.objective);
+  json["objective"] = planner::to_string(plan.objective);
   json["sweep"] = nlohmann::ordered_json::array();
-  grid.each([&](const auto& values, const GpuInventory& supply, const SitePlan& best) {
-    nlohmann::ordered_json point;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      point["values"][grid.sweeps()[i].path] = values[i];
-    point["best"] = to_json(supply, best);
-    json["sweep"].push_back(std::move(point));
-  });
-  return {json_text(json)};
+  grid.each(
+      [&](const auto& values, const planner::GpuInventory& supply, const planner::SitePlan& best) {
+        nlohmann::ordered_json point;
+        for (std::size_t i = 0; i < values.size(); ++i)
+          point["values"][grid.sweeps()[i].path] = values[i];
+        point["best"] = to_json(supply, best);
+        json["sweep"].push_back(std::move(point));
+      });
+  return {report::json_text(json)};
 }
 
 }  // namespace
@@ -199,24 +201,25 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
                                  {"$/h"}});
   Table table{std::move(columns)};
   double first = 0;
-  grid.each([&](const auto& values, const GpuInventory& supply, const SitePlan& best) {
+  grid.each([&](const auto& values, const planner::GpuInventory& supply,
+                const planner::SitePlan& best) {
     std::vector<std::string> row = values;
     if (!best.feasible()) {
       row.insert(row.end(), {"-", best.infeasible});
       return table.add_row(std::move(row));
     }
-    const SiteFigures& figures = best.figures;
+    const planner::SiteFigures& figures = best.figures;
     if (first == 0) first = figures.iterations_per_second;
     row.insert(row.end(),
-               {std::to_string(best.layout.cells), to_text(supply, best.layout.way),
+               {std::to_string(best.layout.cells), planner::to_text(supply, best.layout.way),
                 std::to_string(figures.gpus_used), to_text(best.times.iteration()),
                 fmt::format("{:.4g}", figures.iterations_per_second),
                 fmt::format("{:.3f}", figures.iterations_per_second / first),
                 figures.dollars_per_hour ? fmt::format("{:.4g}", *figures.dollars_per_hour) : "-"});
     table.add_row(std::move(row));
   });
-  return {fmt::format("the best plan by {} at each value\n\n", to_string(plan.objective)) +
+  return {fmt::format("the best plan by {} at each value\n\n", planner::to_string(plan.objective)) +
           table.text()};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,14 +8,14 @@
 #include "cli/command/commands.hpp"
 #include "cli/plan/plan_options.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
-[[nodiscard]] Algorithm1Options algorithm1_options_of(const PlanOptions& options);
-[[nodiscard]] SiteSearchOptions search_options_of(const PlanOptions& options);
+[[nodiscard]] planner::Algorithm1Options algorithm1_options_of(const PlanOptions& options);
+[[nodiscard]] planner::SiteSearchOptions search_options_of(const PlanOptions& options);
 
 /// The best plan by the objective, by algorithm 1 or the search. Throws Error where there is none.
-[[nodiscard]] SitePlan best_of(const GpuInventory& supply, const PlanOptions& options,
-                               CellTimes& cells);
+[[nodiscard]] planner::SitePlan best_of(const planner::GpuInventory& supply,
+                                        const PlanOptions& options, planner::CellTimes& cells);
 
 /// The first keys of every record of `longhaul plan`.
 [[nodiscard]] nlohmann::ordered_json plan_header(const Options& options, const PlanOptions& plan,
@@ -34,4 +34,4 @@ struct ParameterSweep {
 /// without a plan says why.
 [[nodiscard]] Answer sweep_answer(const Options& options, const PlanOptions& plan);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,7 +8,7 @@
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -18,7 +18,7 @@ constexpr std::int64_t kMovesPerAssignment = 20'000;
 
 struct Division {
   const char* name;
-  Assignment assignment;
+  planner::Assignment assignment;
 };
 
 std::vector<std::string> with_override(const Options& options, const std::string& value) {
@@ -42,8 +42,8 @@ Duration slowest_stage(const Scenario& scenario) {
 
 std::string text_of(const std::vector<Division>& divisions, const Scenario& scenario, int tried) {
   const auto of_first = static_cast<double>(divisions.front().assignment.found.makespan.count());
-  const TimeScale scale{of_first};
-  const TimeScale stage_scale{
+  const report::TimeScale scale{of_first};
+  const report::TimeScale stage_scale{
       static_cast<double>(slowest_stage(divisions.front().assignment.scenario).count())};
   Table table{{{"layers", Align::left},
                {"of each stage", Align::left},
@@ -54,10 +54,10 @@ std::string text_of(const std::vector<Division>& divisions, const Scenario& scen
     const auto makespan = static_cast<double>(division.assignment.found.makespan.count());
     const auto slowest = static_cast<double>(slowest_stage(division.assignment.scenario).count());
     table.add_row({division.name, list_text(division.assignment.layers), stage_scale.text(slowest),
-                   scale.text(makespan), percent_text(1 - makespan / of_first)});
+                   scale.text(makespan), report::percent_text(1 - makespan / of_first)});
   }
   return fmt::format("{}: {}; simulated, each with the same bytes of activations\n\n",
-                     scenario.name, size_text(scenario)) +
+                     scenario.name, report::size_text(scenario)) +
          table.text() +
          fmt::format("\n{} divisions were looked at. Set model.layers_per_stage to keep one.\n",
                      tried);
@@ -85,30 +85,31 @@ Answer layers_command(const Options& options) {
   if (!scenario.model)
     fail("{} has no [model] (layers are those of a model). Add one, or give [costs] per stage.",
          options.files.front());
-  SearchOptions search = planner_options_of(options).search;
+  planner::SearchOptions search = planner_options_of(options).search;
   if (options.planner.search_time.empty() && !search.moves) search.moves = kMovesPerAssignment;
   const Bytes bytes = scenario.activation_budget();
-  const WithLayers with_layers = [&](const std::vector<int>& layers) {
+  const planner::WithLayers with_layers = [&](const std::vector<int>& layers) {
     Scenario divided =
-        load_scenario(options.files.front(), with_override(options, list_text(layers)));
+        scenario::load_scenario(options.files.front(), with_override(options, list_text(layers)));
     divided.memory.budget *= static_cast<double>(bytes.count()) /
                              static_cast<double>(divided.activation_budget().count());
     return divided;
   };
   const auto divide = [&](const char* name, const std::vector<int>& layers) {
     Scenario divided = with_layers(layers);
-    SearchResult found = find_best(divided, search);
+    planner::SearchResult found = planner::find_best(divided, search);
     return Division{name, {layers, std::move(divided), std::move(found)}};
   };
   std::vector<Division> divisions;
-  divisions.push_back(divide("even", layers_of_stages(*scenario.model, scenario.parallel.stages)));
+  divisions.push_back(
+      divide("even", scenario::layers_of_stages(*scenario.model, scenario.parallel.stages)));
   const std::vector<int> balanced =
-      load_scenario(options.files.front(), with_override(options, "balanced")).layers;
+      scenario::load_scenario(options.files.front(), with_override(options, "balanced")).layers;
   divisions.push_back(divide("balanced", balanced));
-  AssignedLayers assigned = assign_layers(with_layers, balanced, search);
+  planner::AssignedLayers assigned = planner::assign_layers(with_layers, balanced, search);
   divisions.push_back({"refined", std::move(assigned.best)});
-  return {options.json ? json_text(to_json(divisions, options, scenario, assigned.tried))
+  return {options.json ? report::json_text(to_json(divisions, options, scenario, assigned.tried))
                        : text_of(divisions, scenario, assigned.tried)};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

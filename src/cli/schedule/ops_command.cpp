@@ -8,14 +8,15 @@
 #include "plan/lowering/lower.hpp"
 #include "report/words.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
 const char* kind_name(const Op& op) {
-  if (op.kind == OpKind::compute) return to_string(op.block_kind);
-  return op.kind == OpKind::collective ? to_string(op.collective) : to_string(op.kind);
+  if (op.kind == OpKind::compute) return longhaul::to_string(op.block_kind);
+  return op.kind == OpKind::collective ? longhaul::to_string(op.collective)
+                                       : longhaul::to_string(op.kind);
 }
 
 std::vector<std::uint32_t> after_ids(const Plan& plan, OpId id) {
@@ -37,7 +38,7 @@ std::string block_text(const Op& op) {
   const std::string part =
       op.parts == 1 ? std::string{} : fmt::format(".{}/{}", op.part + 1, op.parts);
   const std::string block =
-      fmt::format("{}{}{}{}", op.chunk, to_string(op.block_kind), op.microbatch, part);
+      fmt::format("{}{}{}{}", op.chunk, longhaul::to_string(op.block_kind), op.microbatch, part);
   if (op.kind == OpKind::compute) return block;
   return fmt::format("{} of {} ({} {})", kind_name(op), block,
                      op.kind == OpKind::send ? "to" : "from", static_cast<int>(op.peer));
@@ -78,7 +79,7 @@ ordered_json op_json(const Plan& plan, OpId id) {
   ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
   json["chunk"] = op.chunk;
   if (op.kind != OpKind::collective) {
-    json["block"] = to_string(op.block_kind);
+    json["block"] = longhaul::to_string(op.block_kind);
     json["microbatch"] = op.microbatch;
     json["part"] = op.part;
     json["parts"] = op.parts;
@@ -132,10 +133,12 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
 
 Answer ops_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
-  const PlannerOptions planner = planner_options_of(options);
-  const Plan plan = lower(
-      choose_schedule(parse_single_schedule_option(options.schedule), scenario, planner).schedule,
-      scenario, planner.search.arrangement);
+  const planner::PlannerOptions planner = planner_options_of(options);
+  const Plan plan =
+      plan::lower(planner::choose_schedule(planner::parse_single_schedule_option(options.schedule),
+                                           scenario, planner)
+                      .schedule,
+                  scenario, planner.search.arrangement);
   const std::vector<int> ranks = ranks_of(options, plan);
   if (options.json) {
     ordered_json json = record_header(options, scenario);
@@ -143,13 +146,13 @@ Answer ops_command(const Options& options) {
     json["schedule"] = plan.schedule;
     json["ranks"] = ordered_json::array();
     for (const int rank : ranks) json["ranks"].push_back(rank_ops_json(plan, rank));
-    return {json_text(json)};
+    return {report::json_text(json)};
   }
   std::string text = fmt::format("{} on {}: {} on {}, {}\n", plan.schedule, scenario.name,
-                                 counted(std::ssize(plan.ops), "op"),
-                                 counted(std::ssize(plan.ranks), "rank"), options.comm);
+                                 report::counted(std::ssize(plan.ops), "op"),
+                                 report::counted(std::ssize(plan.ranks), "rank"), options.comm);
   for (const int rank : ranks) text += '\n' + rank_ops_text(plan, rank);
   return {text};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

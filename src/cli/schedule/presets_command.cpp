@@ -8,7 +8,7 @@
 #include "report/record_header.hpp"
 #include "scenario/presets.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -24,9 +24,9 @@ std::string model_table() {
                {"GPUs a stage"},
                {"10^9 weights"},
                {"block times", Align::left}}};
-  for (const ModelPreset& preset : model_presets()) {
+  for (const scenario::ModelPreset& preset : scenario::model_presets()) {
     const Model& model = preset.model;
-    const double weights = static_cast<double>(model_parameters(model)) * 1e-9;
+    const double weights = static_cast<double>(scenario::model_parameters(model)) * 1e-9;
     table.add_row({model.name, std::to_string(model.layers), std::to_string(model.hidden),
                    std::to_string(model.intermediate), std::to_string(model.heads),
                    std::to_string(model.kv_heads), std::to_string(model.sequence_length),
@@ -40,7 +40,7 @@ std::string model_table() {
 
 std::string link_table() {
   Table table{{{"link", Align::left}, {"latency"}, {"bandwidth"}, {"64 MiB take"}}};
-  for (const LinkPreset& link : link_presets())
+  for (const scenario::LinkPreset& link : scenario::link_presets())
     table.add_row({link.name, to_text(link.latency), to_text(link.bandwidth),
                    to_text(64_MiB / link.bandwidth)});
   return table.text();
@@ -48,14 +48,14 @@ std::string link_table() {
 
 std::string schedule_table() {
   Table table{{{"schedule", Align::left}, {"what it does", Align::left}}};
-  for (const ScheduleName& schedule : schedule_names())
+  for (const planner::ScheduleName& schedule : planner::schedule_names())
     table.add_row({schedule.name, schedule.summary});
   return table.text();
 }
 
 ordered_json models_json() {
   ordered_json json = ordered_json::array();
-  for (const ModelPreset& preset : model_presets()) {
+  for (const scenario::ModelPreset& preset : scenario::model_presets()) {
     const Model& model = preset.model;
     json.push_back({{"name", model.name},
                     {"layers", model.layers},
@@ -69,7 +69,7 @@ ordered_json models_json() {
                     {"tensor_parallel", model.tensor_parallel},
                     {"achieved_flops_per_second", model.achieved_flops},
                     {"peak_flops_per_second", model.peak_flops},
-                    {"parameters", model_parameters(model)},
+                    {"parameters", scenario::model_parameters(model)},
                     {"measured", preset.measured.has_value()}});
   }
   return json;
@@ -77,7 +77,7 @@ ordered_json models_json() {
 
 ordered_json links_json() {
   ordered_json json = ordered_json::array();
-  for (const LinkPreset& link : link_presets())
+  for (const scenario::LinkPreset& link : scenario::link_presets())
     json.push_back({{"name", link.name},
                     {"latency_ns", link.latency.count()},
                     {"rate_bits_per_second", link.bandwidth.bits_per_second()}});
@@ -86,7 +86,7 @@ ordered_json links_json() {
 
 ordered_json schedules_json() {
   ordered_json json = ordered_json::array();
-  for (const ScheduleName& schedule : schedule_names())
+  for (const planner::ScheduleName& schedule : planner::schedule_names())
     json.push_back({{"name", schedule.name}, {"summary", schedule.summary}});
   return json;
 }
@@ -95,11 +95,11 @@ ordered_json schedules_json() {
 
 Answer presets_command(const Options& options) {
   if (!options.json) return {model_table() + '\n' + link_table() + '\n' + schedule_table()};
-  ordered_json json = record_header();
+  ordered_json json = report::record_header();
   json["models"] = models_json();
   json["links"] = links_json();
   json["schedules"] = schedules_json();
-  return {json_text(json)};
+  return {report::json_text(json)};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

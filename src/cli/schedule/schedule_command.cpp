@@ -14,7 +14,7 @@
 #include "report/words.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 std::size_t count_of(std::span<const Block> row, BlockKind kind) {
@@ -23,7 +23,7 @@ std::size_t count_of(std::span<const Block> row, BlockKind kind) {
 }
 
 /// A line for each device: its chunks, its blocks by kind, its memory and its idle share.
-std::string device_table(const Schedule& schedule, const ScheduleRecord& record) {
+std::string device_table(const Schedule& schedule, const report::ScheduleRecord& record) {
   std::vector<Table::Column> columns{{"device"}, {"chunks", Align::left}};
   std::vector<BlockKind> shown;
   for (const BlockKind kind : every<BlockKind>()) {
@@ -31,7 +31,7 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
     for (const auto& row : schedule.rows) blocks += count_of(row, kind);
     if (blocks == 0) continue;
     shown.push_back(kind);
-    columns.push_back({to_string(kind)});
+    columns.push_back({longhaul::to_string(kind)});
   }
   columns.push_back({"peak act."});
   columns.push_back({"bubble [%]"});
@@ -43,7 +43,7 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
     for (const BlockKind kind : shown)
       cells.push_back(std::to_string(count_of(schedule.row(ReplicaId{0}, device), kind)));
     cells.push_back(fmt::format("{:.2f}", record.peak_activation[d]));
-    cells.push_back(percent_text(record.bubble_ratio[d]));
+    cells.push_back(report::percent_text(record.bubble_ratio[d]));
     table.add_row(std::move(cells));
   }
   return table.text();
@@ -51,15 +51,15 @@ std::string device_table(const Schedule& schedule, const ScheduleRecord& record)
 
 /// The times by which the generator decided (Atlas' figure 6), a row for each
 /// (replica, device), or for each device where all replicas are equal.
-nlohmann::ordered_json timetable_json(const Generator& generator, const Schedule& schedule,
-                                      const Scenario& scenario) {
-  const Timetable timetable = timetable_of(generator, scenario);
+nlohmann::ordered_json timetable_json(const schedule::Generator& generator,
+                                      const Schedule& schedule, const Scenario& scenario) {
+  const schedule::Timetable timetable = schedule::timetable_of(generator, scenario);
   nlohmann::ordered_json json{{"end_ns", timetable.end.count()}};
   for (std::size_t i = 0; i < schedule.rows.size(); ++i) {
     nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
     for (std::size_t b = 0; b < schedule.rows[i].size(); ++b) {
       const Block& block = schedule.rows[i][b];
-      blocks.push_back({{"kind", to_string(block.kind)},
+      blocks.push_back({{"kind", longhaul::to_string(block.kind)},
                         {"microbatch", block.microbatch},
                         {"start_ns", timetable.starts[i][b].count()}});
     }
@@ -70,14 +70,16 @@ nlohmann::ordered_json timetable_json(const Generator& generator, const Schedule
   return json;
 }
 
-std::string text_of(const ScheduleResult& made, const Scenario& scenario,
-                    const ScheduleRecord& record, const Options& options) {
+std::string text_of(const planner::ScheduleResult& made, const Scenario& scenario,
+                    const report::ScheduleRecord& record, const Options& options) {
   const Schedule& schedule = made.schedule;
   return fmt::format("{} on {}: {}, {}, {}; simulated, {}\n\n", schedule.name, scenario.name,
-                     counted(schedule.devices, "device"), counted(schedule.chunks, "chunk"),
-                     counted(schedule.microbatches, "microbatch"), options.comm) +
-         device_table(schedule, record) + '\n' + table_text({&record, 1}, scenario) +
-         resource_table_text({&record, 1}) + planning_text(made) + ignored_text(scenario);
+                     report::counted(schedule.devices, "device"),
+                     report::counted(schedule.chunks, "chunk"),
+                     report::counted(schedule.microbatches, "microbatch"), options.comm) +
+         device_table(schedule, record) + '\n' + report::table_text({&record, 1}, scenario) +
+         report::resource_table_text({&record, 1}) + report::planning_text(made) +
+         report::ignored_text(scenario);
 }
 
 }  // namespace
@@ -87,23 +89,24 @@ Answer schedule_command(const Options& options) {
   const OutputFormat format = output_format_of(options.format);
   std::optional<ScheduleOutput> output;
   if (!options.out.empty()) output.emplace(format, options.out, scenario);
-  const PlannerOptions planner = planner_options_of(options);
-  const ScheduleRequest request = parse_single_schedule_option(options.schedule);
-  const ScheduleResult made = choose_schedule(request, scenario, planner);
+  const planner::PlannerOptions planner = planner_options_of(options);
+  const planner::ScheduleRequest request = planner::parse_single_schedule_option(options.schedule);
+  const planner::ScheduleResult made = planner::choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
   if (output) output->prepare(schedule, scenario, planner.search.arrangement);
   Timeline timeline;
-  const ScheduleRecord record = evaluate(made, scenario, planner.search.arrangement, timeline);
+  const report::ScheduleRecord record =
+      report::evaluate(made, scenario, planner.search.arrangement, timeline);
   Answer answer;
   if (options.json) {
     nlohmann::ordered_json json = record_header(options, scenario);
-    json["schedules"] = nlohmann::ordered_json::array({to_json(record)});
-    if (made.found) json["schedules"][0]["planning"] = planning_json(made);
+    json["schedules"] = nlohmann::ordered_json::array({report::to_json(record)});
+    if (made.found) json["schedules"][0]["planning"] = report::planning_json(made);
     if (request.has_timetable())
       json["schedules"][0]["timetable"] = timetable_json(*request.generator, schedule, scenario);
     if (output) json["out"] = options.out;
     if (output && format == OutputFormat::chakra) json["files"] = output->files();
-    answer.text = json_text(json);
+    answer.text = report::json_text(json);
   } else {
     answer.text = text_of(made, scenario, record, options);
     if (output) answer.text += '\n' + output->note();
@@ -112,4 +115,4 @@ Answer schedule_command(const Options& options) {
   return answer;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

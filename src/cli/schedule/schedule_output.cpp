@@ -15,7 +15,7 @@
 #include "report/words.hpp"
 #include "schedule/csv/csv.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 /// "x.3.et" for rank 3 and "x.et", as ASTRA-sim names its files; "x.groups.json" likewise.
@@ -39,12 +39,12 @@ OutputFormat output_format_of(const std::string& text) {
 ScheduleOutput::ScheduleOutput(OutputFormat format, std::string out, const Scenario& scenario)
     : format_{format}, out_{std::move(out)} {
   if (format_ != OutputFormat::chakra) {
-    require_new_file(out_);
+    report::require_new_file(out_);
     return;
   }
   for (int rank = 0; rank < scenario.ranks(); ++rank)
-    require_new_file(with_infix(out_, std::to_string(rank), ""));
-  require_new_file(groups_file(out_));
+    report::require_new_file(with_infix(out_, std::to_string(rank), ""));
+  report::require_new_file(groups_file(out_));
 }
 
 void ScheduleOutput::add(std::string name, std::string content) {
@@ -55,44 +55,50 @@ void ScheduleOutput::add(std::string name, std::string content) {
 void ScheduleOutput::prepare(const Schedule& schedule, const Scenario& scenario,
                              Arrangement arrangement) {
   switch (format_) {
-    case OutputFormat::longhaul: add(out_, write_csv(schedule, CsvFormat::longhaul)); break;
-    case OutputFormat::pytorch: add(out_, write_csv(schedule, CsvFormat::pytorch)); break;
+    case OutputFormat::longhaul:
+      add(out_, schedule::write_csv(schedule, schedule::CsvFormat::longhaul));
+      break;
+    case OutputFormat::pytorch:
+      add(out_, schedule::write_csv(schedule, schedule::CsvFormat::pytorch));
+      break;
     case OutputFormat::goal: {
       std::ostringstream text;
-      export_goal(lower(schedule, scenario, arrangement), text);
+      plan::export_goal(plan::lower(schedule, scenario, arrangement), text);
       add(out_, std::move(text).str());
       break;
     }
-    case OutputFormat::chakra: return prepare_chakra(lower(schedule, scenario, arrangement));
+    case OutputFormat::chakra: return prepare_chakra(plan::lower(schedule, scenario, arrangement));
   }
   note_ = fmt::format("wrote {}\n", out_);
 }
 
 void ScheduleOutput::prepare_chakra(const Plan& plan) {
-  ChakraRounding rounding;
+  plan::ChakraRounding rounding;
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
     std::ostringstream bytes;
-    const ChakraRounding mine = export_chakra(plan, Rank{static_cast<int>(rank)}, bytes);
+    const plan::ChakraRounding mine =
+        plan::export_chakra(plan, Rank{static_cast<int>(rank)}, bytes);
     rounding.blocks += mine.blocks;
     rounding.error += mine.error;
     add(with_infix(out_, std::to_string(rank), ""), std::move(bytes).str());
   }
   note_ = fmt::format("wrote {} to {}", names_.front(), names_.back());
-  if (std::string groups = chakra_groups(plan); !groups.empty()) {
+  if (std::string groups = plan::chakra_groups(plan); !groups.empty()) {
     add(groups_file(out_), std::move(groups));
     note_ += fmt::format(" and {}", names_.back());
   }
   note_ += fmt::format(
       "\nwhole microseconds: {} were rounded by {} ns in sum; no device is ever more than 500 ns "
       "ahead or behind\n",
-      counted(rounding.blocks, "block"), rounding.error.count());
+      report::counted(rounding.blocks, "block"), rounding.error.count());
 }
 
 void ScheduleOutput::write() const {
   std::size_t written = 0;
   try {
     for (; written < names_.size(); ++written)
-      write_new_file(names_[written], [&](std::ostream& out) { out << contents_[written]; });
+      report::write_new_file(names_[written],
+                             [&](std::ostream& out) { out << contents_[written]; });
   } catch (const Error&) {
     // Some ranks' files without the others' would be taken for a whole.
     std::error_code ignored;
@@ -101,4 +107,4 @@ void ScheduleOutput::write() const {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -8,7 +8,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// Formats that `schedule --out` writes (docs/formats.md).
 #define LONGHAUL_OUTPUT_FORMATS(X) \
@@ -43,4 +43,4 @@ private:
   std::string note_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

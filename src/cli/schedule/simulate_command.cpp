@@ -9,17 +9,17 @@
 #include "report/under_weather.hpp"
 #include "trace/file/trace_file.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
 struct SimulatedSchedules {
-  std::vector<ScheduleRecord> records;
-  std::vector<ScheduleResult> made;           ///< likewise
-  std::vector<RobustCandidate> under_jitter;  ///< likewise, with --robust
-  std::vector<UnderWeather> under_weather;    ///< likewise, with --iterations
-  std::vector<SkippedSchedule> skipped;
+  std::vector<report::ScheduleRecord> records;
+  std::vector<planner::ScheduleResult> made;           ///< likewise
+  std::vector<planner::RobustCandidate> under_jitter;  ///< likewise, with --robust
+  std::vector<report::UnderWeather> under_weather;     ///< likewise, with --iterations
+  std::vector<planner::SkippedSchedule> skipped;
   Timeline timeline;  ///< of all schedules where a trace is wanted
 };
 
@@ -29,8 +29,9 @@ enum class KeepRows { no, yes };
 class Simulator {
 public:
   /// `scenario` must live as long.
-  Simulator(const Scenario& scenario, PlannerOptions planner, std::vector<ScheduleRequest> requests,
-            std::optional<int> iterations, KeepRows keep)
+  Simulator(const Scenario& scenario, planner::PlannerOptions planner,
+            std::vector<planner::ScheduleRequest> requests, std::optional<int> iterations,
+            KeepRows keep)
       : scenario_{scenario},
         planner_{std::move(planner)},
         requests_{std::move(requests)},
@@ -38,19 +39,20 @@ public:
         keep_{keep} {}
 
   [[nodiscard]] SimulatedSchedules run() const {
-    ChosenSchedules chosen = ScheduleChooser{requests_, scenario_, planner_}.choose();
+    planner::ChosenSchedules chosen =
+        planner::ScheduleChooser{requests_, scenario_, planner_}.choose();
     SimulatedSchedules simulation;
     simulation.skipped = std::move(chosen.skipped);
     simulation.made = std::move(chosen.schedules);
-    for (const ScheduleResult& made : simulation.made) {
+    for (const planner::ScheduleResult& made : simulation.made) {
       Timeline alone;
       Timeline& timeline = keep_ == KeepRows::yes ? simulation.timeline : alone;
-      simulation.records.push_back(evaluate(made, scenario_, arrangement(), timeline));
+      simulation.records.push_back(report::evaluate(made, scenario_, arrangement(), timeline));
     }
     if (planner_.robust) simulation.under_jitter = all_under_jitter(simulation.made);
     if (iterations_)
       simulation.under_weather =
-          all_under_weather(simulation.made, scenario_, arrangement(), *iterations_);
+          report::all_under_weather(simulation.made, scenario_, arrangement(), *iterations_);
     return simulation;
   }
 
@@ -58,50 +60,51 @@ private:
   [[nodiscard]] Arrangement arrangement() const { return planner_.search.arrangement; }
 
   /// How the schedules do in the iterations that `best` is picked by.
-  [[nodiscard]] std::vector<RobustCandidate> all_under_jitter(
-      const std::vector<ScheduleResult>& schedules) const {
-    RobustOptions options;
+  [[nodiscard]] std::vector<planner::RobustCandidate> all_under_jitter(
+      const std::vector<planner::ScheduleResult>& schedules) const {
+    planner::RobustOptions options;
     options.search = planner_.search;
-    std::vector<RobustCandidate> result;
-    for (const ScheduleResult& made : schedules)
-      result.push_back(
-          {made.schedule, made.schedule.name, under_jitter(made.schedule, scenario_, options)});
+    std::vector<planner::RobustCandidate> result;
+    for (const planner::ScheduleResult& made : schedules)
+      result.push_back({made.schedule, made.schedule.name,
+                        planner::under_jitter(made.schedule, scenario_, options)});
     return result;
   }
 
   const Scenario& scenario_;
-  PlannerOptions planner_;
-  std::vector<ScheduleRequest> requests_;
+  planner::PlannerOptions planner_;
+  std::vector<planner::ScheduleRequest> requests_;
   std::optional<int> iterations_;
   KeepRows keep_;
 };
 
 Simulator simulator_of(const Options& options, const Scenario& scenario) {
-  PlannerOptions planner = planner_options_of(options);
-  if (options.iterations) require_iteration_count(*options.iterations);
-  if (planner.robust) require_jitter(scenario);
-  return {scenario, std::move(planner), parse_schedule_option(options.schedule), options.iterations,
-          options.out.empty() ? KeepRows::no : KeepRows::yes};
+  planner::PlannerOptions planner = planner_options_of(options);
+  if (options.iterations) report::require_iteration_count(*options.iterations);
+  if (planner.robust) planner::require_jitter(scenario);
+  return {scenario, std::move(planner), planner::parse_schedule_option(options.schedule),
+          options.iterations, options.out.empty() ? KeepRows::no : KeepRows::yes};
 }
 
 std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
                     const Options& options) {
-  std::string text =
-      fmt::format("{}: {}; simulated, {}\n\n", scenario.name, size_text(scenario), options.comm);
-  text += table_text(simulation.records, scenario);
+  std::string text = fmt::format("{}: {}; simulated, {}\n\n", scenario.name,
+                                 report::size_text(scenario), options.comm);
+  text += report::table_text(simulation.records, scenario);
   std::string notes;
-  for (const ScheduleResult& made : simulation.made) notes += planning_note(made);
+  for (const planner::ScheduleResult& made : simulation.made) notes += report::planning_note(made);
   if (!notes.empty()) text += '\n' + notes;
   if (!simulation.under_jitter.empty())
     text += fmt::format("\nIn {} iterations under jitter (run.seed = {}):\n",
-                        RobustOptions{}.samples, scenario.run.seed) +
-            under_jitter_text(simulation.under_jitter);
+                        planner::RobustOptions{}.samples, scenario.run.seed) +
+            report::under_jitter_text(simulation.under_jitter);
   if (!simulation.under_weather.empty())
-    text += under_weather_text(simulation.under_weather, scenario);
-  text += "\nWhere the devices' time was idle:\n" + idle_table_text(simulation.records);
-  text += resource_table_text(simulation.records) +
-          ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
-  for (const SkippedSchedule& skipped : simulation.skipped)
+    text += report::under_weather_text(simulation.under_weather, scenario);
+  text += "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records);
+  text +=
+      report::resource_table_text(simulation.records) +
+      report::ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
+  for (const planner::SkippedSchedule& skipped : simulation.skipped)
     text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
   return text;
 }
@@ -111,16 +114,16 @@ ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scena
   ordered_json json = record_header(options, scenario);
   json["schedules"] = ordered_json::array();
   for (std::size_t i = 0; i < simulation.records.size(); ++i) {
-    json["schedules"].push_back(to_json(simulation.records[i]));
+    json["schedules"].push_back(report::to_json(simulation.records[i]));
     if (simulation.made[i].found)
-      json["schedules"].back()["planning"] = planning_json(simulation.made[i]);
+      json["schedules"].back()["planning"] = report::planning_json(simulation.made[i]);
   }
   if (!simulation.under_jitter.empty())
-    json["under_jitter"] = under_jitter_json(simulation.under_jitter);
+    json["under_jitter"] = report::under_jitter_json(simulation.under_jitter);
   if (!simulation.under_weather.empty())
-    json["under_weather"] = under_weather_json(simulation.under_weather);
+    json["under_weather"] = report::under_weather_json(simulation.under_weather);
   json["skipped"] = ordered_json::array();
-  for (const SkippedSchedule& skipped : simulation.skipped)
+  for (const planner::SkippedSchedule& skipped : simulation.skipped)
     json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
   if (!options.out.empty()) json["out"] = options.out;
   return json;
@@ -129,7 +132,7 @@ ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scena
 /// The bound of each schedule, by name.
 ordered_json bounds_json(const SimulatedSchedules& simulation) {
   ordered_json json = ordered_json::object();
-  for (const ScheduleRecord& record : simulation.records)
+  for (const report::ScheduleRecord& record : simulation.records)
     json[record.schedule] = {{"lower_bound_ns", record.bound.lower_bound.count()},
                              {"holds_for", record.bound.holds_for}};
   return json;
@@ -137,7 +140,7 @@ ordered_json bounds_json(const SimulatedSchedules& simulation) {
 
 void write_simulated_trace(const Options& options, const Scenario& scenario,
                            SimulatedSchedules simulation) {
-  Trace trace;
+  trace::Trace trace;
   trace.info.creator = fmt::format("longhaul {}", version());
   trace.info.git_commit = git_commit();
   trace.info.command_line = options.command_line;
@@ -148,7 +151,7 @@ void write_simulated_trace(const Options& options, const Scenario& scenario,
           .dump();
   trace.info.activation_budget_bytes = scenario.activation_budget().count();
   trace.predicted = std::move(simulation.timeline);
-  write_trace(options.out, trace);
+  trace::write_trace(options.out, trace);
 }
 
 }  // namespace
@@ -156,12 +159,12 @@ void write_simulated_trace(const Options& options, const Scenario& scenario,
 Answer simulate_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
-  if (traced) require_new_file(options.out);
+  if (traced) report::require_new_file(options.out);
   const Simulator simulator = simulator_of(options, scenario);
   SimulatedSchedules simulation = simulator.run();
   Answer answer;
   if (options.json) {
-    answer.text = json_text(to_json(simulation, scenario, options));
+    answer.text = report::json_text(to_json(simulation, scenario, options));
   } else {
     answer.text = text_of(simulation, scenario, options);
     if (traced) answer.text += fmt::format("\nwrote {}\n", options.out);
@@ -170,4 +173,4 @@ Answer simulate_command(const Options& options) {
   return answer;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

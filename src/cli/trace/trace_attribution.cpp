@@ -12,7 +12,7 @@
 #include "report/record.hpp"
 #include "report/record_header.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -26,11 +26,11 @@ struct Attribution {
   std::vector<double> idle_ns;  ///< in the order of idle_parts(), summed over devices
   double devices = 0;
   int path_iteration = 0;  ///< whose critical path is shown
-  std::vector<PathRow> critical_path;
+  std::vector<report::PathRow> critical_path;
 };
 
 /// The iteration whose makespan is nearest the median (ties: the first).
-int nearest_to_median(const std::vector<IterationReport>& reports) {
+int nearest_to_median(const std::vector<trace::IterationReport>& reports) {
   std::vector<double> makespans;
   for (const auto& report : reports) makespans.push_back(static_cast<double>(report.makespan_ns));
   const double median = summarize(makespans).median;
@@ -49,26 +49,27 @@ std::optional<Attribution> attribution_of(const Timeline& timeline, const std::s
   result.side = side;
   result.iterations = static_cast<int>(reports.size());
   result.devices = static_cast<double>(reports.front().bubble_ratio.size());
-  result.idle_ns.assign(idle_parts().size(), 0.0);
+  result.idle_ns.assign(trace::idle_parts().size(), 0.0);
   const double share = 1.0 / static_cast<double>(reports.size());
-  for (const IterationReport& report : reports) {
+  for (const trace::IterationReport& report : reports) {
     const double makespan = static_cast<double>(report.makespan_ns);
     result.makespan_ns += share * makespan;
     result.busy_ns +=
         share * (result.devices * makespan - static_cast<double>(report.idle.total()));
     for (std::size_t p = 0; p < result.idle_ns.size(); ++p)
-      result.idle_ns[p] += share * static_cast<double>(report.idle.*idle_parts()[p].member);
+      result.idle_ns[p] += share * static_cast<double>(report.idle.*trace::idle_parts()[p].member);
   }
   result.path_iteration = iteration.value_or(nearest_to_median(reports));
-  const auto rows = rows_of(timeline, *position_of(timeline, schedule), result.path_iteration);
-  result.critical_path = path_rows(rows);
+  const auto rows =
+      trace::rows_of(timeline, *position_of(timeline, schedule), result.path_iteration);
+  result.critical_path = report::path_rows(rows);
   return result;
 }
 
 std::string table_of(const std::vector<Attribution>& sides) {
   double largest = 0;
   for (const Attribution& side : sides) largest = std::max(largest, side.makespan_ns);
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   std::vector<Table::Column> columns{{"device time", Align::left}};
   for (const Attribution& side : sides) {
     columns.push_back({fmt::format("{} [{}]", side.side, scale.unit())});
@@ -80,16 +81,18 @@ std::string table_of(const std::vector<Attribution>& sides) {
     for (const Attribution& side : sides) {
       const double of_device = value_of(side) / side.devices;
       cells.push_back(scale.text(of_device));
-      cells.push_back(percent_text(side.makespan_ns > 0 ? of_device / side.makespan_ns : 0));
+      cells.push_back(
+          report::percent_text(side.makespan_ns > 0 ? of_device / side.makespan_ns : 0));
     }
     table.add_row(std::move(cells));
   };
   add_row("busy", [](const Attribution& side) { return side.busy_ns; });
-  for (std::size_t p = 0; p < idle_parts().size(); ++p) {
+  for (std::size_t p = 0; p < trace::idle_parts().size(); ++p) {
     const bool anywhere = std::any_of(sides.begin(), sides.end(),
                                       [&](const auto& side) { return side.idle_ns[p] != 0; });
     if (anywhere)
-      add_row(idle_parts()[p].name, [&](const Attribution& side) { return side.idle_ns[p]; });
+      add_row(trace::idle_parts()[p].name,
+              [&](const Attribution& side) { return side.idle_ns[p]; });
   }
   add_row("makespan", [](const Attribution& side) { return side.makespan_ns * side.devices; });
   return table.text();
@@ -106,7 +109,7 @@ std::string text_of(const std::string& schedule, const std::vector<Attribution>&
     text += fmt::format(
         "\ncritical path, {}{}:\n", side.side,
         side.side == "measured" ? fmt::format(", iteration {}", side.path_iteration) : "");
-    text += path_text(side.critical_path);
+    text += report::path_text(side.critical_path);
   }
   return text;
 }
@@ -118,9 +121,9 @@ ordered_json to_json(const Attribution& side) {
   json["makespan_ns"] = side.makespan_ns;
   json["busy_ns"] = side.busy_ns;
   json["idle"] = ordered_json::object();
-  for (std::size_t p = 0; p < idle_parts().size(); ++p)
-    json["idle"][idle_parts()[p].name] = side.idle_ns[p];
-  json["critical_path"] = path_json(side.critical_path);
+  for (std::size_t p = 0; p < trace::idle_parts().size(); ++p)
+    json["idle"][trace::idle_parts()[p].name] = side.idle_ns[p];
+  json["critical_path"] = report::path_json(side.critical_path);
   json["critical_path"]["iteration"] = side.path_iteration;
   return json;
 }
@@ -128,9 +131,9 @@ ordered_json to_json(const Attribution& side) {
 }  // namespace
 
 Answer trace_attribution_command(const Options& options) {
-  const Trace trace = load_trace(options.files.front(), options);
+  const trace::Trace trace = load_trace(options.files.front(), options);
   const std::int64_t budget = trace.info.activation_budget_bytes;
-  ordered_json json = record_header();
+  ordered_json json = report::record_header();
   json["trace"] = options.files.front();
   json["schedules"] = ordered_json::array();
   std::string text;
@@ -152,7 +155,7 @@ Answer trace_attribution_command(const Options& options) {
     if (!text.empty()) text += '\n';
     text += text_of(schedule, sides);
   }
-  return {options.json ? json_text(json) : text};
+  return {options.json ? report::json_text(json) : text};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

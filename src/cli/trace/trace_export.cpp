@@ -11,18 +11,18 @@
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
-using Export = void (*)(const Trace&, const Selection&, std::ostream&);
+using Export = void (*)(const trace::Trace&, const trace::Selection&, std::ostream&);
 
 struct ExportFormat {
   const char* name;
   Export write;
 };
-constexpr std::array kTraceFormats{ExportFormat{"chrome", export_chrome},
-                                   ExportFormat{"csv", export_csv},
-                                   ExportFormat{"memory", export_memory}};
+constexpr std::array kTraceFormats{ExportFormat{"chrome", trace::export_chrome},
+                                   ExportFormat{"csv", trace::export_csv},
+                                   ExportFormat{"memory", trace::export_memory}};
 
 const ExportFormat& export_format_of(const std::string& text) {
   if (text.empty()) return kTraceFormats.front();
@@ -36,26 +36,26 @@ const ExportFormat& export_format_of(const std::string& text) {
 
 void require_out(const Options& options, const char* what) {
   if (options.out.empty()) fail("--out is missing (the command writes a file). Name {}.", what);
-  require_new_file(options.out);
+  report::require_new_file(options.out);
 }
 
-std::string left_out_text(const MergedRows& rows) {
+std::string left_out_text(const trace::MergedRows& rows) {
   if (rows.iterations_left_out == 0) return "";
   return fmt::format("{} finished iterations are left out (a segment of each is damaged)\n",
                      rows.iterations_left_out);
 }
 
-Answer written(const Options& options, const MergedRows& rows) {
+Answer written(const Options& options, const trace::MergedRows& rows) {
   if (!options.json)
     return {fmt::format("wrote {}: {} measured and {} predicted ops\n{}", options.out,
                         rows.measured, rows.predicted, left_out_text(rows))};
-  nlohmann::ordered_json json = record_header();
+  nlohmann::ordered_json json = report::record_header();
   json["trace"] = options.files.front();
   json["out"] = options.out;
   json["measured_rows"] = rows.measured;
   json["iterations_left_out"] = rows.iterations_left_out;
   json["predicted_rows"] = rows.predicted;
-  return {json_text(json)};
+  return {report::json_text(json)};
 }
 
 }  // namespace
@@ -63,15 +63,17 @@ Answer written(const Options& options, const MergedRows& rows) {
 Answer trace_export_command(const Options& options) {
   const ExportFormat& format = export_format_of(options.format);
   require_out(options, "a .json for chrome, a .csv for csv and memory");
-  const Trace trace = load_trace(options.files.front(), options);
+  const trace::Trace trace = load_trace(options.files.front(), options);
   const std::vector<std::string> schedules = traced_schedules(trace, options);
   require_iteration(trace, schedules, options);
-  Selection selection;
+  trace::Selection selection;
   if (!options.schedule.empty()) selection.schedule = schedules.front();
   selection.iteration = options.iteration;
-  write_new_file(options.out, [&](std::ostream& out) { format.write(trace, selection, out); });
-  const auto [predicted, measured] = sources_of(trace);
-  return written(options, {count_rows(measured, selection), count_rows(predicted, selection)});
+  report::write_new_file(options.out,
+                         [&](std::ostream& out) { format.write(trace, selection, out); });
+  const auto [predicted, measured] = trace::sources_of(trace);
+  return written(options,
+                 {trace::count_rows(measured, selection), trace::count_rows(predicted, selection)});
 }
 
 Answer trace_merge_command(const Options& options) {
@@ -79,7 +81,7 @@ Answer trace_merge_command(const Options& options) {
   const std::filesystem::path run{options.files.front()};
   if (!std::filesystem::is_directory(run))
     fail("{}: cannot be merged (it is no directory). Name the directory of a run.", run.string());
-  return written(options, merge_run_into(run, options.out));
+  return written(options, trace::merge_run_into(run, options.out));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -5,7 +5,7 @@
 #include "base/suggest.hpp"
 #include "trace/file/trace_part.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 void require_source(const std::filesystem::path& source) {
@@ -20,13 +20,13 @@ constexpr std::uint64_t kMostRows = std::uint64_t{1} << 24;
 /// A row takes some 10 bytes in large segments, which are compressed, and 130 in small ones.
 constexpr std::uintmax_t kMostSegmentBytes = std::uintmax_t{1} << 29;
 
-Trace load_file(const std::filesystem::path& file, const Options& options) {
-  const TraceOverview overview = overview_of(file);
-  if (overview.measured_rows + overview.predicted_rows <= kMostRows) return read_trace(file);
-  TracePart part;
+trace::Trace load_file(const std::filesystem::path& file, const Options& options) {
+  const trace::TraceOverview overview = trace::overview_of(file);
+  if (overview.measured_rows + overview.predicted_rows <= kMostRows) return trace::read_trace(file);
+  trace::TracePart part;
   if (!options.schedule.empty()) part.schedule = options.schedule;
   part.iteration = options.iteration;
-  return read_trace_part(file, part, kMostRows);
+  return trace::read_trace_part(file, part, kMostRows);
 }
 
 void require_few_segments(const std::filesystem::path& directory) {
@@ -43,16 +43,16 @@ void require_few_segments(const std::filesystem::path& directory) {
 
 }  // namespace
 
-Trace load_trace(const std::filesystem::path& source, const Options& options) {
+trace::Trace load_trace(const std::filesystem::path& source, const Options& options) {
   require_source(source);
   if (!std::filesystem::is_directory(source)) return load_file(source, options);
   const std::filesystem::path merged = source / "trace.h5";
   if (std::filesystem::exists(merged)) return load_file(merged, options);
   require_few_segments(source);
-  return merge_run(source);
+  return trace::merge_run(source);
 }
 
-std::vector<std::string> traced_schedules(const Trace& trace, const Options& options) {
+std::vector<std::string> traced_schedules(const trace::Trace& trace, const Options& options) {
   std::vector<std::string> names = trace.predicted.schedules;
   for (const std::string& name : trace.measured.schedules) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -83,7 +83,7 @@ std::vector<int> iteration_numbers(const Timeline& timeline, int schedule) {
   return iterations;
 }
 
-void require_iteration(const Trace& trace, const std::vector<std::string>& schedules,
+void require_iteration(const trace::Trace& trace, const std::vector<std::string>& schedules,
                        const Options& options) {
   if (!options.iteration) return;
   for (const std::string& schedule : schedules) {
@@ -99,14 +99,16 @@ void require_iteration(const Trace& trace, const std::vector<std::string>& sched
   }
 }
 
-std::vector<IterationReport> reports_of(const Timeline& timeline, const std::string& schedule,
-                                        std::int64_t activation_budget_bytes) {
-  std::vector<IterationReport> reports;
+std::vector<trace::IterationReport> reports_of(const Timeline& timeline,
+                                               const std::string& schedule,
+                                               std::int64_t activation_budget_bytes) {
+  std::vector<trace::IterationReport> reports;
   const auto position = position_of(timeline, schedule);
   if (!position) return reports;
   for (const int iteration : iteration_numbers(timeline, *position))
-    reports.push_back(report_iteration(timeline, *position, iteration, activation_budget_bytes));
+    reports.push_back(
+        trace::report_iteration(timeline, *position, iteration, activation_budget_bytes));
   return reports;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

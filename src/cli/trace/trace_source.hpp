@@ -9,20 +9,22 @@
 #include "trace/file/trace_file.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 
 /// Reads a trace, or what is finished of a run's directory. Throws Error. Of a trace of more than
 /// 16 million rows only what --schedule and --iteration select, and nothing if that is more still.
-[[nodiscard]] Trace load_trace(const std::filesystem::path& source, const Options& options = {});
+[[nodiscard]] trace::Trace load_trace(const std::filesystem::path& source,
+                                      const Options& options = {});
 
 /// Names of the schedules of either timeline, or the one that --schedule names (throws Error where
 /// the trace does not have it).
-[[nodiscard]] std::vector<std::string> traced_schedules(const Trace& trace, const Options& options);
+[[nodiscard]] std::vector<std::string> traced_schedules(const trace::Trace& trace,
+                                                        const Options& options);
 
 /// Reports of all iterations of one schedule in one timeline, in order; empty where it has none.
-[[nodiscard]] std::vector<IterationReport> reports_of(const Timeline& timeline,
-                                                      const std::string& schedule,
-                                                      std::int64_t activation_budget_bytes);
+[[nodiscard]] std::vector<trace::IterationReport> reports_of(const Timeline& timeline,
+                                                             const std::string& schedule,
+                                                             std::int64_t activation_budget_bytes);
 
 /// Position in Timeline::schedules.
 [[nodiscard]] std::optional<int> position_of(const Timeline& timeline, const std::string& schedule);
@@ -30,7 +32,7 @@ namespace longhaul {
 [[nodiscard]] std::vector<int> iteration_numbers(const Timeline& timeline, int schedule);
 /// Throws Error, which says what was measured, unless --iteration is absent or was measured of
 /// each of the schedules.
-void require_iteration(const Trace& trace, const std::vector<std::string>& schedules,
+void require_iteration(const trace::Trace& trace, const std::vector<std::string>& schedules,
                        const Options& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

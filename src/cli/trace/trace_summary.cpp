@@ -10,7 +10,7 @@
 #include "report/record_header.hpp"
 #include "report/tables.hpp"
 
-namespace longhaul {
+namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -21,7 +21,7 @@ struct Summary {
   std::optional<double> predicted_ns;
   std::optional<double> bubble;            ///< measured, mean over iterations and ranks
   std::optional<double> predicted_bubble;  ///< mean over ranks
-  IterationReport legs;                    ///< an iteration: predicted, otherwise measured
+  trace::IterationReport legs;             ///< an iteration: predicted, otherwise measured
 
   /// How much longer the measured median is than the prediction, as a ratio.
   [[nodiscard]] std::optional<double> difference() const {
@@ -30,24 +30,24 @@ struct Summary {
   }
 };
 
-Summary summary_of(const Trace& trace, const std::string& schedule) {
+Summary summary_of(const trace::Trace& trace, const std::string& schedule) {
   Summary summary;
   summary.schedule = schedule;
   const auto measured = reports_of(trace.measured, schedule, 0);
   std::vector<double> makespans, bubbles;
-  for (const IterationReport& report : measured) {
+  for (const trace::IterationReport& report : measured) {
     makespans.push_back(static_cast<double>(report.makespan_ns));
-    bubbles.push_back(mean(report.bubble_ratio));
+    bubbles.push_back(report::mean(report.bubble_ratio));
   }
   if (!measured.empty()) {
     summary.measured = summarize(makespans);
-    summary.bubble = mean(bubbles);
+    summary.bubble = report::mean(bubbles);
     summary.legs = measured.front();
   }
   const auto predicted = reports_of(trace.predicted, schedule, 0);
   if (!predicted.empty()) {
     summary.predicted_ns = static_cast<double>(predicted.front().makespan_ns);
-    summary.predicted_bubble = mean(predicted.front().bubble_ratio);
+    summary.predicted_bubble = report::mean(predicted.front().bubble_ratio);
     summary.legs = predicted.front();
   }
   return summary;
@@ -77,7 +77,7 @@ ordered_json to_json(const Summary& summary) {
   json["difference_percent"] = difference ? ordered_json(100.0 * *difference) : nullptr;
   json["measured_bubble_ratio"] = or_null(summary.bubble);
   json["predicted_bubble_ratio"] = or_null(summary.predicted_bubble);
-  json["legs"] = legs_json(summary.legs);
+  json["legs"] = report::legs_json(summary.legs);
   json["wan_busy_ns"] = summary.legs.wan_busy_ns;
   return json;
 }
@@ -86,7 +86,7 @@ std::string text_of(const std::vector<Summary>& summaries) {
   double largest = 0;
   for (const Summary& summary : summaries)
     largest = std::max({largest, summary.measured.p95, summary.predicted_ns.value_or(0)});
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   Table table{{{"schedule", Align::left},
                {"n"},
                {fmt::format("min [{}]", scale.unit())},
@@ -110,20 +110,20 @@ std::string text_of(const std::vector<Summary>& summaries) {
                    ratio(summary.difference(), "{:+.2f}"), ratio(summary.bubble, "{:.1f}"),
                    ratio(summary.predicted_bubble, "{:.1f}")});
   }
-  std::vector<LegsOfSchedule> legs;
+  std::vector<report::LegsOfSchedule> legs;
   for (const Summary& summary : summaries) legs.push_back({summary.schedule, summary.legs});
-  return table.text() + leg_table_text(legs);
+  return table.text() + report::leg_table_text(legs);
 }
 
 }  // namespace
 
 Answer trace_summary_command(const Options& options) {
-  const Trace trace = load_trace(options.files.front(), options);
+  const trace::Trace trace = load_trace(options.files.front(), options);
   std::vector<Summary> summaries;
   for (const std::string& schedule : traced_schedules(trace, options))
     summaries.push_back(summary_of(trace, schedule));
   if (!options.json) return {text_of(summaries)};
-  ordered_json json = record_header();
+  ordered_json json = report::record_header();
   json["trace"] = options.files.front();
   json["creator"] = trace.info.creator;
   json["git_commit"] = trace.info.git_commit;
@@ -131,7 +131,7 @@ Answer trace_summary_command(const Options& options) {
   json["time_scale"] = trace.info.time_scale;
   json["schedules"] = ordered_json::array();
   for (const Summary& summary : summaries) json["schedules"].push_back(to_json(summary));
-  return {json_text(json)};
+  return {report::json_text(json)};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::cli

@@ -7,7 +7,7 @@
 
 #include "cuda/handles.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 /// Memory ranges to use again, since asking CUDA for some may wait for the whole device. `Memory`
 /// is made from a number of bytes: PinnedMemory<std::byte> or DeviceBuffer.
@@ -37,10 +37,10 @@ private:
   std::shared_ptr<Free> free_ = std::make_shared<Free>();
 };
 
-using PinnedPool = BufferPool<PinnedMemory<std::byte>>;
-using DevicePool = BufferPool<DeviceBuffer>;
+using PinnedPool = BufferPool<cuda::PinnedMemory<std::byte>>;
+using DevicePool = BufferPool<cuda::DeviceBuffer>;
 
 /// Does this lie in a device's memory (not in the host's, pinned or not)?
 [[nodiscard]] bool is_on_device(const void* data);
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

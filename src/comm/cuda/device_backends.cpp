@@ -9,7 +9,7 @@
 #include "comm/cuda/staged_backend.hpp"
 #include "cuda/handles.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 /// True where this MPI says that it takes memory of CUDA devices in its calls. Debian's does not.
@@ -27,7 +27,6 @@ bool takes_device_memory() {
 }  // namespace
 
 std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& place) {
-  using cuda::StagedBackend;
   cuda::use_device(place.index);
   // Threads hand over by memcpy, which takes no device memory.
   const bool as_it_is = !place.world.is_of_threads() && takes_device_memory();
@@ -38,7 +37,7 @@ std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& place) {
 
 std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& place) {
   cuda::use_device(place.index);
-  return std::make_unique<cuda::CudaIpcBackend>(place.host, place.host_ranks, place.index);
+  return std::make_unique<CudaIpcBackend>(place.host, place.host_ranks, place.index);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

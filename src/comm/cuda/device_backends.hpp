@@ -8,13 +8,13 @@
 
 /// Backends for what lies in GPUs' memory. src/comm/cuda and nccl make them;
 /// where they were not built in, src/comm/without_gpu says so.
-namespace longhaul {
+namespace longhaul::comm {
 
 /// A rank and the transport of its host's memory, for which a backend is made. Precondition: `host`
 /// outlives the backend.
 struct BackendPlace {
   Transport& host;
-  const mpi::Communicator& world;
+  const Communicator& world;
   const HostRanks& host_ranks;
   int index;  ///< of the device, which becomes this thread's
 };
@@ -27,4 +27,4 @@ struct BackendPlace {
 /// "2.28.3"; empty where it is not built in.
 [[nodiscard]] std::string nccl_version();
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

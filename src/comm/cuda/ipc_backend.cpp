@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 CudaIpcBackend::CudaIpcBackend(Transport& host, const HostRanks& host_ranks, int index)
     : host_{host},
@@ -36,7 +36,7 @@ bool CudaIpcBackend::send(const PayloadSend& payload, PayloadDetails& details) {
       std::memcpy(pinned.get(), from, size);
       from = pinned.get();
     }
-    check(cudaMemcpyAsync(slot->memory.data(), from, size, cudaMemcpyDefault, stream));
+    cuda::check(cudaMemcpyAsync(slot->memory.data(), from, size, cudaMemcpyDefault, stream));
   }
   slot->written.record(stream);
   lanes_.end({payload.request, size, payload.pace, std::move(mark), [pinned] {}}, stream);
@@ -51,7 +51,7 @@ void CudaIpcBackend::receive(const PayloadReceive& payload, std::size_t announce
   const OpenedSlots::Opened slot = opened_.open(address);
   const cudaStream_t stream = lanes_.stream(Side::receive, payload.pace.lane, payload.from);
   Lanes::MarkHandle mark = lanes_.begin(stream);
-  check(cudaStreamWaitEvent(stream, slot.written, 0));
+  cuda::check(cudaStreamWaitEvent(stream, slot.written, 0));
   std::function<void()> then;
   if (announced > 0) {
     std::byte* to = payload.buffer.data();
@@ -60,7 +60,7 @@ void CudaIpcBackend::receive(const PayloadReceive& payload, std::size_t announce
       then = [pinned, to, announced] { std::memcpy(to, pinned.get(), announced); };
       to = pinned.get();
     }
-    check(cudaMemcpyAsync(to, slot.data, announced, cudaMemcpyDefault, stream));
+    cuda::check(cudaMemcpyAsync(to, slot.data, announced, cudaMemcpyDefault, stream));
   }
   lanes_.after(stream, [this, from = payload.from, at = address.slot] { give_back(from, at); });
   lanes_.end({payload.request, announced, payload.pace, std::move(mark), std::move(then)}, stream);
@@ -76,4 +76,4 @@ void CudaIpcBackend::collective(RequestId request, CollectiveKind kind,
   collectives_.begin(request, kind, members, exchange);
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -5,7 +5,7 @@
 #include "comm/cuda/ipc_slots.hpp"
 #include "comm/cuda/staged_collectives.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 /// Between ranks of one host, on one GPU or several: the sender copies into a slot, and its
 /// receiver, in this process or another, from there, after the event that says that the slot has
@@ -43,4 +43,4 @@ private:
   StagedCollectives collectives_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -7,7 +7,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 namespace {
 
 /// cudaMalloc puts small allocations side by side into one block, which a process can open only
@@ -82,8 +82,8 @@ SlotsToPeer::Slot& SlotsToPeer::make(std::uint32_t number, std::size_t bytes) {
   address.slot = number;
   address.data = slot->memory.data();
   address.event = slot->written.get();
-  check(cudaIpcGetMemHandle(&address.memory, slot->memory.data()));
-  check(cudaIpcGetEventHandle(&address.written, slot->written.get()));
+  cuda::check(cudaIpcGetMemHandle(&address.memory, slot->memory.data()));
+  cuda::check(cudaIpcGetEventHandle(&address.written, slot->written.get()));
   if (number == slots_.size()) slots_.emplace_back();
   if (slots_[number]) outgrown_.push_back(std::move(slots_[number]));
   slots_[number] = std::move(slot);
@@ -92,7 +92,7 @@ SlotsToPeer::Slot& SlotsToPeer::make(std::uint32_t number, std::size_t bytes) {
 
 void OpenedSlots::close() {
   for (const auto& [handle, foreign] : foreign_)
-    report(cudaIpcCloseMemHandle(foreign.memory), "closing another process's memory");
+    cuda::report(cudaIpcCloseMemHandle(foreign.memory), "closing another process's memory");
   foreign_.clear();
 }
 
@@ -102,12 +102,13 @@ OpenedSlots::Opened OpenedSlots::open(const IpcAddress& address) {
   auto found = foreign_.find(handle);
   if (found == foreign_.end()) {
     cudaEvent_t event = nullptr;
-    check(cudaIpcOpenEventHandle(&event, address.written));
-    Foreign foreign{nullptr, Event{event}};
-    check(cudaIpcOpenMemHandle(&foreign.memory, address.memory, cudaIpcMemLazyEnablePeerAccess));
+    cuda::check(cudaIpcOpenEventHandle(&event, address.written));
+    Foreign foreign{nullptr, cuda::Event{event}};
+    cuda::check(
+        cudaIpcOpenMemHandle(&foreign.memory, address.memory, cudaIpcMemLazyEnablePeerAccess));
     found = foreign_.emplace(handle, std::move(foreign)).first;
   }
   return {static_cast<const std::byte*>(found->second.memory), found->second.written.get()};
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -12,7 +12,7 @@
 #include "comm/payload_backend.hpp"
 #include "cuda/handles.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 /// Address at which the receiver fetches a payload; part of the announcement.
 struct IpcAddress {
@@ -55,8 +55,8 @@ public:
 
   struct Slot {
     explicit Slot(std::size_t bytes) : memory{bytes} {}
-    DeviceBuffer memory;
-    Event written{Timing::off, Sharing::between_processes};
+    cuda::DeviceBuffer memory;
+    cuda::Event written{cuda::Timing::off, cuda::Sharing::between_processes};
     IpcAddress address{};
   };
   /// A free one with room for `bytes`, now taken; nullptr: the receiver has to free one.
@@ -84,9 +84,9 @@ public:
 private:
   struct Foreign {
     void* memory = nullptr;
-    Event written;
+    cuda::Event written;
   };
   std::map<std::string, Foreign> foreign_;  ///< by memory handle
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -5,7 +5,7 @@
 #include "comm/blocking_call.hpp"
 #include "comm/cuda/buffer_pool.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 bool is_on_device(const void* data) {
   cudaPointerAttributes attributes{};
@@ -14,11 +14,11 @@ bool is_on_device(const void* data) {
     static_cast<void>(cudaGetLastError());
     return false;
   }
-  check(code);
+  cuda::check(code);
   return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
 }
 
-Lanes::Lanes(int index) : clock_{DeviceClock::of(index)} { load_spin_kernels(); }
+Lanes::Lanes(int index) : clock_{cuda::DeviceClock::of(index)} { cuda::load_spin_kernels(); }
 
 /// Work under way uses marks and buffers: they must outlive it.
 Lanes::~Lanes() { wait(); }
@@ -26,13 +26,14 @@ Lanes::~Lanes() { wait(); }
 void Lanes::wait() const {
   const BlockingCall guard{"the last transfers on a GPU", std::chrono::seconds{10}};
   for (const auto& [key, stream] : streams_)
-    report(cudaStreamSynchronize(stream.get()), "waiting for a lane's last transfers");
+    cuda::report(cudaStreamSynchronize(stream.get()), "waiting for a lane's last transfers");
 }
 
 cudaStream_t Lanes::stream(Side side, LaneId lane, Rank peer) {
   const std::tuple key{side, lane, peer};
   auto found = streams_.find(key);
-  if (found == streams_.end()) found = streams_.emplace(key, Stream{Urgency::high}).first;
+  if (found == streams_.end())
+    found = streams_.emplace(key, cuda::Stream{cuda::Urgency::high}).first;
   return found->second.get();
 }
 
@@ -45,21 +46,21 @@ Lanes::MarkHandle Lanes::begin(cudaStream_t stream) {
     free_marks_.pop_back();
   }
   mark->stamps[0] = {};
-  stamp(&mark->stamps[0].begin, stream);
+  cuda::stamp(&mark->stamps[0].begin, stream);
   return mark;
 }
 
 void Lanes::end(Work work, cudaStream_t stream) {
-  stamp(&work.mark->transferred[0], stream);
+  cuda::stamp(&work.mark->transferred[0], stream);
   const TimePoint from = work.pace.from;
-  hold_after(&work.mark->stamps[0], from == TimePoint{} ? 0 : clock_.to_device(from),
-             static_cast<std::uint64_t>(work.pace.hold.count()), stream);
+  cuda::hold_after(&work.mark->stamps[0], from == TimePoint{} ? 0 : clock_.to_device(from),
+                   static_cast<std::uint64_t>(work.pace.hold.count()), stream);
   work.mark->event.record(stream);
   under_way_.push_back(std::move(work));
 }
 
 void Lanes::after(cudaStream_t stream, std::function<void()> what) {
-  Event event;
+  cuda::Event event;
   if (!free_events_.empty()) {
     event = std::move(free_events_.back());
     free_events_.pop_back();
@@ -105,4 +106,4 @@ TimePoint Lanes::next_event() const {
   return first;
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

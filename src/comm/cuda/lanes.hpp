@@ -11,7 +11,7 @@
 #include "cuda/handles.hpp"
 #include "cuda/spin.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 enum class Side : bool { send, receive };
 
@@ -30,9 +30,9 @@ public:
   [[nodiscard]] cudaStream_t stream(Side side, LaneId lane, Rank peer);
 
   struct Mark {
-    Event event;
-    PinnedMemory<Stamps> stamps{1};
-    PinnedMemory<std::uint64_t> transferred{1};
+    cuda::Event event;
+    cuda::PinnedMemory<cuda::Stamps> stamps{1};
+    cuda::PinnedMemory<std::uint64_t> transferred{1};
   };
   using MarkHandle = std::unique_ptr<Mark>;
   /// Stamps the begin of a transfer into `stream`.
@@ -41,7 +41,7 @@ public:
   struct Work {
     RequestId request{};
     std::size_t size_bytes = 0;
-    LanePace pace;
+    cuda::LanePace pace;
     MarkHandle mark;
     std::function<void()> then{};  ///< before it is told
   };
@@ -60,17 +60,17 @@ public:
 
 private:
   struct Waiting {
-    Event event;
+    cuda::Event event;
     std::function<void()> what;
   };
   [[nodiscard]] Completion completion_of(const Work& work) const;
 
-  DeviceClock& clock_;
-  std::map<std::tuple<Side, LaneId, Rank>, Stream> streams_;
+  cuda::DeviceClock& clock_;
+  std::map<std::tuple<Side, LaneId, Rank>, cuda::Stream> streams_;
   std::vector<Work> under_way_;
   std::vector<Waiting> waiting_;
   std::vector<MarkHandle> free_marks_;
-  std::vector<Event> free_events_;
+  std::vector<cuda::Event> free_events_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -6,7 +6,7 @@
 
 #include "cuda/check.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 namespace {
 
 /// Large enough for the network's full rate, small enough that the first is soon on its way.
@@ -18,7 +18,7 @@ constexpr std::size_t kPiece = std::size_t{4} << 20U;
 struct StagedBackend::Moving {
   RequestId request{};
   Rank peer{};
-  LanePace pace;
+  cuda::LanePace pace;
   int tag = 0;
   std::byte* data = nullptr;  ///< only read from where it leaves
   std::size_t size = 0;
@@ -63,8 +63,8 @@ bool StagedBackend::send(const PayloadSend& payload, PayloadDetails& details) {
     }
     const std::span<std::byte> piece = moving->piece(at);
     moving->pinned.push_back(pinned_.take(piece.size()));
-    check(cudaMemcpyAsync(moving->pinned[at].get(), piece.data(), piece.size(),
-                          cudaMemcpyDeviceToHost, stream));
+    cuda::check(cudaMemcpyAsync(moving->pinned[at].get(), piece.data(), piece.size(),
+                                cudaMemcpyDeviceToHost, stream));
     lanes_.after(stream, [this, moving, at] { send_piece(moving, at); });
   }
   // The lane is free again when the bytes have been copied and the hold is over.
@@ -104,8 +104,8 @@ void StagedBackend::receive_piece(const MovingHandle& moving, std::size_t at) {
 void StagedBackend::take_piece(const MovingHandle& moving, std::size_t at) {
   const std::span<std::byte> piece = moving->piece(at);
   if (moving->staged)
-    check(cudaMemcpyAsync(piece.data(), moving->pinned[at].get(), piece.size(),
-                          cudaMemcpyHostToDevice, moving->stream));
+    cuda::check(cudaMemcpyAsync(piece.data(), moving->pinned[at].get(), piece.size(),
+                                cudaMemcpyHostToDevice, moving->stream));
   finish_one(moving);
 }
 
@@ -152,4 +152,4 @@ bool StagedBackend::busy() const {
   return lanes_.busy() || !at_host_.empty() || !leaving_.empty() || collectives_.busy();
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -6,7 +6,7 @@
 
 #include "comm/cuda/staged_collectives.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 /// Payloads over the host's transport, in pieces. What lies in a device's memory goes through
 /// pinned memory on either side, so that copies and messages overlap; or as it is, where the host's
@@ -56,4 +56,4 @@ private:
   std::unordered_map<RequestId, MovingHandle> leaving_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

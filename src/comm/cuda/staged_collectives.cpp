@@ -1,6 +1,6 @@
 #include "comm/cuda/staged_collectives.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 struct StagedCollectives::Staged {
   RequestId request{};
@@ -26,8 +26,8 @@ void StagedCollectives::begin(RequestId request, CollectiveKind kind, std::span<
   const cudaStream_t stream = lanes_.stream(Side::send, kNone<LaneId>, members.front());
   if (caller.mine.empty()) return lanes_.after(stream, [this, staged] { exchange(staged); });
   staged->mine = pinned_.take(caller.mine.size());
-  check(cudaMemcpyAsync(staged->mine.get(), caller.mine.data(), caller.mine.size(),
-                        cudaMemcpyDeviceToHost, stream));
+  cuda::check(cudaMemcpyAsync(staged->mine.get(), caller.mine.data(), caller.mine.size(),
+                              cudaMemcpyDeviceToHost, stream));
   lanes_.after(stream, [this, staged] { exchange(staged); });
 }
 
@@ -58,9 +58,9 @@ void StagedCollectives::bring_back(const std::shared_ptr<Staged>& staged) {
   const std::span<std::byte> result = staged->of_caller.result;
   const cudaStream_t stream = lanes_.stream(Side::receive, kNone<LaneId>, staged->members.front());
   Lanes::MarkHandle mark = lanes_.begin(stream);
-  check(cudaMemcpyAsync(result.data(), staged->result.get(), result.size(), cudaMemcpyHostToDevice,
-                        stream));
+  cuda::check(cudaMemcpyAsync(result.data(), staged->result.get(), result.size(),
+                              cudaMemcpyHostToDevice, stream));
   lanes_.end({staged->request, result.size(), {}, std::move(mark), [staged] {}}, stream);
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

@@ -9,7 +9,7 @@
 #include "comm/cuda/lanes.hpp"
 #include "comm/payload_backend.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::comm {
 
 /// Collectives of device memory by the host's transport: to pinned memory, there, and back. What
 /// lies in the host's memory goes as it is.
@@ -34,4 +34,4 @@ private:
   std::unordered_map<RequestId, std::shared_ptr<Staged>> at_host_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::comm

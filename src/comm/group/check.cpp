@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 
 void check(int code, std::source_location where) {
   if (code == MPI_SUCCESS) return;
@@ -16,4 +16,4 @@ void check(int code, std::source_location where) {
               ExitCode::run_failed};
 }
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

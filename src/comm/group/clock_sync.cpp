@@ -7,7 +7,7 @@
 #include "base/index.hpp"
 #include "comm/blocking_call.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 constexpr int kRounds = 400;
@@ -17,14 +17,14 @@ constexpr Duration kLongest = std::chrono::milliseconds{500};
 constexpr std::int64_t kLast = 1;  ///< what the other side asks with, the last time
 
 /// Rank 0's side: answers with its own stamp.
-void serve(const mpi::Communicator& world, int rank) {
+void serve(const Communicator& world, int rank) {
   for (std::int64_t asked = 0; asked != kLast;) {
     asked = world.receive(rank);
     world.send(now().count(), rank);
   }
 }
 
-ClockOffset ask(const mpi::Communicator& world) {
+ClockOffset ask(const Communicator& world) {
   Duration shortest = kNever;
   ClockOffset best;
   const TimePoint begin = now();
@@ -66,7 +66,7 @@ ClockOffset share_on_host(const HostRanks& host_ranks, const ClockOffset& mine) 
 
 }  // namespace
 
-ClockOffset measure_clock_offset(const mpi::Communicator& world, const HostRanks& host_ranks,
+ClockOffset measure_clock_offset(const Communicator& world, const HostRanks& host_ranks,
                                  Measure which) {
   ClockOffset mine{now(), {}, {}};
   const std::vector<std::int64_t> clocks = world.all_gather(clock_number());
@@ -90,4 +90,4 @@ ClockOffset measure_clock_offset(const mpi::Communicator& world, const HostRanks
   return which == Measure::always ? mine : share_on_host(host_ranks, mine);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -4,7 +4,7 @@
 #include "comm/group/communicator.hpp"
 #include "comm/group/host_ranks.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 enum class Measure { across_hosts, always };
 
@@ -14,8 +14,8 @@ enum class Measure { across_hosts, always };
 /// that half of it bounds the error, however unlike the two ways. Ranks on rank 0's host share its
 /// clock, and so do hosts of one kernel and time namespace: 0, unless each rank is measured
 /// (`always`).
-[[nodiscard]] ClockOffset measure_clock_offset(const mpi::Communicator& world,
+[[nodiscard]] ClockOffset measure_clock_offset(const Communicator& world,
                                                const HostRanks& host_ranks,
                                                Measure which = Measure::across_hosts);
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

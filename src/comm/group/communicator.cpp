@@ -2,7 +2,7 @@
 
 #include "comm/group/thread_ranks.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 
 Communicator Communicator::world() {
   const ThreadRank* const thread = this_thread_rank();
@@ -10,4 +10,4 @@ Communicator Communicator::world() {
                                         : make_thread_backend(thread->group, thread->rank)};
 }
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

@@ -4,7 +4,7 @@
 
 #include "comm/group/group_backend.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 
 /// Owns one group of ranks: processes, over a communicator of MPI, or threads of this process
 /// (threads/thread_ranks.hpp). Move-only; a moved-from Communicator holds none. Errors of MPI are
@@ -86,4 +86,4 @@ private:
   OnWait on_wait_;
 };
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

@@ -11,7 +11,7 @@
 
 #include <mpi.h>
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 
 /// Told how long a blocking operation has waited; may throw or end the run. Empty: no one is told.
 using OnWait = std::function<void(std::chrono::nanoseconds)>;
@@ -57,4 +57,4 @@ public:
 /// Collective over `parent`. Never adopts MPI_COMM_WORLD itself, so freeing is always legal.
 [[nodiscard]] GroupBackend::Handle make_mpi_backend(MPI_Comm parent);
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

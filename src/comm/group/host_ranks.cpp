@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 /// The report's claim lies before the slots, on a line of its own.
@@ -36,7 +36,7 @@ void futex_wait(std::atomic<std::uint32_t>& value, std::uint32_t seen, TimePoint
 
 }  // namespace
 
-HostRanks::HostRanks(const mpi::Communicator& world, int ranks_per_host)
+HostRanks::HostRanks(const Communicator& world, int ranks_per_host)
     : host_{ranks_per_host > 0 ? world.split(world.rank() / ranks_per_host, world.rank())
                                : world.split_by_host()},
       self_{world.rank()},
@@ -91,4 +91,4 @@ bool HostRanks::claim_report() const {
   return reporter_->compare_exchange_strong(unclaimed, 1);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

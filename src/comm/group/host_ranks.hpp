@@ -13,7 +13,7 @@
 #include "base/listed_enum.hpp"
 #include "comm/group/shared_memory.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Phase of its run that a rank is in, as the other ranks of its host see it. The names are for
 /// reports.
@@ -56,9 +56,9 @@ class HostRanks {
 public:
   /// Collective over `world`. `ranks_per_host` above 0 pretends that so many ranks are on a host,
   /// one host after the other: to try out several hosts on one machine.
-  explicit HostRanks(const mpi::Communicator& world, int ranks_per_host = 0);
+  explicit HostRanks(const Communicator& world, int ranks_per_host = 0);
 
-  [[nodiscard]] const mpi::Communicator& host() const { return host_; }
+  [[nodiscard]] const Communicator& host() const { return host_; }
   /// As for Communicator, while the ranks of this host wait for each other.
   void on_wait(std::function<void(Duration)> callback) { host_.on_wait(std::move(callback)); }
   [[nodiscard]] Rank self() const { return self_; }
@@ -88,7 +88,7 @@ public:
   [[nodiscard]] bool claim_report() const;
 
 private:
-  mpi::Communicator host_;
+  Communicator host_;
   Rank self_;
   std::vector<int> local_of_;  ///< index: rank; -1 on other hosts
   std::vector<Rank> local_;
@@ -98,4 +98,4 @@ private:
   std::atomic<std::uint32_t>* reporter_ = nullptr;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -7,7 +7,7 @@
 #include "comm/group/check.hpp"
 #include "comm/group/group_backend.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 namespace {
 
 constexpr int kWordTag = 1;
@@ -147,4 +147,4 @@ GroupBackend::Handle make_mpi_backend(MPI_Comm parent) {
   return std::make_unique<MpiBackend>(comm);
 }
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

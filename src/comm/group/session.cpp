@@ -12,7 +12,7 @@
 #include "comm/group/check.hpp"
 #include "comm/group/thread_ranks.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 
 Session::Session(int& argc, char**& argv) {
   int provided = 0;
@@ -65,4 +65,4 @@ std::string library_version() {
   return version.substr(0, version.find(", package"));
 }
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace longhaul::mpi {
+namespace longhaul::comm {
 
 /// MPI from construction to destruction: one per process, made first in main. The thread that makes
 /// it is the one that calls MPI.
@@ -31,4 +31,4 @@ void set_idle_look(IdleLook what);
 /// "Open MPI v4.1.4, ..." and the like, on one line.
 [[nodiscard]] std::string library_version();
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm

@@ -13,7 +13,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 int create(const std::string& name, std::size_t bytes) {
@@ -37,7 +37,7 @@ std::shared_ptr<void> zeroed(std::size_t bytes) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(const mpi::Communicator& host, std::size_t bytes) : bytes_{bytes} {
+SharedMemory::SharedMemory(const Communicator& host, std::size_t bytes) : bytes_{bytes} {
   if (host.is_of_threads()) {
     of_threads_ = host.share(host.rank() == 0 ? zeroed(bytes) : nullptr);
     data_ = static_cast<std::byte*>(of_threads_.get());
@@ -71,4 +71,4 @@ SharedMemory::~SharedMemory() {
   if (data_ != nullptr && !of_threads_) munmap(data_, bytes_);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

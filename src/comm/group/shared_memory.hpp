@@ -5,14 +5,14 @@
 
 #include "comm/group/communicator.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Zeroed memory that the ranks of one host share. Its name is gone before the constructor returns,
 /// so nothing is left over however the ranks end. Ranks that are threads share their process's.
 class SharedMemory {
 public:
   /// Collective over `host`, the communicator of one host's ranks.
-  SharedMemory(const mpi::Communicator& host, std::size_t bytes);
+  SharedMemory(const Communicator& host, std::size_t bytes);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
@@ -25,4 +25,4 @@ private:
   std::size_t bytes_ = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

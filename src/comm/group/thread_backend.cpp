@@ -6,11 +6,8 @@
 #include "base/index.hpp"
 #include "comm/group/thread_ranks.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
-
-using mpi::OnWait;
-using mpi::Reduction;
 
 std::vector<std::byte> bytes_of(const auto& parts) {
   const auto bytes = std::as_bytes(std::span{parts});
@@ -26,7 +23,7 @@ std::int64_t word_of(const ThreadGroup::Part& part, std::size_t place = 0) {
 /// First of a key, so that groups from different calls are told apart.
 enum Founding : std::int64_t { by_split, by_members };
 
-class ThreadBackend final : public mpi::GroupBackend {
+class ThreadBackend final : public GroupBackend {
 public:
   ThreadBackend(std::shared_ptr<ThreadGroup> group, int rank)
       : group_{std::move(group)}, rank_{rank} {}
@@ -121,8 +118,8 @@ private:
 
 }  // namespace
 
-mpi::GroupBackend::Handle make_thread_backend(std::shared_ptr<ThreadGroup> group, int rank) {
+GroupBackend::Handle make_thread_backend(std::shared_ptr<ThreadGroup> group, int rank) {
   return std::make_unique<ThreadBackend>(std::move(group), rank);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -6,12 +6,12 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// A thread that changes something wakes the sleepers; they look around now and then all the same,
 /// for a watchdog, a signal, or a rank that has failed.
 template <typename Done>
-void ThreadGroup::wait(std::unique_lock<std::mutex>& lock, const mpi::OnWait& on_wait, Done done) {
+void ThreadGroup::wait(std::unique_lock<std::mutex>& lock, const OnWait& on_wait, Done done) {
   using namespace std::chrono_literals;
   const auto begin = std::chrono::steady_clock::now();
   for (auto pause = 1ms; !changed_.wait_for(lock, pause, done); pause = std::min(pause * 2, 8ms)) {
@@ -26,7 +26,7 @@ void ThreadGroup::wait(std::unique_lock<std::mutex>& lock, const mpi::OnWait& on
 }
 
 std::shared_ptr<const ThreadGroup::Round> ThreadGroup::exchange(int member, Part mine,
-                                                                const mpi::OnWait& on_wait) {
+                                                                const OnWait& on_wait) {
   std::unique_lock lock{mutex_};
   if (!round_)
     round_ = std::make_shared<Round>(Round{rounds_++, std::vector<Part>(to_size(size_)), size_});
@@ -66,4 +66,4 @@ std::int64_t ThreadGroup::receive(int from, int to) {
   return word;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -13,7 +13,7 @@
 
 #include "comm/group/group_backend.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Set when one of the threads that are ranks cannot go on: the others wait for it no longer.
 using RanksFailed = std::atomic<bool>;
@@ -38,8 +38,7 @@ public:
     int missing = 0;
   };
   /// Collective: everyone brings a part and gets all of them, which no one changes any more.
-  [[nodiscard]] std::shared_ptr<const Round> exchange(int member, Part mine,
-                                                      const mpi::OnWait& on_wait);
+  [[nodiscard]] std::shared_ptr<const Round> exchange(int member, Part mine, const OnWait& on_wait);
 
   /// The new group of those `size` members that ask with the same key: made by the first, forgotten
   /// by the last. Does not wait.
@@ -55,7 +54,7 @@ private:
     int missing = 0;
   };
   template <typename Done>
-  void wait(std::unique_lock<std::mutex>& lock, const mpi::OnWait& on_wait, Done done);
+  void wait(std::unique_lock<std::mutex>& lock, const OnWait& on_wait, Done done);
 
   const int size_;
   const std::shared_ptr<RanksFailed> failed_;
@@ -67,4 +66,4 @@ private:
   std::map<std::pair<int, int>, std::deque<std::int64_t>> words_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

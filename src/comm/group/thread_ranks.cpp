@@ -3,7 +3,7 @@
 #include <exception>
 #include <thread>
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 thread_local const ThreadRank* current = nullptr;
@@ -57,4 +57,4 @@ void run_thread_ranks(int ranks, const std::function<void()>& body) {
   failure.rethrow();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -5,7 +5,7 @@
 
 #include "comm/group/thread_group.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// This thread's place among the threads that are ranks.
 struct ThreadRank {
@@ -23,7 +23,7 @@ struct ThreadRank {
 void run_thread_ranks(int ranks, const std::function<void()>& body);
 
 /// `rank` of `group` as a Communicator sees it.
-[[nodiscard]] mpi::GroupBackend::Handle make_thread_backend(std::shared_ptr<ThreadGroup> group,
-                                                            int rank);
+[[nodiscard]] GroupBackend::Handle make_thread_backend(std::shared_ptr<ThreadGroup> group,
+                                                       int rank);
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -9,13 +9,13 @@
 #include "comm/blocking_call.hpp"
 #include "comm/group/check.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 int largest_tag(MPI_Comm comm) {
   void* value = nullptr;
   int found = 0;
-  mpi::check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &value, &found));
+  check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &value, &found));
   return found != 0 ? *static_cast<int*>(value) : 32767;  // the least that MPI promises
 }
 
@@ -31,7 +31,7 @@ int int_count(std::size_t count) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::Communicator& world, const HostRanks& host_ranks,
+MpiTransport::MpiTransport(const Communicator& world, const HostRanks& host_ranks,
                            std::size_t largest)
     : comm_{world.duplicate()},
       host_ranks_{host_ranks},
@@ -48,16 +48,16 @@ MpiTransport::~MpiTransport() {
 RequestId MpiTransport::send(Rank to, int tag, std::span<const std::byte> data) {
   MPI_Request request = MPI_REQUEST_NULL;
   const mpi::ByteCount bytes{data.size(), largest_};
-  mpi::check(MPI_Isend(data.data(), bytes.count(), bytes.type(), static_cast<int>(to), tag,
-                       comm_.get(), &request));
+  check(MPI_Isend(data.data(), bytes.count(), bytes.type(), static_cast<int>(to), tag, comm_.get(),
+                  &request));
   return add(request, Kind::send, to);
 }
 
 RequestId MpiTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   MPI_Request request = MPI_REQUEST_NULL;
   const mpi::ByteCount bytes{buffer.size(), largest_};
-  mpi::check(MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), static_cast<int>(from), tag,
-                       comm_.get(), &request));
+  check(MPI_Irecv(buffer.data(), bytes.count(), bytes.type(), static_cast<int>(from), tag,
+                  comm_.get(), &request));
   posted_ = true;
   return add(request, Kind::receive, from);
 }
@@ -77,19 +77,18 @@ RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> me
   const int count = int_count(exchange.mine.size() / width);
   switch (kind) {
     case CollectiveKind::all_gather:
-      mpi::check(MPI_Iallgather(mine, count, type, result, count, type, comm, &request));
+      check(MPI_Iallgather(mine, count, type, result, count, type, comm, &request));
       break;
     case CollectiveKind::reduce_scatter:
-      mpi::check(MPI_Ireduce_scatter_block(mine, result, int_count(exchange.result.size() / width),
-                                           type, MPI_SUM, comm, &request));
+      check(MPI_Ireduce_scatter_block(mine, result, int_count(exchange.result.size() / width), type,
+                                      MPI_SUM, comm, &request));
       break;
     case CollectiveKind::all_reduce:
-      mpi::check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
+      check(MPI_Iallreduce(mine, result, count, type, MPI_SUM, comm, &request));
       break;
     case CollectiveKind::broadcast:
       if (count > 0) std::memcpy(result, mine, exchange.mine.size());
-      mpi::check(
-          MPI_Ibcast(result, int_count(exchange.result.size() / width), type, 0, comm, &request));
+      check(MPI_Ibcast(result, int_count(exchange.result.size() / width), type, 0, comm, &request));
       break;
   }
   return add(request, Kind::collective, self(), std::move(widened));
@@ -97,7 +96,7 @@ RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> me
 
 void MpiTransport::prepare_group(std::span<const Rank> members) { group(members); }
 
-const mpi::Communicator& MpiTransport::group(std::span<const Rank> members) {
+const Communicator& MpiTransport::group(std::span<const Rank> members) {
   std::vector<int> key;
   for (const Rank member : members) key.push_back(static_cast<int>(member));
   const auto found = groups_.find(key);
@@ -137,8 +136,8 @@ bool MpiTransport::test_once(std::vector<Completion>& done) {
   completed_.resize(requests_.size());
   statuses_.resize(requests_.size());
   int count_done = 0;
-  mpi::check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count_done,
-                          completed_.data(), statuses_.data()));
+  check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count_done,
+                     completed_.data(), statuses_.data()));
   if (count_done == 0 || count_done == MPI_UNDEFINED) return false;
   completed_.resize(to_size(count_done));
   for (std::size_t i = 0; i < completed_.size(); ++i) {
@@ -166,14 +165,14 @@ std::int64_t MpiTransport::unclaimed() {
   for (;;) {
     int found = 0;
     MPI_Status status;
-    mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &found, &status));
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &found, &status));
     if (found == 0) return count;
     std::vector<std::byte> buffer(mpi::bytes_of(status));
     const mpi::ByteCount bytes{buffer.size(), largest_};
-    mpi::check(MPI_Recv(buffer.data(), bytes.count(), bytes.type(), status.MPI_SOURCE,
-                        status.MPI_TAG, comm_.get(), MPI_STATUS_IGNORE));
+    check(MPI_Recv(buffer.data(), bytes.count(), bytes.type(), status.MPI_SOURCE, status.MPI_TAG,
+                   comm_.get(), MPI_STATUS_IGNORE));
     ++count;
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

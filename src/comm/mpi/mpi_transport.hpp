@@ -8,7 +8,7 @@
 #include "comm/mpi/types.hpp"
 #include "comm/transport.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Point-to-point and collectives over MPI. Between ranks of one host, doorbells spare the polling;
 /// with ranks elsewhere, something expected from them means polling.
@@ -16,7 +16,7 @@ class MpiTransport final : public Transport {
 public:
   /// Collective over `world`. Messages of more than `largest` bytes are told to MPI as several
   /// blocks of so many: it counts with an int.
-  MpiTransport(const mpi::Communicator& world, const HostRanks& host_ranks,
+  MpiTransport(const Communicator& world, const HostRanks& host_ranks,
                std::size_t largest = std::size_t{1} << 30U);
   ~MpiTransport() override;
 
@@ -46,9 +46,9 @@ private:
   RequestId add(MPI_Request request, Kind kind, Rank peer, std::shared_ptr<mpi::Widened> sum = {});
   void count(const Pending& pending, int change);
   bool test_once(std::vector<Completion>& done);
-  const mpi::Communicator& group(std::span<const Rank> members);
+  const Communicator& group(std::span<const Rank> members);
 
-  mpi::Communicator comm_;
+  Communicator comm_;
   const HostRanks& host_ranks_;
   int tags_ = 0;
   std::size_t largest_;
@@ -59,7 +59,7 @@ private:
   std::vector<MPI_Status> statuses_;
   bool posted_ = false;  ///< a receive, since the last look
   int sends_ = 0, collectives_ = 0, remote_receives_ = 0;
-  std::map<std::vector<int>, mpi::Communicator> groups_;
+  std::map<std::vector<int>, Communicator> groups_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -8,7 +8,7 @@
 #include "base/index.hpp"
 #include "comm/group/check.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm::mpi {
 /// Blocks of `largest`, and after them the rest.
 ByteCount::ByteCount(std::size_t bytes, std::size_t largest) {
   if (bytes <= largest) {
@@ -71,4 +71,4 @@ void Widened::narrow() const {
   }
 }
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm::mpi

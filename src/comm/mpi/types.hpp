@@ -8,7 +8,7 @@
 
 #include "comm/exchange.hpp"
 
-namespace longhaul::mpi {
+namespace longhaul::comm::mpi {
 
 /// The unit in which MPI counts in one call: some bytes, or, where an int cannot say how many, one
 /// of a type that is as long.
@@ -47,4 +47,4 @@ private:
   std::span<std::byte> into_;
 };
 
-}  // namespace longhaul::mpi
+}  // namespace longhaul::comm::mpi

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-namespace longhaul::nccl {
+namespace longhaul::comm::nccl {
 namespace {
 
 /// Channels of a communicator: enough for the link of a GPU, and few beside the multiprocessors
@@ -19,7 +19,7 @@ void report(ncclResult_t code, const char* what) {
 
 ncclUniqueId new_unique_id() {
   ncclUniqueId id;
-  check(ncclGetUniqueId(&id));
+  cuda::check(ncclGetUniqueId(&id));
   return id;
 }
 
@@ -44,7 +44,7 @@ Channel::~Channel() {
 
 void Channel::require(ncclResult_t code, std::source_location where) const {
   try {
-    check(code, comm_, where);
+    cuda::check(code, comm_, where);
   } catch (const Error& error) {
     throw Error{fmt::format("the communicator for {}: {}", what_, error.what()), error.code()};
   }
@@ -90,4 +90,4 @@ void Channel::abort() {
   comm_ = nullptr;
 }
 
-}  // namespace longhaul::nccl
+}  // namespace longhaul::comm::nccl

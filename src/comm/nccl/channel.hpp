@@ -7,7 +7,7 @@
 
 #include "cuda/check_nccl.hpp"
 
-namespace longhaul::nccl {
+namespace longhaul::comm::nccl {
 
 [[nodiscard]] ncclUniqueId new_unique_id();
 
@@ -50,4 +50,4 @@ private:
   bool finishing_ = false;
 };
 
-}  // namespace longhaul::nccl
+}  // namespace longhaul::comm::nccl

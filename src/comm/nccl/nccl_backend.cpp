@@ -12,7 +12,7 @@
 #include "cuda/check.hpp"
 #include "cuda/handles.hpp"
 
-namespace longhaul::nccl {
+namespace longhaul::comm::nccl {
 namespace {
 
 ncclDataType_t type_of(NumberType type) {
@@ -48,17 +48,17 @@ ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result
 /// A payload on one side, or a collective.
 struct NcclBackend::Transfer {
   RequestId request{};
-  LanePace pace;
+  cuda::LanePace pace;
   std::span<const std::byte> out;  ///< what leaves; empty: nothing
   std::span<std::byte> in;         ///< what comes
   cudaStream_t stream = nullptr;
   /// NCCL's exchange, between device memory.
   std::function<ncclResult_t(const std::byte* from, std::byte* to, ncclComm_t comm)> call;
-  cuda::Lanes::MarkHandle mark{};
+  Lanes::MarkHandle mark{};
   std::shared_ptr<std::byte> pinned_out{}, device_out{}, pinned_in{}, device_in{};
 };
 
-NcclBackend::NcclBackend(const mpi::Communicator& world, int index)
+NcclBackend::NcclBackend(const Communicator& world, int index)
     : world_{world.duplicate()}, self_{world_.rank()}, lanes_{index} {}
 
 /// Ends of communicators are agreed on: all at once, or ranks would wait for each other.
@@ -87,7 +87,7 @@ void NcclBackend::abort_all() {
 }
 
 bool NcclBackend::send(const PayloadSend& payload, PayloadDetails& details) {
-  Pair& pair = pairs_[{cuda::Side::send, payload.pace.lane, payload.to}];
+  Pair& pair = pairs_[{Side::send, payload.pace.lane, payload.to}];
   if (!pair.channel) {
     pair.id = new_unique_id();
     pair.channel = std::make_unique<Channel>(
@@ -95,7 +95,7 @@ bool NcclBackend::send(const PayloadSend& payload, PayloadDetails& details) {
   }
   static_assert(sizeof pair.id <= sizeof details);
   std::memcpy(details.data(), &pair.id, sizeof pair.id);
-  const cudaStream_t stream = lanes_.stream(cuda::Side::send, payload.pace.lane, payload.to);
+  const cudaStream_t stream = lanes_.stream(Side::send, payload.pace.lane, payload.to);
   const std::size_t size = payload.data.size();
   add(*pair.channel, std::make_shared<Transfer>(Transfer{
                          payload.request,
@@ -112,14 +112,13 @@ bool NcclBackend::send(const PayloadSend& payload, PayloadDetails& details) {
 
 void NcclBackend::receive(const PayloadReceive& payload, std::size_t announced,
                           const PayloadDetails& details) {
-  Pair& pair = pairs_[{cuda::Side::receive, payload.lane_of_sender, payload.from}];
+  Pair& pair = pairs_[{Side::receive, payload.lane_of_sender, payload.from}];
   if (!pair.channel) {
     std::memcpy(&pair.id, details.data(), sizeof pair.id);
     pair.channel = std::make_unique<Channel>(
         pair.id, 2, 1, fmt::format("payloads from rank {} to rank {}", index(payload.from), self_));
   }
-  const cudaStream_t stream =
-      lanes_.stream(cuda::Side::receive, payload.lane_of_sender, payload.from);
+  const cudaStream_t stream = lanes_.stream(Side::receive, payload.lane_of_sender, payload.from);
   add(*pair.channel, std::make_shared<Transfer>(Transfer{
                          payload.request,
                          payload.pace,
@@ -135,7 +134,7 @@ void NcclBackend::receive(const PayloadReceive& payload, std::size_t announced,
 
 void NcclBackend::collective(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                              const Exchange& exchange) {
-  const cudaStream_t stream = lanes_.stream(cuda::Side::send, kNone<LaneId>, members.front());
+  const cudaStream_t stream = lanes_.stream(Side::send, kNone<LaneId>, members.front());
   add(group(members),
       std::make_shared<Transfer>(
           Transfer{request,
@@ -150,14 +149,14 @@ void NcclBackend::collective(RequestId request, CollectiveKind kind, std::span<c
 
 /// Host memory goes through the device, too.
 void NcclBackend::bring_to_device(Transfer& transfer) {
-  if (!transfer.out.empty() && !cuda::is_on_device(transfer.out.data())) {
+  if (!transfer.out.empty() && !is_on_device(transfer.out.data())) {
     transfer.pinned_out = pinned_.take(transfer.out.size());
     transfer.device_out = device_.take(transfer.out.size());
     std::memcpy(transfer.pinned_out.get(), transfer.out.data(), transfer.out.size());
     cuda::check(cudaMemcpyAsync(transfer.device_out.get(), transfer.pinned_out.get(),
                                 transfer.out.size(), cudaMemcpyHostToDevice, transfer.stream));
   }
-  if (!transfer.in.empty() && !cuda::is_on_device(transfer.in.data())) {
+  if (!transfer.in.empty() && !is_on_device(transfer.in.data())) {
     transfer.pinned_in = pinned_.take(transfer.in.size());
     transfer.device_in = device_.take(transfer.in.size());
   }
@@ -208,7 +207,7 @@ Channel& NcclBackend::group(std::span<const Rank> members) {
   std::vector<int> key;
   for (const Rank member : members) key.push_back(static_cast<int>(member));
   if (const auto found = groups_.find(key); found != groups_.end()) return *found->second;
-  const mpi::Communicator met = world_.subgroup(key, key.front());
+  const Communicator met = world_.subgroup(key, key.front());
   const ncclUniqueId mine = met.rank() == 0 ? new_unique_id() : ncclUniqueId{};
   const std::string text =
       met.broadcast(std::string{reinterpret_cast<const char*>(&mine), sizeof mine});
@@ -235,9 +234,9 @@ bool NcclBackend::busy() const {
   return any;
 }
 
-}  // namespace longhaul::nccl
+}  // namespace longhaul::comm::nccl
 
-namespace longhaul {
+namespace longhaul::comm {
 
 std::string nccl_version() { return fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH); }
 
@@ -246,4 +245,4 @@ std::unique_ptr<PayloadBackend> make_nccl_backend(const BackendPlace& place) {
   return std::make_unique<nccl::NcclBackend>(place.world, place.index);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

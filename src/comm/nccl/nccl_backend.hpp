@@ -11,7 +11,7 @@
 #include "comm/nccl/channel.hpp"
 #include "comm/payload_backend.hpp"
 
-namespace longhaul::nccl {
+namespace longhaul::comm::nccl {
 
 /// Payloads and collectives over NCCL, where each rank has a GPU to itself. Every lane of every
 /// ordered pair of ranks has a communicator of two, so that no lane waits for another one; it is
@@ -20,7 +20,7 @@ namespace longhaul::nccl {
 class NcclBackend final : public PayloadBackend {
 public:
   /// Collective over `world`. On device `index`, which must be this thread's.
-  NcclBackend(const mpi::Communicator& world, int index);
+  NcclBackend(const Communicator& world, int index);
   ~NcclBackend() override;
 
   [[nodiscard]] bool send(const PayloadSend& payload, PayloadDetails& details) override;
@@ -40,7 +40,7 @@ private:
     ncclUniqueId id{};
     std::unique_ptr<Channel> channel;
   };
-  using PairKey = std::tuple<cuda::Side, LaneId, Rank>;
+  using PairKey = std::tuple<Side, LaneId, Rank>;
   struct Transfer;
   using TransferHandle = std::shared_ptr<Transfer>;
 
@@ -53,14 +53,14 @@ private:
   template <typename Visit>
   void visit(const Visit& each) const;
 
-  mpi::Communicator world_;
+  Communicator world_;
   int self_;
-  cuda::PinnedPool pinned_;
-  cuda::DevicePool device_;
-  cuda::Lanes lanes_;
+  PinnedPool pinned_;
+  DevicePool device_;
+  Lanes lanes_;
   std::map<PairKey, Pair> pairs_;
   std::map<std::vector<int>, std::unique_ptr<Channel>> groups_;
   std::map<RequestId, const Channel*> open_;  ///< what has not completed, in the order of its begin
 };
 
-}  // namespace longhaul::nccl
+}  // namespace longhaul::comm::nccl

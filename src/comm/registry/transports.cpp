@@ -11,7 +11,7 @@
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/threads/thread_transport.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 bool are_on_one_host(const std::vector<PayloadPlace>& ranks) {
@@ -148,20 +148,20 @@ const PayloadEntry& entry_of(TransportKind kind) {
 }
 
 template <typename Made>
-std::unique_ptr<Transport> make(const mpi::Communicator& world, const HostRanks& host_ranks) {
+std::unique_ptr<Transport> make(const Communicator& world, const HostRanks& host_ranks) {
   return std::make_unique<Made>(world, host_ranks);
 }
 
 /// A transport of messages in the hosts' memory. The first that serves the ranks is taken.
 struct HostEntry {
-  bool (*serves)(const mpi::Communicator& world);
-  std::unique_ptr<Transport> (*make)(const mpi::Communicator& world, const HostRanks& host_ranks);
+  bool (*serves)(const Communicator& world);
+  std::unique_ptr<Transport> (*make)(const Communicator& world, const HostRanks& host_ranks);
 };
 
 constexpr std::array kHosts{
-    HostEntry{[](const mpi::Communicator& world) { return world.is_of_threads(); },
+    HostEntry{[](const Communicator& world) { return world.is_of_threads(); },
               make<ThreadTransport>},
-    HostEntry{[](const mpi::Communicator&) { return true; }, make<MpiTransport>}};
+    HostEntry{[](const Communicator&) { return true; }, make<MpiTransport>}};
 
 }  // namespace
 
@@ -189,17 +189,17 @@ TransportChoice choose_transport(TransportKind asked, const std::vector<PayloadP
 }
 
 std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind, Transport& host,
-                                                    const mpi::Communicator& world,
+                                                    const Communicator& world,
                                                     const HostRanks& host_ranks, int index) {
   const PayloadEntry& entry = entry_of(kind);
   LONGHAUL_ASSERT(entry.make != nullptr, "transport {} was not chosen", to_string(kind));
   return entry.make({host, world, host_ranks, index});
 }
 
-std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
+std::unique_ptr<Transport> make_host_transport(const Communicator& world,
                                                const HostRanks& host_ranks) {
   const auto serves = [&](const HostEntry& entry) { return entry.serves(world); };
   return std::ranges::find_if(kHosts, serves)->make(world, host_ranks);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

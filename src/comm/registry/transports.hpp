@@ -11,7 +11,7 @@
 
 /// Every transport has its name here and one entry in transports.cpp, with its needs and its maker.
 /// The help, refusals and the choice follow from them.
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Transports of payloads. `automatic` is only asked for, never chosen.
 #define LONGHAUL_TRANSPORT_KINDS(X) \
@@ -46,12 +46,12 @@ struct TransportChoice {
 /// this thread's. `host` outlives it. Throws Error where there is no such device.
 [[nodiscard]] std::unique_ptr<PayloadBackend> make_device_backend(TransportKind kind,
                                                                   Transport& host,
-                                                                  const mpi::Communicator& world,
+                                                                  const Communicator& world,
                                                                   const HostRanks& host_ranks,
                                                                   int index);
 
 /// Collective over `world`: what carries messages between these ranks, processes or threads.
-[[nodiscard]] std::unique_ptr<Transport> make_host_transport(const mpi::Communicator& world,
+[[nodiscard]] std::unique_ptr<Transport> make_host_transport(const Communicator& world,
                                                              const HostRanks& host_ranks);
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -6,7 +6,7 @@
 #include "base/bf16.hpp"
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 void gather(std::span<const Exchange> members) {
@@ -96,4 +96,4 @@ bool ThreadCollectives::join(const Key& key, CollectiveKind kind, std::size_t pl
   return true;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -8,7 +8,7 @@
 
 #include "comm/threads/thread_inbox.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Collectives among threads: the last to come does the work for all, from their buffers into
 /// their buffers. Sums are taken in order of the members, so that they are equal bits every time.
@@ -33,4 +33,4 @@ private:
 /// The work of one: `members` in order. bf16 is summed in fp32 and rounded once.
 void exchange_among(CollectiveKind kind, std::span<const Exchange> members);
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 /// The first in `list` of that sender and tag.
@@ -116,4 +116,4 @@ void ThreadInbox::forget_receives() {
   expected_.clear();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

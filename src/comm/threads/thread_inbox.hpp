@@ -10,7 +10,7 @@
 
 #include "comm/transport.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Messages that have come and receives that wait, of one rank among threads: senders put messages
 /// in, its own thread asks for them. A message is copied once, straight into the buffer of its
@@ -71,4 +71,4 @@ private:
   std::atomic<bool> has_completions_ = false;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

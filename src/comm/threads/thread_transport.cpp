@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// The group of all ranks.
 struct ThreadTransport::Shared {
@@ -13,7 +13,7 @@ struct ThreadTransport::Shared {
   ThreadCollectives collectives;
 };
 
-ThreadTransport::ThreadTransport(const mpi::Communicator& world, const HostRanks& host_ranks)
+ThreadTransport::ThreadTransport(const Communicator& world, const HostRanks& host_ranks)
     : host_ranks_{host_ranks},
       shared_{std::static_pointer_cast<Shared>(
           world.share(world.rank() == 0 ? std::make_shared<Shared>(world.size()) : nullptr))} {}
@@ -68,4 +68,4 @@ void ThreadTransport::advance(std::vector<Completion>& done) {
   for (std::size_t i = before; i < done.size(); ++i) distant_.erase(done[i].request);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -11,14 +11,14 @@
 #include "comm/threads/thread_inbox.hpp"
 #include "comm/transport.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 /// Between ranks that are threads of one process. A rank that ends another's operation rings its
 /// doorbell.
 class ThreadTransport final : public Transport {
 public:
   /// Collective over `world`, whose ranks are threads.
-  ThreadTransport(const mpi::Communicator& world, const HostRanks& host_ranks);
+  ThreadTransport(const Communicator& world, const HostRanks& host_ranks);
   ~ThreadTransport() override;
 
   [[nodiscard]] Rank self() const override { return host_ranks_.self(); }
@@ -48,4 +48,4 @@ private:
   std::set<RequestId> distant_;  ///< unfinished, with ranks that no doorbell of ours reaches
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

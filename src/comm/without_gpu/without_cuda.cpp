@@ -1,13 +1,13 @@
 #include "comm/cuda/device_backends.hpp"
 #include "cuda/without_gpu/refusal.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 std::unique_ptr<PayloadBackend> make_staged_backend(const BackendPlace& /*place*/) {
-  refuse_without_cuda();
+  cuda::refuse_without_cuda();
 }
 std::unique_ptr<PayloadBackend> make_ipc_backend(const BackendPlace& /*place*/) {
-  refuse_without_cuda();
+  cuda::refuse_without_cuda();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -1,7 +1,7 @@
 #include "base/error.hpp"
 #include "comm/cuda/device_backends.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 
 std::string nccl_version() { return ""; }
 
@@ -11,4 +11,4 @@ std::unique_ptr<PayloadBackend> make_nccl_backend(const BackendPlace& /*place*/)
       "is, or use --transport cuda-ipc or mpi.");
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::comm

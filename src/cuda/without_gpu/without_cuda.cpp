@@ -3,7 +3,7 @@
 #include "cuda/marks.hpp"
 #include "cuda/without_gpu/refusal.hpp"
 
-namespace longhaul {
+namespace longhaul::cuda {
 
 bool built_with_cuda() { return false; }
 
@@ -22,4 +22,4 @@ Mark begin_mark(const std::string& /*name*/) { return {}; }
 
 void end_mark(Mark /*mark*/) {}
 
-}  // namespace longhaul
+}  // namespace longhaul::cuda

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace longhaul {
+namespace longhaul::device {
 namespace {
 
 /// Signals reach the rank's own thread: they are its watchdog's.
@@ -19,7 +19,7 @@ std::jthread start_blind_to_signals(Work&& work) {
 
 }  // namespace
 
-LayerDevice::LayerDevice(BlockWork& work, const HostRanks& host_ranks)
+LayerDevice::LayerDevice(engine::BlockWork& work, const comm::HostRanks& host_ranks)
     : work_{work},
       host_ranks_{host_ranks},
       thread_{start_blind_to_signals([this](const auto& stop) { this->work(stop); })} {}
@@ -37,15 +37,15 @@ void LayerDevice::start(OpId op, TimePoint /*begin*/, Duration /*duration*/) {
   changed_.notify_all();
 }
 
-std::optional<FinishedBlock> LayerDevice::finished(TimePoint /*at*/) {
+std::optional<engine::FinishedBlock> LayerDevice::finished(TimePoint /*at*/) {
   const std::lock_guard lock{mutex_};
   if (state_ != State::done) return std::nullopt;
   state_ = State::idle;
-  if (!problem_) return FinishedBlock{op_, due_};
+  if (!problem_) return engine::FinishedBlock{op_, due_};
   try {
     std::rethrow_exception(std::exchange(problem_, nullptr));
   } catch (const std::exception& error) {
-    throw DeviceError{op_, error.what()};
+    throw engine::DeviceError{op_, error.what()};
   }
 }
 
@@ -69,4 +69,4 @@ void LayerDevice::work(const std::stop_token& stop) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::device

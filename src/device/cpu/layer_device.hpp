@@ -9,27 +9,27 @@
 #include "engine/block_work.hpp"
 #include "engine/device.hpp"
 
-namespace longhaul {
+namespace longhaul::device {
 
 /// Computes blocks on a thread of its own, for as long as they take. At the end of a block it rings
 /// this rank's doorbell, so that the engine wakes at once.
-class LayerDevice final : public Device {
+class LayerDevice final : public engine::Device {
 public:
   /// Both outlive this.
-  LayerDevice(BlockWork& work, const HostRanks& host_ranks);
+  LayerDevice(engine::BlockWork& work, const comm::HostRanks& host_ranks);
   ~LayerDevice() override;
 
   /// The plan's duration is ignored.
   void start(OpId op, TimePoint begin, Duration duration) override;
-  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override;
+  [[nodiscard]] std::optional<engine::FinishedBlock> finished(TimePoint at) override;
   [[nodiscard]] TimePoint next_event() const override { return kNever; }
 
 private:
   enum class State { idle, running, done };
   void work(const std::stop_token& stop);
 
-  BlockWork& work_;
-  const HostRanks& host_ranks_;
+  engine::BlockWork& work_;
+  const comm::HostRanks& host_ranks_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   State state_ = State::idle;
@@ -39,4 +39,4 @@ private:
   std::jthread thread_;  ///< last: it uses the others
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::device

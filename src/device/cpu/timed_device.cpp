@@ -2,18 +2,18 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::device {
 
 void TimedDevice::start(OpId op, TimePoint begin, Duration duration) {
   LONGHAUL_ASSERT(!running_, "op {} starts while op {} runs", index(op), index(running_->op));
-  running_ = FinishedBlock{op, begin + duration};
+  running_ = engine::FinishedBlock{op, begin + duration};
 }
 
-std::optional<FinishedBlock> TimedDevice::finished(TimePoint at) {
+std::optional<engine::FinishedBlock> TimedDevice::finished(TimePoint at) {
   if (!running_ || at < running_->due) return std::nullopt;
-  const FinishedBlock done = *running_;
+  const engine::FinishedBlock done = *running_;
   running_.reset();
   return done;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::device

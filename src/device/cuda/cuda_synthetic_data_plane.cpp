@@ -5,7 +5,7 @@
 
 #include "engine/payloads/relay_buffers.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::device {
 namespace {
 
 /// Payloads that are made before the iteration; larger ones when they are sent, which then waits
@@ -19,18 +19,18 @@ std::vector<OpId> receives_of(const Plan& plan, Rank self) {
   for (const Lane& lane : plan.lanes)
     for (std::uint32_t i = 0; i < lane.count; ++i)
       if (lane.kind == OpKind::recv && lane.rank == self)
-        receives.push_back(OpId{static_cast<std::uint32_t>(index(lane.first)) + i});
+        receives.push_back(OpId{static_cast<std::uint32_t>(longhaul::index(lane.first)) + i});
   return receives;
 }
 
 /// Sends whose payload this rank makes itself.
 std::vector<OpId> sends_of(const Plan& plan, Rank self) {
-  const RelayTable forwards{plan, self};
+  const engine::RelayTable forwards{plan, self};
   std::vector<OpId> sends;
   for (const Lane& lane : plan.lanes) {
     if (lane.kind != OpKind::send || lane.rank != self) continue;
     for (std::uint32_t i = 0; i < lane.count; ++i) {
-      const OpId send{static_cast<std::uint32_t>(index(lane.first)) + i};
+      const OpId send{static_cast<std::uint32_t>(longhaul::index(lane.first)) + i};
       if (forwards.recv_before(send) == kNone<OpId>) sends.push_back(send);
     }
   }
@@ -50,7 +50,7 @@ CudaSyntheticDataPlane::CudaSyntheticDataPlane(int index, const Plan& plan, Rank
       self_{self},
       host_{plan, self, seed, largest},
       payloads_{seed, largest},
-      stream_{(use_device(index), Urgency::normal)},
+      stream_{(cuda::use_device(index), cuda::Urgency::normal)},
       pattern_{payloads_.pattern().size()},
       made_here_{sends_of(plan, self)},
       receives_{receives_of(plan, self)},
@@ -66,7 +66,7 @@ CudaSyntheticDataPlane::CudaSyntheticDataPlane(int index, const Plan& plan, Rank
 }
 
 CudaSyntheticDataPlane::~CudaSyntheticDataPlane() {
-  report(cudaStreamSynchronize(stream_.get()), "ending checks");
+  cuda::report(cudaStreamSynchronize(stream_.get()), "ending checks");
 }
 
 /// Memory of the device is not to be had while an iteration runs: that would wait for all streams.
@@ -100,7 +100,7 @@ std::unique_ptr<CudaSyntheticDataPlane::Room> CudaSyntheticDataPlane::take_room(
   return room;
 }
 
-Payload CudaSyntheticDataPlane::in(std::unique_ptr<Room> room) {
+engine::Payload CudaSyntheticDataPlane::in(std::unique_ptr<Room> room) {
   const std::span<std::byte> bytes{room->memory.data(), room->memory.bytes()};
   const auto give_back = [free = free_](Room* used) {
     (*free)[used->memory.bytes()].push_back(std::unique_ptr<Room>{used});
@@ -108,7 +108,8 @@ Payload CudaSyntheticDataPlane::in(std::unique_ptr<Room> room) {
   return {bytes, std::shared_ptr<Room>{room.release(), give_back}};
 }
 
-void CudaSyntheticDataPlane::fill(const PayloadId& id, const Payload& payload) const {
+void CudaSyntheticDataPlane::fill(const engine::PayloadId& id,
+                                  const engine::Payload& payload) const {
   fill_payload(id, window_of(id), payload.bytes.data(), payload.bytes.size(), stream_.get());
 }
 
@@ -121,7 +122,7 @@ void CudaSyntheticDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   for (const OpId send : made_here_) {
     bytes += size_of(send);
     if (bytes > kMostPrepared) break;
-    Payload payload = in(take_room(size_of(send)));
+    engine::Payload payload = in(take_room(size_of(send)));
     fill(id_of(send), payload);
     prepared_.emplace(send, std::move(payload));
   }
@@ -130,55 +131,56 @@ void CudaSyntheticDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   stream_.wait_on_host();
 }
 
-Payload CudaSyntheticDataPlane::make(OpId send) {
+engine::Payload CudaSyntheticDataPlane::make(OpId send) {
   if (const auto made = prepared_.find(send); made != prepared_.end()) {
-    Payload payload = std::move(made->second);
+    engine::Payload payload = std::move(made->second);
     prepared_.erase(made);
     return payload;
   }
-  Payload payload = in(take_room(size_of(send)));
+  engine::Payload payload = in(take_room(size_of(send)));
   fill(id_of(send), payload);
   stream_.wait_on_host();
   return payload;
 }
 
-Payload CudaSyntheticDataPlane::room(OpId recv) { return in(take_room(size_of(recv))); }
+engine::Payload CudaSyntheticDataPlane::room(OpId recv) { return in(take_room(size_of(recv))); }
 
-Payloads::Verdict CudaSyntheticDataPlane::check(OpId recv, std::span<const std::byte> payload,
-                                                PayloadId& found) {
+engine::Payloads::Verdict CudaSyntheticDataPlane::check(OpId recv,
+                                                        std::span<const std::byte> payload,
+                                                        engine::PayloadId& found) {
   found = id_of(OpId{plan_.op(recv).match});
-  if (payload.size() < sizeof found) return Payloads::Verdict::corrupted;
+  if (payload.size() < sizeof found) return engine::Payloads::Verdict::corrupted;
   const std::size_t place = place_.at(recv);
   was_checked_[place] = true;
   room_at_.at(payload.data())->check = &checked_[place];
   check_payload(payload.data(), payload.size(), window_of(found), &checked_[place], stream_.get());
-  return Payloads::Verdict::right;
+  return engine::Payloads::Verdict::right;
 }
 
-std::vector<LateVerdict> CudaSyntheticDataPlane::end_iteration() {
+std::vector<engine::LateVerdict> CudaSyntheticDataPlane::end_iteration() {
   stream_.wait_on_host();
   for (const auto& [address, room] : room_at_) room->check = nullptr;
-  std::vector<LateVerdict> wrong;
+  std::vector<engine::LateVerdict> wrong;
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     if (!was_checked_[i]) continue;
     const CheckedPayload& result = checked_[i];
     if (result.found != id_of(OpId{plan_.op(receives_[i]).match}))
-      wrong.push_back({receives_[i], Payloads::Verdict::wrong_message, result.found});
+      wrong.push_back({receives_[i], engine::Payloads::Verdict::wrong_message, result.found});
     else if (result.wrong != 0)
-      wrong.push_back({receives_[i], Payloads::Verdict::corrupted, result.found});
+      wrong.push_back({receives_[i], engine::Payloads::Verdict::corrupted, result.found});
   }
   return wrong;
 }
 
-void CudaSyntheticDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
-  if (how == FaultKind::corrupt)
+void CudaSyntheticDataPlane::corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) {
+  if (how == engine::FaultKind::corrupt)
     corrupt_payload(payload.bytes.data(), payload.bytes.size(), stream_.get());
-  if (how == FaultKind::mislabel) {
-    PayloadId other = id_of(send);
+  if (how == engine::FaultKind::mislabel) {
+    engine::PayloadId other = id_of(send);
     ++other.microbatch;
     fill(other, payload);
   }
   stream_.wait_on_host();
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::device

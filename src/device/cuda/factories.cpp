@@ -5,12 +5,12 @@
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
 #include "cuda/device_clock.hpp"
+#include "device/cuda/cuda_layer_device.hpp"
 #include "device/cuda/cuda_synthetic_data_plane.hpp"
-#include "device/cuda/layer_device.hpp"
-#include "device/cuda/timed_device.hpp"
+#include "device/cuda/cuda_timed_device.hpp"
 #include "nn/cuda/cuda_tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::device {
 namespace {
 
 /// Streams share the queues of the hardware, 8 of them unless asked for more: a spin kernel in
@@ -23,28 +23,29 @@ namespace {
 [[maybe_unused]] const int kNcclBuffers = setenv("NCCL_P2P_DIRECT_DISABLE", "1", 0);
 
 void require(int index) {
-  const std::string why = why_no_accelerator();
+  const std::string why = cuda::why_no_accelerator();
   if (!why.empty()) fail("device {} cannot be used ({}). Use --device cpu.", index, why);
 }
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_timed_device(int index, Duration credit) {
+std::unique_ptr<engine::Device> make_cuda_timed_device(int index, Duration credit) {
   require(index);
-  return std::make_unique<cuda::TimedDevice>(index, credit);
+  return std::make_unique<CudaTimedDevice>(index, credit);
 }
 
-std::unique_ptr<Device> make_cuda_layer_device(int index, TensorOps& math, BlockWork& work) {
+std::unique_ptr<engine::Device> make_cuda_layer_device(int index, nn::TensorOps& math,
+                                                       engine::BlockWork& work) {
   require(index);
-  auto* const on_gpu = dynamic_cast<cuda::CudaTensorOps*>(&math);
+  auto* const on_gpu = dynamic_cast<nn::CudaTensorOps*>(&math);
   LONGHAUL_ASSERT(on_gpu != nullptr, "device {} runs the math of another one", index);
-  return std::make_unique<cuda::LayerDevice>(index, work, on_gpu->stream());
+  return std::make_unique<CudaLayerDevice>(index, work, on_gpu->stream());
 }
 
-std::unique_ptr<DataPlane> make_cuda_data_plane(int index, const Plan& plan, Rank self,
-                                                std::uint64_t seed, Bytes largest) {
+std::unique_ptr<engine::DataPlane> make_cuda_data_plane(int index, const Plan& plan, Rank self,
+                                                        std::uint64_t seed, Bytes largest) {
   require(index);
-  return std::make_unique<cuda::CudaSyntheticDataPlane>(index, plan, self, seed, largest);
+  return std::make_unique<CudaSyntheticDataPlane>(index, plan, self, seed, largest);
 }
 
 AcceleratorClock accelerator_clock(int index) {
@@ -53,4 +54,4 @@ AcceleratorClock accelerator_clock(int index) {
   return {clock.error(), clock.largest_error(), clock.tick(), clock.drift()};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::device

@@ -10,18 +10,18 @@
 #include "nn/tensor_ops.hpp"
 
 /// Made by src/device/cuda where CUDA was built in, refused by src/device/without_gpu where not.
-namespace longhaul {
+namespace longhaul::device {
 
 /// Blocks on device `index`, stamped there, two at a time (docs/runtime.md, On a GPU): timed ones,
 /// or those that `work` gives to `math`, which make_cuda_tensor_ops made for the same device.
 /// `credit` as in EngineOptions. Devices and data planes belong to the thread that makes them.
-[[nodiscard]] std::unique_ptr<Device> make_cuda_timed_device(int index, Duration credit);
-[[nodiscard]] std::unique_ptr<Device> make_cuda_layer_device(int index, TensorOps& math,
-                                                             BlockWork& work);
+[[nodiscard]] std::unique_ptr<engine::Device> make_cuda_timed_device(int index, Duration credit);
+[[nodiscard]] std::unique_ptr<engine::Device> make_cuda_layer_device(int index, nn::TensorOps& math,
+                                                                     engine::BlockWork& work);
 /// SyntheticDataPlane whose payloads lie in the memory of device `index`.
-[[nodiscard]] std::unique_ptr<DataPlane> make_cuda_data_plane(int index, const Plan& plan,
-                                                              Rank self, std::uint64_t seed,
-                                                              Bytes largest);
+[[nodiscard]] std::unique_ptr<engine::DataPlane> make_cuda_data_plane(int index, const Plan& plan,
+                                                                      Rank self, std::uint64_t seed,
+                                                                      Bytes largest);
 
 /// How well a device's stamps are known on this host's clock.
 struct AcceleratorClock {
@@ -32,4 +32,4 @@ struct AcceleratorClock {
 };
 [[nodiscard]] AcceleratorClock accelerator_clock(int index);
 
-}  // namespace longhaul
+}  // namespace longhaul::device

@@ -5,7 +5,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::device {
 namespace {
 
 using namespace std::chrono_literals;
@@ -24,18 +24,21 @@ std::uint64_t read(std::uint64_t& stamp) {
 }  // namespace
 
 QueueDevice::QueueDevice(int index, int depth)
-    : index_{index}, depth_{depth}, clock_{DeviceClock::of(index)}, stamps_{to_size(depth) + 1} {
-  use_device(index);
-  load_spin_kernels();
+    : index_{index},
+      depth_{depth},
+      clock_{cuda::DeviceClock::of(index)},
+      stamps_{to_size(depth) + 1} {
+  cuda::use_device(index);
+  cuda::load_spin_kernels();
 }
 
 void QueueDevice::begin_iteration(int /*iteration*/) {
-  use_device(index_);
+  cuda::use_device(index_);
   clock_.refresh(kClockAge);
 }
 
 void QueueDevice::start(OpId op, TimePoint begin, Duration duration) {
-  Stamps& stamps = stamps_[next_slot_];
+  cuda::Stamps& stamps = stamps_[next_slot_];
   stamps = {};
   TimePoint expected = kNever;
   if (is_timed()) {
@@ -44,19 +47,19 @@ void QueueDevice::start(OpId op, TimePoint begin, Duration duration) {
   }
   try {
     enqueue({op, clock_.to_device(begin), duration}, stamps);
-  } catch (const DeviceError&) {
+  } catch (const engine::DeviceError&) {
     throw;
   } catch (const std::exception& error) {
-    throw DeviceError{op, error.what()};
+    throw engine::DeviceError{op, error.what()};
   }
   given_.push_back({op, next_slot_, expected});
   next_slot_ = (next_slot_ + 1) % stamps_.size();
 }
 
-std::optional<FinishedBlock> QueueDevice::finished(TimePoint at) {
+std::optional<engine::FinishedBlock> QueueDevice::finished(TimePoint at) {
   if (given_.empty()) return std::nullopt;
   const QueuedBlock first = given_.front();
-  Stamps& stamps = stamps_[first.slot];
+  cuda::Stamps& stamps = stamps_[first.slot];
   const std::uint64_t end = read(stamps.end);
   if (end == 0) {
     overdue_ = !is_timed() || at >= first.expected;
@@ -68,11 +71,11 @@ std::optional<FinishedBlock> QueueDevice::finished(TimePoint at) {
   try {
     ended(first.op);
   } catch (const std::exception& error) {
-    throw DeviceError{first.op, error.what()};
+    throw engine::DeviceError{first.op, error.what()};
   }
   // The host has seen it: where it does not seem so, the clocks are that far apart.
   const TimePoint over = std::min(clock_.to_host(end), now());
-  return FinishedBlock{first.op, over, std::min(clock_.to_host(stamps.begin), over)};
+  return engine::FinishedBlock{first.op, over, std::min(clock_.to_host(stamps.begin), over)};
 }
 
 /// Errors of kernels stick to the device: a failed one never stamps.
@@ -82,9 +85,9 @@ void QueueDevice::look_for_errors(OpId op, TimePoint at) {
   const cudaError_t code = cudaStreamQuery(stream());
   if (code == cudaErrorNotReady) return;
   try {
-    check(code);
+    cuda::check(code);
   } catch (const Error& error) {
-    throw DeviceError{op, error.what()};
+    throw engine::DeviceError{op, error.what()};
   }
 }
 
@@ -97,4 +100,4 @@ Duration QueueDevice::poll_interval() const {
   return !given_.empty() && (overdue_ || !is_timed()) ? kPoll : Duration::zero();
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::device

@@ -9,16 +9,16 @@
 #include "cuda/spin.hpp"
 #include "engine/device.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::device {
 
 /// Blocks on a stream, stamped by the device before and after each. The host looks at pinned
 /// memory alone; nothing waits. Belongs to the thread that makes it.
-class QueueDevice : public Device {
+class QueueDevice : public engine::Device {
 public:
   [[nodiscard]] int depth() const final { return depth_; }
   void begin_iteration(int iteration) override;
   void start(OpId op, TimePoint begin, Duration duration) final;
-  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) final;
+  [[nodiscard]] std::optional<engine::FinishedBlock> finished(TimePoint at) final;
   [[nodiscard]] TimePoint next_event() const final;
   [[nodiscard]] Duration poll_interval() const final;
 
@@ -30,7 +30,7 @@ protected:
   };
   QueueDevice(int index, int depth);
   /// Gives the block to `stream`, between stamps.
-  virtual void enqueue(const Block& block, Stamps& stamps) = 0;
+  virtual void enqueue(const Block& block, cuda::Stamps& stamps) = 0;
   /// The block's stamps are there.
   virtual void ended(OpId /*op*/) {}
   /// Is `duration` how long the block will take?
@@ -38,7 +38,7 @@ protected:
   [[nodiscard]] virtual cudaStream_t stream() const = 0;
   /// Before what blocks write to goes away: a run that ends early leaves some on the device.
   void wait_for_all() const {
-    if (!given_.empty()) report(cudaStreamSynchronize(stream()), "ending blocks");
+    if (!given_.empty()) cuda::report(cudaStreamSynchronize(stream()), "ending blocks");
   }
 
 private:
@@ -50,12 +50,12 @@ private:
   void look_for_errors(OpId op, TimePoint at);
 
   int index_, depth_;
-  DeviceClock& clock_;
-  PinnedMemory<Stamps> stamps_;
+  cuda::DeviceClock& clock_;
+  cuda::PinnedMemory<cuda::Stamps> stamps_;
   std::size_t next_slot_ = 0;
   std::deque<QueuedBlock> given_;
   bool overdue_ = false;  ///< the first of them
   TimePoint looked_for_errors_{};
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::device

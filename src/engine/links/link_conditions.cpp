@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::engine {
 
 void LinkConditions::begin_iteration(int iteration, const PlayedWeather& played) {
   played_ = played;
@@ -57,4 +57,4 @@ std::optional<LinkConditions::OutageHold> LinkConditions::look_for_outage(TimePo
   return longest;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

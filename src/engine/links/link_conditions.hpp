@@ -7,11 +7,12 @@
 #include "base/clock.hpp"
 #include "plan/link_model/weather.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// The weather that ranks play, and when it began.
 struct PlayedWeather {
-  const Weather* weather = nullptr;  ///< of the plan that is run; none: links are as the plan says
+  const plan::Weather* weather =
+      nullptr;  ///< of the plan that is run; none: links are as the plan says
   /// By this host's clock. kNever: not yet, which is how links are in iterations that warm up.
   TimePoint start = kNever;
 };
@@ -59,4 +60,4 @@ private:
   std::vector<GoingOn> going_on_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -14,7 +14,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 /// The thread sanitizer of g++ 12 does not know pthread_mutex_clocklock: it is told what is locked.
@@ -219,4 +219,4 @@ void LinkTable::hand_over(Waiter& waiter) {
   waiter.state.store(Waiter::granted);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

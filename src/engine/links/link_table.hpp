@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Holders of a plan's resources and the ops that wait for them, in one block of memory: the rank's
 /// own for what it alone uses, the host's for what several of its ranks share. Serves in order of
@@ -62,4 +62,4 @@ private:
   std::vector<std::size_t> order_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -10,7 +10,7 @@
 #include "engine/payloads/fault.hpp"
 #include "engine/payloads/message.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Bytes of a message, in whatever memory its data plane keeps them; they live as long as `owner`.
 struct Payload {
@@ -59,9 +59,9 @@ public:
   virtual void corrupt(OpId send, FaultKind how, Payload& payload) = 0;
 
   /// Memory of this rank's collective, whose inputs are there.
-  [[nodiscard]] virtual Exchange exchange(OpId collective) = 0;
+  [[nodiscard]] virtual comm::Exchange exchange(OpId collective) = 0;
   /// It is done; is the result right?
   [[nodiscard]] virtual bool exchanged(OpId collective) = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -12,7 +12,7 @@
 #include "engine/payloads/relay_buffers.hpp"
 #include "plan/rank_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 constexpr std::pair<std::string_view, FaultAim> kAims[] = {{"send", FaultAim::send},
@@ -66,7 +66,7 @@ void aim(Fault& fault, std::string_view& text) {
     return;
   }
   for (const MessageLeg leg : every<MessageLeg>()) {
-    const std::string_view name = to_string(leg);
+    const std::string_view name = longhaul::to_string(leg);
     if (leg == MessageLeg::whole || !text.starts_with(name)) continue;
     fault.leg = leg;
     text.remove_prefix(name.size());
@@ -117,7 +117,7 @@ std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan&
   const bool of_leg =
       fault->relayed || fault->leg != MessageLeg::whole || fault->aim == FaultAim::send;
   const RelayTable forwards{plan, self};
-  const OpRange mine = ops_of_rank(plan, self);
+  const plan::OpRange mine = plan::ops_of_rank(plan, self);
   int place = 0;
   for (std::uint32_t i = 0; i < mine.count; ++i) {
     const OpId id{mine.first + i};
@@ -140,4 +140,4 @@ void inject_fault(const Fault& fault) {
   if (fault.kind == FaultKind::freeze) kill(getpid(), SIGSTOP);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -7,7 +7,7 @@
 #include "base/listed_enum.hpp"
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// kill, freeze, no_receive, device and perturb are faults of a rank; the others one message that
 /// it sends or takes on. swap: it carries what the message before it on its lane did; its header
@@ -53,4 +53,4 @@ void inject_fault(const Fault& fault);
 /// Is it a fault of `self` while it writes the rows of `iteration`?
 [[nodiscard]] bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration);
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -9,7 +9,7 @@
 #include "base/index.hpp"
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
@@ -102,8 +102,8 @@ std::string to_text(const PayloadId& id) {
   const Block block{static_cast<BlockKind>(id.kind), id.part, id.parts, id.chunk, id.microbatch};
   const std::string piece =
       id.pieces > 1 ? fmt::format(", piece {} of {}", id.piece, id.pieces) : std::string{};
-  return fmt::format("{} of replica {}{}, iteration {}", to_text(block), id.replica, piece,
-                     id.iteration);
+  return fmt::format("{} of replica {}{}, iteration {}", longhaul::to_text(block), id.replica,
+                     piece, id.iteration);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -8,7 +8,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Says what a payload is: which piece of which message, made by whom, when. The same on every leg
 /// of its way. Goes on the wire as it is (ranks of one run are of one architecture).
@@ -73,4 +73,4 @@ private:
 /// hold anything.
 [[nodiscard]] std::string to_text(const PayloadId& id);
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

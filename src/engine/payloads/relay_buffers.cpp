@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "plan/rank_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 bool is_relay_send(const Op& op) {
@@ -19,7 +19,7 @@ bool same_piece(const Op& a, const Op& b) {
 }  // namespace
 
 RelayTable::RelayTable(const Plan& plan, Rank self) {
-  const OpRange mine = ops_of_rank(plan, self);
+  const plan::OpRange mine = plan::ops_of_rank(plan, self);
   for (std::uint32_t i = 0; i < mine.count; ++i) {
     const OpId send{mine.first + i};
     if (!is_relay_send(plan.op(send))) continue;
@@ -40,4 +40,4 @@ RelayBuffers::Kept RelayBuffers::take(OpId send) {
   return kept;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

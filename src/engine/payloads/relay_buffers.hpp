@@ -7,7 +7,7 @@
 #include "engine/payloads/data_plane.hpp"
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// The send of a rank that forwards the payload of a receive: the wan leg of a piece after its
 /// scatter, its gather after its wan leg (MessageLeg). Every other send makes its payload.
@@ -51,4 +51,4 @@ private:
   std::unordered_map<OpId, Kept> kept_;  ///< by send
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

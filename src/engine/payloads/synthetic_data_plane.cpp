@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 SyntheticDataPlane::SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed,
                                        Bytes largest)
@@ -80,7 +80,7 @@ std::size_t SyntheticDataPlane::place_of(OpId collective) const {
   return to_size(std::ranges::find(members, collective) - members.begin());
 }
 
-Exchange SyntheticDataPlane::exchange(OpId collective) {
+comm::Exchange SyntheticDataPlane::exchange(OpId collective) {
   const Op& op = plan_.op(collective);
   const std::size_t n = plan_.collectives[op.match].size();
   const std::size_t share =
@@ -130,4 +130,4 @@ bool SyntheticDataPlane::is_sum(OpId collective, const std::vector<std::int64_t>
   return true;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

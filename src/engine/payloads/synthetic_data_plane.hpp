@@ -5,7 +5,7 @@
 
 #include "engine/payloads/data_plane.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 /// Payloads that follow from seed and id (Payloads), capped; collectives of synthetic numbers.
 /// Every byte is checked where it arrives.
@@ -20,7 +20,7 @@ public:
   [[nodiscard]] Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                         PayloadId& found) override;
   void corrupt(OpId send, FaultKind how, Payload& payload) override;
-  [[nodiscard]] Exchange exchange(OpId collective) override;
+  [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 
 private:
@@ -47,4 +47,4 @@ private:
   std::unordered_map<OpId, Numbers> numbers_;  ///< by collective
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

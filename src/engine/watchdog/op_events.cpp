@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 class Trail {
@@ -23,40 +23,40 @@ public:
   }
 
 private:
-  [[nodiscard]] bool has(OpId id, OpEvent event) const { return events_.of(id) >= event; }
+  [[nodiscard]] bool has(OpId id, comm::OpEvent event) const { return events_.of(id) >= event; }
 
   [[nodiscard]] std::optional<OpId> open_input(OpId id) const {
     for (const OpId before : plan_.after_of(id))
-      if (!has(before, OpEvent::ended)) return before;
+      if (!has(before, comm::OpEvent::ended)) return before;
     return std::nullopt;
   }
   /// The op before it on its lane, where that has not come as far as it must.
-  [[nodiscard]] std::optional<OpId> open_in_front(OpId id, OpEvent must) const {
+  [[nodiscard]] std::optional<OpId> open_in_front(OpId id, comm::OpEvent must) const {
     if (id == plan_.lane_of(id).first) return std::nullopt;
     const OpId front{static_cast<std::uint32_t>(index(id)) - 1};
     return has(front, must) ? std::nullopt : std::optional{front};
   }
   [[nodiscard]] std::optional<OpId> before_recv(OpId id, const char*& why) const {
     const OpId send{plan_.op(id).match};
-    if (!has(id, OpEvent::posted)) {
-      if (const auto front = open_in_front(id, OpEvent::ended)) return front;
+    if (!has(id, comm::OpEvent::posted)) {
+      if (const auto front = open_in_front(id, comm::OpEvent::ended)) return front;
       why = "not posted";
-    } else if (!has(send, OpEvent::started)) {
+    } else if (!has(send, comm::OpEvent::started)) {
       return send;
     } else {
-      why = has(id, OpEvent::started) ? "on its way" : "sent, and never received";
+      why = has(id, comm::OpEvent::started) ? "on its way" : "sent, and never received";
     }
     return std::nullopt;
   }
   [[nodiscard]] std::optional<OpId> before_send(OpId id, const char*& why) const {
     const OpId recv{plan_.op(id).match};
-    if (has(id, OpEvent::started)) {
-      if (!has(recv, OpEvent::started)) return recv;
+    if (has(id, comm::OpEvent::started)) {
+      if (!has(recv, comm::OpEvent::started)) return recv;
       why = "on its way";
       return std::nullopt;
     }
-    if (const auto front = open_in_front(id, OpEvent::started)) return front;
-    if (plan_.op(recv).after_count > 0 && !has(recv, OpEvent::posted)) return recv;
+    if (const auto front = open_in_front(id, comm::OpEvent::started)) return front;
+    if (plan_.op(recv).after_count > 0 && !has(recv, comm::OpEvent::posted)) return recv;
     if (const auto other = holder(id)) return other;
     why = "ready, and not started";
     return std::nullopt;
@@ -66,19 +66,20 @@ private:
     const auto needed = plan_.resources_of(id);
     for (std::size_t i = 0; i < plan_.ops.size(); ++i) {
       const OpId other{static_cast<std::uint32_t>(i)};
-      if (plan_.op(other).kind != OpKind::send || events_.of(other) != OpEvent::started) continue;
+      if (plan_.op(other).kind != OpKind::send || events_.of(other) != comm::OpEvent::started)
+        continue;
       const auto held = plan_.resources_of(other);
       if (std::ranges::find_first_of(held, needed) != held.end()) return other;
     }
     return std::nullopt;
   }
   [[nodiscard]] std::optional<OpId> before_block(OpId id, const char*& why) const {
-    if (has(id, OpEvent::started)) {
+    if (has(id, comm::OpEvent::started)) {
       why = "still runs";
       return std::nullopt;
     }
     why = "has not started";
-    return open_in_front(id, OpEvent::ended);
+    return open_in_front(id, comm::OpEvent::ended);
   }
 
   const Plan& plan_;
@@ -87,7 +88,7 @@ private:
 
 }  // namespace
 
-HeldUp find_held_up(const Plan& plan, const OpEvents& events, const HostRanks& host_ranks,
+HeldUp find_held_up(const Plan& plan, const OpEvents& events, const comm::HostRanks& host_ranks,
                     OpId waits) {
   HeldUp found{waits, ""};
   const Trail trail{plan, events};
@@ -101,4 +102,4 @@ HeldUp find_held_up(const Plan& plan, const OpEvents& events, const HostRanks& h
   return found;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

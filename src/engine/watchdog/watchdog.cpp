@@ -16,7 +16,7 @@
 #include "comm/group/session.hpp"
 #include "plan/rank_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 std::atomic<int> caught_signal = 0;
@@ -79,7 +79,7 @@ private:
 
 }  // namespace
 
-Watchdog::Watchdog(const HostRanks& host_ranks, const WatchdogOptions& options)
+Watchdog::Watchdog(const comm::HostRanks& host_ranks, const WatchdogOptions& options)
     : host_ranks_{host_ranks},
       options_{options},
       launcher_{launcher_of_this_process()},
@@ -127,7 +127,7 @@ void Watchdog::check_wait(Duration waited) {
   next_look_ = now() + 500ms;
   if (waited <= limit && failed_ranks().empty()) return;
   end(fmt::format("rank {} has waited {} for the others, outside an iteration",
-                  index(host_ranks_.self()), to_text(waited)),
+                  index(host_ranks_.self()), longhaul::to_text(waited)),
       false);
 }
 
@@ -136,8 +136,8 @@ void Watchdog::check(TimePoint at, TimePoint next_timer) {
   if (at <= expires(next_timer)) return;
   end(fmt::format("rank {} has made no progress for {} (deadline {} beyond the plan's longest "
                   "wait of {})",
-                  index(host_ranks_.self()), to_text(at - last_progress_),
-                  to_text(options_.deadline), to_text(longest_wait_)),
+                  index(host_ranks_.self()), longhaul::to_text(at - last_progress_),
+                  longhaul::to_text(options_.deadline), longhaul::to_text(longest_wait_)),
       false);
 }
 
@@ -146,8 +146,8 @@ void Watchdog::check_outage(OpId op, Duration held, Duration left) {
   end(fmt::format("an outage of {} has held {} for {} and goes on for {} (longer than the deadline "
                   "of {})",
                   plan_ == nullptr ? "a link" : link_name(*plan_, op),
-                  text_of(static_cast<std::uint32_t>(op)), to_text(held), to_text(left),
-                  to_text(options_.deadline)),
+                  text_of(static_cast<std::uint32_t>(op)), longhaul::to_text(held),
+                  longhaul::to_text(left), longhaul::to_text(options_.deadline)),
       false);
 }
 
@@ -170,7 +170,7 @@ void Watchdog::end(const std::string& cause, bool by_signal) {
   if (by_signal) std::_Exit(kFailed);  // the sender of the signal ends the others
   handle(SIGALRM, SIG_DFL);
   alarm(5);  // should the launcher not answer
-  mpi::abort_run(kFailed);
+  comm::abort_run(kFailed);
 }
 
 /// Best effort: the run ends either way.
@@ -184,7 +184,7 @@ void Watchdog::keep_report(const std::string& text) const {
 
 Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank) {
   std::vector<Duration> events{Duration::zero()};
-  const OpRange mine = ops_of_rank(plan, rank);
+  const plan::OpRange mine = plan::ops_of_rank(plan, rank);
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     events.push_back(predicted[i].start);
     events.push_back(predicted[i].end);
@@ -197,4 +197,4 @@ Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank) {
   return longest;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

@@ -9,7 +9,7 @@
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 
 struct WatchdogOptions {
   /// Longest time without progress, in addition to the waits that a rank's plan allows.
@@ -21,7 +21,7 @@ struct WatchdogOptions {
 class Watchdog {
 public:
   /// Takes SIGTERM and SIGINT over for this process, once for all of its ranks.
-  Watchdog(const HostRanks& host_ranks, const WatchdogOptions& options);
+  Watchdog(const comm::HostRanks& host_ranks, const WatchdogOptions& options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -68,14 +68,14 @@ private:
   /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
   [[nodiscard]] std::string failed_ranks() const;
   [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
-  [[nodiscard]] std::string last_of(const RankStatus& slot) const;
+  [[nodiscard]] std::string last_of(const comm::RankStatus& slot) const;
   [[nodiscard]] std::string text_of(std::uint32_t op) const;
   /// ", held up by ..." where what it waits for waits in turn.
   [[nodiscard]] std::string cause_of(std::uint32_t waits_for) const;
 
   void keep_report(const std::string& text) const;
 
-  const HostRanks& host_ranks_;
+  const comm::HostRanks& host_ranks_;
   WatchdogOptions options_;
   std::optional<int> launcher_;  ///< the process that started the ranks
   std::filesystem::path report_file_;
@@ -91,4 +91,4 @@ private:
 /// ending, by predicted times; from the start of the iteration and to its end, too.
 [[nodiscard]] Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank);
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

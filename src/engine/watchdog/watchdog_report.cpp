@@ -8,7 +8,7 @@
 #include "engine/watchdog/watchdog.hpp"
 #include "plan/rank_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 /// "gone", "stopped" or "" (as it should be, or not there yet).
@@ -43,11 +43,11 @@ std::string Watchdog::failed_ranks() const {
   for (const std::string state : {"gone", "stopped"}) {
     std::string text;
     for (const Rank rank : host_ranks_.local()) {
-      const RankStatus& slot = host_ranks_.slot(rank);
-      if (slot.phase == Phase::finished || state_of_process(slot.pid) != state) continue;
+      const comm::RankStatus& slot = host_ranks_.slot(rank);
+      if (slot.phase == comm::Phase::finished || state_of_process(slot.pid) != state) continue;
       text += fmt::format("{}rank {} is {}{}", text.empty() ? "" : "; ", index(rank), state,
                           state == "gone" ? " (killed or crashed)" : " (frozen, SIGSTOP)");
-      if (slot.last_event != OpEvent::none) text += fmt::format(", {}", last_of(slot));
+      if (slot.last_event != comm::OpEvent::none) text += fmt::format(", {}", last_of(slot));
     }
     if (!text.empty()) return text;
   }
@@ -56,26 +56,26 @@ std::string Watchdog::failed_ranks() const {
 
 std::string Watchdog::text_of(std::uint32_t op) const {
   const bool known = plan_ != nullptr && op < plan_->ops.size();
-  return known ? to_text(*plan_, OpId{op}) : fmt::format("op {}", op);
+  return known ? longhaul::to_text(*plan_, OpId{op}) : fmt::format("op {}", op);
 }
 
-std::string Watchdog::last_of(const RankStatus& slot) const {
-  return fmt::format("last {}: {}", to_string(slot.last_event.load()), text_of(slot.last_op));
+std::string Watchdog::last_of(const comm::RankStatus& slot) const {
+  return fmt::format("last {}: {}", comm::to_string(slot.last_event.load()), text_of(slot.last_op));
 }
 
 std::string Watchdog::line_of(Rank rank, TimePoint at) const {
-  const RankStatus& slot = host_ranks_.slot(rank);
+  const comm::RankStatus& slot = host_ranks_.slot(rank);
   const std::string state = state_of_process(slot.pid);
   std::string line =
       fmt::format("  rank {}{} {}", index(rank), state.empty() ? "" : fmt::format(" ({})", state),
-                  to_string(slot.phase.load()));
-  if (slot.phase != Phase::set_up && slot.phase != Phase::finished)
+                  comm::to_string(slot.phase.load()));
+  if (slot.phase != comm::Phase::set_up && slot.phase != comm::Phase::finished)
     line += fmt::format(" iteration {}", slot.iteration.load());
   // A rank goes on while others report.
   const Duration still = std::max(Duration::zero(), at - TimePoint{slot.progress});
-  line += fmt::format(", {} without progress", to_text(still));
-  if (slot.last_event != OpEvent::none) line += "; " + last_of(slot);
-  if (slot.phase == Phase::running && slot.waits_for != index(kNone<OpId>))
+  line += fmt::format(", {} without progress", longhaul::to_text(still));
+  if (slot.last_event != comm::OpEvent::none) line += "; " + last_of(slot);
+  if (slot.phase == comm::Phase::running && slot.waits_for != index(kNone<OpId>))
     line += fmt::format("; waits for: {}{}{}", text_of(slot.waits_for),
                         slot.unposted != 0 ? ", which it has not posted" : "",
                         cause_of(slot.waits_for));
@@ -86,7 +86,7 @@ std::string Watchdog::cause_of(std::uint32_t waits_for) const {
   if (plan_ == nullptr || events_ == nullptr || waits_for >= plan_->ops.size()) return "";
   const HeldUp found = find_held_up(*plan_, *events_, host_ranks_, OpId{waits_for});
   if (found.op == OpId{waits_for} && plan_->op(found.op).kind != OpKind::recv) return "";
-  return fmt::format("; held up by: {}: {}", to_text(*plan_, found.op), found.why);
+  return fmt::format("; held up by: {}: {}", longhaul::to_text(*plan_, found.op), found.why);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::engine

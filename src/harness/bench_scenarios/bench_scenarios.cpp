@@ -1,6 +1,6 @@
 #include "harness/bench_scenarios/bench_scenarios.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 Scenario large_scenario() { return uniform_scenario(64, 1024); }
 
@@ -39,4 +39,4 @@ std::int64_t blocks_of(const Schedule& schedule) {
   return blocks;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 #include "schedule/schedule.hpp"
 
 /// Scenarios on which the kernels of schedules and searches are timed, and their size.
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// P = 64 stages, M = 1024 microbatches, one datacenter.
 [[nodiscard]] Scenario large_scenario();
@@ -30,4 +30,4 @@ namespace longhaul::bench {
 /// Blocks of all rows.
 [[nodiscard]] std::int64_t blocks_of(const Schedule& schedule);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

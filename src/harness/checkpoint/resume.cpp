@@ -13,16 +13,17 @@
 #include "harness/ranks/main.hpp"
 #include "trace/hdf5/new_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
 
 /// Result of an iteration over all ranks; complete on rank 0.
-IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mine) {
+engine::IterationResult sum_of(const comm::Communicator& world,
+                               const engine::IterationResult& mine) {
   struct Parts {
-    Checks checks;
-    LeaseCost lease;
+    engine::Checks checks;
+    engine::LeaseCost lease;
     std::int64_t transfers = 0;
     Duration total{}, longest{};
   };
@@ -31,11 +32,11 @@ IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mi
                    mine.transfer_longest};
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{&part, 1}), counts);
-  IterationResult sums;
+  engine::IterationResult sums;
   for (std::size_t at = 0; at + sizeof(Parts) <= bytes.size(); at += sizeof(Parts)) {
     Parts other;
     std::memcpy(&other, bytes.data() + at, sizeof(Parts));
-    IterationResult one;
+    engine::IterationResult one;
     one.checks = other.checks;
     one.lease = other.lease;
     one.transfers = other.transfers;
@@ -46,7 +47,7 @@ IterationResult sum_of(const mpi::Communicator& world, const IterationResult& mi
   return sums;
 }
 
-Json part_of(const RunInfo& info, const std::vector<EarlierIterations>& earlier) {
+Json part_of(const trace::RunInfo& info, const std::vector<EarlierIterations>& earlier) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   Json part = {{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds))},
                {"git_commit", info.git_commit},
@@ -109,8 +110,8 @@ std::filesystem::path make_aside(const std::filesystem::path& directory) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(Ranks& ranks, const PipelineInput& input, const PipelineOptions& options,
-                           const RunInfo& info)
+RunDirectory::RunDirectory(engine::Ranks& ranks, const PipelineInput& input,
+                           const PipelineOptions& options, const trace::RunInfo& info)
     : ranks_{ranks}, directory_{options.out} {
   if (directory_.empty()) return;
   on_rank0(ranks_.world(), [&] {
@@ -121,19 +122,19 @@ RunDirectory::RunDirectory(Ranks& ranks, const PipelineInput& input, const Pipel
   ranks_.watchdog().report_also_to(directory_ / fmt::format("report.{}.txt", index(ranks_.self())));
 }
 
-void RunDirectory::open(const PipelineInput& input, const RunInfo& info) {
+void RunDirectory::open(const PipelineInput& input, const trace::RunInfo& info) {
   if (!input.goes_on) keep_input(directory_, input.asked, input.handed);
   journal_ = std::make_unique<Journal>(directory_);
   if (input.goes_on)
     go_on(input, info);
   else
-    begin_run(directory_, info, predicted_timeline(input), ranks_.count());
+    trace::begin_run(directory_, info, predicted_timeline(input), ranks_.count());
   const Json part = part_of(info, earlier_);
   journal_->add({{"part", part}});
   parts_.push_back(part);
 }
 
-void RunDirectory::go_on(const PipelineInput& input, const RunInfo& info) {
+void RunDirectory::go_on(const PipelineInput& input, const trace::RunInfo& info) {
   if (is_complete(directory_))
     fail("another run has just completed {}. Run again to see it.", directory_.string());
   const std::vector<Json> journal = journal_->read();
@@ -141,12 +142,12 @@ void RunDirectory::go_on(const PipelineInput& input, const RunInfo& info) {
     if (entry.contains("part")) parts_.push_back(entry["part"]);
   const bool begun = std::filesystem::exists(directory_ / "run.h5");
   if (begun) {
-    const Trace trace = merge_run(directory_);
+    const trace::Trace trace = trace::merge_run(directory_);
     require_same_rows(trace.predicted, predicted_timeline(input), directory_);
     earlier_ = read_earlier(trace.measured, input, journal);
   }
   move_away(earlier_);
-  if (!begun) begin_run(directory_, info, predicted_timeline(input), ranks_.count());
+  if (!begun) trace::begin_run(directory_, info, predicted_timeline(input), ranks_.count());
 }
 
 /// Temporary files, segments that are not gone on from, and a trace without its record.
@@ -171,9 +172,9 @@ void RunDirectory::tell_counts() {
   for (std::size_t i = 0; i < counts.size(); ++i) earlier_[i].count = counts[i].get<int>();
 }
 
-void RunDirectory::note(int position, int iteration, const IterationResult& result) {
+void RunDirectory::note(int position, int iteration, const engine::IterationResult& result) {
   if (directory_.empty()) return;
-  IterationResult sums = sum_of(ranks_.world(), result);
+  engine::IterationResult sums = sum_of(ranks_.world(), result);
   sums.weather_age = result.weather_age;
   if (journal_) journal_->add(sums_entry(position, iteration, sums));
 }
@@ -190,16 +191,16 @@ void RunDirectory::finish() {
   journal_->remove();
 }
 
-void prepare_write_fault(const std::optional<Fault>& fault, Rank self) {
-  if (!fault || fault->aim != FaultAim::write) return;
-  set_publish_probe([fault = *fault, self](const auto& file, const auto& temporary) {
+void prepare_write_fault(const std::optional<engine::Fault>& fault, Rank self) {
+  if (!fault || fault->aim != engine::FaultAim::write) return;
+  trace::set_publish_probe([fault = *fault, self](const auto& file, const auto& temporary) {
     int schedule = -1, iteration = -1;
     const std::string name = file.filename().string();
     if (std::sscanf(name.c_str(), "segment.%d.%d.", &schedule, &iteration) != 2) return;
-    if (!strikes_write(fault, self, iteration)) return;
-    if (fault.kind == FaultKind::kill)  // a frozen one may wake and go on
+    if (!engine::strikes_write(fault, self, iteration)) return;
+    if (fault.kind == engine::FaultKind::kill)  // a frozen one may wake and go on
       std::filesystem::resize_file(temporary, std::filesystem::file_size(temporary) / 2);
-    inject_fault(fault);
+    engine::inject_fault(fault);
   });
 }
 
@@ -231,4 +232,4 @@ ExitCode report_complete(const PipelineOptions& options) {
   return ExitCode::fine;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 constexpr const char* kName = "journal.jsonl";
@@ -72,4 +72,4 @@ void Journal::add(const nlohmann::json& entry) {
 
 void Journal::remove() { unlink(file_.c_str()); }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// DIR/journal.jsonl while a run goes on: one JSON object a line, added in one write; the facts of
 /// finished iterations that a record needs in addition to their rows, and the hosts that each part
@@ -31,4 +31,4 @@ private:
   int descriptor_ = -1;
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,28 +6,28 @@
 #include <span>
 #include <utility>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
 
 struct Count {
   const char* name;
-  std::int64_t Checks::*member;
+  std::int64_t engine::Checks::*member;
 };
-constexpr Count kCounts[] = {{"messages", &Checks::messages},
-                             {"relayed", &Checks::relayed},
-                             {"relayed_bytes", &Checks::relayed_bytes},
-                             {"blocks", &Checks::blocks},
-                             {"lost", &Checks::lost},
-                             {"mixed_up", &Checks::mixed_up},
-                             {"corrupted", &Checks::corrupted},
-                             {"out_of_order", &Checks::out_of_order},
-                             {"unclaimed", &Checks::unclaimed},
-                             {"wrong_tensors", &Checks::wrong_tensors}};
+constexpr Count kCounts[] = {{"messages", &engine::Checks::messages},
+                             {"relayed", &engine::Checks::relayed},
+                             {"relayed_bytes", &engine::Checks::relayed_bytes},
+                             {"blocks", &engine::Checks::blocks},
+                             {"lost", &engine::Checks::lost},
+                             {"mixed_up", &engine::Checks::mixed_up},
+                             {"corrupted", &engine::Checks::corrupted},
+                             {"out_of_order", &engine::Checks::out_of_order},
+                             {"unclaimed", &engine::Checks::unclaimed},
+                             {"wrong_tensors", &engine::Checks::wrong_tensors}};
 
-IterationResult sums_of(const Json& entry) {
-  IterationResult sums;
+engine::IterationResult sums_of(const Json& entry) {
+  engine::IterationResult sums;
   for (const Count& count : kCounts) sums.checks.*count.member = entry.value(count.name, 0LL);
   sums.checks.of_leg = entry.value("of_leg", sums.checks.of_leg);
   sums.lease = {entry.value("leases", 0LL), Duration{entry.value("lease_total_ns", 0LL)},
@@ -76,7 +76,7 @@ bool counts(const Json& entry, const EarlierIterations& earlier, bool has_ended)
 
 }  // namespace
 
-Json sums_entry(int position, int iteration, const IterationResult& sums) {
+Json sums_entry(int position, int iteration, const engine::IterationResult& sums) {
   Json entry = {{"schedule", position}, {"iteration", iteration}, {"of_leg", sums.checks.of_leg}};
   for (const Count& count : kCounts) entry[count.name] = sums.checks.*count.member;
   entry["weather_age_ns"] = sums.weather_age.count();
@@ -135,4 +135,4 @@ std::vector<EarlierIterations> read_earlier(const Timeline& measured, const Pipe
   return all;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,10 +6,11 @@
 
 #include "harness/session/schedule_session.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// An entry of the journal for what the checks of all ranks said of an iteration.
-[[nodiscard]] nlohmann::json sums_entry(int position, int iteration, const IterationResult& sums);
+[[nodiscard]] nlohmann::json sums_entry(int position, int iteration,
+                                        const engine::IterationResult& sums);
 /// The same for the end of a schedule: messages left over, and the first wrong ones by name.
 [[nodiscard]] nlohmann::json end_entry(int position, const PipelineMeasurement& measurement);
 
@@ -19,4 +20,4 @@ namespace longhaul::bench {
     const Timeline& measured, const PipelineInput& input,
     const std::vector<nlohmann::json>& journal);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,7 +11,7 @@
 
 #include <dlfcn.h>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// NVML of the driver, loaded when it is there; its header comes with CUDA, which this may be built
 /// without.
@@ -152,4 +152,4 @@ const char* GpuEnergy::source() const {
   return sampler_->power ? "power samples" : "none";
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Energy that one GPU has drawn since construction: its own counter where it has one, else power
 /// sampled every 50 ms.
@@ -26,4 +26,4 @@ private:
   std::unique_ptr<Sampler> sampler_;
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,7 +11,7 @@
 
 #include "harness/environment/host_facts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -124,4 +124,4 @@ Json gpu_facts(const FactSources& sources) {
   return facts;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

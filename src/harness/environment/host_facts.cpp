@@ -11,7 +11,7 @@
 
 #include "base/value_in_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -49,4 +49,4 @@ Json whole_host_facts(const FactSources& sources) {
   return facts;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Root directory and libraries in which facts are looked up; tests give others.
 struct FactSources {
@@ -27,4 +27,4 @@ struct FactSources {
 /// hides that, from NVML. NCCL is loaded only where there is a GPU.
 [[nodiscard]] nlohmann::json gpu_facts(const FactSources& sources);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,7 +11,7 @@
 #include "harness/environment/host_facts.hpp"
 #include "harness/environment/run_facts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 void add_context(const std::string& prefix, const nlohmann::json& facts) {
@@ -90,4 +90,4 @@ double peak_memory_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -9,7 +9,7 @@
 
 #include <benchmark/benchmark.h>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Runs the benchmarks registered with Google Benchmark; its context names the host and the build
 /// (the same facts as in the records of other benchmarks). Returns the exit code. With --check
@@ -44,4 +44,4 @@ benchmark::internal::Benchmark* add_kernel(const std::string& name, Kernel&& ker
 /// Largest memory of this process so far, MiB.
 [[nodiscard]] double peak_memory_mib();
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

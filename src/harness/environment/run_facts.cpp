@@ -11,7 +11,7 @@
 #include "base/version.hpp"
 #include "harness/environment/host_facts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -134,4 +134,4 @@ std::string command_line(int argc, char** argv) {
   return text;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

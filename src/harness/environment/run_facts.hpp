@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// "NAME=VALUE" each.
 using Variables = std::vector<std::string>;
@@ -29,4 +29,4 @@ using Variables = std::vector<std::string>;
 /// The command line as typed, words with special characters in quotes.
 [[nodiscard]] std::string command_line(int argc, char** argv);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

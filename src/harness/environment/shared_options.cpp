@@ -1,6 +1,6 @@
 #include "harness/environment/shared_options.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// "--confidence" has no usual line: what goes on, and until when, differs.
@@ -49,4 +49,4 @@ void add_shared_options(Arguments& arguments, SharedOptions& options,
         option.description.empty() ? usual_description(option.which) : option.description);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 
 #include "base/program/arguments.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Options that several benchmarks share, as typed; each benchmark declares those that it knows.
 struct SharedOptions {
@@ -38,4 +38,4 @@ void add_shared_options(Arguments& arguments, SharedOptions& options,
 constexpr const char* kRanksPerProcess = "--ranks-per-process";
 constexpr int kMostRanksPerProcess = 1024;
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

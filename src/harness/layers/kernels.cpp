@@ -6,13 +6,14 @@
 #include "harness/layers/input_sets.hpp"
 #include "harness/layers/layer_parts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// Measures calls one after the other; their tensors are given back in between.
 class Kernels {
 public:
-  Kernels(TensorOps& on, DeviceMemory& from, const ModelShape& of, const TimingOptions& how)
+  Kernels(nn::TensorOps& on, nn::DeviceMemory& from, const nn::ModelShape& of,
+          const TimingOptions& how)
       : math{on},
         shape{of},
         tokens{of.tokens()},
@@ -37,20 +38,20 @@ public:
   void ends();
   void optimizers();
 
-  TensorOps& math;
-  ModelShape shape;
+  nn::TensorOps& math;
+  nn::ModelShape shape;
   std::size_t tokens, hidden, inner, vocabulary;
   double number;  ///< bytes of one, of the working type
   NumberType type;
   std::vector<LayerPart> parts;
 
 private:
-  void product(const std::string& name, const Gemm& gemm, NumberType result);
-  DeviceMemory& memory_;
+  void product(const std::string& name, const nn::Gemm& gemm, NumberType result);
+  nn::DeviceMemory& memory_;
   TimingOptions options_;
 };
 
-void Kernels::product(const std::string& name, const Gemm& gemm, NumberType result) {
+void Kernels::product(const std::string& name, const nn::Gemm& gemm, NumberType result) {
   const auto size = [](int a, int b) {
     return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
   };
@@ -101,8 +102,8 @@ void Kernels::norms() {
 }
 
 void Kernels::attention() {
-  const AttentionShape heads{shape.batch, shape.sequence, shape.heads, shape.kv_heads,
-                             shape.head_size()};
+  const nn::AttentionShape heads{shape.batch, shape.sequence, shape.heads, shape.kv_heads,
+                                 shape.head_size()};
   const double qkv_bytes = static_cast<double>(tokens * heads.width()) * number;
   const double out_bytes = static_cast<double>(tokens * hidden) * number;
   InputSets made = sets(2 * qkv_bytes + 2 * out_bytes);
@@ -113,8 +114,9 @@ void Kernels::attention() {
   const double turned =
       static_cast<double>(shape.heads + shape.kv_heads) / (shape.heads + 2 * shape.kv_heads);
   const LayerFlops flops{shape};
-  measure("kernel", "rotary", 0, 2 * turned * qkv_bytes,
-          [&](int call) { math.rotary(heads, shape.rotary_theta, Direction::forward, qkv(call)); });
+  measure("kernel", "rotary", 0, 2 * turned * qkv_bytes, [&](int call) {
+    math.rotary(heads, shape.rotary_theta, nn::Direction::forward, qkv(call));
+  });
   measure("attention", "attention", flops.attention, qkv_bytes + out_bytes,
           [&](int call) { math.attention(heads, qkv(call), out(call), sums(call)); });
   measure("attention", "attention_gradient", 2 * flops.attention, 2 * qkv_bytes + 2 * out_bytes,
@@ -177,9 +179,9 @@ void Kernels::optimizers() {
 
 }  // namespace
 
-std::vector<LayerPart> time_references(TensorOps& math, DeviceMemory& memory, int size,
+std::vector<LayerPart> time_references(nn::TensorOps& math, nn::DeviceMemory& memory, int size,
                                        std::size_t copied, const TimingOptions& options) {
-  ModelShape none;
+  nn::ModelShape none;
   Kernels kernels{math, memory, none, options};
   {
     const double bytes = 2.0 * static_cast<double>(copied) * kernels.number;
@@ -200,8 +202,8 @@ std::vector<LayerPart> time_references(TensorOps& math, DeviceMemory& memory, in
   return std::move(kernels.parts);
 }
 
-std::vector<LayerPart> time_kernels(TensorOps& math, DeviceMemory& memory, const ModelShape& shape,
-                                    const TimingOptions& options) {
+std::vector<LayerPart> time_kernels(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                    const nn::ModelShape& shape, const TimingOptions& options) {
   Kernels kernels{math, memory, shape, options};
   kernels.products();
   kernels.norms();
@@ -212,4 +214,4 @@ std::vector<LayerPart> time_kernels(TensorOps& math, DeviceMemory& memory, const
   return std::move(kernels.parts);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -5,35 +5,35 @@
 #include "nn/layers/chunk.hpp"
 #include "nn/timed_tensor_ops.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 constexpr int kMicrobatches = 3;  // inputs that change, of a block after the other
 
 /// Inputs and gradients of the microbatches of a round, made anew by copying.
 struct Supply {
-  Supply(TensorOps& on, DeviceMemory& from, const ModelShape& shape)
+  Supply(nn::TensorOps& on, nn::DeviceMemory& from, const nn::ModelShape& shape)
       : math{on}, memory{from}, count{shape.boundary()} {
     for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
       kept.push_back(from.take(count, "a benchmark's inputs"));
       on.fill_random(static_cast<std::uint64_t>(100 + microbatch), 1, kept.back().view());
     }
   }
-  [[nodiscard]] std::vector<Buffer> buffers() const {
-    std::vector<Buffer> made;
-    for (const Buffer& one : kept) {
+  [[nodiscard]] std::vector<nn::Buffer> buffers() const {
+    std::vector<nn::Buffer> made;
+    for (const nn::Buffer& one : kept) {
       made.push_back(memory.take(count, "a benchmark's inputs"));
       math.copy(one.view(), made.back().view());
     }
     return made;
   }
-  TensorOps& math;
-  DeviceMemory& memory;
+  nn::TensorOps& math;
+  nn::DeviceMemory& memory;
   std::size_t count;
-  std::vector<Buffer> kept{};
+  std::vector<nn::Buffer> kept{};
 };
 
-void expect_numbers(TensorOps& math, ArrayView view, const char* what) {
+void expect_numbers(nn::TensorOps& math, nn::ArrayView view, const char* what) {
   std::vector<float> numbers(view.count);
   math.copy_out(view, numbers);
   double length = 0;
@@ -48,7 +48,8 @@ void expect_numbers(TensorOps& math, ArrayView view, const char* what) {
 
 class Rounds {
 public:
-  Rounds(TensorOps& math, DeviceMemory& memory, const ModelShape& shape, Recompute recompute)
+  Rounds(nn::TensorOps& math, nn::DeviceMemory& memory, const nn::ModelShape& shape,
+         nn::Recompute recompute)
       : math_{math},
         chunk_{math, memory, shape, {1, 1}, recompute, 7},
         supply_{math, memory, shape} {}
@@ -75,15 +76,15 @@ public:
     return each([&](int m) { outputs_.push_back(chunk_.backward(m, {}, take(inputs_, m))); });
   }
   void expect_results(const char* what) {
-    for (const Buffer& output : outputs_) expect_numbers(math_, output.view(), what);
+    for (const nn::Buffer& output : outputs_) expect_numbers(math_, output.view(), what);
   }
   void expect_weight_gradients() {
-    for (const Parameter& parameter : chunk_.parameters())
+    for (const nn::Parameter& parameter : chunk_.parameters())
       expect_numbers(math_, parameter.gradient, "gradients of weights");
   }
 
 private:
-  static Buffer take(std::vector<Buffer>& buffers, int at) {
+  static nn::Buffer take(std::vector<nn::Buffer>& buffers, int at) {
     return std::move(buffers[static_cast<std::size_t>(at)]);
   }
   [[nodiscard]] double each(const std::function<void(int)>& block) {
@@ -93,48 +94,48 @@ private:
     return seconds / kMicrobatches;
   }
 
-  TensorOps& math_;
-  Chunk chunk_;
+  nn::TensorOps& math_;
+  nn::Chunk chunk_;
   Supply supply_;
-  std::vector<Buffer> inputs_, outputs_;
+  std::vector<nn::Buffer> inputs_, outputs_;
 };
 
 }  // namespace
 
-LayerFlops::LayerFlops(const ModelShape& shape) {
+LayerFlops::LayerFlops(const nn::ModelShape& shape) {
   const double hidden = shape.hidden, tokens = static_cast<double>(shape.tokens());
   const double heads = static_cast<double>(shape.head_size()) * (shape.heads + 2 * shape.kv_heads);
   weights = 2 * tokens * hidden * (heads + hidden + 3.0 * shape.intermediate);
   attention = 2 * tokens * shape.sequence * hidden;
 }
 
-void check_flops(TensorOps& math, const ModelShape& shape) {
-  TimedTensorOps counting{math};
-  DeviceMemory memory{counting, 0};
-  Chunk chunk{counting, memory, shape, {1, 1}, Recompute::off, 7};
+void check_flops(nn::TensorOps& math, const nn::ModelShape& shape) {
+  nn::TimedTensorOps counting{math};
+  nn::DeviceMemory memory{counting, 0};
+  nn::Chunk chunk{counting, memory, shape, {1, 1}, nn::Recompute::off, 7};
   const Supply supply{counting, memory, shape};
   const LayerFlops flops{shape};
   const auto expect = [&](const char* block, double expected) {
     double counted = 0;
-    for (const MathCall& call : counting.take()) counted += call.flops;
+    for (const nn::MathCall& call : counting.take()) counted += call.flops;
     if (std::abs(counted - expected) > 1e-9 * expected)
       throw Error{fmt::format("{} of a layer takes {:.6g} FLOPs, and {:.6g} were counted (the "
                               "layer's calls have changed). Correct LayerFlops.",
                               block, counted, expected),
                   ExitCode::answer_is_no};
   };
-  std::vector<Buffer> inputs = supply.buffers(), gradients = supply.buffers();
+  std::vector<nn::Buffer> inputs = supply.buffers(), gradients = supply.buffers();
   static_cast<void>(counting.take());
-  const Buffer output = chunk.forward(0, {}, std::move(inputs.front()));
+  const nn::Buffer output = chunk.forward(0, {}, std::move(inputs.front()));
   expect("F", flops.weights + flops.attention);
-  const Buffer gradient = chunk.backward_input(0, {}, std::move(gradients.front()));
+  const nn::Buffer gradient = chunk.backward_input(0, {}, std::move(gradients.front()));
   expect("D", flops.weights + 2 * flops.attention);
   chunk.backward_weight(0, {});
   expect("W", flops.weights);
 }
 
-std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory, const ModelShape& shape,
-                                   int samples) {
+std::vector<LayerPart> time_blocks(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                   const nn::ModelShape& shape, int samples) {
   const LayerFlops flops{shape};
   LayerPart f{"block", "F", flops.weights + flops.attention, 0, {}};
   LayerPart d{"block", "D", flops.weights + 2 * flops.attention, 0, {}};
@@ -146,7 +147,7 @@ std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory, const 
     if (round >= kWarmUp) part.seconds.push_back(seconds);
   };
   {
-    Rounds rounds{math, memory, shape, Recompute::off};
+    Rounds rounds{math, memory, shape, nn::Recompute::off};
     for (int round = 0; round < samples + kWarmUp; ++round) {
       keep(f, round, rounds.forward());
       if (round == 0) rounds.expect_results("outputs");
@@ -158,7 +159,7 @@ std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory, const 
     }
     rounds.expect_weight_gradients();
   }
-  Rounds rounds{math, memory, shape, Recompute::on};
+  Rounds rounds{math, memory, shape, nn::Recompute::on};
   for (int round = 0; round < samples + kWarmUp; ++round) {
     static_cast<void>(rounds.forward());
     keep(r, round, rounds.recompute());
@@ -167,4 +168,4 @@ std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory, const 
   return {f, d, w, b, r};
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,7 +8,7 @@
 #include "nn/memory.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// A part that is measured on a device: a block of a layer, a product, a kernel.
 struct LayerPart {
@@ -27,38 +27,38 @@ struct TimingOptions {
 /// Seconds of a call, `samples` times: of many calls between two waits for the device, so that
 /// neither the launch nor the wait counts. call(n) is call number n since the start, to change to
 /// other inputs with.
-[[nodiscard]] std::vector<double> time_calls(TensorOps& math, const TimingOptions& options,
+[[nodiscard]] std::vector<double> time_calls(nn::TensorOps& math, const TimingOptions& options,
                                              const std::function<void(int)>& call);
 
 /// Seconds from an idle device to an idle device.
-[[nodiscard]] double time_once(TensorOps& math, const std::function<void()>& work);
+[[nodiscard]] double time_once(nn::TensorOps& math, const std::function<void()>& work);
 
 /// FLOPs of the matrix products of one decoder layer for one microbatch: weights, and causal
 /// attention, of whose square half is counted.
 struct LayerFlops {
-  explicit LayerFlops(const ModelShape& shape);
+  explicit LayerFlops(const nn::ModelShape& shape);
   double weights = 0;    ///< of one pass: F, D and W take one each
   double attention = 0;  ///< of F; D takes two
 };
 
 /// Throws Error (the answer is no) unless the calls of a layer's F, D and W sum to these FLOPs.
-void check_flops(TensorOps& math, const ModelShape& shape);
+void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
 
 /// F, D, W, B and R of one decoder layer, several microbatches one after the other. Throws Error
 /// (the answer is no) where outputs or gradients are not finite or all zero.
-[[nodiscard]] std::vector<LayerPart> time_blocks(TensorOps& math, DeviceMemory& memory,
-                                                 const ModelShape& shape, int samples);
+[[nodiscard]] std::vector<LayerPart> time_blocks(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                                 const nn::ModelShape& shape, int samples);
 
 /// A large copy, then a large product: what the device can do at most. `size` of the product's
 /// sides; `copied` numbers.
-[[nodiscard]] std::vector<LayerPart> time_references(TensorOps& math, DeviceMemory& memory,
+[[nodiscard]] std::vector<LayerPart> time_references(nn::TensorOps& math, nn::DeviceMemory& memory,
                                                      int size, std::size_t copied,
                                                      const TimingOptions& options);
 
 /// The products and the other calls of a layer, of embedding, head and optimizer, at the sizes of
 /// `shape`, each on inputs that change from call to call and are larger than a cache together.
-[[nodiscard]] std::vector<LayerPart> time_kernels(TensorOps& math, DeviceMemory& memory,
-                                                  const ModelShape& shape,
+[[nodiscard]] std::vector<LayerPart> time_kernels(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                                  const nn::ModelShape& shape,
                                                   const TimingOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

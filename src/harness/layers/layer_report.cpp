@@ -7,7 +7,7 @@
 #include "harness/environment/run_facts.hpp"
 #include "report/record_header.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 std::string layer_table(const LayerReport& report) {
   Table table{{{"part", Align::left},
@@ -35,12 +35,12 @@ std::string layer_table(const LayerReport& report) {
 }
 
 nlohmann::ordered_json layer_record(const LayerReport& report, const std::string& command_line) {
-  nlohmann::ordered_json record = record_header(
+  nlohmann::ordered_json record = report::record_header(
       {.benchmark = "bench_layers", .numbers = "measured", .command_line = command_line});
   record["check"] = "ok";  // what is wrong ends the run
   record["environment"] = local_environment(command_line);
   record["device"] = {{"name", report.device}, {"notes", report.notes}};
-  const ModelShape& shape = report.shape;
+  const nn::ModelShape& shape = report.shape;
   record["shape"] = {{"tokens", shape.tokens()},   {"hidden", shape.hidden},
                      {"heads", shape.heads},       {"intermediate", shape.intermediate},
                      {"kv_heads", shape.kv_heads}, {"vocabulary", shape.vocabulary}};
@@ -61,4 +61,4 @@ nlohmann::ordered_json layer_record(const LayerReport& report, const std::string
   return record;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,11 +7,11 @@
 
 #include "harness/layers/layer_parts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Measurements of bench_layers.
 struct LayerReport {
-  ModelShape shape;
+  nn::ModelShape shape;
   std::string device, notes;
   std::vector<LayerPart> parts;
   double most_flops = 0, most_bytes = 0;  ///< a second, of the references
@@ -21,4 +21,4 @@ struct LayerReport {
 [[nodiscard]] nlohmann::ordered_json layer_record(const LayerReport& report,
                                                   const std::string& command_line);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

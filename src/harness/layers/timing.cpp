@@ -4,9 +4,9 @@
 
 #include "harness/layers/layer_parts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
-double time_once(TensorOps& math, const std::function<void()>& work) {
+double time_once(nn::TensorOps& math, const std::function<void()>& work) {
   math.finish();
   const auto begin = std::chrono::steady_clock::now();
   work();
@@ -14,7 +14,7 @@ double time_once(TensorOps& math, const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::vector<double> time_calls(TensorOps& math, const TimingOptions& options,
+std::vector<double> time_calls(nn::TensorOps& math, const TimingOptions& options,
                                const std::function<void(int)>& call) {
   int number = 0;
   const auto batch = [&](int calls) {
@@ -33,4 +33,4 @@ std::vector<double> time_calls(TensorOps& math, const TimingOptions& options,
   return seconds;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 GradientChecks checks_of(const std::string& text) {
@@ -47,7 +47,7 @@ ComputeSettings compute_settings_of(const ComputeOptions& options) {
     fail("--compute {} is neither timed nor real. Write --compute real.", options.compute);
   settings.real = options.compute == "real";
   settings.device = device_kind_of(options.device);
-  const auto optimizer = from_string<OptimizerKind>(options.optimizer);
+  const auto optimizer = from_string<nn::OptimizerKind>(options.optimizer);
   if (!optimizer)
     fail("--optimizer {} is neither sgd nor adamw. Write --optimizer adamw.", options.optimizer);
   settings.optimizer.kind = *optimizer;
@@ -62,4 +62,4 @@ ComputeSettings compute_settings_of(const ComputeOptions& options) {
   return settings;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,7 +8,7 @@
 #include "harness/ranks/rank_device.hpp"
 #include "nn/layers/optimizer.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Options of how blocks are computed, as typed.
 struct ComputeOptions {
@@ -31,10 +31,10 @@ LONGHAUL_LISTED_ENUM(GradientChecks, LONGHAUL_GRADIENT_CHECKS);
 struct ComputeSettings {
   bool real = false;
   DeviceKind device = DeviceKind::cpu;
-  OptimizerOptions optimizer;
+  nn::OptimizerOptions optimizer;
   GradientChecks checks = GradientChecks::by_size;
 };
 /// Throws Error for what is no choice.
 [[nodiscard]] ComputeSettings compute_settings_of(const ComputeOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 struct TypedChange {
@@ -61,7 +61,7 @@ std::vector<LinkChange> parse_changes(std::span<const std::string> options,
       changes.push_back({change.iteration, {}, {}});
     changes.back().set.push_back(change.set);
     try {
-      changes.back().scenario = parse_scenario(scenario.text, file, all).as_played();
+      changes.back().scenario = scenario::parse_scenario(scenario.text, file, all).as_played();
     } catch (const Error& error) {
       refuse(change, error.what());
     }
@@ -69,4 +69,4 @@ std::vector<LinkChange> parse_changes(std::span<const std::string> options,
   return changes;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

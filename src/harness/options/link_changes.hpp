@@ -6,7 +6,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Links that change while a run goes on: what the world does, whatever the ranks believe.
 struct LinkChange {
@@ -25,4 +25,4 @@ struct LinkChange {
                                                     std::span<const std::string> overrides,
                                                     int iterations);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -5,7 +5,7 @@
 #include "harness/ranks/transport_choice.hpp"
 #include "report/evaluate.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// Declares the options of scenario, schedules and iterations.
@@ -15,7 +15,7 @@ void declare_work(Arguments& arguments, PipelineOptions& options) {
       .option("--schedule", options.schedule,
               "comma list of schedules and .csv files; static, dynamic: all of these; best")
       .shows_default();
-  add_planner_options(arguments, options.planner);
+  report::add_planner_options(arguments, options.planner);
   arguments.option("--comm", options.comm, "grouped or decoupled communication").shows_default();
   arguments.option("--iterations", options.iterations, "measured iterations of each schedule")
       .within(1, 1'000'000);
@@ -90,16 +90,17 @@ Bytes payload_of(const std::string& text) {
 
 PipelineSettings settings_of(const PipelineOptions& options) {
   PipelineSettings settings;
-  settings.arrangement = arrangement_of(options.comm);
-  settings.planner = planner_options_of(options.planner, settings.arrangement);
+  settings.arrangement = report::arrangement_of(options.comm);
+  settings.planner = report::planner_options_of(options.planner, settings.arrangement);
   settings.deadline = deadline_of(options.deadline);
   settings.engine.payload = payload_of(options.payload);
   settings.engine.credit = parse_duration(options.credit);
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
-  settings.transport = transport_kind_of(options.transport);
-  settings.engine.emulation = options.emulate == "on" ? Emulation::on : Emulation::off;
-  if (settings.engine.emulation == Emulation::off && !options.changes.empty())
+  settings.transport = comm::transport_kind_of(options.transport);
+  settings.engine.emulation =
+      options.emulate == "on" ? engine::Emulation::on : engine::Emulation::off;
+  if (settings.engine.emulation == engine::Emulation::off && !options.changes.empty())
     fail("--change needs --emulate on (a network as it is changes by itself). Leave one out.");
   if (!(options.switch_threshold_percent > 0))
     fail("--switch-threshold {} is not positive (every iteration deviates by something). Give 10.",
@@ -126,11 +127,11 @@ PipelineSettings settings_of(const PipelineOptions& options) {
     fail(
         "--resume cannot go on with --compute real (weights are not kept when a run ends). Begin "
         "anew in another directory.");
-  if (!options.fault.empty()) settings.engine.fault = parse_fault(options.fault);
-  if (settings.engine.fault && settings.engine.fault->kind == FaultKind::perturb &&
+  if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
+  if (settings.engine.fault && settings.engine.fault->kind == engine::FaultKind::perturb &&
       !settings.compute.real)
     fail("--fault {} needs --compute real (timed blocks have no weights).", options.fault);
   return settings;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

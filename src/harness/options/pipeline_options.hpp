@@ -12,13 +12,13 @@
 #include "plan/plan.hpp"
 #include "report/planner_arguments.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Options of bench_pipeline, as typed.
 struct PipelineOptions : SharedOptions {
   std::string scenario;
   std::string schedule = "static";
-  PlannerArguments planner;
+  report::PlannerArguments planner;
   std::string comm = "decoupled";
   std::optional<int> iterations;  ///< absent: as the scenario says
   std::optional<int> warmup;
@@ -40,10 +40,10 @@ void declare(Arguments& arguments, PipelineOptions& options);
 
 /// The same on every rank. Reads no file.
 struct PipelineSettings {
-  PlannerOptions planner;
+  planner::PlannerOptions planner;
   Arrangement arrangement = Arrangement::decoupled;
-  EngineOptions engine;
-  TransportKind transport = TransportKind::automatic;
+  engine::EngineOptions engine;
+  comm::TransportKind transport = comm::TransportKind::automatic;
   Duration deadline{};
   ComputeSettings compute;
 };
@@ -53,4 +53,4 @@ struct PipelineSettings {
 [[nodiscard]] Duration deadline_of(const std::string& text);
 [[nodiscard]] Bytes payload_of(const std::string& text);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "trace/hdf5/new_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 void require_free(const std::filesystem::path& directory) {
   std::error_code problem;
@@ -23,7 +23,7 @@ void write_new_file(const std::filesystem::path& file, const std::string& text) 
   if (problem)
     fail("cannot make {} ({}). Choose a directory that can be written.",
          file.parent_path().string(), problem.message());
-  NewFile target{file};
+  trace::NewFile target{file};
   std::ofstream out{target.temporary(), std::ios::binary};
   out << text;
   out.close();
@@ -35,4 +35,4 @@ void write_new_file(const std::filesystem::path& file, const std::string& text) 
   target.publish();
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Throws Error if `directory` holds anything: nothing is overwritten. It need not exist.
 void require_free(const std::filesystem::path& directory);
@@ -11,4 +11,4 @@ void require_free(const std::filesystem::path& directory);
 /// Writes a file that must not exist, whole or not at all; makes its directory.
 void write_new_file(const std::filesystem::path& file, const std::string& text);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "harness/options/record_files.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -22,7 +22,7 @@ std::string read_whole(const std::filesystem::path& file) {
 
 Json number_or_null(const std::optional<int>& number) { return number ? Json(*number) : Json(); }
 
-Json planner_json(const PlannerArguments& planner) {
+Json planner_json(const report::PlannerArguments& planner) {
   return {{"--search-time", planner.search_time},
           {"--search-moves", planner.search_moves},
           {"--search-threads", planner.search_threads},
@@ -125,4 +125,4 @@ bool is_complete(const std::filesystem::path& directory) {
          std::filesystem::exists(directory / "trace.h5");
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

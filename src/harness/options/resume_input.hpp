@@ -8,7 +8,7 @@
 #include "harness/options/pipeline_options.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// File of a run's directory: the request, and the input that rank 0 handed to all ranks, so that a
 /// run that goes on plays the same rows without searching again.
@@ -31,4 +31,4 @@ void keep_input(const std::filesystem::path& directory, const nlohmann::json& as
 /// Trace and record are there: nothing is left to run.
 [[nodiscard]] bool is_complete(const std::filesystem::path& directory);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/statistics/sample.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
@@ -64,7 +64,7 @@ bool is_enough(const StoppingRule& rule, std::span<const double> sample) {
 }
 
 bool goes_on(const StoppingRule& rule, int done, std::span<const double> sample,
-             const mpi::Communicator& world) {
+             const comm::Communicator& world) {
   if (done < rule.least) return true;
   if (done >= rule.most) return false;
   const bool enough = world.rank() == 0 && is_narrow(rule, sample);
@@ -102,4 +102,4 @@ std::string stopping_note(const std::string& name, const StoppingRule& rule,
                      name, sample.size(), 100 * width.value_or(0));
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

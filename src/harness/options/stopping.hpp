@@ -8,7 +8,7 @@
 
 #include "comm/group/communicator.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// When a sample is large enough (Hoefler and Belli, SC 2015, rules 5 and 9): as soon as the 95%
 /// interval of its median is narrower than `width` times the median, at least `least` and at most
@@ -33,7 +33,7 @@ struct StoppingRule {
 /// Rank 0 decides by its sample. Where the number is fixed or out of the rule's bounds nothing is
 /// sent.
 [[nodiscard]] bool goes_on(const StoppingRule& rule, int done, std::span<const double> sample,
-                           const mpi::Communicator& world);
+                           const comm::Communicator& world);
 
 /// Why a sample ended, for records: {"reason": "fixed number" | "narrow enough" | "at most so many"
 /// | "changed", "n", "width_percent"}. A part of a sample that changes of links or order ended has
@@ -46,4 +46,4 @@ struct StoppingRule {
 [[nodiscard]] std::string stopping_note(const std::string& name, const StoppingRule& rule,
                                         std::span<const double> sample);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

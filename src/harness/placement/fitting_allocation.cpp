@@ -6,7 +6,7 @@
 
 #include "harness/placement/placement.hpp"
 
-namespace longhaul {
+namespace longhaul::harness {
 namespace {
 
 /// Nodes of `tasks` slots, all used: one datacenter each, no group parted.
@@ -75,4 +75,4 @@ std::string fitting_allocation(const Scenario& scenario, const std::vector<RankG
              : node_for_each(scenario);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::harness

@@ -4,7 +4,7 @@
 
 #include "harness/placement/placement.hpp"
 
-namespace longhaul {
+namespace longhaul::harness {
 namespace {
 
 /// Ranks that were found to belong together, directly or through others.
@@ -53,4 +53,4 @@ std::vector<RankGroup> ranks_that_lease_together(const std::vector<const Plan*>&
   return groups.large();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::harness

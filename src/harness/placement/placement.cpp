@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::harness {
 namespace {
 
 using RankList = std::vector<Rank>;
@@ -231,4 +231,4 @@ PlacedRanks place_ranks(const Scenario& scenario, const std::vector<AllocatedHos
   return placement;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::harness {
 
 /// A host of the run, with its processes as MPI numbered them.
 struct AllocatedHost {
@@ -43,4 +43,4 @@ struct PlacedRanks {
 [[nodiscard]] std::string fitting_allocation(const Scenario& scenario,
                                              const std::vector<RankGroup>& groups, int most = 0);
 
-}  // namespace longhaul
+}  // namespace longhaul::harness

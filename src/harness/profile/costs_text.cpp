@@ -8,7 +8,7 @@
 
 #include "base/version.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -50,7 +50,7 @@ std::string costs_lines(const ModelProfile& profile, int stages) {
   return text + fmt::format("message = \"{}B\"\n", profile.message_size().count());
 }
 
-std::string model_lines(const ModelShape& shape, const Scenario& scenario) {
+std::string model_lines(const nn::ModelShape& shape, const Scenario& scenario) {
   return fmt::format(
       "\n[model]\nlayers = {}\nhidden = {}\nintermediate = {}\nheads = {}\nkv_heads = {}\n"
       "vocabulary = {}\nsequence_length = {}\nmicrobatch_size = {}\nlayers_of_stages = [{}]\n",
@@ -82,11 +82,11 @@ std::string costs_text(const ModelProfile& profile, const Scenario& scenario,
       "\n[measured]\ndevice = {}\nnumber_type = \"{}\"\nschedule = {}\nchunks = {}\nranks = {}\n"
       "samples = {}\nwidest_interval = {:.4f}\nmessage_time = \"{}\"\nwhen = {}\ncommand = {}\n"
       "commit = {}\n",
-      quoted(origin.device), to_string(profile.type), quoted(origin.schedule), origin.chunks,
-      origin.ranks, profile.devices.front().samples.forward.size(), widest_interval(profile),
-      duration_text(profile.message), quoted(origin.when), quoted(origin.command),
-      quoted(origin.commit));
+      quoted(origin.device), longhaul::to_string(profile.type), quoted(origin.schedule),
+      origin.chunks, origin.ranks, profile.devices.front().samples.forward.size(),
+      widest_interval(profile), duration_text(profile.message), quoted(origin.when),
+      quoted(origin.command), quoted(origin.commit));
   return text;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

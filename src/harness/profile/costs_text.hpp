@@ -5,7 +5,7 @@
 
 #include "harness/profile/model_profile.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Origin of measured costs (program, time, method): [measured] of a costs file.
 struct CostsOrigin {
@@ -27,4 +27,4 @@ struct CostsOrigin {
 /// are too few samples for any.
 [[nodiscard]] double widest_interval(const ModelProfile& profile);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

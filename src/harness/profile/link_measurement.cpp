@@ -10,7 +10,7 @@
 #include "engine/engine.hpp"
 #include "harness/profile/plan_builder.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// Rounds of ping-pong between `a` and `b`; the first is a warm-up. On a GPU a block of no time
@@ -102,7 +102,7 @@ Duration least_mean(LinkTest test, const std::vector<Span>& spans, int messages,
 }
 
 template <typename T>
-std::vector<T> gather(const Ranks& ranks, std::span<const T> mine) {
+std::vector<T> gather(const engine::Ranks& ranks, std::span<const T> mine) {
   std::vector<int> counts;
   const auto bytes = ranks.world().gather(std::as_bytes(mine), counts);
   std::vector<T> all(bytes.size() / sizeof(T));
@@ -111,16 +111,16 @@ std::vector<T> gather(const Ranks& ranks, std::span<const T> mine) {
 }
 
 /// Collective: what all ranks can tell; rank 0 gets it.
-LinkMeasurement play(LinkTest test, Duration target, Ranks& ranks, const LinkSettings& settings,
-                     Checks& checks) {
+LinkMeasurement play(LinkTest test, Duration target, engine::Ranks& ranks,
+                     const LinkSettings& settings, engine::Checks& checks) {
   const Plan plan = make_plan(test, target, ranks.count(), settings);
-  EngineOptions engine_options;
+  engine::EngineOptions engine_options;
   engine_options.payload = settings.payload;
   const auto device = make_timed_device(settings.device, ranks, engine_options.credit);
   const auto data_plane = make_data_plane(settings.device, ranks, plan, engine_options);
   ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
-  Engine engine{plan, ranks, *device, *data_plane, engine_options};
-  const IterationResult result = engine.run(0);
+  engine::Engine engine{plan, ranks, *device, *data_plane, engine_options};
+  const engine::IterationResult result = engine.run(0);
   ranks.watchdog().watch(nullptr, {});
   checks += result.checks;
 
@@ -147,8 +147,8 @@ std::vector<double> errors_percent(const LinkMeasurement& measurement) {
   return errors;
 }
 
-LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
-                             const LinkSettings& settings, Checks& checks) {
+LinkMeasurement measure_link(LinkTest test, Duration target, engine::Ranks& ranks,
+                             const LinkSettings& settings, engine::Checks& checks) {
   LinkMeasurement measurement = play(test, target, ranks, settings, checks);
   if (measurement.samples_ns.empty()) return measurement;
   if (test == LinkTest::latency)
@@ -157,7 +157,8 @@ LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
   return measurement;
 }
 
-Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks) {
+Duration measure_baseline(engine::Ranks& ranks, const LinkSettings& settings,
+                          engine::Checks& checks) {
   const auto samples =
       play(LinkTest::latency, Duration::zero(), ranks, settings, checks).samples_ns;
   if (samples.empty()) return Duration::zero();
@@ -165,7 +166,8 @@ Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& ch
 }
 
 LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration target,
-                              Ranks& ranks, const LinkSettings& settings, Checks& checks) {
+                              engine::Ranks& ranks, const LinkSettings& settings,
+                              engine::Checks& checks) {
   LinkMeasurement all = measure_link(test, target, ranks, settings, checks);
   const auto times = [&] {
     return std::vector<double>{all.samples_ns.begin(), all.samples_ns.end()};
@@ -202,4 +204,4 @@ std::vector<Duration> parse_targets(const std::string& list) {
   return targets;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,7 +11,7 @@
 #include "harness/ranks/rank_device.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// CrossPipe appendix F.2: ping-pong for latency, messages back to back for bandwidth.
 #define LONGHAUL_LINK_TESTS(X) X(latency, "latency") X(bandwidth, "bandwidth")
@@ -42,24 +42,25 @@ struct LinkMeasurement {
 
 /// Collective: ranks k and k + ranks/2 are a pair each, all at the same time. A sample is half a
 /// round trip, or the time from one message to the next.
-[[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, Ranks& ranks,
-                                           const LinkSettings& settings, Checks& checks);
+[[nodiscard]] LinkMeasurement measure_link(LinkTest test, Duration target, engine::Ranks& ranks,
+                                           const LinkSettings& settings, engine::Checks& checks);
 
 /// Collective: round by round, until the median of the samples is known as well as asked.
 [[nodiscard]] LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test,
-                                            Duration target, Ranks& ranks,
-                                            const LinkSettings& settings, Checks& checks);
+                                            Duration target, engine::Ranks& ranks,
+                                            const LinkSettings& settings, engine::Checks& checks);
 
 /// A link cannot be faster than its target, all messages of a run together.
 [[nodiscard]] bool is_too_fast(const LinkMeasurement& measurement);
 
 /// Collective: the median of half a round trip into which nothing is injected, on rank 0. F.2 holds
 /// delays of GPUs against it, whose messages take longer than those of the host.
-[[nodiscard]] Duration measure_baseline(Ranks& ranks, const LinkSettings& settings, Checks& checks);
+[[nodiscard]] Duration measure_baseline(engine::Ranks& ranks, const LinkSettings& settings,
+                                        engine::Checks& checks);
 
 /// Error of one sample against its target, in percent.
 [[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);
 /// Errors of all samples against their targets, in percent.
 [[nodiscard]] std::vector<double> errors_percent(const LinkMeasurement& measurement);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

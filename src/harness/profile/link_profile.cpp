@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// The value that a share of `share` of the values does not exceed; reorders them.
@@ -20,7 +20,7 @@ Duration quantile(std::vector<Duration>& values, double share) {
 }
 
 Bytes bytes_sent(Bytes nominal, const ProfileSource& source) {
-  return source.emulation == Emulation::on ? nominal : std::min(nominal, source.payload);
+  return source.emulation == engine::Emulation::on ? nominal : std::min(nominal, source.payload);
 }
 
 /// Times of the messages of one link and one size.
@@ -36,8 +36,9 @@ void add_message(LinkTimes& link, const Plan& plan, const OpTimes& times, OpId s
   const OpTime& received = times[plan.op(send).match];
   MessageTimes& of_size = link[plan.op(send).size];
   of_size.whole.push_back(received.end - sent.start);
-  of_size.transfer.push_back(source.emulation == Emulation::on ? sent.end - sent.start
-                                                               : received.end - received.start);
+  of_size.transfer.push_back(source.emulation == engine::Emulation::on
+                                 ? sent.end - sent.start
+                                 : received.end - received.start);
 }
 
 LinkEstimate estimate(LinkTimes& times, const Link& link, const ProfileSource& source) {
@@ -195,4 +196,4 @@ Deviation largest_deviation(const Profile& profile, const Scenario& believed) {
   return largest;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -10,7 +10,7 @@
 #include "scenario/scenario.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Estimate from one iteration of the link between two datacenters, in one direction.
 struct LinkEstimate {
@@ -31,7 +31,7 @@ struct Profile {
 
 /// Properties of the played iteration that give the sizes and stamps of its messages their meaning.
 struct ProfileSource {
-  Emulation emulation = Emulation::on;
+  engine::Emulation emulation = engine::Emulation::on;
   Bytes payload;  ///< cap on the bytes really sent
 };
 
@@ -60,4 +60,4 @@ struct Deviation {
 /// longer (what is short against a block delays none).
 [[nodiscard]] Deviation largest_deviation(const Profile& profile, const Scenario& believed);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

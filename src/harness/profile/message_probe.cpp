@@ -6,7 +6,7 @@
 #include "base/unit_text.hpp"
 #include "harness/profile/stage_probe.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 constexpr int kTag = 0;
@@ -14,24 +14,24 @@ constexpr int kWarmUpMessages = 3;
 
 class PingPong {
 public:
-  PingPong(Ranks& ranks, Rank partner, Duration patience)
+  PingPong(engine::Ranks& ranks, Rank partner, Duration patience)
       : ranks_{ranks}, partner_{partner}, patience_{patience} {}
 
-  void send(ArrayView what) {
-    const RequestId request =
+  void send(nn::ArrayView what) {
+    const comm::RequestId request =
         ranks_.transport().send_payload(partner_, kTag, {what.data, what.bytes()}, {LaneId{0}});
     ranks_.transport().ring_doorbell(partner_);
     wait(request);
   }
-  void receive(ArrayView room) {
+  void receive(nn::ArrayView room) {
     wait(
         ranks_.transport().receive_payload(partner_, kTag, {room.data, room.bytes()}, {LaneId{1}}));
   }
 
 private:
-  void wait(RequestId request) {
+  void wait(comm::RequestId request) {
     const TimePoint until = now() + patience_;
-    while (std::ranges::find(done_, request, &Completion::request) == done_.end()) {
+    while (std::ranges::find(done_, request, &comm::Completion::request) == done_.end()) {
       ranks_.transport().advance(done_);
       if (now() > until)
         throw Error{fmt::format("rank {} waited {} for a message of rank {} (it may have ended). "
@@ -43,13 +43,14 @@ private:
     done_.clear();
   }
 
-  Ranks& ranks_;
+  engine::Ranks& ranks_;
   Rank partner_;
   Duration patience_;
-  std::vector<Completion> done_;
+  std::vector<comm::Completion> done_;
 };
 
-std::vector<double> copy_times(TensorOps& math, ArrayView from, ArrayView to, int samples) {
+std::vector<double> copy_times(nn::TensorOps& math, nn::ArrayView from, nn::ArrayView to,
+                               int samples) {
   std::vector<double> times;
   for (int i = 0; i < kWarmUpMessages + samples; ++i)
     times.push_back(timed(math, [&] { math.copy(from, to); }));
@@ -59,11 +60,11 @@ std::vector<double> copy_times(TensorOps& math, ArrayView from, ArrayView to, in
 
 }  // namespace
 
-std::vector<double> message_times(Ranks& ranks, TensorOps& math, std::size_t count, int samples,
-                                  Duration patience) {
-  DeviceMemory memory{math, 0};
-  const Buffer mine = memory.take(count, "bench_profile: message");
-  const Buffer theirs = memory.take(count, "bench_profile: message of another rank");
+std::vector<double> message_times(engine::Ranks& ranks, nn::TensorOps& math, std::size_t count,
+                                  int samples, Duration patience) {
+  nn::DeviceMemory memory{math, 0};
+  const nn::Buffer mine = memory.take(count, "bench_profile: message");
+  const nn::Buffer theirs = memory.take(count, "bench_profile: message of another rank");
   math.fill_random(1, 1, mine.view());
   math.finish();
   const auto self = static_cast<int>(index(ranks.self()));
@@ -86,4 +87,4 @@ std::vector<double> message_times(Ranks& ranks, TensorOps& math, std::size_t cou
   return ranks.is_first() ? times : std::vector<double>{};
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -10,7 +10,7 @@
 #include "report/record.hpp"
 #include "training/model_layout.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -19,9 +19,9 @@ constexpr int kWarmUpRounds = 2;
 
 /// Numbers that are equal for devices with the same chunks.
 using BlockNumbers = std::vector<std::vector<int>>;  // embeddings, layers, heads of each chunk
-BlockNumbers census_of(const std::vector<LayerRange>& chunks, const ModelShape& shape) {
+BlockNumbers census_of(const std::vector<nn::LayerRange>& chunks, const nn::ModelShape& shape) {
   BlockNumbers census;
-  for (const LayerRange& chunk : chunks) {
+  for (const nn::LayerRange& chunk : chunks) {
     const int embeddings = chunk.first == 0 ? 1 : 0;
     const int heads = chunk.first + chunk.count == shape.layers ? 1 : 0;
     census.push_back({embeddings, chunk.count - embeddings - heads, heads});
@@ -70,15 +70,15 @@ std::vector<double> rounds_of(const BlockSamples& samples) {
 }
 
 /// This rank's part of a turn: all ranks do as many rounds, begun together.
-void measure(Ranks& ranks, TensorOps& math, const ModelShape& shape, const StoppingRule& rule,
-             DeviceProfile& mine) {
+void measure(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& shape,
+             const StoppingRule& rule, DeviceProfile& mine) {
   int rounds = 0;
-  for (const Recompute recompute : {Recompute::off, Recompute::on}) {
+  for (const nn::Recompute recompute : {nn::Recompute::off, nn::Recompute::on}) {
     StageProbe probe{math, shape, mine.chunks, recompute};
     BlockSamples ignored;
     for (int i = 0; i < kWarmUpRounds; ++i) probe.round(ignored);
     probe.weigh(mine.memory);
-    if (recompute == Recompute::off) {
+    if (recompute == nn::Recompute::off) {
       do {
         ranks.world().barrier();
         probe.round(mine.samples);
@@ -95,8 +95,8 @@ void measure(Ranks& ranks, TensorOps& math, const ModelShape& shape, const Stopp
 }
 
 /// Turn by turn, until every kind has been measured by some rank.
-void measure_all(Ranks& ranks, TensorOps& math, const ModelShape& shape, const StoppingRule& rule,
-                 std::vector<DeviceProfile>& kinds) {
+void measure_all(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& shape,
+                 const StoppingRule& rule, std::vector<DeviceProfile>& kinds) {
   const auto count = static_cast<std::size_t>(ranks.count());
   for (std::size_t first = 0; first < kinds.size(); first += count) {
     const std::size_t at = (first + index(ranks.self())) % kinds.size();
@@ -116,14 +116,14 @@ const DeviceProfile& ModelProfile::of_device(int device) const {
 }
 
 std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scenario& scenario) {
-  const ModelShape shape = model_shape(scenario);
-  const std::vector<LayerRange> stages = layers_of_stages(schedule, scenario);
+  const nn::ModelShape shape = training::model_shape(scenario);
+  const std::vector<nn::LayerRange> stages = training::layers_of_stages(schedule, scenario);
   std::vector<DeviceProfile> kinds;
   for (int device = 0; device < schedule.devices; ++device) {
-    std::vector<LayerRange> chunks;
+    std::vector<nn::LayerRange> chunks;
     for (const int chunk : chunks_on(schedule, DeviceId{device}))
       chunks.push_back(stages[static_cast<std::size_t>(schedule.stage_of(chunk))]);
-    for (const LayerRange& chunk : chunks) check_layers(shape, chunk);
+    for (const nn::LayerRange& chunk : chunks) nn::check_layers(shape, chunk);
     const BlockNumbers census = census_of(chunks, shape);
     const auto same_kind = std::ranges::find_if(
         kinds, [&](const DeviceProfile& kind) { return census_of(kind.chunks, shape) == census; });
@@ -133,15 +133,15 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
       kinds.push_back({"", chunks, {device}});
   }
   for (DeviceProfile& kind : kinds)
-    kind.name =
-        fmt::format("stage{} {}", kind.devices.size() == 1 ? "" : "s", ranges_text(kind.devices));
+    kind.name = fmt::format("stage{} {}", kind.devices.size() == 1 ? "" : "s",
+                            report::ranges_text(kind.devices));
   return kinds;
 }
 
-ModelProfile profile_model(Ranks& ranks, TensorOps& math, const Scenario& scenario,
+ModelProfile profile_model(engine::Ranks& ranks, nn::TensorOps& math, const Scenario& scenario,
                            const Schedule& schedule, const ProfileOptions& options) {
   ModelProfile profile;
-  profile.shape = model_shape(scenario);
+  profile.shape = training::model_shape(scenario);
   profile.type = math.working_type();
   profile.devices = profiled_devices(schedule, scenario);
   for (const ModelPart& part : parts_of(profile.shape))
@@ -156,4 +156,4 @@ ModelProfile profile_model(Ranks& ranks, TensorOps& math, const Scenario& scenar
   return profile;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -10,13 +10,13 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Chunks of layers that one device computes, and the cost of a microbatch of them. Devices that
 /// hold as many layers of each kind in each chunk are measured once.
 struct DeviceProfile {
   std::string name;  ///< "stage 0", "stages 1-6", or the part of the model
-  std::vector<LayerRange> chunks;
+  std::vector<nn::LayerRange> chunks;
   std::vector<int> devices;  ///< empty: a part of the model
   BlockSamples samples{};    ///< of all ranks that measured it
   StageMemory memory{};
@@ -25,7 +25,7 @@ struct DeviceProfile {
 
 /// Measurements of bench_profile; complete on rank 0.
 struct ModelProfile {
-  ModelShape shape;
+  nn::ModelShape shape;
   NumberType type{};
   std::vector<DeviceProfile> devices;
   std::vector<DeviceProfile> parts;  ///< embedding, one layer, head
@@ -51,7 +51,8 @@ struct ProfileOptions {
 /// Collective: measures the chunks of each device of `schedule`, all ranks at once, each another
 /// device. Ranks that share a machine keep each other as busy as in a run. Throws Error as
 /// profiled_devices() does.
-[[nodiscard]] ModelProfile profile_model(Ranks& ranks, TensorOps& math, const Scenario& scenario,
-                                         const Schedule& schedule, const ProfileOptions& options);
+[[nodiscard]] ModelProfile profile_model(engine::Ranks& ranks, nn::TensorOps& math,
+                                         const Scenario& scenario, const Schedule& schedule,
+                                         const ProfileOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,19 +8,19 @@
 
 #include "harness/profile/stage_probe.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
-constexpr BlockPart kWholeOperator{};
+constexpr nn::BlockPart kWholeOperator{};
 constexpr int kWarmUpOperators = 1;
 constexpr float kLearningRate = 1e-6F;  // weights stay what they are, nearly
 
 /// Collects calls by what they are.
 class Operators {
 public:
-  void add(const std::string& part, const std::string& block, std::vector<MathCall> calls,
+  void add(const std::string& part, const std::string& block, std::vector<nn::MathCall> calls,
            bool first) {
-    for (MathCall& call : calls) {
+    for (nn::MathCall& call : calls) {
       OperatorTimes& times = find(part, block, call);
       if (first) ++times.calls;
       times.samples.push_back(static_cast<double>(call.time.count()));
@@ -29,7 +29,7 @@ public:
   [[nodiscard]] std::vector<OperatorTimes> take() { return std::move(all_); }
 
 private:
-  OperatorTimes& find(const std::string& part, const std::string& block, MathCall& call) {
+  OperatorTimes& find(const std::string& part, const std::string& block, nn::MathCall& call) {
     const auto same = [&](const OperatorTimes& known) {
       return known.part == part && known.block == block && known.call.operation == call.operation &&
              known.call.shape == call.shape && known.call.type == call.type;
@@ -45,7 +45,8 @@ private:
 /// One layer of its own, every call of which is timed.
 class LayerProbe {
 public:
-  LayerProbe(TensorOps& math, const ModelShape& shape, const ModelPart& part, Recompute recompute)
+  LayerProbe(nn::TensorOps& math, const nn::ModelShape& shape, const ModelPart& part,
+             nn::Recompute recompute)
       : math_{math},
         memory_{math_, 0},
         shape_{shape},
@@ -60,15 +61,15 @@ public:
   }
 
   /// F, D, W, or, with recomputation, R.
-  void round(Operators& operators, Recompute recompute, int number) {
+  void round(Operators& operators, nn::Recompute recompute, int number) {
     begin();
-    Buffer input = chunk_.holds_embedding() ? Buffer{} : copy_of(input_);
+    nn::Buffer input = chunk_.holds_embedding() ? nn::Buffer{} : copy_of(input_);
     keep([&] { (void)chunk_.forward(0, kWholeOperator, std::move(input)); }, "F",
-         recompute == Recompute::off, operators, number);
-    if (recompute == Recompute::on)
+         recompute == nn::Recompute::off, operators, number);
+    if (recompute == nn::Recompute::on)
       keep([&] { chunk_.recompute(0, kWholeOperator); }, "R", true, operators, number);
-    Buffer gradient = chunk_.holds_head() ? Buffer{} : copy_of(gradient_);
-    const bool whole = recompute == Recompute::off;
+    nn::Buffer gradient = chunk_.holds_head() ? nn::Buffer{} : copy_of(gradient_);
+    const bool whole = recompute == nn::Recompute::off;
     keep([&] { (void)chunk_.backward_input(0, kWholeOperator, std::move(gradient)); }, "D", whole,
          operators, number);
     keep([&] { chunk_.backward_weight(0, kWholeOperator); }, "W", whole, operators, number);
@@ -76,8 +77,8 @@ public:
 
   void update(Operators& operators, int number) {
     const std::size_t count = chunk_.all_masters().count;
-    const Buffer mean = memory_.take(count, NumberType::f32, "bench_profile: mean");
-    const Buffer square = memory_.take(count, NumberType::f32, "bench_profile: square");
+    const nn::Buffer mean = memory_.take(count, NumberType::f32, "bench_profile: mean");
+    const nn::Buffer square = memory_.take(count, NumberType::f32, "bench_profile: square");
     math_.zero(mean.view());
     math_.zero(square.view());
     (void)math_.take();
@@ -98,8 +99,8 @@ private:
     if (chunk_.holds_head()) chunk_.set_targets(0, tokens_);
   }
 
-  Buffer copy_of(const Buffer& from) {
-    Buffer copy = memory_.take(shape_.boundary(), "bench_profile: what passes");
+  nn::Buffer copy_of(const nn::Buffer& from) {
+    nn::Buffer copy = memory_.take(shape_.boundary(), "bench_profile: what passes");
     math_.copy(from.view(), copy.view());
     return copy;
   }
@@ -113,12 +114,12 @@ private:
     if (wanted && number >= 0) operators.add(name_, block, std::move(calls), number == 0);
   }
 
-  TimedTensorOps math_;
-  DeviceMemory memory_;
-  ModelShape shape_;
+  nn::TimedTensorOps math_;
+  nn::DeviceMemory memory_;
+  nn::ModelShape shape_;
   std::vector<std::int32_t> tokens_;
-  Buffer input_, gradient_;
-  Chunk chunk_;
+  nn::Buffer input_, gradient_;
+  nn::Chunk chunk_;
   std::string name_;
 };
 
@@ -133,20 +134,21 @@ double sum_of(const std::vector<OperatorTimes>& operators, const std::string& pa
 
 }  // namespace
 
-std::vector<ModelPart> parts_of(const ModelShape& shape) {
+std::vector<ModelPart> parts_of(const nn::ModelShape& shape) {
   std::vector<ModelPart> parts{{"embedding", {0, 1}, 1}};
   if (shape.layers > 2) parts.push_back({"layer", {1, 1}, shape.layers - 2});
   parts.push_back({"head", {shape.layers - 1, 1}, 1});
   return parts;
 }
 
-std::vector<OperatorTimes> operator_times(TensorOps& math, const ModelShape& shape, int samples) {
+std::vector<OperatorTimes> operator_times(nn::TensorOps& math, const nn::ModelShape& shape,
+                                          int samples) {
   Operators operators;
   for (const ModelPart& part : parts_of(shape)) {
-    for (const Recompute recompute : {Recompute::off, Recompute::on}) {
+    for (const nn::Recompute recompute : {nn::Recompute::off, nn::Recompute::on}) {
       LayerProbe probe{math, shape, part, recompute};
       for (int i = -kWarmUpOperators; i < samples; ++i) probe.round(operators, recompute, i);
-      if (recompute == Recompute::on) continue;
+      if (recompute == nn::Recompute::on) continue;
       for (int i = -kWarmUpOperators; i < samples; ++i) probe.update(operators, i);
     }
   }
@@ -162,10 +164,11 @@ std::string operators_csv(const std::vector<OperatorTimes>& operators) {
     const auto end = [&](double Interval::*which) {
       return interval ? fmt::format("{:.0f}", *interval.*which) : std::string{};
     };
-    text += fmt::format("{},{},{},{},{},{},{},{:.0f},{},{},{:.0f},{:.0f},{:.0f}\n", one.part,
-                        one.block, one.call.operation, one.call.shape, to_string(one.call.type),
-                        one.calls, summary.n, summary.median, end(&Interval::low),
-                        end(&Interval::high), summary.min, one.call.flops, one.call.bytes);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{:.0f},{},{},{:.0f},{:.0f},{:.0f}\n", one.part, one.block,
+                    one.call.operation, one.call.shape, longhaul::to_string(one.call.type),
+                    one.calls, summary.n, summary.median, end(&Interval::low), end(&Interval::high),
+                    summary.min, one.call.flops, one.call.bytes);
   }
   return text;
 }
@@ -181,4 +184,4 @@ double block_flops(const std::vector<OperatorTimes>& operators, const std::strin
   return sum_of(operators, part, block, [](const OperatorTimes& one) { return one.call.flops; });
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

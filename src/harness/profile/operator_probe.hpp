@@ -7,14 +7,14 @@
 #include "nn/layers/chunk.hpp"
 #include "nn/timed_tensor_ops.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// One operator of one block of one kind of layer: what it is, how often the block calls it, and
 /// how long a call takes, in ns.
 struct OperatorTimes {
   std::string part;   ///< "embedding", "layer", "head"
   std::string block;  ///< "F", "R", "D", "W", "update"
-  MathCall call;      ///< its time aside
+  nn::MathCall call;  ///< its time aside
   int calls = 0;
   std::vector<double> samples;
 };
@@ -23,15 +23,15 @@ struct OperatorTimes {
 /// represents all of them (vTrain section III-C: "necessary operators").
 struct ModelPart {
   const char* name;
-  LayerRange layers;
+  nn::LayerRange layers;
   int count = 1;  ///< of them in the model
 };
-[[nodiscard]] std::vector<ModelPart> parts_of(const ModelShape& shape);
+[[nodiscard]] std::vector<ModelPart> parts_of(const nn::ModelShape& shape);
 
 /// Every operator of every block of one layer of each kind, and of an optimizer's step on its
 /// weights ("update": SGD and AdamW), in the order in which blocks call them first.
-[[nodiscard]] std::vector<OperatorTimes> operator_times(TensorOps& math, const ModelShape& shape,
-                                                        int samples);
+[[nodiscard]] std::vector<OperatorTimes> operator_times(nn::TensorOps& math,
+                                                        const nn::ModelShape& shape, int samples);
 
 /// "part,block,operator,shape,type,calls,n,median_ns,low_ns,high_ns,min_ns,flops,bytes":
 /// docs/profile.md.
@@ -44,4 +44,4 @@ struct ModelPart {
 [[nodiscard]] double block_flops(const std::vector<OperatorTimes>& operators,
                                  const std::string& part, const std::string& block);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,18 +7,19 @@
 
 #include <fmt/format.h>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 std::string lane_name(OpKind kind, MessageLeg leg, Rank peer) {
-  const char* const name = leg == MessageLeg::whole ? to_string(kind) : to_string(leg);
+  const char* const name =
+      leg == MessageLeg::whole ? longhaul::to_string(kind) : longhaul::to_string(leg);
   switch (kind) {
     case OpKind::compute:
     case OpKind::collective: break;
     case OpKind::send: return fmt::format("{}>{}", name, index(peer));
     case OpKind::recv: return fmt::format("{}<{}", name, index(peer));
   }
-  return to_string(kind);
+  return longhaul::to_string(kind);
 }
 
 }  // namespace
@@ -187,4 +188,4 @@ void PlanBuilder::connect() {
   }
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Makes a plan by hand, op by op: for benchmarks that ask about a link rather than a schedule, and
 /// for tests. Ops of a lane run in the order in which they were added.
@@ -69,4 +69,4 @@ private:
   std::vector<OpId> ids_;
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,7 +8,7 @@
 
 #include "base/unit_text.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
@@ -107,4 +107,4 @@ std::string profile_text(const Profile& profile, const std::optional<Profile>& t
                             error.block.empty() ? "none" : error.block, error.percent);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 
 #include "harness/profile/link_profile.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// The profile beside what was played (`truth`; nothing: not known) for records, and for people.
 [[nodiscard]] nlohmann::ordered_json profile_json(const Profile& profile,
@@ -16,4 +16,4 @@ namespace longhaul::bench {
 [[nodiscard]] std::string profile_text(const Profile& profile, const std::optional<Profile>& truth,
                                        const Scenario& scenario);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -4,17 +4,17 @@
 
 #include "base/random.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr BlockPart kWhole{};
+constexpr nn::BlockPart kWhole{};
 
 Bytes bytes_of_count(std::size_t count) { return Bytes{static_cast<std::int64_t>(count)}; }
 
 /// Runs `work`, and adds its time where a sample is asked for.
 template <typename Work>
-void run(TensorOps& math, double* time, Work work) {
+void run(nn::TensorOps& math, double* time, Work work) {
   if (time == nullptr) return work();
   *time += timed(math, work);
 }
@@ -31,8 +31,8 @@ std::vector<std::int32_t> synthetic_tokens(std::size_t count, int vocabulary) {
   return tokens;
 }
 
-StageProbe::StageProbe(TensorOps& math, const ModelShape& shape,
-                       const std::vector<LayerRange>& chunks, Recompute recompute)
+StageProbe::StageProbe(nn::TensorOps& math, const nn::ModelShape& shape,
+                       const std::vector<nn::LayerRange>& chunks, nn::Recompute recompute)
     : math_{math},
       shape_{shape},
       recompute_{recompute},
@@ -43,8 +43,8 @@ StageProbe::StageProbe(TensorOps& math, const ModelShape& shape,
   math_.fill_random(kSeed, 1, input_.view());
   math_.fill_random(kSeed + 1, 1 / static_cast<float>(shape.tokens()), gradient_.view());
   const std::size_t before = memory_.held();
-  for (const LayerRange& layers : chunks) {
-    chunks_.push_back(std::make_unique<Chunk>(math, memory_, shape, layers, recompute, kSeed));
+  for (const nn::LayerRange& layers : chunks) {
+    chunks_.push_back(std::make_unique<nn::Chunk>(math, memory_, shape, layers, recompute, kSeed));
     chunks_.back()->set_loss_scale(1 / static_cast<float>(shape.tokens()));
     chunks_.back()->begin_iteration();
   }
@@ -52,34 +52,34 @@ StageProbe::StageProbe(TensorOps& math, const ModelShape& shape,
 }
 
 /// A copy of `like` that a block may keep.
-Buffer StageProbe::passing(ArrayView like, const char* what) {
-  Buffer copy = memory_.take(like.count, what);
+nn::Buffer StageProbe::passing(nn::ArrayView like, const char* what) {
+  nn::Buffer copy = memory_.take(like.count, what);
   math_.copy(like, copy.view());
   return copy;
 }
 
-void StageProbe::forward(Chunk& chunk, double* time) {
-  Buffer input;
+void StageProbe::forward(nn::Chunk& chunk, double* time) {
+  nn::Buffer input;
   if (chunk.holds_embedding())
     chunk.set_tokens(0, tokens_);
   else
     input = passing(input_.view(), "bench_profile: input of F");
   if (chunk.holds_head()) chunk.set_targets(0, tokens_);
-  Buffer output;
+  nn::Buffer output;
   run(math_, time, [&] { output = chunk.forward(0, kWhole, std::move(input)); });
 }
 
-void StageProbe::input_gradient(Chunk& chunk, double* time) {
-  Buffer gradient;
+void StageProbe::input_gradient(nn::Chunk& chunk, double* time) {
+  nn::Buffer gradient;
   if (!chunk.holds_head()) gradient = passing(gradient_.view(), "bench_profile: gradient of D");
-  Buffer passed;
+  nn::Buffer passed;
   run(math_, time, [&] { passed = chunk.backward_input(0, kWhole, std::move(gradient)); });
 }
 
-void StageProbe::backward(Chunk& chunk, double* time) {
-  Buffer gradient;
+void StageProbe::backward(nn::Chunk& chunk, double* time) {
+  nn::Buffer gradient;
   if (!chunk.holds_head()) gradient = passing(gradient_.view(), "bench_profile: gradient of B");
-  Buffer passed;
+  nn::Buffer passed;
   run(math_, time, [&] { passed = chunk.backward(0, kWhole, std::move(gradient)); });
 }
 
@@ -88,8 +88,8 @@ void StageProbe::round(BlockSamples& samples) {
   double forward_time = 0, dgrad = 0, wgrad = 0, backward_time = 0, recompute = 0;
   for (const auto& chunk : chunks_) forward(*chunk, &forward_time);
   for (std::size_t i = chunks_.size(); i-- > 0;) {
-    Chunk& chunk = *chunks_[i];
-    if (recompute_ == Recompute::on) {
+    nn::Chunk& chunk = *chunks_[i];
+    if (recompute_ == nn::Recompute::on) {
       run(math_, &recompute, [&] { chunk.recompute(0, kWhole); });
       backward(chunk, nullptr);
     } else {
@@ -97,7 +97,7 @@ void StageProbe::round(BlockSamples& samples) {
       run(math_, &wgrad, [&] { chunk.backward_weight(0, kWhole); });
     }
   }
-  if (recompute_ == Recompute::on) return samples.recompute.push_back(recompute);
+  if (recompute_ == nn::Recompute::on) return samples.recompute.push_back(recompute);
   for (const auto& chunk : chunks_) forward(*chunk, nullptr);
   for (std::size_t i = chunks_.size(); i-- > 0;) backward(*chunks_[i], &backward_time);
   samples.forward.push_back(forward_time);
@@ -118,12 +118,12 @@ void StageProbe::weigh(StageMemory& memory) {
   memory.weights = bytes_of_count(weights);
   memory_.reset_peak();
   for (const auto& chunk : chunks_) forward(*chunk, nullptr);
-  (recompute_ == Recompute::on ? memory.kept_recomputed : memory.activation) = in_flight();
+  (recompute_ == nn::Recompute::on ? memory.kept_recomputed : memory.activation) = in_flight();
   for (std::size_t i = chunks_.size(); i-- > 0;) {
-    if (recompute_ == Recompute::on) chunks_[i]->recompute(0, kWhole);
+    if (recompute_ == nn::Recompute::on) chunks_[i]->recompute(0, kWhole);
     input_gradient(*chunks_[i], nullptr);
   }
-  if (recompute_ == Recompute::off) {
+  if (recompute_ == nn::Recompute::off) {
     memory.kept_for_wgrad = in_flight();
     memory.peak = bytes_of_count(memory_.peak()) - memory.resident -
                   bytes_of_count(input_.view().bytes() + gradient_.view().bytes());
@@ -139,4 +139,4 @@ float StageProbe::loss() {
   return sum;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 #include "base/units.hpp"
 #include "nn/layers/chunk.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Times of the blocks of one microbatch on one device, all its chunks together: ns, one value a
 /// round.
@@ -31,8 +31,8 @@ struct StageMemory {
 class StageProbe {
 public:
   /// `math` outlives this. With Recompute::off rounds measure F, D, W and B, otherwise R.
-  StageProbe(TensorOps& math, const ModelShape& shape, const std::vector<LayerRange>& chunks,
-             Recompute recompute);
+  StageProbe(nn::TensorOps& math, const nn::ModelShape& shape,
+             const std::vector<nn::LayerRange>& chunks, nn::Recompute recompute);
 
   void round(BlockSamples& samples);
   /// One microbatch forth and back; what was measured so far is not touched.
@@ -41,19 +41,19 @@ public:
   [[nodiscard]] float loss();
 
 private:
-  [[nodiscard]] Buffer passing(ArrayView like, const char* what);
-  void forward(Chunk& chunk, double* time);
-  void backward(Chunk& chunk, double* time);
-  void input_gradient(Chunk& chunk, double* time);
+  [[nodiscard]] nn::Buffer passing(nn::ArrayView like, const char* what);
+  void forward(nn::Chunk& chunk, double* time);
+  void backward(nn::Chunk& chunk, double* time);
+  void input_gradient(nn::Chunk& chunk, double* time);
   [[nodiscard]] Bytes in_flight() const;
 
-  TensorOps& math_;
-  ModelShape shape_;
-  Recompute recompute_;
-  DeviceMemory memory_;
-  Buffer input_, gradient_;  ///< what every chunk is fed with
+  nn::TensorOps& math_;
+  nn::ModelShape shape_;
+  nn::Recompute recompute_;
+  nn::DeviceMemory memory_;
+  nn::Buffer input_, gradient_;  ///< what every chunk is fed with
   std::vector<std::int32_t> tokens_;
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::unique_ptr<nn::Chunk>> chunks_;
   std::size_t resident_ = 0;
 };
 
@@ -62,7 +62,7 @@ private:
 
 /// Time for which `work` keeps the device busy, ns: from idle to idle.
 template <typename Work>
-[[nodiscard]] double timed(TensorOps& math, Work work) {
+[[nodiscard]] double timed(nn::TensorOps& math, Work work) {
   math.finish();
   const TimePoint begin = now();
   work();
@@ -70,4 +70,4 @@ template <typename Work>
   return static_cast<double>((now() - begin).count());
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -12,12 +12,12 @@
 #include "harness/ranks/gather_texts.hpp"
 #include "host/mps.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
 
-Json to_json(const ClockOffset& clock) {
+Json to_json(const comm::ClockOffset& clock) {
   return {{"offset_ns", clock.offset.count()}, {"error_ns", clock.error.count()}};
 }
 
@@ -63,9 +63,9 @@ std::int64_t total(const std::vector<Json>& ranks, const char* key) {
 
 }  // namespace
 
-Json library_versions(const Machine& machine) {
+Json library_versions(const host::Machine& machine) {
   return {{"compiler", __VERSION__},
-          {"mpi", mpi::library_version()},
+          {"mpi", comm::library_version()},
           {"hwloc", machine.hwloc_version},
           {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100,
                               FMT_VERSION % 100)},
@@ -73,16 +73,16 @@ Json library_versions(const Machine& machine) {
                                         NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)}};
 }
 
-Environment::Environment(Ranks& ranks, std::string command_line)
+Environment::Environment(engine::Ranks& ranks, std::string command_line)
     : ranks_{ranks},
       command_line_{std::move(command_line)},
-      machine_{describe_machine()},
-      binding_{bind_self(ranks.host_ranks())},
-      load_before_{load_now()},
-      clock_{measure_clock_offset(ranks.world(), ranks.host_ranks()), {}} {}
+      machine_{host::describe_machine()},
+      binding_{host::bind_self(ranks.host_ranks())},
+      load_before_{host::load_now()},
+      clock_{comm::measure_clock_offset(ranks.world(), ranks.host_ranks()), {}} {}
 
 Json Environment::of_this_host() const {
-  const Load load = load_now();
+  const host::Load load = host::load_now();
   Json host = host_facts();
   host.update({{"name", machine_.host},
                {"kernel", machine_.kernel},
@@ -91,7 +91,7 @@ Json Environment::of_this_host() const {
                {"cores", machine_.cores},
                {"memory_bytes", machine_.memory.count()},
                {"bound_to_cores", binding_.has_cores},
-               {"ranks_are", to_string(gpu_sharing())},
+               {"ranks_are", host::to_string(host::gpu_sharing())},
                {"clock", to_json(clock_.start)}});
   host["load_average"]["before"] = load_before_.average;
   if (!finished_) return host;
@@ -105,7 +105,7 @@ Json Environment::of_this_host() const {
 }
 
 Json Environment::of_this_rank() const {
-  const Load load = load_now();
+  const host::Load load = host::load_now();
   const Rank first = ranks_.host_ranks().host_of(ranks_.self());
   return {{"rank", index(ranks_.self())},
           {"first_of_host", index(first)},
@@ -128,7 +128,7 @@ Json Environment::gathered() {
   result["load_average"] = result["hosts"][0]["load_average"];
   result["libraries"] = library_versions(machine_);
   const Variables variables = environment_variables();
-  result["mpi"] = {{"library", mpi::library_version()}, {"parameters", mpi_parameters(variables)}};
+  result["mpi"] = {{"library", comm::library_version()}, {"parameters", mpi_parameters(variables)}};
   result["slurm"] = job_facts(variables);
   result["program"] = program_facts(command_line_);
   result["clocks"] = clocks_of(result["hosts"]);
@@ -154,8 +154,8 @@ Json Environment::before() { return gathered(); }
 
 Json Environment::after() {
   finished_ = true;
-  clock_.end = measure_clock_offset(ranks_.world(), ranks_.host_ranks());
+  clock_.end = comm::measure_clock_offset(ranks_.world(), ranks_.host_ranks());
   return gathered();
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,10 +6,10 @@
 
 #include "comm/group/communicator.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Collective: rank 0 gets every rank's text, in order of rank; the others nothing.
-[[nodiscard]] inline std::vector<std::string> gather_texts(const mpi::Communicator& world,
+[[nodiscard]] inline std::vector<std::string> gather_texts(const comm::Communicator& world,
                                                            const std::string& mine) {
   std::vector<int> counts;
   const auto all = world.gather(std::as_bytes(std::span{mine}), counts);
@@ -23,4 +23,4 @@ namespace longhaul::bench {
   return texts;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

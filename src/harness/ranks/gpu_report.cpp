@@ -11,18 +11,20 @@
 #include "host/machine.hpp"
 #include "host/rank_accelerator.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
 
-AcceleratorInfo info_of(int index) { return accelerators()[static_cast<std::size_t>(index)]; }
+cuda::AcceleratorInfo info_of(int index) {
+  return cuda::accelerators()[static_cast<std::size_t>(index)];
+}
 
 ordered_json entry_of(int index, const GpuEnergy& energy) {
-  const AcceleratorInfo info = info_of(index);
-  const AcceleratorClock clock = accelerator_clock(index);
+  const cuda::AcceleratorInfo info = info_of(index);
+  const device::AcceleratorClock clock = device::accelerator_clock(index);
   const auto joules = energy.joules();
-  return {{"host", host_name()},
+  return {{"host", host::host_name()},
           {"uuid", info.uuid},
           {"name", info.name},
           {"cuda_driver", info.driver},
@@ -37,9 +39,9 @@ ordered_json entry_of(int index, const GpuEnergy& energy) {
 
 }  // namespace
 
-GpuReport::GpuReport(const Ranks& ranks, DeviceKind kind) : ranks_{ranks} {
+GpuReport::GpuReport(const engine::Ranks& ranks, DeviceKind kind) : ranks_{ranks} {
   if (kind == DeviceKind::cpu) return;
-  index_ = accelerator_of(ranks.host_ranks());
+  index_ = host::accelerator_of(ranks.host_ranks());
   energy_ = std::make_unique<GpuEnergy>(info_of(*index_).uuid, FactSources{}.nvml);
 }
 
@@ -65,4 +67,4 @@ void GpuReport::add_to(nlohmann::json& environment) const {
   if (!gpus.empty()) environment["accelerators"] = gpus;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -9,22 +9,22 @@
 #include "harness/environment/gpu_energy.hpp"
 #include "harness/ranks/rank_device.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Energy that the GPUs of a run drew, and the errors of their clocks. Construct before the
 /// iterations.
 class GpuReport {
 public:
-  GpuReport(const Ranks& ranks, DeviceKind kind);
+  GpuReport(const engine::Ranks& ranks, DeviceKind kind);
 
   /// Collective, to be called after the iterations: "accelerators" of a record's environment on
   /// rank 0, one entry for each GPU that was used; nothing where none was.
   void add_to(nlohmann::json& environment) const;
 
 private:
-  const Ranks& ranks_;
+  const engine::Ranks& ranks_;
   std::optional<int> index_;  ///< of this rank's GPU
   std::unique_ptr<GpuEnergy> energy_;
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

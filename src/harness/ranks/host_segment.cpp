@@ -7,12 +7,12 @@
 #include "plan/rows.hpp"
 #include "trace/file/trace_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// The times of all of this host's ranks, on its first one; ops of others are left alone.
-OpTimes gather_on_host(const HostRanks& host_ranks, const Plan& plan, const OpTimes& mine) {
-  const OpRange range = ops_of_rank(plan, host_ranks.self());
+OpTimes gather_on_host(const comm::HostRanks& host_ranks, const Plan& plan, const OpTimes& mine) {
+  const plan::OpRange range = plan::ops_of_rank(plan, host_ranks.self());
   std::vector<int> counts;
   const auto bytes = host_ranks.host().gather(
       std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
@@ -20,7 +20,7 @@ OpTimes gather_on_host(const HostRanks& host_ranks, const Plan& plan, const OpTi
   OpTimes all(plan.ops.size());
   const std::byte* at = bytes.data();
   for (const Rank rank : host_ranks.local()) {
-    const OpRange ops = ops_of_rank(plan, rank);
+    const plan::OpRange ops = plan::ops_of_rank(plan, rank);
     std::memcpy(all.data() + ops.first, at, ops.count * sizeof(OpTime));
     at += ops.count * sizeof(OpTime);
   }
@@ -35,22 +35,23 @@ void leave_resources_out(Timeline& timeline) {
 
 }  // namespace
 
-void write_host_segment(const Ranks& ranks, const Plan& plan, const OpTimes& times,
+void write_host_segment(const engine::Ranks& ranks, const Plan& plan, const OpTimes& times,
                         const std::filesystem::path& directory, const IterationKey& key,
                         bool emulates) {
-  const HostRanks& host_ranks = ranks.host_ranks();
+  const comm::HostRanks& host_ranks = ranks.host_ranks();
   const OpTimes all = gather_on_host(host_ranks, plan, times);
   if (all.empty()) return;
   Timeline rows;
   std::vector<int> local;
   for (const Rank rank : host_ranks.local()) local.push_back(static_cast<int>(rank));
   if (host_ranks.all_local()) {
-    append_rows(rows, plan, all, key.iteration);
+    plan::append_rows(rows, plan, all, key.iteration);
   } else {
-    for (const Rank rank : host_ranks.local()) append_rows(rows, plan, all, key.iteration, rank);
+    for (const Rank rank : host_ranks.local())
+      plan::append_rows(rows, plan, all, key.iteration, rank);
   }
   if (!emulates) leave_resources_out(rows);
-  write_segment(directory, key, local, rows);
+  trace::write_segment(directory, key, local, rows);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

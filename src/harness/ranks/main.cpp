@@ -12,7 +12,7 @@
 #include "comm/group/thread_ranks.hpp"
 #include "harness/environment/shared_options.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 void say(const std::string& text) {
@@ -60,40 +60,40 @@ int run_rank(const std::function<ExitCode()>& body) {
   try {
     return static_cast<int>(body());
   } catch (const CollectiveError& error) {
-    if (mpi::world_rank() == 0) say(error.what());
+    if (comm::world_rank() == 0) say(error.what());
     return static_cast<int>(error.code());
   } catch (const Error& error) {
-    say(fmt::format("rank {}: {}", mpi::world_rank(), error.what()));
-    mpi::abort_run(static_cast<int>(error.code()));
+    say(fmt::format("rank {}: {}", comm::world_rank(), error.what()));
+    comm::abort_run(static_cast<int>(error.code()));
   } catch (const std::exception& error) {
-    say(fmt::format("rank {}: {}", mpi::world_rank(), error.what()));
-    mpi::abort_run(static_cast<int>(ExitCode::run_failed));
+    say(fmt::format("rank {}: {}", comm::world_rank(), error.what()));
+    comm::abort_run(static_cast<int>(ExitCode::run_failed));
   }
 }
 
 }  // namespace
 
 int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
-  const mpi::Session session{argc, argv};
+  const comm::Session session{argc, argv};
   const int ranks = asked_ranks_per_process(argc, argv);
   if (ranks == 1) return run_rank(body);
-  if (mpi::processes() > 1) {
-    if (mpi::world_rank() == 0)
+  if (comm::processes() > 1) {
+    if (comm::world_rank() == 0)
       say(fmt::format(
           "{} {} on {} processes (threads are the ranks of one process alone). Start "
           "one, with all ranks in it: scripts/mpi -n 1 ... {} {}.",
-          kRanksPerProcess, ranks, mpi::processes(), kRanksPerProcess, ranks * mpi::processes()));
+          kRanksPerProcess, ranks, comm::processes(), kRanksPerProcess, ranks * comm::processes()));
     return static_cast<int>(ExitCode::bad_input);
   }
   std::atomic<int> code = 0;
-  run_thread_ranks(ranks, [&] {
+  comm::run_thread_ranks(ranks, [&] {
     const int mine = run_rank(body);
-    if (mpi::world_rank() == 0) code = mine;
+    if (comm::world_rank() == 0) code = mine;
   });
   return code;
 }
 
-std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work) {
+std::string on_rank0(const comm::Communicator& world, const std::function<std::string()>& work) {
   std::string message;  // a digit for how it went, then the text
   if (world.rank() == 0) {
     try {
@@ -122,11 +122,11 @@ std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** a
   try {
     const std::optional<std::string> text = arguments.parse(argc, argv);
     if (!text) return std::nullopt;
-    if (mpi::world_rank() == 0) fmt::print("{}", *text);
+    if (comm::world_rank() == 0) fmt::print("{}", *text);
     return ExitCode::fine;
   } catch (const ArgumentError& problem) {
     throw CollectiveError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
   }
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -10,7 +10,7 @@
 #include "engine/ranks.hpp"
 #include "harness/environment/run_facts.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Thrown on every rank together: rank 0 prints it, and all ranks end with its exit code.
 class CollectiveError : public Error {
@@ -27,7 +27,7 @@ public:
 
 /// Runs `work` on rank 0 and hands its text to all. Its Error becomes an CollectiveError
 /// everywhere.
-std::string on_rank0(const mpi::Communicator& world, const std::function<std::string()>& work);
+std::string on_rank0(const comm::Communicator& world, const std::function<std::string()>& work);
 
 /// Runs work that all ranks do, so that all ranks fail together: Error becomes CollectiveError.
 void collectively(const std::function<void()>& work);
@@ -35,7 +35,7 @@ void collectively(const std::function<void()>& work);
 /// Runs `work`; an Error of this rank alone ends the run with the watchdog's report, which says
 /// what all ranks of the host did last.
 template <typename Work>
-auto with_watchdog(Ranks& ranks, Work&& work) {
+auto with_watchdog(engine::Ranks& ranks, Work&& work) {
   try {
     return work();
   } catch (const CollectiveError&) {
@@ -49,4 +49,4 @@ auto with_watchdog(Ranks& ranks, Work&& work) {
 /// slip, or a word that is no UTF-8, becomes an CollectiveError.
 [[nodiscard]] std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** argv);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

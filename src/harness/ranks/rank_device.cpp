@@ -10,14 +10,14 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// This rank's among those of its host.
-int gpu_of(const Ranks& ranks) {
-  const std::string why = why_no_accelerator();
+int gpu_of(const engine::Ranks& ranks) {
+  const std::string why = cuda::why_no_accelerator();
   if (!why.empty()) fail("--device cuda cannot compute here ({}). Use --device cpu.", why);
-  return accelerator_of(ranks.host_ranks());
+  return host::accelerator_of(ranks.host_ranks());
 }
 
 }  // namespace
@@ -27,28 +27,32 @@ DeviceKind device_kind_of(const std::string& text) {
   fail("--device {} is neither cpu nor cuda. Write --device cpu.", text);
 }
 
-std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks) {
-  if (kind == DeviceKind::cpu) return make_cpu_math();
-  return make_cuda_tensor_ops(gpu_of(ranks));
+std::unique_ptr<nn::TensorOps> make_math(DeviceKind kind, const engine::Ranks& ranks) {
+  if (kind == DeviceKind::cpu) return nn::make_cpu_math();
+  return nn::make_cuda_tensor_ops(gpu_of(ranks));
 }
 
-std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks, Duration credit) {
-  if (kind == DeviceKind::cpu) return std::make_unique<TimedDevice>();
-  return make_cuda_timed_device(gpu_of(ranks), credit);
+std::unique_ptr<engine::Device> make_timed_device(DeviceKind kind, const engine::Ranks& ranks,
+                                                  Duration credit) {
+  if (kind == DeviceKind::cpu) return std::make_unique<device::TimedDevice>();
+  return device::make_cuda_timed_device(gpu_of(ranks), credit);
 }
 
-std::unique_ptr<DataPlane> make_data_plane(DeviceKind kind, const Ranks& ranks, const Plan& plan,
-                                           const EngineOptions& options) {
+std::unique_ptr<engine::DataPlane> make_data_plane(DeviceKind kind, const engine::Ranks& ranks,
+                                                   const Plan& plan,
+                                                   const engine::EngineOptions& options) {
   if (kind == DeviceKind::cpu)
-    return std::make_unique<SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
-                                                options.payload);
-  return make_cuda_data_plane(gpu_of(ranks), plan, ranks.self(), options.run.seed, options.payload);
+    return std::make_unique<engine::SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
+                                                        options.payload);
+  return device::make_cuda_data_plane(gpu_of(ranks), plan, ranks.self(), options.run.seed,
+                                      options.payload);
 }
 
-std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks, BlockWork& work,
-                                         TensorOps& math) {
-  if (kind == DeviceKind::cpu) return std::make_unique<LayerDevice>(work, ranks.host_ranks());
-  return make_cuda_layer_device(gpu_of(ranks), math, work);
+std::unique_ptr<engine::Device> make_real_device(DeviceKind kind, const engine::Ranks& ranks,
+                                                 engine::BlockWork& work, nn::TensorOps& math) {
+  if (kind == DeviceKind::cpu)
+    return std::make_unique<device::LayerDevice>(work, ranks.host_ranks());
+  return device::make_cuda_layer_device(gpu_of(ranks), math, work);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,7 +11,7 @@
 #include "engine/ranks.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 #define LONGHAUL_DEVICE_KINDS(X) X(cpu, "cpu") X(cuda, "cuda")
 LONGHAUL_LISTED_ENUM(DeviceKind, LONGHAUL_DEVICE_KINDS);
@@ -19,16 +19,19 @@ LONGHAUL_LISTED_ENUM(DeviceKind, LONGHAUL_DEVICE_KINDS);
 [[nodiscard]] DeviceKind device_kind_of(const std::string& text);
 
 /// The tensor operations that this rank computes with. Throws Error where the device is not there.
-[[nodiscard]] std::unique_ptr<TensorOps> make_math(DeviceKind kind, const Ranks& ranks);
+[[nodiscard]] std::unique_ptr<nn::TensorOps> make_math(DeviceKind kind, const engine::Ranks& ranks);
 /// Blocks that take their modelled time.
-[[nodiscard]] std::unique_ptr<Device> make_timed_device(DeviceKind kind, const Ranks& ranks,
-                                                        Duration credit);
+[[nodiscard]] std::unique_ptr<engine::Device> make_timed_device(DeviceKind kind,
+                                                                const engine::Ranks& ranks,
+                                                                Duration credit);
 /// A data plane with synthetic payloads in the memory of such a device.
-[[nodiscard]] std::unique_ptr<DataPlane> make_data_plane(DeviceKind kind, const Ranks& ranks,
-                                                         const Plan& plan,
-                                                         const EngineOptions& options);
+[[nodiscard]] std::unique_ptr<engine::DataPlane> make_data_plane(
+    DeviceKind kind, const engine::Ranks& ranks, const Plan& plan,
+    const engine::EngineOptions& options);
 /// Blocks of `work`, which computes with `math`; both outlive the device.
-[[nodiscard]] std::unique_ptr<Device> make_real_device(DeviceKind kind, const Ranks& ranks,
-                                                       BlockWork& work, TensorOps& math);
+[[nodiscard]] std::unique_ptr<engine::Device> make_real_device(DeviceKind kind,
+                                                               const engine::Ranks& ranks,
+                                                               engine::BlockWork& work,
+                                                               nn::TensorOps& math);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -10,30 +10,30 @@
 #include "host/machine.hpp"
 #include "host/rank_accelerator.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
 
 /// This rank's payload place; "missing": the reason for which it has no GPU, though it should.
-Json place_of(const Ranks& ranks, DeviceKind device) {
+Json place_of(const engine::Ranks& ranks, DeviceKind device) {
   Json place = {{"host", index(ranks.host_ranks().host_of(ranks.self()))},
-                {"host_name", host_name()},
+                {"host_name", host::host_name()},
                 {"gpu", ""},
                 {"beyond_reach", Json::array()},
                 {"missing", ""}};
   if (device == DeviceKind::cpu) return place;
-  place["missing"] = why_no_accelerator();
+  place["missing"] = cuda::why_no_accelerator();
   if (place["missing"] != "") return place;
-  const auto index = static_cast<std::size_t>(accelerator_of(ranks.host_ranks()));
-  const AcceleratorInfo gpu = accelerators().at(index);
+  const auto index = static_cast<std::size_t>(host::accelerator_of(ranks.host_ranks()));
+  const cuda::AcceleratorInfo gpu = cuda::accelerators().at(index);
   place["gpu"] = gpu.uuid;
   place["beyond_reach"] = gpu.beyond_reach;
   return place;
 }
 
-TransportChoice choose(TransportKind asked, const std::vector<std::string>& texts) {
-  std::vector<PayloadPlace> places;
+comm::TransportChoice choose(comm::TransportKind asked, const std::vector<std::string>& texts) {
+  std::vector<comm::PayloadPlace> places;
   for (const std::string& text : texts) {
     const Json place = Json::parse(text);
     const std::string missing = place["missing"];
@@ -42,32 +42,33 @@ TransportChoice choose(TransportKind asked, const std::vector<std::string>& text
            place["host_name"].get<std::string>(), missing);
     places.push_back({place["host"], place["host_name"], place["gpu"], place["beyond_reach"]});
   }
-  return choose_transport(asked, places, !nccl_version().empty());
+  return comm::choose_transport(asked, places, !comm::nccl_version().empty());
 }
 
 }  // namespace
 
-std::string transport_help() { return "what carries payloads: " + transport_names(); }
+std::string transport_help() { return "what carries payloads: " + comm::transport_names(); }
 
-TransportChoice take_transport(Ranks& ranks, TransportKind asked, DeviceKind device) {
+comm::TransportChoice take_transport(engine::Ranks& ranks, comm::TransportKind asked,
+                                     DeviceKind device) {
   const auto texts = gather_texts(ranks.world(), place_of(ranks, device).dump());
   const std::string text = on_rank0(ranks.world(), [&] {
-    const TransportChoice choice = choose(asked, texts);
-    return Json{{"kind", to_string(choice.kind)}, {"why", choice.why}}.dump();
+    const comm::TransportChoice choice = choose(asked, texts);
+    return Json{{"kind", comm::to_string(choice.kind)}, {"why", choice.why}}.dump();
   });
   const Json chosen = Json::parse(text);
-  const TransportChoice choice{transport_kind_of(chosen["kind"]), chosen["why"]};
+  const comm::TransportChoice choice{comm::transport_kind_of(chosen["kind"]), chosen["why"]};
   if (device == DeviceKind::cuda)
-    ranks.carry_payloads_by(std::make_unique<PayloadTransport>(
+    ranks.carry_payloads_by(std::make_unique<comm::PayloadTransport>(
         ranks.host_transport(),
-        make_device_backend(choice.kind, ranks.host_transport(), ranks.world(), ranks.host_ranks(),
-                            accelerator_of(ranks.host_ranks()))));
+        comm::make_device_backend(choice.kind, ranks.host_transport(), ranks.world(),
+                                  ranks.host_ranks(), host::accelerator_of(ranks.host_ranks()))));
   return choice;
 }
 
-nlohmann::ordered_json transport_json(const TransportChoice& choice) {
-  nlohmann::ordered_json transport = {{"name", to_string(choice.kind)}, {"why", choice.why}};
-  if (choice.kind == TransportKind::nccl) transport["nccl"] = nccl_version();
+nlohmann::ordered_json transport_json(const comm::TransportChoice& choice) {
+  nlohmann::ordered_json transport = {{"name", comm::to_string(choice.kind)}, {"why", choice.why}};
+  if (choice.kind == comm::TransportKind::nccl) transport["nccl"] = comm::nccl_version();
   return transport;
 }
 
@@ -79,4 +80,4 @@ std::string transport_note(const nlohmann::json& environment) {
                      transport["why"].get<std::string>());
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

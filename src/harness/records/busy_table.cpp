@@ -4,10 +4,10 @@
 
 #include "base/table.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
-double busy_ratio(const ResourceUse& use, const ScheduleRecord& record) {
+double busy_ratio(const plan::ResourceUse& use, const report::ScheduleRecord& record) {
   return record.makespan_ns > 0
              ? static_cast<double>(use.busy.count()) / static_cast<double>(record.makespan_ns)
              : 0.0;
@@ -29,8 +29,8 @@ std::string busy_table(const std::vector<PipelineMeasurement>& measurements) {
     for (const std::size_t i : order) {
       any = true;
       table.add_row({m.predicted.schedule, m.predicted.resources[i].name,
-                     percent_text(busy_ratio(m.predicted.resources[i], m.predicted)),
-                     percent_text(busy_ratio(m.measured.resources[i], m.measured))});
+                     report::percent_text(busy_ratio(m.predicted.resources[i], m.predicted)),
+                     report::percent_text(busy_ratio(m.measured.resources[i], m.measured))});
     }
   }
   return any ? "\nhow busy links and collectives were, the busiest of each schedule, % of the "
@@ -39,4 +39,4 @@ std::string busy_table(const std::vector<PipelineMeasurement>& measurements) {
              : "";
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

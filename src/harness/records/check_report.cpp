@@ -6,26 +6,26 @@
 #include "base/unit_text.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 struct CheckPart {
   const char* key;  ///< in the record
   const char* one;  ///< for people
   const char* many;
-  std::int64_t Checks::*member;
+  std::int64_t engine::Checks::*member;
 };
 constexpr CheckPart kWrong[] = {
-    {"lost", "lost", "lost", &Checks::lost},
-    {"mixed_up", "mixed up", "mixed up", &Checks::mixed_up},
-    {"corrupted", "corrupted", "corrupted", &Checks::corrupted},
-    {"out_of_order", "out of order", "out of order", &Checks::out_of_order},
-    {"unclaimed", "unclaimed", "unclaimed", &Checks::unclaimed},
-    {"wrong_tensors", "wrong tensor", "wrong tensors", &Checks::wrong_tensors}};
+    {"lost", "lost", "lost", &engine::Checks::lost},
+    {"mixed_up", "mixed up", "mixed up", &engine::Checks::mixed_up},
+    {"corrupted", "corrupted", "corrupted", &engine::Checks::corrupted},
+    {"out_of_order", "out of order", "out of order", &engine::Checks::out_of_order},
+    {"unclaimed", "unclaimed", "unclaimed", &engine::Checks::unclaimed},
+    {"wrong_tensors", "wrong tensor", "wrong tensors", &engine::Checks::wrong_tensors}};
 
 }  // namespace
 
-std::string check_text(const Checks& checks) {
+std::string check_text(const engine::Checks& checks) {
   std::string text;
   for (const CheckPart& part : kWrong) {
     const std::int64_t count = checks.*part.member;
@@ -36,17 +36,17 @@ std::string check_text(const Checks& checks) {
   return text.empty() ? "ok" : text;
 }
 
-nlohmann::ordered_json checks_json(const Checks& checks) {
+nlohmann::ordered_json checks_json(const engine::Checks& checks) {
   nlohmann::ordered_json json = {{"blocks", checks.blocks}, {"messages", checks.messages}};
   for (const MessageLeg leg : every<MessageLeg>())
-    json["messages_of_leg"][to_string(leg)] = checks.of_leg[index(leg)];
+    json["messages_of_leg"][longhaul::to_string(leg)] = checks.of_leg[index(leg)];
   json["relayed"] = checks.relayed;
   json["relayed_bytes"] = checks.relayed_bytes;
   for (const CheckPart& part : kWrong) json[part.key] = checks.*part.member;
   return json;
 }
 
-std::string message_notes(const std::string& schedule, const Checks& checks,
+std::string message_notes(const std::string& schedule, const engine::Checks& checks,
                           const std::vector<std::string>& wrong_messages) {
   const auto of = [&](MessageLeg leg) { return checks.of_leg[index(leg)]; };
   std::string text;
@@ -60,4 +60,4 @@ std::string message_notes(const std::string& schedule, const Checks& checks,
   return text;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 #include "base/unit_text.hpp"
 #include "report/record_header.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 nlohmann::ordered_json stopped_of(const LinkMeasurement& m, const StoppingRule& rule) {
@@ -17,8 +17,9 @@ nlohmann::ordered_json stopped_of(const LinkMeasurement& m, const StoppingRule& 
 
 nlohmann::ordered_json link_record(const LinkRun& run,
                                    const std::vector<LinkMeasurement>& measurements,
-                                   const nlohmann::json& environment, const Checks& checks) {
-  nlohmann::ordered_json record = record_header(
+                                   const nlohmann::json& environment,
+                                   const engine::Checks& checks) {
+  nlohmann::ordered_json record = report::record_header(
       {.benchmark = "bench_link", .numbers = "measured", .command_line = run.command_line});
   record["payload_bytes"] = run.payload.count();
   record["stopping"] = rule_json(run.rule);
@@ -64,4 +65,4 @@ std::string link_csv(const std::vector<LinkMeasurement>& measurements) {
   return text;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

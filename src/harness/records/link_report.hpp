@@ -7,7 +7,7 @@
 
 #include "harness/profile/link_measurement.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Settings of a run of bench_link.
 struct LinkRun {
@@ -19,10 +19,10 @@ struct LinkRun {
 [[nodiscard]] nlohmann::ordered_json link_record(const LinkRun& run,
                                                  const std::vector<LinkMeasurement>& measurements,
                                                  const nlohmann::json& environment,
-                                                 const Checks& checks);
+                                                 const engine::Checks& checks);
 /// A line for each measurement, for people.
 [[nodiscard]] std::string link_table(const std::vector<LinkMeasurement>& measurements);
 /// A line for each sample.
 [[nodiscard]] std::string link_csv(const std::vector<LinkMeasurement>& measurements);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

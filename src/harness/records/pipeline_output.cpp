@@ -8,11 +8,11 @@
 #include "harness/records/pipeline_record.hpp"
 #include "harness/records/weather_report.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
-RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
-                const nlohmann::json& environment) {
-  RunInfo info;
+trace::RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
+                       const nlohmann::json& environment) {
+  trace::RunInfo info;
   info.creator = fmt::format("bench_pipeline {}", version());
   info.git_commit = git_commit();
   info.command_line = options.command_line;
@@ -28,7 +28,8 @@ std::filesystem::path traced_directory(const PipelineOptions& options) {
 }
 
 void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann::json environment,
-                         RunDirectory& directory, const std::vector<RankClock>& clocks) const {
+                         RunDirectory& directory,
+                         const std::vector<trace::RankClock>& clocks) const {
   const nlohmann::json parts = directory.parts();
   if (!parts.is_null()) environment["parts"] = parts;
   const std::vector<PipelineMeasurement> measurements = segments_of(outcomes);
@@ -47,7 +48,8 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
   if (!record["switches"].empty()) environment["switches"] = record["switches"];
   // The drift of clocks is known for this part of the run alone.
   if (options_.trace == "on")
-    merge_segments(environment, outcomes, parts.is_null() ? clocks : std::vector<RankClock>{});
+    merge_segments(environment, outcomes,
+                   parts.is_null() ? clocks : std::vector<trace::RankClock>{});
   write_new_file(options_.out / "record.json", record.dump(2) + "\n");
   directory.finish();
 }
@@ -55,11 +57,11 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
 /// One trace of all segments. They stay where one is damaged, for a run that goes on.
 void ReportWriter::merge_segments(const nlohmann::json& environment,
                                   const std::vector<SwitchingOutcome>& outcomes,
-                                  const std::vector<RankClock>& clocks) const {
+                                  const std::vector<trace::RankClock>& clocks) const {
   const std::filesystem::path& directory = options_.out;
   const auto add = [&](Timeline& predicted) { add_predictions(predicted, outcomes); };
-  const MergedRows rows =
-      merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
+  const trace::MergedRows rows =
+      trace::merge_run_into(directory, directory / "trace.h5", {clocks, environment.dump(), add});
   if (rows.iterations_left_out == 0) return;
   throw Error{fmt::format("{} lacks {} of the iterations (segments of them are damaged on disk). "
                           "Run again with --resume: they are played anew.",
@@ -68,7 +70,7 @@ void ReportWriter::merge_segments(const nlohmann::json& environment,
 }
 
 nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
-                         const TransportChoice& transport) {
+                         const comm::TransportChoice& transport) {
   if (!environment.is_null()) {
     environment["comm"] = options.comm;
     environment["emulate"] = options.emulate;
@@ -78,4 +80,4 @@ nlohmann::json described(nlohmann::json environment, const PipelineOptions& opti
   return environment;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

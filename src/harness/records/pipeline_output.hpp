@@ -9,15 +9,15 @@
 #include "harness/options/pipeline_options.hpp"
 #include "harness/records/switching_record.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Facts of the trace: its program and its scenario.
-[[nodiscard]] RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
-                              const nlohmann::json& environment);
+[[nodiscard]] trace::RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
+                                     const nlohmann::json& environment);
 
 /// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
 [[nodiscard]] nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
-                                       const TransportChoice& transport);
+                                       const comm::TransportChoice& transport);
 
 /// Directory of the rows; empty: rows are not written.
 [[nodiscard]] std::filesystem::path traced_directory(const PipelineOptions& options);
@@ -31,15 +31,15 @@ public:
 
   /// Prints the record or tables, and fills --out. Throws Error where a segment is damaged.
   void write(const std::vector<SwitchingOutcome>& outcomes, nlohmann::json environment,
-             RunDirectory& directory, const std::vector<RankClock>& clocks) const;
+             RunDirectory& directory, const std::vector<trace::RankClock>& clocks) const;
 
 private:
   void merge_segments(const nlohmann::json& environment,
                       const std::vector<SwitchingOutcome>& outcomes,
-                      const std::vector<RankClock>& clocks) const;
+                      const std::vector<trace::RankClock>& clocks) const;
 
   const PipelineInput& input_;
   const PipelineOptions& options_;
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

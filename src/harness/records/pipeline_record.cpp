@@ -14,7 +14,7 @@
 #include "report/record_header.hpp"
 #include "report/tables.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
@@ -25,9 +25,9 @@ Duration mean_of(Duration total, std::int64_t count) {
   return count > 0 ? total / count : Duration::zero();
 }
 
-ordered_json memory_json(const std::vector<DeviceNeed>& devices) {
+ordered_json memory_json(const std::vector<schedule::DeviceNeed>& devices) {
   ordered_json json = ordered_json::array();
-  for (const DeviceNeed& device : devices)
+  for (const schedule::DeviceNeed& device : devices)
     json.push_back({{"device", device.device},
                     {"total_bytes", device.total().count()},
                     {"capacity_bytes", device.capacity ? ordered_json(device.capacity->count())
@@ -36,7 +36,9 @@ ordered_json memory_json(const std::vector<DeviceNeed>& devices) {
   return json;
 }
 
-bool fits(const PipelineMeasurement& m) { return std::ranges::all_of(m.memory, &DeviceNeed::fits); }
+bool fits(const PipelineMeasurement& m) {
+  return std::ranges::all_of(m.memory, &schedule::DeviceNeed::fits);
+}
 
 /// The record of a tool's prediction, under the names that benchmarks use.
 ordered_json schedule_json(const PipelineMeasurement& m) {
@@ -68,8 +70,8 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["lease"] = {{"n", m.lease.leases},
                    {"mean_ns", mean_of(m.lease.total, m.lease.leases).count()},
                    {"longest_ns", m.lease.longest.count()}};
-  json["measured"] = to_json(m.measured);
-  json["predicted"] = to_json(m.predicted);
+  json["measured"] = report::to_json(m.measured);
+  json["predicted"] = report::to_json(m.predicted);
   return json;
 }
 
@@ -102,7 +104,7 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   for (const PipelineMeasurement& m : measurements)
     text += stopping_note(m.predicted.schedule, input.stopping, m.makespans_ns) +
             outlier_note(m.predicted.schedule, m.makespans_ns, m.summary);
-  LeaseCost lease;
+  engine::LeaseCost lease;
   for (const PipelineMeasurement& m : measurements) lease += m.lease;
   if (lease.leases > 0)
     text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
@@ -110,7 +112,7 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   for (const PipelineMeasurement& m : measurements)
     text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
   for (const PipelineMeasurement& m : measurements)
-    for (const DeviceNeed& device : m.memory)
+    for (const schedule::DeviceNeed& device : m.memory)
       if (!device.fits())
         text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
                             device.device, to_text(device.total()), to_text(*device.capacity));
@@ -119,7 +121,7 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
       text += fmt::format("{}: found from {}, {} moves tried\n", planned.schedule.name,
                           planned.planning["started_from"].get<std::string>(),
                           planned.planning["moves_tried"].get<std::int64_t>());
-  for (const SkippedSchedule& skipped : input.skipped)
+  for (const planner::SkippedSchedule& skipped : input.skipped)
     text += fmt::format("skipped {}: {}\n", skipped.schedule, skipped.reason);
   return text;
 }
@@ -136,10 +138,10 @@ std::string network_note(const PipelineOptions& options) {
 ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurements,
                              const PipelineInput& input, const PipelineOptions& options,
                              const nlohmann::json& environment) {
-  ordered_json record = record_header({.benchmark = "bench_pipeline",
-                                       .numbers = "measured",
-                                       .creator = "bench_pipeline",
-                                       .command_line = options.command_line});
+  ordered_json record = report::record_header({.benchmark = "bench_pipeline",
+                                               .numbers = "measured",
+                                               .creator = "bench_pipeline",
+                                               .command_line = options.command_line});
   record["comm"] = options.comm;
   record["emulate"] = options.emulate;
   record["compute"] = compute_json(options.compute);
@@ -163,7 +165,7 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
     if (!planning.is_null()) record["schedules"].back()["planning"] = planning;
   }
   record["skipped"] = ordered_json::array();
-  for (const SkippedSchedule& skipped : input.skipped)
+  for (const planner::SkippedSchedule& skipped : input.skipped)
     record["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
   return record;
 }
@@ -172,7 +174,7 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
                            const PipelineInput& input, const PipelineOptions& options) {
   double largest = 0;
   for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.p95);
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   const bool data_parallel = std::ranges::any_of(
       measurements, [](const auto& m) { return m.measured.dp_overlap.has_value(); });
   std::vector<Table::Column> columns{{"schedule", Align::left},
@@ -190,22 +192,22 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
   if (input.compute.real) columns.push_back({"loss"});
   columns.push_back({"check", Align::left});
   Table table{columns};
-  std::vector<ScheduleRecord> measured, predicted;
+  std::vector<report::ScheduleRecord> measured, predicted;
   for (const PipelineMeasurement& m : measurements) {
     const SampleSummary& s = m.summary;
     std::vector<std::string> cells{m.predicted.schedule,
                                    scale.text(static_cast<double>(m.predicted.makespan_ns)),
-                                   percent_text(m.predicted.gap()),
+                                   report::percent_text(m.predicted.gap()),
                                    scale.text(s.median),
                                    interval_text(s, scale),
                                    scale.text(s.min),
                                    scale.text(s.p95),
                                    std::to_string(s.n),
                                    fmt::format("{:+.2f}", m.difference_percent()),
-                                   percent_text(mean(m.measured.bubble_ratio)),
+                                   report::percent_text(report::mean(m.measured.bubble_ratio)),
                                    peak_text(m)};
     if (data_parallel)
-      cells.push_back(m.measured.dp_overlap ? percent_text(*m.measured.dp_overlap) : "-");
+      cells.push_back(m.measured.dp_overlap ? report::percent_text(*m.measured.dp_overlap) : "-");
     if (input.compute.real) cells.push_back(loss_text(m));
     cells.push_back(check_text(m.checks));
     table.add_row(std::move(cells));
@@ -214,8 +216,9 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
   }
   return table.text() + real_note(measurements, input, options) + network_note(options) +
          weather_table(measurements, input, options) + notes(measurements, input) +
-         bound_table_text(predicted) + "\nwhere the idle time went, measured, % of device time\n" +
-         idle_table_text(measured) + busy_table(measurements);
+         report::bound_table_text(predicted) +
+         "\nwhere the idle time went, measured, % of device time\n" +
+         report::idle_table_text(measured) + busy_table(measurements);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 
 #include "harness/session/schedule_session.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// The record that feeds table and JSON (docs/runtime.md).
 [[nodiscard]] nlohmann::ordered_json pipeline_record(
@@ -19,4 +19,4 @@ namespace longhaul::bench {
                                          const PipelineInput& input,
                                          const PipelineOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -15,7 +15,7 @@
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 constexpr const char* kTiny =
@@ -24,8 +24,8 @@ constexpr const char* kTiny =
     "[parallel]\nstages = 2\nmicrobatches = 4\n";
 
 ProfileInput input_of(const std::string& text, const ProfileSettings& options) {
-  ProfileInput input{parse_scenario(text, options.scenario, options.overrides), {}, {}};
-  input.schedule = generate(options.schedule, input.scenario);
+  ProfileInput input{scenario::parse_scenario(text, options.scenario, options.overrides), {}, {}};
+  input.schedule = schedule::generate(options.schedule, input.scenario);
   if (input.schedule.copies > 1)
     fail("{} runs {} copies of the model (a device's costs are of one). Name 1f1b, zbv, ...",
          options.schedule, input.schedule.copies);
@@ -49,7 +49,7 @@ CostsOrigin origin_of(const ProfileSettings& options, const ProfileInput& input,
   const std::string processor = host.contains("processor") && host["processor"].is_string()
                                     ? host["processor"].get<std::string>()
                                     : "a processor without a name";
-  return {options.device == "cpu" ? "cpu: " + processor : accelerators().front().name,
+  return {options.device == "cpu" ? "cpu: " + processor : cuda::accelerators().front().name,
           input.schedule.name,
           input.schedule.chunks / input.schedule.devices,
           ranks,
@@ -61,7 +61,7 @@ CostsOrigin origin_of(const ProfileSettings& options, const ProfileInput& input,
 nlohmann::ordered_json record_of(const ModelProfile& profile, const ProfileInput& input,
                                  const ProfileSettings& options, const nlohmann::json& environment,
                                  const std::vector<std::string>& problems) {
-  nlohmann::ordered_json record = record_header(
+  nlohmann::ordered_json record = report::record_header(
       {.benchmark = "bench_profile", .numbers = "measured", .command_line = options.command_line});
   record["device"] = options.device;
   record["schedule"] = input.schedule.name;
@@ -76,10 +76,11 @@ nlohmann::ordered_json record_of(const ModelProfile& profile, const ProfileInput
 
 }  // namespace
 
-ProfileInput prepare_profile(Ranks& ranks, const ProfileSettings& options) {
+ProfileInput prepare_profile(engine::Ranks& ranks, const ProfileSettings& options) {
   const std::string text = on_rank0(ranks.world(), [&] {
     if (!options.out.empty()) require_free(options.out);
-    return options.check ? kTiny : load_scenario(options.scenario, options.overrides).text;
+    return options.check ? kTiny
+                         : scenario::load_scenario(options.scenario, options.overrides).text;
   });
   ProfileInput input;
   collectively([&] { input = input_of(text, options); });
@@ -106,4 +107,4 @@ std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& inpu
   return problems.size();
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

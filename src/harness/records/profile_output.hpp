@@ -9,7 +9,7 @@
 #include "harness/environment/shared_options.hpp"
 #include "harness/profile/model_profile.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Options of bench_profile, as typed.
 struct ProfileSettings : SharedOptions {
@@ -27,11 +27,11 @@ struct ProfileInput {
 };
 
 /// Collective. Rank 0 reads the scenario; costs that it includes are those that are to be measured.
-[[nodiscard]] ProfileInput prepare_profile(Ranks& ranks, const ProfileSettings& options);
+[[nodiscard]] ProfileInput prepare_profile(engine::Ranks& ranks, const ProfileSettings& options);
 
 /// On rank 0: shows and writes what was measured; how many things are wrong with it.
 [[nodiscard]] std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
                                          const ProfileSettings& options, int ranks,
                                          const nlohmann::json& environment);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

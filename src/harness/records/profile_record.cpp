@@ -12,7 +12,7 @@
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/load.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
@@ -41,7 +41,7 @@ ordered_json sample_json(const std::vector<double>& sample) {
 
 ordered_json device_json(const DeviceProfile& device) {
   ordered_json json = {{"name", device.name}, {"devices", device.devices}};
-  for (const LayerRange& chunk : device.chunks)
+  for (const nn::LayerRange& chunk : device.chunks)
     json["chunks"].push_back({{"first_layer", chunk.first}, {"layers", chunk.count}});
   for (const ProfiledBlock& block : kBlocks)
     json["blocks"][block.name] = sample_json(device.samples.*block.samples);
@@ -57,7 +57,7 @@ ordered_json device_json(const DeviceProfile& device) {
 
 int layers_in(const DeviceProfile& device) {
   int layers = 0;
-  for (const LayerRange& chunk : device.chunks) layers += chunk.count;
+  for (const nn::LayerRange& chunk : device.chunks) layers += chunk.count;
   return layers;
 }
 
@@ -65,8 +65,8 @@ int layers_in(const DeviceProfile& device) {
 void check_flops(const ModelProfile& profile, const Scenario& scenario,
                  std::vector<std::string>& problems) {
   if (profile.shape.layers < 3) return;
-  const double linear = linear_flops(*scenario.model);
-  const double attention = attention_flops(*scenario.model);
+  const double linear = scenario::linear_flops(*scenario.model);
+  const double attention = scenario::attention_flops(*scenario.model);
   const std::pair<const char*, double> expected[] = {
       {"F", linear + attention}, {"D", linear + 2 * attention}, {"W", linear}};
   for (const auto& [block, flops] : expected) {
@@ -83,7 +83,7 @@ void check_costs(const ModelProfile& profile, const Scenario& scenario, const st
       "[costs]\nfile = \"it\"\n[profiles]\nit = '''\n{}'''\n[parallel]\nstages = {}\n"
       "microbatches = 1\n",
       costs, scenario.parallel.stages);
-  const Costs read = parse_scenario(held, "what was measured").costs;
+  const Costs read = scenario::parse_scenario(held, "what was measured").costs;
   for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     const DeviceProfile& device = profile.of_device(stage);
@@ -95,7 +95,7 @@ void check_costs(const ModelProfile& profile, const Scenario& scenario, const st
   }
 }
 
-std::vector<std::string> cells_of(const DeviceProfile& device, const TimeScale& scale) {
+std::vector<std::string> cells_of(const DeviceProfile& device, const report::TimeScale& scale) {
   std::vector<std::string> cells{device.name, std::to_string(layers_in(device)),
                                  std::to_string(device.samples.forward.size())};
   double widest = 0;
@@ -147,7 +147,7 @@ std::vector<std::string> profile_problems(const ModelProfile& profile, const Sce
 }
 
 ordered_json profile_json(const ModelProfile& profile) {
-  ordered_json json = {{"number_type", to_string(profile.type)},
+  ordered_json json = {{"number_type", longhaul::to_string(profile.type)},
                        {"message_bytes", profile.message_size().count()},
                        {"message", sample_json(profile.message)}};
   for (const DeviceProfile& device : profile.devices) json["stages"].push_back(device_json(device));
@@ -159,7 +159,7 @@ std::string profile_table(const ModelProfile& profile, int ranks) {
   double largest = 0;
   for (const DeviceProfile& device : profile.devices)
     largest = std::max(largest, summarize(device.samples.backward).median);
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   const auto time = [&](const char* block) { return fmt::format("{} {}", block, scale.unit()); };
   Table table{{{"", Align::left},
                {"layers"},
@@ -185,4 +185,4 @@ std::string profile_table(const ModelProfile& profile, int ranks) {
          coverage_text(profile);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

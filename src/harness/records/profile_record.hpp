@@ -8,7 +8,7 @@
 #include "harness/profile/costs_text.hpp"
 #include "harness/profile/model_profile.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Errors of a profile, in words; empty: none. FLOPs of a layer's blocks must be those of
 /// docs/scenario.md, the costs file must read as it was written, nothing may be left in memory.
@@ -22,4 +22,4 @@ namespace longhaul::bench {
 /// For people.
 [[nodiscard]] std::string profile_table(const ModelProfile& profile, int ranks);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

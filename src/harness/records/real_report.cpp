@@ -7,7 +7,7 @@
 #include "base/unit_text.hpp"
 #include "scenario/reader/costs_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 nlohmann::ordered_json real_json(const RealOutcome& outcome) {
   return {{"loss", outcome.losses},
@@ -22,7 +22,7 @@ std::string loss_text(const PipelineMeasurement& measurement) {
 }
 
 bool costs_are_measured(const PipelineInput& input, const PipelineOptions& options) {
-  return CostsFile::is_included(input.scenario.text, options.overrides);
+  return scenario::CostsFile::is_included(input.scenario.text, options.overrides);
 }
 
 std::string real_note(const std::vector<PipelineMeasurement>& measurements,
@@ -52,4 +52,4 @@ std::string real_note(const std::vector<PipelineMeasurement>& measurements,
             "this device (bench_profile measures them into a costs.file)\n");
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 
 #include "harness/session/schedule_session.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Results of a schedule of real layers, for the record.
 [[nodiscard]] nlohmann::ordered_json real_json(const RealOutcome& outcome);
@@ -23,4 +23,4 @@ namespace longhaul::bench {
 [[nodiscard]] std::string real_note(const std::vector<PipelineMeasurement>& measurements,
                                     const PipelineInput& input, const PipelineOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

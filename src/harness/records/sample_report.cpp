@@ -7,7 +7,7 @@
 
 #include "base/unit_text.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
@@ -37,7 +37,7 @@ void add_sample(ordered_json& json, const std::vector<double>& times_ns,
   json["measured_mean_tokens_per_second"] = harmonic_mean(rates);
 }
 
-std::string interval_text(const SampleSummary& summary, const TimeScale& scale) {
+std::string interval_text(const SampleSummary& summary, const report::TimeScale& scale) {
   if (!summary.median_interval) return "- (n < 6)";
   return fmt::format("{} - {}", scale.text(summary.median_interval->low),
                      scale.text(summary.median_interval->high));
@@ -58,4 +58,4 @@ std::string outlier_note(const std::string& name, const std::vector<double>& sam
   return text + "\n";
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 #include "base/statistics/sample.hpp"
 #include "report/record.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Adds what a record says of a sample of times in ns beyond median, min and p95: the interval of
 /// the median (null: too few values for one), the largest, the mean, and the outliers by their
@@ -18,10 +18,11 @@ void add_sample(nlohmann::ordered_json& json, const std::vector<double>& times_n
                 std::int64_t typical_ns);
 
 /// "1.52 - 1.60", or "- (n < 6)" where there is no interval.
-[[nodiscard]] std::string interval_text(const SampleSummary& summary, const TimeScale& scale);
+[[nodiscard]] std::string interval_text(const SampleSummary& summary,
+                                        const report::TimeScale& scale);
 
 /// A line for people that names the outliers of a sample; nothing where there are none.
 [[nodiscard]] std::string outlier_note(const std::string& name, const std::vector<double>& sample,
                                        const SampleSummary& summary);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

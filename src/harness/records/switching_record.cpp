@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 using nlohmann::ordered_json;
 
@@ -48,4 +48,4 @@ std::string changes_text(const std::vector<SwitchingOutcome>& outcomes) {
   return text;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

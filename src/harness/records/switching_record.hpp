@@ -7,7 +7,7 @@
 
 #include "harness/session/switching_session.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// All segments of a run, in the order of the report.
 [[nodiscard]] std::vector<PipelineMeasurement> segments_of(
@@ -20,4 +20,4 @@ void add_changes(nlohmann::ordered_json& record, const std::vector<SwitchingOutc
 /// The same for people; nothing where nothing happened.
 [[nodiscard]] std::string changes_text(const std::vector<SwitchingOutcome>& outcomes);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -9,7 +9,7 @@
 #include "harness/session/schedule_session.hpp"
 #include "plan/link_model/weather.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -40,7 +40,7 @@ std::vector<double> differences(const PipelineMeasurement& m) {
 /// True where the scenario has weather, whether or not it is played.
 bool has_weather(const PipelineInput& input) {
   return std::ranges::any_of(input.schedules, [&](const PlannedSchedule& planned) {
-    return !Weather{planned.plan, input.scenario}.calm();
+    return !plan::Weather{planned.plan, input.scenario}.calm();
   });
 }
 
@@ -128,7 +128,7 @@ std::string weather_table(const std::vector<PipelineMeasurement>& measurements,
   if (!is_played(measurements)) return "";
   double largest = 0;
   for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.max);
-  const TimeScale scale{largest};
+  const report::TimeScale scale{largest};
   Table table{{{"schedule", Align::left},
                {fmt::format("predicted [{}]", scale.unit())},
                {"lowest to highest"},
@@ -149,4 +149,4 @@ std::string weather_table(const std::vector<PipelineMeasurement>& measurements,
          table.text();
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

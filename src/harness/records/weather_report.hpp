@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 struct PipelineInput;
 struct PipelineMeasurement;
@@ -28,4 +28,4 @@ void add_weather(nlohmann::ordered_json& record,
 [[nodiscard]] std::string weather_table(const std::vector<PipelineMeasurement>& measurements,
                                         const PipelineInput& input, const PipelineOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,18 +11,20 @@
 #include "report/evaluate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
 
 /// Within the budget, with its makespan.
-Result<Selection> try_select(const ScheduleRequest& request, const ScheduleChooser& chooser,
-                             const Scenario& scenario, Arrangement arrangement) {
-  Result<ScheduleResult> made = chooser.try_choose(request);
+Result<Selection> try_select(const planner::ScheduleRequest& request,
+                             const planner::ScheduleChooser& chooser, const Scenario& scenario,
+                             Arrangement arrangement) {
+  Result<planner::ScheduleResult> made = chooser.try_choose(request);
   if (!made) return made.refusal();
-  if (auto violation = first_violation(made->schedule, scenario)) return Refusal{violation->text};
-  const Result<Duration> makespan = try_makespan(made->schedule, scenario, arrangement);
+  if (auto violation = schedule::first_violation(made->schedule, scenario))
+    return Refusal{violation->text};
+  const Result<Duration> makespan = planner::try_makespan(made->schedule, scenario, arrangement);
   if (!makespan) return makespan.refusal();
   const std::string origin =
       made->found ? fmt::format("{} (from {})", request.name, made->found->started_from)
@@ -33,11 +35,11 @@ Result<Selection> try_select(const ScheduleRequest& request, const ScheduleChoos
 }  // namespace
 
 Selection select_schedule(const std::string& list, const Scenario& scenario,
-                          const PlannerOptions& options) {
+                          const planner::PlannerOptions& options) {
   std::optional<Selection> best;
   std::string reasons;
-  const ScheduleChooser chooser{parse_schedules(list), scenario, options};
-  for (const ScheduleRequest& request : chooser.requests()) {
+  const planner::ScheduleChooser chooser{planner::parse_schedules(list), scenario, options};
+  for (const planner::ScheduleRequest& request : chooser.requests()) {
     Result<Selection> selection =
         try_select(request, chooser, scenario, options.search.arrangement);
     if (!selection)
@@ -68,7 +70,7 @@ void AdaptiveScheduler::observe(int iteration, const Plan& plan, const OpTimes& 
   const Deviation deviation = largest_deviation(profile, believed_);
   if (deviation.ratio <= options_.threshold) return;
   std::optional<Profile> played;
-  if (options_.source.emulation == Emulation::on)
+  if (options_.source.emulation == engine::Emulation::on)
     played = profile_of(plan, truth, believed_, options_.source);
   RunEvent event{iteration, "deviation", {}, {}};
   event.text =
@@ -85,7 +87,7 @@ void AdaptiveScheduler::observe(int iteration, const Plan& plan, const OpTimes& 
 void AdaptiveScheduler::regenerate() {
   ready_ = false;
   outcome_ = {};
-  worker_ = run_in_background([this, scenario = believed_] {
+  worker_ = host::run_in_background([this, scenario = believed_] {
     const TimePoint begin = now();
     try {
       outcome_.selection = select_schedule(options_.list, scenario, options_.planner);
@@ -114,8 +116,8 @@ std::optional<Schedule> AdaptiveScheduler::take_switch(int iteration) {
 /// The links may have changed again meanwhile: what was seen last decides.
 void AdaptiveScheduler::decide(int iteration, const Selection& selection, Duration took) {
   const Arrangement arrangement = options_.planner.search.arrangement;
-  const Duration before = makespan_of(running_, seen_, arrangement);
-  const Duration after = makespan_of(selection.schedule, seen_, arrangement);
+  const Duration before = planner::makespan_of(running_, seen_, arrangement);
+  const Duration after = planner::makespan_of(selection.schedule, seen_, arrangement);
   const double gain =
       1.0 - static_cast<double>(after.count()) / static_cast<double>(before.count());
   const bool worth_it = gain >= kLeastGain;
@@ -132,4 +134,4 @@ void AdaptiveScheduler::decide(int iteration, const Selection& selection, Durati
   events_.push_back(std::move(event));
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -11,14 +11,14 @@
 #include "harness/profile/link_profile.hpp"
 #include "planner/make_schedule.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Options of adaptation: what a run reacts to, and the schedules it may choose.
 struct AdaptOptions {
   bool on = false;
-  std::string list;        ///< schedules to select from, as --schedule names them
-  PlannerOptions planner;  ///< of those that are looked for
-  double threshold = 0.1;  ///< a deviation beyond which schedules are made anew
+  std::string list;                 ///< schedules to select from, as --schedule names them
+  planner::PlannerOptions planner;  ///< of those that are looked for
+  double threshold = 0.1;           ///< a deviation beyond which schedules are made anew
   ProfileSource source;
 };
 
@@ -39,7 +39,7 @@ struct Selection {
 /// The schedule of the list with the least simulated makespan among those that are defined on the
 /// scenario and fit its budget (CrossPipe 6.2). Throws Error where there is none.
 [[nodiscard]] Selection select_schedule(const std::string& list, const Scenario& scenario,
-                                        const PlannerOptions& options);
+                                        const planner::PlannerOptions& options);
 
 /// Rank 0's part of a run that adapts (CrossPipe 6.1, 6.2, 8.2): believes what the scenario says
 /// until an iteration shows something else, then selects a schedule for what it saw, beside the
@@ -81,4 +81,4 @@ private:
   std::jthread worker_;  ///< last: it must be gone before what it uses
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

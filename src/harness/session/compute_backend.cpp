@@ -2,10 +2,10 @@
 
 #include "device/failing_device.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
-ComputeBackend::ComputeBackend(Ranks& ranks, const PlannedSchedule& planned,
-                               const Scenario& scenario, const EngineOptions& options,
+ComputeBackend::ComputeBackend(engine::Ranks& ranks, const PlannedSchedule& planned,
+                               const Scenario& scenario, const engine::EngineOptions& options,
                                DeviceKind kind, TrainingSession* real)
     : planned_{planned}, real_{real} {
   const Plan& plan = planned.plan;
@@ -16,9 +16,9 @@ ComputeBackend::ComputeBackend(Ranks& ranks, const PlannedSchedule& planned,
     device_ = make_timed_device(kind, ranks, options.credit);
     synthetic_ = make_data_plane(kind, ranks, plan, options);
   }
-  if (options.fault && options.fault->kind == FaultKind::device)
-    device_ =
-        std::make_unique<FailingDevice>(std::move(device_), plan, ranks.self(), *options.fault);
+  if (options.fault && options.fault->kind == engine::FaultKind::device)
+    device_ = std::make_unique<device::FailingDevice>(std::move(device_), plan, ranks.self(),
+                                                      *options.fault);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -5,33 +5,33 @@
 #include "engine/links/link_conditions.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 LinkConditionsRun::LinkConditionsRun(const Plan& plan, const Scenario& scenario,
-                                     Emulation emulation)
+                                     engine::Emulation emulation)
     : plan_{plan} {
-  if (emulation == Emulation::off) return;
+  if (emulation == engine::Emulation::off) return;
   scenario_ = std::make_unique<const Scenario>(scenario);
-  weather_ = std::make_unique<const Weather>(plan_, *scenario_);
+  weather_ = std::make_unique<const plan::Weather>(plan_, *scenario_);
   if (weather_->calm()) weather_.reset();
 }
 
 OpTimes LinkConditionsRun::predict(int iteration, Duration age) const {
-  return simulate(plan_, {weather_.get(), static_cast<std::uint64_t>(iteration), age});
+  return sim::simulate(plan_, {weather_.get(), static_cast<std::uint64_t>(iteration), age});
 }
 
 Duration LinkConditionsRun::longest_wait(int iteration, TimePoint began, Rank rank) const {
   // An iteration that comes late may meet an outage that was not foreseen: of that the rank whose
   // op it holds is to speak, not one that waits for it.
   constexpr Duration kAfterYou = std::chrono::milliseconds{250};
-  const Duration age = began == kNever ? kBeforeWeather : now() - began;
-  return kAfterYou + longhaul::longest_wait(plan_, predict(iteration, age), rank);
+  const Duration age = began == kNever ? engine::kBeforeWeather : now() - began;
+  return kAfterYou + engine::longest_wait(plan_, predict(iteration, age), rank);
 }
 
-TimePoint begin_weather(const Ranks& ranks, const ClockOffset& clock, Duration age) {
+TimePoint begin_weather(const engine::Ranks& ranks, const comm::ClockOffset& clock, Duration age) {
   const std::string stamp = ranks.world().broadcast(
       ranks.is_first() ? std::to_string((now() - age).count()) : std::string{});
   return TimePoint{std::stoll(stamp)} - clock.offset;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

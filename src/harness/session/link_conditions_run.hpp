@@ -9,7 +9,7 @@
 #include "plan/link_model/weather.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Predictions of the iterations of a schedule, each in the weather that it met.
 struct WeatherOutcome {
@@ -21,10 +21,10 @@ struct WeatherOutcome {
 class LinkConditionsRun {
 public:
   /// `plan` was lowered on `scenario` and outlives this. Without emulation nothing is played.
-  LinkConditionsRun(const Plan& plan, const Scenario& scenario, Emulation emulation);
+  LinkConditionsRun(const Plan& plan, const Scenario& scenario, engine::Emulation emulation);
 
   /// nullptr: links do not vary, or are not emulated.
-  [[nodiscard]] const Weather* played() const { return weather_.get(); }
+  [[nodiscard]] const plan::Weather* played() const { return weather_.get(); }
   /// Times of all ops in an iteration that begins at that age of the weather; there is one.
   [[nodiscard]] OpTimes predict(int iteration, Duration age) const;
   /// Longest wait of the rank in an iteration that began at `began`, for the watchdog.
@@ -33,11 +33,11 @@ public:
 private:
   const Plan& plan_;
   std::unique_ptr<const Scenario> scenario_;
-  std::unique_ptr<const Weather> weather_;
+  std::unique_ptr<const plan::Weather> weather_;
 };
 
 /// Collective. When the weather began, by this host's clock, if rank 0 says that it is so old now.
-[[nodiscard]] TimePoint begin_weather(const Ranks& ranks, const ClockOffset& clock,
+[[nodiscard]] TimePoint begin_weather(const engine::Ranks& ranks, const comm::ClockOffset& clock,
                                       Duration age = {});
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

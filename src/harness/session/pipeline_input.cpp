@@ -16,7 +16,7 @@
 #include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
@@ -27,10 +27,11 @@ constexpr Duration kPlanningPatience = std::chrono::hours{24};
 
 /// Warns of schedules that do not fit into memory. They run all the same, since blocks are timed
 /// and take no memory: the gain of a larger device is worth knowing.
-void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& scenario, bool real) {
-  for (const ScheduleResult& each : made) {
+void warn_of_memory(const std::vector<planner::ScheduleResult>& made, const Scenario& scenario,
+                    bool real) {
+  for (const planner::ScheduleResult& each : made) {
     const Schedule& schedule = each.schedule;
-    for (const DeviceNeed& device : device_memory(schedule, scenario))
+    for (const schedule::DeviceNeed& device : schedule::device_memory(schedule, scenario))
       if (!device.fits())
         fmt::print(
             stderr, "longhaul: {} does not fit on device {}: {} are needed and it has {} ({})\n",
@@ -43,12 +44,13 @@ void warn_of_memory(const std::vector<ScheduleResult>& made, const Scenario& sce
 class InputMaker {
 public:
   /// All must live as long.
-  InputMaker(const Ranks& ranks, const PipelineOptions& options, const PlannerOptions& planner)
+  InputMaker(const engine::Ranks& ranks, const PipelineOptions& options,
+             const planner::PlannerOptions& planner)
       : ranks_{ranks}, options_{options}, planner_{planner} {}
 
   /// Rank 0's part, as one text: what it chooses, or chose when the run was begun.
   [[nodiscard]] std::string read_and_choose() const {
-    const Scenario scenario = load_scenario(options_.scenario, options_.overrides);
+    const Scenario scenario = scenario::load_scenario(options_.scenario, options_.overrides);
     check_rank_count(scenario);
     Json text;
     text["asked"] = asked_of(options_, scenario, ranks_.count());
@@ -63,8 +65,8 @@ public:
 
   /// Every rank's part: lowers the schedules that rank 0 handed on.
   void take_handed(PipelineInput& input) const {
-    const Scenario read = parse_scenario(input.handed["scenario"].get<std::string>(),
-                                         options_.scenario, options_.overrides);
+    const Scenario read = scenario::parse_scenario(input.handed["scenario"].get<std::string>(),
+                                                   options_.scenario, options_.overrides);
     input.time_scale = read.run.time_scale;
     input.scenario = read.as_played();
     input.stopping = stopping_rule(options_.confidence, options_.max_iterations,
@@ -78,9 +80,9 @@ public:
     for (const Json& made : input.handed["schedules"]) {
       const auto name = made["name"].get<std::string>();
       PlannedSchedule planned;
-      planned.schedule = read_csv(made["csv"].get<std::string>(), name, name);
-      planned.plan = lower(planned.schedule, input.scenario, planner_.search.arrangement);
-      planned.predicted = simulate(planned.plan);
+      planned.schedule = schedule::read_csv(made["csv"].get<std::string>(), name, name);
+      planned.plan = plan::lower(planned.schedule, input.scenario, planner_.search.arrangement);
+      planned.predicted = sim::simulate(planned.plan);
       planned.planning = made["planning"];
       input.schedules.push_back(std::move(planned));
     }
@@ -97,43 +99,45 @@ private:
           "scenario {} needs {} ranks ({}), but --ranks-per-process is {} (all of them are threads "
           "of "
           "this process). Write --ranks-per-process {}.",
-          scenario.name, scenario.ranks(), size_text(scenario), ranks_.count(), scenario.ranks());
+          scenario.name, scenario.ranks(), report::size_text(scenario), ranks_.count(),
+          scenario.ranks());
     fail(
         "scenario {} needs {} ranks ({}), but {} are running. Start it with scripts/mpi -n {} "
         "build/bin/bench_pipeline {} ...{}",
-        scenario.name, scenario.ranks(), size_text(scenario), ranks_.count(), scenario.ranks(),
-        options_.scenario,
+        scenario.name, scenario.ranks(), report::size_text(scenario), ranks_.count(),
+        scenario.ranks(), options_.scenario,
         scenario.is_placed() ? "; on a cluster allocate " + fitting_allocation(scenario, {}) : "");
   }
 
   /// The parts of the input that the other ranks need.
   [[nodiscard]] Json choose(const Scenario& scenario) const {
-    const ScheduleChooser chooser{parse_schedule_option(options_.schedule), scenario, planner_};
-    const ChosenSchedules chosen = chooser.choose();
+    const planner::ScheduleChooser chooser{planner::parse_schedule_option(options_.schedule),
+                                           scenario, planner_};
+    const planner::ChosenSchedules chosen = chooser.choose();
     if (chosen.schedules.empty())
       fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options_.schedule,
            scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
     warn_of_memory(chosen.schedules, scenario, options_.compute.compute == "real");
     Json input = {{"scenario", scenario.text}, {"schedules", Json::array()}};
-    for (const ScheduleResult& made : chosen.schedules)
+    for (const planner::ScheduleResult& made : chosen.schedules)
       input["schedules"].push_back({{"name", made.schedule.name},
-                                    {"csv", write_csv(made.schedule)},
-                                    {"planning", planning_json(made)}});
+                                    {"csv", schedule::write_csv(made.schedule)},
+                                    {"planning", report::planning_json(made)}});
     input["skipped"] = Json::array();
-    for (const SkippedSchedule& skipped : chosen.skipped)
+    for (const planner::SkippedSchedule& skipped : chosen.skipped)
       input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
     return input;
   }
 
-  const Ranks& ranks_;
+  const engine::Ranks& ranks_;
   const PipelineOptions& options_;
-  const PlannerOptions& planner_;
+  const planner::PlannerOptions& planner_;
 };
 
 }  // namespace
 
-PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
-                            const PlannerOptions& planner) {
+PipelineInput prepare_input(engine::Ranks& ranks, const PipelineOptions& options,
+                            const planner::PlannerOptions& planner) {
   ranks.watchdog().set_patience(kPlanningPatience);
   const InputMaker maker{ranks, options, planner};
   const Json text = Json::parse(on_rank0(ranks.world(), [&] { return maker.read_and_choose(); }));
@@ -149,8 +153,8 @@ PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
 Timeline predicted_timeline(const PipelineInput& input) {
   Timeline timeline;
   for (const PlannedSchedule& planned : input.schedules)
-    append_rows(timeline, planned.plan, planned.predicted, 0);
+    plan::append_rows(timeline, planned.plan, planned.predicted, 0);
   return timeline;
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -14,7 +14,7 @@
 #include "sim/simulate.hpp"
 #include "trace/file/trace_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// A schedule as this rank runs it.
 struct PlannedSchedule {
@@ -32,23 +32,23 @@ struct PipelineInput {
   int warmup = 0;
   StoppingRule stopping;  ///< `iterations` are the most that it allows
   std::vector<PlannedSchedule> schedules;
-  std::vector<LinkChange> changes;       ///< of links while the run goes on, by iteration
-  std::vector<SkippedSchedule> skipped;  ///< why some of `static` are not run
-  ComputeSettings compute;               ///< how blocks are computed
-  bool goes_on = false;                  ///< --resume, and --out holds a run of the same input
-  bool is_complete = false;              ///< and nothing is left to run of it
-  nlohmann::json asked;                  ///< what the run's results depend on
-  nlohmann::json handed;                 ///< what rank 0 made of it for all ranks
+  std::vector<LinkChange> changes;                ///< of links while the run goes on, by iteration
+  std::vector<planner::SkippedSchedule> skipped;  ///< why some of `static` are not run
+  ComputeSettings compute;                        ///< how blocks are computed
+  bool goes_on = false;      ///< --resume, and --out holds a run of the same input
+  bool is_complete = false;  ///< and nothing is left to run of it
+  nlohmann::json asked;      ///< what the run's results depend on
+  nlohmann::json handed;     ///< what rank 0 made of it for all ranks
 };
 
 /// Collective. Rank 0 reads the scenario, makes the schedules and hands both on as texts; every
 /// rank lowers them itself. Schedules are made in the times of the model, so that they are those of
 /// `longhaul schedule`, whatever the time_scale. The others wait for a search however long it
 /// takes. Whatever is wrong becomes one CollectiveError before anything runs.
-[[nodiscard]] PipelineInput prepare_input(Ranks& ranks, const PipelineOptions& options,
-                                          const PlannerOptions& planner);
+[[nodiscard]] PipelineInput prepare_input(engine::Ranks& ranks, const PipelineOptions& options,
+                                          const planner::PlannerOptions& planner);
 
 /// The predicted rows of all schedules.
 [[nodiscard]] Timeline predicted_timeline(const PipelineInput& input);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,15 +7,15 @@
 #include "harness/ranks/main.hpp"
 #include "host/machine.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
 using nlohmann::ordered_json;
 
 /// The hosts, in the order of their first processes; rank 0 gets them.
-std::vector<AllocatedHost> hosts_of(const Ranks& ranks) {
-  const std::vector<std::string> names = gather_texts(ranks.world(), host_name());
+std::vector<AllocatedHost> hosts_of(const engine::Ranks& ranks) {
+  const std::vector<std::string> names = gather_texts(ranks.world(), host::host_name());
   std::vector<AllocatedHost> hosts;
   std::vector<Rank> firsts;
   for (std::size_t process = 0; process < names.size(); ++process) {
@@ -30,8 +30,8 @@ std::vector<AllocatedHost> hosts_of(const Ranks& ranks) {
   return hosts;
 }
 
-std::vector<RankGroup> groups_of(const PipelineInput& input, Emulation emulation) {
-  if (emulation == Emulation::off) return {};  // nothing is leased
+std::vector<RankGroup> groups_of(const PipelineInput& input, engine::Emulation emulation) {
+  if (emulation == engine::Emulation::off) return {};  // nothing is leased
   std::vector<const Plan*> plans;
   for (const PlannedSchedule& planned : input.schedules) plans.push_back(&planned.plan);
   return ranks_that_lease_together(plans);
@@ -75,7 +75,7 @@ std::string table_of(const ordered_json& map) {
 
 }  // namespace
 
-void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
+void place_ranks(std::optional<engine::Ranks>& ranks, const PipelineInput& input,
                  const PipelineSettings& settings) {
   const std::vector<AllocatedHost> hosts = hosts_of(*ranks);
   const std::string text = on_rank0(ranks->world(), [&] {
@@ -91,12 +91,12 @@ void place_ranks(std::optional<Ranks>& ranks, const PipelineInput& input,
   const Json places = Json::parse(text);
   if (places.empty()) return;
   const Rank mine{places[index(ranks->self())].get<std::int32_t>()};
-  ranks.emplace(WatchdogOptions{settings.deadline}, 0, mine);
+  ranks.emplace(engine::WatchdogOptions{settings.deadline}, 0, mine);
 }
 
-void print_map(const Ranks& ranks, const Scenario& scenario, bool as_json) {
-  const RankBinding binding = bind_self(ranks.host_ranks());
-  const Json mine = {{"host", host_name()},
+void print_map(const engine::Ranks& ranks, const Scenario& scenario, bool as_json) {
+  const host::RankBinding binding = host::bind_self(ranks.host_ranks());
+  const Json mine = {{"host", host::host_name()},
                      {"gpu", binding.gpu},
                      {"nic", binding.nic},
                      {"cores", binding.cores},
@@ -111,4 +111,4 @@ void print_map(const Ranks& ranks, const Scenario& scenario, bool as_json) {
   std::fflush(stdout);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

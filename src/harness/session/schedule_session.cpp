@@ -10,11 +10,11 @@
 #include "plan/rank_ops.hpp"
 #include "plan/rows.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// This rank's stamps on rank 0's clock.
-void align(OpTimes& times, OpRange range, Duration offset) {
+void align(OpTimes& times, plan::OpRange range, Duration offset) {
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
     times[i].ready += offset;
     times[i].start += offset;
@@ -24,8 +24,8 @@ void align(OpTimes& times, OpRange range, Duration offset) {
 
 /// Rank 0 gets the times of all ranks' ops, from the first op's start on; the others nothing. A
 /// rank's ops lie together and ranks ascend, so the parts make up the whole.
-OpTimes gather_times(const Ranks& ranks, const Plan& plan, const OpTimes& mine) {
-  const OpRange range = ops_of_rank(plan, ranks.self());
+OpTimes gather_times(const engine::Ranks& ranks, const Plan& plan, const OpTimes& mine) {
+  const plan::OpRange range = plan::ops_of_rank(plan, ranks.self());
   std::vector<int> counts;
   const auto bytes = ranks.world().gather(
       std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
@@ -36,8 +36,8 @@ OpTimes gather_times(const Ranks& ranks, const Plan& plan, const OpTimes& mine) 
   return all;
 }
 
-Checks sum_of(const mpi::Communicator& world, const Checks& mine) {
-  Checks sum;
+engine::Checks sum_of(const comm::Communicator& world, const engine::Checks& mine) {
+  engine::Checks sum;
   sum.messages = world.sum(mine.messages);
   for (std::size_t leg = 0; leg < sum.of_leg.size(); ++leg)
     sum.of_leg[leg] = world.sum(mine.of_leg[leg]);
@@ -62,9 +62,9 @@ const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
   });
 }
 
-ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
-                         const Scenario& scenario) {
-  ScheduleRecord record = make_record(outcome.report, schedule, scenario);
+report::ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
+                                 const Scenario& scenario) {
+  report::ScheduleRecord record = report::make_record(outcome.report, schedule, scenario);
   record.resources = outcome.resources;
   return record;
 }
@@ -79,7 +79,7 @@ double percent_above(double measured_ns, Duration expected) {
 std::optional<Duration> straggling_makespan(const Plan& plan, const Run& run) {
   if (std::ranges::all_of(run.stragglers, [](double factor) { return factor == 1.0; }))
     return std::nullopt;
-  return std::ranges::max(simulate(with_stragglers(plan, run)), {}, &OpTime::end).end;
+  return std::ranges::max(sim::simulate(plan::with_stragglers(plan, run)), {}, &OpTime::end).end;
 }
 
 /// By how much a rank may be slower than its prediction: that knows neither noise nor stragglers.
@@ -100,15 +100,16 @@ void start_at_zero(OpTimes& times) {
 IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
                             const Scenario& scenario) {
   Timeline timeline;
-  append_rows(timeline, plan, times, iteration);
-  Outcome outcome{report_iteration(timeline, 0, iteration, scenario.activation_budget().count()),
-                  occupancy(plan, times)};
+  plan::append_rows(timeline, plan, times, iteration);
+  Outcome outcome{
+      trace::report_iteration(timeline, 0, iteration, scenario.activation_budget().count()),
+      plan::occupancy(plan, times)};
   std::erase_if(outcome.resources,
-                [](const ResourceUse& use) { return use.kind == ResourceKind::device; });
+                [](const plan::ResourceUse& use) { return use.kind == ResourceKind::device; });
   return outcome;
 }
 
-void add(IterationResult& sums, const IterationResult& result) {
+void add(engine::IterationResult& sums, const engine::IterationResult& result) {
   sums.checks += result.checks;
   sums.lease += result.lease;
   sums.transfers += result.transfers;
@@ -116,21 +117,21 @@ void add(IterationResult& sums, const IterationResult& result) {
   sums.transfer_longest = std::max(sums.transfer_longest, result.transfer_longest);
 }
 
-ScheduleSession::ScheduleSession(Ranks& ranks, const PlannedSchedule& planned,
+ScheduleSession::ScheduleSession(engine::Ranks& ranks, const PlannedSchedule& planned,
                                  const Scenario& scenario, int position,
-                                 const EngineOptions& options, const PipelineSinks& sinks,
+                                 const engine::EngineOptions& options, const PipelineSinks& sinks,
                                  DeviceKind device, TrainingSession* real)
     : ranks_{ranks},
       planned_{planned},
       scenario_{scenario},
       position_{position},
       sinks_{sinks},
-      emulates_{options.emulation == Emulation::on},
+      emulates_{options.emulation == engine::Emulation::on},
       computing_{ranks, planned, scenario, options, device, real},
       engine_{planned.plan, ranks, computing_.device(), computing_.data_plane(), options},
       weather_{planned.plan, scenario, options.emulation},
       longest_wait_{slowness(options.run) *
-                    longest_wait(planned.plan, planned.predicted, ranks.self())} {
+                    engine::longest_wait(planned.plan, planned.predicted, ranks.self())} {
   if (weather_.played() != nullptr) measurement_.weather.emplace();
 }
 
@@ -147,7 +148,7 @@ void ScheduleSession::take(const EarlierIterations& earlier) {
 IterationTimes ScheduleSession::iterate(int iteration, TimePoint weather_began) {
   if (computing_.real() != nullptr) computing_.real()->begin_iteration(iteration);
   ranks_.watchdog().watch(&planned_.plan, longest_wait_in(iteration, weather_began));
-  IterationResult result = engine_.run(iteration, {weather_.played(), weather_began});
+  engine::IterationResult result = engine_.run(iteration, {weather_.played(), weather_began});
   ranks_.watchdog().watch(&planned_.plan, {});
   if (computing_.real() != nullptr) computing_.real()->end_iteration(iteration, result.checks);
   count(result);
@@ -158,10 +159,10 @@ IterationTimes ScheduleSession::iterate(int iteration, TimePoint weather_began) 
   return all;
 }
 
-void ScheduleSession::count(const IterationResult& result) {
+void ScheduleSession::count(const engine::IterationResult& result) {
   add(sums_, result);
   static constexpr std::size_t kNamed = 8;
-  for (const WrongMessage& wrong : result.wrong)
+  for (const engine::WrongMessage& wrong : result.wrong)
     if (wrong_.size() < kNamed) wrong_.push_back(wrong);
 }
 
@@ -180,9 +181,9 @@ OpTimes ScheduleSession::predict(int iteration, Duration age) {
   return times;
 }
 
-IterationTimes ScheduleSession::keep(int iteration, IterationResult& result) {
+IterationTimes ScheduleSession::keep(int iteration, engine::IterationResult& result) {
   OpTimes& times = result.times;
-  align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
+  align(times, plan::ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
   if (!sinks_.directory.empty())
     write_host_segment(ranks_, computing_.measured_plan(), times, sinks_.directory,
                        {position_, iteration}, emulates_);
@@ -233,7 +234,7 @@ void ScheduleSession::summarize_outcomes() {
   measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),
                                      planned_.schedule, scenario_);
   measurement_.straggling = straggling_makespan(planned_.plan, scenario_.run);
-  measurement_.memory = device_memory(planned_.schedule, scenario_);
+  measurement_.memory = schedule::device_memory(planned_.schedule, scenario_);
 }
 
 double PipelineMeasurement::difference_percent() const {
@@ -244,4 +245,4 @@ double PipelineMeasurement::straggling_difference_percent() const {
   return percent_above(summary.median, *straggling);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

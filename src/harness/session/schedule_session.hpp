@@ -13,24 +13,24 @@
 #include "schedule/memory.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Measurements of one schedule over its iterations; complete on rank 0.
 struct PipelineMeasurement {
   int first_iteration = 0;
-  ScheduleRecord predicted;
+  report::ScheduleRecord predicted;
   /// Prediction of the same orders with the slow devices of run.stragglers, which `predicted`
   /// leaves out; nullopt: there are none.
   std::optional<Duration> straggling{};
   std::optional<WeatherOutcome> weather{};  ///< absent: links did not vary, or were not emulated
-  ScheduleRecord measured;                  ///< of the iteration whose makespan is the median
-  std::vector<DeviceNeed> memory;
+  report::ScheduleRecord measured;          ///< of the iteration whose makespan is the median
+  std::vector<schedule::DeviceNeed> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
   std::optional<RealOutcome> real{};        ///< of real layers
-  Checks checks;                            ///< of all ranks and iterations, warm-up included
+  engine::Checks checks;                    ///< of all ranks and iterations, warm-up included
   std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
-  LeaseCost lease;
+  engine::LeaseCost lease;
   std::int64_t transfers = 0;
   Duration transfer_total{}, transfer_longest{};
 
@@ -41,8 +41,8 @@ struct PipelineMeasurement {
 
 /// Kept results of an iteration.
 struct IterationOutcome {
-  IterationReport report;
-  std::vector<ResourceUse> resources;  ///< all but devices
+  trace::IterationReport report;
+  std::vector<plan::ResourceUse> resources;  ///< all but devices
 };
 /// From the times of all ranks' ops.
 [[nodiscard]] IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
@@ -51,7 +51,7 @@ struct IterationOutcome {
 /// Moves the times so that the first op starts at 0.
 void start_at_zero(OpTimes& times);
 /// Adds what is counted and measured as sums; leaves times and messages alone.
-void add(IterationResult& sums, const IterationResult& result);
+void add(engine::IterationResult& sums, const engine::IterationResult& result);
 
 /// An iteration on rank 0: times of all ranks' ops, from the first op's start on.
 struct IterationTimes {
@@ -65,18 +65,18 @@ struct EarlierIterations {
   int count = 0;
   std::vector<IterationOutcome> outcomes{};
   std::vector<Duration> weather_ages{};  ///< of each, when it began
-  IterationResult sums{};                ///< of all ranks, without times
+  engine::IterationResult sums{};        ///< of all ranks, without times
   std::vector<std::string> wrong_messages{};
 };
 
 /// Receivers of the rows of finished iterations and of progress.
 struct PipelineSinks {
   std::filesystem::path directory;  ///< empty: nowhere
-  ClockOffset clock;
+  comm::ClockOffset clock;
   std::function<void(const std::string& schedule)> iteration_done;
   std::vector<EarlierIterations> earlier{};  ///< of each schedule; empty: none (--resume)
   /// Collective: this rank's counts of an iteration, before its rows are written.
-  std::function<void(int position, int iteration, const IterationResult&)> note{};
+  std::function<void(int position, int iteration, const engine::IterationResult&)> note{};
   /// On rank 0, at the end of a schedule.
   std::function<void(int position, const PipelineMeasurement&)> note_end{};
 };
@@ -88,8 +88,8 @@ public:
   /// `planned` was lowered on `scenario`; both outlive this. `position` is its place in the run's
   /// list: it names the files of its iterations. `real`: of real layers; nullptr: blocks of
   /// `device` are timed.
-  ScheduleSession(Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
-                  int position, const EngineOptions& options, const PipelineSinks& sinks,
+  ScheduleSession(engine::Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
+                  int position, const engine::EngineOptions& options, const PipelineSinks& sinks,
                   DeviceKind device, TrainingSession* real);
 
   /// Goes on after the iterations of an earlier part. Precondition: no iteration has run here.
@@ -103,26 +103,26 @@ public:
   [[nodiscard]] PipelineMeasurement finish();
 
 private:
-  void count(const IterationResult& result);
-  IterationTimes keep(int iteration, IterationResult& result);
+  void count(const engine::IterationResult& result);
+  IterationTimes keep(int iteration, engine::IterationResult& result);
   OpTimes predict(int iteration, Duration age);
   [[nodiscard]] Duration longest_wait_in(int iteration, TimePoint weather_began) const;
   void summarize_outcomes();
 
-  Ranks& ranks_;
+  engine::Ranks& ranks_;
   const PlannedSchedule& planned_;
   const Scenario& scenario_;
   int position_;
   const PipelineSinks& sinks_;
   bool emulates_;
   ComputeBackend computing_;
-  Engine engine_;
+  engine::Engine engine_;
   LinkConditionsRun weather_;
   Duration longest_wait_;
   PipelineMeasurement measurement_;
-  IterationResult sums_;                    ///< of this rank
-  std::vector<WrongMessage> wrong_;         ///< of this rank, the first few
-  std::vector<IterationOutcome> outcomes_;  ///< on rank 0
+  engine::IterationResult sums_;             ///< of this rank
+  std::vector<engine::WrongMessage> wrong_;  ///< of this rank, the first few
+  std::vector<IterationOutcome> outcomes_;   ///< on rank 0
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,14 +8,15 @@
 #include "schedule/csv/csv.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
 
 /// A schedule on its way to all ranks; with the links as profiled where they are not known better.
 std::string packed(const Schedule& schedule, const Scenario& seen) {
-  Json text = {{"name", schedule.name}, {"csv", write_csv(schedule)}, {"links", Json::array()}};
+  Json text = {
+      {"name", schedule.name}, {"csv", schedule::write_csv(schedule)}, {"links", Json::array()}};
   for (const Link& link : seen.links)
     text["links"].push_back(
         {{"latency_ns", link.latency.count()},
@@ -35,8 +36,9 @@ void set_links(Scenario& scenario, const Json& links) {
 
 class SwitchingRun {
 public:
-  SwitchingRun(Ranks& ranks, const PipelineInput& input, const EngineOptions& engine,
-               const AdaptOptions& adapt, const PipelineSinks& sinks, int& next_position)
+  SwitchingRun(engine::Ranks& ranks, const PipelineInput& input,
+               const engine::EngineOptions& engine, const AdaptOptions& adapt,
+               const PipelineSinks& sinks, int& next_position)
       : ranks_{ranks},
         input_{input},
         engine_{engine},
@@ -124,9 +126,9 @@ private:
     if (text.empty()) return false;
     const Json handed = Json::parse(text);
     const auto name = handed["name"].get<std::string>();
-    schedule_ = read_csv(handed["csv"].get<std::string>(), name, name);
+    schedule_ = schedule::read_csv(handed["csv"].get<std::string>(), name, name);
     order_ = fmt::format("{}@{}", name, iteration);
-    if (engine_.emulation == Emulation::off) set_links(world_, handed["links"]);
+    if (engine_.emulation == engine::Emulation::off) set_links(world_, handed["links"]);
     return true;
   }
 
@@ -135,8 +137,8 @@ private:
     auto planned = std::make_shared<PlannedSchedule>();
     planned->schedule = schedule_ ? *schedule_ : planned_->schedule;
     planned->schedule.name = name;
-    planned->plan = lower(planned->schedule, world_, planned_->plan.arrangement);
-    planned->predicted = simulate(planned->plan);
+    planned->plan = plan::lower(planned->schedule, world_, planned_->plan.arrangement);
+    planned->predicted = sim::simulate(planned->plan);
     planned_ = std::move(planned);
     if (ranks_.is_first()) outcome_.plans.push_back(planned_);
   }
@@ -154,9 +156,9 @@ private:
     adapter_->events().clear();
   }
 
-  Ranks& ranks_;
+  engine::Ranks& ranks_;
   const PipelineInput& input_;
-  const EngineOptions& engine_;
+  const engine::EngineOptions& engine_;
   const AdaptOptions& adapt_;
   const PipelineSinks& sinks_;
   int& next_position_;
@@ -173,7 +175,7 @@ private:
 };
 
 bool is_within_budget(const PlannedSchedule& planned, const Scenario& scenario) {
-  return !first_violation(planned.schedule, scenario);
+  return !schedule::first_violation(planned.schedule, scenario);
 }
 
 Duration end_of(const PlannedSchedule& planned) {
@@ -182,9 +184,10 @@ Duration end_of(const PlannedSchedule& planned) {
 
 }  // namespace
 
-SwitchingOutcome run_switching(Ranks& ranks, const PipelineInput& input, std::size_t position,
-                               const EngineOptions& engine, const AdaptOptions& adapt,
-                               const PipelineSinks& sinks, int& next_position) {
+SwitchingOutcome run_switching(engine::Ranks& ranks, const PipelineInput& input,
+                               std::size_t position, const engine::EngineOptions& engine,
+                               const AdaptOptions& adapt, const PipelineSinks& sinks,
+                               int& next_position) {
   return SwitchingRun{ranks, input, engine, adapt, sinks, next_position}.run(position);
 }
 
@@ -210,7 +213,7 @@ void keep_best(PipelineInput& input) {
 void add_predictions(Timeline& predicted, const std::vector<SwitchingOutcome>& outcomes) {
   for (const SwitchingOutcome& outcome : outcomes)
     for (const auto& planned : outcome.plans)
-      append_rows(predicted, planned->plan, planned->predicted, 0);
+      plan::append_rows(predicted, planned->plan, planned->predicted, 0);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -8,7 +8,7 @@
 #include "harness/session/adaptive_scheduler.hpp"
 #include "harness/session/schedule_session.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Measurements of one schedule of the input, during whose run links and schedules change.
 struct SwitchingOutcome {
@@ -25,8 +25,9 @@ struct SwitchingOutcome {
 /// the next ones, and hands it to all at the boundary of an iteration (CrossPipe 6.2). A segment is
 /// named for how it came about: "best", "best+change@10" (other links), "best@14" (another order).
 /// `next_position` counts the segments of the run that are not in the input.
-[[nodiscard]] SwitchingOutcome run_switching(Ranks& ranks, const PipelineInput& input,
-                                             std::size_t position, const EngineOptions& engine,
+[[nodiscard]] SwitchingOutcome run_switching(engine::Ranks& ranks, const PipelineInput& input,
+                                             std::size_t position,
+                                             const engine::EngineOptions& engine,
                                              const AdaptOptions& adapt, const PipelineSinks& sinks,
                                              int& next_position);
 
@@ -42,4 +43,4 @@ void keep_best(PipelineInput& input);
 /// measured rows.
 void add_predictions(Timeline& predicted, const std::vector<SwitchingOutcome>& outcomes);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -12,7 +12,7 @@
 #include "scenario/model_costs.hpp"
 #include "training/model_layout.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// The reference of one iteration computes for about a second on a core.
@@ -22,12 +22,12 @@ constexpr Duration kReferencePatience = std::chrono::hours{2};
 /// Lines about wrong tensors that are kept: more say nothing more.
 constexpr std::size_t kNamedProblems = 16;
 
-RealModel model_of(const Scenario& scenario, const ComputeSettings& settings) {
-  RealModel model;
-  model.shape = model_shape(scenario);
+training::RealModel model_of(const Scenario& scenario, const ComputeSettings& settings) {
+  training::RealModel model;
+  model.shape = training::model_shape(scenario);
   model.seed = scenario.run.seed;
   model.optimizer = settings.optimizer;
-  model.text = SyntheticText{model.shape, scenario.run.seed};
+  model.text = nn::SyntheticText{model.shape, scenario.run.seed};
   return model;
 }
 
@@ -36,7 +36,7 @@ double operations(const Scenario& scenario) {
   const Model& model = *scenario.model;
   const double tokens = static_cast<double>(model.sequence_length) * model.microbatch_size *
                         scenario.parallel.microbatches * scenario.parallel.replicas;
-  return 6 * tokens * static_cast<double>(model_parameters(model));
+  return 6 * tokens * static_cast<double>(scenario::model_parameters(model));
 }
 
 bool checks_all(const Scenario& scenario, GradientChecks checks) {
@@ -58,7 +58,7 @@ struct TrainingSession::State {
   std::vector<float> masters, means, squares;
 };
 
-TrainingSession::TrainingSession(Ranks& ranks, const Scenario& scenario,
+TrainingSession::TrainingSession(engine::Ranks& ranks, const Scenario& scenario,
                                  const ComputeSettings& settings)
     : ranks_{ranks},
       settings_{settings},
@@ -68,46 +68,47 @@ TrainingSession::TrainingSession(Ranks& ranks, const Scenario& scenario,
       memory_{*math_, budget_of(scenario, ranks.self())} {
   if (!ranks.is_first() || settings.checks == GradientChecks::off) return;
   const Parallel& parallel = scenario.parallel;
-  const auto reference = [&](std::unique_ptr<TensorOps> math) {
-    return std::make_unique<WholeModel>(std::move(math), model_, parallel.microbatches,
-                                        parallel.replicas);
+  const auto reference = [&](std::unique_ptr<nn::TensorOps> math) {
+    return std::make_unique<training::WholeModel>(std::move(math), model_, parallel.microbatches,
+                                                  parallel.replicas);
   };
   const bool needs_cpu_reference =
       math_->working_type() != NumberType::f32 && operations(scenario) <= kSmallModel;
   check_.emplace(reference(make_math(settings.device, ranks)),
-                 needs_cpu_reference ? reference(make_cpu_math()) : nullptr);
+                 needs_cpu_reference ? reference(nn::make_cpu_math()) : nullptr);
 }
 
 TrainingSession::~TrainingSession() = default;
 
 void TrainingSession::begin(const PlannedSchedule& planned, const Scenario& scenario,
-                            const std::optional<Fault>& fault) {
+                            const std::optional<engine::Fault>& fault) {
   std::optional<State> state;
   if (work_) state = gather_state();
   data_plane_.reset();
   work_.reset();
   planned_ = &planned;
   fault_ = fault;
-  work_ = std::make_unique<LayerWork>(planned.plan, planned.schedule, scenario, ranks_.self(),
-                                      *math_, memory_, model_);
-  data_plane_ = std::make_unique<TensorDataPlane>(planned.plan, ranks_.self(), *work_, fault);
-  map_ = ParameterMap::make(ranks_.world(), work_->stages());
+  work_ = std::make_unique<training::LayerWork>(planned.plan, planned.schedule, scenario,
+                                                ranks_.self(), *math_, memory_, model_);
+  data_plane_ =
+      std::make_unique<training::TensorDataPlane>(planned.plan, ranks_.self(), *work_, fault);
+  map_ = training::ParameterMap::make(ranks_.world(), work_->stages());
   measured_plan_ = planned.plan;
   if (state) set_state(*state);
 }
 
-std::unique_ptr<Device> TrainingSession::make_device() {
+std::unique_ptr<engine::Device> TrainingSession::make_device() {
   return make_real_device(settings_.device, ranks_, *work_, *math_);
 }
 
 void TrainingSession::begin_iteration(int iteration) {
-  if (fault_ && fault_->kind == FaultKind::perturb && fault_->rank == ranks_.self() &&
+  if (fault_ && fault_->kind == engine::FaultKind::perturb && fault_->rank == ranks_.self() &&
       fault_->iteration == iteration)
     work_->stages().front().perturb();
   work_->begin_iteration(iteration);
 }
 
-void TrainingSession::end_iteration(int iteration, Checks& checks) {
+void TrainingSession::end_iteration(int iteration, engine::Checks& checks) {
   work_->end_iteration();
   const double mine = work_->loss();
   std::vector<int> counts;
@@ -130,7 +131,7 @@ void TrainingSession::end_iteration(int iteration, Checks& checks) {
 
 void TrainingSession::step() {
   ++steps_;
-  for (StageShard& stage : work_->stages()) stage.step(steps_);
+  for (training::StageShard& stage : work_->stages()) stage.step(steps_);
 }
 
 bool TrainingSession::is_checked() const {
@@ -138,26 +139,27 @@ bool TrainingSession::is_checked() const {
 }
 
 /// The numbers that the rank holds, as its stages return them.
-std::vector<float> TrainingSession::pack(ArrayView (StageShard::*what)() const) {
+std::vector<float> TrainingSession::pack(nn::ArrayView (training::StageShard::*what)() const) {
   std::vector<float> numbers(map_.count_of(index(ranks_.self())));
   std::span<float> rest{numbers};
-  for (const StageShard& stage : work_->stages()) {
-    const ArrayView view = (stage.*what)();
+  for (const training::StageShard& stage : work_->stages()) {
+    const nn::ArrayView view = (stage.*what)();
     if (view.count > 0) math_->copy_out(view, rest.first(view.count));
     rest = rest.subspan(stage.held().count);
   }
   return numbers;
 }
 
-void TrainingSession::check(int iteration, double loss, Checks& checks) {
-  IterationNumbers numbers{iteration, loss, {}, {}};
-  numbers.gradients = gather_numbers(ranks_.world(), pack(&StageShard::gradient));
+void TrainingSession::check(int iteration, double loss, engine::Checks& checks) {
+  training::IterationNumbers numbers{iteration, loss, {}, {}};
+  numbers.gradients =
+      training::gather_numbers(ranks_.world(), pack(&training::StageShard::gradient));
   step();
-  numbers.masters = gather_numbers(ranks_.world(), pack(&StageShard::master));
+  numbers.masters = training::gather_numbers(ranks_.world(), pack(&training::StageShard::master));
   const Duration patience = ranks_.watchdog().patience();
   ranks_.watchdog().set_patience(kReferencePatience);
   if (check_) {
-    const std::vector<WrongTensor> wrong = check_->check(map_, numbers, steps_);
+    const std::vector<training::WrongTensor> wrong = check_->check(map_, numbers, steps_);
     checks.wrong_tensors += std::ssize(wrong);
     for (const std::string& line : lines_of(planned_->plan, iteration, wrong))
       if (outcome_.wrong.size() < kNamedProblems) outcome_.wrong.push_back(line);
@@ -181,21 +183,22 @@ void TrainingSession::note_bytes() {
 }
 
 TrainingSession::State TrainingSession::gather_state() {
-  const auto whole = [&](ArrayView (StageShard::*what)() const) {
-    const auto of_rank = gather_numbers(ranks_.world(), pack(what));
+  const auto whole = [&](nn::ArrayView (training::StageShard::*what)() const) {
+    const auto of_rank = training::gather_numbers(ranks_.world(), pack(what));
     std::vector<float> numbers;
-    if (ranks_.is_first()) numbers = assembled(map_, of_rank);
-    broadcast_numbers(ranks_.world(), numbers);
+    if (ranks_.is_first()) numbers = training::assembled(map_, of_rank);
+    training::broadcast_numbers(ranks_.world(), numbers);
     return numbers;
   };
-  return {whole(&StageShard::master), whole(&StageShard::mean), whole(&StageShard::square)};
+  return {whole(&training::StageShard::master), whole(&training::StageShard::mean),
+          whole(&training::StageShard::square)};
 }
 
 void TrainingSession::set_state(const State& state) {
-  for (StageShard& stage : work_->stages()) {
-    const ArrayView masters = stage.chunk().all_masters();
+  for (training::StageShard& stage : work_->stages()) {
+    const nn::ArrayView masters = stage.chunk().all_masters();
     const std::size_t first = map_.first_of(stage.stage());
-    const ShardRange held = stage.held();
+    const training::ShardRange held = stage.held();
     math_->copy_in(std::span{state.masters}.subspan(first, masters.count), masters);
     stage.weights_from_masters();
     for (const auto& [numbers, view] :
@@ -219,10 +222,11 @@ RealOutcome TrainingSession::finish() {
 
 void check_real_input(const PipelineInput& input) {
   if (!input.compute.real) return;
-  const ModelShape shape = model_shape(input.scenario);
+  const nn::ModelShape shape = training::model_shape(input.scenario);
   for (const PlannedSchedule& planned : input.schedules)
-    for (const LayerRange& layers : layers_of_stages(planned.schedule, input.scenario))
-      check_layers(shape, layers);
+    for (const nn::LayerRange& layers :
+         training::layers_of_stages(planned.schedule, input.scenario))
+      nn::check_layers(shape, layers);
   if (input.scenario.model->tensor_parallel > 1)
     fail(
         "model.tensor_parallel = {} (a device of real layers is one rank, which computes all of "
@@ -236,4 +240,4 @@ void check_real_input(const PipelineInput& input) {
         parallel.replicas);
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

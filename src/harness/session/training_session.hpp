@@ -12,7 +12,7 @@
 #include "training/layer_work.hpp"
 #include "training/tensor_data_plane.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Results of real layers in a run segment; on rank 0.
 struct RealOutcome {
@@ -28,7 +28,7 @@ struct RealOutcome {
 /// collective.
 class TrainingSession {
 public:
-  TrainingSession(Ranks& ranks, const Scenario& scenario, const ComputeSettings& settings);
+  TrainingSession(engine::Ranks& ranks, const Scenario& scenario, const ComputeSettings& settings);
   ~TrainingSession();
   TrainingSession(const TrainingSession&) = delete;
   TrainingSession& operator=(const TrainingSession&) = delete;
@@ -36,14 +36,14 @@ public:
   /// Goes on with this schedule: weights are those of the segment before, wherever they were.
   /// `planned` and `scenario` live until the next begin().
   void begin(const PlannedSchedule& planned, const Scenario& scenario,
-             const std::optional<Fault>& fault);
-  [[nodiscard]] std::unique_ptr<Device> make_device();
-  [[nodiscard]] DataPlane& data_plane() { return *data_plane_; }
+             const std::optional<engine::Fault>& fault);
+  [[nodiscard]] std::unique_ptr<engine::Device> make_device();
+  [[nodiscard]] engine::DataPlane& data_plane() { return *data_plane_; }
 
   void begin_iteration(int iteration);
   /// Call after the iteration; not part of its time. Steps the optimizer, and compares the computed
   /// numbers with one rank's. Adds wrong ones to `checks` of rank 0.
-  void end_iteration(int iteration, Checks& checks);
+  void end_iteration(int iteration, engine::Checks& checks);
   /// The plan, its blocks with the bytes that they took in the last iteration.
   [[nodiscard]] const Plan& measured_plan() const { return measured_plan_; }
   [[nodiscard]] RealOutcome finish();
@@ -52,26 +52,26 @@ private:
   struct State;
   [[nodiscard]] State gather_state();
   void set_state(const State& state);
-  [[nodiscard]] std::vector<float> pack(ArrayView (StageShard::*what)() const);
+  [[nodiscard]] std::vector<float> pack(nn::ArrayView (training::StageShard::*what)() const);
   void step();
   [[nodiscard]] bool is_checked() const;
-  void check(int iteration, double loss, Checks& checks);
+  void check(int iteration, double loss, engine::Checks& checks);
   void note_bytes();
 
-  Ranks& ranks_;
+  engine::Ranks& ranks_;
   ComputeSettings settings_;
-  RealModel model_;
+  training::RealModel model_;
   bool checks_all_;
-  std::unique_ptr<TensorOps> math_;
-  DeviceMemory memory_;
+  std::unique_ptr<nn::TensorOps> math_;
+  nn::DeviceMemory memory_;
   const PlannedSchedule* planned_ = nullptr;
-  std::optional<Fault> fault_;
-  std::unique_ptr<LayerWork> work_;
-  std::unique_ptr<TensorDataPlane> data_plane_;
-  ParameterMap map_;
-  std::optional<GradientCheck> check_;  ///< on rank 0
-  int checked_before_ = 0;              ///< iterations of segments before
-  int steps_ = 0;                       ///< of the optimizer
+  std::optional<engine::Fault> fault_;
+  std::unique_ptr<training::LayerWork> work_;
+  std::unique_ptr<training::TensorDataPlane> data_plane_;
+  training::ParameterMap map_;
+  std::optional<training::GradientCheck> check_;  ///< on rank 0
+  int checked_before_ = 0;                        ///< iterations of segments before
+  int steps_ = 0;                                 ///< of the optimizer
   Plan measured_plan_;
   RealOutcome outcome_;
 };
@@ -79,4 +79,4 @@ private:
 /// Throws Error where the schedules of the input cannot be computed: says what to change.
 void check_real_input(const PipelineInput& input);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

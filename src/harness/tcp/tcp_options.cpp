@@ -4,7 +4,7 @@
 
 #include "base/unit_text.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::harness {
 namespace {
 
 std::vector<std::string> words_of(const std::string& list) {
@@ -63,7 +63,6 @@ void declare(Arguments& arguments, TcpOptions& options) {
   add("--loss", options.loss, "probability of a packet to be lost").within(0.0, 1.0);
   add("--seed", options.seed, "of losses");
   add("--mtu", options.mtu, "of the devices").within(576, 65'000);
-  using bench::Shared;
   add_shared_options(arguments, options,
                      {{Shared::out, "directory for record.json and tcp.csv"},
                       {Shared::json},
@@ -97,4 +96,4 @@ TcpSettings settings_of(const TcpOptions& options) {
   return settings;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::harness

@@ -7,10 +7,10 @@
 #include "wan_emulator/flows.hpp"
 #include "wan_emulator/forwarder.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::harness {
 
 /// Options of bench_tcp, as typed.
-struct TcpOptions : bench::SharedOptions {
+struct TcpOptions : SharedOptions {
   std::string latencies = "10ms,20ms,30ms,40ms", connections = "1,fit";
   std::string cap = "5Gbps", window = "3MB", scale = "auto";
   std::string congestion_control = "cubic";
@@ -28,12 +28,12 @@ struct TcpSettings {
   std::vector<Duration> latencies;
   std::vector<int> connections;  ///< 0: as many as fill the cap
   Bandwidth cap;
-  Bytes window;                 ///< 0: as the kernel tunes itself
-  double scale = 0;             ///< 0: chosen by the ceiling
-  FlowSettings flows;           ///< without connections and window
-  ForwarderSettings forwarder;  ///< without latency and rates
+  Bytes window;                               ///< 0: as the kernel tunes itself
+  double scale = 0;                           ///< 0: chosen by the ceiling
+  wan_emulator::FlowSettings flows;           ///< without connections and window
+  wan_emulator::ForwarderSettings forwarder;  ///< without latency and rates
   int repetitions = 0;
 };
 [[nodiscard]] TcpSettings settings_of(const TcpOptions& options);
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::harness

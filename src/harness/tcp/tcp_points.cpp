@@ -6,14 +6,15 @@
 #include "trace/report/report.hpp"
 #include "wan_emulator/wide_area.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::harness {
 namespace {
 
 constexpr double kSmallScale = 0.2;
 
-double choose_scale(const TcpSettings& settings, const Ceiling& ceiling) {
+double choose_scale(const TcpSettings& settings, const wan_emulator::Ceiling& ceiling) {
   if (settings.scale > 0) return settings.scale;
-  return ceiling.rate.bits_per_second() >= kBelowCeiling * settings.cap.bits_per_second()
+  return ceiling.rate.bits_per_second() >=
+                 wan_emulator::kBelowCeiling * settings.cap.bits_per_second()
              ? 1
              : kSmallScale;
 }
@@ -28,21 +29,21 @@ Bandwidth expected_rate(const TcpRun& run, int connections, Duration latency) {
 TcpPoint measure_point(const TcpSettings& settings, TcpRun& run, Duration latency,
                        int connections) {
   TcpPoint point{latency, connections, expected_rate(run, connections, latency), {}, {}, {}};
-  ForwarderSettings forwarder = settings.forwarder;
+  wan_emulator::ForwarderSettings forwarder = settings.forwarder;
   forwarder.wan.all.latency = latency;
   forwarder.wan.node = run.cap;
-  FlowSettings flows = settings.flows;
+  wan_emulator::FlowSettings flows = settings.flows;
   flows.connections = connections;
   flows.window = run.window;
   for (Bytes* buffer : {&flows.send_buffer, &flows.receive_buffer})
     if (*buffer == Bytes{0}) *buffer = run.window * 2;
   for (int i = 0; i < settings.repetitions; ++i) {
     forwarder.wan.seed = settings.forwarder.wan.seed + static_cast<std::uint64_t>(i);
-    const WideArea wan{forwarder};
-    point.repetitions.push_back(measure_flows(wan.site(0), wan.site(1), flows));
+    const wan_emulator::WideArea wan{forwarder};
+    point.repetitions.push_back(wan_emulator::measure_flows(wan.site(0), wan.site(1), flows));
     if (const std::string problem = wan.forwarder().problem(); !problem.empty())
       throw Error{problem, ExitCode::run_failed};
-    const ForwarderReport report = wan.report();
+    const wan_emulator::ForwarderReport report = wan.report();
     point.path = report.paths[1];
     point.lateness = report.lateness;
     run.realtime = wan.forwarder().is_realtime();
@@ -54,7 +55,8 @@ TcpPoint measure_point(const TcpSettings& settings, TcpRun& run, Duration latenc
 
 std::vector<double> TcpPoint::rates() const {
   std::vector<double> rates;
-  for (const FlowResult& result : repetitions) rates.push_back(result.rate().bits_per_second());
+  for (const wan_emulator::FlowResult& result : repetitions)
+    rates.push_back(result.rate().bits_per_second());
   return rates;
 }
 
@@ -70,7 +72,7 @@ TcpRun measure_points(const TcpSettings& settings,
                       const std::function<void(const std::string&)>& note) {
   TcpRun run;
   note("ceiling");
-  run.ceiling = measure_ceiling(settings.forwarder.mtu);
+  run.ceiling = wan_emulator::measure_ceiling(settings.forwarder.mtu);
   run.scale = choose_scale(settings, run.ceiling);
   run.cap = Bandwidth{settings.cap.bits_per_second() * run.scale};
   run.window = Bytes{std::llround(static_cast<double>(settings.window.count()) * run.scale)};
@@ -97,7 +99,8 @@ Shape shape_of(const TcpRun& run) {
       most = std::max(most, product);
     } else if (point.expected == run.cap) {
       const double reached = point.median_rate() / run.cap.bits_per_second();
-      if (run.ceiling.rate.bits_per_second() < kBelowCeiling * run.cap.bits_per_second())
+      if (run.ceiling.rate.bits_per_second() <
+          wan_emulator::kBelowCeiling * run.cap.bits_per_second())
         shape.remarks.push_back(
             fmt::format("{} connections at {}: not judged, the cap is too "
                         "near to the forwarder's ceiling",
@@ -113,4 +116,4 @@ Shape shape_of(const TcpRun& run) {
   return shape;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::harness

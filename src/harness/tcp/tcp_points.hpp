@@ -7,22 +7,22 @@
 #include "harness/tcp/tcp_options.hpp"
 #include "wan_emulator/ceiling.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::harness {
 
 /// Some connections at one latency.
 struct TcpPoint {
   Duration latency{};
   int connections = 0;
   Bandwidth expected;  ///< min(connections * window / round trip, cap)
-  std::vector<FlowResult> repetitions;
-  PathCounters path;  ///< of the direction of the data, of the last repetition
-  Lateness lateness;  ///< of the forwarder in the last repetition
+  std::vector<wan_emulator::FlowResult> repetitions;
+  wan_emulator::PathCounters path;  ///< of the direction of the data, of the last repetition
+  wan_emulator::Lateness lateness;  ///< of the forwarder in the last repetition
   [[nodiscard]] std::vector<double> rates() const;  ///< bit/s of each repetition
   [[nodiscard]] double median_rate() const;         ///< bit/s
 };
 
 struct TcpRun {
-  Ceiling ceiling;
+  wan_emulator::Ceiling ceiling;
   double scale = 1;
   Bandwidth cap;  ///< scaled
   Bytes window;   ///< scaled
@@ -44,4 +44,4 @@ struct Shape {
 };
 [[nodiscard]] Shape shape_of(const TcpRun& run);
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::harness

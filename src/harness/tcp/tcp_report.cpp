@@ -13,14 +13,14 @@
 #include "report/record_header.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::ordered_json;
 
 double mbps(double bits_per_second) { return bits_per_second / 1e6; }
 
-ordered_json to_json(const FlowState& flow) {
+ordered_json to_json(const wan_emulator::FlowState& flow) {
   return {{"bytes", flow.bytes},
           {"smoothed_rtt_ns", flow.smoothed_rtt.count()},
           {"least_rtt_ns", flow.least_rtt.count()},
@@ -35,13 +35,13 @@ ordered_json to_json(const FlowState& flow) {
           {"congestion_control", flow.congestion_control}};
 }
 
-ordered_json to_json(const FlowResult& result) {
+ordered_json to_json(const wan_emulator::FlowResult& result) {
   ordered_json json = {{"elapsed_ns", result.elapsed.count()},
                        {"rate_bits_per_second", result.rate().bits_per_second()},
                        {"variation_percent", result.variation_percent()},
                        {"retransmitted_segments", result.retransmits()},
                        {"interval_bytes", result.interval_bytes}};
-  for (const FlowState& flow : result.flows) json["flows"].push_back(to_json(flow));
+  for (const wan_emulator::FlowState& flow : result.flows) json["flows"].push_back(to_json(flow));
   return json;
 }
 
@@ -56,12 +56,13 @@ ordered_json to_json(const TcpPoint& point) {
                                  {"dropped", point.path.dropped},
                                  {"late_p99_ns", point.lateness.quantile(0.99).count()},
                                  {"late_max_ns", point.lateness.longest.count()}}}};
-  for (const FlowResult& result : point.repetitions) json["repetitions"].push_back(to_json(result));
+  for (const wan_emulator::FlowResult& result : point.repetitions)
+    json["repetitions"].push_back(to_json(result));
   return json;
 }
 
 /// The repetition whose rate is nearest to the median.
-const FlowResult& middle(const TcpPoint& point) {
+const wan_emulator::FlowResult& middle(const TcpPoint& point) {
   const double median = point.median_rate();
   return *std::min_element(point.repetitions.begin(), point.repetitions.end(),
                            [&](const auto& a, const auto& b) {
@@ -80,8 +81,8 @@ double factor_of_published(const TcpRun& run) {
 std::vector<std::string> row_of(const TcpPoint& point, double factor) {
   const SampleSummary rates = summarize(point.rates());
   const std::vector<double> all = point.rates();
-  const FlowResult& result = middle(point);
-  const FlowState& flow = result.flows.front();
+  const wan_emulator::FlowResult& result = middle(point);
+  const wan_emulator::FlowState& flow = result.flows.front();
   const auto published = published_mbps(point.latency);
   const auto number = [](double value) { return fmt::format("{:.0f}", value); };
   return {to_text(point.latency),
@@ -150,7 +151,7 @@ std::string csv_of(const TcpRun& run) {
       "rate_bits_per_second,variation_percent,retransmitted_segments\n";
   for (const TcpPoint& point : run.points)
     for (std::size_t i = 0; i < point.repetitions.size(); ++i) {
-      const FlowResult& result = point.repetitions[i];
+      const wan_emulator::FlowResult& result = point.repetitions[i];
       text += fmt::format("{},{},{},{:g},{:.0f},{:.0f},{:.0f},{:.3f},{}\n", point.latency.count(),
                           point.connections, i, run.scale, run.cap.bits_per_second(),
                           point.expected.bits_per_second(), result.rate().bits_per_second(),
@@ -162,11 +163,11 @@ std::string csv_of(const TcpRun& run) {
 ordered_json record_of(const TcpRun& run, const TcpOptions& options,
                        const ordered_json& machine_before) {
   const Shape shape = shape_of(run);
-  ordered_json record = record_header(
+  ordered_json record = report::record_header(
       {.benchmark = "bench_tcp", .numbers = "measured", .command_line = options.command_line});
   record["check"] = shape.holds ? "ok" : "wrong";
   record["remarks"] = shape.remarks;
-  record["environment"] = bench::local_environment(options.command_line);
+  record["environment"] = local_environment(options.command_line);
   record["environment"]["before"] = machine_before;
   record["environment"]["after"] = machine_now();
   record["wan"] = {{"with", "tun"},
@@ -184,4 +185,4 @@ ordered_json record_of(const TcpRun& run, const TcpOptions& options,
   return record;
 }
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 
 #include "harness/tcp/tcp_points.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::harness {
 
 /// Megabit per second that Atlas' table 1 gives for one connection at this latency.
 [[nodiscard]] std::optional<double> published_mbps(Duration latency);
@@ -20,4 +20,4 @@ namespace longhaul::wan {
 [[nodiscard]] nlohmann::ordered_json record_of(const TcpRun& run, const TcpOptions& options,
                                                const nlohmann::ordered_json& machine_before);
 
-}  // namespace longhaul::wan
+}  // namespace longhaul::harness

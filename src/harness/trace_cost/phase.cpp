@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 /// The child's report: a digit for its exit code, then the rows, or the reason of its failure.
@@ -83,4 +83,4 @@ PhaseCost run_phase(const std::string& name, std::optional<Bytes> memory_limit,
           seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime), Bytes{usage.ru_maxrss * 1024}};
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

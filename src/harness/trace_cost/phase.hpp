@@ -9,7 +9,7 @@
 #include "base/units.hpp"
 #include "harness/trace_cost/steps.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Cost of a part of a benchmark.
 struct PhaseCost {
@@ -33,4 +33,4 @@ struct PhaseCost {
 [[nodiscard]] std::string trace_record(const std::vector<PhaseCost>& phases,
                                        const TraceOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -6,7 +6,7 @@
 #include "harness/trace_cost/phase.hpp"
 #include "report/record_header.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 struct Disk {
@@ -23,7 +23,7 @@ Disk disk_use(const std::filesystem::path& directory) {
 }
 
 std::string table_of(const std::vector<PhaseCost>& phases) {
-  using Align = longhaul::Align;
+  using Align = Align;
   Table table{{{"step", Align::left}, {"rows"}, {"s"}, {"CPU s"}, {"rows/s"}, {"peak memory"}}};
   for (const PhaseCost& phase : phases)
     table.add_row({phase.name, std::to_string(phase.rows), fmt::format("{:.2f}", phase.seconds),
@@ -35,7 +35,7 @@ std::string table_of(const std::vector<PhaseCost>& phases) {
 
 nlohmann::json record_of(const std::vector<PhaseCost>& phases, const TraceOptions& options,
                          const Disk& disk) {
-  nlohmann::json record = record_header({.command_line = options.command_line});
+  nlohmann::json record = report::record_header({.command_line = options.command_line});
   record["environment"] = local_environment(options.command_line);
   record["kind"] = "measured";
   record["ranks"] = options.shape.ranks;
@@ -68,4 +68,4 @@ std::string trace_record(const std::vector<PhaseCost>& phases, const TraceOption
   return record_of(phases, options, disk_use(options.directory)).dump(2) + '\n';
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

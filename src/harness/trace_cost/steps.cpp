@@ -8,15 +8,15 @@
 #include "harness/environment/run_facts.hpp"
 #include "trace/file/trace_file.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 std::int64_t write_segments(const TraceOptions& options, const SyntheticRun& run) {
-  RunInfo info;
+  trace::RunInfo info;
   info.creator = fmt::format("bench_trace {}", version());
   info.git_commit = git_commit();
   info.command_line = options.command_line;
   info.environment = local_environment(options.command_line).dump();
-  begin_run(options.directory, info, {}, options.shape.ranks);
+  trace::begin_run(options.directory, info, {}, options.shape.ranks);
   std::int64_t rows = 0;
   for (int iteration = 0; iteration < options.shape.iterations; ++iteration) {
     for (int first = 0; first < options.shape.ranks; first += options.ranks_per_host) {
@@ -24,7 +24,7 @@ std::int64_t write_segments(const TraceOptions& options, const SyntheticRun& run
           static_cast<std::size_t>(std::min(options.ranks_per_host, options.shape.ranks - first)));
       std::iota(ranks.begin(), ranks.end(), first);
       const Timeline timeline = run.rows_of(ranks, iteration);
-      write_segment(options.directory, IterationKey{0, iteration}, ranks, timeline);
+      trace::write_segment(options.directory, IterationKey{0, iteration}, ranks, timeline);
       rows += std::ssize(timeline.rows);
     }
   }
@@ -34,18 +34,18 @@ std::int64_t write_segments(const TraceOptions& options, const SyntheticRun& run
 std::int64_t merge(const TraceOptions& options) {
   const auto file = options.directory / "trace.h5";
   if (!options.in_memory)
-    return static_cast<std::int64_t>(merge_run_into(options.directory, file).measured);
-  const Trace trace = merge_run(options.directory);
-  write_trace(file, trace);
+    return static_cast<std::int64_t>(trace::merge_run_into(options.directory, file).measured);
+  const trace::Trace trace = trace::merge_run(options.directory);
+  trace::write_trace(file, trace);
   return std::ssize(trace.measured.rows);
 }
 
 void validate(const TraceOptions& options) {
   const auto file = options.directory / "trace.h5";
-  if (options.in_memory) return static_cast<void>(read_trace(file));
-  const std::vector<std::string> found = validate_trace(file);
+  if (options.in_memory) return static_cast<void>(trace::read_trace(file));
+  const std::vector<std::string> found = trace::validate_trace(file);
   if (!found.empty())
     throw Error{fmt::format("the trace is wrong: {}", found.front()), ExitCode::answer_is_no};
 }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

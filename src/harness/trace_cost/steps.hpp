@@ -7,7 +7,7 @@
 #include "harness/environment/shared_options.hpp"
 #include "harness/trace_cost/synthetic_run.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Options of bench_trace.
 struct TraceOptions : SharedOptions {
@@ -25,4 +25,4 @@ struct TraceOptions : SharedOptions {
 /// Throws Error (the answer is no) where trace.h5 is wrong.
 void validate(const TraceOptions& options);
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "trace/timeline/name_table.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 constexpr std::int64_t kForward = 200'000, kBackward = 400'000;  // slots, ns
@@ -38,7 +38,7 @@ public:
     base_.rank = rank;
     base_.replica = base_.owner = rank / run.shape_.stages;
     base_.device = stage_;
-    base_.datacenter = NameTable{timeline.datacenters}.index_of(
+    base_.datacenter = trace::NameTable{timeline.datacenters}.index_of(
         "datacenter " + std::to_string(stage_ * kDatacenters / run.shape_.stages));
   }
 
@@ -149,7 +149,7 @@ private:
   const SyntheticRun& run_;
   int rank_, stage_, iteration_;
   Timeline& timeline_;
-  NameTable lanes_, resources_;
+  trace::NameTable lanes_, resources_;
   TimelineRow base_;
 };
 
@@ -209,4 +209,4 @@ std::int64_t SyntheticRun::backward_ns(int stage, std::int64_t microbatch) const
 
 std::int64_t SyntheticRun::collective_ns() const { return backward_ns(0, microbatches_); }
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

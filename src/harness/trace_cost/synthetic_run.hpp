@@ -6,7 +6,7 @@
 
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 
 /// Shape of a synthetic run: pipelines side by side, in iterations of forwards, backwards, then a
 /// collective.
@@ -54,4 +54,4 @@ private:
   std::vector<std::int64_t> first_op_;  ///< of each stage in its pipeline; after the last: how many
 };
 
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -7,7 +7,7 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -207,4 +207,4 @@ void CpuTensorOps::rotary(const AttentionShape& shape, float theta, Direction di
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

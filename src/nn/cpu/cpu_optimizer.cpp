@@ -3,7 +3,7 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cpu/numbers.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 void CpuTensorOps::sgd(float learning_rate, ArrayView gradient, ArrayView master,
                        ArrayView weights) {
@@ -31,4 +31,4 @@ void CpuTensorOps::adamw(const AdamW& options, ArrayView gradient, ArrayView mea
   if (weights.data != master.data) copy(master, weights);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

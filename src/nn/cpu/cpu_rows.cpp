@@ -7,7 +7,7 @@
 #include "nn/cpu/numbers.hpp"
 
 /// Operations on rows of a width: norm, SwiGLU, embedding, cross-entropy.
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -136,4 +136,4 @@ void CpuTensorOps::cross_entropy(ArrayView targets, int vocabulary, float scale,
   floats(loss)[0] = static_cast<float>(floats(loss)[0] + scale * sum);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -12,7 +12,7 @@
 #include "nn/counter_random.hpp"
 #include "nn/cpu/numbers.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -101,4 +101,4 @@ void CpuTensorOps::add(ArrayView a, ArrayView b, ArrayView sum) {
                  [](float left, float right) { return left + right; });
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -5,7 +5,7 @@
 
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// The CPU reference that every other device is compared with: fp32, matrix products by OpenBLAS on
 /// one thread, sums of rows in double precision. Calls have taken effect when they return, and
@@ -57,4 +57,4 @@ private:
 
 [[nodiscard]] std::unique_ptr<TensorOps> make_cpu_math();
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// The numbers of a view in the host's memory.
 [[nodiscard]] inline std::span<float> floats(ArrayView view) {
@@ -31,4 +31,4 @@ namespace longhaul {
   return view.count / to_size(width);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

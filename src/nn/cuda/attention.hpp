@@ -5,7 +5,7 @@
 #include "nn/cuda/stream_memory_pool.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Causal attention on one stream, our own or a library's. Meaning and shapes as in TensorOps.
 class Attention {
@@ -28,4 +28,4 @@ public:
 [[nodiscard]] double disagreement(cudaStream_t stream, StreamMemoryPool& pool,
                                   const AttentionShape& shape, Attention& other, Attention& own);
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

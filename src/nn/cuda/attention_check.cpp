@@ -8,16 +8,16 @@
 #include "nn/cuda/attention.hpp"
 #include "nn/cuda/kernels/kernels.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 std::vector<float> on_host(cudaStream_t stream, StreamMemoryPool& pool, ArrayView numbers) {
   const Scratch exact{pool, numbers.count, NumberType::f32, "attention's check"};
   convert(stream, numbers, exact.view());
   std::vector<float> there(numbers.count);
-  check(cudaMemcpyAsync(there.data(), exact.view().data, exact.view().bytes(),
-                        cudaMemcpyDeviceToHost, stream));
-  check(cudaStreamSynchronize(stream));
+  cuda::check(cudaMemcpyAsync(there.data(), exact.view().data, exact.view().bytes(),
+                              cudaMemcpyDeviceToHost, stream));
+  cuda::check(cudaStreamSynchronize(stream));
   return there;
 }
 
@@ -51,7 +51,7 @@ Results results_of(cudaStream_t stream, StreamMemoryPool& pool, const AttentionS
       log_sums{pool, sizes.sums, NumberType::f32, "attention's check"},
       dqkv{pool, sizes.qkv, NumberType::bf16, "attention's check"};
   for (const Scratch* const poisoned : {&out, &log_sums, &dqkv})  // all bits set: not a number
-    check(cudaMemsetAsync(poisoned->view().data, 0xff, poisoned->view().bytes(), stream));
+    cuda::check(cudaMemsetAsync(poisoned->view().data, 0xff, poisoned->view().bytes(), stream));
   attention.forward(shape, qkv, out.view(), log_sums.view());
   attention.backward(shape, qkv, out.view(), log_sums.view(), dout, dqkv.view());
   return {on_host(stream, pool, out.view()), on_host(stream, pool, log_sums.view()),
@@ -73,4 +73,4 @@ double disagreement(cudaStream_t stream, StreamMemoryPool& pool, const Attention
                    distance(got.dqkv, expected.dqkv)});
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -12,13 +12,13 @@
 #include "nn/cuda/factory.hpp"
 #include "nn/cuda/kernels/kernels.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 /// Chooses the device of this thread, before any handle of CUDA is made.
-Urgency normal_on(int device) {
-  use_device(device);
-  return Urgency::normal;
+cuda::Urgency normal_on(int device) {
+  cuda::use_device(device);
+  return cuda::Urgency::normal;
 }
 
 constexpr std::size_t kPieceNumbers = Staging::kPieceBytes / sizeof(float);
@@ -49,7 +49,7 @@ CudaTensorOps::CudaTensorOps(int device, const CudaMathOptions& options)
 
 /// Work that still runs uses what is given back here.
 CudaTensorOps::~CudaTensorOps() {
-  report(cudaStreamSynchronize(stream_.get()), "waiting for a device");
+  cuda::report(cudaStreamSynchronize(stream_.get()), "waiting for a device");
 }
 
 void CudaTensorOps::copy_in(std::span<const float> from, ArrayView to) {
@@ -96,34 +96,35 @@ void CudaTensorOps::copy_out(ArrayView from, std::span<float> to) {
 void CudaTensorOps::copy(ArrayView from, ArrayView to) {
   LONGHAUL_ASSERT(from.count == to.count, "{} numbers to {}", from.count, to.count);
   if (from.type == to.type)
-    check(cudaMemcpyAsync(to.data, from.data, to.bytes(), cudaMemcpyDeviceToDevice, stream()));
+    cuda::check(
+        cudaMemcpyAsync(to.data, from.data, to.bytes(), cudaMemcpyDeviceToDevice, stream()));
   else
     convert(stream(), from, to);
 }
 
 void CudaTensorOps::zero(ArrayView what) {
-  if (what.count > 0) check(cudaMemsetAsync(what.data, 0, what.bytes(), stream()));
+  if (what.count > 0) cuda::check(cudaMemsetAsync(what.data, 0, what.bytes(), stream()));
 }
 
 void CudaTensorOps::fill_random(std::uint64_t seed, float bound, ArrayView what) {
-  cuda::fill_random(stream(), seed, bound, what);
+  nn::fill_random(stream(), seed, bound, what);
 }
 
 void CudaTensorOps::gemm(const Gemm& shape, ArrayView a, ArrayView b, ArrayView c) {
   gemms_.multiply(shape, a, b, c);
 }
 
-void CudaTensorOps::add(ArrayView a, ArrayView b, ArrayView sum) { cuda::add(stream(), a, b, sum); }
+void CudaTensorOps::add(ArrayView a, ArrayView b, ArrayView sum) { nn::add(stream(), a, b, sum); }
 
 void CudaTensorOps::rms_norm(ArrayView x, ArrayView weight, int width, ArrayView y,
                              ArrayView inverse_rms) {
-  cuda::rms_norm(stream(), x, weight, width, y, inverse_rms);
+  nn::rms_norm(stream(), x, weight, width, y, inverse_rms);
 }
 
 void CudaTensorOps::rms_norm_input_gradient(ArrayView x, ArrayView weight, ArrayView inverse_rms,
                                             ArrayView dy, int width, bool accumulate,
                                             ArrayView dx) {
-  cuda::rms_norm_input_gradient(stream(), x, weight, inverse_rms, dy, width, accumulate, dx);
+  nn::rms_norm_input_gradient(stream(), x, weight, inverse_rms, dy, width, accumulate, dx);
 }
 
 void CudaTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms, ArrayView dy,
@@ -131,7 +132,7 @@ void CudaTensorOps::rms_norm_weight_gradient(ArrayView x, ArrayView inverse_rms,
   const std::size_t rows = x.count / to_size(width);
   const Scratch partial{pool_, weight_gradient_scratch(rows, width), NumberType::f32,
                         "sums of a norm's gradient"};
-  cuda::rms_norm_weight_gradient(stream(), x, inverse_rms, dy, width, partial.view(), dweight);
+  nn::rms_norm_weight_gradient(stream(), x, inverse_rms, dy, width, partial.view(), dweight);
 }
 
 ArrayView CudaTensorOps::turns(const AttentionShape& shape, float theta) {
@@ -154,7 +155,7 @@ ArrayView CudaTensorOps::turns(const AttentionShape& shape, float theta) {
 
 void CudaTensorOps::rotary(const AttentionShape& shape, float theta, Direction direction,
                            ArrayView qkv) {
-  cuda::rotary(stream(), shape, turns(shape, theta), direction, qkv);
+  nn::rotary(stream(), shape, turns(shape, theta), direction, qkv);
 }
 
 Attention& CudaTensorOps::attention_for(const AttentionShape& shape) {
@@ -173,56 +174,56 @@ void CudaTensorOps::attention_gradient(const AttentionShape& shape, ArrayView qk
 }
 
 void CudaTensorOps::swiglu(ArrayView gate_up, int width, ArrayView y) {
-  cuda::swiglu(stream(), gate_up, width, y);
+  nn::swiglu(stream(), gate_up, width, y);
 }
 
 void CudaTensorOps::swiglu_gradient(ArrayView gate_up, ArrayView dy, int width,
                                     ArrayView dgate_up) {
-  cuda::swiglu_gradient(stream(), gate_up, dy, width, dgate_up);
+  nn::swiglu_gradient(stream(), gate_up, dy, width, dgate_up);
 }
 
 void CudaTensorOps::embed(ArrayView tokens, ArrayView table, int width, ArrayView y) {
-  cuda::embed(stream(), tokens, table, width, y);
+  nn::embed(stream(), tokens, table, width, y);
 }
 
 void CudaTensorOps::embed_gradient(ArrayView tokens, ArrayView dy, int width, ArrayView dtable) {
   const Scratch chains{pool_, 2 * tokens.count, NumberType::i32, "places of tokens"};
-  cuda::embed_gradient(stream(), tokens, dy, width, chains.view(), dtable);
+  nn::embed_gradient(stream(), tokens, dy, width, chains.view(), dtable);
 }
 
 void CudaTensorOps::cross_entropy(ArrayView targets, int vocabulary, float scale, ArrayView logits,
                                   ArrayView loss) {
   const Scratch losses{pool_, targets.count, NumberType::f32, "losses of tokens"};
-  cuda::cross_entropy(stream(), targets, vocabulary, scale, logits, losses.view(), loss);
+  nn::cross_entropy(stream(), targets, vocabulary, scale, logits, losses.view(), loss);
 }
 
 void CudaTensorOps::sgd(float learning_rate, ArrayView gradient, ArrayView master,
                         ArrayView weights) {
-  cuda::sgd(stream(), learning_rate, gradient, master, weights);
+  nn::sgd(stream(), learning_rate, gradient, master, weights);
 }
 
 void CudaTensorOps::adamw(const AdamW& options, ArrayView gradient, ArrayView mean,
                           ArrayView square, ArrayView master, ArrayView weights) {
-  cuda::adamw(stream(), options, gradient, mean, square, master, weights);
+  nn::adamw(stream(), options, gradient, mean, square, master, weights);
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn
 
-namespace longhaul {
+namespace longhaul::nn {
 
 std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index) {
-  const std::string why = why_no_accelerator();
+  const std::string why = cuda::why_no_accelerator();
   if (!why.empty())
     fail("no CUDA device (there is none: {}). Use --device cpu, or start where there is one.", why);
-  const std::size_t count = accelerators().size();
+  const std::size_t count = cuda::accelerators().size();
   if (index < 0 || to_size(index) >= count)
     fail("no CUDA device {} (there are {}, counted from 0). Choose one of these.", index, count);
-  return std::make_unique<cuda::CudaTensorOps>(index);
+  return std::make_unique<CudaTensorOps>(index);
 }
 
 std::string accelerator_notes(const TensorOps& math) {
-  const auto* const gpu = dynamic_cast<const cuda::CudaTensorOps*>(&math);
+  const auto* const gpu = dynamic_cast<const CudaTensorOps*>(&math);
   return gpu == nullptr ? std::string{} : "attention: " + gpu->attention_name();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

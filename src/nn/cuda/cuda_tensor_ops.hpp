@@ -14,7 +14,7 @@
 #include "nn/cuda/stream_memory_pool.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Whose attention: cuDNN's where it is built in, found and right on a small problem; else our own.
 enum class AttentionChoice : std::uint8_t { best, own };
@@ -81,7 +81,7 @@ private:
   /// Cosine and sine of each position and pair: exact, and made once for a length, head and theta.
   [[nodiscard]] ArrayView turns(const AttentionShape& shape, float theta);
 
-  Stream stream_;
+  cuda::Stream stream_;
   StreamMemoryPool pool_;
   Staging staging_;
   Gemms gemms_;
@@ -91,4 +91,4 @@ private:
   std::map<std::tuple<int, int, float>, std::unique_ptr<Scratch>> turns_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -7,7 +7,7 @@
 
 #include "nn/cuda/attention.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 struct CudnnOffer {
   std::unique_ptr<Attention> attention;  ///< nullptr: our own is to be used
@@ -19,4 +19,4 @@ struct CudnnOffer {
 /// cuDNN: a benchmark of layers goes on without it, and says so.
 [[nodiscard]] CudnnOffer offer_cudnn(cudaStream_t stream, StreamMemoryPool& pool, Attention& own);
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

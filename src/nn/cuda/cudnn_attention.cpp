@@ -23,7 +23,7 @@ namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // the name that the front end asks for
 }
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 namespace front = cudnn_frontend;
@@ -270,4 +270,4 @@ CudnnOffer offer_cudnn(cudaStream_t stream, StreamMemoryPool& pool, Attention& o
   }
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

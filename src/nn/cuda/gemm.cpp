@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "nn/cuda/gemm_plan.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 /// The workspace that cuBLAS asks for on these chips (its manual, "workspace").
@@ -20,13 +20,13 @@ constexpr int kTimedRuns = 3;
 
 std::size_t workspace_of(int device) {
   int generation = 0;
-  check(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+  cuda::check(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
   return generation >= 9 ? kHopperWorkspace : kWorkspace;
 }
 
 cublasLtHandle_t make_handle() {
   cublasLtHandle_t handle = nullptr;
-  check(cublasLtCreate(&handle));
+  cuda::check(cublasLtCreate(&handle));
   return handle;
 }
 
@@ -63,8 +63,8 @@ struct Gemms::Parts {
   StreamMemoryPool& pool;
   GemmChoice choice;
   CublasOwner<cublasLtHandle_t, cublasLtDestroy> handle{make_handle()};
-  DeviceBuffer workspace{workspace_of(device)};
-  Event begin{Timing::on}, end{Timing::on};
+  cuda::DeviceBuffer workspace{workspace_of(device)};
+  cuda::Event begin{cuda::Timing::on}, end{cuda::Timing::on};
   std::map<GemmKey, GemmPlan> plans{};
 
   GemmPlan& plan_of(const Product& product, ArrayView a, ArrayView b, ArrayView c);
@@ -124,7 +124,7 @@ float Gemms::Parts::time(const GemmPlan& plan, const cublasLtMatmulAlgo_t& algor
     end.record(stream);
     end.wait_on_host();
     float took = 0;
-    check(cudaEventElapsedTime(&took, begin.get(), end.get()));
+    cuda::check(cudaEventElapsedTime(&took, begin.get(), end.get()));
     if (run > 0) least = std::min(least, took);  // the first one warms up
   }
   return least;
@@ -145,8 +145,8 @@ void Gemms::multiply(const Gemm& shape, ArrayView a, ArrayView b, ArrayView c) {
 
 void Gemms::multiply(const Product& product, ArrayView a, ArrayView b, ArrayView c) {
   const GemmPlan& plan = parts_->plan_of(product, a, b, c);
-  check(plan.run(parts_->handle.get(), plan.algorithm, {a.data, b.data, c.data, c.data},
-                 parts_->workspace, parts_->stream));
+  cuda::check(plan.run(parts_->handle.get(), plan.algorithm, {a.data, b.data, c.data, c.data},
+                       parts_->workspace, parts_->stream));
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

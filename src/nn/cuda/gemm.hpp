@@ -9,7 +9,7 @@
 
 #include "nn/cuda/stream_memory_pool.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Which of cuBLASLt's algorithms takes a product: the one that is fastest when it is first asked
 /// for, or the first that the library proposes. Each gives the same bits in every run; which is the
@@ -50,4 +50,4 @@ private:
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 constexpr std::uint32_t kMostAlignment = 256;
@@ -25,10 +25,11 @@ cudaDataType_t data_type(NumberType type) {
 
 cublasLtMatmulDesc_t describe(bool transpose_a, bool transpose_b) {
   cublasLtMatmulDesc_t description = nullptr;
-  check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  cuda::check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, bool transpose) {
     const cublasOperation_t operation = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(cublasLtMatmulDescSetAttribute(description, attribute, &operation, sizeof operation));
+    cuda::check(
+        cublasLtMatmulDescSetAttribute(description, attribute, &operation, sizeof operation));
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transpose_a);
   set(CUBLASLT_MATMUL_DESC_TRANSB, transpose_b);
@@ -39,15 +40,16 @@ cublasLtMatmulDesc_t describe(bool transpose_a, bool transpose_b) {
 cublasLtMatrixLayout_t lay_out(NumberType type, int rows, int columns, const Storage& storage,
                                int batch) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, data_type(type), static_cast<std::uint64_t>(columns),
-                                   static_cast<std::uint64_t>(rows), storage.row_length));
+  cuda::check(cublasLtMatrixLayoutCreate(&layout, data_type(type),
+                                         static_cast<std::uint64_t>(columns),
+                                         static_cast<std::uint64_t>(rows), storage.row_length));
   if (batch == 1) return layout;
   const std::int32_t count = batch;
   const std::int64_t step = storage.step;
-  check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                         sizeof count));
-  check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
-                                         sizeof step));
+  cuda::check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                               sizeof count));
+  cuda::check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                               &step, sizeof step));
   return layout;
 }
 
@@ -55,10 +57,10 @@ using Preference = CublasOwner<cublasLtMatmulPreference_t, cublasLtMatmulPrefere
 
 Preference make_preference(const GemmKey& key, std::uint64_t workspace_bytes) {
   cublasLtMatmulPreference_t made = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&made));
+  cuda::check(cublasLtMatmulPreferenceCreate(&made));
   Preference preference{made};
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value));
+    cuda::check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value));
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.b_alignment);
@@ -101,7 +103,7 @@ GemmPlan::GemmPlan(const GemmKey& key)
       c_{lay_out(key.c_type, key.m, key.n, key.c, key.batch)} {}
 
 cublasStatus_t GemmPlan::run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& chosen,
-                             const Operands& operands, const DeviceBuffer& workspace,
+                             const Operands& operands, const cuda::DeviceBuffer& workspace,
                              cudaStream_t stream) const {
   const float one = 1;
   const float kept = key_.accumulate ? 1 : 0;
@@ -136,4 +138,4 @@ std::size_t GemmPlan::output_bytes() const {
   return to_size(last) * bytes_of(key_.c_type);
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -11,7 +11,7 @@
 #include "cuda/handles.hpp"
 #include "nn/cuda/gemm.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// All that decides how a product is best made.
 struct GemmKey {
@@ -31,7 +31,7 @@ cudaError_t destroyed(Handle handle) {
   return kDestroy(handle) == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown;
 }
 template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
-using CublasOwner = Owner<Handle, nullptr, destroyed<Handle, kDestroy>>;
+using CublasOwner = cuda::Owner<Handle, nullptr, destroyed<Handle, kDestroy>>;
 
 /// cuBLASLt is column-major: what it sees of a row-major matrix is its transpose, and so it is
 /// given c^T = op(b)^T op(a)^T: b is its A, a is its B.
@@ -46,7 +46,7 @@ public:
   };
   /// Returns what cuBLASLt says.
   [[nodiscard]] cublasStatus_t run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm,
-                                   const Operands& operands, const DeviceBuffer& workspace,
+                                   const Operands& operands, const cuda::DeviceBuffer& workspace,
                                    cudaStream_t stream) const;
   /// The library's proposals, best first; throws Error where it has nothing.
   [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> proposals(cublasLtHandle_t handle,
@@ -66,4 +66,4 @@ private:
   Layout a_, b_, c_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

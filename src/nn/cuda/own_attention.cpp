@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "nn/cuda/kernels/kernels.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 constexpr int kLeastQueries = 128;
@@ -203,4 +203,4 @@ void OwnAttention::backward(const Sequence& of, const Block& block, const Gradie
       gradients.dscores, keys, block.queries_in(gradients.dqkv, of.shape.width(), of));
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -6,7 +6,7 @@
 #include "nn/cuda/gemm.hpp"
 #include "nn/cuda/stream_memory_pool.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Our own causal attention: products of cuBLASLt with a softmax between them, one block of queries
 /// at a time against the keys up to its end, so that about half of the square is left out. Scores
@@ -42,4 +42,4 @@ private:
   int most_queries_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 Staging::Staging(cudaStream_t stream) : stream_{stream} {}
 
@@ -12,10 +12,10 @@ void Staging::to_device(std::span<const std::byte> from, std::byte* to) {
   if (from.empty()) return;
   LONGHAUL_ASSERT(from.size() <= kPieceBytes, "{} bytes in one piece", from.size());
   std::byte* const piece = memory_.data() + next_ * kPieceBytes;
-  const Event& left = left_[next_];
+  const cuda::Event& left = left_[next_];
   left.wait_on_host();
   std::memcpy(piece, from.data(), from.size());
-  check(cudaMemcpyAsync(to, piece, from.size(), cudaMemcpyHostToDevice, stream_));
+  cuda::check(cudaMemcpyAsync(to, piece, from.size(), cudaMemcpyHostToDevice, stream_));
   left.record(stream_);
   next_ = (next_ + 1) % kPieces;
 }
@@ -25,9 +25,9 @@ void Staging::to_host(const std::byte* from, std::span<std::byte> to) {
   LONGHAUL_ASSERT(to.size() <= kPieceBytes, "{} bytes in one piece", to.size());
   std::byte* const piece = memory_.data() + next_ * kPieceBytes;
   left_[next_].wait_on_host();
-  check(cudaMemcpyAsync(piece, from, to.size(), cudaMemcpyDeviceToHost, stream_));
-  check(cudaStreamSynchronize(stream_));
+  cuda::check(cudaMemcpyAsync(piece, from, to.size(), cudaMemcpyDeviceToHost, stream_));
+  cuda::check(cudaStreamSynchronize(stream_));
   std::memcpy(to.data(), piece, to.size());
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

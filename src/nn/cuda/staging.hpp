@@ -8,7 +8,7 @@
 
 #include "cuda/handles.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// The way between ordinary memory of the host and the device: through pinned pieces, taken in
 /// turns, so that a copy to the device returns at once unless all of them are still under way. (A
@@ -27,9 +27,9 @@ public:
 private:
   static constexpr std::size_t kPieces = 8;
   cudaStream_t stream_;
-  PinnedMemory<std::byte> memory_{kPieces * kPieceBytes};
-  std::array<Event, kPieces> left_;  ///< after the copy from that piece
+  cuda::PinnedMemory<std::byte> memory_{kPieces * kPieceBytes};
+  std::array<cuda::Event, kPieces> left_;  ///< after the copy from that piece
   std::size_t next_ = 0;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "cuda/check.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 cudaMemPool_t make_pool(int device) {
@@ -15,9 +15,9 @@ cudaMemPool_t make_pool(int device) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = device;
   cudaMemPool_t pool = nullptr;
-  check(cudaMemPoolCreate(&pool, &properties));
+  cuda::check(cudaMemPoolCreate(&pool, &properties));
   std::uint64_t keep_all = UINT64_MAX;
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+  cuda::check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
   return pool;
 }
 
@@ -33,20 +33,20 @@ std::byte* StreamMemoryPool::allocate(std::size_t bytes) {
   if (code == cudaErrorMemoryAllocation) {
     // Perhaps what is kept is in pieces: wait for it, give it back, ask again.
     static_cast<void>(cudaGetLastError());
-    check(cudaStreamSynchronize(stream_));
-    check(cudaMemPoolTrimTo(pool_.get(), 0));
+    cuda::check(cudaStreamSynchronize(stream_));
+    cuda::check(cudaMemPoolTrimTo(pool_.get(), 0));
     code = cudaMallocFromPoolAsync(&memory, bytes, pool_.get(), stream_);
   }
   if (code == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     return nullptr;
   }
-  check(code);
+  cuda::check(code);
   return static_cast<std::byte*>(memory);
 }
 
 void StreamMemoryPool::release(std::byte* memory) noexcept {
-  if (memory != nullptr) report(cudaFreeAsync(memory, stream_), "giving back device memory");
+  if (memory != nullptr) cuda::report(cudaFreeAsync(memory, stream_), "giving back device memory");
 }
 
 Scratch::Scratch(StreamMemoryPool& pool, std::size_t count, NumberType type, const char* what)
@@ -59,4 +59,4 @@ Scratch::Scratch(StreamMemoryPool& pool, std::size_t count, NumberType type, con
                 ExitCode::run_failed};
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

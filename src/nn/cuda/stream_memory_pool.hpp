@@ -7,7 +7,7 @@
 #include "cuda/handles.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Memory of one device in the order of one stream: what is given back is handed out again at once,
 /// for later work on that stream. Memory stays with the pool, so that in the steady state no
@@ -22,7 +22,7 @@ public:
   void release(std::byte* memory) noexcept;
 
 private:
-  Owner<cudaMemPool_t, nullptr, cudaMemPoolDestroy> pool_;
+  cuda::Owner<cudaMemPool_t, nullptr, cudaMemPoolDestroy> pool_;
   cudaStream_t stream_;
 };
 
@@ -40,4 +40,4 @@ private:
   ArrayView view_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

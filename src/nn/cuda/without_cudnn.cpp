@@ -1,9 +1,9 @@
 #include "nn/cuda/cudnn.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 CudnnOffer offer_cudnn(cudaStream_t, StreamMemoryPool&, Attention&) {
   return {nullptr, "own (built without cuDNN and its front end)"};
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

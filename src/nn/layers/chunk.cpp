@@ -5,7 +5,7 @@
 
 #include "nn/layers/chunk_parts.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 Chunk::Chunk(TensorOps& math, DeviceMemory& memory, const ModelShape& shape, LayerRange layers,
              Recompute recompute, std::uint64_t seed)
@@ -115,4 +115,4 @@ ArrayView Chunk::all_gradients() const { return parts_->weights.gradients(); }
 ArrayView Chunk::all_masters() const { return parts_->weights.masters(); }
 int Chunk::in_flight() const { return static_cast<int>(parts_->microbatches.size()); }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

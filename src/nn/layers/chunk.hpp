@@ -9,7 +9,7 @@
 #include "nn/layers/shape.hpp"
 #include "nn/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// One tensor of weights. Names say which layer of the model it is of, whatever chunk holds it:
 /// "layer 3 attention.qkv", "embedding.table", "head.output".
@@ -88,4 +88,4 @@ private:
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

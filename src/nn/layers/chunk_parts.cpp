@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -100,4 +100,4 @@ int Chunk::Parts::begin_backward(std::string_view block, InFlight& data, int mic
   return done;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

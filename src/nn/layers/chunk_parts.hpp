@@ -7,7 +7,7 @@
 #include "nn/layers/layer.hpp"
 #include "nn/layers/weights.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// A microbatch in flight. Counters are of layers done, from the first on forward and from the last
 /// on backward.
@@ -63,4 +63,4 @@ struct Chunk::Parts {
   void forward_layers(const BlockContext& work, InFlight& data, int first, int past, Pass pass);
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

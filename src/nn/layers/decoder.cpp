@@ -5,7 +5,7 @@
 #include "nn/layers/layer.hpp"
 #include "nn/layers/linear.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -207,4 +207,4 @@ std::unique_ptr<Layer> make_decoder(const ModelShape& shape, int index) {
   return std::make_unique<Decoder>(shape, index);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

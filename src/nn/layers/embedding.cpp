@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "nn/layers/layer.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -47,4 +47,4 @@ std::unique_ptr<Layer> make_embedding(const ModelShape& shape) {
   return std::make_unique<Embedding>(shape);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

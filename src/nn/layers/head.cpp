@@ -4,7 +4,7 @@
 #include "nn/layers/layer.hpp"
 #include "nn/layers/linear.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -88,4 +88,4 @@ void Head::weight_gradient(const BlockContext& work) {
 
 std::unique_ptr<Layer> make_head(const ModelShape& shape) { return std::make_unique<Head>(shape); }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -1,6 +1,6 @@
 #include "nn/layers/layer.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 Buffer BlockContext::take(std::size_t count, NumberType type, int layer, const char* what) const
     try {
@@ -11,4 +11,4 @@ Buffer BlockContext::take(std::size_t count, NumberType type, int layer, const c
       error.code()};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

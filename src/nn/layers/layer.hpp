@@ -7,7 +7,7 @@
 
 #include "nn/layers/chunk.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// A block of one microbatch, as its layers see it.
 struct BlockContext {
@@ -65,4 +65,4 @@ public:
 /// Bound of a uniform number with a standard deviation of 0.02.
 constexpr float kWeightBound = 0.02F * 1.7320508F;
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

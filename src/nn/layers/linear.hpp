@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "nn/tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// A linear map: y[rows, out] = x[rows, in] W[out, in]^T.
 struct Linear {
@@ -31,4 +31,4 @@ struct Norm {
   int width = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

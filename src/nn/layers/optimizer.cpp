@@ -1,6 +1,6 @@
 #include "nn/layers/optimizer.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 Optimizer::Optimizer(TensorOps& math, DeviceMemory& memory, const OptimizerOptions& options,
                      std::size_t count, const std::string& of)
@@ -27,4 +27,4 @@ void Optimizer::step(int step, ArrayView gradient, ArrayView master, ArrayView w
   math_->adamw(adamw, gradient, mean(), square(), master, weights);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -7,7 +7,7 @@
 #include "base/listed_enum.hpp"
 #include "nn/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 #define LONGHAUL_OPTIMIZER_KINDS(X) X(sgd, "sgd") X(adamw, "adamw")
 LONGHAUL_LISTED_ENUM(OptimizerKind, LONGHAUL_OPTIMIZER_KINDS);
@@ -42,4 +42,4 @@ private:
   Buffer mean_, square_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace longhaul {
+namespace longhaul::nn {
 
 Reference::Reference(std::unique_ptr<TensorOps> math, const ModelShape& shape, std::uint64_t seed,
                      const OptimizerOptions& optimizer)
@@ -57,4 +57,4 @@ std::vector<float> Reference::gradient(const std::string& name) const {
   return read(found->gradient);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

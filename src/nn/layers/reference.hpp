@@ -10,7 +10,7 @@
 #include "nn/layers/optimizer.hpp"
 #include "nn/layers/text.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// The result that any schedule on any number of ranks has to reach: all layers on one device,
 /// microbatch by microbatch, F then B, with an arithmetic and memory of its own. Flat numbers are
@@ -49,4 +49,4 @@ private:
   std::optional<Optimizer> optimizer_;  ///< from the first step on: it takes memory
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

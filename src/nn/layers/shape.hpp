@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// The shape of a chunk's tensors: the model of a scenario (a Llama-style decoder) and the
 /// microbatch that runs through it.
@@ -30,4 +30,4 @@ struct LayerRange {
   int first = 0, count = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -4,7 +4,7 @@
 
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -62,4 +62,4 @@ double SyntheticText::entropy() const {
   return part(kFromOne + any) + part(kFromTwo + any) + (vocabulary_ - 2) * part(any);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

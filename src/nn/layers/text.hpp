@@ -7,7 +7,7 @@
 #include "base/ids.hpp"
 #include "nn/layers/shape.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// The tokens that a microbatch reads and is to predict; one number a token.
 struct MicrobatchText {
@@ -40,4 +40,4 @@ private:
   std::uint64_t seed_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

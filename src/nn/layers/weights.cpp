@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -94,4 +94,4 @@ void check_layers(const ModelShape& shape, LayerRange layers) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -6,7 +6,7 @@
 
 #include "nn/layers/layer.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// Weights, gradients and master weights of a chunk, each in one piece. Every parameter begins at a
 /// multiple of 64 numbers, where devices read fastest; what lies between is 0 and stays 0.
@@ -32,4 +32,4 @@ private:
 /// Throws Error where no chunk of these layers can be made of the shape; says why.
 void check_layers(const ModelShape& shape, LayerRange layers);
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -12,7 +12,7 @@
 #include "base/index.hpp"
 #include "plan/export/protobuf.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 constexpr const char* kSchemaVersion = "0.0.4";
@@ -188,4 +188,4 @@ std::string chakra_groups(const Plan& plan) {
   return text + "\n}\n";
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -5,7 +5,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// The rounding of an execution trace's blocks to whole microseconds.
 struct ChakraRounding {
@@ -26,4 +26,4 @@ struct ChakraRounding {
 /// holds. Empty where the plan has no collectives.
 [[nodiscard]] std::string chakra_groups(const Plan& plan);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -7,7 +7,7 @@
 #include "plan/channels.hpp"
 #include "trace/export/text_writer.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// LogGOPSim charges size - 1 bytes, so that nothing may be empty.
@@ -164,7 +164,7 @@ private:
 
   const Plan& plan_;
   Channels channels_;
-  TextWriter text_;
+  trace::TextWriter text_;
   std::vector<std::uint32_t> tag_;       ///< index: op
   std::vector<std::uint32_t> ring_tag_;  ///< index: collective; of its first step
 };
@@ -173,4 +173,4 @@ private:
 
 void export_goal(const Plan& plan, std::ostream& out) { GoalWriter{plan, out}.write(); }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -4,7 +4,7 @@
 
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// GOAL text, as LogGOPSim and ATLAHS read it: one block a rank. Blocks are `calc`, in nanoseconds,
 /// one after the other on processor 0; each channel (channels.hpp) has a processor and a network
@@ -15,4 +15,4 @@ namespace longhaul {
 /// channels a rank than the format counts, or where the stream fails.
 void export_goal(const Plan& plan, std::ostream& out);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

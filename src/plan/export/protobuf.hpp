@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Builds one message in protobuf's wire format, field by field: a varint or a length-delimited
 /// value after a key of field number and wire type.
@@ -49,4 +49,4 @@ private:
   std::string bytes_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "base/statistics/portable_math.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// The mean of exp(sigma z) for z = Random::normal(), a sum of twelve uniforms.
@@ -117,4 +117,4 @@ const Plan& JitteredPlan::in(std::uint64_t iteration) {
   return plan_;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -7,7 +7,7 @@
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// The effect of jitter on one message: factors on its latency and its transfer time.
 struct JitterFactors {
@@ -67,4 +67,4 @@ private:
   std::vector<Message> messages_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::plan {
 
 LinkTimeline::LinkTimeline(const Link& link)
     : trace_{link.weather.trace},
@@ -46,4 +46,4 @@ Duration LinkTimeline::latency(Duration time) const {
   return state_at(std::max(time, Duration::zero())).latency;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

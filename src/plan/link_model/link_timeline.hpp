@@ -4,7 +4,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// One link over time: its trace, begun anew where it repeats, and its outages. Times
 /// count from the start of the weather; before it the link is as at time 0, and not out.
@@ -33,4 +33,4 @@ private:
   std::vector<Outage> outages_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -2,7 +2,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// How fast something goes on until a moment: all of it would take `whole`, or it stands still.
 struct Pace {
@@ -35,4 +35,4 @@ template <typename PaceAt>
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -7,15 +7,15 @@
 #include "plan/lowering/collectives.hpp"
 #include "schedule/network_routes.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 constexpr std::uint64_t kLossStream = 0x6c6f7373;  // apart from other uses of run.seed
 
 /// The smallest rate of what a message holds beside the link itself.
-Bandwidth others_of(const NetworkRoute& way) {
+Bandwidth others_of(const schedule::NetworkRoute& way) {
   Bandwidth rate;
-  for (const NetworkRoute::Hold& hold : way.holds) {
+  for (const schedule::NetworkRoute::Hold& hold : way.holds) {
     if (hold.what.kind != ResourceKind::link && hold.what.kind != ResourceKind::shared_link)
       rate = std::min(rate, hold.rate);
   }
@@ -63,7 +63,7 @@ public:
         ring.hops.push_back(one);
         continue;
       }
-      const NetworkRoute way = ways_.between(from, to);
+      const schedule::NetworkRoute way = ways_.between(from, to);
       ring.others.rate = std::min(ring.others.rate, way.rate);
       ring.others.latency = std::max(ring.others.latency, way.latency);
     }
@@ -81,7 +81,7 @@ private:
 
   Weather& weather_;
   const Scenario& scenario_;
-  NetworkRoutes ways_;
+  schedule::NetworkRoutes ways_;
   std::vector<std::uint32_t> place_;  ///< in links_, by link of the scenario
 };
 
@@ -155,7 +155,7 @@ Duration Weather::collective(OpId member, std::uint64_t /*iteration*/, Duration 
   const std::size_t members = plan_.collectives[op.match].size();
   return time_of_work(begin, [&](Duration time) {
     Pace pace{{}, Duration::max(), false};
-    RingHop slowest = ring.others;
+    schedule::RingHop slowest = ring.others;
     for (const Hop& hop : ring.hops) {
       const LinkTimeline::Stretch now = links_[hop.link].timeline.at(time);
       slowest.rate = std::min({slowest.rate, now.bandwidth, hop.others});
@@ -189,4 +189,4 @@ Duration Weather::outage_left(OpId id, Duration begin) const {
   return time - begin;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -10,7 +10,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/ring_time.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// The links of a plan over the time of a run: traces, outages, jitter and losses
 /// (docs/scenario.md, Weather). Immutable; every answer follows from the arguments and the
@@ -56,7 +56,7 @@ private:
   /// A collective's hops over links with a trace or an outage, and the rest of the ring.
   struct Ring {
     std::vector<Hop> hops;
-    RingHop others;
+    schedule::RingHop others;
   };
 
   class Setup;
@@ -80,4 +80,4 @@ struct WeatherOfIteration {
   Duration begin{};  ///< since the start of the weather
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

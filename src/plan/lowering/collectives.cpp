@@ -9,7 +9,7 @@
 #include "base/index.hpp"
 #include "plan/lowering/lanes.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// The stages' places, and when their blocks run.
@@ -85,12 +85,12 @@ void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& colle
 
 }  // namespace
 
-Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members, const RingHop& ring,
-                         GradientSync sync) {
-  if (sync == GradientSync::two_datacenter) return exchange_time(ring, size);
+Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members,
+                         const schedule::RingHop& ring, GradientSync sync) {
+  if (sync == GradientSync::two_datacenter) return schedule::exchange_time(ring, size);
   if (sync == GradientSync::ring_rate)
-    return all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
-  const Duration once = ring_time(ring, size, static_cast<std::int64_t>(members));
+    return schedule::all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
+  const Duration once = schedule::ring_time(ring, size, static_cast<std::int64_t>(members));
   return facts_of(kind).rounds * once;
 }
 
@@ -150,4 +150,4 @@ void fill_collectives(Plan& plan, const Schedule& schedule,
   for (std::vector<OpId>& members : plan.collectives) std::ranges::sort(members);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

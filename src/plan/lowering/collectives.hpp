@@ -7,7 +7,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Data-parallel communication of one chunk of the model: which collective, over whom, how long.
 struct ChunkCollective {
@@ -21,7 +21,7 @@ struct ChunkCollective {
 
 /// The duration of a collective of `members` over a ring of such hops, by the estimate of `sync`.
 [[nodiscard]] Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members,
-                                       const RingHop& ring, GradientSync sync);
+                                       const schedule::RingHop& ring, GradientSync sync);
 
 /// The collectives of each device, in the order in which its collective lane runs them: gathers by
 /// the first F of their stage, then reductions by the last W or B of theirs, in the rows of replica
@@ -38,4 +38,4 @@ void fill_collectives(Plan& plan, const Schedule& schedule,
                       const std::vector<LaneId>& lane_of_rank,
                       const std::vector<LaneId>& compute_lane_of_rank, Network& network);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -4,7 +4,7 @@
 #include "base/index.hpp"
 #include "plan/lowering/messages.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// By device and row position: does the block send something to another device?
@@ -50,4 +50,4 @@ void arrange_groups(Messages& messages) {
   keep_order_of_sends(messages);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

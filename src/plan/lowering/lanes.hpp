@@ -6,7 +6,7 @@
 #include "plan/network/network.hpp"
 #include "plan/plan.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Appends a lane of `count` empty ops. A rank's lanes must be added one after the other.
 inline LaneId add_lane(Plan& plan, std::string name, OpKind kind, Rank rank, Rank peer,
@@ -52,4 +52,4 @@ inline void join_sides(Plan& plan, OpId send_id, OpId recv_id, const Block& prod
   recv.duration = route.latency;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -7,7 +7,7 @@
 #include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// (replica, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
@@ -109,4 +109,4 @@ std::optional<Refusal> apply_link_orders(Plan& plan, const Schedule& schedule, T
   return std::nullopt;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

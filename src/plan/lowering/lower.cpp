@@ -3,7 +3,7 @@
 #include "plan/lowering/lowering.hpp"
 #include "schedule/cells.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 std::optional<Refusal> why_other_shape(const Schedule& schedule, const Scenario& scenario) {
@@ -34,7 +34,7 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario,
         "(a rank relays what others send while it computes, not between two of its own blocks). "
         "Use --comm decoupled.",
         schedule.name, schedule.cell);
-  if (auto why = why_no_cells(schedule, scenario)) return *std::move(why);
+  if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
   return Lowering{schedule, scenario, arrangement, Crossing::relayed}.run();
 }
 
@@ -44,9 +44,9 @@ Plan lower_pooled(const Schedule& schedule, const Scenario& scenario) {
 
 Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario) {
   if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
-  if (auto why = why_no_cells(schedule, scenario)) return *std::move(why);
+  if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
   const Crossing crossing = schedule.cell == 1 ? Crossing::alone : Crossing::pooled;
   return Lowering{schedule, scenario, Arrangement::decoupled, crossing}.run();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -5,7 +5,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// Arranges a schedule's communication: what each rank does.
 ///  - decoupled: a lane per role and peer beside the compute lane; receives are posted from the
@@ -35,4 +35,4 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario,
 [[nodiscard]] Plan lower_pooled(const Schedule& schedule, const Scenario& scenario);
 Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

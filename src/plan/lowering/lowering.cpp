@@ -7,7 +7,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
                    Crossing crossing)
@@ -202,4 +202,4 @@ void Lowering::fill_channel(ReplicaId replica, int local, std::size_t c) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

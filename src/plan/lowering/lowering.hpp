@@ -15,7 +15,7 @@
 #include "schedule/block_costs.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// The treatment of a DP-cell's messages that leave their datacenter.
 enum class Crossing { alone, relayed, pooled };
@@ -56,7 +56,7 @@ private:
   const Schedule& schedule_;
   const Scenario& scenario_;
   Crossing crossing_;
-  BlockCosts costs_;
+  schedule::BlockCosts costs_;
   Plan plan_;
   Network network_;
   IndexedVector<DeviceId, std::vector<ChunkCollective>> collectives_;  ///< of each device
@@ -92,4 +92,4 @@ enum class Turns : std::uint8_t {
 [[nodiscard]] std::optional<Refusal> apply_link_orders(Plan& plan, const Schedule& schedule,
                                                        Turns turns);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

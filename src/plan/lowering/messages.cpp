@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// Where the block that passes an activation (F) or a gradient (D, B) of (chunk, microbatch)
@@ -89,4 +89,4 @@ Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   return messages;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -5,7 +5,7 @@
 
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// One activation or gradient that goes from one device of a replica to another.
 struct Message {
@@ -40,4 +40,4 @@ struct Messages {
 /// receives are posted in the order of its sends. Sets Message::posted_before.
 void arrange_groups(Messages& messages);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

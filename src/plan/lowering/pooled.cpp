@@ -5,7 +5,7 @@
 #include "plan/lowering/lowering.hpp"
 #include "plan/lowering/turns.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 Route pooled_route(const Schedule& schedule, const Scenario& scenario, ReplicaId replica,
                    const Messages::Channel& channel, Network& network) {
@@ -45,4 +45,4 @@ std::optional<Refusal> order_by_turns(const Schedule& schedule, std::vector<Mess
   return table.not_taken();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

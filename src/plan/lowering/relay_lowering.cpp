@@ -8,10 +8,10 @@
 #include "base/index.hpp"
 #include "plan/lowering/lanes.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 RelayLowering::RelayLowering(const Schedule& schedule, const Scenario& scenario,
-                             const BlockCosts& costs, Plan& plan, Network& network,
+                             const schedule::BlockCosts& costs, Plan& plan, Network& network,
                              const std::vector<LaneId>& compute_lanes)
     : schedule_{schedule},
       scenario_{scenario},
@@ -210,4 +210,4 @@ void RelayLowering::append_waits(int local, DeviceId device, Waits& waits) const
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

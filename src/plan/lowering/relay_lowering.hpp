@@ -14,7 +14,7 @@
 #include "schedule/block_costs.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// (row position, op): what the block at that position waits for.
 using Waits = std::vector<std::pair<std::int32_t, OpId>>;
@@ -33,8 +33,9 @@ using Waits = std::vector<std::pair<std::int32_t, OpId>>;
 class RelayLowering {
 public:
   /// `compute_lanes`, by rank, must be there before fill().
-  RelayLowering(const Schedule& schedule, const Scenario& scenario, const BlockCosts& costs,
-                Plan& plan, Network& network, const std::vector<LaneId>& compute_lanes);
+  RelayLowering(const Schedule& schedule, const Scenario& scenario,
+                const schedule::BlockCosts& costs, Plan& plan, Network& network,
+                const std::vector<LaneId>& compute_lanes);
 
   /// Refused where the cell's turns are not what they should be: see TurnTable.
   [[nodiscard]] std::optional<Refusal> begin(const CellMessages& cell);
@@ -99,7 +100,7 @@ private:
 
   const Schedule& schedule_;
   const Scenario& scenario_;
-  const BlockCosts& costs_;
+  const schedule::BlockCosts& costs_;
   Plan& plan_;
   Network& network_;
   const std::vector<LaneId>& compute_lanes_;
@@ -113,4 +114,4 @@ private:
   std::vector<LaneId> scatter_recv_, gather_recv_;      ///< by (device, from, to)
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

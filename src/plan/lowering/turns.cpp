@@ -4,7 +4,7 @@
 
 #include "base/suggest.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 /// (owner, is it a gradient, chunk, microbatch): what a message is, whichever rank sends it.
@@ -86,4 +86,4 @@ std::optional<Refusal> TurnTable::not_taken() const {
   return std::nullopt;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

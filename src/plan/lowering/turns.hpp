@@ -12,7 +12,7 @@
 #include "plan/lowering/messages.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// One message of a DP-cell in the order in which the cell sends over the WAN.
 struct Turn {
@@ -59,4 +59,4 @@ private:
 /// Does it state turns of a cell, not the order of a resource of the plan?
 [[nodiscard]] bool is_turns(const LinkOrder& order);
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

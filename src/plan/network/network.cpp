@@ -5,7 +5,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 Network::Network(const Scenario& scenario, Plan& plan)
     : scenario_{scenario}, plan_{plan}, ways_{scenario} {
   plan_.set_begin.assign(1, 0);
@@ -16,7 +16,7 @@ ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
   return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};
 }
 
-std::string Network::name_resource(const Held& held) const {
+std::string Network::name_resource(const schedule::Held& held) const {
   const auto datacenter = [&](int id) -> const std::string& {
     return scenario_.datacenters[at(id)].name;
   };
@@ -40,7 +40,7 @@ std::string Network::name_resource(const Held& held) const {
   return "?";
 }
 
-ResourceId Network::held(const NetworkRoute::Hold& hold) {
+ResourceId Network::held(const schedule::NetworkRoute::Hold& hold) {
   const auto [at, is_new] = by_held_.try_emplace(hold.what, ResourceId{});
   if (is_new) at->second = add(name_resource(hold.what), hold.what.kind, hold.capacity);
   return at->second;
@@ -66,8 +66,8 @@ ResourceSetId Network::collective(Rank rank) {
   return made;
 }
 
-NetworkRoute Network::way(Rank from, Rank to) {
-  NetworkRoute way = ways_.between(from, to);
+schedule::NetworkRoute Network::way(Rank from, Rank to) {
+  schedule::NetworkRoute way = ways_.between(from, to);
   if (!way.linked && !missing_link_) {
     const auto name = [&](Rank rank) -> const std::string& {
       return scenario_.datacenters[index(scenario_.datacenter_of(rank))].name;
@@ -81,10 +81,10 @@ NetworkRoute Network::way(Rank from, Rank to) {
 }
 
 Route Network::route(Rank from, Rank to) {
-  const NetworkRoute way = this->way(from, to);
+  const schedule::NetworkRoute way = this->way(from, to);
   std::vector<ResourceId> items;
   Bandwidth narrowest;
-  for (const NetworkRoute::Hold& hold : way.holds) {
+  for (const schedule::NetworkRoute::Hold& hold : way.holds) {
     const bool narrower = hold.rate < narrowest;
     items.insert(narrower ? items.begin() : items.end(), held(hold));  // the narrowest first
     narrowest = std::min(narrowest, hold.rate);
@@ -97,12 +97,12 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
   if (is_new) pooled->second = add(name, ResourceKind::link);
   std::vector<ResourceId> items{pooled->second};
   std::map<ResourceKind, double> sums;  // bits per second
-  std::set<Held> seen;
+  std::set<schedule::Held> seen;
   Route route;
   for (const auto& [from, to] : pairs) {
-    const NetworkRoute way = this->way(from, to);
+    const schedule::NetworkRoute way = this->way(from, to);
     route.latency = std::max(route.latency, way.latency);
-    for (NetworkRoute::Hold hold : way.holds) {
+    for (schedule::NetworkRoute::Hold hold : way.holds) {
       if (!seen.insert(hold.what).second) continue;
       const double pieces = hold.capacity * way.rate.bits_per_second();
       sums[hold.what.kind] += std::min(hold.rate.bits_per_second(), pieces);
@@ -116,14 +116,14 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
   return route;
 }
 
-RingHop Network::ring(const std::vector<Rank>& ranks) {
-  RingHop ring;
+schedule::RingHop Network::ring(const std::vector<Rank>& ranks) {
+  schedule::RingHop ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const NetworkRoute hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
+    const schedule::NetworkRoute hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
     ring.rate = std::min(ring.rate, hop.rate);
     ring.latency = std::max(ring.latency, hop.latency);
   }
   return ring;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

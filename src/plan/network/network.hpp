@@ -12,7 +12,7 @@
 #include "schedule/network_routes.hpp"
 #include "schedule/ring_time.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 
 /// How messages of one ordered pair of ranks travel.
 struct Route {
@@ -44,25 +44,25 @@ public:
   [[nodiscard]] ResourceSetId collective(Rank rank);
   /// Slowest rate of links and interfaces and largest latency of a ring over the ranks, in their
   /// order.
-  [[nodiscard]] RingHop ring(const std::vector<Rank>& ranks);
+  [[nodiscard]] schedule::RingHop ring(const std::vector<Rank>& ranks);
   /// The first one that a route, pool or ring needed; with it the plan cannot be made.
   [[nodiscard]] const std::optional<Refusal>& missing_link() const { return missing_link_; }
 
 private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
-  [[nodiscard]] ResourceId held(const NetworkRoute::Hold& hold);
+  [[nodiscard]] ResourceId held(const schedule::NetworkRoute::Hold& hold);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
-  [[nodiscard]] std::string name_resource(const Held& held) const;
+  [[nodiscard]] std::string name_resource(const schedule::Held& held) const;
   /// Notes a missing_link().
-  [[nodiscard]] NetworkRoute way(Rank from, Rank to);
+  [[nodiscard]] schedule::NetworkRoute way(Rank from, Rank to);
 
   const Scenario& scenario_;
   Plan& plan_;
-  NetworkRoutes ways_;
-  std::map<Held, ResourceId> by_held_;
+  schedule::NetworkRoutes ways_;
+  std::map<schedule::Held, ResourceId> by_held_;
   std::map<std::string, ResourceId> pools_;
   std::unordered_map<Rank, ResourceSetId> collective_of_;
   std::optional<Refusal> missing_link_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::plan

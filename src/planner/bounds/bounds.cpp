@@ -17,7 +17,7 @@
 //  - the memory limit, which delays heads (memory_turn.hpp) and bounds the mean number of
 //    activations in flight (memory_time).
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 struct Part {
@@ -218,4 +218,4 @@ double gap(Duration makespan, const Bound& bound) {
   return static_cast<double>(makespan.count()) / static_cast<double>(bound.lower_bound.count()) - 1;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// A time below which no schedule of a class can end, data-parallel communication included.
 struct Bound {
@@ -30,4 +30,4 @@ struct Bound {
 /// makespan / lower_bound - 1; 0 where the bound is 0.
 [[nodiscard]] double gap(Duration makespan, const Bound& bound);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 std::int64_t ceil_of(std::int64_t amount, std::int64_t unit) { return (amount + unit - 1) / unit; }
@@ -52,4 +52,4 @@ Duration MemoryTurn::earliest_start(std::size_t k, const std::vector<Duration>& 
   return std::max(after_newest, busy_until_);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

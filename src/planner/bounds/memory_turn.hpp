@@ -4,7 +4,7 @@
 
 #include "planner/bounds/relaxation.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// When a chunk's k-th F may start at the earliest, because memory is limited.
 ///
@@ -49,4 +49,4 @@ private:
   Duration busy_until_{};  ///< of the argument that follows one i from k to k + 1
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

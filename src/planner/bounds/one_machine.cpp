@@ -5,7 +5,7 @@
 #include <queue>
 #include <vector>
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 class Machine {
@@ -69,4 +69,4 @@ private:
 
 Duration one_machine_bound(std::span<const JobStream> streams) { return Machine{streams}.run(); }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

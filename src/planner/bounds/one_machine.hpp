@@ -4,7 +4,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Equal jobs that come one after the other. Job k may start at heads[k] + head_offset, takes
 /// `length`, and at least tails[k] + tail_offset pass from its end to the end of everything. Heads
@@ -27,4 +27,4 @@ struct JobStream {
 /// schedule without interruptions ends earlier. O(jobs * log(streams)).
 [[nodiscard]] Duration one_machine_bound(std::span<const JobStream> streams);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

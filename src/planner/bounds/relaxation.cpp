@@ -10,7 +10,7 @@
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Is a chunk recomputed? As its blocks are; where there are none, as the scenario says.
@@ -42,8 +42,8 @@ Schedule layout_of(const Schedule& like, const std::vector<bool>& recomputed) {
   return layout;
 }
 
-RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCosts& costs,
-                         const ActivationModel& memory, int chunk) {
+RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const schedule::BlockCosts& costs,
+                         const schedule::ActivationModel& memory, int chunk) {
   const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
   const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
   const Duration split = time(BlockKind::D) + time(BlockKind::W);
@@ -63,10 +63,10 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const BlockCost
   return relaxed;
 }
 
-void add_collectives(const Schedule& layout, const Scenario& scenario, Network& network,
+void add_collectives(const Schedule& layout, const Scenario& scenario, plan::Network& network,
                      std::vector<RelaxedChunk>& chunks) {
-  for (const auto& of_device : find_collectives(layout, scenario, network)) {
-    for (const ChunkCollective& collective : of_device) {
+  for (const auto& of_device : plan::find_collectives(layout, scenario, network)) {
+    for (const plan::ChunkCollective& collective : of_device) {
       for (int copy = 0; copy < layout.copies; ++copy) {
         RelaxedChunk& chunk = chunks[at(copy * layout.chunks_of_copy() + collective.stage)];
         const bool before = is_before_forward(collective.kind);
@@ -79,7 +79,7 @@ void add_collectives(const Schedule& layout, const Scenario& scenario, Network& 
 /// Finds how messages travel.
 class Hops {
 public:
-  Hops(const Schedule& layout, const Scenario& scenario, const BlockCosts& costs)
+  Hops(const Schedule& layout, const Scenario& scenario, const schedule::BlockCosts& costs)
       : layout_{layout}, scenario_{scenario}, costs_{costs}, network_{scenario, plan_} {}
 
   /// The hop from the chunk of `producer` to another, in one replica.
@@ -89,7 +89,7 @@ public:
     const DeviceId to_device = layout_.device_of_chunk[at(to)];
     if (from_device == to_device) return hop;
     const ReplicaId relay = relay_of(replica, from_device, to_device);
-    const Route route =
+    const plan::Route route =
         network_.route(scenario_.rank(relay, from_device), scenario_.rank(relay, to_device));
     Bytes size = costs_.message(producer);
     if (is_relayed(replica, from_device, to_device)) {
@@ -106,7 +106,7 @@ public:
     }
     return hop;
   }
-  [[nodiscard]] Network& network() { return network_; }
+  [[nodiscard]] plan::Network& network() { return network_; }
   [[nodiscard]] const std::vector<Resource>& resources() const { return plan_.resources; }
 
 private:
@@ -136,17 +136,18 @@ private:
 
   const Schedule& layout_;
   const Scenario& scenario_;
-  const BlockCosts& costs_;
+  const schedule::BlockCosts& costs_;
   Plan plan_;
-  Network network_;
+  plan::Network network_;
 };
 
-Placement placement_of(const Schedule& like) {
-  if (like.copies > 1) return Placement::bidirectional;
-  if (like.chunks == like.devices) return Placement::unidirectional;
+schedule::Placement placement_of(const Schedule& like) {
+  if (like.copies > 1) return schedule::Placement::bidirectional;
+  if (like.chunks == like.devices) return schedule::Placement::unidirectional;
   // A V comes back to the device that it turned at.
   const auto& devices = like.device_of_chunk;
-  return devices.back() == devices.front() && like.devices > 1 ? Placement::wave : Placement::loop;
+  return devices.back() == devices.front() && like.devices > 1 ? schedule::Placement::wave
+                                                               : schedule::Placement::loop;
 }
 
 /// "not recomputed", "every block recomputed", "chunks 0, 2 recomputed".
@@ -168,9 +169,10 @@ std::string cell_text(const Schedule& layout) {
 }
 
 /// "any of ud, wave placement".
-std::string placement_text(const std::set<Placement>& placements) {
+std::string placement_text(const std::set<schedule::Placement>& placements) {
   std::vector<const char*> names;
-  for (const Placement placement : placements) names.push_back(to_string(placement));
+  for (const schedule::Placement placement : placements)
+    names.push_back(schedule::to_string(placement));
   return fmt::format("{}{} placement", names.size() > 1 ? "any of " : "", fmt::join(names, ", "));
 }
 
@@ -179,15 +181,18 @@ std::string placement_text(const std::set<Placement>& placements) {
 Relaxation relax(const Schedule& like, const Scenario& scenario) {
   const std::vector<bool> recomputed = recomputed_chunks(like, scenario);
   const Schedule layout = layout_of(like, recomputed);
-  const BlockCosts costs{layout, scenario};
-  const ActivationModel memory{layout, scenario};
+  const schedule::BlockCosts costs{layout, scenario};
+  const schedule::ActivationModel memory{layout, scenario};
   Hops hops{layout, scenario, costs};
   RelaxedReplica timeless;
   for (int chunk = 0; chunk < layout.chunks; ++chunk)
     timeless.chunks.push_back(relax_chunk(layout, recomputed[at(chunk)], costs, memory, chunk));
   add_collectives(layout, scenario, hops.network(), timeless.chunks);
-  Relaxation relaxation{
-      layout.devices, layout.chunks_of_copy(), allowed_activation(layout, scenario), {}, {}};
+  Relaxation relaxation{layout.devices,
+                        layout.chunks_of_copy(),
+                        schedule::allowed_activation(layout, scenario),
+                        {},
+                        {}};
   for (const ReplicaId replica : layout.replica_ids()) {
     relaxation.replicas.push_back(timeless);
     for (int chunk = 0; chunk < layout.chunks; ++chunk) {
@@ -218,4 +223,4 @@ std::string ClassOfBound::text(double budget) const {
   return all;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

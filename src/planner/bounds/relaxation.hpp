@@ -10,7 +10,7 @@
 #include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// How messages cross one chunk boundary in one direction. Without resources: on one device.
 struct RelaxedHop {
@@ -67,7 +67,8 @@ public:
   [[nodiscard]] std::string text(double budget) const;
 
 private:
-  std::map<std::string, std::set<Placement>> placements_;  ///< by what else the class says
+  std::map<std::string, std::set<schedule::Placement>>
+      placements_;  ///< by what else the class says
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 long double rate(Duration time, Bytes bytes) {
@@ -62,4 +62,4 @@ Duration ReleaseCurve::busy_until(std::int64_t k) const {
   return first_release_ + Duration{static_cast<std::int64_t>(std::ceil(work - kRounding))};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

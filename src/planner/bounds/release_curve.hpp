@@ -6,7 +6,7 @@
 
 #include "planner/bounds/relaxation.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// When the k-th F of a chunk may start at the earliest, because of the memory of the chunks
 /// before it on its device as well. With C the chunk and those before it, H the sum of their
@@ -47,4 +47,4 @@ private:
   std::int64_t first_bytes_ = 0;  ///< that the first gradient may release
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

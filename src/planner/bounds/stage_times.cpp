@@ -7,7 +7,7 @@
 #include "planner/bounds/memory_turn.hpp"
 #include "planner/bounds/release_curve.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// The messages of one boundary and direction, one after the other on their link.
@@ -195,4 +195,4 @@ std::vector<Duration> round_trips(const Relaxation& relaxation, const RelaxedRep
   return trips;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

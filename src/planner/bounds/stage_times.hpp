@@ -4,7 +4,7 @@
 
 #include "planner/bounds/relaxation.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Times of one chunk's blocks in any schedule of the relaxed problem; index: k, for the k-th block
 /// of its kind in the order of starting. Heads: no earlier than this after the start of the
@@ -27,4 +27,4 @@ enum class MemoryLimit : std::uint8_t { ignored, kept };
 [[nodiscard]] std::vector<Duration> round_trips(const Relaxation& relaxation,
                                                 const RelaxedReplica& replica);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 using Kind = OrderProblem::Kind;
 
 Evaluator::Evaluator(const Orders& orders, const OrderProblem::Links& links)
@@ -210,4 +210,4 @@ std::int64_t Evaluator::estimate(const Change& change) {
   return longest;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

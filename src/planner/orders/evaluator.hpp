@@ -8,7 +8,7 @@
 #include "planner/orders/orders.hpp"
 #include "planner/orders/rank_queue.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Times of an order in one replica, kept up to date change by change: exactly what the simulator
 /// gives where every link belongs to one pair of devices, because a link then serves messages in
@@ -113,4 +113,4 @@ private:
   std::size_t accepted_since_ranked_ = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

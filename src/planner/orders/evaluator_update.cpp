@@ -4,7 +4,7 @@
 #include "base/random.hpp"
 #include "planner/orders/evaluator.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Changes that are accepted between two orderings of all ranks by time: at least so many, and so
@@ -218,4 +218,4 @@ BlockId Evaluator::last_critical(Random& random) const {
   return chosen;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

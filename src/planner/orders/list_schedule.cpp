@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Kind = OrderProblem::Kind;
@@ -232,4 +232,4 @@ std::optional<Schedule> list_schedule(const OrderProblem& problem, const Schedul
   return ListScheduling{problem, like, seed}.run();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

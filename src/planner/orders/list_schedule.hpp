@@ -5,7 +5,7 @@
 
 #include "planner/orders/order_problem.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// A schedule of `like`'s layout built block by block, as CrossPipe's greedy does, with priorities
 /// and patience that `seed` draws: one start of a search among many. Within memory. nullopt where
@@ -13,4 +13,4 @@ namespace longhaul {
 [[nodiscard]] std::optional<Schedule> list_schedule(const OrderProblem& problem,
                                                     const Schedule& like, std::uint64_t seed);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

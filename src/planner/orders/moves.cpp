@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Kind = OrderProblem::Kind;
@@ -113,4 +113,4 @@ bool Moves::split(BlockId gradient, Random& random, Change& change) const {
   return true;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

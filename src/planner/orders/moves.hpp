@@ -5,7 +5,7 @@
 #include "base/random.hpp"
 #include "planner/orders/orders.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Proposes small changes of an order that keep every row's dependencies. Whether they fit the
 /// memory, and whether blocks of several devices then wait for each other, is for others to see.
@@ -24,4 +24,4 @@ private:
   const Orders& orders_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -8,7 +8,7 @@
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 bool recomputes(const Schedule& schedule) {
@@ -22,20 +22,20 @@ bool recomputes(const Schedule& schedule) {
 OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario, Arrangement arrangement)
     : devices_{like.devices},
       microbatches_{like.microbatches},
-      recomputes_{longhaul::recomputes(like)},
+      recomputes_{planner::recomputes(like)},
       chunks_(at(like.chunks)),
       chunks_on_(at(like.devices)) {
   read_costs(like, scenario);
   fill_infos();
   read_limits(like, scenario);
   exact_ = arrangement == Arrangement::decoupled;
-  read_plan(like, lower(like, scenario));
+  read_plan(like, plan::lower(like, scenario));
 }
 
 void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
   using enum BlockKind;
-  const BlockCosts costs{like, scenario};
-  const ActivationModel memory{like, scenario};
+  const schedule::BlockCosts costs{like, scenario};
+  const schedule::ActivationModel memory{like, scenario};
   for (int c = 0; c < chunks(); ++c) {
     OfChunk& chunk = chunks_[at(c)];
     const auto block = [c](BlockKind kind) { return Block{kind, 0, 1, c, 0}; };
@@ -81,8 +81,8 @@ void OrderProblem::fill_infos() {
 }
 
 void OrderProblem::read_limits(const Schedule& like, const Scenario& scenario) {
-  const std::int64_t allowed = allowed_activation(like, scenario).count();
-  for (const DeviceNeed& memory : device_memory(like, scenario)) {
+  const std::int64_t allowed = schedule::allowed_activation(like, scenario).count();
+  for (const schedule::DeviceNeed& memory : schedule::device_memory(like, scenario)) {
     limit_.push_back(allowed);
     if (!memory.capacity) continue;
     const Bytes others = memory.total() - memory.activations;
@@ -167,4 +167,4 @@ void OrderProblem::drop_idle_queues(Links& links) const {
   });
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -8,7 +8,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// A block of the search, whole: F, gradient G (D or B, including the R before it) or W of one
 /// chunk and microbatch. Block kNoBlock stands in where there is none.
@@ -116,4 +116,4 @@ private:
   std::vector<Links> links_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Kind = OrderProblem::Kind;
@@ -107,4 +107,4 @@ void Orders::renew(int device, std::size_t first, std::size_t last) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "planner/orders/order_problem.hpp"
 #include "planner/orders/whole_blocks.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// New contents for a stretch of a row: the same blocks in another order, or with a W less or more
 /// where a D and its W become a B (or the reverse).
@@ -62,4 +62,4 @@ private:
   std::vector<std::uint8_t> fused_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

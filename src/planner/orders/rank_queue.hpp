@@ -7,7 +7,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Blocks waiting to be looked at, lowest (or highest) rank first: one bit a rank. Ranks follow
 /// start times, so that a block mostly comes after all that it depends on.
@@ -73,4 +73,4 @@ private:
   std::size_t low_ = 0, high_ = 0;  ///< words that may hold bits; empty: low_ > high_ or no bits
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

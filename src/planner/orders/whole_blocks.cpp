@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Gives the blocks of a kind (D and B count as one) and chunk their microbatches in turn.
@@ -87,4 +87,4 @@ Schedule serial_schedule(const Schedule& like, bool recomputes) {
   return serial;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

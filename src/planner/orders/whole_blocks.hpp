@@ -2,7 +2,7 @@
 
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The same order with each block whole: where its last part stands, an R directly before its
 /// D or B, equal blocks of a row by microbatch. Rows of replica 0 where replicas differ. Valid if
@@ -15,4 +15,4 @@ namespace longhaul {
 /// One microbatch after the other: the least memory that any schedule of the layout can do with.
 [[nodiscard]] Schedule serial_schedule(const Schedule& like, bool recomputes);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

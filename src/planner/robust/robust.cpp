@@ -11,7 +11,7 @@
 #include "planner/search/makespan.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 Bandwidth slower(Bandwidth rate, double factor) {
@@ -55,10 +55,10 @@ Result<std::vector<RobustCandidate>> gather(const Scenario& scenario, const Robu
 
 std::vector<Duration> makespans_under_jitter(const Schedule& schedule, const Scenario& scenario,
                                              Arrangement arrangement, int samples) {
-  JitteredPlan plan{lower(schedule, scenario, arrangement), scenario};
+  plan::JitteredPlan plan{plan::lower(schedule, scenario, arrangement), scenario};
   std::vector<Duration> makespans;
   for (int sample = 0; sample < samples; ++sample)
-    makespans.push_back(last_end(simulate(plan.in(static_cast<std::uint64_t>(sample)))));
+    makespans.push_back(last_end(sim::simulate(plan.in(static_cast<std::uint64_t>(sample)))));
   return makespans;
 }
 
@@ -123,4 +123,4 @@ Result<RobustChoice> pick_robust(const Scenario& scenario, const RobustOptions& 
   return choice;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 
 #include "planner/search/best.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// How candidates are held against links that vary (`[[link]] jitter`).
 struct RobustOptions {
@@ -60,4 +60,4 @@ void require_jitter(const Scenario& scenario);
 /// Refused as try_find_best() is. Throws Error as require_jitter() does.
 Result<RobustChoice> pick_robust(const Scenario& scenario, const RobustOptions& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -2,7 +2,7 @@
 
 #include "base/statistics/portable_math.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Kind = OrderProblem::Kind;
@@ -97,4 +97,4 @@ AnnealingResult anneal(const OrderProblem& problem, const Schedule& start,
   return Annealing{problem, start, simulation, seed}.run(cooling, progress);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -6,7 +6,7 @@
 
 #include "planner/search/search_state.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// How an annealing cools, in ns of makespan that a move may cost: geometrically from `hot` to
 /// `cold`.
@@ -32,4 +32,4 @@ struct AnnealingResult {
                                      const Simulation& simulation, Cooling cooling,
                                      std::uint64_t seed, const SearchProgress& progress);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

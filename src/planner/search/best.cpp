@@ -11,38 +11,40 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
-bool is_wanted(const Generator& generator, const std::vector<Placement>& placements) {
+bool is_wanted(const schedule::Generator& generator,
+               const std::vector<schedule::Placement>& placements) {
   return placements.empty() ||
          std::ranges::find(placements, generator.placement) != placements.end();
 }
 
 /// Decoupled, on devices with memory enough.
 bool can_run(const Schedule& schedule, const Scenario& scenario) {
-  return !first_violation(schedule) &&
+  return !schedule::first_violation(schedule) &&
          !why_not_runnable(schedule, scenario, Arrangement::decoupled);
 }
 
 /// The makespan; refused beyond the budget.
 Result<Duration> time_within_budget(const Schedule& schedule, const Scenario& scenario,
                                     Arrangement arrangement) {
-  if (auto violation = first_violation(schedule, scenario)) return Refusal{violation->text};
+  if (auto violation = schedule::first_violation(schedule, scenario))
+    return Refusal{violation->text};
   return try_makespan(schedule, scenario, arrangement);
 }
 
 /// The reason where the schedule is not defined, does not fit or cannot run.
-std::optional<Refusal> add_candidate(const Generator& generator, const Scenario& scenario,
+std::optional<Refusal> add_candidate(const schedule::Generator& generator, const Scenario& scenario,
                                      Arrangement arrangement, Candidates& candidates) {
-  const Result<Schedule> schedule = try_generate(generator, scenario);
+  const Result<Schedule> schedule = schedule::try_generate(generator, scenario);
   if (!schedule) return schedule.refusal();
   // Rows and turns of their own for every pipeline are another search's.
   if (schedule->cell > 1)
     return refused(
         "{} shares the WAN in cells of {} pipelines (best takes schedules whose pipelines send for "
         "themselves). Ask for {}.",
-        schedule->name, schedule->cell, shared_name("best"));
+        schedule->name, schedule->cell, schedule::shared_name("best"));
   const Result<Duration> makespan = time_within_budget(*schedule, scenario, arrangement);
   if (makespan) {
     candidates.fitting.push_back({*schedule, *makespan});
@@ -73,9 +75,9 @@ std::optional<double> smallest_budget(const std::vector<Schedule>& layouts,
   std::optional<double> smallest;
   for (const Schedule& layout : layouts) {
     const Schedule serial = serial_schedule(layout, scenario.memory.recompute);
-    if (over_budget(serial, scenario).empty()) return std::nullopt;
-    const double needed =
-        least_budget(std::ranges::max(peak_activation(serial, scenario)), serial, scenario);
+    if (schedule::over_budget(serial, scenario).empty()) return std::nullopt;
+    const double needed = schedule::least_budget(
+        std::ranges::max(schedule::peak_activation(serial, scenario)), serial, scenario);
     if (!smallest || needed < *smallest) smallest = needed;
   }
   return smallest;
@@ -98,7 +100,7 @@ Refusal why_no_schedule(const std::vector<Schedule>& layouts, const Candidates& 
         scenario.memory.budget, *budget, *budget);
   }
   const Schedule serial = serial_schedule(layouts.front(), scenario.memory.recompute);
-  const auto violation = first_violation(serial, scenario);
+  const auto violation = schedule::first_violation(serial, scenario);
   return refused(
       "No schedule fits the memory of the devices, not even one microbatch at a time: {}",
       violation ? violation->text : std::string{"every order exceeds it."});
@@ -107,9 +109,9 @@ Refusal why_no_schedule(const std::vector<Schedule>& layouts, const Candidates& 
 }  // namespace
 
 Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
-                           const std::vector<Placement>& placements) {
+                           const std::vector<schedule::Placement>& placements) {
   Candidates candidates;
-  for (const Generator& generator : generators()) {
+  for (const schedule::Generator& generator : schedule::generators()) {
     if (!is_wanted(generator, placements)) continue;
     if (auto why = add_candidate(generator, scenario, arrangement, candidates))
       candidates.rejected.push_back({std::string{generator.name}, std::move(why->reason)});
@@ -156,4 +158,4 @@ Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions
   return found;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

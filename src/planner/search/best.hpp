@@ -13,7 +13,7 @@
 #include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// A schedule that fits the budget, with what the simulator says of it.
 struct Candidate {
@@ -36,7 +36,7 @@ struct Candidates {
 /// Every static and dynamic schedule of the registry that lies on one of `placements` (empty: any),
 /// simulated; those that share the WAN in cells are rejected. Deterministic.
 [[nodiscard]] Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
-                                         const std::vector<Placement>& placements = {});
+                                         const std::vector<schedule::Placement>& placements = {});
 
 /// How a search looks, and for how long.
 struct SearchOptions {
@@ -45,7 +45,7 @@ struct SearchOptions {
   int threads = 0;                          ///< 0: all cores
   std::uint64_t seed = 1;
   Arrangement arrangement = Arrangement::decoupled;
-  std::vector<Placement> placements;  ///< empty: any
+  std::vector<schedule::Placement> placements;  ///< empty: any
 };
 
 /// The result of `best`, and how it was found.
@@ -65,4 +65,4 @@ struct SearchResult {
 /// The same, where a budget that nothing fits is an answer.
 Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -10,7 +10,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Calls work(0) to work(count - 1) on so many threads (0: all cores), in any order. The first
 /// exception is thrown again when all threads have stopped.
@@ -40,4 +40,4 @@ void in_parallel(std::size_t count, int threads, Work&& work) {
   if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 #include "plan/lowering/lower.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 Duration makespan_of(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement) {
   return try_makespan(schedule, scenario, arrangement).or_throw();
@@ -13,9 +13,9 @@ Duration makespan_of(const Schedule& schedule, const Scenario& scenario, Arrange
 
 Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario,
                               Arrangement arrangement) {
-  const Result<Plan> plan = try_lower(schedule, scenario, arrangement);
+  const Result<Plan> plan = plan::try_lower(schedule, scenario, arrangement);
   if (!plan) return plan.refusal();
-  const Result<OpTimes> times = try_simulate(*plan);
+  const Result<OpTimes> times = sim::try_simulate(*plan);
   if (!times) return times.refusal();
   Duration last{};
   for (const OpTime& time : *times) last = std::max(last, time.end);
@@ -28,4 +28,4 @@ std::optional<Refusal> why_not_runnable(const Schedule& schedule, const Scenario
   return makespan ? std::nullopt : std::optional{makespan.refusal()};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

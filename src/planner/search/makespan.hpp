@@ -8,7 +8,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The makespan of a schedule by the simulator: from the start of the iteration to the last end on
 /// any rank, data-parallel communication included. Throws Error where the schedule cannot run (a
@@ -25,4 +25,4 @@ Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario
                                                       const Scenario& scenario,
                                                       Arrangement arrangement);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

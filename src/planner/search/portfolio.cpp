@@ -11,7 +11,7 @@
 #include "planner/search/search_round.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Searches of the first round; half of them, the better ones, go on in each next round.
@@ -64,7 +64,7 @@ void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) 
   if (makespan && start.schedule == schedule) {
     start.makespan = makespan->count();
   } else {
-    if (first_violation(start.schedule, scenario_)) return;
+    if (schedule::first_violation(start.schedule, scenario_)) return;
     start.makespan =
         SearchState{(*layout)->problem, start.schedule, (*layout)->simulation}.makespan();
   }
@@ -142,10 +142,10 @@ Portfolio::Outcome Portfolio::run() {
 }
 
 void Portfolio::run_round(std::vector<Search>& searches, int round) {
-  longhaul::run_round({round, kRounds, searches.size(), threads_, begin_}, options_,
-                      [&](std::size_t i, const SearchProgress& progress) {
-                        run_search(searches[i], round, i, progress);
-                      });
+  planner::run_round({round, kRounds, searches.size(), threads_, begin_}, options_,
+                     [&](std::size_t i, const SearchProgress& progress) {
+                       run_search(searches[i], round, i, progress);
+                     });
 }
 
 void Portfolio::run_search(Search& search, int round, std::size_t index,
@@ -169,4 +169,4 @@ Cooling Portfolio::cooling_of(const Search&, int round, std::size_t index) const
   return {unit * hot, unit * 0.005};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -8,7 +8,7 @@
 #include "planner/search/annealing.hpp"
 #include "planner/search/search.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Chunks on their devices, and what the search knows of their orders.
 struct ChunkLayout {
@@ -72,4 +72,4 @@ private:
   std::vector<Start> starts_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

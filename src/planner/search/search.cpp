@@ -5,11 +5,12 @@
 #include "planner/search/portfolio.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 ImprovementResult improve(const Schedule& start, const Scenario& scenario,
                           const SearchOptions& options) {
-  if (const auto violation = first_violation(start, scenario)) throw Error{violation->text};
+  if (const auto violation = schedule::first_violation(start, scenario))
+    throw Error{violation->text};
   ImprovementResult improved{start, makespan_of(start, scenario, options.arrangement), 0, 0};
   SearchOptions one_thread = options;
   one_thread.threads = 1;
@@ -27,4 +28,4 @@ ImprovementResult improve(const Schedule& start, const Scenario& scenario,
   return improved;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

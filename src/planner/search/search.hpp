@@ -4,7 +4,7 @@
 
 #include "planner/search/best.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 struct ImprovementResult {
   Schedule schedule;  ///< `start`'s name and layout; as good or better; within the budget
@@ -18,4 +18,4 @@ struct ImprovementResult {
 [[nodiscard]] ImprovementResult improve(const Schedule& start, const Scenario& scenario,
                                         const SearchOptions& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 
 #include "planner/search/in_parallel.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -38,4 +38,4 @@ void run_round(const SearchRound& round, const SearchOptions& options,
   });
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

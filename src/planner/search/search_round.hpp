@@ -7,7 +7,7 @@
 #include "planner/search/annealing.hpp"
 #include "planner/search/best.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// One of several rounds of searches that share the time, or the moves, and the threads of a run.
 struct SearchRound {
@@ -22,4 +22,4 @@ struct SearchRound {
 void run_round(const SearchRound& round, const SearchOptions& options,
                const std::function<void(std::size_t, const SearchProgress&)>& run);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

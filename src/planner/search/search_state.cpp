@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace longhaul {
+namespace longhaul::planner {
 
 SearchState::SearchState(const OrderProblem& problem, const Schedule& start, Simulation simulation)
     : orders_{problem, start}, simulation_{std::move(simulation)} {
@@ -56,4 +56,4 @@ std::int64_t SearchState::slowest_replica() const {
   return makespan;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

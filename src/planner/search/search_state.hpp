@@ -7,7 +7,7 @@
 #include "planner/orders/evaluator.hpp"
 #include "planner/orders/moves.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The makespan of an order in ns as the simulator gives it; nullopt where it deadlocks.
 using Simulation = std::function<std::optional<std::int64_t>(const Orders&)>;
@@ -41,4 +41,4 @@ private:
   bool path_is_old_ = true;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "planner/sites/cell_scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 void require_one_cell(const GpuInventory& supply, int pipelines) {
@@ -111,4 +111,4 @@ void mark_pareto(std::vector<SitePlan>& plans) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -10,7 +10,7 @@
 #include "planner/sites/cost.hpp"
 #include "planner/sites/sites.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// One way to train: a layout under a schedule, with its times and what it costs.
 struct SitePlan {
@@ -26,7 +26,7 @@ struct SitePlan {
 
 struct Algorithm1Options {
   SiteOrder order = SiteOrder::availability;
-  ScheduleRequest schedule = parse_schedule(kSitePlannerSchedule);
+  ScheduleRequest schedule = parse_schedule(schedule::kSitePlannerSchedule);
   std::optional<int> pipelines;  ///< C; default: cell_size()
   std::optional<int> most_cells;
 };
@@ -65,4 +65,4 @@ LONGHAUL_LISTED_ENUM(SiteObjective, LONGHAUL_SITE_OBJECTIVES);
 /// Sets SitePlan::pareto: over time per sample and cost per sample.
 void mark_pareto(std::vector<SitePlan>& plans);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

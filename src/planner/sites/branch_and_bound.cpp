@@ -10,7 +10,7 @@
 #include "planner/search/in_parallel.hpp"
 #include "planner/sites/placement_tree.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 constexpr int kMostDatacenters = 12;
@@ -151,4 +151,4 @@ SiteSearch search_sites(const GpuInventory& supply, const SiteSearchOptions& opt
   return found;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -8,10 +8,10 @@
 #include "base/listed_enum.hpp"
 #include "planner/sites/algorithm1.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 struct SiteSearchOptions {
-  std::vector<ScheduleRequest> schedules{parse_schedule(kSitePlannerSchedule)};
+  std::vector<ScheduleRequest> schedules{parse_schedule(schedule::kSitePlannerSchedule)};
   std::vector<int> pipelines;  ///< values of C; empty: cell_size() over all links
   std::optional<int> most_cells;
   SiteObjective objective = SiteObjective::throughput;
@@ -53,4 +53,4 @@ struct SiteSearch {
 [[nodiscard]] SiteSearch search_sites(const GpuInventory& supply, const SiteSearchOptions& options,
                                       CellTimes& cells);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

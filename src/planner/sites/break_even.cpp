@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// The scenario with GPUs in two datacenters alone.
@@ -110,4 +110,4 @@ std::vector<BreakEvenPoint> break_even(const Scenario& scenario, DatacenterId a,
   return points;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

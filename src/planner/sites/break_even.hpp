@@ -7,7 +7,7 @@
 #include "base/listed_enum.hpp"
 #include "planner/sites/algorithm1.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Two sites beat one from a bandwidth on; already at the lowest bandwidth that was tried; not even
 /// over an unlimited link.
@@ -42,4 +42,4 @@ struct BreakEvenOptions {
                                                      std::span<const Duration> latencies,
                                                      const BreakEvenOptions& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

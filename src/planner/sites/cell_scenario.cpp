@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "schedule/ring_time.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 std::optional<Refusal> why_no_link(const GpuInventory& supply, DatacenterId from, DatacenterId to) {
@@ -90,14 +90,14 @@ Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int s
   const Scenario& scenario = supply.scenario();
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (replicas < 2 || sync == GradientSync::none) return Duration::zero();
-  RingHop hop;
+  schedule::RingHop hop;
   if (const Link* const link = scenario.link(where, where)) hop = {link->bandwidth, link->latency};
   if (const NodeInterfaces* const nodes = scenario.interfaces(where))
     hop.rate = std::min(hop.rate, nodes->internal);
   const Bytes weights = supply.costs().weights[at(stage)];
-  if (sync == GradientSync::two_datacenter) return exchange_time(hop, weights);
-  if (sync == GradientSync::ring_rate) return all_reduce_at_rate(hop, weights, replicas);
-  return 2 * ring_time(hop, weights, replicas);
+  if (sync == GradientSync::two_datacenter) return schedule::exchange_time(hop, weights);
+  if (sync == GradientSync::ring_rate) return schedule::all_reduce_at_rate(hop, weights, replicas);
+  return 2 * schedule::ring_time(hop, weights, replicas);
 }
 
 Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout) {
@@ -111,4 +111,4 @@ Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout) {
   return longest;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -3,7 +3,7 @@
 #include "base/result.hpp"
 #include "planner/sites/sites.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The scenario with one DP-cell of `pipelines` pipelines placed on the layout's way, alone,
 /// without data parallelism: PP of algorithm 1. It has 1/D of resources that all D cells share (an
@@ -23,4 +23,4 @@ Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& lay
 /// The longest of all stages, which synchronise at the same time.
 [[nodiscard]] Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

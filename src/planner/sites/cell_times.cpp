@@ -11,7 +11,7 @@
 #include "planner/sites/cell_scenario.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 std::int64_t bits(double value) { return std::bit_cast<std::int64_t>(value); }
@@ -56,8 +56,8 @@ Result<Plan> plan_of(const ScheduleRequest& request, const Scenario& scenario, C
   const Result<ScheduleResult> made = try_make(request, scenario);
   if (!made) return made.refusal();
   return made->schedule.cell > 1 && model == CellModel::pooled
-             ? try_lower_pooled(made->schedule, scenario)
-             : try_lower(made->schedule, scenario);
+             ? plan::try_lower_pooled(made->schedule, scenario)
+             : plan::try_lower(made->schedule, scenario);
 }
 
 }  // namespace
@@ -124,14 +124,14 @@ Result<Scenario> CellTimes::scenario_of(const CellQuery& query) const {
   return cell_scenario(supply_, layout, together ? layout.pipelines : 1);
 }
 
-Duration CellTimes::least_time(const CellQuery& query, std::span<const LeastHop> hops,
+Duration CellTimes::least_time(const CellQuery& query, std::span<const schedule::LeastHop> hops,
                                Duration enough) const {
   // Where it is refused the simulation says why.
   if (!query.schedule.has_timetable()) return Duration::zero();
   const Result<Scenario> scenario = scenario_of(query);
   if (!scenario) return Duration::zero();
   const Result<Duration> least =
-      longhaul::least_time(*query.schedule.generator, *scenario, hops, enough);
+      schedule::least_time(*query.schedule.generator, *scenario, hops, enough);
   return least ? *least : Duration::zero();
 }
 
@@ -143,7 +143,7 @@ CellTime CellTimes::simulate_cell(const CellQuery& query) const {
     return result;
   }
   const Result<Plan> plan = plan_of(query.schedule, *scenario, model_);
-  const Result<OpTimes> times = plan ? try_simulate(*plan) : plan.refusal();
+  const Result<OpTimes> times = plan ? sim::try_simulate(*plan) : plan.refusal();
   if (!times) {
     result.failure = times.refusal().reason;
     return result;
@@ -153,4 +153,4 @@ CellTime CellTimes::simulate_cell(const CellQuery& query) const {
   return result;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -13,7 +13,7 @@
 #include "planner/sites/sites.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// A question to the simulator: one schedule on one layout.
 struct CellQuery {
@@ -56,7 +56,8 @@ public:
   /// A time before which the cell of the query does not end, from the orders that its schedule
   /// makes (least_time()); stops when it is `enough`. 0 where there is none. Safe to call from many
   /// threads.
-  [[nodiscard]] Duration least_time(const CellQuery& query, std::span<const LeastHop> hops,
+  [[nodiscard]] Duration least_time(const CellQuery& query,
+                                    std::span<const schedule::LeastHop> hops,
                                     Duration enough) const;
 
   [[nodiscard]] int threads() const { return threads_; }
@@ -78,4 +79,4 @@ private:
   std::map<Key, CellTime> known_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 constexpr double kNanosecondsPerHour = 3.6e12;
@@ -88,4 +88,4 @@ SiteFigures figures_of(const GpuInventory& supply, const SiteLayout& layout,
   return figures;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 
 #include "planner/sites/sites.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Cost and yield of a layout (docs/sites.md has the formulas). Money in $; only where each
 /// datacenter on the way has a price. An egress price that is not given is 0.
@@ -44,4 +44,4 @@ struct SiteFigures {
 [[nodiscard]] double egress_dollars_of_pipeline(const GpuInventory& supply,
                                                 const StagePlacement& way);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "base/index.hpp"
 #include "planner/sites/cell_scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Never above what a plan rounds it to.
@@ -23,9 +23,10 @@ std::int64_t CellBound::largest() const { return std::max({compute, wan, path});
 PlacementBounds::PlacementBounds(const GpuInventory& supply, const ScheduleRequest& schedule,
                                  int pipelines, int cells)
     : supply_{supply}, pipelines_{pipelines}, cells_{cells} {
-  const Generator* const rows = schedule.generator;  // in cells or not
-  sharp_ = rows != nullptr && rows->placement == Placement::unidirectional && !rows->divides_wgrad;
-  split_ = rows == nullptr || rows->backward == Backward::split;
+  const schedule::Generator* const rows = schedule.generator;  // in cells or not
+  sharp_ = rows != nullptr && rows->placement == schedule::Placement::unidirectional &&
+           !rows->divides_wgrad;
+  split_ = rows == nullptr || rows->backward == schedule::Backward::split;
   pooled_ = schedule.shares_wan();
   fill_stages(pipelines * cells);
   fill_rest();
@@ -101,8 +102,8 @@ PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, in
   return hop;
 }
 
-std::vector<LeastHop> PlacementBounds::hops(const StagePlacement& way) const {
-  std::vector<LeastHop> hops;
+std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& way) const {
+  std::vector<schedule::LeastHop> hops;
   const auto cross = [&](DatacenterId from, DatacenterId to) {
     const int stage = static_cast<int>(hops.size());
     const Hop out = hop(from, to, stage);
@@ -171,4 +172,4 @@ CellBound PlacementBounds::bound(const State& state) const {
   return bound;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

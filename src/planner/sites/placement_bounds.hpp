@@ -8,7 +8,7 @@
 #include "planner/sites/sites.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Times below which one DP-cell cannot end, by reason.
 struct CellBound {
@@ -40,7 +40,7 @@ public:
   [[nodiscard]] State extended(const State& state, DatacenterStages share) const;
   [[nodiscard]] CellBound bound(const State& state) const;
   /// Hops of the boundaries between the stages of a complete way.
-  [[nodiscard]] std::vector<LeastHop> hops(const StagePlacement& way) const;
+  [[nodiscard]] std::vector<schedule::LeastHop> hops(const StagePlacement& way) const;
 
 private:
   struct Hop {
@@ -69,4 +69,4 @@ private:
   std::vector<std::int64_t> rest_path_, rest_compute_;  ///< by first stage that is not placed
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

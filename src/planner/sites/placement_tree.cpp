@@ -7,7 +7,7 @@
 #include "planner/sites/cell_scenario.hpp"
 #include "planner/sites/cost.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 DatacenterId id_of(std::size_t i) { return DatacenterId{static_cast<int>(i)}; }
@@ -184,4 +184,4 @@ std::vector<PlacementTree::Leaf> PlacementTree::leaves(
   return std::move(leaves_);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/placement_bounds.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The candidates of the search: every way of one schedule, C and D.
 class PlacementTree {
@@ -35,7 +35,7 @@ public:
   [[nodiscard]] double score_of(const StagePlacement& way, Duration time) const;
   /// How long a cell on the way takes where its score is `score`.
   [[nodiscard]] Duration time_of(const StagePlacement& way, double score) const;
-  [[nodiscard]] std::vector<LeastHop> hops(const StagePlacement& way) const {
+  [[nodiscard]] std::vector<schedule::LeastHop> hops(const StagePlacement& way) const {
     return bounds_.hops(way);
   }
   /// Those whose bound is below `score`, in the order of their sequences. Counts the others in
@@ -77,4 +77,4 @@ private:
   std::vector<Leaf> leaves_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

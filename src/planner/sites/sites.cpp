@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Costs were divided by the speed of where the file puts their stage.
@@ -137,4 +137,4 @@ std::string to_text(const GpuInventory& supply, const StagePlacement& way) {
   return text;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// How many stages of every pipeline lie in a datacenter.
 struct DatacenterStages {
@@ -102,4 +102,4 @@ LONGHAUL_LISTED_ENUM(SiteOrder, LONGHAUL_SITE_ORDERS);
 /// "west 20 > east 40".
 [[nodiscard]] std::string to_text(const GpuInventory& supply, const StagePlacement& way);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -15,7 +15,7 @@
 
 extern char** environ;  // NOLINT: POSIX has it so
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -116,4 +116,4 @@ ChildEnd run_child(const std::vector<std::string>& command,
   return end;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// How a child process ended.
 struct ChildEnd {
@@ -23,4 +23,4 @@ struct ChildEnd {
     const std::vector<std::string>& command,
     const std::vector<std::pair<std::string, std::string>>& environment, Duration limit);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -15,7 +15,7 @@
 #include "planner/solver/solver_problem.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -148,7 +148,7 @@ void take_answer(const Json& answer, const SolverProblem& problem, const Scenari
     if (status != "optimal" && status != "feasible") return;
     SolverResult found = solved;
     found.schedule = read_schedule(answer, problem);
-    if (const auto violation = first_violation(found.schedule, scenario)) {
+    if (const auto violation = schedule::first_violation(found.schedule, scenario)) {
       solved.refused = violation->text;
       return;
     }
@@ -164,16 +164,16 @@ void take_answer(const Json& answer, const SolverProblem& problem, const Scenari
   }
 }
 
-std::string class_of(Placement placement, const SolverOptions& options) {
-  return fmt::format("{} placement, whole blocks, D and W apart{}{}", to_string(placement),
-                     options.fuse ? " or one B" : "",
+std::string class_of(schedule::Placement placement, const SolverOptions& options) {
+  return fmt::format("{} placement, whole blocks, D and W apart{}{}",
+                     schedule::to_string(placement), options.fuse ? " or one B" : "",
                      options.microbatch_order ? ", microbatches in order" : "");
 }
 
 }  // namespace
 
-SolverResult solve(Placement placement, const Scenario& scenario, const Schedule& warm_start,
-                   const SolverOptions& options) {
+SolverResult solve(schedule::Placement placement, const Scenario& scenario,
+                   const Schedule& warm_start, const SolverOptions& options) {
   const SolverProblem problem = make_problem(scenario, warm_start, options);
   SolverResult solved;
   solved.schedule = warm_start;
@@ -183,8 +183,8 @@ SolverResult solve(Placement placement, const Scenario& scenario, const Schedule
   solved.status = "warm start";
   if (const auto answer = ask(problem.json, options))
     take_answer(*answer, problem, scenario, options, solved);
-  solved.schedule.name = fmt::format("cross-{}-opt", to_string(placement));
+  solved.schedule.name = fmt::format("cross-{}-opt", schedule::to_string(placement));
   return solved;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

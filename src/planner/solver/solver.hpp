@@ -8,7 +8,7 @@
 #include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 struct SolverOptions {
   Duration time_limit = std::chrono::seconds{60};  ///< wall clock of the solver, at least 1 s
@@ -49,7 +49,7 @@ struct SolverResult {
 /// valid schedule of the placement that fits the budget; it is given as a hint and returned where
 /// nothing better is found. Throws Error where there is no Python interpreter, no ortools (with the
 /// command that installs it), or where the child fails (run_failed).
-[[nodiscard]] SolverResult solve(Placement placement, const Scenario& scenario,
+[[nodiscard]] SolverResult solve(schedule::Placement placement, const Scenario& scenario,
                                  const Schedule& warm_start, const SolverOptions& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -9,7 +9,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Json = nlohmann::json;
@@ -138,7 +138,7 @@ Json collectives_of(const ModelBlocks& blocks, const Plan& plan) {
   return collectives;
 }
 
-Json held_of(const ModelBlocks& blocks, const ActivationModel& memory) {
+Json held_of(const ModelBlocks& blocks, const schedule::ActivationModel& memory) {
   Json held = Json::array();
   const auto hold = [&](int from, int until, Bytes bytes) {
     if (bytes > Bytes{})
@@ -164,9 +164,9 @@ Json held_of(const ModelBlocks& blocks, const ActivationModel& memory) {
 }
 
 Json memory_limits_of(const Schedule& layout, const Scenario& scenario) {
-  const Bytes allowed = allowed_activation(layout, scenario);
+  const Bytes allowed = schedule::allowed_activation(layout, scenario);
   Json limits = Json::array();
-  for (const DeviceNeed& memory : device_memory(layout, scenario)) {
+  for (const schedule::DeviceNeed& memory : schedule::device_memory(layout, scenario)) {
     const Bytes others = memory.total() - memory.activations;
     const Bytes left = memory.capacity ? *memory.capacity - others : allowed;
     limits.push_back(std::min(allowed, left).count());
@@ -174,4 +174,4 @@ Json memory_limits_of(const Schedule& layout, const Scenario& scenario) {
   return limits;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

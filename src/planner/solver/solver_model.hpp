@@ -9,7 +9,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The blocks of the solver's model under their numbers: F, R where the chunk is recomputed, D, W.
 class ModelBlocks {
@@ -59,9 +59,10 @@ struct ModelMessages {
 [[nodiscard]] nlohmann::json collectives_of(const ModelBlocks& blocks, const Plan& plan);
 
 /// Memory in portions, each held from the start of one block to the end of another.
-[[nodiscard]] nlohmann::json held_of(const ModelBlocks& blocks, const ActivationModel& memory);
+[[nodiscard]] nlohmann::json held_of(const ModelBlocks& blocks,
+                                     const schedule::ActivationModel& memory);
 
 /// Bytes that activations may take on each device: the budget, and what its capacity leaves of it.
 [[nodiscard]] nlohmann::json memory_limits_of(const Schedule& layout, const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -13,7 +13,7 @@
 #include "schedule/memory.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Json = nlohmann::json;
@@ -26,8 +26,8 @@ public:
         problem_{problem},
         start_{problem.start},
         scenario_{scenario},
-        plan_{lower(start_, scenario)},
-        times_{simulate(plan_)},
+        plan_{plan::lower(start_, scenario)},
+        times_{sim::simulate(plan_)},
         relaxation_{relax(start_, scenario)},
         heads_{stage_times(relaxation_, relaxation_.replicas.front(), MemoryLimit::kept)},
         costs_{start_, scenario},
@@ -89,7 +89,7 @@ private:
     const Duration length = costs_.duration(block);
     const auto [head, tail] = window(block, length);
     problem_.json["blocks"].push_back({{"device", number(start_.device_of_chunk[at(block.chunk)])},
-                                       {"kind", to_string(block.kind)},
+                                       {"kind", longhaul::to_string(block.kind)},
                                        {"chunk", block.chunk},
                                        {"microbatch", block.microbatch},
                                        {"duration_ns", length.count()},
@@ -137,8 +137,8 @@ private:
   OpTimes times_;
   Relaxation relaxation_;
   std::vector<StageTimes> heads_;
-  BlockCosts costs_;
-  ActivationModel memory_;
+  schedule::BlockCosts costs_;
+  schedule::ActivationModel memory_;
   ModelBlocks blocks_;
 };
 
@@ -156,4 +156,4 @@ SolverProblem make_problem(const Scenario& scenario, const Schedule& warm_start,
   return problem;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,12 +4,12 @@
 #include "base/index.hpp"
 #include "planner/solver/solver_problem.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Whole blocks: F and R where their first part stands, the others where their last one does. A
 /// block still comes after those parts of a split one that it needs.
-std::vector<Block> whole(std::span<const Block> row, const BlockCosts& costs, bool fuse) {
+std::vector<Block> whole(std::span<const Block> row, const schedule::BlockCosts& costs, bool fuse) {
   std::vector<Block> blocks;
   for (const Block& block : row) {
     const bool early = block.kind == BlockKind::F || block.kind == BlockKind::R;
@@ -44,14 +44,14 @@ void order_microbatches(const Schedule& schedule, std::vector<Block>& row) {
 
 }  // namespace
 
-bool fusing_saves_time(const BlockCosts& costs, int chunk) {
+bool fusing_saves_time(const schedule::BlockCosts& costs, int chunk) {
   const auto time = [&](BlockKind kind) { return costs.duration({kind, 0, 1, chunk, 0}); };
   return time(BlockKind::B) < time(BlockKind::D) + time(BlockKind::W);
 }
 
 Schedule in_model(const Schedule& schedule, const Scenario& scenario,
                   const SolverOptions& options) {
-  const BlockCosts costs{schedule, scenario};
+  const schedule::BlockCosts costs{schedule, scenario};
   Schedule start = schedule;
   start.link_orders.clear();
   start.rows.resize(at(schedule.devices));
@@ -63,4 +63,4 @@ Schedule in_model(const Schedule& schedule, const Scenario& scenario,
   return start;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

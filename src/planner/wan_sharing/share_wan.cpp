@@ -8,18 +8,18 @@
 #include "planner/wan_sharing/turn_rules.hpp"
 #include "schedule/generators/cell/in_cells.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 Schedule share_wan(const Schedule& schedule, const Scenario& scenario) {
   return try_share_wan(schedule, scenario).or_throw();
 }
 
 Result<Schedule> try_share_wan(const Schedule& schedule, const Scenario& scenario) {
-  Result<Schedule> cells = in_cells(schedule, scenario);
+  Result<Schedule> cells = schedule::in_cells(schedule, scenario);
   if (!cells || cells->cell == 1) return cells;
   Schedule shared = *std::move(cells);
-  take_turns_evenly(shared, scenario);
-  const Result<Plan> plan = try_lower(shared, scenario);
+  schedule::take_turns_evenly(shared, scenario);
+  const Result<Plan> plan = plan::try_lower(shared, scenario);
   if (!plan) return plan.refusal();
   const TurnProblem problem{shared, scenario, *plan};
   TurnEvaluator times{problem};
@@ -40,4 +40,4 @@ Result<Schedule> try_share_wan(const Schedule& schedule, const Scenario& scenari
   return *std::move(best);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Temporal sharing under the orders of any schedule whose replicas are equal (Atlas section 4.3
 /// has it under its own order alone): in_cells(), with the turns of the rule (turn_rules.hpp) that
@@ -14,4 +14,4 @@ namespace longhaul {
 /// The same, where a refusal is an answer.
 Result<Schedule> try_share_wan(const Schedule& schedule, const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -14,7 +14,7 @@
 #include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Parts of the time, or of the moves, for each of the two searches over rows alone.
@@ -57,8 +57,8 @@ public:
       : scenario_{scenario}, options_{options} {}
 
   void add_generated() {
-    const Scenario pooled = pooled_links(scenario_);
-    for (const Generator& generator : generators()) {
+    const Scenario pooled = schedule::pooled_links(scenario_);
+    for (const schedule::Generator& generator : schedule::generators()) {
       const auto& wanted = options_.placements;
       if (!wanted.empty() && std::ranges::find(wanted, generator.placement) == wanted.end())
         continue;
@@ -74,7 +74,8 @@ public:
 
   /// Its makespan; refused where it cannot run or does not fit.
   Result<Duration> add(const Schedule& schedule) {
-    if (auto violation = first_violation(schedule, scenario_)) return Refusal{violation->text};
+    if (auto violation = schedule::first_violation(schedule, scenario_))
+      return Refusal{violation->text};
     const Result<Duration> makespan = try_makespan(schedule, scenario_);
     if (makespan) candidates_.fitting.push_back({schedule, *makespan});
     return makespan;
@@ -86,15 +87,16 @@ public:
   }
 
 private:
-  std::optional<Refusal> add(const Generator& generator, const Scenario& pooled) {
-    const Result<Schedule> schedule = try_generate(generator, scenario_);
+  std::optional<Refusal> add(const schedule::Generator& generator, const Scenario& pooled) {
+    const Result<Schedule> schedule = schedule::try_generate(generator, scenario_);
     if (!schedule) return schedule.refusal();
     if (schedule->cell > 1) return add_with_parted(*schedule);
-    const Result<Schedule> alone = try_generate(generator, pooled);
+    const Result<Schedule> alone = schedule::try_generate(generator, pooled);
     return alone ? add_shared(*alone) : alone.refusal();
   }
   std::optional<Refusal> add_shared(const Schedule& schedule) {
-    if (auto violation = first_violation(schedule, scenario_)) return Refusal{violation->text};
+    if (auto violation = schedule::first_violation(schedule, scenario_))
+      return Refusal{violation->text};
     const Result<Schedule> shared = try_share_wan(schedule, scenario_);
     return shared ? add_with_parted(*shared) : shared.refusal();
   }
@@ -104,7 +106,8 @@ private:
     const Result<Duration> whole = add(schedule);
     if (!whole) return whole.refusal();
     const Schedule apart = parted(schedule);
-    if (apart.rows == schedule.rows || first_violation(apart, scenario_)) return std::nullopt;
+    if (apart.rows == schedule.rows || schedule::first_violation(apart, scenario_))
+      return std::nullopt;
     const Result<Duration> makespan = try_makespan(apart, scenario_);
     if (!makespan) return makespan.refusal();
     if (*makespan < *whole) candidates_.fitting.push_back({apart, *makespan});
@@ -120,7 +123,7 @@ private:
 };
 
 SearchResult named(SearchResult found) {
-  found.schedule.name = shared_name("best");
+  found.schedule.name = schedule::shared_name("best");
   return found;
 }
 
@@ -145,14 +148,15 @@ Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOpti
   if (options.arrangement != Arrangement::decoupled)
     return refused(
         "{} needs decoupled communication (relays go on while a block waits). Leave --comm out.",
-        shared_name("best"));
-  if (!shares_wan(scenario)) {
+        schedule::shared_name("best"));
+  if (!schedule::shares_wan(scenario)) {
     Result<SearchResult> found = try_find_best(scenario, options);
     return found ? named(*std::move(found)) : std::move(found);
   }
   const Result<SearchResult> own = try_find_best(scenario, part_of(options));
   if (!own) return own.refusal();
-  const Result<SearchResult> pooled = try_find_best(pooled_links(scenario), part_of(options));
+  const Result<SearchResult> pooled =
+      try_find_best(schedule::pooled_links(scenario), part_of(options));
   if (!pooled) return pooled.refusal();
   SharedCandidates candidates{scenario, options};
   candidates.add_generated();
@@ -183,4 +187,4 @@ Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOpti
   return named(std::move(found));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

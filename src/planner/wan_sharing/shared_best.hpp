@@ -2,7 +2,7 @@
 
 #include "planner/search/best.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// The best schedule that generation and search find for DP-cells that share the WAN in time: a
 /// search over the rows of every LocalDPRank and the turns on the WAN together. It starts from the
@@ -14,4 +14,4 @@ namespace longhaul {
 /// communication, which has no relays.
 Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOptions& options);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-namespace longhaul {
+namespace longhaul::planner {
 
 TurnEvaluator::TurnEvaluator(const TurnProblem& problem)
     : problem_{problem},
@@ -217,4 +217,4 @@ void TurnEvaluator::critical_path(const TurnOrders& orders, Critical& path) cons
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "planner/wan_sharing/turn_problem.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// When the blocks and messages of a cell run: a sweep over its rows and queues, each of which goes
 /// on until it waits for another. Time linear in blocks and messages.
@@ -76,4 +76,4 @@ private:
   CellBlockId last_ = -1;  ///< after it the iteration ends
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

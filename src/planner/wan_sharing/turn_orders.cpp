@@ -1,7 +1,7 @@
 #include "base/index.hpp"
 #include "planner/wan_sharing/turn_problem.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 TurnOrders::TurnOrders(const TurnProblem& problem) : rows{problem.rows} {
   for (const TurnProblem::Queue& queue : problem.queues) turns.push_back(queue.messages);
@@ -39,4 +39,4 @@ Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders, const
   return made;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

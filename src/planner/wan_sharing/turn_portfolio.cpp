@@ -11,7 +11,7 @@
 #include "planner/search/search_round.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Searches of the first round; half of them, the better ones, go on in each next round.
@@ -65,10 +65,10 @@ TurnPortfolio::Outcome TurnPortfolio::run() {
 }
 
 void TurnPortfolio::run_round(int round) {
-  longhaul::run_round({round, kTurnRounds, searches_.size(), threads_, begin_}, options_,
-                      [&](std::size_t i, const SearchProgress& progress) {
-                        run_search(searches_[i], round, i, progress);
-                      });
+  planner::run_round({round, kTurnRounds, searches_.size(), threads_, begin_}, options_,
+                     [&](std::size_t i, const SearchProgress& progress) {
+                       run_search(searches_[i], round, i, progress);
+                     });
 }
 
 /// The evaluator leaves out what several legs contend for: what it likes better must be simulated.
@@ -83,11 +83,11 @@ void TurnPortfolio::run_search(Search& search, int round, std::size_t index,
   search.moves += found.moves;
   search.accepted += found.accepted;
   Schedule schedule = to_schedule(*search.problem, found.best, search.at.schedule);
-  if (first_violation(schedule, scenario_)) return;
+  if (schedule::first_violation(schedule, scenario_)) return;
   const Duration makespan = makespan_of(schedule, scenario_);
   if (makespan >= search.at.makespan) return;
   search.at = {std::move(schedule), makespan};
   search.orders = std::move(found.best);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "planner/search/best.hpp"
 #include "planner/wan_sharing/turn_search.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Searches over rows and turns that start from several schedules, and which of them live on.
 class TurnPortfolio {
@@ -45,4 +45,4 @@ private:
   std::vector<Search> searches_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -10,7 +10,7 @@
 #include "plan/lowering/messages.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// (replica, is it a gradient, chunk, microbatch): what a message is.
@@ -88,7 +88,7 @@ private:
       const int row = pipeline * problem_.devices + number(rank.device);
       for (std::uint32_t i = 0; i < lane.count; ++i) {
         const Op& op = plan_.ops[index(lane.first) + i];
-        const MemoryEffect effect = memory_.effect(op.block());
+        const schedule::MemoryEffect effect = memory_.effect(op.block());
         TurnProblem::OfBlock block;
         block.block = op.block();
         block.row = row;
@@ -103,7 +103,7 @@ private:
 
   void read_messages(int pipeline) {
     const ReplicaId replica = problem_.replicas[at(pipeline)];
-    for (const Message& message : find_messages(schedule_, replica).all) {
+    for (const plan::Message& message : plan::find_messages(schedule_, replica).all) {
       const auto id = static_cast<CellMessageId>(problem_.messages.size());
       const Legs::Way& way = legs_.of(key_of(replica, message.producer));
       const auto row = [&](DeviceId device) -> const std::vector<CellBlockId>& {
@@ -166,7 +166,7 @@ private:
   TurnProblem& problem_;
   const Plan& plan_;
   Legs legs_;
-  ActivationModel memory_;
+  schedule::ActivationModel memory_;
   std::map<std::tuple<int, DeviceId, DeviceId>, std::size_t> queues_;
   std::map<MessageKey, CellMessageId> message_of_;
 };
@@ -174,7 +174,7 @@ private:
 }  // namespace
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
-    : TurnProblem{schedule, scenario, lower(schedule, scenario)} {}
+    : TurnProblem{schedule, scenario, plan::lower(schedule, scenario)} {}
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan)
     : devices{schedule.devices}, cell{schedule.cell} {
@@ -186,8 +186,8 @@ TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, con
   }
   rows.resize(replicas.size() * at(devices));
   Reader{schedule, scenario, plan, *this}.read();
-  const std::int64_t allowed = allowed_activation(schedule, scenario).count();
-  for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
+  const std::int64_t allowed = schedule::allowed_activation(schedule, scenario).count();
+  for (const schedule::DeviceNeed& memory : schedule::device_memory(schedule, scenario)) {
     memory_limit.push_back(allowed);
     if (!memory.capacity) continue;
     const Bytes others = memory.total() - memory.activations;
@@ -219,4 +219,4 @@ bool TurnProblem::must_precede_in_turn(CellMessageId a, CellMessageId b) const {
   return blocks[at(first)].row == blocks[at(second)].row && must_precede(first, second);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -7,7 +7,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Index into TurnProblem::blocks, messages, queues. -1: none.
 using CellBlockId = std::int32_t;
@@ -88,4 +88,4 @@ struct TurnOrders {
 [[nodiscard]] Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders,
                                    const Schedule& like);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

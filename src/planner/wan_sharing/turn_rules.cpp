@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// The longest way from the end of every block to the end of all, if no link were ever busy.
@@ -58,4 +58,4 @@ bool take_turns(const TurnProblem& problem, TurnOrders& orders, TurnRule rule,
   return times.take_turns(orders, urgency_of(problem, orders, rule, times));
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

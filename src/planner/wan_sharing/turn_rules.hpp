@@ -5,7 +5,7 @@
 
 #include "planner/wan_sharing/turn_evaluator.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 /// Who goes first when several messages of a cell wait for its turns.
 enum class TurnRule : std::uint8_t {
@@ -22,4 +22,4 @@ inline constexpr std::array kTurnRules{TurnRule::readiness, TurnRule::rank, Turn
 [[nodiscard]] bool take_turns(const TurnProblem& problem, TurnOrders& orders, TurnRule rule,
                               TurnEvaluator& times);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

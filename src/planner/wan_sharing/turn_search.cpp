@@ -8,7 +8,7 @@
 #include "base/statistics/portable_math.hpp"
 #include "planner/wan_sharing/turn_evaluator.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Moves between two looks at progress and temperature.
@@ -165,4 +165,4 @@ TurnAnnealingResult anneal_turns(const TurnProblem& problem, const TurnOrders& s
   return TurnAnnealing{problem, start, seed}.run(cooling, progress);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 #include "planner/search/annealing.hpp"
 #include "planner/wan_sharing/turn_problem.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 
 struct TurnAnnealingResult {
   TurnOrders best;
@@ -22,4 +22,4 @@ struct TurnAnnealingResult {
                                                Cooling cooling, std::uint64_t seed,
                                                const SearchProgress& progress);
 
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 #include "base/unit_text.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// Fails where two ranks exchange something and their datacenters have no link.
@@ -170,7 +170,7 @@ void check_repeats(const Place& place, const Scenario& scenario) {
       fail_at(place,
               "link.trace_repeat = \"{}\" is too short (one transfer could meet the trace of {} "
               "{:.0f} times). Use more.",
-              to_text(*link.weather.repeat), shown(trace.name), rounds);
+              longhaul::to_text(*link.weather.repeat), shown(trace.name), rounds);
   }
 }
 
@@ -217,4 +217,4 @@ void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weigh
   crossing.replicas();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -7,7 +7,7 @@
 #include "scenario/text/csv_lines.hpp"
 #include "scenario/text/toml_text.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 const std::vector<std::string> kCosts{"forward",   "backward",   "dgrad",   "wgrad",
@@ -169,4 +169,4 @@ void CostsFile::require_fit(const std::optional<LoadedModel>& model,
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -7,7 +7,7 @@
 
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The measurements of bench_profile, in a file that `costs.file` names (docs/profile.md).
 class CostsFile {
@@ -39,4 +39,4 @@ private:
   std::string held_text_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -4,7 +4,7 @@
 
 #include "scenario/reader/link_trace.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::string_view kHeld = "#: ";
@@ -122,4 +122,4 @@ const ConfigNode* own_file(const ConfigNode& root, const std::string& section,
   return table->find(name);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

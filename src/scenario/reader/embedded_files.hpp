@@ -7,7 +7,7 @@
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/fields.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// Files beside a scenario's that its text can hold itself, so that it is complete without them:
 /// of each kind, texts by name. Below a scenario's text they stand as comments: "#: trace NAME" or
@@ -33,4 +33,4 @@ void add_held_files(ConfigNode& root, const EmbeddedFiles& held);
 [[nodiscard]] const ConfigNode* own_file(const ConfigNode& root, const std::string& section,
                                          const std::string& name);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -11,7 +11,7 @@
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::int64_t kLongestTime = std::int64_t{1} << 60;  // as of any time of a scenario
@@ -158,10 +158,10 @@ LinkState read_state(const CsvLine& line, const Places& places) {
 void add(LinkTrace& trace, const LinkState& state, const CsvLine& line) {
   if (trace.states.empty() && state.at != Duration::zero())
     line.refuse("the first time is {} (nothing says what the link gives before). Begin at 0.",
-                to_text(state.at));
+                longhaul::to_text(state.at));
   if (!trace.states.empty() && state.at <= trace.states.back().at)
     line.refuse("time {} does not lie behind {} (times ascend). Sort the lines; keep one of each.",
-                to_text(state.at), to_text(trace.states.back().at));
+                longhaul::to_text(state.at), longhaul::to_text(trace.states.back().at));
   if (trace.states.size() == kMostStates)
     line.refuse("there are more than {} lines (that is the limit). Take coarser steps.",
                 kMostStates);
@@ -215,4 +215,4 @@ std::string write_link_trace(const LinkTrace& trace) {
   return csv;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

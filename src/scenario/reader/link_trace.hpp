@@ -6,7 +6,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The largest text of one trace, and of all that a scenario's text holds.
 inline constexpr std::size_t kLargestTrace = std::size_t{16} << 20;
@@ -21,4 +21,4 @@ inline constexpr std::size_t kMostStates = 200'000;
 /// The trace as a CSV of that form, comments aside; reading it gives the same trace.
 [[nodiscard]] std::string write_link_trace(const LinkTrace& trace);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -7,7 +7,7 @@
 #include "scenario/presets.hpp"
 #include "scenario/tcp.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// The one of `keys` that is given; two of them contradict each other.
@@ -67,7 +67,8 @@ Connections read_connections(const Section& section, const Field& count, Duratio
     fail_at(count.node->place,
             "{} = \"auto\" finds no number of connections ({} each, the cap is {}; {} is the "
             "limit). Give a number, or another node_cap.",
-            count.path, to_text(connections.each), to_text(connections.cap), kMostConnections);
+            count.path, longhaul::to_text(connections.each), longhaul::to_text(connections.cap),
+            kMostConnections);
   connections.count = *enough;
   return connections;
 }
@@ -168,4 +169,4 @@ Link read_link(const Section& section, Link link, const Scenario& scenario, bool
   return link;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -7,7 +7,7 @@
 #include "scenario/reader/sections.hpp"
 #include "scenario/regions.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The datacenter that a field names.
 [[nodiscard]] DatacenterId datacenter_named(const Field& field, const Scenario& scenario);
@@ -52,4 +52,4 @@ private:
   Field first_;                         ///< the first datacenter.region
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -4,7 +4,7 @@
 #include "scenario/reader/read_weather.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using Pair = std::pair<DatacenterId, DatacenterId>;
@@ -146,4 +146,4 @@ void read_network(const ConfigNode& root, Scenario& scenario, bool message_known
     read_node(*table, scenario, message_known);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

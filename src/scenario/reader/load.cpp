@@ -10,7 +10,7 @@
 #include "scenario/reader/sections.hpp"
 #include "scenario/text/toml_text.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 std::string read_name(const ConfigNode& root, const std::string& source) {
@@ -94,4 +94,4 @@ Scenario load_scenario(const std::filesystem::path& file, std::span<const std::s
   return parse_scenario(read_file(file), file.string(), overrides, placing);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -8,7 +8,7 @@
 
 #include "scenario/scenario.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// Whether a file must say in which datacenter each stage lies.
 enum class Placing : std::uint8_t {
@@ -28,4 +28,4 @@ enum class Placing : std::uint8_t {
                                       std::span<const std::string> overrides = {},
                                       Placing placing = Placing::required);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

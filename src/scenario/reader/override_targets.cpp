@@ -6,7 +6,7 @@
 #include "base/suggest.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using Kind = ConfigNode::Kind;
@@ -140,4 +140,4 @@ std::vector<ConfigNode*> addressed(ConfigNode& root, const OverridePath& path, c
   return entries;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

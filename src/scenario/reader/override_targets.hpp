@@ -5,7 +5,7 @@
 
 #include "scenario/text/config_node.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The keys of --set section.NAME.key=VALUE, section first.
 using OverridePath = std::vector<std::string>;
@@ -20,4 +20,4 @@ using OverridePath = std::vector<std::string>;
 [[nodiscard]] std::vector<ConfigNode*> addressed(ConfigNode& root, const OverridePath& path,
                                                  const Place& place);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -6,7 +6,7 @@
 #include "scenario/reader/sections.hpp"
 #include "scenario/text/toml_text.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using Kind = ConfigNode::Kind;
@@ -123,4 +123,4 @@ void apply_override(ConfigNode& root, const std::string& option) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

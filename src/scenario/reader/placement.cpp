@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::size_t kMostDatacenters = 64;
@@ -167,4 +167,4 @@ void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario)
   refuse_uneven_stages(tables, scenario);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -4,7 +4,7 @@
 #include "base/unit_text.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// The given lists of [costs]; empty where a key is missing.
@@ -37,7 +37,7 @@ void split_backward(const GivenTimes& given, const Section& section, Costs& cost
       fail_at(section.place(),
               "costs.backward of stage {} is {}, less than its {} (the other part would be "
               "negative). Give dgrad and wgrad both, or a longer backward.",
-              stage, to_text(whole), given.dgrad.empty() ? "wgrad" : "dgrad");
+              stage, longhaul::to_text(whole), given.dgrad.empty() ? "wgrad" : "dgrad");
     costs.wgrad[at(stage)] = wgrad;
     costs.dgrad[at(stage)] = whole - wgrad;
   }
@@ -77,7 +77,7 @@ bool set_size(const std::optional<Section>& section, const char* key, int stages
     const Bytes size = read_bytes(field);
     if (size < least)
       fail_at(field.node->place, "{} = {} is too small ({} is the least). Give the real size.",
-              field.path, to_text(*field.node), to_text(least));
+              field.path, to_text(*field.node), longhaul::to_text(least));
     return size;
   });
   if (!given.empty())
@@ -142,4 +142,4 @@ LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>&
   return loaded;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

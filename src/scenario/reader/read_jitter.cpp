@@ -3,7 +3,7 @@
 
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// The largest spread (standard deviation over mean) that a distribution can have.
@@ -63,4 +63,4 @@ Jitter read_jitter(const Field& field) {
   return jitter;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -6,7 +6,7 @@
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 std::vector<int> read_list(const Field& field, const Model& model, int stages) {
@@ -90,4 +90,4 @@ std::vector<int> read_layers(const ConfigNode& root, const LoadedModel& loaded,
   return read_choice(field, {"even", "balanced"}) == 0 ? even : balance(field, root, scenario);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -3,7 +3,7 @@
 #include "scenario/presets.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// A whole number of the model and the range that it must lie in.
@@ -96,4 +96,4 @@ std::optional<LoadedModel> read_model(const ConfigNode& root) {
   return loaded;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

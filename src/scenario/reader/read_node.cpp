@@ -3,7 +3,7 @@
 #include "base/suggest.hpp"
 #include "scenario/reader/link_values.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// Ranks of a node where [[node]] leaves them out: its GPUs, a tensor-parallel group being one
@@ -51,4 +51,4 @@ void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) 
   scenario.nodes.push_back(node);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
@@ -134,4 +134,4 @@ Run read_run(const ConfigNode& root, int stages) {
   return run;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

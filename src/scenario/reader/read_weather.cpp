@@ -5,7 +5,7 @@
 #include "base/unit_text.hpp"
 #include "scenario/reader/link_values.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 constexpr std::size_t kMostOutages = 100'000;
@@ -36,7 +36,7 @@ void read_trace(const Section& section, TraceStore& traces, const Scenario& scen
   if (*link.weather.repeat <= trace.states.back().at)
     fail_at(repeat->node->place,
             "{} = {} ends before the trace does (its last time is {}). Use more.", repeat->path,
-            to_text(*repeat->node), to_text(trace.states.back().at));
+            to_text(*repeat->node), longhaul::to_text(trace.states.back().at));
 }
 
 Loss read_loss(const Field& field) {
@@ -96,4 +96,4 @@ void read_weather(const Section& section, TraceStore& traces, const Scenario& sc
   if (const auto field = section.find("outage")) link.weather.outages = read_outages(*field);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

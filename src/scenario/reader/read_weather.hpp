@@ -7,7 +7,7 @@
 
 #include "scenario/reader/sections.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The traces that links name: of [traces], or of files beside the scenario's. Each is read once.
 class TraceStore {
@@ -31,4 +31,4 @@ private:
 void read_weather(const Section& section, TraceStore& traces, const Scenario& scenario,
                   bool message_known, Link& link);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -9,7 +9,7 @@
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/fields.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 // Readers of the file's sections, in the order in which they need each other. Each throws Error
 // with the place of the mistake.
@@ -67,4 +67,4 @@ void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weigh
 /// Writes one --set PATH=VALUE into the tree before it is read.
 void apply_override(ConfigNode& root, const std::string& option);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

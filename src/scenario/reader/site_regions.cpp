@@ -3,7 +3,7 @@
 #include "base/suggest.hpp"
 #include "scenario/reader/link_values.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 SiteRegions::SiteRegions(const ConfigNode& root, const Scenario& scenario) : scenario_{scenario} {
   const auto wan = section_of(root, "wan", {"regions"});
@@ -68,4 +68,4 @@ void SiteRegions::refuse_unknown_message() const {
           first_.path);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

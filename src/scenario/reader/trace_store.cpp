@@ -5,7 +5,7 @@
 #include "scenario/reader/read_weather.hpp"
 #include "scenario/text/csv_lines.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 TraceStore::TraceStore(const ConfigNode& root) : root_{root} {}
 
@@ -38,8 +38,8 @@ LinkTrace TraceStore::read(const Field& field, const std::string& name) {
 std::string TraceStore::held_text() const {
   std::string text{of_files_.empty() ? "" : "\n"};
   for (const std::string& name : of_files_)
-    text += longhaul::held_text("trace", name, write_link_trace(*by_name_.at(name)));
+    text += scenario::held_text("trace", name, write_link_trace(*by_name_.at(name)));
   return text;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 std::string to_text(const Place& place) {
   if (place.line == 0) return *place.origin;
@@ -55,4 +55,4 @@ std::string shown(std::string_view text) {
   return cut ? result + "..." : result;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// Where a value of the configuration stands: in the file, or on the command line.
 struct Place {
@@ -62,4 +62,4 @@ void remove(ConfigNode& table, std::string_view key);
 /// Text of a stranger for a message: at most 60 characters, control characters as '?'.
 [[nodiscard]] std::string shown(std::string_view text);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -5,7 +5,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 void split_words(std::string_view line, std::vector<std::string_view>& words) {
   constexpr std::size_t kMostColumns = 64;
@@ -37,4 +37,4 @@ std::string read_csv_file(const std::filesystem::path& file, std::size_t largest
   return text;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

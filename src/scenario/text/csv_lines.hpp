@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// One line of a table that measurements come in; its errors name it: "file:line: text".
 struct CsvLine {
@@ -48,4 +48,4 @@ void each_csv_line(std::string_view csv, const std::string& source, Take take) {
 [[nodiscard]] std::string read_csv_file(const std::filesystem::path& file, std::size_t largest,
                                         std::string_view what, std::string_view key);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

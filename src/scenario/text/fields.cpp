@@ -9,7 +9,7 @@
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using Kind = ConfigNode::Kind;
@@ -200,4 +200,4 @@ std::vector<Field> elements(const Field& field) {
   return result;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -11,7 +11,7 @@
 #include "base/units.hpp"
 #include "scenario/text/config_node.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// A value with the path that messages call it by: "costs.forward", "costs.forward[3]". Every
 /// reader below throws Error with the value's place.
@@ -82,4 +82,4 @@ template <typename Read>
   return result;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -4,7 +4,7 @@
 #include "base/index.hpp"
 #include "scenario/text/fields.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// A number that makes up all of `text`.
@@ -59,4 +59,4 @@ std::vector<std::pair<int, Field>> read_indices(const Field& field, int end) {
   return result;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

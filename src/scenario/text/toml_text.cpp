@@ -6,7 +6,7 @@
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 /// Walks over TOML text outside strings and comments and measures dotted keys: the library builds
@@ -163,4 +163,4 @@ std::optional<ConfigNode> parse_toml_value(std::string_view text, const Place& p
   return value;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -7,7 +7,7 @@
 
 #include "scenario/text/config_node.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 
 /// The largest scenario text that is read.
 inline constexpr std::size_t kLargestText = std::size_t{1} << 20;
@@ -21,4 +21,4 @@ inline constexpr std::size_t kLargestText = std::size_t{1} << 20;
 /// One TOML value, all its places being `place`; nullopt where the text is no TOML value.
 [[nodiscard]] std::optional<ConfigNode> parse_toml_value(std::string_view text, const Place& place);
 
-}  // namespace longhaul
+}  // namespace longhaul::scenario

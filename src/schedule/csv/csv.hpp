@@ -6,7 +6,7 @@
 
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 enum class CsvFormat { longhaul, pytorch };
 
@@ -28,4 +28,4 @@ enum class CsvFormat { longhaul, pytorch };
 /// The same of a file, which is named for itself where it holds no name.
 [[nodiscard]] Schedule read_schedule_file(const std::filesystem::path& file);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

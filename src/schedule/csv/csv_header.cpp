@@ -4,7 +4,7 @@
 
 #include "base/suggest.hpp"
 
-namespace longhaul::csv {
+namespace longhaul::schedule::csv {
 namespace {
 
 class HeaderReader {
@@ -115,4 +115,4 @@ private:
 
 void Header::read(Line& line) { HeaderReader{*this}.read(line); }
 
-}  // namespace longhaul::csv
+}  // namespace longhaul::schedule::csv

@@ -8,7 +8,7 @@
 #include "schedule/csv/csv_line.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul::csv {
+namespace longhaul::schedule::csv {
 
 /// The values in the comment lines of a longhaul file; absent ones are inferred from the rows.
 struct Header {
@@ -29,4 +29,4 @@ struct Header {
   std::set<std::string> ordered;  ///< resources of link_orders
 };
 
-}  // namespace longhaul::csv
+}  // namespace longhaul::schedule::csv

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::csv {
+namespace longhaul::schedule::csv {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -160,4 +160,4 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-}  // namespace longhaul::csv
+}  // namespace longhaul::schedule::csv

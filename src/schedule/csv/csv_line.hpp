@@ -7,7 +7,7 @@
 #include "schedule/block.hpp"
 
 /// Reading one line of a schedule's CSV file; shared by rows and header lines.
-namespace longhaul::csv {
+namespace longhaul::schedule::csv {
 
 /// Larger numbers in a file are refused: what is inferred from them is allocated.
 inline constexpr std::int64_t kMostChunks = std::int64_t{1} << 20;
@@ -56,4 +56,4 @@ private:
 /// In double quotes, with \" \\ and \xHH for quotes, backslashes and all but printable ASCII.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-}  // namespace longhaul::csv
+}  // namespace longhaul::schedule::csv

@@ -8,7 +8,7 @@
 #include "schedule/csv/csv_line.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using csv::Line;
@@ -58,14 +58,14 @@ private:
     std::string_view content = text_.substr(0, end);
     text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
     if (content.ends_with('\r')) content.remove_suffix(1);
-    Line line{content, ++lines_, source_};
+    csv::Line line{content, ++lines_, source_};
     line.skip_blanks();
     if (line.at_end()) return;
     if (line.take('#')) return header_.read(line);
     read_row(line);
   }
 
-  void read_row(Line& line) {
+  void read_row(csv::Line& line) {
     const int row = static_cast<int>(schedule_.rows.size());
     if (row == csv::kMostRows) {
       line.fail_at(0, fmt::format("There are more than {} rows.", csv::kMostRows));
@@ -135,4 +135,4 @@ Schedule read_schedule_file(const std::filesystem::path& file) {
   return read_csv(read_text_file(file), file.string(), file.stem().string());
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

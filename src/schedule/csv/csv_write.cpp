@@ -5,7 +5,7 @@
 #include "schedule/csv/csv_line.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 void append_number(std::string& text, int value) {
@@ -29,7 +29,7 @@ void check_writable(const Block& block) {
 void append_cell(std::string& text, const Block& block) {
   check_writable(block);
   append_number(text, block.chunk);
-  text += block.kind == BlockKind::D ? 'I' : *to_string(block.kind);
+  text += block.kind == BlockKind::D ? 'I' : *longhaul::to_string(block.kind);
   append_number(text, block.microbatch);
   if (block.parts == 1) return;
   text += '.';
@@ -110,4 +110,4 @@ std::string write_csv(const Schedule& schedule, CsvFormat format) {
   return text;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

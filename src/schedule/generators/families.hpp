@@ -8,7 +8,7 @@
 
 /// The fill functions of the registry's table. Those that are not defined on every
 /// scenario say why where they are not.
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 void fill_gpipe(const Scenario& scenario, Schedule& schedule);
 void fill_1f1b(const Scenario& scenario, Schedule& schedule);
@@ -32,4 +32,4 @@ struct CellRules;
 extern const CellRules kVaruna, kVarunaFill;
 extern const CellRules kAtlas, kAtlasTimed, kAtlasEven;
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -8,7 +8,7 @@
 #include "schedule/generators/empty_schedule.hpp"
 #include "schedule/generators/registry.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 /// More blocks than this are a slip of the keyboard: 3 GiB of schedule, and ids of ops are 32 bits.
@@ -116,4 +116,4 @@ Result<Schedule> try_generate(const Generator& generator, const Scenario& scenar
   return schedule;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

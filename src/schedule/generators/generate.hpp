@@ -9,7 +9,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 struct Generator;
 
@@ -24,4 +24,4 @@ struct Generator;
 /// The same, where a schedule that is not defined is an answer.
 Result<Schedule> try_generate(const Generator& generator, const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -5,7 +5,7 @@
 
 #include "schedule/generators/families.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using namespace families;
@@ -19,47 +19,48 @@ std::optional<Refusal> everywhere(const Scenario& scenario, Schedule& schedule) 
 
 constexpr std::array kGenerators{
     Generator{"gpipe", "all forwards, then all backwards", Placement::unidirectional,
-              Backward::whole, Knowledge::counts, everywhere<fill_gpipe>},
+              Backward::whole, Knowledge::counts, everywhere<families::fill_gpipe>},
     Generator{"1f1b", "one forward, one backward in turn after a short warm-up",
-              Placement::unidirectional, Backward::whole, Knowledge::counts, everywhere<fill_1f1b>},
+              Placement::unidirectional, Backward::whole, Knowledge::counts,
+              everywhere<families::fill_1f1b>},
     Generator{"interleaved-1f1b", "1F1B over several chunks a device, placed round robin",
-              Placement::loop, Backward::whole, Knowledge::counts, fill_interleaved_1f1b},
+              Placement::loop, Backward::whole, Knowledge::counts, families::fill_interleaved_1f1b},
     Generator{"zb-h1", "zero bubble with the memory of 1F1B: W fills the gaps",
               Placement::unidirectional, Backward::split, Knowledge::counts,
-              everywhere<fill_zb_h1>},
+              everywhere<families::fill_zb_h1>},
     Generator{"zb-h2", "zero bubble on device span with twice the memory",
               Placement::unidirectional, Backward::split, Knowledge::counts,
-              everywhere<fill_zb_h2>},
+              everywhere<families::fill_zb_h2>},
     Generator{"zbv", "zero bubble on device span with two chunks a device in a V", Placement::wave,
-              Backward::split, Knowledge::counts, everywhere<fill_zbv>},
-    Generator{"cross-ud",
-              "CrossPipe's greedy: blocks as the links let them run, one stage a device",
-              Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud},
+              Backward::split, Knowledge::counts, everywhere<families::fill_zbv>},
+    Generator{
+        "cross-ud", "CrossPipe's greedy: blocks as the links let them run, one stage a device",
+        Placement::unidirectional, Backward::split, Knowledge::times, families::fill_cross_ud},
     Generator{"cross-ud-sub", "cross-ud with W in parts, which fill smaller gaps",
-              Placement::unidirectional, Backward::split, Knowledge::times, fill_cross_ud_sub,
-              false, nullptr, true},
+              Placement::unidirectional, Backward::split, Knowledge::times,
+              families::fill_cross_ud_sub, false, nullptr, true},
     Generator{"cross-wave", "the greedy over two chunks a device in a V", Placement::wave,
-              Backward::split, Knowledge::times, fill_cross_wave},
+              Backward::split, Knowledge::times, families::fill_cross_wave},
     Generator{"cross-loop", "the greedy over several chunks a device, placed round robin",
-              Placement::loop, Backward::split, Knowledge::times, fill_cross_loop},
+              Placement::loop, Backward::split, Knowledge::times, families::fill_cross_loop},
     Generator{"cross-bd", "the greedy over two copies of the model in opposite directions",
-              Placement::bidirectional, Backward::split, Knowledge::times, fill_cross_bd},
+              Placement::bidirectional, Backward::split, Knowledge::times, families::fill_cross_bd},
     Generator{"varuna", "backwards first; recomputes so that it ends when the gradient arrives",
-              Placement::unidirectional, Backward::whole, Knowledge::times, everywhere<fill_varuna>,
-              false, &kVaruna},
+              Placement::unidirectional, Backward::whole, Knowledge::times,
+              everywhere<families::fill_varuna>, false, &families::kVaruna},
     Generator{"varuna-fill", "varuna that recomputes wherever a device has nothing else to do",
               Placement::unidirectional, Backward::whole, Knowledge::times,
-              everywhere<fill_varuna_fill>, false, &kVarunaFill},
+              everywhere<families::fill_varuna_fill>, false, &families::kVarunaFill},
     Generator{"atlas", "pipelines of a cell take turns on the WAN; recomputes in idle time",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas, true,
-              &kAtlas},
+              Placement::unidirectional, Backward::whole, Knowledge::times, families::fill_atlas,
+              true, &families::kAtlas},
     Generator{"atlas-timed",
               "atlas that recomputes as varuna does, so that R ends with the gradient",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_timed, true,
-              &kAtlasTimed},
+              Placement::unidirectional, Backward::whole, Knowledge::times,
+              families::fill_atlas_timed, true, &families::kAtlasTimed},
     Generator{"atlas-even", "atlas whose turns go to the pipeline that is furthest behind",
-              Placement::unidirectional, Backward::whole, Knowledge::times, fill_atlas_even, true,
-              &kAtlasEven},
+              Placement::unidirectional, Backward::whole, Knowledge::times,
+              families::fill_atlas_even, true, &families::kAtlasEven},
 };
 
 }  // namespace
@@ -78,4 +79,4 @@ const Generator* find_generator(std::string_view name) {
   return found == kGenerators.end() ? nullptr : &*found;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -10,7 +10,7 @@
 #include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 namespace families {
 struct CellRules;
@@ -60,4 +60,4 @@ inline constexpr std::string_view kSitePlannerSchedule = "atlas";
 /// nullptr where there is none of that name.
 [[nodiscard]] const Generator* find_generator(std::string_view name);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

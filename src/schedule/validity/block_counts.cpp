@@ -4,7 +4,7 @@
 #include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul::checks {
+namespace longhaul::schedule::checks {
 BlockCounts::BlockCounts(const Schedule& schedule)
     : schedule_{schedule},
       chunks_on_(schedule.devices),
@@ -51,7 +51,7 @@ std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size
     return violation(ViolationKind::shape,
                      "{} has {} of microbatch {} at position {} as part {} of {} (parts count "
                      "from 0).",
-                     where, to_string(block.kind), block.microbatch, position, block.part,
+                     where, longhaul::to_string(block.kind), block.microbatch, position, block.part,
                      block.parts);
   }
   if (!known) {
@@ -104,4 +104,4 @@ std::optional<Violation> BlockCounts::count(std::size_t row) {
   return std::nullopt;
 }
 
-}  // namespace longhaul::checks
+}  // namespace longhaul::schedule::checks

@@ -14,7 +14,7 @@
 
 /// The steps of first_violation(), in turn; each relies on those before it. All are linear in the
 /// number of blocks, whatever counts a schedule claims.
-namespace longhaul::checks {
+namespace longhaul::schedule::checks {
 
 template <typename... Args>
 [[nodiscard]] Violation violation(ViolationKind kind, fmt::format_string<Args...> format,
@@ -92,4 +92,4 @@ private:
 /// that their messages take; after turns_violation().
 [[nodiscard]] std::optional<Violation> turns_deadlock(const Schedule& schedule);
 
-}  // namespace longhaul::checks
+}  // namespace longhaul::schedule::checks

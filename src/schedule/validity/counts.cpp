@@ -4,7 +4,7 @@
 #include "schedule/cells.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul::checks {
+namespace longhaul::schedule::checks {
 std::optional<Violation> counts_violation(const Schedule& schedule) {
   using enum ViolationKind;
   const Schedule& s = schedule;
@@ -66,4 +66,4 @@ std::string device_text(const Schedule& schedule, std::size_t row) {
   return fmt::format("device {} of replica {}", row % devices, row / devices);
 }
 
-}  // namespace longhaul::checks
+}  // namespace longhaul::schedule::checks

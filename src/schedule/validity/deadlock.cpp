@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul::checks {
+namespace longhaul::schedule::checks {
 namespace {
 
 /// Runs the rows of one replica without times: every device that can go on goes on.
@@ -136,4 +136,4 @@ std::optional<Violation> deadlock(const Schedule& schedule, std::size_t first_ro
   return Violation{ViolationKind::deadlock, text};
 }
 
-}  // namespace longhaul::checks
+}  // namespace longhaul::schedule::checks

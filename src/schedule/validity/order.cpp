@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul::checks {
+namespace longhaul::schedule::checks {
 namespace {
 
 using enum BlockKind;
@@ -135,4 +135,4 @@ std::optional<Violation> BlockCounts::order(std::size_t row) {
   return std::nullopt;
 }
 
-}  // namespace longhaul::checks
+}  // namespace longhaul::schedule::checks

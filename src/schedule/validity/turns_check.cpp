@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul::checks {
+namespace longhaul::schedule::checks {
 namespace {
 
 constexpr std::string_view kTurns = "turns ";
@@ -246,4 +246,4 @@ std::optional<Violation> turns_deadlock(const Schedule& schedule) {
   return Violation{ViolationKind::deadlock, text};
 }
 
-}  // namespace longhaul::checks
+}  // namespace longhaul::schedule::checks

@@ -7,7 +7,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/checks.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using checks::violation;
@@ -15,10 +15,11 @@ using checks::violation;
 std::optional<Violation> shape_violation(const Schedule& schedule, const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
   const auto differs = [&](const char* what, const char* key, int have, int want) {
-    return violation(ViolationKind::shape,
-                     "The schedule has {} {}, but the scenario has {}. Use a schedule made for it, "
-                     "or set parallel.{}.",
-                     have, what, want, key);
+    return checks::violation(
+        ViolationKind::shape,
+        "The schedule has {} {}, but the scenario has {}. Use a schedule made for it, "
+        "or set parallel.{}.",
+        have, what, want, key);
   };
   if (schedule.devices != parallel.stages) {
     return differs("devices", "stages", schedule.devices, parallel.stages);
@@ -52,7 +53,7 @@ std::optional<Violation> budget_violation(const Schedule& schedule, const Scenar
       const MemoryEffect effect = model.effect(block);
       held += effect.at_start;
       if (held > allowed) {
-        return violation(
+        return checks::violation(
             ViolationKind::memory,
             "{} holds {} with {} at position {}, over the budget of {} by {} bytes. Raise "
             "memory.budget ({} now) or use a schedule that holds less.",
@@ -71,7 +72,7 @@ std::optional<Violation> capacity_violation(const Schedule& schedule, const Scen
   for (const DeviceNeed& memory : device_memory(schedule, scenario)) {
     if (memory.fits()) continue;
     const Bytes of_stage = scenario.costs.activation[index(memory.device)];
-    return violation(
+    return checks::violation(
         ViolationKind::memory,
         "device {} needs {}, {} bytes over its capacity of {}: weights {}, gradients {}, optimizer "
         "{}, activations {}, buffers {}. Use more stages, recomputation, or a schedule that holds "
@@ -120,4 +121,4 @@ std::optional<std::string> violation_but_memory(const Schedule& schedule,
   return std::move(violation->text);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

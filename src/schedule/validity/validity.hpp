@@ -6,7 +6,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 enum class ViolationKind { shape, missing_block, repeated_block, dependency, deadlock, memory };
 
@@ -29,4 +29,4 @@ struct Violation {
 [[nodiscard]] std::optional<std::string> violation_but_memory(const Schedule& schedule,
                                                               const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

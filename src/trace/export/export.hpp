@@ -7,7 +7,7 @@
 
 #include "trace/file/trace_file.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// The part to export; absent: everything.
 struct Selection {
@@ -30,4 +30,4 @@ void export_csv(const Trace& trace, const Selection& selection, std::ostream& ou
 /// largest value is the peak of IterationReport.
 void export_memory(const Trace& trace, const Selection& selection, std::ostream& out);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

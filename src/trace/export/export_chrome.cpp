@@ -14,7 +14,7 @@
 #include "trace/report/report.hpp"
 #include "trace/timeline/row_index.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// Quoted, and valid whatever bytes the text holds.
@@ -23,13 +23,17 @@ std::string json_string(const std::string& text) {
 }
 
 std::string slice_name(const TimelineRow& row) {
-  if (is_collective(row.kind)) return fmt::format("{} {}", to_string(row.kind), row.chunk);
+  if (is_collective(row.kind))
+    return fmt::format("{} {}", longhaul::to_string(row.kind), row.chunk);
   if (row.leg != MessageLeg::whole)
-    return fmt::format("{} {}/{} of chunk {} microbatch {} (replica {})", to_string(row.leg),
-                       row.piece + 1, row.pieces, row.chunk, row.microbatch, row.owner);
-  if (!is_compute(row.kind)) return fmt::format("{} {}", to_string(row.kind), row.microbatch);
-  if (row.parts == 1) return fmt::format("{}{}", to_string(row.kind), row.microbatch);
-  return fmt::format("{}{}.{}/{}", to_string(row.kind), row.microbatch, row.part, row.parts);
+    return fmt::format("{} {}/{} of chunk {} microbatch {} (replica {})",
+                       longhaul::to_string(row.leg), row.piece + 1, row.pieces, row.chunk,
+                       row.microbatch, row.owner);
+  if (!is_compute(row.kind))
+    return fmt::format("{} {}", longhaul::to_string(row.kind), row.microbatch);
+  if (row.parts == 1) return fmt::format("{}{}", longhaul::to_string(row.kind), row.microbatch);
+  return fmt::format("{}{}.{}/{}", longhaul::to_string(row.kind), row.microbatch, row.part,
+                     row.parts);
 }
 
 class ChromeExport {
@@ -112,7 +116,7 @@ private:
   void add_slice(const TimelineRow& row, std::int64_t begin, const Place& place) {
     event(R"("name":"{}","cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},)"
           R"("args":{{"microbatch":{},"chunk":{},"size_bytes":{},"op":{}}})",
-          slice_name(row), to_string(row.kind), Microseconds{begin + row.start_ns},
+          slice_name(row), longhaul::to_string(row.kind), Microseconds{begin + row.start_ns},
           Microseconds{drawn_end_ns(row) - row.start_ns}, place.pid, place.tid, row.microbatch,
           row.chunk, row.size_bytes, row.op);
   }
@@ -164,4 +168,4 @@ void export_chrome(const Trace& trace, const Selection& selection, std::ostream&
   ChromeExport{trace, selection, out}.run();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -9,7 +9,7 @@
 #include "trace/report/report.hpp"
 #include "trace/timeline/columns.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 template <typename Value>
@@ -32,9 +32,9 @@ void print_cell(TextWriter& out, const CsvColumn& csv, const TimelineRow& row) {
     out.print(",{}", value < 0 ? "" : csv.names.at(to_size(value)));
   };
   switch (csv.column.type) {
-    case ColumnType::row_kind: return out.print(",{}", to_string(row.kind));
-    case ColumnType::row_leg: return out.print(",{}", to_string(row.leg));
-    case ColumnType::bound_kind: return out.print(",{}", to_string(row.bound_kind));
+    case ColumnType::row_kind: return out.print(",{}", longhaul::to_string(row.kind));
+    case ColumnType::row_leg: return out.print(",{}", longhaul::to_string(row.leg));
+    case ColumnType::bound_kind: return out.print(",{}", longhaul::to_string(row.bound_kind));
     case ColumnType::int64: return out.print(",{}", member<std::int64_t>(row, csv.column));
     case ColumnType::int32: return print_int32(member<std::int32_t>(row, csv.column));
   }
@@ -75,4 +75,4 @@ void export_csv(const Trace& trace, const Selection& selection, std::ostream& ou
   writer.flush();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -11,7 +11,7 @@
 #include "trace/timeline/iteration_view.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// When a block changes the activation memory of its rank, and by how much.
@@ -57,4 +57,4 @@ void export_memory(const Trace& trace, const Selection& selection, std::ostream&
   writer.flush();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

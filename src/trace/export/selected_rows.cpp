@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "trace/report/report.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 std::array<Source, 2> sources_of(const Trace& trace) {
   return {Source{"predicted", &trace.predicted, false}, Source{"measured", &trace.measured, true}};
@@ -41,4 +41,4 @@ void require_rows(const Trace& trace, const Selection& selection) {
         "See `longhaul trace` for what it holds.");
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -7,7 +7,7 @@
 
 #include "trace/export/export.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// One of the two timelines of a trace.
 struct Source {
@@ -25,4 +25,4 @@ struct Source {
 /// Throws Error if nothing is selected at all.
 void require_rows(const Trace& trace, const Selection& selection);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -6,7 +6,7 @@
 
 #include "trace/report/report.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 SliceLayout::SliceLayout(const Trace& trace, const Selection& selection) {
   constexpr std::int64_t kGapShare = 20;  // a gap is a twentieth of the iteration before it
@@ -64,4 +64,4 @@ std::vector<int> threads_of_lanes(std::span<const TimelineRow> rows) {
   return threads;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -8,7 +8,7 @@
 
 #include "trace/export/selected_rows.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Where iterations lie in an exported picture: one after the other. The measured and the
 /// predicted iterations of a schedule begin at the same time, so that they can be compared.
@@ -36,4 +36,4 @@ private:
 /// threads of its lane draws it.
 [[nodiscard]] std::vector<int> threads_of_lanes(std::span<const TimelineRow> rows);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

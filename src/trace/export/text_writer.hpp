@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Formats into a buffer and hands it to a stream piece by piece: exports never lie in memory as a
 /// whole. Throws Error when the stream fails or more than `most_bytes` are written.
@@ -54,12 +54,12 @@ inline std::string csv_cell(const std::string& text) {
   return out + '"';
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace
 
 template <>
-struct fmt::formatter<longhaul::Microseconds> {
+struct fmt::formatter<longhaul::trace::Microseconds> {
   constexpr auto parse(format_parse_context& context) { return context.begin(); }
-  auto format(const longhaul::Microseconds& time, format_context& context) const {
+  auto format(const longhaul::trace::Microseconds& time, format_context& context) const {
     const std::int64_t ns = time.ns < 0 ? -time.ns : time.ns;
     return format_to(context.out(), "{}{}.{:03}", time.ns < 0 ? "-" : "", ns / 1000, ns % 1000);
   }

@@ -14,7 +14,7 @@
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 constexpr std::string_view kPrefix = "segment.";
@@ -154,4 +154,4 @@ void write_segment(const std::filesystem::path& directory, const IterationKey& k
   });
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

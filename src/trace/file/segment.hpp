@@ -11,7 +11,7 @@
 #include "trace/file/trace_file.hpp"
 #include "trace/hdf5/hdf5_handle.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// The facts in the name of a segment: an iteration, and the ranks whose rows of it are there.
 /// Ranks of one host need not follow one another.
@@ -52,4 +52,4 @@ void write_index(hdf5::Id file, const SegmentIndex& index);
 [[nodiscard]] bool is_sound(const Timeline& timeline, const TimelineRow& row, std::int32_t schedule,
                             int iteration);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -8,7 +8,7 @@
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/validate/check_rows.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 void write_trace(const std::filesystem::path& file, const Trace& trace) {
   hdf5::write_new_file(file, hdf5::Writing::piecewise, [&](hdf5::Id root) {
@@ -41,4 +41,4 @@ std::vector<std::string> validate_trace(const std::filesystem::path& file) {
   return findings.texts();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -11,7 +11,7 @@
 #include "trace/timeline/rank_clock.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 inline constexpr int kTraceSchemaVersion = 2;
 
@@ -87,4 +87,4 @@ struct MergedRows {
 MergedRows merge_run_into(const std::filesystem::path& directory, const std::filesystem::path& file,
                           const MergeOptions& options = {});
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -9,7 +9,7 @@
 #include "trace/file/trace_reader.hpp"
 #include "trace/validate/check_rows.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 struct RowRange {
@@ -92,4 +92,4 @@ Trace read_trace_part(const std::filesystem::path& file, const TracePart& part,
   return trace;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

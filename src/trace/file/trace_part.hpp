@@ -7,7 +7,7 @@
 
 #include "trace/file/trace_file.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// A selection from a trace; nothing named: all of it.
 struct TracePart {
@@ -27,4 +27,4 @@ struct TraceOverview {
 [[nodiscard]] Trace read_trace_part(const std::filesystem::path& file, const TracePart& part,
                                     std::uint64_t most_rows);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

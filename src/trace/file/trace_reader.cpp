@@ -8,7 +8,7 @@
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/validate/check_rows.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 namespace {
 
@@ -106,4 +106,4 @@ void require_none(const std::filesystem::path& file, const Diagnostics& findings
        more);
 }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -9,7 +9,7 @@
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/timeline/diagnostics.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 /// The root attributes of an open file.
 void write_run_info(Id file, const RunInfo& info);
@@ -36,4 +36,4 @@ void check_groups(const TraceReader& reader, Diagnostics& findings);
 /// Throws Error with the first of the findings, if there are any.
 void require_none(const std::filesystem::path& file, const Diagnostics& findings);
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -8,7 +8,7 @@
 #include "base/index.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 namespace {
 
 constexpr std::size_t kLongestNameBytes = 1 << 16;
@@ -107,4 +107,4 @@ std::vector<std::string> read_names(Id group, const char* name, std::uint64_t fi
   return names;
 }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

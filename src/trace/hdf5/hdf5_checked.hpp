@@ -7,7 +7,7 @@
 
 #include "trace/hdf5/hdf5_handle.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 // Reading of foreign files: every function throws Error on contents that make HDF5 open other
 // files, load plugins, or take memory that the bytes of the file cannot account for.
@@ -24,4 +24,4 @@ namespace longhaul::hdf5 {
 [[nodiscard]] std::vector<std::string> read_names(Id group, const char* name,
                                                   std::uint64_t file_bytes);
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

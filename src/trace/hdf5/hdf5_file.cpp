@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "trace/hdf5/new_file.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 namespace {
 
 Handle access_properties() {
@@ -58,4 +58,4 @@ std::uint64_t size_of_file(const std::filesystem::path& file) {
   return size;
 }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -6,7 +6,7 @@
 
 #include "trace/hdf5/hdf5_handle.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 /// How a new file is written: piece by piece, or put together in memory and at once.
 enum class Writing { piecewise, at_once };
@@ -18,4 +18,4 @@ void write_new_file(const std::filesystem::path& file, Writing writing,
 [[nodiscard]] Handle open_file(const std::filesystem::path& file);
 [[nodiscard]] std::uint64_t size_of_file(const std::filesystem::path& file);
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 namespace {
 
 static_assert(std::is_same_v<Id, hid_t> && std::is_same_v<herr_t, int>);
@@ -59,4 +59,4 @@ Handle::~Handle() {
 
 void Handle::close(std::source_location where) { check(close_(std::exchange(id_, kNoId)), where); }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -5,7 +5,7 @@
 #include <source_location>
 #include <utility>
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 /// HDF5's own id type (asserted in the source), so that hdf5.h stays out of headers.
 using Id = std::int64_t;
@@ -55,4 +55,4 @@ private:
   Close close_;
 };
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -10,7 +10,7 @@
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 namespace {
 
 std::uint64_t checked_column_length(Id group, const Column& column, std::uint64_t file_bytes) {
@@ -132,4 +132,4 @@ void read_all(const TimelineReader& reader, Timeline& timeline, Diagnostics& fin
   }
 }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -8,7 +8,7 @@
 #include "trace/timeline/diagnostics.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 /// Large traces are compressed; small segments, written in the middle of a run, are not.
 enum class Storage { compressed, plain };
@@ -82,4 +82,4 @@ private:
 /// Reads the whole group; what cannot be read goes to `findings`.
 void read_all(const TimelineReader& reader, Timeline& timeline, Diagnostics& findings);
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -10,7 +10,7 @@
 #include "base/index.hpp"
 #include "trace/hdf5/hdf5_checked.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "columns are written as they lie");
@@ -20,7 +20,7 @@ Handle kind_type() {
   Handle type{H5Tenum_create(H5T_STD_U8LE), H5Tclose};
   for (const Kind kind : every<Kind>()) {
     const auto value = static_cast<std::uint8_t>(kind);
-    check(H5Tenum_insert(type.get(), to_string(kind), &value));
+    check(H5Tenum_insert(type.get(), longhaul::to_string(kind), &value));
   }
   return type;
 }
@@ -151,4 +151,4 @@ std::vector<std::int64_t> read_list(Id group, const char* name, std::uint64_t fi
   return values;
 }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -8,7 +8,7 @@
 #include "trace/hdf5/hdf5_handle.hpp"
 #include "trace/timeline/columns.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 
 /// The type of a column in the file and in memory: little-endian integers; kinds are enumerations
 /// over uint8 that carry their names.
@@ -34,4 +34,4 @@ void write_list(Id group, const char* name, const std::vector<std::int64_t>& val
 [[nodiscard]] std::vector<std::int64_t> read_list(Id group, const char* name,
                                                   std::uint64_t file_bytes);
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

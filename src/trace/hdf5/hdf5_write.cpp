@@ -8,7 +8,7 @@
 #include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
 
-namespace longhaul::hdf5 {
+namespace longhaul::trace::hdf5 {
 namespace {
 
 constexpr std::size_t kSlabRows = 16 * kTraceChunkRows;  ///< copied at a time
@@ -155,4 +155,4 @@ void TimelineWriter::finish(const Timeline& names) {
   group_.close();
 }
 
-}  // namespace longhaul::hdf5
+}  // namespace longhaul::trace::hdf5

@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 constexpr const char* kUnfinishedSuffix = ".tmp";
@@ -85,4 +85,4 @@ void NewFile::publish() {
   published_ = true;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

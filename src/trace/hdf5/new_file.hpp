@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <functional>
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// For tests of the files of a process that fails while it writes: called with the final and the
 /// temporary name before a file gets the former.
@@ -31,4 +31,4 @@ private:
   bool published_ = false;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

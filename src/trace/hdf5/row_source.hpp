@@ -8,7 +8,7 @@
 #include "trace/hdf5/hdf5_timeline.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Rows of a timeline, in memory or in a file, read piece by piece and as often as needed.
 class RowSource {
@@ -74,4 +74,4 @@ private:
   std::uint64_t first_ = 0;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

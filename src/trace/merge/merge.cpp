@@ -9,7 +9,7 @@
 #include "trace/hdf5/row_source.hpp"
 #include "trace/merge/merge_rows.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 constexpr const char* kRunFile = "run.h5";
@@ -174,4 +174,4 @@ MergedRows merge_run_into(const std::filesystem::path& directory, const std::fil
   return rows;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "trace/timeline/columns.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// In memory at a time, of all segments whose ops interleave.
@@ -177,4 +177,4 @@ std::int32_t Merger::place(int position, const std::string& name) {
   return static_cast<std::int32_t>(names.size() - 1);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -9,7 +9,7 @@
 #include "trace/merge/segment_cursor.hpp"
 #include "trace/timeline/name_table.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Where merged rows go, an iteration at a time.
 class MergeTarget {
@@ -65,4 +65,4 @@ private:
   std::map<int, std::int32_t> schedule_of_position_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

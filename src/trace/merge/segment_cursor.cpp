@@ -8,7 +8,7 @@
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_types.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// Errors of HDF5 and of our own checks count as the same here.
@@ -124,4 +124,4 @@ void SegmentCursor::check_ends() const {
     throw DamagedSegment{};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

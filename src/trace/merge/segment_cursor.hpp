@@ -6,7 +6,7 @@
 #include "trace/file/segment.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Thrown within a merge: a segment is not what it says, and its iteration is left out.
 struct DamagedSegment {};
@@ -61,4 +61,4 @@ private:
   std::vector<std::int64_t> first_starts_;  ///< as read, by position in the index
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

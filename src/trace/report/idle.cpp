@@ -5,7 +5,7 @@
 #include "trace/report/report.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 constexpr std::array kParts{
@@ -156,4 +156,4 @@ IdleTime attribute_idle(std::span<const TimelineRow> rows, std::int64_t activati
   return attribute_idle(IterationView{rows}, activation_budget_bytes);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

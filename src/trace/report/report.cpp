@@ -7,7 +7,7 @@
 #include "base/index.hpp"
 #include "trace/timeline/memory_limit.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 auto key_of(const TimelineRow& row) { return IterationKey{row.schedule, row.iteration}; }
@@ -174,4 +174,4 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
   return report;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -10,7 +10,7 @@
 #include "base/statistics/sample.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 struct IterationView;
 
@@ -83,4 +83,4 @@ struct PathStep {
 [[nodiscard]] IdleTime attribute_idle(const IterationView& view,
                                       std::int64_t activation_budget_bytes);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 static_assert(std::is_standard_layout_v<TimelineRow> && std::is_trivially_copyable_v<TimelineRow>);
@@ -82,4 +82,4 @@ void scatter(std::span<const std::byte> values, const Column& column, std::span<
   });
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

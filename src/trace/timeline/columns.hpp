@@ -8,7 +8,7 @@
 
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 enum class ColumnType : std::uint8_t { int32, int64, row_kind, row_leg, bound_kind };
 [[nodiscard]] std::size_t size_of(ColumnType type);
@@ -36,4 +36,4 @@ struct NameColumn {
 };
 [[nodiscard]] std::span<const NameColumn> name_columns();
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

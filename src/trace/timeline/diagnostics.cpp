@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace longhaul {
+namespace longhaul::trace {
 
 void Diagnostics::add(const std::string& sort, std::string text) {
   if (++counts_[sort] <= kKept) kept_.push_back({sort, std::move(text)});
@@ -55,4 +55,4 @@ Diagnostics UnorderedFindings::ordered() const {
   return findings;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

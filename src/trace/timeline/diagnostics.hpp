@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Violations of a trace's rules. A broken file can have a million of them: the first few of each
 /// sort are kept and the others counted.
@@ -55,4 +55,4 @@ private:
   std::map<std::string, std::size_t> counts_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -5,7 +5,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 IterationView::IterationView(std::span<const TimelineRow> iteration_rows)
     : rows{iteration_rows}, other_side{match_messages(iteration_rows)} {
@@ -60,4 +60,4 @@ std::span<const std::size_t> RowLookup::find(std::int32_t rank, std::int32_t chu
   return {range.begin(), range.end()};
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -8,7 +8,7 @@
 #include "trace/timeline/row_index.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Rows of one iteration, by rank and by message. Holds positions in `rows`, which it refers to.
 struct IterationView {
@@ -41,4 +41,4 @@ private:
   std::vector<std::size_t> order_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// Forwards of one rank that lie ahead: the earliest arrival among those above a size. Kept are
@@ -86,4 +86,4 @@ std::vector<std::vector<std::int64_t>> blocked_forwards_since(
   return since;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -5,7 +5,7 @@
 
 #include "trace/timeline/iteration_view.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 inline constexpr std::int64_t kNever = INT64_MAX;
 
@@ -19,4 +19,4 @@ inline constexpr std::int64_t kNever = INT64_MAX;
 /// Sum that stops at the limits of its type.
 [[nodiscard]] std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

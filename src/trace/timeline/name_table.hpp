@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// A table of names that only grows, and the place of each name in it. Refers to `names`, to which
 /// no one else may append meanwhile. Where a table holds a name twice, the first place counts.
@@ -35,4 +35,4 @@ private:
   std::unordered_map<std::string, std::int32_t> index_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

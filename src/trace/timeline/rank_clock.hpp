@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// How far a rank's clock ran away from rank 0's while a run lasted. Its stamps are in rank 0's
 /// clock as of `since_ns`; the drift is known only when the two are compared again.
@@ -20,4 +20,4 @@ struct RankClock {
   }
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

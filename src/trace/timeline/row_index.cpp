@@ -5,7 +5,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 struct RowSide {
@@ -63,4 +63,4 @@ std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows) {
   return other;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

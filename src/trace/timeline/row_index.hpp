@@ -7,7 +7,7 @@
 
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 inline constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
 
@@ -28,4 +28,4 @@ private:
 /// ranks) the order of op ids decides, since both lanes keep the order of sending.
 [[nodiscard]] std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -10,7 +10,7 @@
 #include "trace/timeline/diagnostics.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// The row that a finding is about.
 struct RowName {
@@ -61,4 +61,4 @@ inline constexpr std::int64_t kLargestValue = std::int64_t{1} << 53;
 [[nodiscard]] bool check_values(const TimelineRow& row, const CheckContext& context,
                                 Diagnostics& findings);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

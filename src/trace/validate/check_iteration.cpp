@@ -8,7 +8,7 @@
 #include "base/index.hpp"
 #include "trace/validate/check_pieces.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// A row that names another op as what it waited for.
@@ -177,4 +177,4 @@ Diagnostics ResourceCheck::finish() {
   return findings;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -9,7 +9,7 @@
 #include "trace/validate/check_messages.hpp"
 #include "trace/validate/external_sort.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// An op that holds a resource against others.
 struct ResourceHold {
@@ -91,4 +91,4 @@ private:
   Diagnostics order_, lanes_, in_places_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -3,7 +3,7 @@
 #include <deque>
 #include <tuple>
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// Most messages of one name and kind that wait for their other sides; no trace has so many.
@@ -42,7 +42,7 @@ RowName MessageCheck::row_of(const MessageSide& side) const {
 void MessageCheck::lacks_a_side(const MessageSide& side) {
   context_.add(findings_, "message with one side", row_of(side),
                "is a {} whose other side, on rank {}, is missing.",
-               to_string(side.receives ? RowKind::recv : RowKind::send),
+               longhaul::to_string(side.receives ? RowKind::recv : RowKind::send),
                side.receives ? side.from : side.to);
 }
 
@@ -73,4 +73,4 @@ Diagnostics MessageCheck::finish() {
   return findings_.ordered();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -3,7 +3,7 @@
 #include "trace/validate/check_context.hpp"
 #include "trace/validate/external_sort.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// One side of a message: what names it, and what its other side has to agree with.
 struct MessageSide {
@@ -39,4 +39,4 @@ private:
   UnorderedFindings findings_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

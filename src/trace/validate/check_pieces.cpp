@@ -5,7 +5,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using Sides = std::vector<PieceSide>;
@@ -156,4 +156,4 @@ void PieceCheck::check_passed_on(const Sides& got, const Sides& passed, const ch
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

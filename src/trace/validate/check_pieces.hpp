@@ -6,7 +6,7 @@
 #include "trace/validate/check_context.hpp"
 #include "trace/validate/external_sort.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Facts of one side of a piece that the rules about pieces need.
 struct PieceSide {
@@ -54,4 +54,4 @@ private:
   Diagnostics findings_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

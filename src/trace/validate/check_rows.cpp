@@ -8,7 +8,7 @@
 #include "trace/validate/check_context.hpp"
 #include "trace/validate/check_iteration.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 /// Iterations that were seen, in few words: neighbours make up one range.
@@ -106,4 +106,4 @@ void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_
   check_rows(rows, group, slack_ns, findings);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

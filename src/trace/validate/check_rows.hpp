@@ -6,7 +6,7 @@
 #include "trace/timeline/diagnostics.hpp"
 #include "trace/timeline/timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// Clocks and the ends of holds are known no better in measured rows.
 inline constexpr std::int64_t kMeasuredSlackNs = 1'000'000;
@@ -22,4 +22,4 @@ void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Diagn
 void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_ns,
                 Diagnostics& findings);
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

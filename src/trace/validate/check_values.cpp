@@ -1,7 +1,7 @@
 #include "trace/timeline/columns.hpp"
 #include "trace/validate/check_context.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 constexpr std::int32_t kMostPieces = 255;  // the most that a plan can have
@@ -50,7 +50,7 @@ private:
     const bool message = row.kind == RowKind::send || row.kind == RowKind::recv;
     if (!is_listed(row.leg) || (row.leg != MessageLeg::whole && !message))
       return wrong("unknown leg", "has leg {} (of a {}).", static_cast<int>(row.leg),
-                   to_string(row.kind));
+                   longhaul::to_string(row.kind));
     if (row.owner < 0 || row.piece < 0 || row.piece >= row.pieces || row.pieces > kMostPieces)
       return wrong("piece that cannot be", "has owner {}, piece {} of {}.", row.owner, row.piece,
                    row.pieces);
@@ -83,4 +83,4 @@ bool check_values(const TimelineRow& row, const CheckContext& context, Diagnosti
   return ValueCheck{row, context, findings}.run();
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

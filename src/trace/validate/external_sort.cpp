@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 [[noreturn]] void fail_spilling(int error) {
@@ -55,4 +55,4 @@ void SpillFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

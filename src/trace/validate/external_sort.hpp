@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace longhaul {
+namespace longhaul::trace {
 
 /// A file without a name in the directory for temporary files (TMPDIR): records that do not fit
 /// into memory wait there, and the system removes it however this process ends.
@@ -142,4 +142,4 @@ private:
   bool taking_ = false, taken_ = false;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::trace

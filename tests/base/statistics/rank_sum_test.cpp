@@ -83,7 +83,7 @@ TEST(RankSum, TheIntervalCoversTheFactor) {
       const Ratio ratio = ratio_of(a, b);
       return ratio.interval->low <= kFactor && kFactor <= ratio.interval->high;
     };
-    EXPECT_TRUE(coverage_is_at_least(0.95, ++seed, covers)) << n << " " << m;
+    EXPECT_TRUE(testing::coverage_is_at_least(0.95, ++seed, covers)) << n << " " << m;
   }
 }
 
@@ -96,7 +96,7 @@ TEST(RankSum, SpreadsThatDifferCostLittleWhereSamplesAreOfOneSize) {
     const Ratio ratio = ratio_of(a, b);
     return ratio.interval->low <= 1 && 1 <= ratio.interval->high;
   };
-  EXPECT_TRUE(coverage_is_at_least(0.93, 200, covers));
+  EXPECT_TRUE(testing::coverage_is_at_least(0.93, 200, covers));
 }
 
 /// A difference of one standard deviation is nearly always found with 20 iterations each.
@@ -107,7 +107,7 @@ TEST(RankSum, FindsADifference) {
     for (double& value : b) value = 101.5 + random.normal();
     return ratio_of(a, b).interval->low > 1;
   };
-  EXPECT_TRUE(coverage_is_at_least(0.98, 300, finds));
+  EXPECT_TRUE(testing::coverage_is_at_least(0.98, 300, finds));
 }
 
 }  // namespace

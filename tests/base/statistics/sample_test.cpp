@@ -156,7 +156,7 @@ TEST(Summary, TheIntervalCoversAsOftenAsItSays) {
         const SampleSummary s = summarize(sample);
         return s.median_interval->low <= source.median && source.median <= s.median_interval->high;
       };
-      EXPECT_TRUE(coverage_is(median_ranks(n)->coverage, ++seed, covers)) << "n = " << n;
+      EXPECT_TRUE(testing::coverage_is(median_ranks(n)->coverage, ++seed, covers)) << "n = " << n;
     }
   }
 }

@@ -20,19 +20,19 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr ChildLimits kGenerous{std::uint64_t{8} << 30U, 60s, 60s};
+constexpr cli::ChildLimits kGenerous{std::uint64_t{8} << 30U, 60s, 60s};
 
 /// The message when `command` runs in a child, and its exit code.
-Outcome refused(const std::function<Answer()>& command, ChildLimits limits = kGenerous) {
+Outcome refused(const std::function<cli::Answer()>& command, cli::ChildLimits limits = kGenerous) {
   try {
-    const Answer answer = in_child("a.h5", limits, command);
+    const cli::Answer answer = cli::in_child("a.h5", limits, command);
     return {static_cast<int>(answer.code), answer.text, ""};
   } catch (const Error& error) {
     return {static_cast<int>(error.code()), "", error.what()};
   }
 }
 
-Answer crash(int signal) {
+cli::Answer crash(int signal) {
   std::signal(signal, SIG_DFL);  // sanitizers would print a report
   static_cast<void>(std::raise(signal));
   return {};
@@ -40,19 +40,19 @@ Answer crash(int signal) {
 
 TEST(InChild, HandsOverAnswersAndErrors) {
   const std::string long_text(1'000'000, 'x');
-  const Outcome answer = refused([&] { return Answer{long_text, ExitCode::answer_is_no}; });
+  const Outcome answer = refused([&] { return cli::Answer{long_text, ExitCode::answer_is_no}; });
   EXPECT_EQ(answer.code, 1);
   EXPECT_EQ(answer.out, long_text);
-  EXPECT_EQ(refused([] { return Answer{}; }).code, 0);
-  const Outcome error = refused([]() -> Answer { throw Error{"no", ExitCode::run_failed}; });
+  EXPECT_EQ(refused([] { return cli::Answer{}; }).code, 0);
+  const Outcome error = refused([]() -> cli::Answer { throw Error{"no", ExitCode::run_failed}; });
   EXPECT_EQ(error.code, 3);
   EXPECT_EQ(error.err, "no");
-  EXPECT_EQ(refused([]() -> Answer { throw std::runtime_error{"odd"}; }).code, 3);
+  EXPECT_EQ(refused([]() -> cli::Answer { throw std::runtime_error{"odd"}; }).code, 3);
 }
 
 TEST(InChild, ChangesNothingInTheParent) {
   int value = 1;
-  EXPECT_EQ(refused([&] { return Answer{std::to_string(++value)}; }).out, "2");
+  EXPECT_EQ(refused([&] { return cli::Answer{std::to_string(++value)}; }).out, "2");
   EXPECT_EQ(value, 1);
 }
 
@@ -63,20 +63,20 @@ TEST(InChild, ACrashIsBadInput) {
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("a.h5: cannot be read (reading it crashed"),
                                    HasSubstr(strsignal(signal))));
   }
-  EXPECT_EQ(refused([]() -> Answer { _exit(0); }).code, 2);
-  EXPECT_EQ(refused([]() -> Answer { _exit(3); }).code, 2);
+  EXPECT_EQ(refused([]() -> cli::Answer { _exit(0); }).code, 2);
+  EXPECT_EQ(refused([]() -> cli::Answer { _exit(3); }).code, 2);
 }
 
 TEST(InChild, EndsWhatDoesNotEnd) {
   const Outcome sleeping = refused(
-      []() -> Answer {
+      []() -> cli::Answer {
         for (;;) std::this_thread::sleep_for(1h);
       },
       {kGenerous.memory_bytes, 60s, 1s});
   EXPECT_EQ(sleeping.code, 2);
   EXPECT_THAT(sleeping.err, HasSubstr("gave up reading after 1 s"));
   const Outcome busy = refused(
-      []() -> Answer {
+      []() -> cli::Answer {
         for (volatile unsigned spins = 0;;) spins = spins + 1;
       },
       {kGenerous.memory_bytes, 1s, 60s});
@@ -88,15 +88,15 @@ TEST(InChild, FilesThatClaimAnySizeGetNoMoreThanTheMachineHas) {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
   const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                        static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
-  EXPECT_GE(limits_for(0).memory_bytes, 2 * kGiB);
+  EXPECT_GE(cli::limits_for(0).memory_bytes, 2 * kGiB);
   for (const std::uint64_t claimed : {1024 * kGiB, std::uint64_t{1} << 62U})
-    EXPECT_EQ(limits_for(claimed).memory_bytes, std::max(2 * kGiB, machine));
+    EXPECT_EQ(cli::limits_for(claimed).memory_bytes, std::max(2 * kGiB, machine));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
 
 TEST(InChild, MemoryIsBounded) {
-  const auto take_all = []() -> Answer {
+  const auto take_all = []() -> cli::Answer {
     std::vector<std::string> blocks;
     for (;;) blocks.emplace_back(std::size_t{1} << 24U, 'x');
   };
@@ -109,10 +109,10 @@ TEST(InChild, MemoryIsBounded) {
 /// Columns of zeros pack well: a small file that takes a lot of memory.
 TEST(InChild, TheToolRefusesFilesThatUnpackTooFar) {
   const TempDir dir;
-  Trace trace;
+  trace::Trace trace;
   trace.measured.rows.resize(1'500'000);
   const std::string file = dir.path("bomb.h5");
-  write_trace(file, trace);
+  trace::write_trace(file, trace);
   ASSERT_LT(std::filesystem::file_size(file), 2'000'000U);
   setenv("LONGHAUL_READ_MEMORY", "220MiB", 1);
   const Outcome outcome = longhaul_run({"trace", "summary", file});

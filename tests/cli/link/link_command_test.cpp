@@ -82,7 +82,7 @@ protected:
         "own",
         "[[datacenter]]\nname = \"a\"\nstages = [0, 1]\n[[datacenter]]\nname = \"b\"\n"
         "stages = [2, 3]\n");
-    const Scenario scenario = parse_scenario(text + toml, "own.toml");
+    const Scenario scenario = scenario::parse_scenario(text + toml, "own.toml");
     return *scenario.link(DatacenterId{0}, DatacenterId{1});
   }
   TempDir directory_;

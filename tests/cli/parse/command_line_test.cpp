@@ -12,12 +12,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Options options_of(const std::vector<std::string>& arguments) {
-  return read_command_line(arguments).options;
+cli::Options options_of(const std::vector<std::string>& arguments) {
+  return cli::read_command_line(arguments).options;
 }
 
 TEST(CommandLine, ReadsEveryOptionOfACommand) {
-  const Options options =
+  const cli::Options options =
       options_of({"simulate", "s.toml", "--schedule", "1f1b,zb-h1", "--comm=grouped", "--json",
                   "--out", "t.h5", "--set", "run.seed=3", "--set", "link.latency=1ms"});
   EXPECT_THAT(options.files, ElementsAre("s.toml"));
@@ -29,7 +29,7 @@ TEST(CommandLine, ReadsEveryOptionOfACommand) {
 }
 
 TEST(CommandLine, SetTakesOneValueAndLeavesTheFileBehindIt) {
-  const Options options = options_of({"simulate", "--set", "run.seed=3", "s.toml"});
+  const cli::Options options = options_of({"simulate", "--set", "run.seed=3", "s.toml"});
   EXPECT_THAT(options.files, ElementsAre("s.toml"));
   EXPECT_THAT(options.overrides, ElementsAre("run.seed=3"));
 }
@@ -127,9 +127,9 @@ TEST(CommandLine, AReaderThatLeftIsNoErrorAndAFullDiskIs) {
   ClosedBuffer pipe{EPIPE}, disk{ENOSPC};
   std::ostream to_pipe{&pipe}, to_disk{&disk};
   std::ostringstream err;
-  EXPECT_EQ(run_longhaul(arguments, to_pipe, err), 0);
+  EXPECT_EQ(cli::run_longhaul(arguments, to_pipe, err), 0);
   EXPECT_EQ(err.str(), "");
-  EXPECT_EQ(run_longhaul(arguments, to_disk, err), 3);
+  EXPECT_EQ(cli::run_longhaul(arguments, to_disk, err), 3);
   EXPECT_THAT(err.str(), HasSubstr("No space left"));
 }
 

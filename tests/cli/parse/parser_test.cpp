@@ -40,15 +40,15 @@ public:
 
   /// The run directory of a run that was killed after its first iteration.
   static void begin_run_from(const fs::path& trace) {
-    const Trace simulated = read_trace(trace);
+    const trace::Trace simulated = trace::read_trace(trace);
     const Timeline& all = simulated.predicted;
     const int ranks = 1 + std::ranges::max(all.rows, {}, &TimelineRow::rank).rank;
-    begin_run("runs/first", simulated.info, all, ranks);
+    trace::begin_run("runs/first", simulated.info, all, ranks);
     for (int rank = 0; rank < ranks; ++rank) {
       Timeline mine = all;
       std::erase_if(mine.rows,
                     [&](const TimelineRow& row) { return row.rank != rank || row.schedule != 0; });
-      write_segment("runs/first", {0, 0, rank}, mine);
+      trace::write_segment("runs/first", {0, 0, rank}, mine);
     }
   }
 
@@ -59,7 +59,7 @@ private:
 
 TEST(Examples, RunOneBehindTheOther) {
   const Checkout checkout;
-  for (const Example& example : examples()) {
+  for (const cli::Example& example : cli::examples()) {
     std::vector<std::string> words = words_of(example.line);
     ASSERT_EQ(words.front(), "longhaul");
     words.erase(words.begin());
@@ -70,7 +70,7 @@ TEST(Examples, RunOneBehindTheOther) {
 }
 
 TEST(Examples, AreShownByTheCommandThatTheyCall) {
-  for (const Example& example : examples()) {
+  for (const cli::Example& example : cli::examples()) {
     std::vector<std::string> words = words_of(example.command);
     EXPECT_THAT(std::string{example.line}, HasSubstr("longhaul " + std::string{example.command} +
                                                      (example.command == "presets" ? "" : " ")));
@@ -94,7 +94,7 @@ std::vector<std::string> commands_below(std::vector<std::string> words) {
 
 TEST(Examples, EveryCommandHasOne) {
   std::set<std::string> shown;
-  for (const Example& example : examples()) shown.insert(std::string{example.command});
+  for (const cli::Example& example : cli::examples()) shown.insert(std::string{example.command});
   const std::vector<std::string> commands = commands_below({});
   EXPECT_GE(commands.size(), 9U);
   for (const std::string& command : commands) {

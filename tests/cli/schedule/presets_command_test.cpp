@@ -16,9 +16,9 @@ TEST(PresetsCommand, ListsModelsLinksAndSchedules) {
     EXPECT_THAT(run.out, HasSubstr(text));
 
   const auto answer = longhaul_run({"presets", "--json"}).json();
-  ASSERT_GE(answer["schedules"].size(), static_schedule_names().size());
-  for (std::size_t i = 0; i < static_schedule_names().size(); ++i) {
-    EXPECT_EQ(answer["schedules"][i]["name"], static_schedule_names()[i]);
+  ASSERT_GE(answer["schedules"].size(), schedule::static_schedule_names().size());
+  for (std::size_t i = 0; i < schedule::static_schedule_names().size(); ++i) {
+    EXPECT_EQ(answer["schedules"][i]["name"], schedule::static_schedule_names()[i]);
     EXPECT_NE(answer["schedules"][i]["summary"], "");
   }
 }

@@ -18,7 +18,7 @@ TEST(ScheduleCommand, PrintsTheRecordOfSimulateAndWritesTheFile) {
   const Outcome simulated = longhaul_run({"simulate", scenario, "--schedule", "zb-h1", "--json"});
   EXPECT_EQ(made.json()["schedules"], simulated.json()["schedules"]);
   EXPECT_EQ(made.json()["schedules"][0]["makespan_ns"], 2700);
-  EXPECT_THAT(file_text(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));
+  EXPECT_THAT(testing::file_text(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));
 }
 
 TEST(ScheduleCommand, TellsTheTimesThatVarunaAndAtlasDecideBy) {
@@ -54,7 +54,7 @@ TEST(ScheduleCommand, NeverOverwrites) {
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, HasSubstr("exists"));
-  EXPECT_EQ(file_text(csv), "mine");
+  EXPECT_EQ(testing::file_text(csv), "mine");
   EXPECT_EQ(dir.files(), 2U);
 }
 
@@ -115,7 +115,7 @@ TEST(ScheduleCommand, WritesGoal) {
       {"schedule", scenario, "--schedule", "cross-bd", "--format", "goal", "--out", goal});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("wrote " + goal));
-  EXPECT_THAT(file_text(goal), HasSubstr("num_ranks 4\n"));
+  EXPECT_THAT(testing::file_text(goal), HasSubstr("num_ranks 4\n"));
 }
 
 TEST(ScheduleCommand, WritesAChakraTraceForEachRank) {
@@ -129,7 +129,7 @@ TEST(ScheduleCommand, WritesAChakraTraceForEachRank) {
   EXPECT_EQ(dir.files(), 5U);  // the scenario and four ranks
   EXPECT_THAT(run.out, HasSubstr("x.0.et to "));
   EXPECT_THAT(run.out, HasSubstr("192 blocks were rounded by "));
-  EXPECT_FALSE(file_text(dir.path("x.3.et")).empty());
+  EXPECT_FALSE(testing::file_text(dir.path("x.3.et")).empty());
   const Outcome again = longhaul_run(arguments);
   EXPECT_EQ(again.code, 2);
   EXPECT_THAT(again.err, HasSubstr("x.0.et: not written (it exists"));
@@ -143,7 +143,7 @@ TEST(ScheduleCommand, OneChakraFileInTheWayLeavesAllUnwritten) {
       {"schedule", scenario, "--schedule", "zbv", "--format", "chakra", "--out", dir.path("x.et")});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("x.2.et: not written (it exists"));
-  EXPECT_EQ(file_text(mine), "mine");
+  EXPECT_EQ(testing::file_text(mine), "mine");
   EXPECT_EQ(dir.files(), 2U);
 }
 

@@ -32,12 +32,12 @@ TEST_F(SimulatedTrace, IsValid) {
 }
 
 TEST_F(SimulatedTrace, IsNeverOverwritten) {
-  const std::string before = file_text(trace_);
+  const std::string before = testing::file_text(trace_);
   const Outcome run =
       longhaul_run({"simulate", dir_.path("s.toml"), "--schedule", "1f1b", "--out", trace_});
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
-  EXPECT_EQ(file_text(trace_), before);
+  EXPECT_EQ(testing::file_text(trace_), before);
 }
 
 TEST_F(SimulatedTrace, SummaryRepeatsTheSimulatedTimes) {
@@ -111,7 +111,7 @@ TEST_F(SimulatedTrace, ExportsForPerfetto) {
   const Outcome run =
       longhaul_run({"trace", "export", trace_, "--format", "chrome", "--out", file});
   ASSERT_EQ(run.code, 0) << run.err;
-  const auto events = nlohmann::json::parse(file_text(file))["traceEvents"];
+  const auto events = nlohmann::json::parse(testing::file_text(file))["traceEvents"];
   const auto blocks = std::count_if(events.begin(), events.end(), [](const auto& event) {
     return event["ph"] == "X" && event.value("cat", "") == "W";
   });
@@ -126,9 +126,9 @@ TEST_F(SimulatedTrace, ExportsOneScheduleByItsName) {
                 {"trace", "export", trace_, "--format", "csv", "--out", one, "--schedule", "zb-h1"})
                 .code,
             0);
-  EXPECT_THAT(file_text(all), HasSubstr("1f1b"));
-  EXPECT_THAT(file_text(one), HasSubstr("zb-h1"));
-  EXPECT_THAT(file_text(one), ::testing::Not(HasSubstr("1f1b")));
+  EXPECT_THAT(testing::file_text(all), HasSubstr("1f1b"));
+  EXPECT_THAT(testing::file_text(one), HasSubstr("zb-h1"));
+  EXPECT_THAT(testing::file_text(one), ::testing::Not(HasSubstr("1f1b")));
 }
 
 TEST_F(SimulatedTrace, ExportsMemoryThatPeaksWhereTheRecordSays) {
@@ -136,7 +136,7 @@ TEST_F(SimulatedTrace, ExportsMemoryThatPeaksWhereTheRecordSays) {
   const Outcome run = longhaul_run(
       {"trace", "export", trace_, "--format", "memory", "--out", file, "--schedule", "1f1b"});
   ASSERT_EQ(run.code, 0) << run.err;
-  std::istringstream lines{file_text(file)};
+  std::istringstream lines{testing::file_text(file)};
   std::string line;
   std::getline(lines, line);
   EXPECT_EQ(line, "source,schedule,iteration,rank,device,time_ns,activation_bytes");
@@ -192,15 +192,15 @@ protected:
     timeline.schedules = {"1f1b"};
     timeline.datacenters = {"west"};
     timeline.lanes = {"compute"};
-    RunInfo info;
+    trace::RunInfo info;
     info.creator = "test";
     info.environment = "{}";
     for (int rank = 0; rank < 2; ++rank) timeline.rows.push_back(block(rank, 0, 1000));
-    begin_run(run_, info, timeline, 2);
+    trace::begin_run(run_, info, timeline, 2);
     for (int iteration = 0; iteration < 4; ++iteration) {
       for (int rank = 0; rank < (iteration < 3 ? 2 : 1); ++rank) {
         timeline.rows = {block(rank, iteration, 1000 + 100 * iteration)};
-        write_segment(run_, {0, iteration, rank}, timeline);
+        trace::write_segment(run_, {0, iteration, rank}, timeline);
       }
     }
   }
@@ -267,7 +267,7 @@ TEST_F(RunDirectory, ExportsOneIterationBesideThePrediction) {
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.json()["measured_rows"], 2);
   EXPECT_EQ(run.json()["predicted_rows"], 2);
-  const std::string text = file_text(out);
+  const std::string text = testing::file_text(out);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 4);
   EXPECT_THAT(text, HasSubstr("measured,1f1b,2,"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("measured,1f1b,1,")));

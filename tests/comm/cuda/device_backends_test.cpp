@@ -34,41 +34,44 @@ private:
   cuda::DeviceBuffer memory_;
 };
 
-template <TransportKind kKind, typename Where>
+template <comm::TransportKind kKind, typename Where>
 struct OverDevice {
   using Memory = Where;
   static std::string why_not() {
-    if (const std::string why = why_no_accelerator(); !why.empty() || kKind != TransportKind::nccl)
+    if (const std::string why = cuda::why_no_accelerator();
+        !why.empty() || kKind != comm::TransportKind::nccl)
       return why;
     // NCCL takes one rank for each GPU. The emulator can be told to take several, of processes:
     // threads on one would wait for each other's streams wherever memory is freed.
     const int ranks = thread_ranks() > 0 ? thread_ranks() : OnRanks::ranks().count();
-    if (nccl_version().empty()) return "built without NCCL";
-    const std::size_t gpus = accelerators().size();
+    if (comm::nccl_version().empty()) return "built without NCCL";
+    const std::size_t gpus = cuda::accelerators().size();
     const bool may_share =
         thread_ranks() == 0 && std::getenv("LONGHAUL_ON_HOST_NCCL_SHARED_DEVICE") != nullptr;
     if (may_share || static_cast<int>(gpus) >= ranks) return "";
     return fmt::format("NCCL takes a GPU for each rank: {} for {}", gpus, ranks);
   }
-  static std::unique_ptr<Transport> make(std::unique_ptr<Transport>& below) {
-    Ranks& ranks = OnRanks::ranks();
+  static std::unique_ptr<comm::Transport> make(std::unique_ptr<comm::Transport>& below) {
+    engine::Ranks& ranks = OnRanks::ranks();
     if (thread_ranks() > 0) {
-      below = std::make_unique<ThreadTransport>(ranks.world(), ranks.host_ranks());
+      below = std::make_unique<comm::ThreadTransport>(ranks.world(), ranks.host_ranks());
     } else {
-      below = std::make_unique<MpiTransport>(ranks.world(), ranks.host_ranks());
+      below = std::make_unique<comm::MpiTransport>(ranks.world(), ranks.host_ranks());
     }
-    Transport& host = *below;
-    return std::make_unique<PayloadTransport>(
-        host, make_device_backend(kKind, host, ranks.world(), ranks.host_ranks(),
-                                  accelerator_of(ranks.host_ranks())));
+    comm::Transport& host = *below;
+    return std::make_unique<comm::PayloadTransport>(
+        host, comm::make_device_backend(kKind, host, ranks.world(), ranks.host_ranks(),
+                                        host::accelerator_of(ranks.host_ranks())));
   }
 };
 
 namespace {
-using TransportKinds = ::testing::Types<
-    OverDevice<TransportKind::mpi, GpuMemory>, OverDevice<TransportKind::mpi, HostMemory>,
-    OverDevice<TransportKind::cuda_ipc, GpuMemory>, OverDevice<TransportKind::cuda_ipc, HostMemory>,
-    OverDevice<TransportKind::nccl, GpuMemory>, OverDevice<TransportKind::nccl, HostMemory>>;
+using TransportKinds = ::testing::Types<OverDevice<comm::TransportKind::mpi, GpuMemory>,
+                                        OverDevice<comm::TransportKind::mpi, HostMemory>,
+                                        OverDevice<comm::TransportKind::cuda_ipc, GpuMemory>,
+                                        OverDevice<comm::TransportKind::cuda_ipc, HostMemory>,
+                                        OverDevice<comm::TransportKind::nccl, GpuMemory>,
+                                        OverDevice<comm::TransportKind::nccl, HostMemory>>;
 }  // namespace
 
 }  // namespace longhaul::testing

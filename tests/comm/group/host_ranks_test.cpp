@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 class BoardTest : public OnRanks {};
 
 RANKS_TEST(BoardTest, LeavesNoNameInSharedMemory) {
-  const SharedMemory memory{ranks().host_ranks().host(), 4096};
+  const comm::SharedMemory memory{ranks().host_ranks().host(), 4096};
   ranks().world().barrier();  // rank 0 takes the name away once all have opened it
   const std::string ours =
       "longhaul-" + std::to_string(ranks().host_ranks().slot(Rank{0}).pid.load()) + "-";
@@ -23,7 +23,7 @@ RANKS_TEST(BoardTest, LeavesNoNameInSharedMemory) {
 }
 
 RANKS_TEST(BoardTest, SharesMemoryThatStartsAsZero) {
-  const SharedMemory memory{ranks().host_ranks().host(), 4096};
+  const comm::SharedMemory memory{ranks().host_ranks().host(), 4096};
   auto* words = reinterpret_cast<std::atomic<int>*>(memory.data());
   EXPECT_EQ(words[self()].load(), 0);
   ranks().world().barrier();
@@ -35,7 +35,7 @@ RANKS_TEST(BoardTest, SharesMemoryThatStartsAsZero) {
 
 RANKS_TEST(BoardTest, ASleeperWakesWhenItsBellRings) {
   NEEDS_RANKS(2);
-  const HostRanks& host_ranks = ranks().host_ranks();
+  const comm::HostRanks& host_ranks = ranks().host_ranks();
   const std::uint32_t seen = host_ranks.doorbell();
   ranks().world().barrier();
   if (self() == 1) host_ranks.ring_doorbell(Rank{0});
@@ -49,7 +49,7 @@ RANKS_TEST(BoardTest, ASleeperWakesWhenItsBellRings) {
 }
 
 RANKS_TEST(BoardTest, ABellThatRangBeforeIsNotSleptThrough) {
-  const HostRanks& host_ranks = ranks().host_ranks();
+  const comm::HostRanks& host_ranks = ranks().host_ranks();
   const std::uint32_t seen = host_ranks.doorbell();
   host_ranks.ring_doorbell(ranks().self());
   const TimePoint before = now();
@@ -64,16 +64,16 @@ RANKS_TEST(BoardTest, SleepsUntilItsTimeIsThere) {
 }
 
 RANKS_TEST(BoardTest, OneRankOfAHostReports) {
-  const HostRanks host_ranks{ranks().world()};
+  const comm::HostRanks host_ranks{ranks().world()};
   const std::int64_t claims = ranks().world().sum(host_ranks.claim_report() ? 1 : 0);
   EXPECT_EQ(claims, 1) << "ranks of one host here";
 }
 
 RANKS_TEST(BoardTest, ClocksOfOneHostAreOne) {
-  const ClockOffset taken = measure_clock_offset(ranks().world(), ranks().host_ranks());
+  const comm::ClockOffset taken = comm::measure_clock_offset(ranks().world(), ranks().host_ranks());
   EXPECT_EQ(taken.offset, Duration::zero());
-  const ClockOffset measured =
-      measure_clock_offset(ranks().world(), ranks().host_ranks(), Measure::always);
+  const comm::ClockOffset measured =
+      comm::measure_clock_offset(ranks().world(), ranks().host_ranks(), comm::Measure::always);
   EXPECT_LE(std::abs(measured.offset.count()), measured.error.count())
       << "the measured offset holds the true one, 0, within its error";
 }

@@ -12,7 +12,7 @@
 #include "comm/group/thread_ranks.hpp"
 #include "comm/threads/thread_collectives.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 using ::testing::ElementsAre;
@@ -20,10 +20,10 @@ using ::testing::ElementsAre;
 /// Runs `body` on threads; what each says, by rank. `Value` is no bool: vectors pack those
 /// together.
 template <typename Value>
-std::vector<Value> on_threads(int ranks, const std::function<Value(mpi::Communicator&)>& body) {
+std::vector<Value> on_threads(int ranks, const std::function<Value(Communicator&)>& body) {
   std::vector<Value> said(static_cast<std::size_t>(ranks));
   run_thread_ranks(ranks, [&] {
-    auto world = mpi::Communicator::world();
+    auto world = Communicator::world();
     said[static_cast<std::size_t>(world.rank())] = body(world);
   });
   return said;
@@ -31,10 +31,10 @@ std::vector<Value> on_threads(int ranks, const std::function<Value(mpi::Communic
 
 TEST(ThreadRanks, AreTheWorldWithinAndNotBehind) {
   EXPECT_EQ(this_thread_rank(), nullptr);
-  const auto ranks = on_threads<int>(3, [](const mpi::Communicator& world) {
+  const auto ranks = on_threads<int>(3, [](const Communicator& world) {
     EXPECT_EQ(world.size(), 3);
     EXPECT_TRUE(world.is_of_threads());
-    EXPECT_EQ(mpi::world_rank(), world.rank());
+    EXPECT_EQ(world_rank(), world.rank());
     EXPECT_TRUE(has_thread_ranks());
     return world.rank();
   });
@@ -44,7 +44,7 @@ TEST(ThreadRanks, AreTheWorldWithinAndNotBehind) {
 }
 
 TEST(ThreadRanks, GatherBroadcastAndReduceManyTimes) {
-  const auto right = on_threads<int>(4, [](const mpi::Communicator& world) {
+  const auto right = on_threads<int>(4, [](const Communicator& world) {
     bool ok = true;
     const auto me = static_cast<std::int64_t>(world.rank());
     for (int round = 0; round < 200; ++round) {
@@ -71,7 +71,7 @@ TEST(ThreadRanks, GatherBroadcastAndReduceManyTimes) {
 }
 
 TEST(ThreadRanks, SplitByColorInOrderOfTheirKeys) {
-  const auto said = on_threads<std::string>(5, [](const mpi::Communicator& world) {
+  const auto said = on_threads<std::string>(5, [](const Communicator& world) {
     std::string text;
     for (int i = 0; i < 50; ++i) {  // one group must not be taken for the next
       const auto half = world.split(world.rank() % 2, -world.rank());
@@ -83,7 +83,7 @@ TEST(ThreadRanks, SplitByColorInOrderOfTheirKeys) {
 }
 
 TEST(ThreadRanks, MakeGroupsOfSomeWithoutTheOthers) {
-  const auto said = on_threads<std::int64_t>(4, [](const mpi::Communicator& world) -> std::int64_t {
+  const auto said = on_threads<std::int64_t>(4, [](const Communicator& world) -> std::int64_t {
     if (world.rank() == 2) return -1;
     std::int64_t sum = 0;
     for (int i = 0; i < 50; ++i) {
@@ -99,7 +99,7 @@ TEST(ThreadRanks, MakeGroupsOfSomeWithoutTheOthers) {
 TEST(ThreadRanks, TellThatTheyWait) {
   std::atomic<int> looks = 0;
   run_thread_ranks(2, [&] {
-    auto world = mpi::Communicator::world();
+    auto world = Communicator::world();
     if (world.rank() == 0) {
       world.on_wait([&](Duration waited) {
         EXPECT_GE(waited, Duration::zero());
@@ -116,7 +116,7 @@ TEST(ThreadRanks, TellThatTheyWait) {
 TEST(ThreadRanks, EndTogetherWhenOneThrows) {
   for (const int thrower : {0, 2}) {
     EXPECT_THROW(on_threads<int>(3,
-                                 [&](const mpi::Communicator& world) {
+                                 [&](const Communicator& world) {
                                    world.barrier();
                                    if (world.rank() == thrower) throw std::out_of_range{"mine"};
                                    world.barrier();
@@ -131,7 +131,7 @@ TEST(ThreadRanks, EndTogetherWhenOneThrows) {
 TEST(ThreadRanks, WhatAWatchdogThrowsEndsAll) {
   EXPECT_THROW(run_thread_ranks(3,
                                 [] {
-                                  auto world = mpi::Communicator::world();
+                                  auto world = Communicator::world();
                                   if (world.rank() == 1)
                                     world.on_wait([](Duration) { fail("too long"); });
                                   if (world.rank() == 2) (void)world.receive(0);  // for ever
@@ -159,4 +159,4 @@ TEST(ThreadCollectives, SumBf16InFp32) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::comm

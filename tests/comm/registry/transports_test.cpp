@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul {
+namespace longhaul::comm {
 namespace {
 
 using ::testing::AllOf;
@@ -137,4 +137,4 @@ TEST(TransportChoiceTest, NamesAreReadAndWritten) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::comm

@@ -13,23 +13,25 @@ enum class Side : unsigned char { device, pinned, pageable, wrong };
 
 /// The kind of `memory`, of which `bytes` will be used.
 Side side_of(const void* memory, std::size_t bytes) {
-  const auto piece = find_allocation(memory);
+  const auto piece = longhaul::on_host::find_allocation(memory);
   if (!piece || (memory == piece->data + piece->bytes && bytes > 0)) return Side::pageable;
-  if (!holds(*piece, memory, bytes)) return Side::wrong;
-  return piece->kind == Memory::device ? Side::device : Side::pinned;
+  if (!longhaul::on_host::holds(*piece, memory, bytes)) return Side::wrong;
+  return piece->kind == longhaul::on_host::Memory::device ? Side::device : Side::pinned;
 }
 
 bool on_device(Side side) { return side == Side::device; }
 
 cudaError_t check_sides(Side to, Side from, cudaMemcpyKind kind) {
   if (to == Side::wrong || from == Side::wrong)
-    return refuse(cudaErrorInvalidValue, "a copy goes beyond the end of its memory");
+    return longhaul::on_host::refuse(cudaErrorInvalidValue,
+                                     "a copy goes beyond the end of its memory");
   const bool up = kind == cudaMemcpyHostToDevice, down = kind == cudaMemcpyDeviceToHost;
   const bool within = kind == cudaMemcpyDeviceToDevice;
   if ((up && (!on_device(to) || on_device(from))) ||
       (down && (on_device(to) || !on_device(from))) ||
       (within && (!on_device(to) || !on_device(from))))
-    return refuse(cudaErrorInvalidValue, "a copy's direction does not fit its memory");
+    return longhaul::on_host::refuse(cudaErrorInvalidValue,
+                                     "a copy's direction does not fit its memory");
   return cudaSuccess;
 }
 
@@ -37,7 +39,7 @@ cudaError_t check_sides(Side to, Side from, cudaMemcpyKind kind) {
 /// this returns; what goes there has arrived.
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                  cudaStream_t stream, bool waits) {
-  const auto queue = queue_of(stream);
+  const auto queue = longhaul::on_host::queue_of(stream);
   if (!queue) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
   const Side to_side = side_of(to, bytes), from_side = side_of(from, bytes);
@@ -50,30 +52,31 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
     queue->put([to, from, bytes] { std::memmove(to, from, bytes); });
   }
   if (waits || to_side == Side::pageable) queue->drain();
-  return sticky_error();
+  return longhaul::on_host::sticky_error();
 }
 
 cudaError_t set(void* memory, int value, std::size_t bytes, cudaStream_t stream, bool waits) {
-  const auto queue = queue_of(stream);
+  const auto queue = longhaul::on_host::queue_of(stream);
   if (!queue) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
   const Side side = side_of(memory, bytes);
   if (side == Side::wrong || side == Side::pageable)
-    return refuse(cudaErrorInvalidValue, "cudaMemset is given memory that is not a device's");
+    return longhaul::on_host::refuse(cudaErrorInvalidValue,
+                                     "cudaMemset is given memory that is not a device's");
   queue->put([memory, value, bytes] { std::memset(memory, value, bytes); });
   if (waits) queue->drain();
-  return sticky_error();
+  return longhaul::on_host::sticky_error();
 }
 
 }  // namespace
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return call([&] { return copy(to, from, bytes, kind, nullptr, true); });
+  return longhaul::on_host::call([&] { return copy(to, from, bytes, kind, nullptr, true); });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return call([&] { return copy(to, from, bytes, kind, stream, false); });
+  return longhaul::on_host::call([&] { return copy(to, from, bytes, kind, stream, false); });
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
@@ -84,7 +87,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
                               std::size_t from_pitch, std::size_t width, std::size_t height,
                               cudaMemcpyKind kind, cudaStream_t stream) {
-  if (to_pitch < width || from_pitch < width) return note(cudaErrorInvalidValue);
+  if (to_pitch < width || from_pitch < width) return longhaul::on_host::note(cudaErrorInvalidValue);
   for (std::size_t row = 0; row < height; ++row) {
     const cudaError_t code = cudaMemcpyAsync(static_cast<std::byte*>(to) + row * to_pitch,
                                              static_cast<const std::byte*>(from) + row * from_pitch,
@@ -95,19 +98,19 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
 }
 
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
-  return call([&] { return set(memory, value, bytes, nullptr, true); });
+  return longhaul::on_host::call([&] { return set(memory, value, bytes, nullptr, true); });
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
-  return call([&] { return set(memory, value, bytes, stream, false); });
+  return longhaul::on_host::call([&] { return set(memory, value, bytes, stream, false); });
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     *attributes = {};
-    const auto piece = find_allocation(memory);
+    const auto piece = longhaul::on_host::find_allocation(memory);
     if (!piece || memory == piece->data + piece->bytes) return cudaSuccess;
-    const bool device = piece->kind == Memory::device;
+    const bool device = piece->kind == longhaul::on_host::Memory::device;
     attributes->type = device ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
     attributes->device = piece->device;
     attributes->devicePointer = const_cast<void*>(memory);
@@ -117,9 +120,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaHostGetDevicePointer(void** on_device_side, void* on_host_side, unsigned) {
-  return call([&] {
-    const auto piece = find_allocation(on_host_side);
-    if (!piece || piece->kind == Memory::device) return cudaErrorInvalidValue;
+  return longhaul::on_host::call([&] {
+    const auto piece = longhaul::on_host::find_allocation(on_host_side);
+    if (!piece || piece->kind == longhaul::on_host::Memory::device) return cudaErrorInvalidValue;
     *on_device_side = on_host_side;
     return cudaSuccess;
   });

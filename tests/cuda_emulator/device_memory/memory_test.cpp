@@ -51,7 +51,7 @@ TEST(Memory, EndsWhereTheDeviceEnds) {
 }
 
 TEST(Memory, OfAStreamIsFreedInItsOrder) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   float* values = nullptr;
   ASSERT_EQ(cudaMallocAsync(&values, 400, stream.get()), cudaSuccess);
   ASSERT_EQ(cudaMemsetAsync(values, 0, 400, stream.get()), cudaSuccess);
@@ -116,7 +116,7 @@ TEST(Processes, ShareMemoryAndEventsThroughHandles) {
   // Before any stream of this process has a thread: they do not come along.
   const pid_t child = fork();
   if (child == 0) open_and_double(pipe_ends[0]);
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   const Buffer values{std::vector<float>(8, 21.0F)};
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess),

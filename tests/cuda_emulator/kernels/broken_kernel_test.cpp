@@ -35,7 +35,7 @@ __global__ void traps(float*) { __trap(); }
 /// Runs `kernel` on 32 threads with 32 numbers, and ends the process with what synchronising says.
 template <typename... Parameters, typename... Arguments>
 [[noreturn]] void error_of(void (*kernel)(float*, Parameters...), Arguments... arguments) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   float* values = nullptr;
   if (cudaMalloc(&values, 64 * sizeof(float)) != cudaSuccess) std::_Exit(1);
   run(stream.get(), 1, 32, kernel, values, arguments...);
@@ -79,10 +79,10 @@ TEST(BrokenKernelsDeathTest, MemoryBehindTheEndCannotBeTouched) {
 
 TEST(BrokenKernelsDeathTest, FreeingFindsOneNumberTooMany) {
   const auto write_and_free = [](int at) {
-    const StreamOf stream;
+    const longhaul::testing::StreamOf stream;
     float* values = nullptr;
     if (cudaMalloc(&values, 63 * sizeof(float)) != cudaSuccess) std::_Exit(1);
-    run(stream.get(), 1, 1, writes_at, values, at);
+    longhaul::testing::run(stream.get(), 1, 1, writes_at, values, at);
     std::_Exit(static_cast<int>(cudaFree(values) % 256));
   };
   EXPECT_EXIT(write_and_free(62), ends_with(cudaSuccess), "");
@@ -93,9 +93,9 @@ TEST(BrokenKernelsDeathTest, FreeingFindsOneNumberTooMany) {
 
 TEST(BrokenKernelsDeathTest, MemoryOfTheHostIsNotTheDevices) {
   const auto give_host_memory = [] {
-    const StreamOf stream;
+    const longhaul::testing::StreamOf stream;
     float on_the_host[32] = {};
-    run(stream.get(), 1, 1, writes_at, &on_the_host[0], 0);
+    longhaul::testing::run(stream.get(), 1, 1, writes_at, &on_the_host[0], 0);
     std::_Exit(static_cast<int>(cudaStreamSynchronize(stream.get()) % 256));
   };
   EXPECT_EXIT(give_host_memory(), ends_with(cudaErrorIllegalAddress), "address of the host");
@@ -104,17 +104,17 @@ TEST(BrokenKernelsDeathTest, MemoryOfTheHostIsNotTheDevices) {
 #if !defined(__SANITIZE_ADDRESS__)
 TEST(BrokenKernelsDeathTest, MemoryOfAStreamIsUsedBehindItsAllocation) {
   const auto use = [](bool waits) {
-    const StreamOf owner, other;
+    const longhaul::testing::StreamOf owner, other;
     float* values = nullptr;
     cudaEvent_t event = nullptr;
-    run(
+    longhaul::testing::run(
         owner.get(), 1, 1, +[](unsigned ns) { longhaul::cuda::nanosleep(ns); }, 300'000'000U);
     if (cudaMallocAsync(&values, 64, owner.get()) != cudaSuccess ||
         cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess ||
         cudaEventRecord(event, owner.get()) != cudaSuccess)
       std::_Exit(1);
     if (waits && cudaStreamWaitEvent(other.get(), event) != cudaSuccess) std::_Exit(1);
-    run(other.get(), 1, 1, writes_at, values, 0);
+    longhaul::testing::run(other.get(), 1, 1, writes_at, values, 0);
     std::_Exit(static_cast<int>(cudaStreamSynchronize(other.get()) % 256));
   };
   EXPECT_EXIT(use(false), ends_with(cudaErrorIllegalAddress), "before its stream has come to");
@@ -128,8 +128,8 @@ TEST(BrokenKernelsDeathTest, MemoryOfAnotherDeviceIsNotThisOnes) {
     float* values = nullptr;
     if (cudaMalloc(&values, 64) != cudaSuccess || cudaSetDevice(device_of_kernel) != cudaSuccess)
       std::_Exit(1);
-    const StreamOf stream;
-    run(stream.get(), 1, 1, writes_at, values, 0);
+    const longhaul::testing::StreamOf stream;
+    longhaul::testing::run(stream.get(), 1, 1, writes_at, values, 0);
     std::_Exit(static_cast<int>(cudaStreamSynchronize(stream.get()) % 256));
   };
   EXPECT_EXIT(use(1), ends_with(cudaErrorIllegalAddress), "of another device");
@@ -141,7 +141,7 @@ TEST(BrokenKernelsDeathTest, EventsBelongToTheirDevice) {
     setenv("LONGHAUL_ON_HOST_DEVICES", "2", 1);
     cudaEvent_t event = nullptr;
     if (cudaEventCreate(&event) != cudaSuccess || cudaSetDevice(1) != cudaSuccess) std::_Exit(1);
-    const StreamOf stream;
+    const longhaul::testing::StreamOf stream;
     std::_Exit(static_cast<int>(cudaEventRecord(event, stream.get()) % 256));
   };
   EXPECT_EXIT(record(), ends_with(cudaErrorInvalidResourceHandle), "of another device");

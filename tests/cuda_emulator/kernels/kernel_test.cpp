@@ -33,13 +33,14 @@ __global__ void sum_all(const float* values, unsigned count, float* total) {
 }
 
 TEST(Kernels, SumsWithShufflesBarriersAndAtomics) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   for (const unsigned threads : {32U, 64U, 256U, 1024U})
     for (const unsigned blocks : {1U, 3U}) {
       std::vector<float> values(5000);
       std::iota(values.begin(), values.end(), 1.0F);
       const Buffer input{values}, total{{0.0F}};
-      run(stream.get(), blocks, threads, sum_all, input.get(), 5000U, total.get());
+      longhaul::testing::run(stream.get(), blocks, threads, sum_all, input.get(), 5000U,
+                             total.get());
       ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
       EXPECT_NEAR(total.read()[0], 12'502'500.0F, 4.0F) << blocks << " blocks of " << threads;
     }
@@ -56,9 +57,9 @@ __global__ void all_shuffles(int* out) {
 }
 
 TEST(Kernels, ShufflesReadTheLaneThatCudaSays) {
-  const StreamOf stream;
-  const BufferOf<int> out{std::vector<int>(192, -1)};
-  run(stream.get(), 1, 32, all_shuffles, out.get());
+  const longhaul::testing::StreamOf stream;
+  const longhaul::testing::BufferOf<int> out{std::vector<int>(192, -1)};
+  longhaul::testing::run(stream.get(), 1, 32, all_shuffles, out.get());
   ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
   const auto got = out.read();
   for (std::size_t lane = 0; lane < 32; ++lane) {
@@ -80,8 +81,8 @@ __global__ void numbers_of(unsigned* out) {
 }
 
 TEST(Kernels, CountBlocksAndThreadsInThreeDimensions) {
-  const StreamOf stream;
-  const BufferOf<unsigned> out{std::vector<unsigned>(24 * 24)};
+  const longhaul::testing::StreamOf stream;
+  const longhaul::testing::BufferOf<unsigned> out{std::vector<unsigned>(24 * 24)};
   cudaLaunchConfig_t config{};
   config.gridDim = {2, 3, 4};
   config.blockDim = {4, 3, 2};
@@ -100,7 +101,7 @@ __global__ void reverse(float* values) {
 }
 
 TEST(Kernels, HaveDynamicSharedMemoryThatBeginsAsNaN) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   const Buffer values{{1, 2, 3, 4, 5}};
   cudaLaunchConfig_t config{};
   config.gridDim = {1};
@@ -125,10 +126,10 @@ __global__ void races(float* values) {
 }
 
 TEST(Kernels, RunThreadsInBothOrdersSoThatAMissingBarrierShows) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   const Buffer once{std::vector<float>(64)}, again{std::vector<float>(64)};
-  run(stream.get(), 1, 64, races, once.get());
-  run(stream.get(), 1, 64, races, again.get());
+  longhaul::testing::run(stream.get(), 1, 64, races, once.get());
+  longhaul::testing::run(stream.get(), 1, 64, races, again.get());
   ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
   EXPECT_NE(once.read(), again.read());
 }

@@ -68,7 +68,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config,
 using namespace longhaul::on_host;
 
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
         static_cast<std::size_t>(value) > kMostShared)
       return cudaErrorInvalidValue;
@@ -81,7 +81,7 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int v
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     *attributes = {};
     attributes->maxThreadsPerBlock = 1024;
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(allowed_shared);
@@ -97,13 +97,13 @@ std::uint64_t global_timer() {
   // long.
   static thread_local std::uint64_t last = 0;
   static thread_local int looks = 0;
-  auto now = static_cast<std::uint64_t>(monotonic_ns());
+  auto now = static_cast<std::uint64_t>(on_host::monotonic_ns());
   looks = now - last < 20'000 ? looks + 1 : 0;
   if (looks > 100)
     nanosleep(5'000);
   else if (looks > 10)
     sched_yield();
-  if (looks > 10) now = static_cast<std::uint64_t>(monotonic_ns());
+  if (looks > 10) now = static_cast<std::uint64_t>(on_host::monotonic_ns());
   last = now;
   return now;
 }

@@ -36,7 +36,7 @@ bool is_aligned(const void* data, const on_host_layout& layout, std::uint32_t al
          (layout.batch == 1 || step % alignment == 0);
 }
 
-bool meets(const Needs& needs, const Product& product) {
+bool meets(const Needs& needs, const longhaul::on_host::Product& product) {
   return is_aligned(product.a, product.a_layout, needs.a) &&
          is_aligned(product.b, product.b_layout, needs.b) &&
          (product.beta == 0 || is_aligned(product.c, product.c_layout, needs.c)) &&
@@ -45,10 +45,10 @@ bool meets(const Needs& needs, const Product& product) {
 
 bool has_workspace(const Needs& needs, const void* workspace, std::size_t bytes, int device) {
   if (needs.workspace == 0) return true;
-  const auto piece = find_allocation(workspace);
+  const auto piece = longhaul::on_host::find_allocation(workspace);
   return needs.workspace <= bytes && reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0 &&
-         piece && piece->kind == Memory::device && piece->device == device &&
-         holds(*piece, workspace, bytes);
+         piece && piece->kind == longhaul::on_host::Memory::device && piece->device == device &&
+         longhaul::on_host::holds(*piece, workspace, bytes);
 }
 
 cublasStatus_t refuse(const char* why) {
@@ -65,7 +65,7 @@ cublasStatus_t set(T& member, const void* value, std::size_t bytes) {
 
 template <typename T>
 cublasStatus_t make(T** handle) {
-  if (device_count() == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (longhaul::on_host::device_count() == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = new T{};
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -93,7 +93,7 @@ std::size_t cublasLtGetVersion() { return 130000; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   const cublasStatus_t status = make(handle);
-  if (status == CUBLAS_STATUS_SUCCESS) (*handle)->device = current_device();
+  if (status == CUBLAS_STATUS_SUCCESS) (*handle)->device = longhaul::on_host::current_device();
   return status;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy(handle); }
@@ -164,7 +164,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t preference, int asked,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* found) {
-  const Product product{*description, 1, 0, *a, *b, *c, *d, nullptr, nullptr, nullptr, nullptr};
+  const longhaul::on_host::Product product{*description, 1,       0,       *a,      *b,     *c,
+                                           *d,           nullptr, nullptr, nullptr, nullptr};
   *found = 0;
   if (!product.fits()) return CUBLAS_STATUS_INVALID_VALUE;
   for (; *found < std::min(asked, 2); ++*found) {
@@ -183,20 +184,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
                               void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
-  const Product product{*description,
-                        *static_cast<const float*>(alpha),
-                        *static_cast<const float*>(beta),
-                        *a_layout,
-                        *b_layout,
-                        *c_layout,
-                        *d_layout,
-                        a,
-                        b,
-                        c,
-                        d};
-  const auto queue = queue_of(stream);
-  if (!queue || sticky_error() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (handle->device != queue->device() || handle->device != current_device())
+  const longhaul::on_host::Product product{*description,
+                                           *static_cast<const float*>(alpha),
+                                           *static_cast<const float*>(beta),
+                                           *a_layout,
+                                           *b_layout,
+                                           *c_layout,
+                                           *d_layout,
+                                           a,
+                                           b,
+                                           c,
+                                           d};
+  const auto queue = longhaul::on_host::queue_of(stream);
+  if (!queue || longhaul::on_host::sticky_error() != cudaSuccess)
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (handle->device != queue->device() || handle->device != longhaul::on_host::current_device())
     return refuse("the handle, the stream and the thread are not of one device");
   if (!product.fits() || !product.in_memory(handle->device)) return CUBLAS_STATUS_INVALID_VALUE;
   if (!meets(needs_of(algo), product)) return refuse("an operand is less aligned than promised");

@@ -61,9 +61,9 @@ void compare(const Shape& shape, cudaDataType_t in_type, cudaDataType_t out_type
   auto c_values = draw<Out>(c.size(shape.batch), random);
   if (shape.beta == 0)  // must not be read
     for (Out& value : c_values) value = static_cast<Out>(NAN);
-  const BufferOf<In> a_there{a_values}, b_there{b_values};
-  const BufferOf<Out> c_there{c_values};
-  const StreamOf stream;
+  const longhaul::testing::BufferOf<In> a_there{a_values}, b_there{b_values};
+  const longhaul::testing::BufferOf<Out> c_there{c_values};
+  const longhaul::testing::StreamOf stream;
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t description = nullptr;
   ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
@@ -157,8 +157,9 @@ private:
 };
 
 TEST(Matmul, HoldsCallersToTheirPromises) {
-  const BufferOf<float> a{std::vector<float>(80, 1.0F)}, c{std::vector<float>(80)};
-  const BufferOf<float> space{std::vector<float>(256)};
+  const longhaul::testing::BufferOf<float> a{std::vector<float>(80, 1.0F)},
+      c{std::vector<float>(80)};
+  const longhaul::testing::BufferOf<float> space{std::vector<float>(256)};
   const auto last = [&](const Promised& how, std::size_t from_a, std::size_t from_c,
                         std::size_t bytes) {
     return how.multiply(a.get() + from_a, c.get() + from_c, space.get(), bytes);

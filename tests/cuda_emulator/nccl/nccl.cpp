@@ -240,7 +240,7 @@ const char* ncclGetLastError(ncclComm_t comm) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  const auto made = SharedWorld::make_id();
+  const auto made = longhaul::on_host::SharedWorld::make_id();
   std::memset(id, 0, sizeof *id);
   std::memcpy(id, &made, sizeof made);
   return made.file < 0 ? ncclSystemError : ncclSuccess;
@@ -248,12 +248,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
-  SharedWorld::Id where{};
+  if (ranks < 1 || ranks > longhaul::on_host::kMostRanks || rank < 0 || rank >= ranks)
+    return ncclInvalidArgument;
+  longhaul::on_host::SharedWorld::Id where{};
   std::memcpy(&where, &id, sizeof where);
-  const auto made = std::make_shared<Comm>(where, ranks, rank);
+  const auto made = std::make_shared<longhaul::on_host::Comm>(where, ranks, rank);
   if (!made->world.is_open()) return ncclSystemError;
-  made->device = current_device();
+  made->device = longhaul::on_host::current_device();
   *comm = new on_host_comm{made};
   if (config != nullptr && config->blocking == 0) {
     std::thread{[made] { join(made); }}.detach();
@@ -268,7 +269,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  const Comm& mine = *comm->comm;
+  const longhaul::on_host::Comm& mine = *comm->comm;
   const bool working = mine.closing && !mine.order->has_reached(mine.order->recorded);
   *error = mine.state == ncclSuccess && working ? ncclInProgress : mine.state.load();
   return ncclSuccess;
@@ -316,18 +317,21 @@ ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int pe
 }
 ncclResult_t ncclAllReduce(const void* mine, void* result, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
-  return ask_collective(comm, stream, Collective::all_reduce, mine, result, count, type);
+  return ask_collective(comm, stream, longhaul::on_host::Collective::all_reduce, mine, result,
+                        count, type);
 }
 ncclResult_t ncclReduceScatter(const void* mine, void* result, std::size_t result_count,
                                ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
                                cudaStream_t stream) {
-  return ask_collective(comm, stream, Collective::reduce_scatter, mine, result, result_count, type);
+  return ask_collective(comm, stream, longhaul::on_host::Collective::reduce_scatter, mine, result,
+                        result_count, type);
 }
 ncclResult_t ncclAllGather(const void* mine, void* result, std::size_t mine_count,
                            ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
-  return ask_collective(comm, stream, Collective::all_gather, mine, result, mine_count, type);
+  return ask_collective(comm, stream, longhaul::on_host::Collective::all_gather, mine, result,
+                        mine_count, type);
 }
 ncclResult_t ncclBroadcast(const void* mine, void* result, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-  return ask_broadcast(comm, stream, root, mine, result, count * bytes_of(type));
+  return ask_broadcast(comm, stream, root, mine, result, count * longhaul::on_host::bytes_of(type));
 }

@@ -38,7 +38,7 @@ protected:
     on_ranks(ranks, [&](int rank) {
       ncclComm_t comm = nullptr;
       ASSERT_EQ(ncclCommInitRank(&comm, ranks, id, rank), ncclSuccess);
-      const StreamOf stream;
+      const longhaul::testing::StreamOf stream;
       body(rank, comm, stream.get());
       EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
       EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
@@ -55,7 +55,7 @@ std::vector<float> counting(std::size_t count, float first) {
 TEST_F(Nccl, SendsArriveWholeAndInOrder) {
   with_comms(2, [](int rank, ncclComm_t comm, cudaStream_t stream) {
     // Freed at the end: cudaFree waits for the device, and so for the other rank's work.
-    std::deque<BufferOf<float>> buffers;
+    std::deque<longhaul::testing::BufferOf<float>> buffers;
     for (const std::size_t count : {1U, 1000U, 100'000U}) {  // the last: more than one chunk
       for (const float first : {1.0F, 500.0F}) {
         auto& buffer = buffers.emplace_back(counting(count, rank == 0 ? first : 0.0F));
@@ -72,8 +72,8 @@ TEST_F(Nccl, SendsArriveWholeAndInOrder) {
 
 TEST_F(Nccl, AGroupExchangesWithoutADeadlock) {
   with_comms(3, [](int rank, ncclComm_t comm, cudaStream_t stream) {
-    const BufferOf<float> mine{counting(50'000, static_cast<float>(rank))};
-    const BufferOf<float> theirs{std::vector<float>(50'000)};
+    const longhaul::testing::BufferOf<float> mine{counting(50'000, static_cast<float>(rank))};
+    const longhaul::testing::BufferOf<float> theirs{std::vector<float>(50'000)};
     ASSERT_EQ(ncclGroupStart(), ncclSuccess);
     ASSERT_EQ(ncclSend(mine.get(), 50'000, ncclFloat32, (rank + 1) % 3, comm, stream), ncclSuccess);
     ASSERT_EQ(ncclRecv(theirs.get(), 50'000, ncclFloat32, (rank + 2) % 3, comm, stream),
@@ -87,7 +87,7 @@ TEST_F(Nccl, AGroupExchangesWithoutADeadlock) {
 TEST_F(Nccl, ASendWaitsForItsReceive) {
   with_comms(2, [](int rank, ncclComm_t comm, cudaStream_t stream) {
     static std::atomic<bool> received{false};
-    const BufferOf<float> buffer{std::vector<float>(1)};
+    const longhaul::testing::BufferOf<float> buffer{std::vector<float>(1)};
     if (rank == 0) {
       ASSERT_EQ(ncclSend(buffer.get(), 1, ncclFloat32, 1, comm, stream), ncclSuccess);
       ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
@@ -104,8 +104,10 @@ TEST_F(Nccl, CollectivesSumAndGather) {
   with_comms(3, [](int rank, ncclComm_t comm, cudaStream_t stream) {
     const std::size_t count = 40'000;  // more than one chunk
     const auto from = static_cast<float>(rank);
-    const BufferOf<float> mine{counting(3 * count, from)}, sum{std::vector<float>(3 * count)};
-    const BufferOf<float> part{std::vector<float>(count)}, all{std::vector<float>(9 * count)};
+    const longhaul::testing::BufferOf<float> mine{counting(3 * count, from)},
+        sum{std::vector<float>(3 * count)};
+    const longhaul::testing::BufferOf<float> part{std::vector<float>(count)},
+        all{std::vector<float>(9 * count)};
     ASSERT_EQ(ncclAllReduce(mine.get(), sum.get(), 3 * count, ncclFloat32, ncclSum, comm, stream),
               ncclSuccess);
     ASSERT_EQ(ncclReduceScatter(mine.get(), part.get(), count, ncclFloat32, ncclSum, comm, stream),
@@ -125,8 +127,8 @@ TEST_F(Nccl, CollectivesSumAndGather) {
 
 TEST_F(Nccl, SumsOtherTypesToo) {
   with_comms(2, [](int rank, ncclComm_t comm, cudaStream_t stream) {
-    const BufferOf<std::int64_t> wide{{1LL << 40, rank}};
-    const BufferOf<__nv_bfloat16> narrow{{1.5F, 256.0F}};
+    const longhaul::testing::BufferOf<std::int64_t> wide{{1LL << 40, rank}};
+    const longhaul::testing::BufferOf<__nv_bfloat16> narrow{{1.5F, 256.0F}};
     ASSERT_EQ(ncclAllReduce(wide.get(), wide.get(), 2, ncclInt64, ncclSum, comm, stream),
               ncclSuccess);
     ASSERT_EQ(ncclAllReduce(narrow.get(), narrow.get(), 2, ncclBfloat16, ncclSum, comm, stream),
@@ -154,12 +156,12 @@ TEST_F(Nccl, RefusesTwoRanksOnOneDevice) {
 // Every rank closes the id's file, and among threads its number is soon another file's.
 TEST(NcclWorld, ClosesTheFileOfAnIdOnce) {
   using longhaul::on_host::SharedWorld;
-  const SharedWorld::Id first = SharedWorld::make_id();
-  SharedWorld::close_id(first);
-  const SharedWorld::Id second = SharedWorld::make_id();
-  SharedWorld::close_id(first);
-  EXPECT_TRUE((SharedWorld{second, 1}.is_open()));
-  SharedWorld::close_id(second);
+  const longhaul::on_host::SharedWorld::Id first = longhaul::on_host::SharedWorld::make_id();
+  longhaul::on_host::SharedWorld::close_id(first);
+  const longhaul::on_host::SharedWorld::Id second = longhaul::on_host::SharedWorld::make_id();
+  longhaul::on_host::SharedWorld::close_id(first);
+  EXPECT_TRUE((longhaul::on_host::SharedWorld{second, 1}.is_open()));
+  longhaul::on_host::SharedWorld::close_id(second);
 }
 
 /// Waits for what a communicator that does not block says.
@@ -179,8 +181,8 @@ TEST_F(Nccl, APeerThatAbortsIsAnErrorUntilOneAbortsToo) {
     ncclComm_t comm = nullptr;
     ASSERT_EQ(ncclCommInitRankConfig(&comm, 2, id, rank, &config), ncclInProgress);
     ASSERT_EQ(settled(comm), ncclSuccess);
-    const StreamOf stream;
-    const BufferOf<float> buffer{std::vector<float>(1)};
+    const longhaul::testing::StreamOf stream;
+    const longhaul::testing::BufferOf<float> buffer{std::vector<float>(1)};
     if (rank == 0) {
       ASSERT_EQ(ncclRecv(buffer.get(), 1, ncclFloat32, 1, comm, stream.get()), ncclSuccess);
       ncclResult_t state = ncclSuccess;

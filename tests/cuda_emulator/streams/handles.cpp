@@ -50,29 +50,32 @@ Opened& opened() {
 using namespace longhaul::on_host;
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
-  return call([&] {
-    const auto piece = find_allocation(memory);
-    if (!piece || piece->kind != Memory::device || piece->pooled || piece->opened > 0)
-      return refuse(cudaErrorInvalidValue, "cudaIpcGetMemHandle takes what cudaMalloc has given");
-    write_handle(handle->reserved, {getpid(), piece->file, piece->mapped, piece->bytes});
+  return longhaul::on_host::call([&] {
+    const auto piece = longhaul::on_host::find_allocation(memory);
+    if (!piece || piece->kind != longhaul::on_host::Memory::device || piece->pooled ||
+        piece->opened > 0)
+      return longhaul::on_host::refuse(cudaErrorInvalidValue,
+                                       "cudaIpcGetMemHandle takes what cudaMalloc has given");
+    longhaul::on_host::write_handle(handle->reserved,
+                                    {getpid(), piece->file, piece->mapped, piece->bytes});
     return cudaSuccess;
   });
 }
 
 /// A handle that is open already gives the same address again.
 cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     if (flags != cudaIpcMemLazyEnablePeerAccess) return cudaErrorInvalidValue;
-    const SharedFile from = read_handle(handle.reserved);
+    const longhaul::on_host::SharedFile from = longhaul::on_host::read_handle(handle.reserved);
     const std::scoped_lock lock{opened().mutex};
     auto& [data, count] = opened().pieces[Name{from.process, from.file, from.mapped}];
     if (count == 0) {
-      const int file = open_shared(from);
+      const int file = longhaul::on_host::open_shared(from);
       if (file < 0) return cudaErrorMapBufferObjectFailed;
-      Allocation like;
+      longhaul::on_host::Allocation like;
       like.bytes = from.bytes;
       like.mapped = from.mapped;
-      data = map_shared(file, like);
+      data = longhaul::on_host::map_shared(file, like);
       if (data == nullptr) return cudaErrorMapBufferObjectFailed;
     }
     ++count;
@@ -82,14 +85,14 @@ cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsig
 }
 
 cudaError_t cudaIpcCloseMemHandle(void* memory) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     const std::scoped_lock lock{opened().mutex};
     for (auto at = opened().pieces.begin(); at != opened().pieces.end(); ++at) {
       if (at->second.first != memory || at->second.second == 0) continue;
       if (--at->second.second > 0) return cudaSuccess;
       opened().pieces.erase(at);
-      drain_device(current_device());
-      return free_memory(static_cast<std::byte*>(memory));
+      longhaul::on_host::drain_device(longhaul::on_host::current_device());
+      return longhaul::on_host::free_memory(static_cast<std::byte*>(memory));
     }
     return cudaErrorInvalidValue;
   });

@@ -176,11 +176,13 @@ void drain_device(int device) {
 using namespace longhaul::on_host;
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     if (stream == nullptr || flags > cudaStreamNonBlocking || priority > 0)
       return cudaErrorInvalidValue;
-    *stream = new on_host_stream{Queue::make(
-        current_device(), flags == 0 ? Queue::Kind::blocking : Queue::Kind::non_blocking)};
+    *stream = new on_host_stream{longhaul::on_host::Queue::make(
+        longhaul::on_host::current_device(), flags == 0
+                                                 ? longhaul::on_host::Queue::Kind::blocking
+                                                 : longhaul::on_host::Queue::Kind::non_blocking)};
     const std::scoped_lock lock{streams().mutex};
     streams().handles.insert(*stream);
     return cudaSuccess;
@@ -194,7 +196,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, 0); }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return call([&] {
+  return longhaul::on_host::call([&] {
     {
       const std::scoped_lock lock{streams().mutex};
       if (streams().handles.erase(stream) == 0) return cudaErrorInvalidResourceHandle;
@@ -206,30 +208,30 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return call([&] {
-    const auto queue = queue_of(stream);
+  return longhaul::on_host::call([&] {
+    const auto queue = longhaul::on_host::queue_of(stream);
     if (!queue) return cudaErrorInvalidResourceHandle;
     queue->drain();
-    return sticky_error();
+    return longhaul::on_host::sticky_error();
   });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call([&] {
-    const auto queue = queue_of(stream);
+  return longhaul::on_host::call([&] {
+    const auto queue = longhaul::on_host::queue_of(stream);
     if (!queue) return cudaErrorInvalidResourceHandle;
-    return queue->idle() ? sticky_error() : cudaErrorNotReady;
+    return queue->idle() ? longhaul::on_host::sticky_error() : cudaErrorNotReady;
   });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user) {
-  return call([&] {
-    const auto queue = queue_of(stream);
+  return longhaul::on_host::call([&] {
+    const auto queue = longhaul::on_host::queue_of(stream);
     if (!queue) return cudaErrorInvalidResourceHandle;
     queue->put([function, user] {
-      in_host_function = true;
+      longhaul::on_host::in_host_function = true;
       function(user);
-      in_host_function = false;
+      longhaul::on_host::in_host_function = false;
     });
     return cudaSuccess;
   });

@@ -28,7 +28,7 @@ public:
     *flag_ = 0;
   }
   ~Gate() { cudaFreeHost(flag_); }
-  void close(cudaStream_t stream) { run(stream, 1, 1, wait_for, flag_); }
+  void close(cudaStream_t stream) { longhaul::testing::run(stream, 1, 1, wait_for, flag_); }
   void open() { std::atomic_ref<std::uint64_t>{* flag_} = 1; }
 
 private:
@@ -36,29 +36,29 @@ private:
 };
 
 TEST(Streams, WorkOfOneStreamIsDoneInOrder) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   const Buffer values{std::vector<float>(32, 1.0F)};
   for (int i = 0; i < 10; ++i) {
-    run(stream.get(), 1, 32, add_to, values.get(), 1.0F);
-    run(stream.get(), 1, 32, scale_by, values.get(), 2.0F);
+    longhaul::testing::run(stream.get(), 1, 32, add_to, values.get(), 1.0F);
+    longhaul::testing::run(stream.get(), 1, 32, scale_by, values.get(), 2.0F);
   }
   ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
   EXPECT_EQ(values.read(), std::vector<float>(32, 3070.0F));  // x -> 2 (x + 1), ten times
 }
 
 TEST(Streams, AnEventHoldsAnotherStreamAndNothingElseDoes) {
-  const StreamOf first, second;
+  const longhaul::testing::StreamOf first, second;
   Gate gate;
   const Buffer values{std::vector<float>(4, 1.0F)}, others{std::vector<float>(4, 1.0F)};
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
   gate.close(first.get());
-  run(first.get(), 1, 4, add_to, values.get(), 5.0F);
+  longhaul::testing::run(first.get(), 1, 4, add_to, values.get(), 5.0F);
   ASSERT_EQ(cudaEventRecord(event, first.get()), cudaSuccess);
-  run(second.get(), 1, 4, add_to, others.get(), 1.0F);
+  longhaul::testing::run(second.get(), 1, 4, add_to, others.get(), 1.0F);
   ASSERT_EQ(cudaStreamSynchronize(second.get()), cudaSuccess);  // before the gate opens
   ASSERT_EQ(cudaStreamWaitEvent(second.get(), event), cudaSuccess);
-  run(second.get(), 1, 4, scale_by, values.get(), 2.0F);
+  longhaul::testing::run(second.get(), 1, 4, scale_by, values.get(), 2.0F);
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamQuery(second.get()), cudaErrorNotReady);
   gate.open();
@@ -70,7 +70,7 @@ TEST(Streams, AnEventHoldsAnotherStreamAndNothingElseDoes) {
 }
 
 TEST(Streams, AWaitIsForTheLastRecordBeforeIt) {
-  const StreamOf first, second;
+  const longhaul::testing::StreamOf first, second;
   Gate gate;
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
@@ -85,13 +85,13 @@ TEST(Streams, AWaitIsForTheLastRecordBeforeIt) {
 }
 
 TEST(Streams, TimedEventsMeasureWhatLiesBetween) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   cudaEvent_t begin = nullptr, end = nullptr, untimed = nullptr;
   ASSERT_EQ(cudaEventCreate(&begin), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
   ASSERT_EQ(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(begin, stream.get()), cudaSuccess);
-  run(
+  longhaul::testing::run(
       stream.get(), 1, 1, +[](unsigned ns) { longhaul::cuda::nanosleep(ns); }, 3'000'000U);
   ASSERT_EQ(cudaEventRecord(end, stream.get()), cudaSuccess);
   ASSERT_EQ(cudaEventSynchronize(end), cudaSuccess);
@@ -103,7 +103,7 @@ TEST(Streams, TimedEventsMeasureWhatLiesBetween) {
 }
 
 TEST(Streams, FunctionsOfTheHostHaveTheirTurnAndMayNotCallCuda) {
-  const StreamOf stream;
+  const longhaul::testing::StreamOf stream;
   struct Seen {
     std::atomic<bool> called{false};
     cudaError_t code = cudaSuccess;

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Runs until it is let go; fails where it is told to.
-class HeldWork final : public BlockWork {
+class HeldWork final : public engine::BlockWork {
 public:
   void run(OpId block) override {
     ran = block;
@@ -31,7 +31,7 @@ public:
 class RealDeviceTest : public RanksTest {
 protected:
   /// As an engine waits: reads the doorbell, looks, and sleeps until it rings.
-  FinishedBlock wait_for_end(LayerDevice& device) {
+  engine::FinishedBlock wait_for_end(device::LayerDevice& device) {
     while (true) {
       const std::uint32_t doorbell = ranks().host_ranks().doorbell();
       if (const auto done = device.finished(now())) return *done;
@@ -42,14 +42,14 @@ protected:
 };
 
 TEST_F(RealDeviceTest, ComputesBesideTheCallerAndRingsAtTheEnd) {
-  LayerDevice device{work_, ranks().host_ranks()};
+  device::LayerDevice device{work_, ranks().host_ranks()};
   EXPECT_FALSE(device.finished(now()));
   const TimePoint begin = now();
   device.start(OpId{7}, begin, 10h);
   EXPECT_FALSE(device.finished(now())) << "it is held";
   EXPECT_EQ(device.next_event(), kNever) << "a bell will ring";
   work_.let_go();
-  const FinishedBlock done = wait_for_end(device);
+  const engine::FinishedBlock done = wait_for_end(device);
   EXPECT_EQ(done.op, OpId{7});
   EXPECT_GE(done.due, begin);
   EXPECT_LE(done.due, now());
@@ -59,14 +59,14 @@ TEST_F(RealDeviceTest, ComputesBesideTheCallerAndRingsAtTheEnd) {
 }
 
 TEST_F(RealDeviceTest, TellsWhichBlockFailedAndWhy) {
-  LayerDevice device{work_, ranks().host_ranks()};
+  device::LayerDevice device{work_, ranks().host_ranks()};
   work_.fails = true;
   work_.let_go();
   device.start(OpId{3}, now(), 0s);
   try {
     (void)wait_for_end(device);
     ADD_FAILURE() << "it ended well";
-  } catch (const DeviceError& error) {
+  } catch (const engine::DeviceError& error) {
     EXPECT_EQ(error.op(), OpId{3});
     EXPECT_STREQ(error.what(), "F(chunk 1): 5 B are too many");
   }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longhaul {
+namespace longhaul::device {
 namespace {
 
 TEST(TimedDevice, EndsABlockAtItsDeadlineAndNotBefore) {
@@ -19,4 +19,4 @@ TEST(TimedDevice, EndsABlockAtItsDeadlineAndNotBefore) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::device

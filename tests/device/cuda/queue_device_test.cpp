@@ -6,7 +6,7 @@
 
 #include "cuda/accelerator.hpp"
 #include "cuda/handles.hpp"
-#include "device/cuda/layer_device.hpp"
+#include "device/cuda/cuda_layer_device.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -16,14 +16,14 @@ using namespace std::chrono_literals;
 class DeviceErrorDeathTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    const std::string why = why_no_accelerator();
+    const std::string why = cuda::why_no_accelerator();
     if (!why.empty()) GTEST_SKIP() << why;
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
 };
 
 /// Reads where nothing is, with block 1; has no memory for block 2.
-class BrokenWork final : public BlockWork {
+class BrokenWork final : public engine::BlockWork {
 public:
   explicit BrokenWork(cudaStream_t stream) : stream_{stream} {}
   void run(OpId block) override {
@@ -44,11 +44,11 @@ private:
     cuda::use_device(0);
     const cuda::Stream stream;
     BrokenWork work{stream.get()};
-    cuda::LayerDevice device{0, work, stream.get()};
+    device::CudaLayerDevice device{0, work, stream.get()};
     device.start(OpId{0}, now(), 1ms);
     device.start(broken, now(), 1ms);
     for (const TimePoint give_up = now() + 60s; now() < give_up;) (void)device.finished(now());
-  } catch (const DeviceError& error) {
+  } catch (const engine::DeviceError& error) {
     fmt::print(stderr, "op {}: {}\n", index(error.op()), error.what());
     std::_Exit(error.op() == broken ? 42 : 1);
   } catch (const std::exception& error) {

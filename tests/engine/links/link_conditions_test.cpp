@@ -38,13 +38,13 @@ Scenario replicas_in_two_sites(int replicas) {
 class WeatherTest : public OnRanks {
 protected:
   /// Plays one iteration; this rank's stamps. The weather begins with it.
-  OpTimes play(const Plan& plan, const Weather& weather, int iteration = 0) {
-    TimedDevice device;
-    EngineOptions options;
+  OpTimes play(const Plan& plan, const plan::Weather& weather, int iteration = 0) {
+    device::TimedDevice device;
+    engine::EngineOptions options;
     ranks().watchdog().watch(&plan, 10s);
-    Engine engine{plan, ranks(), device, options};
-    began_ = iteration < 0 ? kNever : bench::begin_weather(ranks(), {});
-    const IterationResult result = engine.run(iteration, {&weather, began_});
+    engine::Engine engine{plan, ranks(), device, options};
+    began_ = iteration < 0 ? kNever : harness::begin_weather(ranks(), {});
+    const engine::IterationResult result = engine.run(iteration, {&weather, began_});
     ranks().watchdog().watch(nullptr, {});
     wrong_ = ranks().world().sum(result.checks.wrong());
     return result.times;
@@ -52,7 +52,7 @@ protected:
   /// Messages of this rank, over links between datacenters.
   static std::vector<OpId> crossing(const Plan& plan, OpKind kind) {
     std::vector<OpId> found;
-    const OpRange mine = ops_of_rank(plan, ranks().self());
+    const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
     for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i)
       if (plan.ops[i].kind == kind && plan.crosses_datacenters(OpId{i})) found.push_back(OpId{i});
     return found;
@@ -67,8 +67,8 @@ RANKS_TEST(WeatherTest, MessagesUnderAnOutageArriveBehindIt) {
   Scenario scenario = stages_in_two_sites(ranks().count(), 3ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, 60ms}};
   for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
-    const Plan plan = lower(generate("1f1b", scenario), scenario, arrangement);
-    const Weather weather{plan, scenario};
+    const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario, arrangement);
+    const plan::Weather weather{plan, scenario};
     const OpTimes times = play(plan, weather);
     for (const OpId send : crossing(plan, OpKind::send))
       EXPECT_GE(times[index(send)].end, began_ + 60ms) << to_text(plan, send);
@@ -84,10 +84,11 @@ RANKS_TEST(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
   if (ranks().count() != 4) GTEST_SKIP() << "a plan of 4 ranks";
   Scenario scenario = cell_of(2, Bytes{100'000});
   for (Link& link : scenario.links) link.weather.outages = {{0s, 60ms}};
-  const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
-  const Weather weather{plan, scenario};
+  const Plan plan =
+      plan::lower(in_cells(schedule::generate("1f1b", scenario), scenario, 2), scenario);
+  const plan::Weather weather{plan, scenario};
   const OpTimes times = play(plan, weather);
-  const OpRange mine = ops_of_rank(plan, ranks().self());
+  const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
   int held = 0;
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     const OpId id{i};
@@ -108,10 +109,10 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   NEEDS_RANKS(2);
   Scenario scenario = replicas_in_two_sites(ranks().count());
   for (Link& link : scenario.links) link.weather.outages = {{0s, 40ms}};
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
-  const Weather weather{plan, scenario};
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
+  const plan::Weather weather{plan, scenario};
   const OpTimes times = play(plan, weather);
-  const OpRange mine = ops_of_rank(plan, ranks().self());
+  const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
   int collectives = 0;
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     if (plan.ops[i].kind != OpKind::collective) continue;
@@ -134,8 +135,8 @@ RANKS_TEST(WeatherTest, StampsFollowTheWeather) {
     link.weather.trace = std::make_shared<const LinkTrace>(trace);
     link.jitter.latency = link.jitter.transfer = 0.5;
   }
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
-  const Weather weather{plan, scenario};
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
+  const plan::Weather weather{plan, scenario};
   for (int iteration = 0; iteration < 3; ++iteration) {
     const OpTimes times = play(plan, weather, iteration);
     const auto number = static_cast<std::uint64_t>(iteration);
@@ -157,11 +158,11 @@ RANKS_TEST(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
     link.weather.loss = {0.2, 50ms};
     link.weather.outages = {{5ms, 20ms}};
   }
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   const auto answers = [&](std::uint64_t seed) {
     Scenario seeded = scenario;
     seeded.run.seed = seed;
-    const Weather weather{plan, seeded};
+    const plan::Weather weather{plan, seeded};
     std::int64_t digest = 0;
     for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
       for (std::uint64_t iteration = 0; iteration < 4; ++iteration) {
@@ -182,17 +183,17 @@ RANKS_TEST(WeatherTest, AllRanksSeeTheSameFromOneSeed) {
 
 RANKS_TEST(WeatherTest, BeginsAtOneMomentOnAllClocks) {
   const TimePoint before = now();
-  const TimePoint began = bench::begin_weather(ranks(), {});
+  const TimePoint began = harness::begin_weather(ranks(), {});
   EXPECT_EQ(ranks().world().minimum(began.count()), ranks().world().maximum(began.count()));
   EXPECT_LE(began, now());
   if (ranks().is_first()) {
     EXPECT_GE(began, before);
   }
-  ClockOffset clock;  // as if each rank were on a host of its own
+  comm::ClockOffset clock;  // as if each rank were on a host of its own
   clock.offset = 1ms * self();
-  const TimePoint aligned = bench::begin_weather(ranks(), clock) + clock.offset;
+  const TimePoint aligned = harness::begin_weather(ranks(), clock) + clock.offset;
   EXPECT_EQ(ranks().world().minimum(aligned.count()), ranks().world().maximum(aligned.count()));
-  const TimePoint earlier = bench::begin_weather(ranks(), {}, 10s);
+  const TimePoint earlier = harness::begin_weather(ranks(), {}, 10s);
   EXPECT_LE(earlier, now() - 10s) << "it is so old already";
 }
 
@@ -200,8 +201,8 @@ RANKS_TEST(WeatherTest, WarmUpMeetsNoOutage) {
   NEEDS_RANKS(2);
   Scenario scenario = stages_in_two_sites(ranks().count(), 1ms);
   for (Link& link : scenario.links) link.weather.outages = {{0s, std::chrono::hours{1}}};
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
-  const Weather weather{plan, scenario};
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
+  const plan::Weather weather{plan, scenario};
   play(plan, weather, -1);
   EXPECT_EQ(wrong_, 0) << "and it has ended";
 }

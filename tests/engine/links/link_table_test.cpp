@@ -5,7 +5,7 @@
 
 #include "harness/profile/plan_builder.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,7 +39,7 @@ private:
 };
 
 TEST(LinkTable, GivesAFreeLinkAtOnce) {
-  bench::PlanBuilder builder{"one", 2};
+  harness::PlanBuilder builder{"one", 2};
   const auto message = builder.message(0, 1, kAny, {}, {});
   const Plan plan = builder.build();
   LinkTables table{plan};
@@ -58,8 +58,8 @@ protected:
   }
   [[nodiscard]] OpId send(std::size_t rank) const { return builder_.id(handles_[rank]); }
 
-  bench::PlanBuilder builder_{"shared", 4};
-  std::vector<bench::PlanBuilder::Handle> handles_;
+  harness::PlanBuilder builder_{"shared", 4};
+  std::vector<harness::PlanBuilder::Handle> handles_;
   Plan plan_;
 };
 
@@ -148,7 +148,7 @@ TEST_F(SharedLink, KeepsAStatedOrderInSeveralPlaces) {
 }
 
 TEST(LinkTable, TakesAllResourcesTogetherAndIsNotOvertaken) {
-  bench::PlanBuilder builder{"interfaces", 4};
+  harness::PlanBuilder builder{"interfaces", 4};
   const auto a = builder.message(0, 3, kAny, {}, {}, {"egress a"}).send;
   const auto both = builder.message(1, 3, kAny, {}, {}, {"egress a", "ingress b"}).send;
   const auto b = builder.message(2, 3, kAny, {}, {}, {"ingress b"}).send;
@@ -165,4 +165,4 @@ TEST(LinkTable, TakesAllResourcesTogetherAndIsNotOvertaken) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::engine

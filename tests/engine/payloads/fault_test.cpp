@@ -8,7 +8,7 @@
 #include "device/failing_device.hpp"
 #include "support/ranks/relayed_message.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 TEST(Fault, IsRead) {
@@ -35,7 +35,7 @@ TEST(Fault, IsRefusedWhereItMakesNoSense) {
 }
 
 TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
-  bench::PlanBuilder builder{"a message", 2};
+  harness::PlanBuilder builder{"a message", 2};
   const auto block = builder.block(1, Duration{1});
   const auto message = builder.message(0, 1, {}, {}, Bytes{1});
   const Plan plan = builder.build();
@@ -58,11 +58,12 @@ TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
 }
 
 TEST(Fault, ADeviceFailsFromTheStruckBlockOn) {
-  bench::PlanBuilder builder{"two blocks", 1};
+  harness::PlanBuilder builder{"two blocks", 1};
   builder.block(0, Duration{1});
   const auto second = builder.block(0, Duration{1});
   const Plan plan = builder.build();
-  FailingDevice device{std::make_unique<TimedDevice>(), plan, Rank{0}, parse_fault("device@0:1:2")};
+  device::FailingDevice device{std::make_unique<device::TimedDevice>(), plan, Rank{0},
+                               parse_fault("device@0:1:2")};
   const auto play = [&](OpId op) {
     const TimePoint at = now();
     device.start(op, at, Duration{1});
@@ -103,4 +104,4 @@ TEST(Fault, AimsAtALegOrAtWhatIsRelayed) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::engine

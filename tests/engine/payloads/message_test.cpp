@@ -4,7 +4,7 @@
 
 #include "support/ranks/relayed_message.hpp"
 
-namespace longhaul {
+namespace longhaul::engine {
 namespace {
 
 using testing::RelayedMessage;
@@ -78,7 +78,7 @@ TEST(Payloads, DifferInEveryFieldOfTheirId) {
 }
 
 TEST(MessageHeader, NamesBlockSendIterationAndPlace) {
-  bench::PlanBuilder builder{"two messages", 2};
+  harness::PlanBuilder builder{"two messages", 2};
   (void)builder.message(0, 1, {}, {}, Bytes{10});
   const auto second = builder.message(0, 1, {}, {}, Bytes{20});
   const Plan plan = builder.build();
@@ -92,7 +92,7 @@ TEST(MessageHeader, NamesBlockSendIterationAndPlace) {
 }
 
 TEST(MessageHeader, NamesOnePayloadOnEveryLegOfItsWay) {
-  RelayedMessage way{0, 1};
+  testing::RelayedMessage way{0, 1};
   const Plan plan = way.builder.build();
   const PayloadId made = payload_id(plan, way.builder.id(way.scatter.send), 0, 5);
   EXPECT_EQ(made.replica, 0);
@@ -109,4 +109,4 @@ TEST(MessageHeader, NamesOnePayloadOnEveryLegOfItsWay) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::engine

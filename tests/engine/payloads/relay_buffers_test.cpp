@@ -18,10 +18,10 @@ TEST(Forwards, KnowsWhatARelayTakesOn) {
   RelayedMessage way{0};
   const Plan plan = way.builder.build();
   const auto id = [&](auto handle) { return way.builder.id(handle); };
-  const RelayTable sender{plan, Rank{0}};
-  const RelayTable relay{plan, Rank{2}};
-  const RelayTable far_relay{plan, Rank{3}};
-  const RelayTable receiver{plan, Rank{1}};
+  const engine::RelayTable sender{plan, Rank{0}};
+  const engine::RelayTable relay{plan, Rank{2}};
+  const engine::RelayTable far_relay{plan, Rank{3}};
+  const engine::RelayTable receiver{plan, Rank{1}};
   EXPECT_EQ(sender.recv_before(id(way.own.send)), kNone<OpId>) << "it makes its piece";
   EXPECT_EQ(relay.send_after(id(way.scatter.recv)), id(way.wan.send));
   EXPECT_EQ(relay.recv_before(id(way.wan.send)), id(way.scatter.recv));
@@ -32,10 +32,10 @@ TEST(Forwards, KnowsWhatARelayTakesOn) {
 TEST(Relays, HandWhatWasKeptOverOnce) {
   RelayedMessage way{0};
   const Plan plan = way.builder.build();
-  RelayBuffers relays{plan, Rank{2}};
+  engine::RelayBuffers relays{plan, Rank{2}};
   std::vector<std::byte> bytes(3, std::byte{9});
-  relays.keep(way.builder.id(way.scatter.recv), {Payload{bytes, nullptr}, true});
-  const RelayBuffers::Kept kept = relays.take(way.builder.id(way.wan.send));
+  relays.keep(way.builder.id(way.scatter.recv), {engine::Payload{bytes, nullptr}, true});
+  const engine::RelayBuffers::Kept kept = relays.take(way.builder.id(way.wan.send));
   EXPECT_EQ(kept.payload.bytes.data(), bytes.data());
   EXPECT_EQ(kept.payload.bytes.size(), bytes.size());
   EXPECT_TRUE(kept.came_wrong);
@@ -45,21 +45,21 @@ TEST(VerifyPieces, ABlockThatWaitsForOnePieceOfTwoIsOutOfOrder) {
   RelayedMessage way{0};
   Plan plan = way.builder.build();
   OpTimes times(plan.ops.size());
-  EXPECT_EQ(verify_order(plan, Rank{1}, times).out_of_order, 0);
+  EXPECT_EQ(engine::verify_order(plan, Rank{1}, times).out_of_order, 0);
   --plan.ops[index(way.builder.id(way.consumer))].after_count;
-  EXPECT_EQ(verify_order(plan, Rank{1}, times).out_of_order, 1);
+  EXPECT_EQ(engine::verify_order(plan, Rank{1}, times).out_of_order, 1);
 }
 
 class RelayedRun : public OnRanks {
 protected:
   /// Runs the plan once; what all ranks counted, and what each found wrong, by rank.
   void play(const Plan& plan, const std::string& fault = {}) {
-    TimedDevice device;
-    EngineOptions options;
-    if (!fault.empty()) options.fault = parse_fault(fault);
+    device::TimedDevice device;
+    engine::EngineOptions options;
+    if (!fault.empty()) options.fault = engine::parse_fault(fault);
     ranks().watchdog().watch(&plan, 10s);
-    Engine engine{plan, ranks(), device, options};
-    const IterationResult result = engine.run(0);
+    engine::Engine engine{plan, ranks(), device, options};
+    const engine::IterationResult result = engine.run(0);
     ranks().watchdog().watch(nullptr, {});
     const auto sum = [&](std::int64_t mine) { return ranks().world().sum(mine); };
     for (std::size_t leg = 0; leg < 4; ++leg) of_leg_[leg] = sum(result.checks.of_leg[leg]);
@@ -72,7 +72,7 @@ protected:
   }
   std::array<std::int64_t, 4> of_leg_{};
   std::int64_t relayed_ = 0, relayed_bytes_ = 0, blocks_ = 0, wrong_ = 0, corrupted_ = 0;
-  std::vector<WrongMessage> found_;  ///< on this rank
+  std::vector<engine::WrongMessage> found_;  ///< on this rank
 };
 
 RANKS_TEST(RelayedRun, EveryPieceIsCheckedOnEveryLeg) {
@@ -119,25 +119,25 @@ RANKS_TEST(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
   RelayedMessage way{0, 1, ranks().count()};
   const Plan plan = way.builder.build();
   const auto id = [&](auto handle) { return way.builder.id(handle); };
-  const OpEvents events{plan, ranks().host_ranks()};
+  const engine::OpEvents events{plan, ranks().host_ranks()};
   if (self() == 0) {
     for (const auto& message : {way.own, way.scatter, way.wan, way.gather})
-      events.note(id(message.recv), OpEvent::posted);
+      events.note(id(message.recv), comm::OpEvent::posted);
     const auto held_up = [&] {
-      return find_held_up(plan, events, ranks().host_ranks(), id(way.consumer));
+      return engine::find_held_up(plan, events, ranks().host_ranks(), id(way.consumer));
     };
     EXPECT_EQ(held_up().op, id(way.producer)) << "nothing has begun";
     for (const auto op : {way.producer, way.own.send, way.own.recv, way.scatter.send,
                           way.scatter.recv, way.wan.send})
-      events.note(id(op), OpEvent::ended);
+      events.note(id(op), comm::OpEvent::ended);
     EXPECT_EQ(held_up().op, id(way.wan.recv));
     EXPECT_STREQ(held_up().why, "sent, and never received");
-    events.note(id(way.wan.recv), OpEvent::none);
+    events.note(id(way.wan.recv), comm::OpEvent::none);
     EXPECT_STREQ(held_up().why, "not posted");
-    events.note(id(way.wan.recv), OpEvent::ended);
+    events.note(id(way.wan.recv), comm::OpEvent::ended);
     EXPECT_EQ(held_up().op, id(way.gather.send));
     EXPECT_STREQ(held_up().why, "ready, and not started");
-    events.note(id(way.gather.send), OpEvent::started);
+    events.note(id(way.gather.send), comm::OpEvent::started);
     EXPECT_EQ(held_up().op, id(way.gather.recv));
     EXPECT_STREQ(held_up().why, "sent, and never received");
   }
@@ -146,18 +146,19 @@ RANKS_TEST(RelayedRun, AHangIsTracedToWhereThePieceGotLost) {
 
 RANKS_TEST(RelayedRun, AHangIsTracedToWhoHoldsTheLink) {
   NEEDS_RANKS(4);
-  bench::PlanBuilder builder{"two senders", ranks().count()};
+  harness::PlanBuilder builder{"two senders", ranks().count()};
   const auto stuck = builder.message(0, 2, 1us, 1us, Bytes{1}, {"ingress 2"});
   const auto waiting = builder.message(1, 2, 1us, 1us, Bytes{1}, {"ingress 2"});
   const auto first = builder.block(2, 1us);
   const auto second = builder.block(2, 1us);
   builder.after(first, waiting.recv);
   const Plan plan = builder.build();
-  const OpEvents events{plan, ranks().host_ranks()};
+  const engine::OpEvents events{plan, ranks().host_ranks()};
   if (self() == 0) {
-    events.note(builder.id(waiting.recv), OpEvent::posted);
-    events.note(builder.id(stuck.send), OpEvent::started);
-    const HeldUp found = find_held_up(plan, events, ranks().host_ranks(), builder.id(second));
+    events.note(builder.id(waiting.recv), comm::OpEvent::posted);
+    events.note(builder.id(stuck.send), comm::OpEvent::started);
+    const engine::HeldUp found =
+        engine::find_held_up(plan, events, ranks().host_ranks(), builder.id(second));
     EXPECT_EQ(found.op, builder.id(stuck.recv))
         << "the block in front waits for a message behind it";
     EXPECT_STREQ(found.why, "not posted");

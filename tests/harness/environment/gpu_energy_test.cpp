@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 TEST(GpuEnergy, TakesTheCountersDifference) {
@@ -37,4 +37,4 @@ TEST(GpuEnergy, SaysThatNothingIsKnown) {
 }
 
 }  // namespace
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

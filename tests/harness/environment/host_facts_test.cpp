@@ -10,7 +10,7 @@
 #include "harness/environment/run_facts.hpp"
 #include "trace/scratch_directory.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using nlohmann::json;
@@ -139,4 +139,4 @@ TEST(CommandLine, QuotesWhatAShellWouldTakeApart) {
 }
 
 }  // namespace
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -9,24 +9,25 @@
 namespace longhaul::testing {
 namespace {
 
-using bench::ComputeOptions;
+using harness::ComputeOptions;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 TEST(ComputeOptions, BecomeSettings) {
-  ComputeOptions options;
-  EXPECT_FALSE(compute_settings_of(options).real);
+  harness::ComputeOptions options;
+  EXPECT_FALSE(harness::compute_settings_of(options).real);
   options = {"real", "cpu", "sgd", 0.25, "first"};
-  const bench::ComputeSettings settings = compute_settings_of(options);
+  const harness::ComputeSettings settings = harness::compute_settings_of(options);
   EXPECT_TRUE(settings.real);
-  EXPECT_EQ(settings.optimizer.kind, OptimizerKind::sgd);
+  EXPECT_EQ(settings.optimizer.kind, nn::OptimizerKind::sgd);
   EXPECT_EQ(settings.optimizer.learning_rate, 0.25F);
-  EXPECT_EQ(settings.checks, bench::GradientChecks::first);
+  EXPECT_EQ(settings.checks, harness::GradientChecks::first);
 }
 
 TEST(ComputeOptions, RefuseWhatIsNoChoice) {
-  const auto refused = [](const ComputeOptions& options, const char* says) {
-    EXPECT_THAT([&] { (void)compute_settings_of(options); }, ThrowsMessage<Error>(HasSubstr(says)));
+  const auto refused = [](const harness::ComputeOptions& options, const char* says) {
+    EXPECT_THAT([&] { (void)harness::compute_settings_of(options); },
+                ThrowsMessage<Error>(HasSubstr(says)));
   };
   refused({"maybe", "cpu", "sgd", 0.1, ""}, "--compute maybe is neither timed nor real");
   refused({"real", "tpu", "sgd", 0.1, ""}, "--device tpu is neither cpu nor cuda");
@@ -38,21 +39,21 @@ TEST(ComputeOptions, RefuseWhatIsNoChoice) {
 }
 
 TEST(ComputeOptions, DoNotGoOnWithWeightsThatAreGone) {
-  bench::PipelineOptions options;
+  harness::PipelineOptions options;
   options.compute.compute = "real";
   options.resume = true;
   options.out = "out";
-  EXPECT_THAT([&] { (void)settings_of(options); },
+  EXPECT_THAT([&] { (void)harness::settings_of(options); },
               ThrowsMessage<Error>(HasSubstr("--resume cannot go on with --compute real")));
 }
 
 TEST(ComputeOptions, HaveNoWeightToChangeWhereBlocksAreTimed) {
-  bench::PipelineOptions options;
+  harness::PipelineOptions options;
   options.fault = "perturb@1:0:2";
-  EXPECT_THAT([&] { (void)settings_of(options); },
+  EXPECT_THAT([&] { (void)harness::settings_of(options); },
               ThrowsMessage<Error>(HasSubstr("timed blocks have no weights")));
   options.compute.compute = "real";
-  EXPECT_EQ(settings_of(options).engine.fault->kind, FaultKind::perturb);
+  EXPECT_EQ(harness::settings_of(options).engine.fault->kind, engine::FaultKind::perturb);
 }
 
 }  // namespace

@@ -10,12 +10,12 @@
 #include "base/statistics/sample.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using ::testing::HasSubstr;
 
-class StoppingOnRanks : public longhaul::testing::OnRanks {};
+class StoppingOnRanks : public testing::OnRanks {};
 
 std::string complaint(const std::string& confidence, std::optional<int> most, int iterations) {
   try {
@@ -105,4 +105,4 @@ TEST(Stopping, LookingAgainAndAgainCostsLittleCoverage) {
 }
 
 }  // namespace
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

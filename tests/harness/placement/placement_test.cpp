@@ -8,7 +8,7 @@
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul {
+namespace longhaul::harness {
 namespace {
 
 using ::testing::ElementsAre;
@@ -98,7 +98,7 @@ TEST(Placement, KeepsThoseTogetherThatLeaseTogether) {
 TEST(Placement, RefusesWhatPartsALeaseAndSaysWhatFits) {
   Scenario scenario = two(2);
   for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   const auto groups = ranks_that_lease_together({&plan});
   ASSERT_THAT(groups, ElementsAre(RankGroup{Rank{1}, Rank{5}}, RankGroup{Rank{2}, Rank{6}}));
   const std::string said =
@@ -111,7 +111,7 @@ TEST(Placement, RefusesWhatPartsALeaseAndSaysWhatFits) {
 
 TEST(LeaseGroups, AreEmptyWherePairsHaveLinksOfTheirOwn) {
   const Scenario scenario = two(2);
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   EXPECT_THAT(ranks_that_lease_together({&plan}), IsEmpty());
 }
 
@@ -179,4 +179,4 @@ TEST(Placement, HoldsWhatItPromisesOnRandomHosts) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::harness

@@ -7,13 +7,13 @@
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr ProfileSource kEmulated{Emulation::on, Bytes{64 << 10}};
+constexpr ProfileSource kEmulated{engine::Emulation::on, Bytes{64 << 10}};
 
 /// Links that differ by direction, stages that differ, two replicas.
 Scenario uneven_scenario() {
@@ -27,8 +27,8 @@ Scenario uneven_scenario() {
 }
 
 Profile simulated_profile(const std::string& schedule, const Scenario& scenario) {
-  const Plan plan = lower(generate(schedule, scenario), scenario);
-  return profile_of(plan, simulate(plan), scenario, kEmulated);
+  const Plan plan = plan::lower(schedule::generate(schedule, scenario), scenario);
+  return profile_of(plan, sim::simulate(plan), scenario, kEmulated);
 }
 
 TEST(LinkProfile, FindsWhatWasPlayed) {
@@ -60,8 +60,8 @@ TEST(LinkProfile, TurnsAWrongBeliefIntoTheTruth) {
   const Scenario learned = with_profile(believed, profile);
   EXPECT_LT(largest_deviation(profile, learned).ratio, 1e-6);
   for (const char* name : {"zb-h1", "zb-h2"}) {
-    const OpTimes there = simulate(lower(generate(name, truth), truth));
-    const OpTimes here = simulate(lower(generate(name, learned), learned));
+    const OpTimes there = sim::simulate(plan::lower(schedule::generate(name, truth), truth));
+    const OpTimes here = sim::simulate(plan::lower(schedule::generate(name, learned), learned));
     for (std::size_t i = 0; i < there.size(); ++i)
       EXPECT_NEAR(static_cast<double>(here[i].end.count()),
                   static_cast<double>(there[i].end.count()), 100)
@@ -85,8 +85,8 @@ TEST(LinkProfile, ScalesKindsThatItDoesNotShow) {
 /// Lateness of the host at either end, of less than a quarter of the messages, leaves no trace.
 TEST(LinkProfile, SomeLateMessagesDoNotMatter) {
   const Scenario scenario = uneven_scenario();
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
-  OpTimes times = simulate(plan);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
+  OpTimes times = sim::simulate(plan);
   int messages = 0;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     if (plan.ops[i].kind != OpKind::send || messages++ % 5 != 0) continue;
@@ -99,14 +99,15 @@ TEST(LinkProfile, SomeLateMessagesDoNotMatter) {
 /// Without emulation a receive lasts from header to payload, and only so many bytes were sent.
 TEST(LinkProfile, ReadsTheNetworkAsItIs) {
   const Scenario scenario = spread(uniform_scenario(2, 4, 10ms), 2, 20ms, 4ms);
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
-  OpTimes times = simulate(plan);
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
+  OpTimes times = sim::simulate(plan);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     if (plan.ops[i].kind != OpKind::recv) continue;
     times[i].start = times[i].end - 500us;                                 // 64 KiB in 0.5 ms
     times[plan.ops[i].match].end = times[plan.ops[i].match].start + 10us;  // the copy was taken
   }
-  const Profile profile = profile_of(plan, times, scenario, {Emulation::off, Bytes{64 << 10}});
+  const Profile profile =
+      profile_of(plan, times, scenario, {engine::Emulation::off, Bytes{64 << 10}});
   ASSERT_EQ(profile.links.size(), 2u);
   for (const LinkEstimate& link : profile.links) {
     EXPECT_EQ(link.latency, 24ms - 500us);
@@ -117,7 +118,7 @@ TEST(LinkProfile, ReadsTheNetworkAsItIs) {
 /// As `best` mixes them: where D and W run as one B for a few microbatches of one chunk.
 TEST(LinkProfile, TakesAKindOnlyFromEnoughBlocks) {
   const Scenario scenario = uniform_scenario(2, 8, 10ms);
-  Schedule schedule = generate("zbv", scenario);
+  Schedule schedule = schedule::generate("zbv", scenario);
   const int chunk = chunks_on(schedule, DeviceId{0}).front();
   const auto fuse = [&](int microbatches) {
     std::erase_if(schedule.rows[0], [&](const Block& block) {
@@ -126,8 +127,8 @@ TEST(LinkProfile, TakesAKindOnlyFromEnoughBlocks) {
     for (Block& block : schedule.rows[0])
       if (block.kind == BlockKind::D && block.chunk == chunk && block.microbatch < microbatches)
         block.kind = BlockKind::B;
-    const Plan plan = lower(schedule, scenario);
-    return profile_of(plan, simulate(plan), scenario, kEmulated);
+    const Plan plan = plan::lower(schedule, scenario);
+    return profile_of(plan, sim::simulate(plan), scenario, kEmulated);
   };
   EXPECT_EQ(fuse(2).blocks[1][0], std::nullopt) << "two blocks are too few";
   EXPECT_EQ(fuse(4).blocks[1][0], Duration{20ms}) << "one of two chunks, of which each has half";
@@ -150,4 +151,4 @@ TEST(LinkProfile, NamesWhatDeviatesMost) {
 }
 
 }  // namespace
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

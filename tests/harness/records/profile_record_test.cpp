@@ -8,7 +8,7 @@
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul::bench {
+namespace longhaul::harness {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,12 +23,12 @@ constexpr const char* kModel =
     "[parallel]\nstages = 2\nmicrobatches = 4\n";
 
 Scenario scenario(const std::vector<std::string>& set = {}) {
-  return parse_scenario(kModel, "s.toml", set);
+  return scenario::parse_scenario(kModel, "s.toml", set);
 }
 
 std::vector<double> sample(double ns) { return {ns - 1, ns - 0.5, ns, ns, ns + 1, ns + 4}; }
 
-DeviceProfile measured(const std::string& name, std::vector<LayerRange> chunks,
+DeviceProfile measured(const std::string& name, std::vector<nn::LayerRange> chunks,
                        std::vector<int> devices, double ns) {
   DeviceProfile profile{name, std::move(chunks), std::move(devices)};
   profile.samples = {sample(ns), sample(3 * ns), sample(2 * ns), sample(1.5 * ns), sample(ns + 7)};
@@ -47,8 +47,8 @@ OperatorTimes operators_of(const char* block, double flops) {
 
 ModelProfile synthetic_profile() {
   const Model model = *scenario().model;
-  const double linear = linear_flops(model);
-  const double attention = attention_flops(model);
+  const double linear = scenario::linear_flops(model);
+  const double attention = scenario::attention_flops(model);
   ModelProfile profile;
   profile.shape.batch = 2;
   profile.shape.sequence = 16;
@@ -74,7 +74,7 @@ std::string costs_of(const ModelProfile& profile) {
 
 TEST(Profile, IsReadByTheScenarioThatItWasMeasuredOf) {
   const std::string costs = costs_of(synthetic_profile());
-  const Scenario read = parse_scenario(
+  const Scenario read = scenario::parse_scenario(
       std::string{kModel} + "[costs]\nfile = \"it\"\n" + "[profiles]\nit = '''\n" + costs + "'''\n",
       "s.toml");
   EXPECT_THAT(read.costs.forward, ElementsAre(1ms, 1'100us));
@@ -119,17 +119,17 @@ TEST(Profile, ListsOperatorsWithTheirIntervals) {
 TEST(Profile, MeasuresDevicesThatAreAlikeOnce) {
   const std::vector<std::string> set{"parallel.stages=4", "model.layers=41"};
   const Scenario four = scenario(set);
-  const auto devices = profiled_devices(generate("1f1b", four), four);
+  const auto devices = profiled_devices(schedule::generate("1f1b", four), four);
   ASSERT_EQ(devices.size(), 3U);  // embedding and 10, twice 10, 9 and the head
   EXPECT_EQ(devices[1].name, "stages 1-2");
   EXPECT_THAT(devices[1].devices, ElementsAre(1, 2));
-  const auto wave = profiled_devices(generate("zbv", four), four);
+  const auto wave = profiled_devices(schedule::generate("zbv", four), four);
   ASSERT_EQ(wave[0].chunks.size(), 2U);
   EXPECT_EQ(wave[0].chunks[0].first, 0);
   EXPECT_EQ(wave[0].chunks[1].first + wave[0].chunks[1].count, 41);
   const Scenario odd = scenario({"model.heads=3"});
-  EXPECT_THROW((void)profiled_devices(generate("1f1b", odd), odd), Error);
+  EXPECT_THROW((void)profiled_devices(schedule::generate("1f1b", odd), odd), Error);
 }
 
 }  // namespace
-}  // namespace longhaul::bench
+}  // namespace longhaul::harness

@@ -27,10 +27,10 @@ Scenario replicas_apart() {
 
 TEST(WeatherOfCollectives, ACollectiveGoesOnAtThePaceOfItsRing) {
   Scenario scenario = replicas_apart();
-  scenario.links[0].weather.trace = trace_of({{0ms, 10ms, 1_Gbps}, {9ms, 20ms, 500_Mbps}});
+  scenario.links[0].weather.trace = testing::trace_of({{0ms, 10ms, 1_Gbps}, {9ms, 20ms, 500_Mbps}});
   scenario.links[1].weather.outages = {{100ms, 5ms}};
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
-  const Weather weather{plan, scenario};
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
+  const plan::Weather weather{plan, scenario};
   const OpId member = plan.collectives.at(0).at(0);
   ASSERT_EQ(plan.op(member).duration, 18ms);
   EXPECT_EQ(weather.collective(member, 0, -1h), 18ms);
@@ -47,8 +47,8 @@ TEST(WeatherOfCollectives, JitterAndLossLeaveCollectivesAlone) {
   Scenario scenario = replicas_apart();
   scenario.links[0].jitter = {0.3, 0.3, 0};
   scenario.links[0].weather.loss = {1, 1s};
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
-  const Weather weather{plan, scenario};
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
+  const plan::Weather weather{plan, scenario};
   EXPECT_TRUE(weather.calm());
   EXPECT_EQ(weather.collective(plan.collectives[0][0], 3, 5ms), 18ms);
 }

@@ -37,7 +37,8 @@ TEST(LowerBound, IsNeverAboveTheOptimumOfAllOrders) {
         scenario.costs.backward[d] = scenario.costs.dgrad[d] + scenario.costs.wgrad[d];
       const Duration optimum =
           test::exhaustive_optimum(scenario, {.any_order = size.any_order, .fused = false});
-      const Duration bound = lower_bound(generate("zb-h1", scenario), scenario).lower_bound;
+      const Duration bound =
+          planner::lower_bound(schedule::generate("zb-h1", scenario), scenario).lower_bound;
       EXPECT_LE(bound, optimum) << size.stages << " " << size.microbatches << " " << instance;
       EXPECT_GT(bound, optimum * 3 / 4);
       ++all;
@@ -85,7 +86,8 @@ TEST(LowerBound, IsNeverAboveTheOptimumOfOddSizesAndTimes) {
       const Duration optimum =
           test::exhaustive_optimum(scenario, {.any_order = size.any_order, .fused = true});
       if (optimum == Duration::max()) continue;
-      const Bound bound = lower_bound(generate("zb-h1", scenario), scenario);
+      const planner::Bound bound =
+          planner::lower_bound(schedule::generate("zb-h1", scenario), scenario);
       EXPECT_LE(bound.lower_bound, optimum)
           << size.stages << " " << size.microbatches << " " << instance << ": " << bound.reason;
       ++held;
@@ -109,8 +111,8 @@ TEST(LowerBound, IsNeverAboveTheOptimumOfTheFirstDevice) {
     costs.activation.assign(2, Bytes{2 * random.between(0, 3) + 1});
     costs.message.assign(2, Bytes{1});
     scenario.memory.budget = 0.5 * static_cast<double>(random.between(1, 4));
-    Schedule schedule = generate("zb-h1", scenario);
-    const Bound bound = lower_bound(schedule, scenario);
+    Schedule schedule = schedule::generate("zb-h1", scenario);
+    const planner::Bound bound = planner::lower_bound(schedule, scenario);
     schedule.rows[1].clear();
     for (int m = 0; m < 6; ++m) {
       for (const BlockKind kind : {BlockKind::F, BlockKind::B})
@@ -118,7 +120,8 @@ TEST(LowerBound, IsNeverAboveTheOptimumOfTheFirstDevice) {
     }
     for (auto& row : test::AllRows{schedule, scenario, {}}.of(0)) {
       schedule.rows[0] = std::move(row);
-      ASSERT_LE(bound.lower_bound, makespan_of(schedule, scenario)) << seed << bound.reason;
+      ASSERT_LE(bound.lower_bound, planner::makespan_of(schedule, scenario))
+          << seed << bound.reason;
       ++held;
     }
   }

@@ -18,8 +18,8 @@
 namespace longhaul {
 namespace {
 
-SearchOptions few_moves() {
-  SearchOptions search;
+planner::SearchOptions few_moves() {
+  planner::SearchOptions search;
   search.moves = 300;
   search.threads = 1;
   return search;
@@ -101,29 +101,29 @@ Scenario with_replicas(Scenario scenario, GradientSync sync) {
 class Variants : public ::testing::TestWithParam<Variant> {};
 
 /// How many static schedules fit; `best` is valid, within the budget and no worse than any of them.
-int fitting_statics(const Scenario& scenario, const SearchResult& found) {
-  EXPECT_EQ(first_violation(found.schedule, scenario), std::nullopt);
-  EXPECT_TRUE(over_budget(found.schedule, scenario).empty());
-  EXPECT_EQ(makespan_of(found.schedule, scenario), found.makespan);
+int fitting_statics(const Scenario& scenario, const planner::SearchResult& found) {
+  EXPECT_EQ(schedule::first_violation(found.schedule, scenario), std::nullopt);
+  EXPECT_TRUE(schedule::over_budget(found.schedule, scenario).empty());
+  EXPECT_EQ(planner::makespan_of(found.schedule, scenario), found.makespan);
   EXPECT_GE(found.makespan, found.bound.lower_bound);
   int fitting = 0;
-  for (const std::string_view name : static_schedule_names()) {
+  for (const std::string_view name : schedule::static_schedule_names()) {
     Schedule schedule;
     try {
-      schedule = generate(name, scenario);
+      schedule = schedule::generate(name, scenario);
     } catch (const Error&) {
       continue;  // interleaved 1F1B needs P to divide M
     }
-    if (!over_budget(schedule, scenario).empty()) continue;
+    if (!schedule::over_budget(schedule, scenario).empty()) continue;
     ++fitting;
-    EXPECT_LE(found.makespan, makespan_of(schedule, scenario)) << name;
+    EXPECT_LE(found.makespan, planner::makespan_of(schedule, scenario)) << name;
   }
   return fitting;
 }
 
 TEST_P(Variants, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
   const Scenario& scenario = GetParam().scenario;
-  EXPECT_GT(fitting_statics(scenario, find_best(scenario, few_moves())), 0);
+  EXPECT_GT(fitting_statics(scenario, planner::find_best(scenario, few_moves())), 0);
 }
 
 TEST(RandomScenarios, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
@@ -132,7 +132,7 @@ TEST(RandomScenarios, AreServedWithinTheBudgetAndNoWorseThanAnyStatic) {
     SCOPED_TRACE(seed);
     const Scenario scenario = test::random_scenario(seed);
     try {
-      fitting += fitting_statics(scenario, find_best(scenario, few_moves()));
+      fitting += fitting_statics(scenario, planner::find_best(scenario, few_moves()));
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), ::testing::HasSubstr("No schedule fits memory.budget"));
     }
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Makespans that are found may.
 TEST(VariantBounds, FollowTheProblem) {
   const auto bound = [](const Scenario& scenario) {
-    return find_best(scenario, few_moves()).bound.lower_bound;
+    return planner::find_best(scenario, few_moves()).bound.lower_bound;
   };
   const Scenario base = m70(4, 8, 2, 1, 0.5);
   const Duration of_base = bound(base);

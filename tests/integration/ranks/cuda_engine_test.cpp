@@ -22,14 +22,14 @@ protected:
     return scenario;
   }
 
-  static IterationResult play(const Plan& plan, const Scenario& scenario) {
-    EngineOptions options;
+  static engine::IterationResult play(const Plan& plan, const Scenario& scenario) {
+    engine::EngineOptions options;
     options.run = scenario.run;
-    const auto device = make_cuda_timed_device(0, options.credit);
+    const auto device = device::make_cuda_timed_device(0, options.credit);
     ranks().watchdog().watch(&plan, 20s);
-    Engine engine{plan, ranks(), *device, options};
+    engine::Engine engine{plan, ranks(), *device, options};
     (void)engine.run(-1);
-    IterationResult result = engine.run(0);
+    engine::IterationResult result = engine.run(0);
     ranks().watchdog().watch(nullptr, {});
     EXPECT_EQ(ranks().world().sum(result.checks.wrong()), 0);
     return result;
@@ -37,7 +37,7 @@ protected:
 
   /// Blocks and messages of this rank by their starts.
   static std::vector<OpId> order_of(const Plan& plan, const OpTimes& times) {
-    const OpRange range = ops_of_rank(plan, ranks().self());
+    const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
     std::vector<OpId> blocks;
     for (std::uint32_t i = range.first; i < range.first + range.count; ++i)
       if (plan.ops[i].kind == OpKind::compute) blocks.push_back(OpId{i});
@@ -49,11 +49,12 @@ protected:
 TEST_F(CudaEngineTest, BlocksRunInThePredictedOrderForTheirTimes) {
   for (const char* name : {"1f1b", "zbv"}) {
     const Scenario scenario = scenario_of(6ms);
-    const Plan plan = lower(generate(name, scenario), scenario, Arrangement::decoupled);
-    const OpTimes predicted = simulate(plan);
+    const Plan plan =
+        plan::lower(schedule::generate(name, scenario), scenario, Arrangement::decoupled);
+    const OpTimes predicted = sim::simulate(plan);
     const OpTimes times = play(plan, scenario).times;
     EXPECT_EQ(order_of(plan, times), order_of(plan, predicted)) << name;
-    const OpRange range = ops_of_rank(plan, ranks().self());
+    const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
     for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
       if (plan.ops[i].kind != OpKind::compute) continue;
       const Duration shorter = plan.ops[i].duration - (times[i].end - times[i].start);
@@ -64,10 +65,11 @@ TEST_F(CudaEngineTest, BlocksRunInThePredictedOrderForTheirTimes) {
 
 TEST_F(CudaEngineTest, NoRankIsDoneBeforeThePredictionSays) {
   const Scenario scenario = scenario_of(20ms);
-  const Plan plan = lower(generate("1f1b", scenario), scenario, Arrangement::decoupled);
-  const OpTimes predicted = simulate(plan);
+  const Plan plan =
+      plan::lower(schedule::generate("1f1b", scenario), scenario, Arrangement::decoupled);
+  const OpTimes predicted = sim::simulate(plan);
   const OpTimes times = play(plan, scenario).times;
-  const OpRange range = ops_of_rank(plan, ranks().self());
+  const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
   const std::span mine = std::span{times}.subspan(range.first, range.count);
   const std::span theirs = std::span{predicted}.subspan(range.first, range.count);
   const auto span_of = [](std::span<const OpTime> ops) {

@@ -33,19 +33,19 @@ Scenario random_scenario(Random& random, int ranks) {
 class PipelineTest : public RanksTest {
 protected:
   void play(const std::string& name, const Scenario& scenario, Arrangement arrangement) {
-    const Plan plan = lower(generate(name, scenario), scenario, arrangement);
-    EngineOptions options;
+    const Plan plan = plan::lower(schedule::generate(name, scenario), scenario, arrangement);
+    engine::EngineOptions options;
     options.run = scenario.run;
-    TimedDevice device;
+    device::TimedDevice device;
     ranks().watchdog().watch(&plan, 10s);
-    Engine engine{plan, ranks(), device, options};
-    Checks checks;
+    engine::Engine engine{plan, ranks(), device, options};
+    engine::Checks checks;
     for (int i = 0; i < 2; ++i) checks += engine.run(i).checks;
     ranks().watchdog().watch(nullptr, {});
     ranks().world().barrier();
     checks.unclaimed += ranks().transport().unclaimed();
     ranks().world().barrier();
-    const OpRange mine = ops_of_rank(plan, ranks().self());
+    const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
     std::int64_t blocks = 0;
     std::int64_t receives = 0;
     for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
@@ -62,7 +62,7 @@ TEST_F(PipelineTest, StaticSchedulesOfRandomPipelines) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Random random{seed};
     const Scenario scenario = random_scenario(random, ranks().count());
-    for (const std::string& name : static_schedule_names()) {
+    for (const std::string& name : schedule::static_schedule_names()) {
       for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped})
         play(name, scenario, arrangement);
     }

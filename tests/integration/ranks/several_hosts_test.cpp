@@ -10,7 +10,7 @@ namespace longhaul::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using bench::PlanBuilder;
+using harness::PlanBuilder;
 
 class SeveralHosts : public OnRanks {
 protected:
@@ -20,7 +20,7 @@ protected:
 
 RANKS_TEST(SeveralHosts, AreToldApart) {
   NEEDS_RANKS(2);
-  const HostRanks host_ranks{ranks().world(), half()};
+  const comm::HostRanks host_ranks{ranks().world(), half()};
   EXPECT_FALSE(host_ranks.all_local());
   EXPECT_TRUE(host_ranks.is_local(ranks().self()));
   EXPECT_EQ(host_ranks.host_of(Rank{0}), Rank{0});
@@ -30,8 +30,8 @@ RANKS_TEST(SeveralHosts, AreToldApart) {
 
 RANKS_TEST(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
   NEEDS_RANKS(2);
-  Ranks apart{WatchdogOptions{60s}, half()};
-  PlanBuilder b{"apart", apart.count()};
+  engine::Ranks apart{engine::WatchdogOptions{60s}, half()};
+  harness::PlanBuilder b{"apart", apart.count()};
   std::vector<int> members;
   for (int rank = 0; rank < apart.count(); ++rank) {
     members.push_back(rank);
@@ -41,10 +41,10 @@ RANKS_TEST(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
   }
   (void)b.collective(CollectiveKind::all_reduce, members, 1ms, Bytes{1000});
   const Plan plan = b.build();
-  TimedDevice device;
+  device::TimedDevice device;
   apart.watchdog().watch(&plan, 10s);
-  Engine engine{plan, apart, device, {}};
-  Checks checks;
+  engine::Engine engine{plan, apart, device, {}};
+  engine::Checks checks;
   for (int i = 0; i < 3; ++i) checks += engine.run(i).checks;
   EXPECT_EQ(checks.wrong(), 0);
   EXPECT_EQ(checks.messages, 15);
@@ -53,8 +53,9 @@ RANKS_TEST(SeveralHosts, ExchangeMessagesAndCollectivesWithoutDoorbells) {
 
 RANKS_TEST(SeveralHosts, MeasureTheirClocksAgainstRank0) {
   NEEDS_RANKS(2);
-  const HostRanks host_ranks{ranks().world(), half()};
-  const ClockOffset clock = measure_clock_offset(ranks().world(), host_ranks, Measure::always);
+  const comm::HostRanks host_ranks{ranks().world(), half()};
+  const comm::ClockOffset clock =
+      comm::measure_clock_offset(ranks().world(), host_ranks, comm::Measure::always);
   if (self() == 0) {
     EXPECT_EQ(clock.error, Duration::zero());
   } else {
@@ -66,36 +67,36 @@ RANKS_TEST(SeveralHosts, MeasureTheirClocksAgainstRank0) {
 // As on the synthetic nodes of one machine, or in containers: nothing to measure, and no error.
 RANKS_TEST(SeveralHosts, OfOneKernelShareItsClock) {
   NEEDS_RANKS(2);
-  const HostRanks host_ranks{ranks().world(), half()};
-  const ClockOffset clock = measure_clock_offset(ranks().world(), host_ranks);
+  const comm::HostRanks host_ranks{ranks().world(), half()};
+  const comm::ClockOffset clock = comm::measure_clock_offset(ranks().world(), host_ranks);
   EXPECT_EQ(clock.offset, Duration::zero());
   EXPECT_EQ(clock.error, Duration::zero());
 }
 
 RANKS_TEST(SeveralHosts, DoNotShareALink) {
   NEEDS_RANKS(4);
-  Ranks apart{WatchdogOptions{60s}, half()};
-  PlanBuilder b{"shared", apart.count()};
+  engine::Ranks apart{engine::WatchdogOptions{60s}, half()};
+  harness::PlanBuilder b{"shared", apart.count()};
   (void)b.message(0, 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
   (void)b.message(half(), 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
   const Plan plan = b.build();
-  TimedDevice device;
-  EXPECT_THROW((Engine{plan, apart, device, {}}), Error);
+  device::TimedDevice device;
+  EXPECT_THROW((engine::Engine{plan, apart, device, {}}), Error);
 }
 
 RANKS_TEST(SeveralHosts, NeedNoLeaseOverTheNetworkAsItIs) {
   NEEDS_RANKS(4);
-  Ranks apart{WatchdogOptions{60s}, half()};
-  PlanBuilder b{"shared", apart.count()};
+  engine::Ranks apart{engine::WatchdogOptions{60s}, half()};
+  harness::PlanBuilder b{"shared", apart.count()};
   (void)b.message(0, 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
   (void)b.message(half(), 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
   const Plan plan = b.build();
-  TimedDevice device;
-  EngineOptions options;
-  options.emulation = Emulation::off;
+  device::TimedDevice device;
+  engine::EngineOptions options;
+  options.emulation = engine::Emulation::off;
   apart.watchdog().watch(&plan, 10s);
-  Engine engine{plan, apart, device, options};
-  const IterationResult result = engine.run(0);
+  engine::Engine engine{plan, apart, device, options};
+  const engine::IterationResult result = engine.run(0);
   EXPECT_EQ(result.checks.wrong(), 0);
   EXPECT_EQ(result.checks.messages, self() == 1 ? 2 : 0);
 }

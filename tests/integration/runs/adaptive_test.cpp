@@ -51,7 +51,7 @@ protected:
     return found;
   }
   /// The schedule that the trace names for each measured iteration.
-  static std::map<int, std::string> schedules_by_iteration(const Trace& trace) {
+  static std::map<int, std::string> schedules_by_iteration(const trace::Trace& trace) {
     std::map<int, std::string> names;
     for (const TimelineRow& row : trace.measured.rows)
       names[row.iteration] = trace.measured.schedules[static_cast<std::size_t>(row.schedule)];
@@ -72,7 +72,7 @@ protected:
   }
   /// Expects the planned order in the first iteration of each segment, on every device, and a
   /// prediction of it.
-  static void expect_planned_orders(const Trace& trace, const json& segments) {
+  static void expect_planned_orders(const trace::Trace& trace, const json& segments) {
     for (const json& segment : segments) {
       const auto name = segment["schedule"].get<std::string>();
       for (int device = 0; device < 4; ++device) {
@@ -122,8 +122,8 @@ TEST_F(AdaptiveTest, SwitchesWhenTheLinksChangeAndIsFasterThen) {
   EXPECT_LT(segments[2]["predicted_ns"], segments[1]["predicted_ns"]) << "exact: simulated";
   for (const json& segment : segments) EXPECT_EQ(segment["check"], "ok");
 
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
-  const Trace trace = read_trace(out() + "/trace.h5");
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
   EXPECT_THAT(trace.info.environment, HasSubstr(R"("event":"switch")"));
   const auto names = schedules_by_iteration(trace);
   ASSERT_EQ(names.size(), 14u);
@@ -143,7 +143,7 @@ TEST_F(AdaptiveTest, SwitchesWhenTheLinksChangeAndIsFasterThen) {
   EXPECT_EQ(still["schedules"][1]["predicted_ns"], segments[1]["predicted_ns"]);
   EXPECT_EQ(still["schedules"][1]["n"], 11);
   EXPECT_THAT(events(still, "switch"), IsEmpty());
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 TEST_F(AdaptiveTest, AChangeBelowTheThresholdDoesNotSwitch) {
@@ -209,7 +209,7 @@ TEST_F(AdaptiveTest, AdaptsToTheNetworkAsItIs) {
     EXPECT_LT(link["latency_ns"], 200'000'000);
     EXPECT_FALSE(link.contains("played_latency_ns"));
   }
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 TEST_F(AdaptiveTest, BadChangesNameTheOption) {

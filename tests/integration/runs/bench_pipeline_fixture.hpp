@@ -93,11 +93,12 @@ protected:
   /// Waits until `count` iterations are finished, or the run has ended.
   [[nodiscard]] std::size_t wait_for_iterations(std::size_t count) const {
     for (int i = 0; i < 6000; ++i) {
-      if (std::filesystem::exists(out() + "/run.h5") && finished_iterations(out()).size() >= count)
+      if (std::filesystem::exists(out() + "/run.h5") &&
+          trace::finished_iterations(out()).size() >= count)
         break;
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
-    return finished_iterations(out()).size();
+    return trace::finished_iterations(out()).size();
   }
   /// Processes of the ranks.
   [[nodiscard]] std::vector<int> rank_pids() const {
@@ -136,17 +137,17 @@ protected:
   }
   /// The trace of a killed run can be read, and holds every iteration that was finished.
   void expect_readable(std::size_t at_least) const {
-    const auto finished = finished_iterations(out());
+    const auto finished = trace::finished_iterations(out());
     EXPECT_GE(finished.size(), at_least);
-    const Trace trace = merge_run(out());
+    const trace::Trace trace = trace::merge_run(out());
     std::vector<std::int32_t> iterations;
     for (const TimelineRow& row : trace.measured.rows)
       if (iterations.empty() || iterations.back() != row.iteration)
         iterations.push_back(row.iteration);
     EXPECT_EQ(iterations.size(), finished.size());
     const std::filesystem::path merged = scratch_.path() / "merged.h5";
-    write_trace(merged, trace);
-    EXPECT_THAT(validate_trace(merged), ::testing::IsEmpty());
+    trace::write_trace(merged, trace);
+    EXPECT_THAT(trace::validate_trace(merged), ::testing::IsEmpty());
     std::filesystem::remove(merged);
   }
 

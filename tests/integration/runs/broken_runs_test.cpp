@@ -60,7 +60,7 @@ protected:
     ASSERT_EQ(run(4, again), 0) << output();
     EXPECT_EQ(record()["schedules"][0]["n"], iterations);
     EXPECT_EQ(record()["schedules"][0]["check"], "ok");
-    EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+    EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
   }
 };
 
@@ -77,7 +77,7 @@ TEST_F(BrokenRuns, ARankKilledWhileItWritesItsRows) {
   EXPECT_THAT(run(4, words({"--iterations", "3", "--fault", "kill@0:write0:1"})),
               AnyOf(kKilled, kFailed));
   EXPECT_THAT(output(), HasSubstr("the run ends: rank 0 is gone (killed or crashed)"));
-  EXPECT_EQ(finished_iterations(out()).size(), 1u) << "half a file is none";
+  EXPECT_EQ(trace::finished_iterations(out()).size(), 1u) << "half a file is none";
   expect_readable(1);
   expect_resumable(words({"--iterations", "3"}), 3);
 }
@@ -119,7 +119,7 @@ TEST_F(BrokenRuns, ARankFrozenForLessThanTheDeadlineGoesOn) {
   EXPECT_THAT(output(), Not(HasSubstr("the run ends")));
   EXPECT_EQ(record()["schedules"][0]["check"], "ok");
   EXPECT_GT(record()["schedules"][0]["measured_p95_ns"], 300'000'000) << "it is not hidden";
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 TEST_F(BrokenRuns, ADeviceThatFailsIsNamedWithItsOp) {
@@ -168,7 +168,8 @@ TEST_F(BrokenRuns, ASegmentThatIsDamagedMeanwhile) {
   EXPECT_EQ(finish(), kFailed) << output();
   EXPECT_THAT(output(), HasSubstr("lacks 1 of the iterations"));
   EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
-  EXPECT_EQ(merge_run(out()).measured.rows.front().iteration, 1) << "the others are readable";
+  EXPECT_EQ(trace::merge_run(out()).measured.rows.front().iteration, 1)
+      << "the others are readable";
   expect_resumable(command, 20);
 }
 

@@ -6,7 +6,7 @@ namespace {
 using testing::BenchPipeline;
 using ::testing::HasSubstr;
 
-class Confidence : public BenchPipeline {};
+class Confidence : public testing::BenchPipeline {};
 
 TEST_F(Confidence, EndsAScheduleWhereItsMedianIsKnownWellEnough) {
   ASSERT_EQ(run(4, {"--schedule", "1f1b,gpipe", "--confidence", "60%", "--max-iterations", "40",
@@ -28,8 +28,8 @@ TEST_F(Confidence, EndsAScheduleWhereItsMedianIsKnownWellEnough) {
       EXPECT_EQ(schedule["n"], 40);
   }
   // The trace holds the iterations that were run, and no more.
-  const Trace trace = read_trace(out() + "/trace.h5");
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), ::testing::IsEmpty());
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), ::testing::IsEmpty());
 }
 
 /// No clock repeats itself to a millionth: the most iterations end it.

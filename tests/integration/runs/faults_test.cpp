@@ -71,7 +71,7 @@ TEST_F(FaultsTest, KilledOrFrozenAtRandomTimesARunEndsAndLosesNoFinishedIteratio
     start(4, {"--schedule", "1f1b", "--iterations", "100000", "--deadline", "1s", "--out", out()});
     (void)wait_for_iterations(1);
     std::this_thread::sleep_for(std::chrono::microseconds{random.between(0, 300'000)});
-    const std::size_t finished = finished_iterations(out()).size();
+    const std::size_t finished = trace::finished_iterations(out()).size();
     const std::vector<int> pids = rank_pids();
     ASSERT_EQ(pids.size(), 4u) << output();
     const char* const state = trial % 2 == 0 ? " is gone (killed" : " is stopped";

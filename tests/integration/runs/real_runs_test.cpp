@@ -67,12 +67,12 @@ TEST_F(RealRuns, EveryScheduleComputesTheSameOverMessages) {
       EXPECT_NEAR(loss[i], first[i], 1e-5 * first[i]) << schedule["schedule"];
     ASSERT_EQ(schedule["real"]["peak_memory_bytes"].size(), 4U);
   }
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), ::testing::IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), ::testing::IsEmpty());
 }
 
 TEST_F(RealRuns, TheTraceHasTheBytesThatBlocksTook) {
   ASSERT_EQ(run_real(4, {"--schedule", "1f1b", "--out", out()}), 0) << output();
-  const Trace trace = read_trace(out() + "/trace.h5");
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
   const auto bytes_of_first = [](const Timeline& timeline, RowKind kind) {
     for (const TimelineRow& row : timeline.rows)
       if (row.kind == kind && row.rank == 1) return row.size_bytes;

@@ -36,8 +36,8 @@ TEST_F(RelayFaults, EveryPieceArrivesOnEveryLeg) {
   EXPECT_EQ(checks["messages_of_leg"]["whole"], kMessages / 2) << "between the stages of dc2";
   EXPECT_EQ(checks["relayed"], 4 * kMessages);
   EXPECT_EQ(checks["relayed_bytes"], 4 * 2'000'000LL * kMessages);
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), ::testing::IsEmpty());
-  const Trace trace = read_trace(out() + "/trace.h5");
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), ::testing::IsEmpty());
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
   std::int64_t gathered = 0;
   for (const TimelineRow& row : trace.measured.rows)
     if (row.kind == RowKind::recv && row.leg == MessageLeg::gather) ++gathered;

@@ -59,7 +59,7 @@ protected:
     EXPECT_EQ(schedule["checks"]["messages_of_leg"]["wan"], 2 * kMessages);
     EXPECT_EQ(schedule["checks"]["messages_of_leg"]["scatter"], kMessages);
     EXPECT_EQ(schedule["checks"]["messages_of_leg"]["gather"], kMessages);
-    EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+    EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
   }
   const std::vector<std::string> atlas_{"--schedule",   "atlas", "--comm",   "decoupled",
                                         "--iterations", "2",     "--warmup", "0",

@@ -25,7 +25,7 @@ protected:
   /// Two iterations of the first schedule are finished.
   void cut_short(const Words& words) {
     ASSERT_NE(run(4, words + Words{"--fault", "kill@1:4:2"}), 0);
-    ASSERT_EQ(finished_iterations(out()).size(), 2u) << output();
+    ASSERT_EQ(trace::finished_iterations(out()).size(), 2u) << output();
   }
   /// The words with another value of an option.
   static Words with(Words words, const std::string& option, const std::string& value) {
@@ -41,7 +41,7 @@ protected:
     std::ranges::sort(names);
     return names;
   }
-  static std::vector<TimelineRow> rows_of(const Trace& trace, int schedule, int before) {
+  static std::vector<TimelineRow> rows_of(const trace::Trace& trace, int schedule, int before) {
     std::vector<TimelineRow> rows;
     for (const TimelineRow& row : trace.measured.rows)
       if (row.schedule == schedule && row.iteration < before) rows.push_back(row);
@@ -51,15 +51,15 @@ protected:
 
 TEST_F(ResumeTest, GoesOnBehindTheLastFinishedIterationOfEachSchedule) {
   cut_short(two_);
-  const auto finished = rows_of(merge_run(out()), 0, 2);
+  const auto finished = rows_of(trace::merge_run(out()), 0, 2);
   ASSERT_EQ(run(4, two_ + Words{"--resume"}), 0) << output();
   EXPECT_THAT(output(), HasSubstr("resumed at "));
   EXPECT_THAT(files(), ElementsAre("input.json", "record.json", "trace.h5", "unfinished-1"));
   for (const auto& kept : std::filesystem::directory_iterator{out() + "/unfinished-1"})
     EXPECT_THAT(kept.path().filename().string(), ::testing::StartsWith("report."))
         << "what the first part ended with is kept, and nothing else was half-written";
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
-  const Trace trace = read_trace(out() + "/trace.h5");
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
   EXPECT_EQ(rows_of(trace, 0, 2), finished) << "what was measured stays as it was";
   EXPECT_EQ(trace.measured.rows.size(), 3 * trace.predicted.rows.size());
   for (const auto& schedule : record()["schedules"]) {
@@ -156,7 +156,7 @@ TEST_F(ResumeTest, HalfWrittenFilesAreSweptAside) {
   EXPECT_EQ(record()["environment"]["parts"][1]["finished_before"], (nlohmann::json{1, 0}));
   EXPECT_TRUE(std::filesystem::exists(out() + "/unfinished-1/.segment.0.9.1.h5.77-0.tmp"));
   EXPECT_EQ(file_text(out() + "/unfinished-1/trace.h5"), "no record came behind it");
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 /// Earlier failures stay in the record.
@@ -169,7 +169,7 @@ TEST_F(ResumeTest, WrongMessagesOfEarlierPartsCount) {
   // The number of iterations is part of the input: the run is made shorter unnoticed.
   const std::filesystem::path file = out() + "/input.json";
   auto kept = nlohmann::json::parse(std::ifstream{file});
-  const auto finished = static_cast<int>(finished_iterations(out()).size());
+  const auto finished = static_cast<int>(trace::finished_iterations(out()).size());
   kept["asked"]["--iterations"] = finished + 1;
   std::ofstream{file, std::ios::trunc} << kept;
   EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", std::to_string(finished + 1), "--out",
@@ -202,7 +202,7 @@ TEST_F(ResumeTest, OfTwoRunsInOneDirectoryOneWins) {
     EXPECT_THAT(file_text(outputs[loser]), Not(HasSubstr("the run ends")));
     EXPECT_EQ(record()["schedules"][0]["n"], 40);
     EXPECT_FALSE(record()["environment"].contains("parts"));
-    EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+    EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
   }
 }
 

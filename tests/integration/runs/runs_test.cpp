@@ -21,8 +21,8 @@ TEST_F(RunsTest, AGoodRunLeavesARecordAndATraceThatValidates) {
         << output();
     EXPECT_THAT(output(), AllOf(HasSubstr("1f1b"), HasSubstr("zb-h1"), HasSubstr("ok")));
     EXPECT_TRUE(std::filesystem::exists(out() + "/record.json"));
-    EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
-    const Trace trace = read_trace(out() + "/trace.h5");
+    EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
+    const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
     EXPECT_EQ(trace.measured.rows.size(), 2 * trace.predicted.rows.size());
   }
 }
@@ -203,7 +203,8 @@ TEST_F(RunsTest, WithoutEmulationItSaysWhatIsCompared) {
   EXPECT_THAT(output(), AllOf(HasSubstr("emulation is off"), HasSubstr("ok")));
   EXPECT_EQ(record()["network"], "as it is");
   EXPECT_EQ(record()["predicted_for"], "the links of the scenario");
-  EXPECT_THAT(read_trace(out() + "/trace.h5").info.environment, HasSubstr(R"("emulate":"off")"));
+  EXPECT_THAT(trace::read_trace(out() + "/trace.h5").info.environment,
+              HasSubstr(R"("emulate":"off")"));
 }
 
 }  // namespace

@@ -81,8 +81,8 @@ TEST_F(SubBlocksTest, APartRunsByItselfAndAMessageLeavesBehindTheLast) {
               0)
         << output();
     EXPECT_EQ(record()["schedules"][0]["check"], "ok");
-    EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
-    const Trace trace = read_trace(out() + "/trace.h5");
+    EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
+    const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
     for (int device = 0; device < 2; ++device) {
       const auto& expected = rows[static_cast<std::size_t>(device)];
       EXPECT_THAT(blocks(trace.predicted, 0, device), ElementsAreArray(expected));
@@ -101,8 +101,8 @@ TEST_F(SubBlocksTest, CrossUdSubRunsInItsOrder) {
               "--set", "costs.forward=3ms", "--set", "link.latency=3ms", "--out", out()}),
       0)
       << output();
-  const Trace trace = read_trace(out() + "/trace.h5");
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
   int parts = 0;
   for (const Row& row : trace.measured.rows) parts += is_compute(row.kind) && row.parts > 1 ? 1 : 0;
   EXPECT_GT(parts, 0) << "some block is left between its parts";

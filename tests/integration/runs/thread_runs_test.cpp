@@ -52,7 +52,7 @@ TEST_F(ThreadRuns, SayWhatProcessesSay) {
     EXPECT_EQ(threads["schedules"][i]["check"], "ok");
     EXPECT_EQ(timeless(threads["schedules"][i]), timeless(processes["schedules"][i]));
   }
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 
   const json& environment = threads["environment"];
   EXPECT_EQ(environment["ranks"], 4);
@@ -78,7 +78,7 @@ TEST_F(ThreadRuns, LeaseLinksAndRelayAsProcessesDo) {
   EXPECT_EQ(checks["messages_of_leg"]["wan"].get<int>() % (3 * kMessages), 0);
   EXPECT_GT(checks["messages_of_leg"]["wan"], 0);
   EXPECT_EQ(checks["relayed"].get<int>() * 3, checks["messages_of_leg"]["wan"].get<int>() * 4);
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 TEST_F(ThreadRuns, GoUnderMpirunToo) {
@@ -156,7 +156,7 @@ TEST_F(ThreadRuns, GoOnWhereAKilledProcessStopped) {
   Words faulty = options;
   faulty.insert(faulty.end(), {"--fault", "kill@1:4:2"});
   EXPECT_EQ(run_threads(4, faulty), 128 + SIGKILL) << "its ranks are one process";
-  ASSERT_EQ(finished_iterations(out()).size(), 2u) << output();
+  ASSERT_EQ(trace::finished_iterations(out()).size(), 2u) << output();
   Words resumed = options;
   resumed.push_back("--resume");
   ASSERT_EQ(run_threads(4, resumed), 0) << output();
@@ -164,7 +164,7 @@ TEST_F(ThreadRuns, GoOnWhereAKilledProcessStopped) {
     EXPECT_EQ(schedule["n"], 3);
     EXPECT_EQ(schedule["check"], "ok");
   }
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 TEST_F(ThreadRuns, BadNumbersOfThemAreRefused) {

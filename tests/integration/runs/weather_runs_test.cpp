@@ -24,13 +24,14 @@ protected:
 
   /// Is what the record predicts of each iteration what the simulator says?
   void expect_simulated(const json& schedule) const {
-    const Scenario played = load_scenario(scenario()).as_played();
-    const Plan plan = lower(generate(schedule["schedule"].get<std::string>(), played), played);
-    const Weather weather{plan, played};
+    const Scenario played = scenario::load_scenario(scenario()).as_played();
+    const Plan plan =
+        plan::lower(schedule::generate(schedule["schedule"].get<std::string>(), played), played);
+    const plan::Weather weather{plan, played};
     const json& met = schedule["weather"];
     for (std::size_t i = 0; i < met["begin_ns"].size(); ++i) {
       const Duration begin{met["begin_ns"][i].get<std::int64_t>()};
-      const OpTimes times = simulate(plan, {&weather, i, begin});
+      const OpTimes times = sim::simulate(plan, {&weather, i, begin});
       EXPECT_EQ(std::ranges::max_element(times, {}, &OpTime::end)->end.count(),
                 met["predicted_ns"][i].get<std::int64_t>())
           << i;
@@ -55,9 +56,9 @@ TEST_F(WeatherRunsTest, EachIterationIsPredictedInTheWeatherThatItMet) {
     EXPECT_TRUE(schedule["weather"].contains("difference_percent"));
     expect_simulated(schedule);
   }
-  const Trace trace = read_trace(out() + "/trace.h5");
+  const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
   EXPECT_THAT(trace.info.environment, HasSubstr(R"("weather":[{"begin_ns")"));
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 /// Weather that does not depend on time: a second run meets the same, to the nanosecond.
@@ -86,7 +87,7 @@ TEST_F(WeatherRunsTest, AnOutageShorterThanTheDeadlineIsWaitedFor) {
   const std::int64_t begin = schedule["weather"]["begin_ns"][0];
   EXPECT_GE(schedule["samples_ns"][0].get<std::int64_t>(), 700'000'000 - begin);
   EXPECT_GE(schedule["weather"]["predicted_ns"][0].get<std::int64_t>(), 700'000'000 - begin);
-  EXPECT_THAT(validate_trace(out() + "/trace.h5"), IsEmpty());
+  EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
 TEST_F(WeatherRunsTest, AnOutageLongerThanTheDeadlineEndsTheRun) {

@@ -28,7 +28,7 @@ class BadLine : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadLine, IsRefusedWithItsPlaceAndTheReason) {
   const Bad& bad = GetParam();
-  const std::string said = complaint(with_line(bad.number, bad.line));
+  const std::string said = scenario::complaint(scenario::with_line(bad.number, bad.line));
   EXPECT_THAT(said, AllOf(StartsWith("s.toml:" + bad.place + ": "), HasSubstr(bad.reason)));
   EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   EXPECT_TRUE(said.ends_with('.') || said.ends_with('?')) << said;
@@ -163,27 +163,30 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{15, "bandwidth = \"1e-300bps\"", "4:1", "years (146 is the limit"}));
 
 TEST(BadInput, RepeatedTimesThatLeave64BitsAreRefused) {
-  std::vector<std::string> lines = kLines;
+  std::vector<std::string> lines = scenario::kLines;
   lines[1] = "forward = \"30000h\"";
   lines[5] = "microbatches = 99999";
-  EXPECT_THAT(complaint(joined(lines)), StartsWith("s.toml:4:1: an iteration could take"));
+  EXPECT_THAT(scenario::complaint(scenario::joined(lines)),
+              StartsWith("s.toml:4:1: an iteration could take"));
   lines[1] = "forward = \"1ms\"\nactivation = \"1TiB\"";
   lines[5] = "microbatches = 16777216";
-  EXPECT_THAT(complaint(joined(lines)), StartsWith("s.toml:5:1: a device could hold"));
+  EXPECT_THAT(scenario::complaint(scenario::joined(lines)),
+              StartsWith("s.toml:5:1: a device could hold"));
 }
 
 TEST(BadInput, SizesAreAskedForWhereATimeHangsOnThem) {
-  std::vector<std::string> lines = kLines;
+  std::vector<std::string> lines = scenario::kLines;
   lines[2].clear();
   lines[14] = "bandwidth = \"5Gbps\"";
-  EXPECT_THAT(complaint(joined(lines)),
+  EXPECT_THAT(scenario::complaint(scenario::joined(lines)),
               AllOf(StartsWith("s.toml:15:13: "), HasSubstr("needs costs.message")));
   lines[14] = "preset = \"atlas-10ms\"";
-  EXPECT_THAT(complaint(joined(lines)), StartsWith("s.toml:15:10: link.preset needs"));
+  EXPECT_THAT(scenario::complaint(scenario::joined(lines)),
+              StartsWith("s.toml:15:10: link.preset needs"));
   lines[14] = "preset = \"atlas-10ms\"\ntransfer_ratio = 1";
-  EXPECT_EQ(complaint(joined(lines)), "accepted");
+  EXPECT_EQ(scenario::complaint(scenario::joined(lines)), "accepted");
   lines[5] = "microbatches = 4\nreplicas = 2";
-  EXPECT_THAT(complaint(joined(lines)),
+  EXPECT_THAT(scenario::complaint(scenario::joined(lines)),
               AllOf(StartsWith("s.toml:4:1: "), HasSubstr("needs costs.weights")));
 }
 
@@ -202,9 +205,10 @@ replicas = [0]
 name = "east"
 replicas = [1]
 )";
-  EXPECT_THAT(complaint(base), AllOf(StartsWith("s.toml:8:1: there is no link from west to east"),
-                                     HasSubstr("replicas 0 and 1 of stage 0")));
-  EXPECT_EQ(complaint(base, {"parallel.gradient_sync=none"}), "accepted");
+  EXPECT_THAT(scenario::complaint(base),
+              AllOf(StartsWith("s.toml:8:1: there is no link from west to east"),
+                    HasSubstr("replicas 0 and 1 of stage 0")));
+  EXPECT_EQ(scenario::complaint(base, {"parallel.gradient_sync=none"}), "accepted");
 }
 
 TEST(BadInput, APlacementMayNotNeedMoreGpusThanThereAre) {
@@ -217,21 +221,22 @@ microbatches = 4
 name = "west"
 gpus = 15
 )";
-  EXPECT_THAT(complaint(base), AllOf(StartsWith("s.toml:8:8: "), HasSubstr("4 ranks of 4 GPUs")));
-  EXPECT_EQ(complaint(base, {"datacenter.west.gpus=16"}), "accepted");
+  EXPECT_THAT(scenario::complaint(base),
+              AllOf(StartsWith("s.toml:8:8: "), HasSubstr("4 ranks of 4 GPUs")));
+  EXPECT_EQ(scenario::complaint(base, {"datacenter.west.gpus=16"}), "accepted");
 }
 
 TEST(BadInput, AnEmptyTextLacksParallel) {
   for (const char* text : {"", "\n\n", "# nothing", "[parallel]"})
-    EXPECT_THAT(complaint(text), StartsWith("s.toml:1:1: ")) << text;
-  EXPECT_THAT(complaint("[parallel]\nstages = 1\nmicrobatches = 1"),
+    EXPECT_THAT(scenario::complaint(text), StartsWith("s.toml:1:1: ")) << text;
+  EXPECT_THAT(scenario::complaint("[parallel]\nstages = 1\nmicrobatches = 1"),
               HasSubstr("neither [model] nor [costs]"));
 }
 
 TEST(BadInput, FilesThatAreNoScenario) {
   const auto said = [](const std::string& file) -> std::string {
     try {
-      (void)load_scenario(file);
+      (void)scenario::load_scenario(file);
     } catch (const Error& error) {
       return error.what();
     }

@@ -19,46 +19,63 @@ std::string repeated(std::string_view piece, std::size_t count) {
 }
 
 TEST(Hostile, DeepNestingIsRefused) {
-  EXPECT_THAT(complaint("a = " + repeated("[", 900'000)), HasSubstr("nested"));
-  EXPECT_THAT(complaint("a = " + repeated("{a=", 300'000)), HasSubstr("nested"));
-  EXPECT_THAT(complaint(repeated("[", 900'000)), StartsWith("s.toml:1:"));
-  EXPECT_THAT(complaint(repeated("a.", 400'000) + "a = 1"), HasSubstr("more than 32 parts"));
-  EXPECT_THAT(complaint("x = 1\n[[" + repeated("a . ", 200'000) + "a]]"), StartsWith("s.toml:2:"));
-  EXPECT_THAT(complaint("a = [\n{" + repeated("\"=,\".'[]'.", 80'000) + "a = 1}]"),
+  EXPECT_THAT(scenario::complaint("a = " + repeated("[", 900'000)), HasSubstr("nested"));
+  EXPECT_THAT(scenario::complaint("a = " + repeated("{a=", 300'000)), HasSubstr("nested"));
+  EXPECT_THAT(scenario::complaint(repeated("[", 900'000)), StartsWith("s.toml:1:"));
+  EXPECT_THAT(scenario::complaint(repeated("a.", 400'000) + "a = 1"),
+              HasSubstr("more than 32 parts"));
+  EXPECT_THAT(scenario::complaint("x = 1\n[[" + repeated("a . ", 200'000) + "a]]"),
+              StartsWith("s.toml:2:"));
+  EXPECT_THAT(scenario::complaint("a = [\n{" + repeated("\"=,\".'[]'.", 80'000) + "a = 1}]"),
               StartsWith("s.toml:2:"));
 }
 
 TEST(Hostile, DotsInsideStringsAndCommentsAreNoKeys) {
   const std::string dots = repeated(".", 1000);
   const std::string name = "[scenario]\nname = \"\"\"a\\\"\"\"\"\n";  // a, a quote
-  EXPECT_EQ(complaint(joined(kLines) + "# " + dots + "\n" + name), "accepted");
-  EXPECT_THAT(complaint("a = '" + dots + "'\nb = \"\\\"" + dots + "\"\nc = '''\n" + dots + "'''"),
-              StartsWith("s.toml:1:1: unknown key \"a\""));
+  EXPECT_EQ(scenario::complaint(scenario::joined(scenario::kLines) + "# " + dots + "\n" + name),
+            "accepted");
+  EXPECT_THAT(
+      scenario::complaint("a = '" + dots + "'\nb = \"\\\"" + dots + "\"\nc = '''\n" + dots + "'''"),
+      StartsWith("s.toml:1:1: unknown key \"a\""));
 }
 
 TEST(Hostile, BytesThatAreNoText) {
-  EXPECT_THAT(complaint(std::string(1000, '\0')), StartsWith("s.toml:1:1: this is no TOML"));
-  EXPECT_THAT(complaint("\xff\xfe\xff"), StartsWith("s.toml:1:1: "));
-  EXPECT_EQ(complaint("a\x1b[31m = 1").find('\x1b'), std::string::npos);
-  EXPECT_THAT(complaint("\"a\\u001b[31m\" = 1"), StartsWith("s.toml:1:1: unknown key \"a?[31m\""));
+  EXPECT_THAT(scenario::complaint(std::string(1000, '\0')),
+              StartsWith("s.toml:1:1: this is no TOML"));
+  EXPECT_THAT(scenario::complaint("\xff\xfe\xff"), StartsWith("s.toml:1:1: "));
+  EXPECT_EQ(scenario::complaint("a\x1b[31m = 1").find('\x1b'), std::string::npos);
+  EXPECT_THAT(scenario::complaint("\"a\\u001b[31m\" = 1"),
+              StartsWith("s.toml:1:1: unknown key \"a?[31m\""));
 }
 
 TEST(Hostile, LongWordsAreCutInMessages) {
-  EXPECT_LT(complaint(repeated("k", 500'000) + " = 1").size(), 300U);
-  EXPECT_LT(complaint(with_line(15, "latency = \"" + repeated("9", 500'000) + "\"")).size(), 300U);
-  EXPECT_LT(complaint(with_line(15, "sharing = \"" + repeated("\xc3\xa4", 90'000) + "\"")).size(),
+  EXPECT_LT(scenario::complaint(repeated("k", 500'000) + " = 1").size(), 300U);
+  EXPECT_LT(
+      scenario::complaint(scenario::with_line(15, "latency = \"" + repeated("9", 500'000) + "\""))
+          .size(),
+      300U);
+  EXPECT_LT(scenario::complaint(
+                scenario::with_line(15, "sharing = \"" + repeated("\xc3\xa4", 90'000) + "\""))
+                .size(),
             300U);
-  EXPECT_LT(complaint(joined(kLines), {"run." + repeated("k", 500'000) + "=1"}).size(), 400U);
+  EXPECT_LT(scenario::complaint(scenario::joined(scenario::kLines),
+                                {"run." + repeated("k", 500'000) + "=1"})
+                .size(),
+            400U);
 }
 
 TEST(Hostile, ManyTablesAreBounded) {
-  EXPECT_THAT(complaint(repeated("[[link]]\n", 100'000) + joined(kLines)), HasSubstr("no ends"));
+  EXPECT_THAT(
+      scenario::complaint(repeated("[[link]]\n", 100'000) + scenario::joined(scenario::kLines)),
+      HasSubstr("no ends"));
   std::string datacenters;
   for (int i = 0; i < 100; ++i)
     datacenters += fmt::format("[[datacenter]]\nname = \"d{}\"\nstages = []\n", i);
-  EXPECT_THAT(complaint("[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n" +
-                        datacenters),
-              HasSubstr("datacenter 65 (64 is the limit)"));
+  EXPECT_THAT(
+      scenario::complaint("[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n" +
+                          datacenters),
+      HasSubstr("datacenter 65 (64 is the limit)"));
 }
 
 TEST(Hostile, TheLargestCountsAreReadInTime) {
@@ -67,12 +84,12 @@ TEST(Hostile, TheLargestCountsAreReadInTime) {
       "[costs]\nforward = \"1ms\"\n[[datacenter]]\nname = \"west\"\n"
       "stages = \"0-524287\"\n[[datacenter]]\nname = \"east\"\n"
       "stages = \"524288-1048575\"\n[[link]]\nbetween = \"all\"\n";
-  EXPECT_EQ(complaint(text), "accepted");
+  EXPECT_EQ(scenario::complaint(text), "accepted");
 }
 
 /// Every damage of a few bytes is either accepted or refused with one placed line.
 TEST(Hostile, DamagedTextsNeverCrash) {
-  const std::string whole = joined(kLines) +
+  const std::string whole = scenario::joined(scenario::kLines) +
                             "[memory]\nbudget = 1.5\n[run]\nnoise = 0.1\nstragglers = [1, 2]\n"
                             "[[node]]\ndatacenter = \"east\"\negress = \"5Gbps\"\n";
   const std::string_view alphabet = "[]{}=.,\"'#\n\\ -_0159naefims\0\xff"sv;
@@ -91,7 +108,7 @@ TEST(Hostile, DamagedTextsNeverCrash) {
         default: text.erase(at, static_cast<std::size_t>(random.between(1, 9))); break;
       }
     }
-    const std::string said = complaint(text);
+    const std::string said = scenario::complaint(text);
     if (said == "accepted") continue;
     ++refused;
     ASSERT_THAT(said, StartsWith("s.toml:")) << text;

@@ -20,7 +20,7 @@ const std::filesystem::path kFolder =
     std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
 
 Scenario shipped(const std::string& name, const std::vector<std::string>& set = {}) {
-  return load_scenario(kFolder / (name + ".toml"), set);
+  return scenario::load_scenario(kFolder / (name + ".toml"), set);
 }
 
 /// How many neighbours in a pipeline lie in different datacenters.
@@ -38,7 +38,8 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator{kFolder}) {
     if (entry.path().extension() != ".toml") continue;
-    const Scenario scenario = load_scenario(entry.path(), {}, Placing::optional);
+    const Scenario scenario =
+        scenario::load_scenario(entry.path(), {}, scenario::Placing::optional);
     EXPECT_EQ(scenario.name, entry.path().stem().string());
     names.insert(scenario.name);
   }
@@ -171,10 +172,10 @@ TEST(Documentation, ShowsAScenarioThatLoadsAndEveryPreset) {
   const std::size_t begin = page.find("```toml\n");
   ASSERT_NE(begin, std::string::npos);
   const std::string example = page.substr(begin + 8, page.find("```", begin + 8) - begin - 8);
-  EXPECT_EQ(parse_scenario(example, "docs/scenario.md").links.front().latency, 40ms);
-  for (const ModelPreset& preset : model_presets())
+  EXPECT_EQ(scenario::parse_scenario(example, "docs/scenario.md").links.front().latency, 40ms);
+  for (const scenario::ModelPreset& preset : scenario::model_presets())
     EXPECT_NE(page.find("| `" + preset.model.name + "` |"), std::string::npos);
-  for (const LinkPreset& preset : link_presets())
+  for (const scenario::LinkPreset& preset : scenario::link_presets())
     EXPECT_NE(page.find("`" + preset.name + "`"), std::string::npos);
 }
 

@@ -27,7 +27,7 @@ void for_each_atlas(Check check) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kAtlas) {
       SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
-      check(name, scenario, generate(name, scenario));
+      check(name, scenario, schedule::generate(name, scenario));
       if (::testing::Test::HasFailure()) return;
     }
   }
@@ -38,7 +38,7 @@ class Times {
 public:
   using Key = std::tuple<ReplicaId, BlockKind, int, int>;
 
-  Times(const Schedule& schedule, const Scenario& scenario, const Timetable& times) {
+  Times(const Schedule& schedule, const Scenario& scenario, const schedule::Timetable& times) {
     for (const ReplicaId replica : schedule.replica_ids()) {
       for (int device = 0; device < schedule.devices; ++device) {
         const auto row = static_cast<std::size_t>(
@@ -83,16 +83,16 @@ private:
 
 TEST(EveryCell, HasAValidScheduleWithinTheBudget) {
   for_each_atlas([](const char*, const Scenario& scenario, const Schedule& schedule) {
-    const auto found = first_violation(schedule, scenario);
+    const auto found = schedule::first_violation(schedule, scenario);
     ASSERT_FALSE(found) << found->text;
-    ASSERT_EQ(schedule.cell, cell_size(scenario));
-    ASSERT_EQ(read_csv(write_csv(schedule), "x.csv", "x"), schedule);
+    ASSERT_EQ(schedule.cell, schedule::cell_size(scenario));
+    ASSERT_EQ(schedule::read_csv(schedule::write_csv(schedule), "x.csv", "x"), schedule);
   });
 }
 
 TEST(EveryCell, HasATimetableThatCouldBe) {
   for_each_atlas([](const char* name, const Scenario& scenario, const Schedule& schedule) {
-    const Times times{schedule, scenario, timetable_of(name, scenario)};
+    const Times times{schedule, scenario, schedule::timetable_of(name, scenario)};
     for (const auto& [producer, consumer] : times.needs(schedule.devices)) {
       const Rank from = scenario.rank(std::get<0>(producer), DeviceId{std::get<2>(producer)});
       const Rank to = scenario.rank(std::get<0>(consumer), DeviceId{std::get<2>(consumer)});
@@ -106,14 +106,14 @@ TEST(EveryCell, HasATimetableThatCouldBe) {
 
 TEST(EveryCell, TakesTurnsWithoutOverlapRightBehindTheBlock) {
   for_each_atlas([](const char* name, const Scenario& scenario, const Schedule& schedule) {
-    const Timetable table = timetable_of(name, scenario);
+    const schedule::Timetable table = schedule::timetable_of(name, scenario);
     const Times times{schedule, scenario, table};
     ASSERT_EQ(table.turns.size(), schedule.link_orders.size());
     for (std::size_t t = 0; t < table.turns.size(); ++t) {
       ASSERT_EQ(table.turns[t].size(), schedule.link_orders[t].messages.size());
       Duration free{};
       for (std::size_t i = 0; i < table.turns[t].size(); ++i) {
-        const TimedTransfer& transfer = table.turns[t][i];
+        const schedule::TimedTransfer& transfer = table.turns[t][i];
         ASSERT_EQ(transfer.message, schedule.link_orders[t].messages[i]);
         ASSERT_GE(transfer.start, free);
         free = transfer.end;
@@ -152,10 +152,10 @@ TEST(EveryVaruna, IsValidAndHasATimetable) {
     const Scenario scenario = test::random_cells(seed);
     for (const char* name : kVaruna) {
       SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
-      const Schedule schedule = generate(name, scenario);
-      const auto found = first_violation(schedule);
+      const Schedule schedule = schedule::generate(name, scenario);
+      const auto found = schedule::first_violation(schedule);
       ASSERT_FALSE(found) << found->text;
-      const Times times{schedule, scenario, timetable_of(name, scenario)};
+      const Times times{schedule, scenario, schedule::timetable_of(name, scenario)};
       for (const auto& [producer, consumer] : times.needs(schedule.devices))
         ASSERT_GE(times.start(consumer), times.end(producer));
     }
@@ -169,8 +169,8 @@ TEST(ACellOfC, LeavesNoBubbleBetweenForwardsBehindTheWan) {
     for (const bool recompute : {false, true}) {
       scenario.memory.recompute = recompute;
       SCOPED_TRACE(::testing::Message() << pipelines << " pipelines, recompute " << recompute);
-      const Schedule schedule = generate("atlas", scenario);
-      const Times times{schedule, scenario, timetable_of("atlas", scenario)};
+      const Schedule schedule = schedule::generate("atlas", scenario);
+      const Times times{schedule, scenario, schedule::timetable_of("atlas", scenario)};
       for (const ReplicaId replica : ids<ReplicaId>(pipelines)) {
         // The last two stages run backwards in between.
         for (int stage = 0; stage < 4; ++stage) {

@@ -31,27 +31,28 @@ INSTANTIATE_TEST_SUITE_P(Cross, Greedy,
 
 TEST_P(Greedy, GivesValidSchedulesWithinTheBudget) {
   for (std::uint64_t seed = 0; seed < kGreedyInstances; ++seed) {
-    const Scenario scenario = random_scenario(seed);
-    const Schedule schedule = generate(GetParam(), scenario);
-    const auto found = first_violation(schedule, scenario);
+    const Scenario scenario = test::random_scenario(seed);
+    const Schedule schedule = schedule::generate(GetParam(), scenario);
+    const auto found = schedule::first_violation(schedule, scenario);
     ASSERT_FALSE(found) << "seed " << seed << ": " << found->text;
-    ASSERT_TRUE(over_budget(schedule, scenario).empty()) << "seed " << seed;
+    ASSERT_TRUE(schedule::over_budget(schedule, scenario).empty()) << "seed " << seed;
   }
 }
 
 TEST_P(Greedy, GivesTheSameScheduleTwice) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const Scenario scenario = random_scenario(seed);
-    const Schedule schedule = generate(GetParam(), scenario);
-    ASSERT_EQ(schedule, generate(GetParam(), scenario)) << "seed " << seed;
-    ASSERT_EQ(schedule, read_csv(write_csv(schedule), "x.csv", "x")) << "seed " << seed;
+    const Scenario scenario = test::random_scenario(seed);
+    const Schedule schedule = schedule::generate(GetParam(), scenario);
+    ASSERT_EQ(schedule, schedule::generate(GetParam(), scenario)) << "seed " << seed;
+    ASSERT_EQ(schedule, schedule::read_csv(schedule::write_csv(schedule), "x.csv", "x"))
+        << "seed " << seed;
   }
 }
 
 /// The number in an error after "Set memory.budget to"; 0 where there is no error.
 double smallest_budget(const char* name, const Scenario& scenario) {
   try {
-    (void)generate(name, scenario);
+    (void)schedule::generate(name, scenario);
   } catch (const Error& error) {
     const std::string text = error.what();
     const std::string before = "Set memory.budget to ";
@@ -65,7 +66,7 @@ double smallest_budget(const char* name, const Scenario& scenario) {
 // placement, the largest stage's activation must fit, and then every schedule can end.
 TEST_P(Greedy, RunsOnTheSmallestBudgetAndNamesIt) {
   for (std::uint64_t seed = 0; seed < kGreedyInstances; ++seed) {
-    Scenario scenario = random_scenario(seed);
+    Scenario scenario = test::random_scenario(seed);
     const int held = std::min(scenario.parallel.stages, scenario.parallel.microbatches);
     scenario.memory.budget = 0.1 / held;
     const double smallest = smallest_budget(GetParam(), scenario);
@@ -75,7 +76,8 @@ TEST_P(Greedy, RunsOnTheSmallestBudgetAndNamesIt) {
       ASSERT_GE(smallest, 1.0 / held - 1e-2) << "seed " << seed;
     }
     scenario.memory.budget = smallest;
-    const auto found = first_violation(generate(GetParam(), scenario), scenario);
+    const auto found =
+        schedule::first_violation(schedule::generate(GetParam(), scenario), scenario);
     ASSERT_FALSE(found) << "seed " << seed << ": " << found->text;
   }
 }

@@ -54,15 +54,16 @@ void for_each_schedule(
     const std::function<void(const std::string&, const Scenario&, Schedule)>& check) {
   for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
     const Instance instance = random_instance(seed);
-    for (const std::string& name : static_schedule_names()) {
+    for (const std::string& name : schedule::static_schedule_names()) {
       if (!is_defined(name, instance.scenario)) {
-        EXPECT_THROW((void)generate(name, instance.scenario), Error) << name << ", seed " << seed;
+        EXPECT_THROW((void)schedule::generate(name, instance.scenario), Error)
+            << name << ", seed " << seed;
         continue;
       }
       SCOPED_TRACE(::testing::Message()
                    << name << ", seed " << seed << ", " << instance.scenario.parallel.stages
                    << " stages, " << instance.scenario.parallel.microbatches << " microbatches");
-      check(name, instance.scenario, generate(name, instance.scenario));
+      check(name, instance.scenario, schedule::generate(name, instance.scenario));
       if (::testing::Test::HasFailure()) return;
     }
   }
@@ -70,7 +71,7 @@ void for_each_schedule(
 
 TEST(EveryGenerator, GivesAValidScheduleThatRuns) {
   for_each_schedule([](const std::string&, const Scenario& scenario, const Schedule& schedule) {
-    const auto found = first_violation(schedule);
+    const auto found = schedule::first_violation(schedule);
     ASSERT_FALSE(found) << found->text;
     ASSERT_TRUE(test::evaluate(schedule, scenario)) << "deadlock";
   });
@@ -120,7 +121,7 @@ TEST(EveryGenerator, HoldsNoMoreThanItsDefinitionSays) {
     if (scenario.memory.recompute) return;
     constexpr std::int64_t kActivation = 12;  // a multiple of twice every number of chunks
     std::ranges::fill(scenario.costs.activation, Bytes{kActivation});
-    const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
+    const std::vector<Bytes> peaks = schedule::peak_activation(schedule, scenario);
     for (int device = 0; device < schedule.devices; ++device) {
       const double peak =
           static_cast<double>(peaks[static_cast<std::size_t>(device)].count()) / kActivation;
@@ -136,11 +137,11 @@ TEST(EveryGenerator, HoldsNoMoreThanItsDefinitionSays) {
 
 TEST(EveryGenerator, EndsWithNothingHeld) {
   for_each_schedule([](const std::string&, const Scenario& scenario, const Schedule& schedule) {
-    const ActivationModel model{schedule, scenario};
+    const schedule::ActivationModel model{schedule, scenario};
     for (const auto& row : schedule.rows) {
       Bytes held;
       for (const Block& block : row) {
-        const MemoryEffect effect = model.effect(block);
+        const schedule::MemoryEffect effect = model.effect(block);
         held += effect.at_start;
         held += effect.at_end;
         ASSERT_GE(held, Bytes{});
@@ -152,7 +153,7 @@ TEST(EveryGenerator, EndsWithNothingHeld) {
 
 TEST(EveryGenerator, SurvivesACsvFile) {
   for_each_schedule([](const std::string&, const Scenario&, const Schedule& schedule) {
-    ASSERT_EQ(read_csv(write_csv(schedule), "x.csv", "x"), schedule);
+    ASSERT_EQ(schedule::read_csv(schedule::write_csv(schedule), "x.csv", "x"), schedule);
   });
 }
 
@@ -177,29 +178,29 @@ TEST(FirstViolation, CatchesEveryMutationOfAValidSchedule) {
             derived_seed(at(scenario.parallel.microbatches), at(schedule.chunks), name.size())};
         const std::size_t device = random.next() % schedule.rows.size();
         const std::size_t position = random.next() % schedule.rows[device].size();
-        const auto expect = [&](const Schedule& mutated, ViolationKind kind) {
-          const auto found = first_violation(mutated);
+        const auto expect = [&](const Schedule& mutated, schedule::ViolationKind kind) {
+          const auto found = schedule::first_violation(mutated);
           ASSERT_TRUE(found) << "device " << device << ", position " << position;
           ASSERT_EQ(found->kind, kind) << found->text;
         };
         Schedule mutated = schedule;
         const auto [first, second] = dependent_pair(schedule.rows[device], random);
         std::swap(mutated.rows[device][first], mutated.rows[device][second]);
-        expect(mutated, ViolationKind::dependency);
+        expect(mutated, schedule::ViolationKind::dependency);
 
         mutated = schedule;
         std::vector<Block>& row = mutated.rows[device];
         const Block block = row[position];
         row.erase(row.begin() + static_cast<std::ptrdiff_t>(position));
-        expect(mutated, ViolationKind::missing_block);
+        expect(mutated, schedule::ViolationKind::missing_block);
         if (schedule.devices > 1) {
           mutated.rows[(device + 1) % mutated.rows.size()].push_back(block);
-          expect(mutated, ViolationKind::shape);
+          expect(mutated, schedule::ViolationKind::shape);
         }
 
         mutated = schedule;
         mutated.rows[device].push_back(block);
-        expect(mutated, ViolationKind::repeated_block);
+        expect(mutated, schedule::ViolationKind::repeated_block);
       });
 }
 
@@ -209,17 +210,17 @@ TEST(FirstViolation, AgreesWithTheEvaluatorAboutDeadlocks) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     Random random{seed};
     const Scenario scenario = uniform_scenario(static_cast<int>(random.between(2, 4)), 4);
-    const auto names = static_schedule_names();
+    const auto names = schedule::static_schedule_names();
     const std::string& name = names[random.next() % names.size()];
     if (!is_defined(name, scenario)) continue;
-    Schedule schedule = generate(name, scenario);
+    Schedule schedule = schedule::generate(name, scenario);
     for (std::int64_t i = random.between(1, 12); i > 0; --i) {
       std::vector<Block>& row = schedule.rows[random.next() % schedule.rows.size()];
       const std::size_t at = random.next() % (row.size() - 1);
       std::swap(row[at], row[at + 1]);
     }
-    const auto found = first_violation(schedule);
-    if (found && found->kind == ViolationKind::dependency) continue;
+    const auto found = schedule::first_violation(schedule);
+    if (found && found->kind == schedule::ViolationKind::dependency) continue;
     ++(found ? deadlocks : runs);
     ASSERT_EQ(found.has_value(), !test::evaluate(schedule, scenario)) << "seed " << seed;
   }

@@ -18,17 +18,17 @@ constexpr const char* kNames[] = {"varuna", "varuna-fill", "atlas", "atlas-timed
 
 Duration makespan(const Plan& plan) {
   Duration last{};
-  for (const OpTime& time : simulate(plan)) last = std::max(last, time.end);
+  for (const OpTime& time : sim::simulate(plan)) last = std::max(last, time.end);
   return last;
 }
 
 TEST(Figure6, SimulatedSlotsAreTheTimetables) {
   const Scenario scenario = test::figure6();
   for (const char* name : kNames) {
-    const Schedule schedule = generate(name, scenario);
-    const Duration end = timetable_of(name, scenario).end;
-    EXPECT_EQ(makespan(lower(schedule, scenario)), end) << name;
-    EXPECT_EQ(makespan(lower_pooled(schedule, scenario)), end) << name;
+    const Schedule schedule = schedule::generate(name, scenario);
+    const Duration end = schedule::timetable_of(name, scenario).end;
+    EXPECT_EQ(makespan(plan::lower(schedule, scenario)), end) << name;
+    EXPECT_EQ(makespan(plan::lower_pooled(schedule, scenario)), end) << name;
   }
 }
 
@@ -39,10 +39,10 @@ TEST(EveryCell, RunsNoLaterThanItsTimetable) {
     if (test::shares_an_interface(scenario)) continue;
     for (const char* name : kNames) {
       SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
-      const Schedule schedule = generate(name, scenario);
-      const Duration end = timetable_of(name, scenario).end;
-      EXPECT_LE(makespan(lower(schedule, scenario)), end);
-      EXPECT_LE(makespan(lower_pooled(schedule, scenario)), end);
+      const Schedule schedule = schedule::generate(name, scenario);
+      const Duration end = schedule::timetable_of(name, scenario).end;
+      EXPECT_LE(makespan(plan::lower(schedule, scenario)), end);
+      EXPECT_LE(makespan(plan::lower_pooled(schedule, scenario)), end);
     }
   }
 }
@@ -53,9 +53,9 @@ TEST(EveryCell, RunsWhereItsMessagesMeetOthers) {
     if (!test::is_slow_inside(scenario) && !test::shares_an_interface(scenario)) continue;
     for (const char* name : kNames) {
       SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
-      const Schedule schedule = generate(name, scenario);
-      EXPECT_GT(makespan(lower(schedule, scenario)), Duration::zero());
-      EXPECT_GT(makespan(lower_pooled(schedule, scenario)), Duration::zero());
+      const Schedule schedule = schedule::generate(name, scenario);
+      EXPECT_GT(makespan(plan::lower(schedule, scenario)), Duration::zero());
+      EXPECT_GT(makespan(plan::lower_pooled(schedule, scenario)), Duration::zero());
     }
   }
 }

@@ -31,8 +31,10 @@ TEST(SimulateBidirectional, AgreesWithTheEvaluator) {
     const Schedule schedule = testing::bidirectional_gpipe(devices, microbatches);
     const auto expected = test::evaluate(schedule, scenario);
     ASSERT_TRUE(expected);
-    ASSERT_EQ(end_of_last(simulate(lower(schedule, scenario))), expected->makespan) << seed;
-    EXPECT_NO_THROW((void)simulate(lower(schedule, scenario, Arrangement::grouped))) << seed;
+    ASSERT_EQ(end_of_last(sim::simulate(plan::lower(schedule, scenario))), expected->makespan)
+        << seed;
+    EXPECT_NO_THROW((void)sim::simulate(plan::lower(schedule, scenario, Arrangement::grouped)))
+        << seed;
   }
 }
 
@@ -42,8 +44,8 @@ TEST(SimulateBidirectional, TheSumOfTheCopiesComesLast) {
   // ..800. An all-reduce moves 4 MiB at 50 ns each twice, with a latency: 600.
   Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{100}, Duration{50});
   scenario.parallel.gradient_sync = GradientSync::all_reduce;
-  const Plan plan = lower(testing::bidirectional_gpipe(2, 2), scenario);
-  const OpTimes times = simulate(plan);
+  const Plan plan = plan::lower(testing::bidirectional_gpipe(2, 2), scenario);
+  const OpTimes times = sim::simulate(plan);
   const auto over = [&](std::size_t group) {
     return times[index(plan.collectives[group].front())].end;
   };

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 std::string goal_text(const Plan& plan) {
   std::ostringstream out;
-  export_goal(plan, out);
+  plan::export_goal(plan, out);
   return out.str();
 }
 
@@ -47,7 +47,7 @@ Scenario random_without_network(std::uint64_t seed) {
 
 TEST(ExportGoal, WritesTheTextOfTheFormat) {
   const Scenario scenario = uniform_scenario(2, 1);
-  EXPECT_EQ(goal_text(lower(generate("1f1b", scenario), scenario)),
+  EXPECT_EQ(goal_text(plan::lower(schedule::generate("1f1b", scenario), scenario)),
             "num_ranks 2\n"
             "\n"
             "rank 0 {\n"
@@ -75,13 +75,13 @@ TEST(ExportGoal, EvaluatesToTheSimulatorsTimesWithoutANetwork) {
   int collectives = 0;
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     const Scenario scenario = random_without_network(seed);
-    for (const Generator& generator : generators()) {
-      const Schedule schedule = generate(generator.name, scenario);
+    for (const schedule::Generator& generator : schedule::generators()) {
+      const Schedule schedule = schedule::generate(generator.name, scenario);
       for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
         SCOPED_TRACE(::testing::Message() << generator.name << ", seed " << seed);
-        const Plan plan = lower(schedule, scenario, arrangement);
-        const OpTimes times = simulate(plan);
-        const Goal goal = testing::GoalReader::read(goal_text(plan));
+        const Plan plan = plan::lower(schedule, scenario, arrangement);
+        const OpTimes times = sim::simulate(plan);
+        const testing::Goal goal = testing::GoalReader::read(goal_text(plan));
         const std::vector<std::int64_t> ends = testing::GoalEvaluator::ends(goal);
         std::size_t ops = 0;
         for (std::size_t i = 0; i < goal.ops.size(); ++i) {
@@ -106,9 +106,10 @@ TEST(ExportGoal, HasTheRelaysOfACell) {
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
     Scenario scenario = random_without_network(seed);
     scenario.parallel.gradient_sync = GradientSync::none;
-    const Plan plan = lower(testing::in_cells(generate("gpipe", scenario), scenario, 2), scenario);
-    const OpTimes times = simulate(plan);
-    const Goal goal = testing::GoalReader::read(goal_text(plan));
+    const Plan plan = plan::lower(
+        testing::in_cells(schedule::generate("gpipe", scenario), scenario, 2), scenario);
+    const OpTimes times = sim::simulate(plan);
+    const testing::Goal goal = testing::GoalReader::read(goal_text(plan));
     const std::vector<std::int64_t> ends = testing::GoalEvaluator::ends(goal);
     ASSERT_EQ(ends.size(), plan.ops.size());
     for (std::size_t i = 0; i < goal.ops.size(); ++i) {
@@ -132,16 +133,16 @@ TEST(ExportGoal, EvaluatesToTheSimulatorsTimesOnOneKindOfLink) {
     // A datacenter for each stage; a nanosecond for each byte.
     scenario = spread(scenario, scenario.parallel.stages, latency, Duration{});
     for (Link& link : scenario.links) link.bandwidth = 8_Gbps;
-    for (const Generator& generator : generators()) {
+    for (const schedule::Generator& generator : schedule::generators()) {
       SCOPED_TRACE(::testing::Message() << generator.name << ", seed " << seed);
-      const Schedule schedule = generate(generator.name, scenario);
+      const Schedule schedule = schedule::generate(generator.name, scenario);
       if (schedule.cell > 1) continue;  // relays use links inside datacenters too, which differ
-      const Plan plan = lower(schedule, scenario);
-      const OpTimes times = simulate(plan);
-      const Goal goal = testing::GoalReader::read(goal_text(plan));
+      const Plan plan = plan::lower(schedule, scenario);
+      const OpTimes times = sim::simulate(plan);
+      const testing::Goal goal = testing::GoalReader::read(goal_text(plan));
       const auto ends = testing::GoalEvaluator::ends(goal, {latency.count(), 1});
       for (std::size_t i = 0; i < goal.ops.size(); ++i) {
-        if (goal.ops[i].kind == GoalOp::Kind::send) continue;
+        if (goal.ops[i].kind == testing::GoalOp::Kind::send) continue;
         ASSERT_EQ(ends[i], times[std::stoul(goal.ops[i].label.substr(1))].end.count())
             << goal.ops[i].label;
       }
@@ -151,18 +152,18 @@ TEST(ExportGoal, EvaluatesToTheSimulatorsTimesOnOneKindOfLink) {
 
 TEST(ExportGoal, KeepsCommunicationOffTheProcessorThatComputes) {
   const Scenario scenario = random_without_network(3);
-  for (const Generator& generator : generators()) {
-    const Plan plan = lower(generate(generator.name, scenario), scenario);
-    const Goal goal = testing::GoalReader::read(goal_text(plan));
+  for (const schedule::Generator& generator : schedule::generators()) {
+    const Plan plan = plan::lower(schedule::generate(generator.name, scenario), scenario);
+    const testing::Goal goal = testing::GoalReader::read(goal_text(plan));
     std::map<std::pair<int, int>, std::set<std::tuple<bool, int>>> users;  // of (rank, cpu)
-    for (const GoalOp& op : goal.ops) {
-      if (op.kind == GoalOp::Kind::calc) {
+    for (const testing::GoalOp& op : goal.ops) {
+      if (op.kind == testing::GoalOp::Kind::calc) {
         EXPECT_TRUE(op.cpu == 0 || op.size == 0) << op.label;
         continue;
       }
       EXPECT_NE(op.cpu, 0);
       EXPECT_EQ(op.cpu, op.nic);
-      users[{op.rank, op.cpu}].insert({op.kind == GoalOp::Kind::send, op.peer});
+      users[{op.rank, op.cpu}].insert({op.kind == testing::GoalOp::Kind::send, op.peer});
     }
     for (const auto& [cpu, channels] : users) EXPECT_EQ(channels.size(), 1u) << generator.name;
     // The sender's number is charged on the receiver's side, so both must agree.
@@ -177,11 +178,11 @@ TEST(ExportGoal, ARingMovesItsShareInEveryStep) {
   scenario.parallel.gradient_sync = GradientSync::all_reduce;
   scenario.costs.weights = {Bytes{10}};
   scenario = spread(scenario, 1, Duration{}, Duration{});
-  const std::string text = goal_text(lower(generate("1f1b", scenario), scenario));
-  const Goal goal = testing::GoalReader::read(text);
+  const std::string text = goal_text(plan::lower(schedule::generate("1f1b", scenario), scenario));
+  const testing::Goal goal = testing::GoalReader::read(text);
   int sends = 0;
-  for (const GoalOp& op : goal.ops) {
-    if (op.kind != GoalOp::Kind::send) continue;
+  for (const testing::GoalOp& op : goal.ops) {
+    if (op.kind != testing::GoalOp::Kind::send) continue;
     EXPECT_EQ(op.size, 4);  // a third of 10 bytes, rounded up
     EXPECT_EQ(op.peer, (op.rank + 1) % 3);
     ++sends;
@@ -196,7 +197,7 @@ TEST(ExportGoal, SaysWhereTheFormatEnds) {
     scenario.parallel.replicas = replicas;
     scenario.parallel.gradient_sync = sync;
     scenario = spread(scenario, 1, Duration{}, Duration{});
-    return lower(generate("1f1b", scenario), scenario);
+    return plan::lower(schedule::generate("1f1b", scenario), scenario);
   };
   // A ring takes two channels of a rank, however many ranks it has.
   EXPECT_NO_THROW((void)goal_text(plan_of(40, GradientSync::all_reduce)));

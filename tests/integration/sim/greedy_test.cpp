@@ -18,7 +18,8 @@ namespace {
 
 Duration simulated(const Schedule& schedule, const Scenario& scenario) {
   Duration last{};
-  for (const OpTime& time : simulate(lower(schedule, scenario))) last = std::max(last, time.end);
+  for (const OpTime& time : sim::simulate(plan::lower(schedule, scenario)))
+    last = std::max(last, time.end);
   return last;
 }
 
@@ -60,9 +61,9 @@ void expect_at_most_measured(int table, const std::string& scenario_file) {
       overrides.emplace_back("parallel.microbatches=32");
       overrides.emplace_back("memory.budget=2");
     }
-    const Scenario scenario = load_scenario(
+    const Scenario scenario = scenario::load_scenario(
         std::string{LONGHAUL_SOURCE_DIR} + "/benchmarks/scenarios/" + scenario_file, overrides);
-    const Duration makespan = simulated(generate("cross-ud", scenario), scenario);
+    const Duration makespan = simulated(schedule::generate("cross-ud", scenario), scenario);
     EXPECT_LE(static_cast<double>(makespan.count()) * 1e-9 / scenario.parallel.microbatches,
               cell.seconds)
         << "case " << cell.paper_case << ", (" << cell.latency_ratio << ", " << cell.transfer_ratio
@@ -94,11 +95,11 @@ TEST(Greedy, KnowsItsTimeWhereLinksArePrivate) {
     for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
       const Scenario scenario = test::random_scenario(seed);
       if (!only_pairs(scenario)) continue;
-      Schedule schedule = generate(name, scenario);
+      Schedule schedule = schedule::generate(name, scenario);
       for (std::vector<Block>& row : schedule.rows) row.clear();
-      const families::GreedyProblem problem =
-          families::greedy_problem(scenario, schedule, 1).or_throw();
-      const Duration own = families::run_greedy(problem, {}, &schedule.rows);
+      const schedule::families::GreedyProblem problem =
+          schedule::families::greedy_problem(scenario, schedule, 1).or_throw();
+      const Duration own = schedule::families::run_greedy(problem, {}, &schedule.rows);
       ASSERT_EQ(own, simulated(schedule, scenario)) << name << ", seed " << seed;
       ++compared;
     }
@@ -110,7 +111,7 @@ TEST(Greedy, RunsInTheSimulator) {
   for (const char* name : {"cross-ud", "cross-ud-sub", "cross-wave", "cross-loop"}) {
     for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
       const Scenario scenario = test::random_scenario(seed);
-      ASSERT_GT(simulated(generate(name, scenario), scenario), Duration::zero())
+      ASSERT_GT(simulated(schedule::generate(name, scenario), scenario), Duration::zero())
           << name << ", seed " << seed;
     }
   }
@@ -122,8 +123,8 @@ TEST(CrossUdSub, IsNeverSlowerThanWholeBlocks) {
   for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
     const Scenario scenario = test::random_scenario(seed);
     if (!only_pairs(scenario)) continue;
-    const Duration whole = simulated(generate("cross-ud", scenario), scenario);
-    const Duration parts = simulated(generate("cross-ud-sub", scenario), scenario);
+    const Duration whole = simulated(schedule::generate("cross-ud", scenario), scenario);
+    const Duration parts = simulated(schedule::generate("cross-ud-sub", scenario), scenario);
     ASSERT_LE(parts, whole) << "seed " << seed;
     faster += parts < whole;
   }

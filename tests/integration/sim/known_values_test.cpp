@@ -14,12 +14,12 @@
 namespace longhaul {
 namespace {
 
-IterationReport predicted(const std::string& name, const Scenario& scenario,
-                          Arrangement arrangement = Arrangement::decoupled) {
-  const Plan plan = lower(generate(name, scenario), scenario, arrangement);
+trace::IterationReport predicted(const std::string& name, const Scenario& scenario,
+                                 Arrangement arrangement = Arrangement::decoupled) {
+  const Plan plan = plan::lower(schedule::generate(name, scenario), scenario, arrangement);
   Timeline timeline;
-  append_rows(timeline, plan, simulate(plan), 0);
-  return report_iteration(timeline, 0, 0, scenario.activation_budget().count());
+  plan::append_rows(timeline, plan, sim::simulate(plan), 0);
+  return trace::report_iteration(timeline, 0, 0, scenario.activation_budget().count());
 }
 
 TEST(KnownValues, MakespanAndDeviceSpanWithoutDelay) {
@@ -27,7 +27,7 @@ TEST(KnownValues, MakespanAndDeviceSpanWithoutDelay) {
       {"gpipe", {3300, 3300}}, {"1f1b", {3300, 3300}},  {"interleaved-1f1b", {2850, 2850}},
       {"zb-h1", {2700, 2700}}, {"zb-h2", {2700, 2400}}, {"zbv", {2550, 2400}}};
   for (const auto& [name, spans] : expected) {
-    const IterationReport report = predicted(name, uniform_scenario(4, 8));
+    const trace::IterationReport report = predicted(name, uniform_scenario(4, 8));
     EXPECT_EQ(report.makespan_ns, spans.first) << name;
     EXPECT_EQ(report.device_span_ns, spans.second) << name;
   }
@@ -67,7 +67,7 @@ Scenario m70(double latency_ratio, double transfer_ratio) {
   return spread(scenario, 2, scaled(38ms, latency_ratio), scaled(38ms, transfer_ratio));
 }
 
-double seconds_per_microbatch(const IterationReport& report, int microbatches) {
+double seconds_per_microbatch(const trace::IterationReport& report, int microbatches) {
   return static_cast<double>(report.makespan_ns) * 1e-9 / microbatches;
 }
 

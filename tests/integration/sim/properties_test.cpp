@@ -198,10 +198,10 @@ TEST(SimulateProperties, EqualsTheReferenceOnRandomInstances) {
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     Random random{seed};
     const Scenario scenario = random_scenario(random);
-    for (const std::string& name : static_schedule_names()) {
+    for (const std::string& name : schedule::static_schedule_names()) {
       for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
-        const Plan plan = lower(generate(name, scenario), scenario, arrangement);
-        const OpTimes times = simulate(plan);
+        const Plan plan = plan::lower(schedule::generate(name, scenario), scenario, arrangement);
+        const OpTimes times = sim::simulate(plan);
         const std::vector<std::int64_t> expected = Reference{plan}.run();
         for (std::size_t i = 0; i < times.size(); ++i)
           ASSERT_EQ(times[i].end.count(), expected[i])
@@ -224,9 +224,9 @@ TEST(SimulateProperties, GroupedIsNeverFasterThanDecoupledOnLinksOfPairs) {
     scenario.nodes.clear();
     for (Link& link : scenario.links) link.sharing = Sharing::pair;
     for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv"}) {
-      const Schedule schedule = generate(name, scenario);
+      const Schedule schedule = schedule::generate(name, scenario);
       const auto time = [&](Arrangement arrangement) {
-        return makespan_ns(simulate(lower(schedule, scenario, arrangement)));
+        return makespan_ns(sim::simulate(plan::lower(schedule, scenario, arrangement)));
       };
       const std::int64_t decoupled = time(Arrangement::decoupled);
       const std::int64_t grouped = time(Arrangement::grouped);
@@ -263,11 +263,11 @@ TEST(SimulateProperties, StatingTheServedOrderOnEveryLinkChangesNothing) {
   for (std::uint64_t seed = 3000; seed < 3150; ++seed) {
     Random random{seed};
     const Scenario scenario = random_scenario(random);
-    Plan plan = lower(generate("zbv", scenario), scenario);
-    const OpTimes free = simulate(plan);
+    Plan plan = plan::lower(schedule::generate("zbv", scenario), scenario);
+    const OpTimes free = sim::simulate(plan);
     state_served_orders(plan, free);
     for (const Resource& resource : plan.resources) orders += resource.order.size() > 1 ? 1 : 0;
-    const OpTimes ordered = simulate(plan);
+    const OpTimes ordered = sim::simulate(plan);
     for (std::size_t i = 0; i < free.size(); ++i) {
       ASSERT_EQ(ordered[i].end, free[i].end)
           << "seed " << seed << " " << to_text(plan, OpId{static_cast<std::uint32_t>(i)});

@@ -48,12 +48,13 @@ Instance random_instance(std::uint64_t seed, bool exact) {
   constexpr std::array kSchedules{"gpipe", "1f1b", "zb-h1", "zbv", "interleaved-1f1b"};
   std::size_t which = static_cast<std::size_t>(random.between(0, kSchedules.size() - 1));
   if (which == 4 && scenario.parallel.microbatches % stages != 0) which = 1;
-  return {scenario, in_cells(generate(kSchedules[which], scenario), scenario, cell)};
+  return {scenario,
+          testing::in_cells(schedule::generate(kSchedules[which], scenario), scenario, cell)};
 }
 
 /// End of every block, by (rank, kind, chunk, microbatch).
 auto block_ends(const Plan& plan) {
-  const OpTimes times = simulate(plan);
+  const OpTimes times = sim::simulate(plan);
   std::map<std::tuple<Rank, BlockKind, int, int>, Duration> ends;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
@@ -68,7 +69,8 @@ class RelayProperties : public ::testing::TestWithParam<int> {};
 
 TEST_P(RelayProperties, EvenPiecesTakeThePooledTimes) {
   const auto [scenario, schedule] = random_instance(static_cast<std::uint64_t>(GetParam()), true);
-  EXPECT_EQ(block_ends(lower(schedule, scenario)), block_ends(lower_pooled(schedule, scenario)))
+  EXPECT_EQ(block_ends(plan::lower(schedule, scenario)),
+            block_ends(plan::lower_pooled(schedule, scenario)))
       << schedule.name;
 }
 
@@ -76,8 +78,8 @@ TEST_P(RelayProperties, EvenPiecesTakeThePooledTimes) {
 // rounded; of a chain of waiting ops no more than all messages differ.
 TEST_P(RelayProperties, UnevenPiecesDifferFromPooledByTheirRounding) {
   const auto [scenario, schedule] = random_instance(static_cast<std::uint64_t>(GetParam()), false);
-  const Plan plan = lower_pooled(schedule, scenario);
-  const auto relayed = block_ends(lower(schedule, scenario));
+  const Plan plan = plan::lower_pooled(schedule, scenario);
+  const auto relayed = block_ends(plan::lower(schedule, scenario));
   const auto pooled = block_ends(plan);
   ASSERT_EQ(relayed.size(), pooled.size());
   const auto messages = std::ranges::count(plan.ops, OpKind::send, &Op::kind);
@@ -102,13 +104,13 @@ TEST_P(RelayProperties, RunUnderAllLimitsAndGiveValidRows) {
   }
   for (Link& link : scenario.links)
     link.aggregate = Bandwidth{static_cast<double>(random.between(5, 30)) * 1e9};
-  const Plan plan = lower(schedule, scenario);
+  const Plan plan = plan::lower(schedule, scenario);
   Timeline timeline;
-  append_rows(timeline, plan, simulate(plan), 0);
-  Diagnostics findings;
-  check_rows(timeline, "predicted", 0, findings);
+  plan::append_rows(timeline, plan, sim::simulate(plan), 0);
+  trace::Diagnostics findings;
+  trace::check_rows(timeline, "predicted", 0, findings);
   EXPECT_EQ(findings.texts(), std::vector<std::string>{});
-  EXPECT_NO_THROW((void)simulate(lower_pooled(schedule, scenario)));
+  EXPECT_NO_THROW((void)sim::simulate(plan::lower_pooled(schedule, scenario)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RelayProperties, ::testing::Range(0, 60));
@@ -127,8 +129,9 @@ TEST(Relays, LanesToBothSidesShareTheEgress) {
     nodes.egress = 8_Gbps;
     scenario.nodes.push_back(nodes);
   }
-  const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
-  const OpTimes times = simulate(plan);
+  const Plan plan =
+      plan::lower(testing::in_cells(schedule::generate("1f1b", scenario), scenario, 2), scenario);
+  const OpTimes times = sim::simulate(plan);
   for (const ReplicaId replica : {ReplicaId{0}, ReplicaId{1}}) {
     std::vector<std::pair<Duration, Duration>> holds;
     std::map<Rank, int> towards;

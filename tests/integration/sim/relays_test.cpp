@@ -27,7 +27,7 @@ OpId leg_of(const Plan& plan, MessageLeg leg, int owner, int piece, bool gradien
 
 struct Played {
   Plan plan;
-  OpTimes times = simulate(plan);
+  OpTimes times = sim::simulate(plan);
 
   void expect_leg(MessageLeg leg, int owner, int piece, int start, int end, int arrival,
                   bool gradient = false) const {
@@ -44,8 +44,9 @@ struct Played {
 // F = 100, B = 200. Both pipelines (ranks 0, 1 and 2, 3) end their F at 100; pieces of 30 bytes
 // take 15 between nodes and 30 over the WAN, and arrive 50 later. m0 goes first.
 TEST(Relays, CellOfTwo) {
-  const Scenario scenario = cell_of(2, 60_B);
-  const Played run{lower(in_cells(generate("gpipe", scenario), scenario, 2), scenario)};
+  const Scenario scenario = testing::cell_of(2, 60_B);
+  const Played run{
+      plan::lower(testing::in_cells(schedule::generate("gpipe", scenario), scenario, 2), scenario)};
   run.expect_leg(MessageLeg::scatter, 0, 1, 100, 115, 115);
   run.expect_leg(MessageLeg::scatter, 1, 0, 100, 115, 115);  // the other way: no conflict
   run.expect_leg(MessageLeg::wan, 0, 0, 100, 130, 180);
@@ -73,8 +74,9 @@ TEST(Relays, CellOfTwo) {
 // share the nodes' interfaces inside the datacenter; ties go by op id, so rank by rank:
 //   0>1 100..110, 0>2 110..120, 1>0 100..111, 1>2 120..130, 2>0 111..122, 2>1 122..132
 TEST(Relays, CellOfThreeWithUnevenPieces) {
-  const Scenario scenario = cell_of(3, 61_B);
-  const Played run{lower(in_cells(generate("gpipe", scenario), scenario, 3), scenario)};
+  const Scenario scenario = testing::cell_of(3, 61_B);
+  const Played run{
+      plan::lower(testing::in_cells(schedule::generate("gpipe", scenario), scenario, 3), scenario)};
   run.expect_leg(MessageLeg::scatter, 0, 1, 100, 110, 110);
   run.expect_leg(MessageLeg::scatter, 0, 2, 110, 120, 120);  // one interface outwards
   run.expect_leg(MessageLeg::scatter, 1, 0, 100, 111, 111);
@@ -103,8 +105,9 @@ TEST(Relays, CellOfThreeWithUnevenPieces) {
 
 // Three pipelines in cells of two: the last one sends for itself, whole and without relays.
 TEST(Relays, TheLastCellMayBeSmaller) {
-  const Scenario scenario = cell_of(3, 60_B);
-  const Played run{lower(in_cells(generate("gpipe", scenario), scenario, 2), scenario)};
+  const Scenario scenario = testing::cell_of(3, 60_B);
+  const Played run{
+      plan::lower(testing::in_cells(schedule::generate("gpipe", scenario), scenario, 2), scenario)};
   run.expect_leg(MessageLeg::gather, 1, 0, 210, 225, 225);  // as in the cell of two
   const OpId alone = leg_of(run.plan, MessageLeg::wan, 2, 0, false);
   EXPECT_EQ(run.plan.op(alone).pieces, 1);
@@ -115,7 +118,7 @@ TEST(Relays, TheLastCellMayBeSmaller) {
 
 /// 16 Gbps from datacenter to datacenter, where each node sends at 8: two messages at a time.
 Scenario two_at_a_time() {
-  Scenario scenario = cell_of(3, 60_B);
+  Scenario scenario = testing::cell_of(3, 60_B);
   for (Link& link : scenario.links) link.aggregate = 16_Gbps;
   return scenario;
 }
@@ -124,7 +127,7 @@ Scenario two_at_a_time() {
 // first two have left.
 TEST(Relays, TheAggregateLetsTwoOfThreeMessagesTravel) {
   const Scenario scenario = two_at_a_time();
-  const Played run{lower(generate("gpipe", scenario), scenario)};
+  const Played run{plan::lower(schedule::generate("gpipe", scenario), scenario)};
   run.expect_leg(MessageLeg::whole, 0, 0, 100, 160, 210);
   run.expect_leg(MessageLeg::whole, 1, 0, 100, 160, 210);
   run.expect_leg(MessageLeg::whole, 2, 0, 160, 220, 270);
@@ -141,7 +144,8 @@ TEST(Relays, TheAggregateLetsTwoOfThreeMessagesTravel) {
 //   B 120 m1/0, 140 m2/0, 160 m2/1, 200 m2/2 (node 2 is busy until then)
 TEST(Relays, TheAggregateLetsTwoPiecesOfACellTravel) {
   const Scenario scenario = two_at_a_time();
-  const Played run{lower(in_cells(generate("gpipe", scenario), scenario, 3), scenario)};
+  const Played run{
+      plan::lower(testing::in_cells(schedule::generate("gpipe", scenario), scenario, 3), scenario)};
   run.expect_leg(MessageLeg::wan, 0, 0, 100, 120, 170);
   run.expect_leg(MessageLeg::wan, 1, 0, 120, 140, 190);
   run.expect_leg(MessageLeg::wan, 0, 1, 120, 140, 190);
@@ -158,9 +162,10 @@ TEST(Relays, TheAggregateLetsTwoPiecesOfACellTravel) {
 
 // Whole over both nodes: 60 bytes at 2 bytes/ns, m1 after m0. No scatter, no gather.
 TEST(Relays, PooledCellOfTwo) {
-  const Scenario scenario = cell_of(2, 60_B);
-  const Plan plan = lower_pooled(in_cells(generate("gpipe", scenario), scenario, 2), scenario);
-  const OpTimes times = simulate(plan);
+  const Scenario scenario = testing::cell_of(2, 60_B);
+  const Plan plan = plan::lower_pooled(
+      testing::in_cells(schedule::generate("gpipe", scenario), scenario, 2), scenario);
+  const OpTimes times = sim::simulate(plan);
   const OpId m0 = testing::find(plan, 0, OpKind::send, BlockKind::F, 0);
   const OpId m1 = testing::find(plan, 2, OpKind::send, BlockKind::F, 0);
   EXPECT_EQ(times[index(m0)].start, Duration{100});

@@ -31,8 +31,8 @@ Scenario three_pipelines() {
 
 /// In cells of three; atlas makes its own turns.
 Schedule in_cells_of_three(const std::string& name, const Scenario& scenario) {
-  const Schedule schedule = generate(name, scenario);
-  return schedule.cell > 1 ? schedule : in_cells(schedule, scenario, 3);
+  const Schedule schedule = schedule::generate(name, scenario);
+  return schedule.cell > 1 ? schedule : testing::in_cells(schedule, scenario, 3);
 }
 
 Duration makespan(const OpTimes& times) {
@@ -52,10 +52,10 @@ class Stragglers : public ::testing::TestWithParam<const char*> {};
 TEST_P(Stragglers, AreAbsorbedByTimingTheScheduleAnew) {
   const Scenario scenario = three_pipelines();
   const Schedule schedule = in_cells_of_three(GetParam(), scenario);
-  const Plan plan = lower(schedule, scenario);
-  const Plan slow = with_stragglers(plan, scenario.run);
-  const OpTimes planned = simulate(plan);
-  const OpTimes straggling = simulate(slow);
+  const Plan plan = plan::lower(schedule, scenario);
+  const Plan slow = plan::with_stragglers(plan, scenario.run);
+  const OpTimes planned = sim::simulate(plan);
+  const OpTimes straggling = sim::simulate(slow);
   EXPECT_GT(makespan(straggling), makespan(planned));
   EXPECT_LE(makespan(straggling), makespan(planned) * 3 / 2);
   for (const Lane& lane : plan.lanes)
@@ -68,8 +68,9 @@ TEST_P(Stragglers, TakeWhatAScenarioWithTheirTimesTakes) {
   Scenario slow = scenario;
   for (auto times : {&Costs::forward, &Costs::backward, &Costs::dgrad, &Costs::wgrad})
     (slow.costs.*times)[kSlow] = scaled((slow.costs.*times)[kSlow], 1.5);
-  const OpTimes straggling = simulate(with_stragglers(lower(schedule, scenario), scenario.run));
-  const OpTimes expected = simulate(lower(schedule, slow));
+  const OpTimes straggling =
+      sim::simulate(plan::with_stragglers(plan::lower(schedule, scenario), scenario.run));
+  const OpTimes expected = sim::simulate(plan::lower(schedule, slow));
   ASSERT_EQ(straggling.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(straggling[i].start, expected[i].start) << i;
@@ -81,8 +82,9 @@ TEST(NoStragglers, LeaveThePlanAsItIs) {
   Scenario scenario = three_pipelines();
   scenario.run.stragglers.clear();
   scenario.run.noise = 0.1;
-  const Plan plan = lower(in_cells_of_three("1f1b", scenario), scenario);
-  EXPECT_EQ(makespan(simulate(with_stragglers(plan, scenario.run))), makespan(simulate(plan)));
+  const Plan plan = plan::lower(in_cells_of_three("1f1b", scenario), scenario);
+  EXPECT_EQ(makespan(sim::simulate(plan::with_stragglers(plan, scenario.run))),
+            makespan(sim::simulate(plan)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, Stragglers, ::testing::Values("gpipe", "1f1b", "atlas"),

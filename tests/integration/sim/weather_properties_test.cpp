@@ -52,7 +52,7 @@ void add_weather(Link& link, Random& random) {
                       Bandwidth{1e14 / static_cast<double>(random.between(1, 20))}});
     at += Duration{random.between(1, 400)};
   }
-  link.weather.trace = trace_of(states);
+  link.weather.trace = testing::trace_of(states);
   if (random.between(0, 1) == 0) link.weather.repeat = at;
   Duration begin{random.between(0, 300)};
   for (int i = 0; i < 3; ++i) {
@@ -76,26 +76,26 @@ WeatherInstance random_weather_instance(std::uint64_t seed, bool with_weather = 
   if (with_weather)
     for (Link& link : instance.scenario.links) add_weather(link, random);
   const char* const names[] = {"gpipe", "1f1b", "zb-h1"};
-  instance.plan =
-      lower(generate(names[random.between(0, 2)], instance.scenario), instance.scenario);
+  instance.plan = plan::lower(schedule::generate(names[random.between(0, 2)], instance.scenario),
+                              instance.scenario);
   return instance;
 }
 
 TEST(WeatherProperties, CalmWeatherChangesNothing) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     WeatherInstance instance = random_weather_instance(seed, false);
-    const OpTimes calm = simulate(instance.plan);
-    const Weather none{instance.plan, instance.scenario};
+    const OpTimes calm = sim::simulate(instance.plan);
+    const plan::Weather none{instance.plan, instance.scenario};
     EXPECT_TRUE(none.calm());
-    EXPECT_TRUE(same(simulate(instance.plan, {&none, 3, 1ms}), calm)) << seed;
+    EXPECT_TRUE(testing::same(sim::simulate(instance.plan, {&none, 3, 1ms}), calm)) << seed;
     // A trace that says what the link gives, over and over.
     for (Link& link : instance.scenario.links) {
-      link.weather.trace =
-          trace_of({{0ns, link.latency, link.bandwidth}, {97ns, link.latency, link.bandwidth}});
+      link.weather.trace = testing::trace_of(
+          {{0ns, link.latency, link.bandwidth}, {97ns, link.latency, link.bandwidth}});
       link.weather.repeat = 211ns;
     }
-    const Weather constant{instance.plan, instance.scenario};
-    EXPECT_TRUE(same(simulate(instance.plan, {&constant, 3, 1ms}), calm)) << seed;
+    const plan::Weather constant{instance.plan, instance.scenario};
+    EXPECT_TRUE(testing::same(sim::simulate(instance.plan, {&constant, 3, 1ms}), calm)) << seed;
   }
 }
 
@@ -103,11 +103,11 @@ TEST(WeatherProperties, JitterAloneIsWhatRobustPlansMeet) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     WeatherInstance instance = random_weather_instance(seed, false);
     for (Link& link : instance.scenario.links) link.jitter = {0.3, 0.2, 0.5};
-    const Weather weather{instance.plan, instance.scenario};
-    JitteredPlan jittered{instance.plan, instance.scenario};
+    const plan::Weather weather{instance.plan, instance.scenario};
+    plan::JitteredPlan jittered{instance.plan, instance.scenario};
     for (const std::uint64_t iteration : {4U, 1U})
-      EXPECT_TRUE(same(simulate(instance.plan, {&weather, iteration, 5ms}),
-                       simulate(jittered.in(iteration))))
+      EXPECT_TRUE(testing::same(sim::simulate(instance.plan, {&weather, iteration, 5ms}),
+                                sim::simulate(jittered.in(iteration))))
           << seed;
   }
 }
@@ -115,7 +115,7 @@ TEST(WeatherProperties, JitterAloneIsWhatRobustPlansMeet) {
 TEST(WeatherProperties, WhoBeginsLaterNeverEndsEarlier) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const WeatherInstance instance = random_weather_instance(seed);
-    const Weather weather{instance.plan, instance.scenario};
+    const plan::Weather weather{instance.plan, instance.scenario};
     for (std::uint32_t i = 0; i < instance.plan.ops.size(); i += 7) {
       const Op& op = instance.plan.ops[i];
       if (op.kind != OpKind::send && op.kind != OpKind::collective) continue;
@@ -138,8 +138,8 @@ TEST(WeatherProperties, OutagesOnlyDelay) {
     WeatherInstance instance = random_weather_instance(seed);
     Scenario fair = instance.scenario;
     for (Link& link : fair.links) link.weather.outages.clear();
-    const Weather foul{instance.plan, instance.scenario};
-    const Weather mild{instance.plan, fair};
+    const plan::Weather foul{instance.plan, instance.scenario};
+    const plan::Weather mild{instance.plan, fair};
     for (std::uint32_t i = 0; i < instance.plan.ops.size(); ++i) {
       if (instance.plan.ops[i].kind != OpKind::send) continue;
       for (const Duration begin : {0ns, 150ns, 333ns, 900ns}) {
@@ -154,17 +154,17 @@ TEST(WeatherProperties, OutagesOnlyDelay) {
 TEST(WeatherProperties, FollowsFromSeedAndTimeAlone) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const WeatherInstance instance = random_weather_instance(seed);
-    const Weather weather{instance.plan, instance.scenario};
-    const OpTimes first = simulate(instance.plan, {&weather, 5, 1us});
+    const plan::Weather weather{instance.plan, instance.scenario};
+    const OpTimes first = sim::simulate(instance.plan, {&weather, 5, 1us});
     // Another object, asked for other iterations first, backwards, twice.
-    const Weather other{instance.plan, instance.scenario};
-    (void)simulate(instance.plan, {&other, 9, 7us});
+    const plan::Weather other{instance.plan, instance.scenario};
+    (void)sim::simulate(instance.plan, {&other, 9, 7us});
     for (auto i = static_cast<std::uint32_t>(instance.plan.ops.size()); i-- > 0;) {
       const Op& op = instance.plan.ops[i];
       if (op.kind == OpKind::send) (void)other.hold(OpId{i}, 5, 1us);
       if (op.kind == OpKind::recv) (void)other.latency(OpId{i}, 2, 3us);
     }
-    EXPECT_TRUE(same(simulate(instance.plan, {&other, 5, 1us}), first)) << seed;
+    EXPECT_TRUE(testing::same(sim::simulate(instance.plan, {&other, 5, 1us}), first)) << seed;
   }
 }
 

@@ -69,7 +69,7 @@ Timeline sample(Random& random) {
 }
 
 std::vector<std::string> reference(const Timeline& timeline, std::int64_t slack_ns) {
-  Diagnostics findings;
+  trace::Diagnostics findings;
   testing::ReferenceRows{timeline, "rows", slack_ns, findings}.run();
   return findings.texts();
 }
@@ -77,9 +77,9 @@ std::vector<std::string> reference(const Timeline& timeline, std::int64_t slack_
 /// With room for `sort_bytes` in memory where rows have to be sorted.
 std::vector<std::string> streamed(const Timeline& timeline, std::int64_t slack_ns,
                                   std::size_t sort_bytes) {
-  Diagnostics findings;
-  RowsInMemory rows{timeline};
-  check_rows(rows, "rows", slack_ns, findings, sort_bytes);
+  trace::Diagnostics findings;
+  trace::RowsInMemory rows{timeline};
+  trace::check_rows(rows, "rows", slack_ns, findings, sort_bytes);
   return findings.texts();
 }
 
@@ -95,7 +95,7 @@ TEST(CheckRowsProperties, FindTheSameAsWithAllRowsInMemory) {
     }
     const std::int64_t slack_ns = random.between(0, 1) * 50'000;
     const auto expected = reference(timeline, slack_ns);
-    ASSERT_EQ(streamed(timeline, slack_ns, kSortBytes), expected) << round;
+    ASSERT_EQ(streamed(timeline, slack_ns, trace::kSortBytes), expected) << round;
     ASSERT_EQ(streamed(timeline, slack_ns, 500), expected) << round;  // spills
     wrong += expected.empty() ? 0 : 1;
   }
@@ -112,7 +112,7 @@ TEST(CheckRowsProperties, MeetEveryRule) {
     const auto what = static_cast<std::size_t>(random.between(0, std::ssize(mutations()) - 1));
     const auto row = static_cast<std::size_t>(random.between(0, std::ssize(timeline.rows) - 1));
     mutations()[what](timeline, timeline.rows[row], random);
-    for (const std::string& text : streamed(timeline, 0, kSortBytes)) {
+    for (const std::string& text : streamed(timeline, 0, trace::kSortBytes)) {
       for (const char* sign :
            {"bound by op", "of its lane", "takes resource", "is missing", "sends it at",
             "stands behind", "only", "second piece", "another datacenter", "is one of",

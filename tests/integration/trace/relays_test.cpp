@@ -19,10 +19,10 @@ using testing::relayed;
 using enum testing::Row;
 
 std::vector<std::string> after(const std::function<void(std::vector<TimelineRow>&)>& change) {
-  Timeline timeline = relayed();
+  Timeline timeline = testing::relayed();
   change(timeline.rows);
-  Diagnostics findings;
-  check_rows(timeline, "rows", 0, findings);
+  trace::Diagnostics findings;
+  trace::check_rows(timeline, "rows", 0, findings);
   return findings.texts();
 }
 
@@ -77,16 +77,16 @@ TEST(RelayedRows, FindLegsAndPiecesThatCannotBe) {
 }
 
 TEST(RelayedRows, IdleTimeIsAttributedThroughRelays) {
-  const Timeline timeline = relayed();
-  const IdleTime idle = attribute_idle(timeline.rows, 0);
+  const Timeline timeline = testing::relayed();
+  const trace::IdleTime idle = trace::attribute_idle(timeline.rows, 0);
   EXPECT_EQ(idle.link_wait, 10 + 80 + 10);  // gathered, over the WAN, scattered
   EXPECT_EQ(idle.link_busy, 15);            // its turn
   EXPECT_EQ(idle.dependency, 100);
 }
 
 TEST(RelayedRows, AreCountedByLeg) {
-  const Timeline timeline = relayed();
-  const IterationReport report = report_iteration(timeline, 0, 0, 0);
+  const Timeline timeline = testing::relayed();
+  const trace::IterationReport report = trace::report_iteration(timeline, 0, 0, 0);
   const auto leg = [&](MessageLeg l) { return report.legs[static_cast<std::size_t>(l)]; };
   EXPECT_EQ(leg(MessageLeg::whole).messages, 0);
   EXPECT_EQ(leg(MessageLeg::scatter).messages, 1);
@@ -97,10 +97,10 @@ TEST(RelayedRows, AreCountedByLeg) {
 }
 
 TEST(RelayedRows, AreNamedInTheChromeExport) {
-  Trace trace;
-  trace.predicted = relayed();
+  trace::Trace trace;
+  trace.predicted = testing::relayed();
   std::ostringstream out;
-  export_chrome(trace, {}, out);
+  trace::export_chrome(trace, {}, out);
   EXPECT_THAT(out.str(), HasSubstr("wan 2/2 of chunk 0 microbatch 5 (replica 0)"));
 }
 

@@ -25,37 +25,37 @@ Scenario tiny_scenario(int stages, int microbatches, int layers) {
   model.sequence_length = 6;
   model.microbatch_size = 2;
   scenario.model = model;
-  scenario.layers = layers_of_stages(model, stages);
+  scenario.layers = scenario::layers_of_stages(model, stages);
   return scenario;
 }
 
 PlayedRanks::PlayedRanks(const Schedule& schedule, const Scenario& scenario,
-                         const OptimizerOptions& optimizer, std::uint64_t order_seed)
+                         const nn::OptimizerOptions& optimizer, std::uint64_t order_seed)
     : schedule_{schedule},
       scenario_{scenario},
-      plan_{lower(schedule_, scenario_, Arrangement::decoupled)},
+      plan_{plan::lower(schedule_, scenario_, Arrangement::decoupled)},
       order_seed_{order_seed} {
-  model_.shape = model_shape(scenario);
+  model_.shape = training::model_shape(scenario);
   model_.seed = 7;
   model_.optimizer = optimizer;
-  model_.text = SyntheticText{model_.shape, 3};
+  model_.text = nn::SyntheticText{model_.shape, 3};
   std::vector<std::string> told;
   for (std::size_t i = 0; i < plan_.ranks.size(); ++i) {
     PlayedRank rank;
     const Rank self{static_cast<std::int32_t>(i)};
-    rank.math = make_cpu_math();
-    rank.memory = std::make_unique<DeviceMemory>(*rank.math, 0);
-    rank.work = std::make_unique<LayerWork>(plan_, schedule_, scenario_, self, *rank.math,
-                                            *rank.memory, model_);
-    rank.data_plane = std::make_unique<TensorDataPlane>(plan_, self, *rank.work);
-    rank.forwards = std::make_unique<RelayTable>(plan_, self);
-    told.push_back(ParameterMap::to_text(rank.work->stages()));
+    rank.math = nn::make_cpu_math();
+    rank.memory = std::make_unique<nn::DeviceMemory>(*rank.math, 0);
+    rank.work = std::make_unique<training::LayerWork>(plan_, schedule_, scenario_, self, *rank.math,
+                                                      *rank.memory, model_);
+    rank.data_plane = std::make_unique<training::TensorDataPlane>(plan_, self, *rank.work);
+    rank.forwards = std::make_unique<engine::RelayTable>(plan_, self);
+    told.push_back(training::ParameterMap::to_text(rank.work->stages()));
     ranks_.push_back(std::move(rank));
   }
-  map_ = ParameterMap::read(told);
+  map_ = training::ParameterMap::read(told);
   check_.emplace(
-      std::make_unique<WholeModel>(make_cpu_math(), model_, scenario.parallel.microbatches,
-                                   scenario.parallel.replicas),
+      std::make_unique<training::WholeModel>(
+          nn::make_cpu_math(), model_, scenario.parallel.microbatches, scenario.parallel.replicas),
       nullptr);
 }
 
@@ -120,14 +120,14 @@ bool PlayedRanks::receive(OpId recv) {
   const auto found = on_the_way_.find(send);
   if (found == on_the_way_.end()) return false;
   PlayedRank& rank = rank_of(recv);
-  Payload room = rank.data_plane->room(recv);
+  engine::Payload room = rank.data_plane->room(recv);
   LONGHAUL_ASSERT(room.bytes.size() == found->second.bytes.size(), "{} bytes into {}",
                   found->second.bytes.size(), room.bytes.size());
   std::ranges::copy(found->second.bytes, room.bytes.begin());
   on_the_way_.erase(found);
-  PayloadId id;
-  LONGHAUL_ASSERT(rank.data_plane->check(recv, room.bytes, id) == Payloads::Verdict::right, "op {}",
-                  index(recv));
+  engine::PayloadId id;
+  LONGHAUL_ASSERT(rank.data_plane->check(recv, room.bytes, id) == engine::Payloads::Verdict::right,
+                  "op {}", index(recv));
   const OpId onward = rank.forwards->send_after(recv);
   if (onward == kNone<OpId>) {
     rank.data_plane->deliver(recv, std::move(room));
@@ -143,13 +143,13 @@ bool PlayedRanks::meet(OpId collective) {
   if (std::ranges::find(waiting_, collective) == waiting_.end()) waiting_.push_back(collective);
   const auto is_here = [&](OpId id) { return std::ranges::find(waiting_, id) != waiting_.end(); };
   if (!std::ranges::all_of(members, is_here)) return false;
-  std::vector<Exchange> exchanges;
+  std::vector<comm::Exchange> exchanges;
   for (const OpId member : members) {
     std::erase(waiting_, member);
     exchanges.push_back(rank_of(member).data_plane->exchange(member));
   }
   std::vector<float> all;
-  for (const Exchange& each : exchanges) {
+  for (const comm::Exchange& each : exchanges) {
     std::vector<float> mine(each.mine.size() / sizeof(float));
     std::memcpy(mine.data(), each.mine.data(), each.mine.size());
     if (facts_of(plan_.op(collective).collective).merging == Merging::side_by_side) {
@@ -170,12 +170,13 @@ bool PlayedRanks::meet(OpId collective) {
   return true;
 }
 
-std::vector<std::vector<float>> PlayedRanks::numbers(ArrayView (StageShard::*what)() const) {
+std::vector<std::vector<float>> PlayedRanks::numbers(nn::ArrayView (training::StageShard::*what)()
+                                                         const) {
   std::vector<std::vector<float>> all;
   for (PlayedRank& rank : ranks_) {
     std::vector<float>& mine = all.emplace_back();
-    for (const StageShard& stage : rank.work->stages()) {
-      const ArrayView view = (stage.*what)();
+    for (const training::StageShard& stage : rank.work->stages()) {
+      const nn::ArrayView view = (stage.*what)();
       std::vector<float> part(view.count);
       rank.math->copy_out(view, part);
       mine.insert(mine.end(), part.begin(), part.end());
@@ -184,14 +185,14 @@ std::vector<std::vector<float>> PlayedRanks::numbers(ArrayView (StageShard::*wha
   return all;
 }
 
-std::vector<WrongTensor> PlayedRanks::step_and_check(int iteration) {
-  IterationNumbers found{iteration, 0, numbers(&StageShard::gradient), {}};
+std::vector<training::WrongTensor> PlayedRanks::step_and_check(int iteration) {
+  training::IterationNumbers found{iteration, 0, numbers(&training::StageShard::gradient), {}};
   ++steps_;
   for (PlayedRank& rank : ranks_) {
     found.loss += rank.work->loss();
-    for (StageShard& stage : rank.work->stages()) stage.step(steps_);
+    for (training::StageShard& stage : rank.work->stages()) stage.step(steps_);
   }
-  found.masters = numbers(&StageShard::master);
+  found.masters = numbers(&training::StageShard::master);
   return check_->check(map_, found, steps_);
 }
 

@@ -22,14 +22,16 @@ namespace longhaul::testing {
 class PlayedRanks {
 public:
   PlayedRanks(const Schedule& schedule, const Scenario& scenario,
-              const OptimizerOptions& optimizer = {}, std::uint64_t order_seed = 1);
+              const nn::OptimizerOptions& optimizer = {}, std::uint64_t order_seed = 1);
 
   void iterate(int iteration);
   /// Steps the optimizers, and holds all of it against one rank.
-  [[nodiscard]] std::vector<WrongTensor> step_and_check(int iteration);
+  [[nodiscard]] std::vector<training::WrongTensor> step_and_check(int iteration);
 
-  [[nodiscard]] LayerWork& work(std::size_t rank) { return *ranks_[rank].work; }
-  [[nodiscard]] const DeviceMemory& memory(std::size_t rank) const { return *ranks_[rank].memory; }
+  [[nodiscard]] training::LayerWork& work(std::size_t rank) { return *ranks_[rank].work; }
+  [[nodiscard]] const nn::DeviceMemory& memory(std::size_t rank) const {
+    return *ranks_[rank].memory;
+  }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   /// Their payloads change places from now on; the first waits for the second.
   void swap(OpId one, OpId other) { swapped_ = {one, other}; }
@@ -38,32 +40,33 @@ public:
 
 private:
   struct PlayedRank {
-    std::unique_ptr<TensorOps> math;
-    std::unique_ptr<DeviceMemory> memory;
-    std::unique_ptr<LayerWork> work;
-    std::unique_ptr<TensorDataPlane> data_plane;
-    std::unique_ptr<RelayTable> forwards;
-    std::map<OpId, Payload> kept;  ///< by send
+    std::unique_ptr<nn::TensorOps> math;
+    std::unique_ptr<nn::DeviceMemory> memory;
+    std::unique_ptr<training::LayerWork> work;
+    std::unique_ptr<training::TensorDataPlane> data_plane;
+    std::unique_ptr<engine::RelayTable> forwards;
+    std::map<OpId, engine::Payload> kept;  ///< by send
   };
   [[nodiscard]] PlayedRank& rank_of(OpId id) { return ranks_[index(plan_.rank_of(id))]; }
   [[nodiscard]] bool is_ready(OpId id) const;
   [[nodiscard]] bool try_run(OpId id);
   [[nodiscard]] bool receive(OpId recv);
   [[nodiscard]] bool meet(OpId collective);
-  [[nodiscard]] std::vector<std::vector<float>> numbers(ArrayView (StageShard::*what)() const);
+  [[nodiscard]] std::vector<std::vector<float>> numbers(
+      nn::ArrayView (training::StageShard::*what)() const);
 
   Schedule schedule_;
   Scenario scenario_;
   Plan plan_;
-  RealModel model_;
+  training::RealModel model_;
   std::vector<PlayedRank> ranks_;
   std::uint64_t order_seed_;
   std::vector<bool> done_;
-  std::map<OpId, Payload> on_the_way_;  ///< by send
-  std::vector<OpId> waiting_;           ///< collectives whose rank is there
+  std::map<OpId, engine::Payload> on_the_way_;  ///< by send
+  std::vector<OpId> waiting_;                   ///< collectives whose rank is there
   std::optional<std::pair<OpId, OpId>> swapped_;
-  ParameterMap map_;
-  std::optional<GradientCheck> check_;
+  training::ParameterMap map_;
+  std::optional<training::GradientCheck> check_;
   int steps_ = 0;
 };
 

@@ -13,9 +13,9 @@ namespace {
 
 using ::testing::IsEmpty;
 
-std::string text_of(const std::vector<WrongTensor>& wrong) {
+std::string text_of(const std::vector<training::WrongTensor>& wrong) {
   std::string text;
-  for (const WrongTensor& each : wrong)
+  for (const training::WrongTensor& each : wrong)
     text += fmt::format("rank {} {} {} {}\n", each.rank ? std::to_string(*each.rank) : "-",
                         each.tensor, each.what, each.by);
   return text;
@@ -23,7 +23,7 @@ std::string text_of(const std::vector<WrongTensor>& wrong) {
 
 /// Two iterations: the second begins with stepped weights.
 std::string wrong_of(const Schedule& schedule, const Scenario& scenario,
-                     const OptimizerOptions& optimizer = {}, std::uint64_t seed = 1) {
+                     const nn::OptimizerOptions& optimizer = {}, std::uint64_t seed = 1) {
   PlayedRanks ranks{schedule, scenario, optimizer, seed};
   std::string wrong;
   for (int iteration = 0; iteration < 2; ++iteration) {
@@ -46,7 +46,7 @@ TEST_P(RealSchedules, ComputeWhatOneRankComputes) {
         scenario.placement.clear();
         for (int rank = 0; rank < scenario.ranks(); ++rank)
           scenario.placement.push_back(DatacenterId{rank % 4 / 2});
-        EXPECT_EQ(wrong_of(generate(GetParam(), scenario), scenario), "")
+        EXPECT_EQ(wrong_of(schedule::generate(GetParam(), scenario), scenario), "")
             << replicas << " replicas, recompute " << recompute << ", sync "
             << static_cast<int>(sync);
       }
@@ -56,7 +56,8 @@ TEST_P(RealSchedules, ComputeWhatOneRankComputes) {
 
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
-  for (const Generator& generator : generators()) names.emplace_back(generator.name);
+  for (const schedule::Generator& generator : schedule::generators())
+    names.emplace_back(generator.name);
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(All, RealSchedules, ::testing::ValuesIn(all_names()), [](const auto& it) {
@@ -71,17 +72,17 @@ TEST(RealOrders, RelaysPassPiecesOn) {
   scenario.placement.clear();
   for (int rank = 0; rank < scenario.ranks(); ++rank)
     scenario.placement.push_back(DatacenterId{rank % 4 / 2});
-  const Schedule schedule = in_cells(generate("1f1b", scenario), scenario, 3);
+  const Schedule schedule = in_cells(schedule::generate("1f1b", scenario), scenario, 3);
   EXPECT_EQ(wrong_of(schedule, scenario), "");
 }
 
 TEST(RealOrders, CopiesThatMeetOnADeviceAreSummedThere) {
   Scenario scenario = tiny_scenario(3, 5, 6);  // the middle device holds one stage of both copies
-  EXPECT_EQ(wrong_of(generate("cross-bd", scenario), scenario), "");
+  EXPECT_EQ(wrong_of(schedule::generate("cross-bd", scenario), scenario), "");
   scenario.parallel.microbatches = 1;  // the second copy has none
   for (const GradientSync sync : {GradientSync::zero1, GradientSync::all_reduce}) {
     scenario.parallel.gradient_sync = sync;
-    EXPECT_EQ(wrong_of(generate("cross-bd", scenario), scenario), "");
+    EXPECT_EQ(wrong_of(schedule::generate("cross-bd", scenario), scenario), "");
   }
 }
 
@@ -89,17 +90,17 @@ TEST(RealOrders, CopiesThatMeetOnADeviceAreSummedThere) {
 TEST(RealOrders, TheSmallestModelsComputeTheSame) {
   Scenario scenario = tiny_scenario(2, 2, 2);
   scenario.model->vocabulary = 1;
-  EXPECT_EQ(wrong_of(generate("1f1b", scenario), scenario), "");
+  EXPECT_EQ(wrong_of(schedule::generate("1f1b", scenario), scenario), "");
   scenario.model->vocabulary = 5;
   scenario.model->sequence_length = scenario.model->microbatch_size = 1;
-  EXPECT_EQ(wrong_of(generate("1f1b", scenario), scenario), "");
+  EXPECT_EQ(wrong_of(schedule::generate("1f1b", scenario), scenario), "");
 }
 
 TEST(RealOrders, OneRankAloneAndSgd) {
   const Scenario scenario = tiny_scenario(1, 3, 3);
-  OptimizerOptions sgd;
-  sgd.kind = OptimizerKind::sgd;
-  EXPECT_EQ(wrong_of(generate("1f1b", scenario), scenario, sgd), "");
+  nn::OptimizerOptions sgd;
+  sgd.kind = nn::OptimizerKind::sgd;
+  EXPECT_EQ(wrong_of(schedule::generate("1f1b", scenario), scenario, sgd), "");
 }
 
 /// Any order: B beside D and W, in parts, recomputed early or late, from a file.
@@ -111,42 +112,43 @@ TEST(RealOrders, AnyValidOrderComputesTheSame) {
     Scenario scenario = tiny_scenario(3, 6, 7);
     scenario.memory.budget = 3;
     scenario.memory.recompute = random.between(0, 1) == 0;
-    const Schedule base = generate(like[seed % 4], scenario);
+    const Schedule base = schedule::generate(like[seed % 4], scenario);
     const auto schedule = test::RandomOrder{base, scenario, random}.draw();
     if (!schedule) continue;
     ++drawn;
-    const Schedule read = read_csv(write_csv(*schedule), "random.csv", "random");
+    const Schedule read =
+        schedule::read_csv(schedule::write_csv(*schedule), "random.csv", "random");
     EXPECT_EQ(wrong_of(read, scenario, {}, seed), "") << "seed " << seed;
   }
 }
 
 TEST(RealOrders, SwappedPayloadsAreFoundAndNamed) {
   const Scenario scenario = tiny_scenario(3, 4, 6);
-  PlayedRanks ranks{generate("gpipe", scenario), scenario};
+  PlayedRanks ranks{schedule::generate("gpipe", scenario), scenario};
   const std::vector<OpId> sends = ranks.sends(Rank{0}, Rank{1});
   ASSERT_GE(sends.size(), 3U);
   ranks.swap(sends[1], sends[2]);
   ranks.iterate(0);
-  const std::vector<WrongTensor> wrong = ranks.step_and_check(0);
+  const std::vector<training::WrongTensor> wrong = ranks.step_and_check(0);
   std::set<std::string> named;
-  for (const WrongTensor& each : wrong)
+  for (const training::WrongTensor& each : wrong)
     named.insert(each.tensor + (each.rank ? fmt::format(" of rank {}", *each.rank) : ""));
   EXPECT_TRUE(named.contains("loss")) << "targets belong to other tokens now";
   EXPECT_TRUE(named.contains("layer 1 attention.qkv of rank 0")) << text_of(wrong);
   EXPECT_TRUE(named.contains("layer 3 attention.qkv of rank 1"));
   EXPECT_TRUE(named.contains("head.output of rank 2"));
-  for (const WrongTensor& each : wrong) EXPECT_GT(each.by, 1e-4) << each.tensor;
+  for (const training::WrongTensor& each : wrong) EXPECT_GT(each.by, 1e-4) << each.tensor;
 }
 
 TEST(RealOrders, AGradientsPayloadsSwappedSpareTheRanksBehind) {
   const Scenario scenario = tiny_scenario(3, 4, 6);
-  PlayedRanks ranks{generate("gpipe", scenario), scenario};
+  PlayedRanks ranks{schedule::generate("gpipe", scenario), scenario};
   const std::vector<OpId> sends = ranks.sends(Rank{1}, Rank{0});
   ranks.swap(sends[0], sends[1]);
   ranks.iterate(0);
-  const std::vector<WrongTensor> wrong = ranks.step_and_check(0);
+  const std::vector<training::WrongTensor> wrong = ranks.step_and_check(0);
   EXPECT_FALSE(wrong.empty());
-  for (const WrongTensor& each : wrong) EXPECT_EQ(each.rank, 0U) << each.tensor;
+  for (const training::WrongTensor& each : wrong) EXPECT_EQ(each.rank, 0U) << each.tensor;
 }
 
 /// One of two replicas goes on with its own gradients.
@@ -156,12 +158,12 @@ TEST(RealOrders, ASumThatMissesAMemberIsFoundAndItsRankNamed) {
   scenario.parallel.gradient_sync = GradientSync::all_reduce;
   scenario.placement.clear();
   for (int rank = 0; rank < 4; ++rank) scenario.placement.push_back(DatacenterId{rank % 2});
-  PlayedRanks ranks{generate("1f1b", scenario), scenario};
+  PlayedRanks ranks{schedule::generate("1f1b", scenario), scenario};
   ranks.iterate(0);
-  StageShard& stage = ranks.work(3).stages().front();
+  training::StageShard& stage = ranks.work(3).stages().front();
   ranks.work(3).math().copy(stage.chunk().all_gradients(), stage.gradient());
   std::set<std::string> tensors;
-  for (const WrongTensor& each : ranks.step_and_check(0)) {
+  for (const training::WrongTensor& each : ranks.step_and_check(0)) {
     EXPECT_EQ(each.rank, 3U) << each.tensor;
     if (each.what == "gradient") tensors.insert(each.tensor);
   }
@@ -170,14 +172,14 @@ TEST(RealOrders, ASumThatMissesAMemberIsFoundAndItsRankNamed) {
 
 TEST(RealOrders, AChangedWeightIsFoundAndItsRankNamed) {
   Scenario scenario = tiny_scenario(2, 2, 4);
-  PlayedRanks ranks{generate("1f1b", scenario), scenario};
+  PlayedRanks ranks{schedule::generate("1f1b", scenario), scenario};
   ranks.iterate(0);
   EXPECT_THAT(ranks.step_and_check(0), IsEmpty());
   ranks.work(1).stages().front().perturb();
   ranks.iterate(1);
-  const std::vector<WrongTensor> wrong = ranks.step_and_check(1);
+  const std::vector<training::WrongTensor> wrong = ranks.step_and_check(1);
   bool weight = false;
-  for (const WrongTensor& each : wrong) {
+  for (const training::WrongTensor& each : wrong) {
     if (each.what != "weight") continue;
     weight = true;
     EXPECT_EQ(each.rank, 1U);

@@ -7,7 +7,7 @@
 #include "math_suite.hpp"
 #include "nn/counter_random.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, ::testing::Values(MathUnderTest{"cpu", make_cpu_math}),
                          [](const auto& test) { return test.param.name; });
@@ -55,4 +55,4 @@ TEST(CounterRandom, IsUniformAndUncorrelated) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

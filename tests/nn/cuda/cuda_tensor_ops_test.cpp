@@ -4,7 +4,7 @@
 #include "nn/cuda/math_fixture.hpp"
 
 /// Order, memory and repetition on one stream.
-namespace longhaul {
+namespace longhaul::nn {
 namespace {
 
 using CudaMathDevice = CudaMathTest;
@@ -53,7 +53,7 @@ TEST_F(CudaMathDevice, MemoryChangesHandsInTheOrderOfTheStream) {
 
 /// More than the pieces through which copies go, and the source may change at once.
 TEST_F(CudaMathDevice, LargeCopiesComeThroughWhole) {
-  constexpr std::size_t kCount = 5 * (cuda::Staging::kPieceBytes / 4) + 17;
+  constexpr std::size_t kCount = 5 * (Staging::kPieceBytes / 4) + 17;
   for (const NumberType type : {NumberType::f32, NumberType::bf16}) {
     Tensor there{gpu(), kCount, type};
     std::vector<float> numbers(kCount);
@@ -80,7 +80,7 @@ TEST_F(CudaMathDevice, ShapesOfNothingDoNothing) {
 }
 
 TEST(CudaDevice, ThatIsNotThereIsRefused) {
-  if (const std::string why = why_no_accelerator(); !why.empty()) {
+  if (const std::string why = cuda::why_no_accelerator(); !why.empty()) {
     EXPECT_THROW(static_cast<void>(make_cuda_tensor_ops(0)), Error);
     GTEST_SKIP() << why;
   }
@@ -94,4 +94,4 @@ TEST(CudaDevice, ThatIsNotThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -2,10 +2,10 @@
 #include "nn/cuda/math_fixture.hpp"
 
 /// All that every TensorOps and the layers on it have to pass, on a GPU or on the emulator for one.
-namespace longhaul {
+namespace longhaul::nn {
 namespace {
 
-const MathUnderTest kCuda{"cuda", [] { return make_cuda_tensor_ops(0); }, why_no_accelerator};
+const MathUnderTest kCuda{"cuda", [] { return make_cuda_tensor_ops(0); }, cuda::why_no_accelerator};
 
 std::string name_of_test(const ::testing::TestParamInfo<MathUnderTest>& test) {
   return test.param.name;
@@ -16,4 +16,4 @@ std::string name_of_test(const ::testing::TestParamInfo<MathUnderTest>& test) {
 INSTANTIATE_TEST_SUITE_P(Cuda, MathSuite, ::testing::Values(kCuda), name_of_test);
 INSTANTIATE_TEST_SUITE_P(Cuda, ChunkSuite, ::testing::Values(kCuda), name_of_test);
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

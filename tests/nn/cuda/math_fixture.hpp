@@ -11,7 +11,7 @@
 #include "nn/cuda/cuda_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// Error of one rounding to bf16, which keeps 8 bits, relative to the number.
 constexpr double kRounding = 0x1p-8;
@@ -23,13 +23,13 @@ constexpr double kOrder = 1e-5;
 class CudaMathTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    const std::string why = why_no_accelerator();
+    const std::string why = cuda::why_no_accelerator();
     if (!why.empty()) GTEST_SKIP() << why;
-    gpu_ = std::make_unique<cuda::CudaTensorOps>(0);
+    gpu_ = std::make_unique<CudaTensorOps>(0);
     cpu_ = make_cpu_math();
   }
 
-  [[nodiscard]] cuda::CudaTensorOps& gpu() { return *gpu_; }
+  [[nodiscard]] CudaTensorOps& gpu() { return *gpu_; }
   [[nodiscard]] TensorOps& cpu() { return *cpu_; }
 
   /// The same numbers on both.
@@ -65,9 +65,9 @@ protected:
   }
 
 private:
-  std::unique_ptr<cuda::CudaTensorOps> gpu_;
+  std::unique_ptr<CudaTensorOps> gpu_;
   std::unique_ptr<TensorOps> cpu_;
   std::uint64_t seed_ = 40;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

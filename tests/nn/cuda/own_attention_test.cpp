@@ -1,15 +1,15 @@
 #include "nn/cuda/math_fixture.hpp"
 
 /// Our own attention in blocks of queries, and the check that a library's has to pass.
-namespace longhaul {
+namespace longhaul::nn {
 namespace {
 
 /// The members that an attention needs, without a CudaTensorOps around it.
 struct Device {
   cuda::Stream stream{};
-  cuda::StreamMemoryPool pool{0, stream.get()};
-  cuda::Gemms gemms{0, stream.get(), pool, cuda::GemmChoice::first};
-  cuda::OwnAttention whole{stream.get(), pool, gemms};
+  StreamMemoryPool pool{0, stream.get()};
+  Gemms gemms{0, stream.get(), pool, GemmChoice::first};
+  OwnAttention whole{stream.get(), pool, gemms};
 };
 
 class CudaMathAttention : public CudaMathTest {
@@ -19,8 +19,8 @@ protected:
     if (!IsSkipped()) device_ = std::make_unique<Device>();
   }
   [[nodiscard]] Device& device() { return *device_; }
-  [[nodiscard]] double disagreement(const AttentionShape& shape, cuda::Attention& other) {
-    return cuda::disagreement(device().stream.get(), device().pool, shape, other, device().whole);
+  [[nodiscard]] double disagreement(const AttentionShape& shape, Attention& other) {
+    return nn::disagreement(device().stream.get(), device().pool, shape, other, device().whole);
   }
 
 private:
@@ -34,7 +34,7 @@ TEST_F(CudaMathAttention, BlocksGiveWhatTheWholeGives) {
   for (const AttentionShape& shape : kShapes)
     for (const int queries : {16, 33}) {
       SCOPED_TRACE(::testing::Message() << shape.sequence << " in " << queries);
-      cuda::OwnAttention blocks{device().stream.get(), device().pool, device().gemms, queries};
+      OwnAttention blocks{device().stream.get(), device().pool, device().gemms, queries};
       EXPECT_LE(disagreement(shape, blocks), kRounding);
     }
 }
@@ -61,10 +61,10 @@ TEST_F(CudaMathAttention, IsTheTwins) {
 }
 
 /// Does what ours does, but for one mistake.
-class Mistaken final : public cuda::Attention {
+class Mistaken final : public Attention {
 public:
   enum class Mistake { none, nothing_written, one_sequence, no_gradient };
-  Mistaken(cuda::Attention& right, Mistake mistake) : right_{right}, mistake_{mistake} {}
+  Mistaken(Attention& right, Mistake mistake) : right_{right}, mistake_{mistake} {}
   [[nodiscard]] bool takes(const AttentionShape&) override { return true; }
   void forward(const AttentionShape& shape, ArrayView qkv, ArrayView out,
                ArrayView log_sums) override {
@@ -84,7 +84,7 @@ private:
     }
     return shape;
   }
-  cuda::Attention& right_;
+  Attention& right_;
   Mistake mistake_;
 };
 
@@ -104,9 +104,9 @@ TEST_F(CudaMathAttention, SaysWhoseItIs) {
   EXPECT_TRUE(gpu().attention_name().starts_with("own (") ||
               gpu().attention_name().starts_with("cuDNN "))
       << gpu().attention_name();
-  const cuda::CudaTensorOps chosen{0, {cuda::GemmChoice::timed, cuda::AttentionChoice::own}};
+  const CudaTensorOps chosen{0, {GemmChoice::timed, AttentionChoice::own}};
   EXPECT_EQ(chosen.attention_name(), "own (chosen)");
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -2,7 +2,7 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 
 /// Tests that need one TensorOps alone; the rest is in chunk_suite*.cpp.
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -49,4 +49,4 @@ TEST(ChunkTest, ABlockThatFailsLeavesNothingBehind) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -7,7 +7,7 @@
 
 #include "nn/cpu/cpu_tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -96,4 +96,4 @@ TEST_F(OptimizerTest, MomentsThatDoNotFitAreNamed) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -8,7 +8,7 @@
 #include "chunk_suite.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -142,4 +142,4 @@ TEST(ReferenceTest, ATinyModelLearnsTheText) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST(SyntheticText, TwoTokensTellWhatComes) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

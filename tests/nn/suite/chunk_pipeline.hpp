@@ -11,7 +11,7 @@
 #include "naive.hpp"
 #include "nn/layers/chunk.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 /// B, or D and W by themselves.
 enum class BackwardRun : std::uint8_t { both, apart };
@@ -67,4 +67,4 @@ private:
   Recompute recompute_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

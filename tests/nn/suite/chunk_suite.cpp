@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 ModelShape tiny_model(int layers) {
   return {.batch = 2,
@@ -126,4 +126,4 @@ naive::Tokens ChunkSuite::targets(const ModelShape& shape, int microbatch) {
   return made;
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -9,7 +9,7 @@
 #include "nn/layers/chunk.hpp"
 
 /// Layers and chunks on any TensorOps; instantiated as MathSuite is.
-namespace longhaul {
+namespace longhaul::nn {
 
 /// Small and odd, with grouped heads and two sequences.
 [[nodiscard]] ModelShape tiny_model(int layers);
@@ -52,4 +52,4 @@ private:
   std::unique_ptr<DeviceMemory> memory_;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

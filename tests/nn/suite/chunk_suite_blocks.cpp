@@ -1,7 +1,7 @@
 #include "chunk_suite.hpp"
 
 /// However blocks are cut and ordered, the same comes out.
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -104,4 +104,4 @@ TEST_P(ChunkSuite, AnIterationBeginsWithoutGradients) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

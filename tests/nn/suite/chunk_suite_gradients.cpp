@@ -3,7 +3,7 @@
 #include "chunk_suite.hpp"
 
 /// Loss and gradients of layers against differences of the naive model.
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -101,4 +101,4 @@ TEST_P(ChunkSuite, LaterTokensChangeNothingBefore) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

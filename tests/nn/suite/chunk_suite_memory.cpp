@@ -3,7 +3,7 @@
 #include "chunk_suite.hpp"
 
 /// The bytes that each block leaves in memory: the table of docs/layers.md, byte for byte.
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -183,4 +183,4 @@ TEST_P(ChunkSuite, MoreThanTheDeviceHasIsRefusedByName) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

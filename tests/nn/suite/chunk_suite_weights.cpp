@@ -5,7 +5,7 @@
 
 #include "chunk_suite.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -112,4 +112,4 @@ TEST_P(ChunkSuite, ShapesThatDoNotFitAreRefused) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -6,7 +6,7 @@
 
 #include "nn/counter_random.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 Tensor::Tensor(TensorOps& math, std::size_t count, NumberType type) : math_{&math} {
   view_ = ArrayView{nullptr, count, type};
@@ -185,4 +185,4 @@ TEST_P(MathSuite, ProductsOverwriteWhateverWasThere) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -17,7 +17,7 @@
 ///   INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, ::testing::Values(MathUnderTest{"cpu",
 ///   make_cpu_math}));
 /// Tolerances follow from the working type.
-namespace longhaul {
+namespace longhaul::nn {
 
 struct MathUnderTest {
   std::string name;
@@ -71,4 +71,4 @@ private:
   std::uint64_t seed_ = 1;
 };
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -1,6 +1,6 @@
 #include "math_suite.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST_P(MathSuite, AttentionGradients) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -2,7 +2,7 @@
 
 #include "math_suite.hpp"
 
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -92,4 +92,4 @@ TEST_P(MathSuite, NothingMovesWithoutGradientAndDecay) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -3,7 +3,7 @@
 #include "math_suite.hpp"
 
 /// Norm, SwiGLU, embedding and cross-entropy.
-namespace longhaul {
+namespace longhaul::nn {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST_P(MathSuite, LogitsFarFromZeroStayFinite) {
 
 }  // namespace
 
-}  // namespace longhaul
+}  // namespace longhaul::nn

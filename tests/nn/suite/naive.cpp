@@ -18,7 +18,7 @@ double sigmoid(double number) { return 1 / (1 + std::exp(-number)); }
 
 }  // namespace
 
-Numbers gemm(const Gemm& shape, const Numbers& a, const Numbers& b, const Numbers& c) {
+Numbers gemm(const nn::Gemm& shape, const Numbers& a, const Numbers& b, const Numbers& c) {
   Numbers product(index(shape.m, shape.n, 0));
   for (int row = 0; row < shape.m; ++row) {
     for (int column = 0; column < shape.n; ++column) {

@@ -17,7 +17,7 @@ using Tokens = std::vector<std::int32_t>;
 constexpr double kNormEpsilon = 1e-5;
 
 /// op(a) op(b) + c; `c` empty: 0.
-[[nodiscard]] Numbers gemm(const Gemm& shape, const Numbers& a, const Numbers& b,
+[[nodiscard]] Numbers gemm(const nn::Gemm& shape, const Numbers& a, const Numbers& b,
                            const Numbers& c = {});
 
 [[nodiscard]] Numbers inverse_rms(const Numbers& x, int width);
@@ -28,13 +28,13 @@ struct NormGradients {
 [[nodiscard]] NormGradients rms_norm_gradients(const Numbers& x, const Numbers& weight,
                                                const Numbers& dy, int width);
 
-[[nodiscard]] Numbers rotary(const AttentionShape& shape, double theta, Direction direction,
+[[nodiscard]] Numbers rotary(const nn::AttentionShape& shape, double theta, nn::Direction direction,
                              const Numbers& qkv);
 struct Attended {
   Numbers out, log_sums;
 };
-[[nodiscard]] Attended attention(const AttentionShape& shape, const Numbers& qkv);
-[[nodiscard]] Numbers attention_gradient(const AttentionShape& shape, const Numbers& qkv,
+[[nodiscard]] Attended attention(const nn::AttentionShape& shape, const Numbers& qkv);
+[[nodiscard]] Numbers attention_gradient(const nn::AttentionShape& shape, const Numbers& qkv,
                                          const Numbers& dout);
 
 [[nodiscard]] Numbers swiglu(const Numbers& gate_up, int width);

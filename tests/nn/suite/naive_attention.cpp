@@ -8,7 +8,7 @@ namespace {
 
 /// Numbers of one head in a row of Q, K and V.
 struct Place {
-  const AttentionShape& shape;
+  const nn::AttentionShape& shape;
   int sequence, head;
 
   [[nodiscard]] std::size_t at(int token, int slot, int i) const {
@@ -48,7 +48,8 @@ Numbers attention_paid(const Place& place, const Numbers& qkv, int token, double
   return paid;
 }
 
-void for_each_head(const AttentionShape& shape, const std::function<void(const Place&)>& action) {
+void for_each_head(const nn::AttentionShape& shape,
+                   const std::function<void(const Place&)>& action) {
   for (int sequence = 0; sequence < shape.batch; ++sequence) {
     for (int head = 0; head < shape.heads; ++head) action({shape, sequence, head});
   }
@@ -82,7 +83,7 @@ void add_gradient(const Place& place, const Numbers& qkv, const Numbers& dout, i
 
 }  // namespace
 
-Attended attention(const AttentionShape& shape, const Numbers& qkv) {
+Attended attention(const nn::AttentionShape& shape, const Numbers& qkv) {
   Attended result{Numbers(shape.tokens() * static_cast<std::size_t>(shape.heads) *
                           static_cast<std::size_t>(shape.head_size)),
                   {}};
@@ -100,7 +101,8 @@ Attended attention(const AttentionShape& shape, const Numbers& qkv) {
   return result;
 }
 
-Numbers attention_gradient(const AttentionShape& shape, const Numbers& qkv, const Numbers& dout) {
+Numbers attention_gradient(const nn::AttentionShape& shape, const Numbers& qkv,
+                           const Numbers& dout) {
   Numbers gradient(qkv.size());
   for_each_head(shape, [&](const Place& place) {
     for (int token = 0; token < shape.sequence; ++token) {
@@ -110,9 +112,10 @@ Numbers attention_gradient(const AttentionShape& shape, const Numbers& qkv, cons
   return gradient;
 }
 
-Numbers rotary(const AttentionShape& shape, double theta, Direction direction, const Numbers& qkv) {
+Numbers rotary(const nn::AttentionShape& shape, double theta, nn::Direction direction,
+               const Numbers& qkv) {
   Numbers turned = qkv;
-  const double sign = direction == Direction::forward ? 1 : -1;
+  const double sign = direction == nn::Direction::forward ? 1 : -1;
   for (int sequence = 0; sequence < shape.batch; ++sequence) {
     const Place place{shape, sequence, 0};
     for (int token = 0; token < shape.sequence; ++token) {

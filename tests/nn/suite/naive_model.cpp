@@ -13,12 +13,12 @@ void add(Numbers& to, const Numbers& what) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += what[i];
 }
 
-Numbers run_decoder(const ModelShape& shape, const Weights& weights, int index, Numbers x) {
+Numbers run_decoder(const nn::ModelShape& shape, const Weights& weights, int index, Numbers x) {
   const std::string layer = "layer " + std::to_string(index) + " ";
   const auto of = [&](const char* name) -> const Numbers& { return weights.at(layer + name); };
-  const AttentionShape heads = attention_shape(shape);
+  const nn::AttentionShape heads = attention_shape(shape);
   const Numbers normed = rms_norm(x, of("attention.norm"), shape.hidden);
-  const Numbers turned = rotary(heads, shape.rotary_theta, Direction::forward,
+  const Numbers turned = rotary(heads, shape.rotary_theta, nn::Direction::forward,
                                 linear(normed, of("attention.qkv"), shape.hidden));
   add(x, linear(attention(heads, turned).out, of("attention.output"), shape.hidden));
   const Numbers again = rms_norm(x, of("feedforward.norm"), shape.hidden);
@@ -30,11 +30,11 @@ Numbers run_decoder(const ModelShape& shape, const Weights& weights, int index, 
 
 }  // namespace
 
-AttentionShape attention_shape(const ModelShape& shape) {
+nn::AttentionShape attention_shape(const nn::ModelShape& shape) {
   return {shape.batch, shape.sequence, shape.heads, shape.kv_heads, shape.hidden / shape.heads};
 }
 
-Numbers run_layers(const ModelShape& shape, const Weights& weights, LayerRange layers,
+Numbers run_layers(const nn::ModelShape& shape, const Weights& weights, nn::LayerRange layers,
                    const Tokens& tokens, Numbers input) {
   for (int i = layers.first; i < layers.first + layers.count; ++i) {
     input = i == 0 ? embed(tokens, weights.at("embedding.table"), shape.hidden)
@@ -43,7 +43,7 @@ Numbers run_layers(const ModelShape& shape, const Weights& weights, LayerRange l
   return input;
 }
 
-double run_head(const ModelShape& shape, const Weights& weights, const Tokens& targets,
+double run_head(const nn::ModelShape& shape, const Weights& weights, const Tokens& targets,
                 const Numbers& input) {
   const Numbers normed = rms_norm(input, weights.at("head.norm"), shape.hidden);
   return cross_entropy(targets, shape.vocabulary,

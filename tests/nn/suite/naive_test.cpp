@@ -37,8 +37,9 @@ TEST(Naive, NormGradients) {
 }
 
 TEST(Naive, AttentionGradients) {
-  for (const AttentionShape& shape : {AttentionShape{1, 4, 1, 1, 2}, AttentionShape{2, 5, 4, 2, 6},
-                                      AttentionShape{1, 3, 6, 1, 4}}) {
+  for (const nn::AttentionShape& shape :
+       {nn::AttentionShape{1, 4, 1, 1, 2}, nn::AttentionShape{2, 5, 4, 2, 6},
+        nn::AttentionShape{1, 3, 6, 1, 4}}) {
     const Numbers qkv = random_numbers(shape.tokens() * shape.width(), 4);
     const Numbers dout = random_numbers(attention(shape, qkv).out.size(), 5);
     const auto of = [&](const Numbers& at) { return dot(dout, attention(shape, at).out); };
@@ -47,22 +48,22 @@ TEST(Naive, AttentionGradients) {
 }
 
 TEST(Naive, InverseTurnsAreTheGradientOfTurns) {
-  const AttentionShape shape{2, 4, 4, 2, 6};
+  const nn::AttentionShape shape{2, 4, 4, 2, 6};
   const Numbers qkv = random_numbers(shape.tokens() * shape.width(), 6);
   const Numbers dy = random_numbers(qkv.size(), 7);
   const auto of = [&](const Numbers& at) {
-    return dot(dy, rotary(shape, 100, Direction::forward, at));
+    return dot(dy, rotary(shape, 100, nn::Direction::forward, at));
   };
-  EXPECT_LE(distance(rotary(shape, 100, Direction::inverse, dy), differences(of, qkv)), 1e-8);
+  EXPECT_LE(distance(rotary(shape, 100, nn::Direction::inverse, dy), differences(of, qkv)), 1e-8);
 }
 
 /// The point of rotary embedding: products depend on the distance of two positions alone.
 TEST(Naive, TurnedProductsDependOnTheDistance) {
-  const AttentionShape shape{1, 8, 1, 1, 6};
+  const nn::AttentionShape shape{1, 8, 1, 1, 6};
   const Numbers row = random_numbers(shape.width(), 8);
   Numbers qkv;
   for (int token = 0; token < 8; ++token) qkv.insert(qkv.end(), row.begin(), row.end());
-  const Numbers turned = rotary(shape, 100, Direction::forward, qkv);
+  const Numbers turned = rotary(shape, 100, nn::Direction::forward, qkv);
   const auto product = [&](std::size_t query, std::size_t key) {
     double sum = 0;
     for (std::size_t i = 0; i < 6; ++i) sum += turned[query * 18 + i] * turned[key * 18 + 6 + i];

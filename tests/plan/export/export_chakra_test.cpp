@@ -17,7 +17,7 @@
 #include "support/cells.hpp"
 #include "support/chakra.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 using testing::ChakraNode;
@@ -27,7 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 struct Written {
-  ChakraTrace trace;
+  testing::ChakraTrace trace;
   ChakraRounding rounding;
 };
 
@@ -37,8 +37,8 @@ Written written(const Plan& plan, int rank) {
   return {testing::read_chakra(out.str()), rounding};
 }
 
-std::vector<ChakraTrace> traces_of(const Plan& plan) {
-  std::vector<ChakraTrace> traces;
+std::vector<testing::ChakraTrace> traces_of(const Plan& plan) {
+  std::vector<testing::ChakraTrace> traces;
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)
     traces.push_back(written(plan, static_cast<int>(rank)).trace);
   return traces;
@@ -61,7 +61,7 @@ TEST(ProtobufMessage, IsWhatTheEncodingGuideShows) {
 
 TEST(ExportChakra, HoldsBlocksAndMessages) {
   const Scenario scenario = uniform_scenario(2, 1, Duration{40'000});
-  const Written first = written(lower(generate("1f1b", scenario), scenario), 0);
+  const Written first = written(lower(schedule::generate("1f1b", scenario), scenario), 0);
   EXPECT_EQ(first.trace.version, "0.0.4");
   ASSERT_EQ(first.trace.nodes.size(), 4u);
   const auto& [forward, backward, send, receive] = std::tie(
@@ -93,9 +93,9 @@ TEST(ExportChakra, NamesTheGroupOfACollective) {
   scenario.parallel.replicas = 2;
   scenario.parallel.gradient_sync = GradientSync::zero1;
   scenario = spread(scenario, 2, Duration{100}, Duration{50});
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
   std::vector<std::uint64_t> kinds;
-  for (const ChakraNode& node : written(plan, 3).trace.nodes) {
+  for (const testing::ChakraNode& node : written(plan, 3).trace.nodes) {
     if (node.type != kCollective) continue;
     kinds.push_back(node.number.at("comm_type"));
     EXPECT_EQ(node.text.at("pg_name"), "2");
@@ -105,16 +105,16 @@ TEST(ExportChakra, NamesTheGroupOfACollective) {
   EXPECT_THAT(kinds, ElementsAre(2, 7));  // all-gather, reduce-scatter
   EXPECT_EQ(chakra_groups(plan), "{\n  \"1\": [0, 2],\n  \"2\": [1, 3]\n}\n");
   scenario.parallel.gradient_sync = GradientSync::none;
-  EXPECT_EQ(chakra_groups(lower(generate("1f1b", scenario), scenario)), "");
+  EXPECT_EQ(chakra_groups(lower(schedule::generate("1f1b", scenario), scenario)), "");
 }
 
 TEST(ExportChakra, RoundsWithoutDrift) {
   // 100 ns blocks: none lasts a microsecond, but ten of them do.
   const Scenario scenario = uniform_scenario(2, 15);
-  const Written first = written(lower(generate("zb-h1", scenario), scenario), 0);
+  const Written first = written(lower(schedule::generate("zb-h1", scenario), scenario), 0);
   std::uint64_t whole = 0;
   std::int64_t exact = 0;
-  for (const ChakraNode& node : first.trace.nodes) {
+  for (const testing::ChakraNode& node : first.trace.nodes) {
     if (node.type != kCompute) continue;
     whole += node.duration_micros;
     exact += 100;
@@ -128,10 +128,10 @@ TEST(ExportChakra, RoundsWithoutDrift) {
 
 /// All nodes of all ranks can run, where each waits for its data dependencies, and a receive for
 /// its send, as in ASTRA-sim. Gives the number that ran.
-std::size_t dry_run(const std::vector<ChakraTrace>& traces) {
+std::size_t dry_run(const std::vector<testing::ChakraTrace>& traces) {
   std::set<std::pair<std::size_t, std::uint64_t>> done;  // rank, id
   std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> sent;
-  const auto ready = [&](std::size_t rank, const ChakraNode& node) {
+  const auto ready = [&](std::size_t rank, const testing::ChakraNode& node) {
     return std::ranges::all_of(node.data, [&](std::uint64_t id) {
       return done.contains({rank, id});
     });
@@ -139,7 +139,7 @@ std::size_t dry_run(const std::vector<ChakraTrace>& traces) {
   for (bool progress = true; progress;) {
     progress = false;
     for (std::size_t rank = 0; rank < traces.size(); ++rank) {
-      for (const ChakraNode& node : traces[rank].nodes) {
+      for (const testing::ChakraNode& node : traces[rank].nodes) {
         if (done.contains({rank, node.id}) || !ready(rank, node)) continue;
         if (node.type == kSend || node.type == kReceive) {
           const std::tuple message{node.number.at("comm_src"), node.number.at("comm_dst"),
@@ -159,16 +159,16 @@ std::size_t dry_run(const std::vector<ChakraTrace>& traces) {
 }
 
 TEST(ExportChakra, EveryPlanRunsToItsEnd) {
-  for (const Generator& generator : generators()) {
+  for (const schedule::Generator& generator : schedule::generators()) {
     for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
       SCOPED_TRACE(generator.name);
       Scenario scenario = uniform_scenario(4, 8);
       scenario.parallel.replicas = 2;
       scenario = spread(scenario, 2, Duration{100}, Duration{50});
-      const Plan plan = lower(generate(generator.name, scenario), scenario, arrangement);
-      const std::vector<ChakraTrace> traces = traces_of(plan);
+      const Plan plan = lower(schedule::generate(generator.name, scenario), scenario, arrangement);
+      const std::vector<testing::ChakraTrace> traces = traces_of(plan);
       std::size_t nodes = 0;
-      for (const ChakraTrace& trace : traces) nodes += trace.nodes.size();
+      for (const testing::ChakraTrace& trace : traces) nodes += trace.nodes.size();
       EXPECT_EQ(nodes, plan.ops.size());
       EXPECT_EQ(dry_run(traces), nodes);
     }
@@ -179,23 +179,25 @@ TEST(ExportChakra, EveryPlanRunsToItsEnd) {
 // hands it to rank 1: a receive, and a send that waits for it alone.
 TEST(ExportChakra, HasTheRelaysOfACell) {
   const Scenario scenario = testing::cell_of(2, Bytes{61});
-  const Plan plan = lower(testing::in_cells(generate("gpipe", scenario), scenario, 2), scenario);
-  const std::vector<ChakraTrace> traces = traces_of(plan);
+  const Plan plan =
+      lower(testing::in_cells(schedule::generate("gpipe", scenario), scenario, 2), scenario);
+  const std::vector<testing::ChakraTrace> traces = traces_of(plan);
   const auto node = [&](std::size_t rank, std::uint64_t type, std::uint64_t from,
                         std::uint64_t to) {
-    const auto found = std::ranges::find_if(traces[rank].nodes, [&](const ChakraNode& each) {
-      return each.type == type && each.number.at("comm_src") == from &&
-             each.number.at("comm_dst") == to && each.name.find("F0") != std::string::npos &&
-             each.number.at("comm_size") == 30;  // piece 1 of 61 bytes
-    });
+    const auto found =
+        std::ranges::find_if(traces[rank].nodes, [&](const testing::ChakraNode& each) {
+          return each.type == type && each.number.at("comm_src") == from &&
+                 each.number.at("comm_dst") == to && each.name.find("F0") != std::string::npos &&
+                 each.number.at("comm_size") == 30;  // piece 1 of 61 bytes
+        });
     EXPECT_NE(found, traces[rank].nodes.end()) << rank << ": " << from << " to " << to;
-    return found == traces[rank].nodes.end() ? ChakraNode{} : *found;
+    return found == traces[rank].nodes.end() ? testing::ChakraNode{} : *found;
   };
   EXPECT_THAT(node(2, kSend, 2, 3).data, ElementsAre(node(2, kReceive, 0, 2).id));
   EXPECT_THAT(node(3, kSend, 3, 1).data, ElementsAre(node(3, kReceive, 2, 3).id));
   EXPECT_THAT(traces[1].nodes.front().data, Contains(node(1, kReceive, 3, 1).id));
   std::size_t nodes = 0;
-  for (const ChakraTrace& trace : traces) nodes += trace.nodes.size();
+  for (const testing::ChakraTrace& trace : traces) nodes += trace.nodes.size();
   EXPECT_EQ(nodes, plan.ops.size());
   EXPECT_EQ(dry_run(traces), nodes);
 }
@@ -206,7 +208,7 @@ TEST(ExportChakra, KeepsEveryDependencyAndTheOrderOfLanes) {
   scenario = spread(scenario, 3, Duration{100}, Duration{50});
   const Plan plan = lower(testing::bidirectional_gpipe(3, 6, 2), scenario, Arrangement::grouped);
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
-    for (const ChakraNode& node : written(plan, static_cast<int>(rank)).trace.nodes) {
+    for (const testing::ChakraNode& node : written(plan, static_cast<int>(rank)).trace.nodes) {
       const OpId id{static_cast<std::uint32_t>(node.id)};
       EXPECT_EQ(plan.rank_of(id), Rank{static_cast<int>(rank)});
       for (const OpId before : plan.after_of(id)) EXPECT_THAT(node.data, Contains(index(before)));
@@ -218,4 +220,4 @@ TEST(ExportChakra, KeepsEveryDependencyAndTheOrderOfLanes) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -11,7 +11,7 @@
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 constexpr int kDraws = 20'000;
@@ -177,7 +177,7 @@ TEST(LinkJitter, TakesItsOwnSeedBeforeTheRuns) {
 
 TEST(JitteredPlan, ChangesMessagesOfLinksWithJitterAlone) {
   Scenario scenario = spread(uniform_scenario(4, 3), 2, 1ms, 2ms);
-  const Plan plain = lower(generate("1f1b", scenario), scenario);
+  const Plan plain = lower(schedule::generate("1f1b", scenario), scenario);
   JitteredPlan same{plain, scenario};
   for (std::size_t i = 0; i < plain.ops.size(); ++i)
     EXPECT_EQ(same.in(1).ops[i].duration, plain.ops[i].duration);
@@ -200,4 +200,4 @@ TEST(JitteredPlan, ChangesMessagesOfLinksWithJitterAlone) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

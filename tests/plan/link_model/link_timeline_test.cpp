@@ -5,7 +5,7 @@
 #include "base/random.hpp"
 #include "support/weather.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 TEST(LinkTimeline, FindsItsWayInALongTrace) {
@@ -42,4 +42,4 @@ TEST(LinkTimeline, EndsWhereNothingChangesAnyMore) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

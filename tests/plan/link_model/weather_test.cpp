@@ -12,7 +12,7 @@
 #include "support/plans.hpp"
 #include "support/weather.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 using testing::trace_of;
@@ -24,7 +24,7 @@ struct Case {
   Case(const Case&) = delete;  // the weather looks at this plan
 
   Scenario scenario;
-  Plan plan = lower(generate("gpipe", scenario), scenario);
+  Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
   Weather weather{plan, scenario};
   OpId send = testing::find(plan, 0, OpKind::send, BlockKind::F, 0);
   OpId recv = testing::find(plan, 1, OpKind::recv, BlockKind::F, 0);
@@ -35,7 +35,7 @@ struct Case {
 
 template <typename Change>
 Case with(Change change) {
-  Scenario scenario = two_sites();
+  Scenario scenario = testing::two_sites();
   change(scenario.links[0]);  // dc0 to dc1
   return Case{std::move(scenario)};
 }
@@ -44,7 +44,7 @@ const std::vector<LinkState> kSteps{
     {0ms, 10ms, 1_Gbps}, {100ms, 20ms, 500_Mbps}, {200ms, 5ms, 2_Gbps}};
 
 TEST(Weather, ATransferTakesTheRateOfItsTime) {
-  const Case c = with([](Link& link) { link.weather.trace = trace_of(kSteps); });
+  const Case c = with([](Link& link) { link.weather.trace = testing::trace_of(kSteps); });
   EXPECT_FALSE(c.weather.calm());
   EXPECT_EQ(c.hold(0ms), 8ms);
   EXPECT_EQ(c.hold(92ms), 8ms);  // ends with the step
@@ -53,7 +53,7 @@ TEST(Weather, ATransferTakesTheRateOfItsTime) {
 }
 
 TEST(Weather, ATransferAcrossAStepGoesOnAtTheNewRate) {
-  const Case c = with([](Link& link) { link.weather.trace = trace_of(kSteps); });
+  const Case c = with([](Link& link) { link.weather.trace = testing::trace_of(kSteps); });
   EXPECT_EQ(c.hold(96ms), 4ms + 8ms);             // half, half at half the rate
   EXPECT_EQ(c.hold(199ms), 1ms + 3'750us);        // 1/16, 15/16 at 2 Gbps
   EXPECT_EQ(c.hold(99'999'999ns), 15'999'999ns);  // 1 ns of 8 ms is 2 ns of 16 ms
@@ -61,10 +61,10 @@ TEST(Weather, ATransferAcrossAStepGoesOnAtTheNewRate) {
 
 TEST(Weather, ATransferAcrossSeveralStepsAddsUp) {
   const Case c = with([](Link& link) {
-    link.weather.trace = trace_of({{0ms, 0ms, 1_Gbps},
-                                   {2ms, 0ms, 500_Mbps},   // 2/8 done
-                                   {6ms, 0ms, 100_Mbps},   // 4/8
-                                   {26ms, 0ms, 1_Gbps}});  // 6/8
+    link.weather.trace = testing::trace_of({{0ms, 0ms, 1_Gbps},
+                                            {2ms, 0ms, 500_Mbps},   // 2/8 done
+                                            {6ms, 0ms, 100_Mbps},   // 4/8
+                                            {26ms, 0ms, 1_Gbps}});  // 6/8
   });
   EXPECT_EQ(c.hold(0ms), 28ms);
 }
@@ -84,7 +84,7 @@ TEST(Weather, NothingMovesInAnOutage) {
 
 TEST(Weather, AStepWithinAnOutageCounts) {
   const Case c = with([](Link& link) {
-    link.weather.trace = trace_of(kSteps);
+    link.weather.trace = testing::trace_of(kSteps);
     link.weather.outages = {{98ms, 10ms}};
   });
   EXPECT_EQ(c.hold(96ms), 2ms + 10ms + 12ms);  // 2 of 8, then 6/8 of 16
@@ -92,7 +92,7 @@ TEST(Weather, AStepWithinAnOutageCounts) {
 
 TEST(Weather, BeforeItsStartLinksAreAsAtItsStart) {
   const Case c = with([](Link& link) {
-    link.weather.trace = trace_of({{0ms, 7ms, 500_Mbps}, {100ms, 9ms, 1_Gbps}});
+    link.weather.trace = testing::trace_of({{0ms, 7ms, 500_Mbps}, {100ms, 9ms, 1_Gbps}});
     link.weather.outages = {{0ms, 2ms}};
   });
   EXPECT_EQ(c.hold(-50ms), 16ms);
@@ -103,7 +103,7 @@ TEST(Weather, BeforeItsStartLinksAreAsAtItsStart) {
 }
 
 TEST(Weather, LatencyIsThatOfTheEndOfTheTransfer) {
-  const Case c = with([](Link& link) { link.weather.trace = trace_of(kSteps); });
+  const Case c = with([](Link& link) { link.weather.trace = testing::trace_of(kSteps); });
   EXPECT_EQ(c.latency(99'999'999ns), 10ms);
   EXPECT_EQ(c.latency(100ms), 20ms);
   EXPECT_EQ(c.latency(1h), 5ms);
@@ -128,7 +128,7 @@ TEST(Weather, ATraceGivesWhatItsColumnsSay) {
 
 TEST(Weather, ATraceMayRepeat) {
   const Case c = with([](Link& link) {
-    link.weather.trace = trace_of(kSteps);
+    link.weather.trace = testing::trace_of(kSteps);
     link.weather.repeat = 300ms;
   });
   EXPECT_EQ(c.hold(296ms), 4ms);
@@ -138,9 +138,9 @@ TEST(Weather, ATraceMayRepeat) {
 }
 
 TEST(Weather, InterfacesLimitTheRateToo) {
-  Scenario scenario = two_sites();
+  Scenario scenario = testing::two_sites();
   scenario.nodes = {{DatacenterId{0}, 1, 800_Mbps, Bandwidth::unlimited()}};
-  scenario.links[0].weather.trace = trace_of(kSteps);
+  scenario.links[0].weather.trace = testing::trace_of(kSteps);
   const Case c{scenario};
   EXPECT_EQ(c.hold(0ms), 10ms);
   EXPECT_EQ(c.hold(100ms), 16ms);
@@ -162,7 +162,7 @@ TEST(Weather, ALostMessageIsLateByTheDelay) {
   EXPECT_EQ(unstated.latency(0ms), 30ms);  // a round trip more
   const Case steps = with([](Link& link) {
     link.weather.loss = {1, {}};
-    link.weather.trace = trace_of(kSteps);
+    link.weather.trace = testing::trace_of(kSteps);
   });
   EXPECT_EQ(steps.latency(100ms), 60ms);
 }
@@ -188,7 +188,7 @@ TEST(Weather, JitterIsThatOfJitteredPlans) {
 
 TEST(Weather, JitterStretchesATransferAcrossAStep) {
   const Case c = with([](Link& link) {
-    link.weather.trace = trace_of(kSteps);
+    link.weather.trace = testing::trace_of(kSteps);
     link.jitter = {0, 0.4, 0};
   });
   const Case plain = with([](Link& link) { link.jitter = {0, 0.4, 0}; });
@@ -208,20 +208,20 @@ TEST(Weather, SaysHowLongAnOutageLasts) {
 }
 
 TEST(Weather, IsCalmWhereNothingThatThePlanUsesVaries) {
-  EXPECT_TRUE(Case{two_sites()}.weather.calm());
-  EXPECT_EQ(Case{two_sites()}.hold(5ms), 8ms);
-  EXPECT_EQ(Case{two_sites()}.latency(5ms), 10ms);
-  Scenario scenario = two_sites();
+  EXPECT_TRUE(Case{testing::two_sites()}.weather.calm());
+  EXPECT_EQ(Case{testing::two_sites()}.hold(5ms), 8ms);
+  EXPECT_EQ(Case{testing::two_sites()}.latency(5ms), 10ms);
+  Scenario scenario = testing::two_sites();
   scenario.links.push_back({DatacenterId{0}, DatacenterId{0}, 0ms, 1_Gbps, Sharing::pair});
   scenario.links.back().weather.outages = {{0ms, 1h}};  // no rank sends inside dc0
   EXPECT_TRUE(Case{scenario}.weather.calm());
 }
 
 TEST(Weather, AnUnlimitedRateTakesNoTimeUntilTheTraceLimitsIt) {
-  Scenario scenario = two_sites();
+  Scenario scenario = testing::two_sites();
   scenario.links[0].bandwidth = Bandwidth::unlimited();
   scenario.links[0].weather.trace =
-      trace_of({{0ms, 0ms, Bandwidth::unlimited()}, {100ms, 0ms, 1_Gbps}});
+      testing::trace_of({{0ms, 0ms, Bandwidth::unlimited()}, {100ms, 0ms, 1_Gbps}});
   scenario.links[0].weather.outages = {{50ms, 1ms}};
   const Case c{scenario};
   EXPECT_EQ(c.hold(0ms), 0ms);
@@ -238,4 +238,4 @@ TEST(TimeOfWork, IsExactAtOnePace) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -10,7 +10,7 @@
 #include "support/plans.hpp"
 
 /// Lowering of schedules with copies of the model: messages and the sum of the copies' gradients.
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 using testing::bidirectional_gpipe;
@@ -51,7 +51,7 @@ Scenario synchronised(int stages, int microbatches, int replicas, GradientSync s
 
 TEST(BidirectionalPlan, SumsTheGradientsOfTheTwoCopies) {
   const Scenario scenario = synchronised(2, 2, 1, GradientSync::all_reduce);
-  const Plan plan = lower(bidirectional_gpipe(2, 2), scenario);
+  const Plan plan = lower(testing::bidirectional_gpipe(2, 2), scenario);
   // 8 MiB at 1 MiB per 50 ns: half of it each way, and a latency each way. The second stage's
   // gradients are there first.
   const Duration both{2 * (4 * 50 + 100)};
@@ -62,7 +62,7 @@ TEST(BidirectionalPlan, SumsTheGradientsOfTheTwoCopies) {
 
 TEST(BidirectionalPlan, Zero1GathersBeforeAndScattersAfter) {
   const Scenario scenario = synchronised(2, 2, 1, GradientSync::zero1);
-  const Plan plan = lower(bidirectional_gpipe(2, 2), scenario);
+  const Plan plan = lower(testing::bidirectional_gpipe(2, 2), scenario);
   EXPECT_EQ(plan.collectives.size(), 4u);
   const OpId forward = testing::find(plan, 1, OpKind::compute, BlockKind::F, 0, 1);
   bool gathered = false;
@@ -82,7 +82,7 @@ TEST(BidirectionalPlan, Zero1GathersBeforeAndScattersAfter) {
 
 TEST(BidirectionalPlan, ReplicasAndCopiesAreOneGroup) {
   const Scenario scenario = synchronised(2, 4, 2, GradientSync::all_reduce);
-  const Plan plan = lower(bidirectional_gpipe(2, 4, 2), scenario);
+  const Plan plan = lower(testing::bidirectional_gpipe(2, 4, 2), scenario);
   const auto all = collectives_of(plan);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_THAT(all[0].ranks, ElementsAre(0, 1, 2, 3));
@@ -91,11 +91,11 @@ TEST(BidirectionalPlan, ReplicasAndCopiesAreOneGroup) {
 
 TEST(BidirectionalPlan, TheMiddleDeviceSumsAtHome) {
   const Scenario scenario = synchronised(3, 4, 1, GradientSync::all_reduce);
-  const auto all = collectives_of(lower(bidirectional_gpipe(3, 4), scenario));
+  const auto all = collectives_of(lower(testing::bidirectional_gpipe(3, 4), scenario));
   ASSERT_EQ(all.size(), 2u);
   for (const Collective& collective : all) EXPECT_THAT(collective.ranks, ElementsAre(0, 2));
   Scenario twice = synchronised(3, 4, 2, GradientSync::all_reduce);
-  const auto replicated = collectives_of(lower(bidirectional_gpipe(3, 4, 2), twice));
+  const auto replicated = collectives_of(lower(testing::bidirectional_gpipe(3, 4, 2), twice));
   ASSERT_EQ(replicated.size(), 3u);
   EXPECT_TRUE(std::ranges::any_of(replicated, [](const Collective& collective) {
     return collective.ranks == std::vector{1, 4} && collective.chunks == std::vector{1, 1};
@@ -104,19 +104,19 @@ TEST(BidirectionalPlan, TheMiddleDeviceSumsAtHome) {
 
 TEST(BidirectionalPlan, ACopyWithoutMicrobatchesTakesPartAllTheSame) {
   const Scenario scenario = synchronised(2, 1, 1, GradientSync::zero1);
-  const Plan plan = lower(bidirectional_gpipe(2, 1), scenario);
+  const Plan plan = lower(testing::bidirectional_gpipe(2, 1), scenario);
   EXPECT_EQ(plan.collectives.size(), 4u);
 }
 
 TEST(BidirectionalPlan, NoneLeavesTheSumOut) {
   const Scenario scenario = synchronised(2, 2, 1, GradientSync::none);
-  EXPECT_TRUE(lower(bidirectional_gpipe(2, 2), scenario).collectives.empty());
+  EXPECT_TRUE(lower(testing::bidirectional_gpipe(2, 2), scenario).collectives.empty());
 }
 
 TEST(BidirectionalPlan, MembersMeetInOneOrder) {
   for (const GradientSync sync : {GradientSync::all_reduce, GradientSync::zero1}) {
     const Scenario scenario = synchronised(5, 7, 3, sync);
-    const Plan plan = lower(bidirectional_gpipe(5, 7, 3), scenario);
+    const Plan plan = lower(testing::bidirectional_gpipe(5, 7, 3), scenario);
     // Ids on a lane ascend in its order; so any two groups must agree on every common rank.
     for (const auto& a : plan.collectives) {
       for (const auto& b : plan.collectives) {
@@ -135,10 +135,10 @@ TEST(BidirectionalPlan, MembersMeetInOneOrder) {
 
 TEST(BidirectionalPlan, NoMessageLeavesItsCopy) {
   const Scenario scenario = synchronised(3, 4, 1, GradientSync::none);
-  const Plan plan = lower(bidirectional_gpipe(3, 4), scenario);
+  const Plan plan = lower(testing::bidirectional_gpipe(3, 4), scenario);
   const auto sends = std::ranges::count(plan.ops, OpKind::send, &Op::kind);
   EXPECT_EQ(sends, 2 * 2 * 4);  // 2 boundaries, both ways, 4 microbatches
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -10,7 +10,7 @@
 #include "support/plans.hpp"
 #include "support/scenarios.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 using ::testing::ElementsAre;
@@ -26,7 +26,7 @@ std::vector<std::string> lane_names(const Plan& plan, int rank) {
 
 TEST(Lower, DecoupledHasALanePerRoleAndPeer) {
   const Scenario scenario = uniform_scenario(3, 4);
-  const Plan plan = lower(generate("1f1b", scenario), scenario);
+  const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
   EXPECT_THAT(lane_names(plan, 0), ElementsAre("compute", "send>1", "recv<1"));
   EXPECT_THAT(lane_names(plan, 1), ElementsAre("compute", "send>0", "send>2", "recv<0", "recv<2"));
   // Receives wait for nothing: they are posted from the start.
@@ -39,7 +39,7 @@ TEST(Lower, DecoupledHasALanePerRoleAndPeer) {
 TEST(Lower, MatchJoinsTheTwoSidesOfEveryMessage) {
   const Scenario scenario = uniform_scenario(4, 8);
   for (const Arrangement arrangement : {Arrangement::decoupled, Arrangement::grouped}) {
-    const Plan plan = lower(generate("zbv", scenario), scenario, arrangement);
+    const Plan plan = lower(schedule::generate("zbv", scenario), scenario, arrangement);
     int messages = 0;
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const OpId id{static_cast<std::uint32_t>(i)};
@@ -59,24 +59,26 @@ TEST(Lower, MatchJoinsTheTwoSidesOfEveryMessage) {
 
 TEST(Lower, AWarmForwardWaitsForItsArrivalOnly) {
   const Scenario scenario = uniform_scenario(2, 2);
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
-  const OpId forward = find(plan, 1, OpKind::compute, BlockKind::F, 1);
-  EXPECT_THAT(plan.after_of(forward), ElementsAre(find(plan, 1, OpKind::recv, BlockKind::F, 1)));
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
+  const OpId forward = testing::find(plan, 1, OpKind::compute, BlockKind::F, 1);
+  EXPECT_THAT(plan.after_of(forward),
+              ElementsAre(testing::find(plan, 1, OpKind::recv, BlockKind::F, 1)));
   // The last stage's backward needs its own forward, which is before it on the same device.
-  EXPECT_TRUE(plan.after_of(find(plan, 1, OpKind::compute, BlockKind::B, 0)).empty());
+  EXPECT_TRUE(plan.after_of(testing::find(plan, 1, OpKind::compute, BlockKind::B, 0)).empty());
 }
 
 TEST(Lower, GroupedPairsASendWithTheNextReceive) {
   // 1F1B, P = 2, M = 2: stage 0 runs F0 F1 B0 B1; after F1 it sends a1 and posts the receive of
   // g0.
   const Scenario scenario = uniform_scenario(2, 2);
-  const Plan plan = lower(generate("1f1b", scenario), scenario, Arrangement::grouped);
-  const OpId f0 = find(plan, 0, OpKind::compute, BlockKind::F, 0);
-  const OpId f1 = find(plan, 0, OpKind::compute, BlockKind::F, 1);
-  const OpId b0 = find(plan, 0, OpKind::compute, BlockKind::B, 0);
-  const OpId g0 = find(plan, 0, OpKind::recv, BlockKind::B, 0);
-  const OpId g1 = find(plan, 0, OpKind::recv, BlockKind::B, 1);
-  EXPECT_THAT(plan.after_of(find(plan, 0, OpKind::send, BlockKind::F, 0)), ElementsAre(f0));
+  const Plan plan = lower(schedule::generate("1f1b", scenario), scenario, Arrangement::grouped);
+  const OpId f0 = testing::find(plan, 0, OpKind::compute, BlockKind::F, 0);
+  const OpId f1 = testing::find(plan, 0, OpKind::compute, BlockKind::F, 1);
+  const OpId b0 = testing::find(plan, 0, OpKind::compute, BlockKind::B, 0);
+  const OpId g0 = testing::find(plan, 0, OpKind::recv, BlockKind::B, 0);
+  const OpId g1 = testing::find(plan, 0, OpKind::recv, BlockKind::B, 1);
+  EXPECT_THAT(plan.after_of(testing::find(plan, 0, OpKind::send, BlockKind::F, 0)),
+              ElementsAre(f0));
   EXPECT_TRUE(plan.after_of(f1).empty());           // a send does not block
   EXPECT_THAT(plan.after_of(g0), ElementsAre(f1));  // posted with a1, not earlier
   EXPECT_THAT(plan.after_of(b0), ElementsAre(g0));
@@ -86,15 +88,16 @@ TEST(Lower, GroupedPairsASendWithTheNextReceive) {
 TEST(Lower, GroupedPassesOverBlocksThatNeitherSendNorReceive) {
   // ZB-H1, stage 1 of 2: F0 D0 F1 (its W after it): the receive of F1's input goes with D0's send.
   const Scenario scenario = uniform_scenario(2, 4);
-  const Schedule schedule = generate("zb-h1", scenario);
+  const Schedule schedule = schedule::generate("zb-h1", scenario);
   const Plan plan = lower(schedule, scenario, Arrangement::grouped);
   const auto row = schedule.row(ReplicaId{0}, DeviceId{1});
   int passed_over = 0;
   for (std::size_t i = 2; i < row.size(); ++i) {
     if (row[i].kind != BlockKind::F || row[i - 1].kind != BlockKind::W) continue;
     ASSERT_EQ(row[i - 2].kind, BlockKind::D);
-    EXPECT_THAT(plan.after_of(find(plan, 1, OpKind::recv, BlockKind::F, row[i].microbatch)),
-                ElementsAre(find(plan, 1, OpKind::compute, BlockKind::D, row[i - 2].microbatch)));
+    EXPECT_THAT(
+        plan.after_of(testing::find(plan, 1, OpKind::recv, BlockKind::F, row[i].microbatch)),
+        ElementsAre(testing::find(plan, 1, OpKind::compute, BlockKind::D, row[i - 2].microbatch)));
     ++passed_over;
   }
   EXPECT_GT(passed_over, 0);
@@ -102,9 +105,9 @@ TEST(Lower, GroupedPassesOverBlocksThatNeitherSendNorReceive) {
 
 TEST(Lower, SplitsADevicesCostsOverItsChunks) {
   const Scenario scenario = uniform_scenario(2, 2, Duration{101});
-  const Plan plan = lower(generate("interleaved-1f1b", scenario), scenario);
+  const Plan plan = lower(schedule::generate("interleaved-1f1b", scenario), scenario);
   const auto duration = [&](int chunk) {
-    return plan.op(find(plan, 0, OpKind::compute, BlockKind::F, 0, chunk)).duration;
+    return plan.op(testing::find(plan, 0, OpKind::compute, BlockKind::F, 0, chunk)).duration;
   };
   EXPECT_EQ(duration(0), Duration{51});  // the remainder goes to the first
   EXPECT_EQ(duration(2), Duration{50});
@@ -114,17 +117,18 @@ TEST(Lower, SharedLinksAndInterfacesAreResourcesOfTheMessagesThatCross) {
   Scenario scenario = testing::replicas_on_a_shared_link(2, Duration{10}, Duration{60});
   scenario.nodes = {{DatacenterId{0}, 2, 5_Gbps, 4_Gbps}, {DatacenterId{1}, 1, 3_Gbps, 2_Gbps}};
   scenario.links[0].bandwidth = scenario.links[1].bandwidth = 10_Gbps;
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
   const auto held = [&](int rank) {
     std::vector<std::string> names;
-    for (const ResourceId id : plan.resources_of(find(plan, rank, OpKind::send, BlockKind::F, 0)))
+    for (const ResourceId id :
+         plan.resources_of(testing::find(plan, rank, OpKind::send, BlockKind::F, 0)))
       names.push_back(plan.resources[index(id)].name);
     return names;
   };
   // The narrowest of 10, 5 and 2 Gbps comes first.
   EXPECT_THAT(held(0), ElementsAre("ingress dc1/0", "egress dc0/0", "link dc0>dc1"));
   EXPECT_THAT(held(2), ElementsAre("ingress dc1/1", "egress dc0/0", "link dc0>dc1"));
-  EXPECT_EQ(plan.op(find(plan, 0, OpKind::send, BlockKind::F, 0)).duration,
+  EXPECT_EQ(plan.op(testing::find(plan, 0, OpKind::send, BlockKind::F, 0)).duration,
             scenario.costs.message[0] / 2_Gbps);
 }
 
@@ -132,8 +136,8 @@ TEST(Lower, NodesOfADatacenterHoldItsRanksInOrder) {
   Scenario scenario = uniform_scenario(4, 1);
   scenario = spread(scenario, 2, Duration{10}, Duration{60});
   scenario.nodes = {{DatacenterId{0}, 1, Bandwidth::unlimited(), Bandwidth::unlimited()}};
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
-  const auto set = plan.resources_of(find(plan, 1, OpKind::send, BlockKind::F, 0));
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
+  const auto set = plan.resources_of(testing::find(plan, 1, OpKind::send, BlockKind::F, 0));
   ASSERT_EQ(set.size(), 2u);
   EXPECT_EQ(plan.resources[index(set[0])].name, "link 1>2");
   EXPECT_EQ(plan.resources[index(set[1])].name, "egress dc0/1");
@@ -143,7 +147,7 @@ TEST(Lower, RefusesMessagesBetweenUnlinkedDatacenters) {
   Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{10}, Duration{0});
   scenario.links.clear();
   try {
-    (void)lower(generate("gpipe", scenario), scenario);
+    (void)lower(schedule::generate("gpipe", scenario), scenario);
     FAIL() << "lowered without a link";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("no link from dc0 to dc1 (rank 0 sends to rank 1)"));
@@ -151,13 +155,13 @@ TEST(Lower, RefusesMessagesBetweenUnlinkedDatacenters) {
 }
 
 TEST(Lower, RefusesAScheduleOfAnotherShape) {
-  const Schedule schedule = generate("gpipe", uniform_scenario(2, 3));
+  const Schedule schedule = schedule::generate("gpipe", uniform_scenario(2, 3));
   EXPECT_THROW((void)lower(schedule, uniform_scenario(2, 4)), Error);
 }
 
 TEST(Lower, LinkOrdersMustNameEveryMessageOnce) {
   const Scenario scenario = spread(uniform_scenario(2, 2), 2, Duration{10}, Duration{60});
-  Schedule schedule = generate("gpipe", scenario);
+  Schedule schedule = schedule::generate("gpipe", scenario);
   const Block f0{};
   schedule.link_orders = {{"link 0>1", {{ReplicaId{0}, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);  // F1 is left out
@@ -176,7 +180,7 @@ TEST(Lower, AllReduceBehindTheLastGradientOfEachChunk) {
   scenario.parallel.replicas = 2;
   scenario.parallel.gradient_sync = GradientSync::all_reduce;
   scenario.placement.assign(4, DatacenterId{0});
-  const Plan plan = lower(generate("zbv", scenario), scenario);
+  const Plan plan = lower(schedule::generate("zbv", scenario), scenario);
   EXPECT_EQ(plan.collectives.size(), 4u);  // one per chunk
   for (const auto& members : plan.collectives) {
     ASSERT_EQ(members.size(), 2u);
@@ -193,4 +197,4 @@ TEST(Lower, AllReduceBehindTheLastGradientOfEachChunk) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -10,7 +10,7 @@
 #include "support/cells.hpp"
 #include "support/plans.hpp"
 
-namespace longhaul {
+namespace longhaul::plan {
 namespace {
 
 using testing::cell_of;
@@ -43,9 +43,9 @@ const Resource& resource(const Plan& plan, const std::string& name) {
 struct Cells {
   Scenario scenario;
   Schedule schedule;
-  explicit Cells(int replicas = 2) : scenario{cell_of(replicas, 61_B)} {
+  explicit Cells(int replicas = 2) : scenario{testing::cell_of(replicas, 61_B)} {
     scenario.parallel.microbatches = 2;
-    schedule = in_cells(generate("gpipe", scenario), scenario, 2);
+    schedule = testing::in_cells(schedule::generate("gpipe", scenario), scenario, 2);
   }
   [[nodiscard]] Plan plan() const { return lower(schedule, scenario); }
   LinkOrder& turns(const std::string& name) {
@@ -126,7 +126,8 @@ TEST(Relays, MessagesInsideADatacenterStayWhole) {
   scenario.parallel.gradient_sync = GradientSync::none;
   scenario.placement.insert(scenario.placement.end(), scenario.placement.begin(),
                             scenario.placement.end());
-  const Plan plan = lower(in_cells(generate("1f1b", scenario), scenario, 2), scenario);
+  const Plan plan =
+      lower(testing::in_cells(schedule::generate("1f1b", scenario), scenario, 2), scenario);
   EXPECT_THAT(lanes_of_relays(plan, 0), ElementsAre("compute", "send>1", "recv<1"));
   EXPECT_THAT(lanes_of_relays(plan, 1), Contains("wan>2"));
 }
@@ -203,7 +204,7 @@ TEST(Network, NodesOfADatacenterShareTheirInternalInterfaces) {
   nodes.gpus = 2;
   nodes.internal = 8_Gbps;
   scenario.nodes = {nodes};
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
   const OpId inside = testing::find(plan, 0, OpKind::send, BlockKind::F, 0);
   const OpId between = testing::find(plan, 1, OpKind::send, BlockKind::F, 0);
   EXPECT_THAT(held(plan, inside), ElementsAre("link 0>1"));
@@ -215,17 +216,17 @@ TEST(Network, NodesOfADatacenterShareTheirInternalInterfaces) {
 
 // 20 Gbps for all nodes together, 6 for each: three messages at a time.
 TEST(Network, TheAggregateOfALinkCarriesSeveralMessages) {
-  Scenario scenario = cell_of(2, 60_B);
+  Scenario scenario = testing::cell_of(2, 60_B);
   for (NodeInterfaces& nodes : scenario.nodes) nodes.egress = 6_Gbps;
   for (Link& link : scenario.links) link.aggregate = 20_Gbps;
-  const Plan plan = lower(generate("gpipe", scenario), scenario);
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
   const OpId id = testing::find(plan, 0, OpKind::send, BlockKind::F, 0);
   EXPECT_THAT(held(plan, id),
               ElementsAre("egress dc0/0", "link 0>1", "aggregate dc0>dc1", "ingress dc1/0"));
   EXPECT_EQ(resource(plan, "aggregate dc0>dc1").capacity, 3u);
   EXPECT_EQ(plan.op(id).duration, 60_B / 6_Gbps);
   for (Link& link : scenario.links) link.aggregate = 5_Gbps;  // less than one message could use
-  const Plan slow = lower(generate("gpipe", scenario), scenario);
+  const Plan slow = lower(schedule::generate("gpipe", scenario), scenario);
   EXPECT_EQ(resource(slow, "aggregate dc0>dc1").capacity, 1u);
   EXPECT_EQ(slow.op(testing::find(slow, 0, OpKind::send, BlockKind::F, 0)).duration, 60_B / 5_Gbps);
 }
@@ -238,7 +239,7 @@ TEST(Network, RingsTakeTheInternalRateBetweenNodes) {
   nodes.internal = 1_Gbps;
   scenario.nodes = {nodes};
   const auto duration = [&] {
-    const Plan plan = lower(generate("1f1b", scenario), scenario);
+    const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
     return plan.op(plan.collectives[0][0]).duration;
   };
   EXPECT_EQ(duration(), 4_MiB / 1_Gbps);  // half of 8 MiB
@@ -247,4 +248,4 @@ TEST(Network, RingsTakeTheInternalRateBetweenNodes) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::plan

@@ -14,7 +14,7 @@
 #include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 Scenario two_datacenters(int stages, int microbatches, Duration latency, Duration transfer = {}) {
@@ -22,7 +22,7 @@ Scenario two_datacenters(int stages, int microbatches, Duration latency, Duratio
 }
 
 Duration bound_of(std::string_view name, const Scenario& scenario) {
-  return lower_bound(generate(name, scenario), scenario).lower_bound;
+  return lower_bound(schedule::generate(name, scenario), scenario).lower_bound;
 }
 
 // The optima of SCHEDULES.md: P=4, M=8, UD, memory P, F=D=W=100.
@@ -58,7 +58,7 @@ TEST(LowerBound, CountsALinkAsAMachine) {
   Scenario scenario = two_datacenters(2, 3, Duration{0}, Duration{1000});
   scenario.memory.budget = 2.0;
   EXPECT_EQ(bound_of("cross-ud", scenario), 4500ns);
-  EXPECT_EQ(makespan_of(generate("cross-ud", scenario), scenario), 4500ns);
+  EXPECT_EQ(makespan_of(schedule::generate("cross-ud", scenario), scenario), 4500ns);
 }
 
 // 2 devices, budget of one activation: microbatch after microbatch. A round trip of device 0 is
@@ -66,7 +66,7 @@ TEST(LowerBound, CountsALinkAsAMachine) {
 TEST(LowerBound, CountsRoundTripsUnderTheMemoryLimit) {
   Scenario scenario = two_datacenters(2, 4, Duration{500});
   scenario.memory.budget = 0.5;
-  const Bound bound = lower_bound(generate("1f1b", scenario), scenario);
+  const Bound bound = lower_bound(schedule::generate("1f1b", scenario), scenario);
   EXPECT_EQ(bound.lower_bound, 4 * 1500ns);
   EXPECT_NE(bound.reason.find("memory"), std::string::npos) << bound.reason;
 }
@@ -91,7 +91,7 @@ TEST(LowerBound, HoldsDataParallelCommunication) {
 
 TEST(LowerBound, SaysWhatItHoldsForAndWhy) {
   const Scenario scenario = two_datacenters(4, 8, Duration{400});
-  const Bound bound = lower_bound(generate("zbv", scenario), scenario);
+  const Bound bound = lower_bound(schedule::generate("zbv", scenario), scenario);
   EXPECT_NE(bound.holds_for.find("budget 1"), std::string::npos) << bound.holds_for;
   EXPECT_FALSE(bound.reason.empty());
   EXPECT_DOUBLE_EQ(gap(150ns, {100ns, "", ""}), 0.5);
@@ -120,17 +120,17 @@ TEST(LowerBound, IsNeverAboveRandomOrders) {
   for (std::uint64_t seed = 1000; seed < 1300; ++seed) {
     Random random{seed};
     const Scenario scenario = test::random_scenario(random);
-    for (const Generator& generator : generators()) {
+    for (const schedule::Generator& generator : schedule::generators()) {
       Schedule like;
       try {
-        like = generate(generator.name, scenario);
+        like = schedule::generate(generator.name, scenario);
       } catch (const Error&) {
         continue;  // not defined on this scenario
       }
       const Bound bound = lower_bound(like, scenario);
       const auto drawn = test::RandomOrder{like, scenario, random}.draw();
       if (!drawn) continue;
-      const auto violation = first_violation(*drawn);
+      const auto violation = schedule::first_violation(*drawn);
       ASSERT_FALSE(violation.has_value()) << violation->text;
       const bool shares = like.cell > 1;
       const Schedule order = shares ? share_wan(*drawn, scenario) : *drawn;
@@ -151,8 +151,8 @@ TEST(LowerBound, CountsTheRecomputationOfTheSchedule) {
   without.costs.message.assign(2, Bytes{10});
   Scenario with = without;
   with.memory.recompute = true;
-  const Schedule plain = generate("1f1b", without);
-  const Schedule recomputed = generate("1f1b", with);
+  const Schedule plain = schedule::generate("1f1b", without);
+  const Schedule recomputed = schedule::generate("1f1b", with);
   Schedule mixed = plain;
   mixed.rows[1] = recomputed.rows[1];
   for (const Schedule& schedule : {plain, recomputed, mixed}) {
@@ -173,8 +173,9 @@ TEST(LowerBound, CountsTheRecomputationOfTheSchedule) {
 
 TEST(LowerBound, OfSeveralLayoutsIsTheSmallestAndNamesAll) {
   const Scenario scenario = two_datacenters(4, 8, Duration{100});
-  const std::vector<Schedule> layouts{generate("zbv", scenario), generate("1f1b", scenario),
-                                      generate("zb-h1", scenario)};
+  const std::vector<Schedule> layouts{schedule::generate("zbv", scenario),
+                                      schedule::generate("1f1b", scenario),
+                                      schedule::generate("zb-h1", scenario)};
   const Bound bound = lower_bound_of_any(layouts, scenario);
   EXPECT_EQ(bound.lower_bound, 2950ns) << "the wave's; ud has 3100";
   EXPECT_EQ(bound.holds_for,
@@ -202,4 +203,4 @@ TEST(LowerBound, GrowsWithLatencyAndWork) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -10,7 +10,7 @@
 #include "schedule/csv/csv.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// Gradients that release the smaller half of an odd activation, and long weights: after the
@@ -35,8 +35,8 @@ TEST(MemoryTurn, ManyGradientsMayReleaseForOneForward) {
   scenario.costs.activation.assign(2, Bytes{1001});
   scenario.costs.message.assign(2, Bytes{1});
   scenario.memory.budget = 4;
-  const Schedule schedule = read_csv(kOddActivations, "test", "odd");
-  ASSERT_FALSE(first_violation(schedule, scenario));
+  const Schedule schedule = schedule::read_csv(kOddActivations, "test", "odd");
+  ASSERT_FALSE(schedule::first_violation(schedule, scenario));
   EXPECT_EQ(makespan_of(schedule, scenario), 22'056'000ns);
   EXPECT_LE(lower_bound(schedule, scenario).lower_bound, 22'056'000ns);
 }
@@ -93,4 +93,4 @@ TEST(MemoryTurn, IsNeverAboveTheCheapestRelease) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

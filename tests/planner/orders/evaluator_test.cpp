@@ -8,7 +8,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 constexpr std::int64_t kAny = Evaluator::kNoLimit;
@@ -71,11 +71,11 @@ void walk_from(const std::string& name, const Scenario& scenario, Random& random
                Tally& tally) {
   Schedule start;
   try {
-    start = whole_blocks(generate(name, scenario));
+    start = whole_blocks(schedule::generate(name, scenario));
   } catch (const Error&) {
     return;  // not defined here
   }
-  if (first_violation(start, scenario)) return;
+  if (schedule::first_violation(start, scenario)) return;
   const OrderProblem problem{start, scenario};
   tally.inexact += problem.is_exact() ? 0 : 1;
   tally.reduced += problem.reduces() ? 1 : 0;
@@ -96,7 +96,7 @@ void walk_from(const std::string& name, const Scenario& scenario, Random& random
     ++tally.orders;
     const Schedule now = walk.orders().schedule(start);
     ASSERT_EQ(walk.makespan(), makespan_of(now, scenario).count()) << name << " step " << step;
-    const auto violation = first_violation(now, scenario);
+    const auto violation = schedule::first_violation(now, scenario);
     ASSERT_FALSE(violation) << name << " step " << step << ": " << violation->text;
   }
 }
@@ -145,7 +145,7 @@ TEST(Evaluator, LeavesSharedLinksAndCopiesToTheSimulator) {
 // F and B of 100 on two devices 50 apart: 100 + 50 + 100 + 100 + 50 + 100.
 TEST(Evaluator, AddsUpOneMicrobatchAndItsWayBack) {
   const Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{50}, Duration{});
-  Schedule schedule = generate("zb-h1", scenario);
+  Schedule schedule = schedule::generate("zb-h1", scenario);
   const OrderProblem problem{schedule, scenario};
   SearchState walk{problem, schedule, nullptr};
   EXPECT_EQ(walk.makespan(), 600);  // and W of device 0, 100
@@ -167,7 +167,7 @@ TEST(Evaluator, AddsUpOneMicrobatchAndItsWayBack) {
 // 1100 in place of 1000.
 TEST(Evaluator, EstimatesTooMuchWhereAnInputComesEarlier) {
   const Scenario scenario = uniform_scenario(2, 2);
-  Schedule schedule = generate("zb-h1", scenario);
+  Schedule schedule = schedule::generate("zb-h1", scenario);
   for (int device = 0; device < 2; ++device) {
     auto& row = schedule.rows[static_cast<std::size_t>(device)];
     row.clear();
@@ -195,7 +195,7 @@ TEST(Evaluator, RefusesOrdersThatDeadlock) {
   Tally tally;
   Random random{7};
   walk_from("gpipe", scenario, random, 400, tally);
-  Schedule start = generate("1f1b", scenario);
+  Schedule start = schedule::generate("1f1b", scenario);
   const OrderProblem problem{start, scenario};
   SearchState walk{problem, start, nullptr};
   const Moves moves{walk.orders()};
@@ -207,4 +207,4 @@ TEST(Evaluator, RefusesOrdersThatDeadlock) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -11,7 +11,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Kind = OrderProblem::Kind;
@@ -28,7 +28,7 @@ std::string text_of(const Orders& orders, int device) {
 }
 
 Schedule one_device(const char* row, int microbatches) {
-  Schedule schedule = generate("gpipe", uniform_scenario(1, microbatches));
+  Schedule schedule = schedule::generate("gpipe", uniform_scenario(1, microbatches));
   schedule.rows[0].clear();
   for (const char* at = row; *at != '\0'; at += at[2] == ' ' ? 3 : 2) {
     const BlockKind kind = *at == 'F'   ? BlockKind::F
@@ -61,7 +61,7 @@ TEST(WholeBlocks, PutABlockWhereItsLastPartStandsAndNumberEqualOnesInTurn) {
   const Schedule whole = whole_blocks(schedule);
   std::string text;
   for (const Block& block : whole.rows[0])
-    text += fmt::format("{}{} ", to_string(block.kind), block.microbatch);
+    text += fmt::format("{}{} ", longhaul::to_string(block.kind), block.microbatch);
   EXPECT_EQ(text, "F0 F1 D0 D1 W0 W1 F2 ");
 }
 
@@ -71,9 +71,9 @@ TEST(WholeBlocks, AreAsValidAsTheScheduleWithParts) {
     Random random{seed};
     const Scenario scenario = test::random_scenario(random);
     try {
-      const Schedule schedule = generate("cross-ud-sub", scenario);
-      if (first_violation(schedule, scenario)) continue;
-      const auto violation = first_violation(whole_blocks(schedule), scenario);
+      const Schedule schedule = schedule::generate("cross-ud-sub", scenario);
+      if (schedule::first_violation(schedule, scenario)) continue;
+      const auto violation = schedule::first_violation(whole_blocks(schedule), scenario);
       EXPECT_FALSE(violation) << "seed " << seed << ": " << violation->text;
       ++with_parts;
     } catch (const Error&) {
@@ -86,7 +86,7 @@ TEST(WholeBlocks, AreAsValidAsTheScheduleWithParts) {
 TEST(Orders, GiveTheScheduleBack) {
   const Scenario scenario = uniform_scenario(4, 8);
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv", "interleaved-1f1b"}) {
-    const Schedule schedule = generate(name, scenario);
+    const Schedule schedule = schedule::generate(name, scenario);
     const OrderProblem problem{schedule, scenario};
     EXPECT_EQ((Orders{problem, schedule}.schedule(schedule)), schedule) << name;
   }
@@ -120,7 +120,7 @@ TEST(Moves, FuseAndSplitKeepTheOrderOfWs) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(moves.split(row.problem.id(Kind::G, 0, 1), random, change));
     row.orders.apply(change);
-    EXPECT_FALSE(first_violation(row.orders.schedule(row.schedule)));
+    EXPECT_FALSE(schedule::first_violation(row.orders.schedule(row.schedule)));
     const std::string text = text_of(row.orders, 0);
     EXPECT_LT(text.find("W0"), text.find("W1")) << text;
     row.orders.apply(change);
@@ -142,14 +142,14 @@ TEST(ListSchedule, IsValidAndWithinTheBudget) {
     const Scenario scenario = test::random_scenario(random);
     for (const char* name : {"gpipe", "zbv", "interleaved-1f1b"}) {
       try {
-        const Schedule like = whole_blocks(generate(name, scenario));
+        const Schedule like = whole_blocks(schedule::generate(name, scenario));
         const OrderProblem problem{like, scenario};
         const Schedule serial = serial_schedule(like, problem.recomputes());
-        EXPECT_FALSE(first_violation(serial)) << first_violation(serial)->text;
+        EXPECT_FALSE(schedule::first_violation(serial)) << schedule::first_violation(serial)->text;
         for (std::uint64_t draw = 0; draw < 10; ++draw) {
           const auto schedule = list_schedule(problem, like, draw);
           if (!schedule) continue;
-          const auto violation = first_violation(*schedule, scenario);
+          const auto violation = schedule::first_violation(*schedule, scenario);
           EXPECT_FALSE(violation) << name << " seed " << seed << ": " << violation->text;
           ++made;
         }
@@ -162,4 +162,4 @@ TEST(ListSchedule, IsValidAndWithinTheBudget) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -12,7 +12,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using ::testing::Each;
@@ -47,7 +47,7 @@ TEST(QuantileOf, IsTheNearestRank) {
 
 TEST(UnderJitter, WithoutAnyIsTheMakespan) {
   const Scenario scenario = two_datacenters({});
-  const Schedule schedule = generate("zb-h1", scenario);
+  const Schedule schedule = schedule::generate("zb-h1", scenario);
   const Duration makespan = makespan_of(schedule, scenario);
   EXPECT_THAT(makespans_under_jitter(schedule, scenario, Arrangement::decoupled, 5),
               Each(makespan));
@@ -56,12 +56,12 @@ TEST(UnderJitter, WithoutAnyIsTheMakespan) {
 TEST(UnderJitter, OfAWholeLinkIsTheMakespanAtItsLatency) {
   // GPipe waits for the link once there and once back, so each way adds what it is longer by.
   Scenario scenario = two_datacenters({0.5, 0, 1});
-  const Schedule gpipe = generate("gpipe", scenario);
+  const Schedule gpipe = schedule::generate("gpipe", scenario);
   const auto found = makespans_under_jitter(gpipe, scenario, Arrangement::decoupled, 8);
   for (int sample = 0; sample < 8; ++sample) {
     Scenario played = scenario;
     for (Link& link : played.links) {
-      const LinkJitter jitter{link, scenario.run.seed};
+      const plan::LinkJitter jitter{link, scenario.run.seed};
       const Rank west{1};
       const Rank east{2};
       const bool there = link.from == DatacenterId{0};
@@ -94,8 +94,8 @@ TEST(PickRobust, HasTheLeastTailOfAllThatFit) {
     const RobustOptions options = quick();
     const RobustChoice choice = pick_robust(scenario, options).or_throw();
     EXPECT_EQ(choice.schedule.name, "best");
-    EXPECT_EQ(first_violation(choice.schedule, scenario), std::nullopt);
-    EXPECT_TRUE(over_budget(choice.schedule, scenario).empty());
+    EXPECT_EQ(schedule::first_violation(choice.schedule, scenario), std::nullopt);
+    EXPECT_TRUE(schedule::over_budget(choice.schedule, scenario).empty());
     const Duration tail = under_jitter(choice.schedule, scenario, options).tail;
     EXPECT_EQ(tail, choice.candidates.front().times.tail);
     EXPECT_LE(tail, under_jitter(choice.as_profiled.schedule, scenario, options).tail);
@@ -140,4 +140,4 @@ TEST(PickRobust, NeedsJitterAndASchedule) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -11,10 +11,10 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
-SearchOptions moves(std::int64_t count, std::vector<Placement> placements = {}) {
+SearchOptions moves(std::int64_t count, std::vector<schedule::Placement> placements = {}) {
   SearchOptions options;
   options.moves = count;
   options.placements = std::move(placements);
@@ -30,7 +30,7 @@ Scenario two_datacenters(int stages, int microbatches, std::int64_t latency, dou
 }
 
 std::int64_t best_of(const Scenario& scenario, std::int64_t count,
-                     std::vector<Placement> placements = {}) {
+                     std::vector<schedule::Placement> placements = {}) {
   return find_best(scenario, moves(count, std::move(placements))).makespan.count();
 }
 
@@ -38,8 +38,9 @@ std::int64_t best_of(const Scenario& scenario, std::int64_t count,
 TEST(Best, ReachesTheProvenOptima) {
   const std::int64_t optima[][2] = {{0, 2700}, {50, 2900}, {100, 3100}, {200, 3500}, {400, 4300}};
   for (const auto& [latency, optimum] : optima) {
-    EXPECT_EQ(best_of(two_datacenters(4, 8, latency), 200'000, {Placement::unidirectional}),
-              optimum)
+    EXPECT_EQ(
+        best_of(two_datacenters(4, 8, latency), 200'000, {schedule::Placement::unidirectional}),
+        optimum)
         << latency;
   }
 }
@@ -57,16 +58,19 @@ TEST(Best, ReachesOrBeatsEveryPublishedValue) {
   for (const Published& row : kPublished) {
     const Scenario scenario = two_datacenters(4, 8, row.latency);
     const Scenario twice = two_datacenters(4, 8, row.latency, 2);
-    const std::vector ud{Placement::unidirectional};
+    const std::vector ud{schedule::Placement::unidirectional};
     EXPECT_LE(best_of(scenario, 100'000, ud), row.cross_ud) << row.latency;
     EXPECT_LE(best_of(twice, 100'000, ud), row.with_twice_the_memory) << row.latency;
-    EXPECT_LE(best_of(scenario, 100'000, {Placement::wave}), row.cross_wave) << row.latency;
+    EXPECT_LE(best_of(scenario, 100'000, {schedule::Placement::wave}), row.cross_wave)
+        << row.latency;
     // GPipe, the best static one at 400, holds 8 activations: twice the budget.
     EXPECT_LE(best_of(twice, 100'000), row.best_static) << row.latency;
   }
-  EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {Placement::unidirectional}), 7100);
-  EXPECT_LE(best_of(two_datacenters(8, 16, 400, 2), 100'000, {Placement::unidirectional}), 5900);
-  EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {Placement::wave}), 7450);
+  EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {schedule::Placement::unidirectional}),
+            7100);
+  EXPECT_LE(best_of(two_datacenters(8, 16, 400, 2), 100'000, {schedule::Placement::unidirectional}),
+            5900);
+  EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {schedule::Placement::wave}), 7450);
 }
 
 // Two of CrossPipe's cells, with B cheaper than D and W: SCHEDULES.md's mixed column within 1%.
@@ -74,7 +78,7 @@ TEST(Best, IsWithinOnePercentOfTheBestKnownOrders) {
   const auto cell = [](const char* ratio, std::vector<std::string> more) {
     more.push_back(fmt::format("link.latency_ratio={}", ratio));
     more.push_back(fmt::format("link.transfer_ratio={}", ratio));
-    return load_scenario(LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/m70-2dc.toml", more);
+    return scenario::load_scenario(LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/m70-2dc.toml", more);
   };
   EXPECT_LE(find_best(cell("2", {}), moves(2'000'000)).makespan, 16 * 1.01 * 161.9ms);
   EXPECT_LE(find_best(cell("0", {"parallel.microbatches=32", "memory.budget=2"}), moves(2'000'000))
@@ -98,7 +102,7 @@ TEST(Best, IsNeverWorseThanWhatItCouldChooseAndAlwaysWithinTheBudget) {
       continue;
     }
     ++found;
-    const auto violation = first_violation(best.schedule, scenario);
+    const auto violation = schedule::first_violation(best.schedule, scenario);
     ASSERT_FALSE(violation) << "seed " << seed << ": " << violation->text;
     EXPECT_EQ(best.schedule.name, "best");
     EXPECT_EQ(best.makespan, makespan_of(best.schedule, scenario, options.arrangement));
@@ -130,13 +134,15 @@ TEST(Best, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
 
 TEST(Best, StaysOnThePlacementsThatItMayUse) {
   const Scenario scenario = two_datacenters(4, 8, 0);
-  EXPECT_EQ(find_best(scenario, moves(3000, {Placement::unidirectional})).schedule.chunks, 4);
-  const SearchResult wave = find_best(scenario, moves(3000, {Placement::wave}));
+  EXPECT_EQ(find_best(scenario, moves(3000, {schedule::Placement::unidirectional})).schedule.chunks,
+            4);
+  const SearchResult wave = find_best(scenario, moves(3000, {schedule::Placement::wave}));
   EXPECT_EQ(numbers(wave.schedule.device_of_chunk), (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
 }
 
 /// The words of the error after "Set memory.budget to"; empty where there is no error.
-std::string named_budget(const Scenario& scenario, const std::vector<Placement>& placements = {}) {
+std::string named_budget(const Scenario& scenario,
+                         const std::vector<schedule::Placement>& placements = {}) {
   try {
     static_cast<void>(find_best(scenario, moves(100, placements)));
   } catch (const Error& error) {
@@ -152,14 +158,16 @@ std::string named_budget(const Scenario& scenario, const std::vector<Placement>&
 
 // min(P, M): one microbatch at a time needs the inverse of it, rounded up to millionths.
 TEST(Best, NamesTheSmallestBudget) {
-  const std::vector ud{Placement::unidirectional};  // chunks elsewhere may add by rounding
+  const std::vector ud{
+      schedule::Placement::unidirectional};  // chunks elsewhere may add by rounding
   const std::pair<int, std::string> smallest[] = {
       {2, "0.5"}, {3, "0.333334"}, {4, "0.25"}, {6, "0.166667"}, {7, "0.142858"}};
   for (const auto& [stages, budget] : smallest) {
     Scenario scenario = two_datacenters(stages, 8, 100, 0.01);
     EXPECT_EQ(named_budget(scenario, ud), budget);
     scenario.memory.budget = std::stod(budget);
-    EXPECT_FALSE(first_violation(find_best(scenario, moves(100, ud)).schedule, scenario)) << stages;
+    EXPECT_FALSE(schedule::first_violation(find_best(scenario, moves(100, ud)).schedule, scenario))
+        << stages;
     scenario.memory.budget -= 5e-6;
     EXPECT_EQ(named_budget(scenario, ud), budget) << "a little less does not do";
   }
@@ -183,7 +191,8 @@ TEST(Best, NamesABudgetThatWorksOnRandomScenarios) {
 TEST(Best, FusesWhereABackwardInOneIsCheaper) {
   Scenario scenario = two_datacenters(2, 8, 0);
   for (Duration& backward : scenario.costs.backward) backward = Duration{150};
-  const SearchResult best = find_best(scenario, moves(100'000, {Placement::unidirectional}));
+  const SearchResult best =
+      find_best(scenario, moves(100'000, {schedule::Placement::unidirectional}));
   int fused = 0;
   for (const auto& row : best.schedule.rows)
     fused += static_cast<int>(std::ranges::count(row, BlockKind::B, &Block::kind));
@@ -200,10 +209,12 @@ TEST(Best, PlacesDataParallelCommunication) {
   scenario = spread(scenario, 2, Duration{50}, Duration{100});
   for (int rank = 0; rank < scenario.ranks(); ++rank)
     scenario.placement[static_cast<std::size_t>(rank)] = DatacenterId{rank / 4};
-  const SearchResult best = find_best(scenario, moves(200'000, {Placement::unidirectional}));
+  const SearchResult best =
+      find_best(scenario, moves(200'000, {schedule::Placement::unidirectional}));
   Scenario alone = scenario;
   alone.parallel.gradient_sync = GradientSync::none;
-  const SearchResult without = find_best(alone, moves(200'000, {Placement::unidirectional}));
+  const SearchResult without =
+      find_best(alone, moves(200'000, {schedule::Placement::unidirectional}));
   // The best without the communication is no better than the best made with it in mind.
   Schedule unaware = without.schedule;
   EXPECT_LE(best.makespan, makespan_of(unaware, scenario));
@@ -213,21 +224,22 @@ TEST(Best, PlacesDataParallelCommunication) {
 TEST(Improve, IsNeverWorseAndKeepsTheLayout) {
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zbv", "interleaved-1f1b"}) {
     const Scenario scenario = two_datacenters(4, 8, 200, 2);
-    const Schedule start = generate(name, scenario);
+    const Schedule start = schedule::generate(name, scenario);
     const ImprovementResult improved = improve(start, scenario, moves(20'000));
     EXPECT_LE(improved.makespan, makespan_of(start, scenario)) << name;
     EXPECT_EQ(improved.makespan, makespan_of(improved.schedule, scenario)) << name;
     EXPECT_EQ(improved.schedule.device_of_chunk, start.device_of_chunk);
     EXPECT_EQ(improved.schedule.name, name);
-    EXPECT_FALSE(first_violation(improved.schedule, scenario));
+    EXPECT_FALSE(schedule::first_violation(improved.schedule, scenario));
   }
 }
 
 TEST(Improve, RefusesAScheduleOverItsBudget) {
   const Scenario scenario = two_datacenters(4, 8, 0);
-  EXPECT_THROW(static_cast<void>(improve(generate("gpipe", scenario), scenario, moves(100))),
-               Error);
+  EXPECT_THROW(
+      static_cast<void>(improve(schedule::generate("gpipe", scenario), scenario, moves(100))),
+      Error);
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

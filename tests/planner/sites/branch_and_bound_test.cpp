@@ -8,7 +8,7 @@
 #include "planner/sites/cell_times.hpp"
 #include "planner/sites/placement_bounds.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using test::random_sites;
@@ -32,7 +32,7 @@ CellBound bound_of(const GpuInventory& supply, const CellQuery& query) {
 
 TEST(WayBounds, LieBelowEveryCell) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Scenario scenario = random_sites(seed, 3);
+    const Scenario scenario = test::random_sites(seed, 3);
     const GpuInventory supply{scenario};
     CellTimes cells{supply, CellModel::pooled, 1};
     for (const std::string& schedule : kSchedules) {
@@ -53,7 +53,7 @@ TEST(WayBounds, LieBelowEveryCell) {
 
 // One stage, one microbatch: every bound is the time itself.
 TEST(WayBounds, AreTightWhereNothingOverlaps) {
-  const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
+  const Scenario scenario = test::sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const CellQuery query{parse_schedule("1f1b"),
@@ -70,7 +70,7 @@ SiteSearch search(const GpuInventory& supply, const SiteSearchOptions& options) 
 
 TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const Scenario scenario = random_sites(seed, 4);
+    const Scenario scenario = test::random_sites(seed, 4);
     const GpuInventory supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
@@ -91,7 +91,7 @@ TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
 
 TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    const Scenario scenario = random_sites(seed, 4);
+    const Scenario scenario = test::random_sites(seed, 4);
     const GpuInventory supply{scenario};
     SiteSearchOptions options{parse_schedules("atlas"),  {2},  std::nullopt,
                               SiteObjective::throughput, true, std::nullopt};
@@ -105,7 +105,7 @@ TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
 
 TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const Scenario scenario = random_sites(seed, 5);
+    const Scenario scenario = test::random_sites(seed, 5);
     const GpuInventory supply{scenario};
     CellTimes cells{supply, CellModel::pooled, 1};
     for (const SiteOrder order : {SiteOrder::availability, SiteOrder::price, SiteOrder::distance}) {
@@ -129,7 +129,7 @@ TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
 
 TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const Scenario scenario = random_sites(seed, 4);
+    const Scenario scenario = test::random_sites(seed, 4);
     const GpuInventory supply{scenario};
     SiteSearchOptions options{parse_schedules("1f1b"),   {1},  std::nullopt,
                               SiteObjective::throughput, true, 1};
@@ -144,7 +144,7 @@ TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
 }
 
 TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
-  const Scenario scenario = sites_scenario(8, 4, {8, 8, 8, 8}, 1ms, Bandwidth{5e9}, 1);
+  const Scenario scenario = test::sites_scenario(8, 4, {8, 8, 8, 8}, 1ms, Bandwidth{5e9}, 1);
   const GpuInventory supply{scenario};
   SiteSearchOptions options;
   options.schedules = parse_schedules("1f1b");
@@ -156,7 +156,7 @@ TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
 }
 
 TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
-  Scenario scenario = sites_scenario(8, 4, {6, 4, 6}, 1ms, Bandwidth{5e9}, 1);
+  Scenario scenario = test::sites_scenario(8, 4, {6, 4, 6}, 1ms, Bandwidth{5e9}, 1);
   std::erase_if(scenario.links, [](const Link& link) {
     return link.from != DatacenterId{1} && link.to != DatacenterId{1};
   });
@@ -174,7 +174,7 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
 
 // A query without a link among the queries keeps no other cell from being simulated.
 TEST(CellTimes, KnowTheOthersWhereALinkIsMissing) {
-  Scenario scenario = sites_scenario(2, 1, {4, 1}, 7ms, Bandwidth{1e9}, 1);
+  Scenario scenario = test::sites_scenario(2, 1, {4, 1}, 7ms, Bandwidth{1e9}, 1);
   std::erase_if(scenario.links, [](const Link& link) { return link.from != link.to; });
   const GpuInventory supply{scenario};
   CellTimes cells{supply, CellModel::relays, 1};
@@ -189,7 +189,7 @@ TEST(CellTimes, KnowTheOthersWhereALinkIsMissing) {
 
 // Two pipelines in one datacenter whose devices have one network together.
 TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
-  Scenario scenario = sites_scenario(2, 1, {4}, 7ms, Bandwidth{1e9}, 2);
+  Scenario scenario = test::sites_scenario(2, 1, {4}, 7ms, Bandwidth{1e9}, 2);
   Link inside;
   inside.bandwidth = Bandwidth{8388608e3};
   inside.sharing = Sharing::datacenter;
@@ -211,7 +211,7 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
 
 TEST(CellTimes, PooledAndRelaysAgreeNearly) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    Scenario scenario = random_sites(seed, 3);
+    Scenario scenario = test::random_sites(seed, 3);
     const GpuInventory supply{scenario};
     CellTimes pooled{supply, CellModel::pooled, 1};
     CellTimes relays{supply, CellModel::relays, 1};
@@ -229,7 +229,7 @@ TEST(CellTimes, PooledAndRelaysAgreeNearly) {
 }
 
 TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
-  const Scenario scenario = sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
+  const Scenario scenario = test::sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
   BreakEvenOptions options;
   options.plan.schedule = parse_schedule("1f1b");
   const std::vector<Duration> latencies{0ms, 5ms, 10s};
@@ -255,7 +255,7 @@ TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
 }
 
 TEST(BreakEven, NodesThatAreSlowerThanTheLinkSettleIt) {
-  Scenario scenario = sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
+  Scenario scenario = test::sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
   for (NodeInterfaces& nodes : scenario.nodes) nodes.egress = Bandwidth{1e6};
   BreakEvenOptions options;
   options.plan.schedule = parse_schedule("1f1b");
@@ -265,4 +265,4 @@ TEST(BreakEven, NodesThatAreSlowerThanTheLinkSettleIt) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

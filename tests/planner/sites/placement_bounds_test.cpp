@@ -6,7 +6,7 @@
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/cell_times.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using test::random_sites;
@@ -23,7 +23,7 @@ Duration least_time(const GpuInventory& supply, const CellTimes& cells, const Ce
 
 /// Nodes of several GPUs and links that all cells share, too.
 Scenario contended_sites(std::uint64_t seed) {
-  Scenario scenario = random_sites(seed, 3);
+  Scenario scenario = test::random_sites(seed, 3);
   for (Link& link : scenario.links) {
     if (seed % 3 == 1) link.sharing = Sharing::datacenter;
   }
@@ -60,7 +60,7 @@ TEST(OrderBound, LiesBelowEveryCell) {
 }
 
 TEST(OrderBound, IsTheTimeWhereNothingIsContended) {
-  const Scenario scenario = sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
+  const Scenario scenario = test::sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
   const GpuInventory supply{scenario};
   const CellTimes cells{supply};
   const CellQuery query{parse_schedule("atlas"),
@@ -71,7 +71,7 @@ TEST(OrderBound, IsTheTimeWhereNothingIsContended) {
 
 // Two pipelines take turns: two messages of 1 ms one after the other, at the rate of both nodes.
 TEST(OrderBound, CountsTheTurns) {
-  const Scenario scenario = sites_scenario(2, 1, {2, 2}, 7ms, Bandwidth{8388608e3}, 2);
+  const Scenario scenario = test::sites_scenario(2, 1, {2, 2}, 7ms, Bandwidth{8388608e3}, 2);
   const GpuInventory supply{scenario};
   CellTimes cells{supply, CellModel::pooled, 1};
   const CellQuery query{parse_schedule("atlas"),
@@ -84,7 +84,7 @@ TEST(OrderBound, CountsTheTurns) {
 
 TEST(OrderBound, LeavesTheBestOfAll) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    const Scenario scenario = random_sites(seed, 4);
+    const Scenario scenario = test::random_sites(seed, 4);
     const GpuInventory supply{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
@@ -103,4 +103,4 @@ TEST(OrderBound, LeavesTheBestOfAll) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -8,7 +8,7 @@
 #include "planner/sites/cell_scenario.hpp"
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using test::sites_scenario;
@@ -38,7 +38,7 @@ Algorithm1Options with(const std::string& schedule) {
 }
 
 TEST(Sites, TakeStagesAsAlgorithm1Says) {
-  const Scenario two = sites_scenario(60, 60, {600, 600}, 10ms, Bandwidth{5e9}, 2);
+  const Scenario two = test::sites_scenario(60, 60, {600, 600}, 10ms, Bandwidth{5e9}, 2);
   const GpuInventory supply{two};
   EXPECT_EQ(supply.most_cells(2), 10);
   const auto order = ordered_datacenters(supply, SiteOrder::availability);
@@ -49,7 +49,8 @@ TEST(Sites, TakeStagesAsAlgorithm1Says) {
 
 // Section 6.3: DC-set 2 with C = 4 uses all GPUs, more stages where there are more.
 TEST(Sites, GiveLargerDatacentersMoreStages) {
-  const Scenario set = sites_scenario(60, 60, {300, 600, 500, 200, 400}, 10ms, Bandwidth{5e9}, 4);
+  const Scenario set =
+      test::sites_scenario(60, 60, {300, 600, 500, 200, 400}, 10ms, Bandwidth{5e9}, 4);
   const GpuInventory supply{set};
   EXPECT_EQ(supply.most_cells(4), 8);
   const auto order = ordered_datacenters(supply, SiteOrder::availability);
@@ -59,7 +60,7 @@ TEST(Sites, GiveLargerDatacentersMoreStages) {
 }
 
 TEST(Sites, OrderByPriceAndByDistance) {
-  Scenario scenario = sites_scenario(4, 4, {8, 16, 4}, 10ms, Bandwidth{5e9}, 1);
+  Scenario scenario = test::sites_scenario(4, 4, {8, 16, 4}, 10ms, Bandwidth{5e9}, 1);
   scenario.datacenters[0].price = 2;
   scenario.datacenters[2].price = 1;
   for (Link& link : scenario.links) {
@@ -73,7 +74,7 @@ TEST(Sites, OrderByPriceAndByDistance) {
 }
 
 TEST(Sites, CellSizeIsTransferOverForwardRoundedUp) {
-  Scenario scenario = sites_scenario(4, 4, {8, 8}, 10ms, Bandwidth{8388608e3 / 2.5}, 1);
+  Scenario scenario = test::sites_scenario(4, 4, {8, 8}, 10ms, Bandwidth{8388608e3 / 2.5}, 1);
   scenario.parallel.cell.reset();
   const GpuInventory supply{scenario};
   EXPECT_EQ(cell_size(supply, ordered_datacenters(supply, SiteOrder::availability)), 3);
@@ -81,7 +82,7 @@ TEST(Sites, CellSizeIsTransferOverForwardRoundedUp) {
 
 TEST(Algorithm1, CountsAnIterationByHand) {
   // P = M = 2, F = 1 ms, B = 2 ms: 1F1B in one datacenter takes (M + P - 1) (F + B) = 9 ms.
-  Scenario scenario = sites_scenario(2, 2, {8}, 10ms, Bandwidth{5e9}, 2);
+  Scenario scenario = test::sites_scenario(2, 2, {8}, 10ms, Bandwidth{5e9}, 2);
   scenario.nodes[0].internal = Bandwidth::unlimited();
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
@@ -96,7 +97,7 @@ TEST(Algorithm1, CountsAnIterationByHand) {
 }
 
 TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
-  const Scenario scenario = sites_scenario(2, 2, {16}, 10ms, Bandwidth{5e9}, 2);
+  const Scenario scenario = test::sites_scenario(2, 2, {16}, 10ms, Bandwidth{5e9}, 2);
   const GpuInventory supply{scenario};
   // 2 * 3/4 of 8 MiB at 100 Gbps.
   EXPECT_EQ(all_reduce_inside(supply, DatacenterId{0}, 0, 4),
@@ -104,7 +105,7 @@ TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
 }
 
 TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
-  Scenario scenario = sites_scenario(6, 8, {16, 8}, 3ms, Bandwidth{5e9}, 2);
+  Scenario scenario = test::sites_scenario(6, 8, {16, 8}, 3ms, Bandwidth{5e9}, 2);
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
@@ -112,12 +113,12 @@ TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
   for (const SitePlan& plan : plans.plans) {
     ASSERT_TRUE(plan.feasible()) << plan.infeasible;
     const Scenario placed = placed_scenario(supply, plan.layout);
-    EXPECT_EQ(makespan_of(generate("1f1b", placed), placed), plan.times.iteration());
+    EXPECT_EQ(makespan_of(schedule::generate("1f1b", placed), placed), plan.times.iteration());
   }
 }
 
 TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
-  const Scenario scenario = sites_scenario(3, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  const Scenario scenario = test::sites_scenario(3, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
@@ -127,14 +128,14 @@ TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
 }
 
 TEST(Algorithm1, RefusesWhatCannotBePlanned) {
-  const Scenario small = sites_scenario(12, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  const Scenario small = test::sites_scenario(12, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   EXPECT_THAT(failure_of([&] {
                 const GpuInventory supply{small};
                 CellTimes cells{supply};
                 static_cast<void>(algorithm1(supply, with("1f1b"), cells));
               }),
               HasSubstr("have 10 GPUs, and one DP-cell needs 12"));
-  Scenario apart = sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  Scenario apart = test::sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   apart.links.clear();
   EXPECT_THAT(failure_of([&] {
                 const GpuInventory supply{apart};
@@ -142,14 +143,14 @@ TEST(Algorithm1, RefusesWhatCannotBePlanned) {
                 static_cast<void>(algorithm1(supply, with("1f1b"), cells));
               }),
               HasSubstr("no link from dca to dcb"));
-  Scenario unknown = sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  Scenario unknown = test::sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   unknown.datacenters[1].gpus.reset();
   EXPECT_THAT(failure_of([&] { const GpuInventory supply{unknown}; }),
               HasSubstr("datacenter.dcb.gpus"));
 }
 
 TEST(Cost, IsCountedByHand) {
-  Scenario scenario = sites_scenario(4, 3, {4, 4}, 1ms, Bandwidth{5e9}, 2);
+  Scenario scenario = test::sites_scenario(4, 3, {4, 4}, 1ms, Bandwidth{5e9}, 2);
   scenario.datacenters[0].price = 2;
   scenario.datacenters[1].price = 3;
   scenario.datacenters[0].egress_price = 0.1;
@@ -182,7 +183,7 @@ TEST(Cost, ParetoLeavesOutWhatAnotherBeatsInBoth) {
 
 // 600 GPUs and a tenth more (section 6.4): the tenth adds nothing.
 TEST(Algorithm1, LeavesATenthOut) {
-  const Scenario scenario = sites_scenario(60, 60, {600, 60}, 10ms, Bandwidth{5e9}, 2);
+  const Scenario scenario = test::sites_scenario(60, 60, {600, 60}, 10ms, Bandwidth{5e9}, 2);
   const GpuInventory supply{scenario};
   CellTimes cells{supply};
   const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
@@ -192,4 +193,4 @@ TEST(Algorithm1, LeavesATenthOut) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

@@ -12,7 +12,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 using Json = nlohmann::json;
@@ -77,13 +77,13 @@ TEST(SolverProblem, HoldsTheWarmStartOfRandomInstances) {
     for (const char* name : {"1f1b", "zb-h1", "cross-ud-sub", "cross-wave", "cross-bd"}) {
       Schedule start;
       try {
-        start = generate(name, scenario);
+        start = schedule::generate(name, scenario);
       } catch (const Error&) {
         continue;  // not defined on this scenario
       }
-      if (first_violation(start, scenario)) continue;
+      if (schedule::first_violation(start, scenario)) continue;
       const SolverProblem problem = make_problem(scenario, start, options);
-      const auto violation = first_violation(problem.start, scenario);
+      const auto violation = schedule::first_violation(problem.start, scenario);
       ASSERT_FALSE(violation.has_value()) << "seed " << seed << " " << name << violation->text;
       EXPECT_TRUE(problem.exact);
       EXPECT_EQ(problem.start_makespan, makespan_of(problem.start, scenario));
@@ -102,9 +102,9 @@ TEST(SolverProblem, LimitsEachDeviceByItsBudgetAndCapacity) {
   const auto limits = [&](const Schedule& start) {
     return make_problem(scenario, start, options).json["memory_limits_bytes"];
   };
-  const Schedule start = generate("zb-h1", scenario);
+  const Schedule start = schedule::generate("zb-h1", scenario);
   EXPECT_EQ(limits(start), Json({4 * of_microbatch, 4 * of_microbatch}));
-  const DeviceNeed second = device_memory(start, scenario)[1];
+  const schedule::DeviceNeed second = schedule::device_memory(start, scenario)[1];
   const Bytes others = second.total() - second.activations;
   scenario.memory.capacity = {std::nullopt, others + scenario.costs.activation[1] * 3};
   EXPECT_EQ(limits(start), Json({4 * of_microbatch, 3 * of_microbatch}));
@@ -114,7 +114,7 @@ TEST(SolverProblem, LimitsEachDeviceByItsBudgetAndCapacity) {
 TEST(SolverProblem, BringsSchedulesIntoTheModel) {
   Scenario scenario = uniform_scenario(1, 2);
   scenario.costs.backward[0] = 150ns;
-  Schedule schedule = generate("gpipe", scenario);
+  Schedule schedule = schedule::generate("gpipe", scenario);
   schedule.rows[0] = {{BlockKind::F, 0, 1, 0, 1}, {BlockKind::F, 0, 2, 0, 0},
                       {BlockKind::F, 1, 2, 0, 0}, {BlockKind::B, 0, 1, 0, 1},
                       {BlockKind::D, 0, 1, 0, 0}, {BlockKind::W, 0, 2, 0, 0},
@@ -138,7 +138,7 @@ TEST(SolverProblem, LeavesDataParallelCommunicationOutWhereAsked) {
   Scenario scenario = spread(uniform_scenario(2, 4), 2, Duration{100}, Duration::zero());
   scenario.parallel.replicas = 2;
   scenario = spread(scenario, 2, Duration{100}, Duration::zero());
-  const Schedule start = generate("zb-h1", scenario);
+  const Schedule start = schedule::generate("zb-h1", scenario);
   SolverOptions options;
   const SolverProblem with = make_problem(scenario, start, options);
   options.include_dp = false;
@@ -149,4 +149,4 @@ TEST(SolverProblem, LeavesDataParallelCommunicationOutWhereAsked) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

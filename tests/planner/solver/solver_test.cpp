@@ -17,7 +17,7 @@
 #include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ protected:
     return "cp " + file.string() + " \"$4\"";
   }
   [[nodiscard]] SolverResult run_it() const {
-    return solve(Placement::unidirectional, scenario_, start_, options_);
+    return solve(schedule::Placement::unidirectional, scenario_, start_, options_);
   }
   /// The error that solving ends with.
   [[nodiscard]] Error failure() const {
@@ -66,7 +66,7 @@ protected:
 
   std::string directory_;
   Scenario scenario_ = far_apart();
-  Schedule start_ = generate("zb-h1", scenario_);
+  Schedule start_ = schedule::generate("zb-h1", scenario_);
   SolverOptions options_;
 };
 
@@ -85,7 +85,7 @@ Json answer_with(const Schedule& schedule, const SolverProblem& problem) {
 }
 
 TEST_F(Solver, TakesTheBetterScheduleOfTheAnswer) {
-  const Schedule better = generate("cross-ud", scenario_);
+  const Schedule better = schedule::generate("cross-ud", scenario_);
   behave(answering(answer_with(better, make_problem(scenario_, start_, options_))));
   const SolverResult solved = run_it();
   EXPECT_EQ(solved.status, "feasible");
@@ -98,7 +98,7 @@ TEST_F(Solver, TakesTheBetterScheduleOfTheAnswer) {
 }
 
 TEST_F(Solver, CallsOptimalOnlyWhatIsAsShortAsTheBound) {
-  const Schedule better = generate("cross-ud", scenario_);
+  const Schedule better = schedule::generate("cross-ud", scenario_);
   const SolverProblem problem = make_problem(scenario_, start_, options_);
   Json answer = answer_with(better, problem);
   answer["status"] = "optimal";
@@ -111,16 +111,18 @@ TEST_F(Solver, CallsOptimalOnlyWhatIsAsShortAsTheBound) {
   answer = answer_with(start_, problem);
   answer["status"] = "optimal";
   behave(answering(answer));
-  const Schedule worse = generate("1f1b", scenario_);
-  const SolverResult unproven = solve(Placement::unidirectional, scenario_, worse, options_);
+  const Schedule worse = schedule::generate("1f1b", scenario_);
+  const SolverResult unproven =
+      solve(schedule::Placement::unidirectional, scenario_, worse, options_);
   EXPECT_EQ(unproven.schedule.rows, start_.rows);
   EXPECT_EQ(unproven.status, "feasible") << "5700 against 4300";
 }
 
 TEST_F(Solver, KeepsTheWarmStartWhereTheAnswerIsWorse) {
-  const Schedule start = generate("cross-ud", scenario_);
+  const Schedule start = schedule::generate("cross-ud", scenario_);
   behave(answering(answer_with(start_, make_problem(scenario_, start, options_))));
-  const SolverResult solved = solve(Placement::unidirectional, scenario_, start, options_);
+  const SolverResult solved =
+      solve(schedule::Placement::unidirectional, scenario_, start, options_);
   EXPECT_EQ(solved.status, "warm start");
   EXPECT_EQ(solved.makespan, 4300ns);
   EXPECT_EQ(solved.schedule.rows, start.rows);
@@ -143,7 +145,7 @@ TEST_F(Solver, KillsAChildThatDoesNotEnd) {
 }
 
 TEST_F(Solver, TakesWhatAKilledChildLeft) {
-  const Schedule better = generate("cross-ud", scenario_);
+  const Schedule better = schedule::generate("cross-ud", scenario_);
   const std::string flag = directory_ + "/written";
   behave(answering(answer_with(better, make_problem(scenario_, start_, options_))) + " && touch " +
          flag + " && exec sleep 1000");
@@ -232,4 +234,4 @@ TEST_F(Solver, SaysThatThereIsNoPython) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

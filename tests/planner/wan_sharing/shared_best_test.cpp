@@ -12,7 +12,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 SearchOptions turn_moves(std::int64_t count, std::uint64_t seed = 1) {
@@ -42,7 +42,7 @@ TEST(SharedBest, IsValidAndNoWorseThanWhatItChoseFrom) {
     } catch (const Error&) {
       continue;  // nothing fits
     }
-    const auto violation = first_violation(found.schedule, scenario);
+    const auto violation = schedule::first_violation(found.schedule, scenario);
     EXPECT_FALSE(violation) << i << ": " << violation->text;
     EXPECT_EQ(found.makespan, makespan_of(found.schedule, scenario)) << i;
     EXPECT_GE(found.makespan, found.bound.lower_bound) << i;
@@ -73,7 +73,7 @@ TEST(SharedBest, StartsFromSchedulesWithBackwardsParted) {
   const auto parted = std::ranges::find_if(found.candidates.fitting, is_parted);
   ASSERT_NE(parted, found.candidates.fitting.end());
   EXPECT_LT(parted->makespan,
-            makespan_of(share_wan(generate("varuna", scenario), scenario), scenario));
+            makespan_of(share_wan(schedule::generate("varuna", scenario), scenario), scenario));
   EXPECT_LE(found.makespan, parted->makespan);
 }
 
@@ -92,4 +92,4 @@ TEST(SharedBest, RefusesGroupedCommunication) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

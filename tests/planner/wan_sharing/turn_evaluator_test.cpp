@@ -12,7 +12,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::planner {
 namespace {
 
 /// F 100, B 200; a message takes 200 alone and 100 with both nodes.
@@ -24,8 +24,8 @@ Scenario two_by_two(int microbatches) {
 }
 
 Schedule evenly(std::string_view name, const Scenario& scenario) {
-  Schedule shared = in_cells(generate(name, scenario), scenario).or_throw();
-  take_turns_evenly(shared, scenario);
+  Schedule shared = schedule::in_cells(schedule::generate(name, scenario), scenario).or_throw();
+  schedule::take_turns_evenly(shared, scenario);
   return shared;
 }
 
@@ -44,7 +44,7 @@ TEST(TurnEvaluator, TwoPipelinesTakeTurns) {
   EXPECT_EQ(times.makespan(), 900);
   EXPECT_EQ(makespan_of(shared, scenario), Duration{900});
   // Each with its own share: 100, 200, 100 + 200, 200, 200.
-  EXPECT_EQ(makespan_of(generate("1f1b", scenario), scenario), Duration{1000});
+  EXPECT_EQ(makespan_of(schedule::generate("1f1b", scenario), scenario), Duration{1000});
 }
 
 TEST(TurnEvaluator, SeesOrdersThatWaitForEachOther) {
@@ -97,14 +97,14 @@ TEST(ShareWanBySimulation, IsNoWorseThanAnyRule) {
   Random random{5};
   for (int i = 0; i < 40; ++i) {
     const Scenario scenario = test::random_cells(random);
-    if (!shares_wan(scenario)) continue;
-    const Schedule plain = generate(i % 2 == 0 ? "1f1b" : "zb-h1", scenario);
+    if (!schedule::shares_wan(scenario)) continue;
+    const Schedule plain = schedule::generate(i % 2 == 0 ? "1f1b" : "zb-h1", scenario);
     const Schedule shared = share_wan(plain, scenario);
-    EXPECT_FALSE(first_violation(shared));
+    EXPECT_FALSE(schedule::first_violation(shared));
     const Duration makespan = makespan_of(shared, scenario);
     EXPECT_LE(makespan, makespan_of(evenly(plain.name, scenario), scenario)) << i;
     EXPECT_GE(makespan, lower_bound(shared, scenario).lower_bound) << i;
-    const Schedule read = read_csv(write_csv(shared), "shared.csv", "shared");
+    const Schedule read = schedule::read_csv(schedule::write_csv(shared), "shared.csv", "shared");
     EXPECT_EQ(read, shared);
     EXPECT_EQ(makespan_of(read, scenario), makespan);
   }
@@ -116,8 +116,8 @@ TEST(TurnProblem, TimesAreTheSimulatorsWhereNodesShareNothing) {
   for (int i = 0; i < 60; ++i) {
     const Scenario scenario = test::random_cells(random);
     // A node that sends both ways, or relays inside its datacenter, serves several queues.
-    if (!shares_wan(scenario) || !scenario.nodes.empty()) continue;
-    const Schedule shared = share_wan(generate("1f1b", scenario), scenario);
+    if (!schedule::shares_wan(scenario) || !scenario.nodes.empty()) continue;
+    const Schedule shared = share_wan(schedule::generate("1f1b", scenario), scenario);
     const TurnProblem problem{shared, scenario};
     TurnEvaluator times{problem};
     ASSERT_TRUE(times.evaluate(TurnOrders{problem}));
@@ -135,18 +135,19 @@ TEST(MakeSchedule, SharesUnderEveryName) {
   for (const ScheduleRequest& requested : parse_schedules("shared")) {
     EXPECT_TRUE(requested.from_group);
     try {
-      static_cast<void>(generate(requested.name.substr(requested.name.find('+') + 1), scenario));
+      static_cast<void>(
+          schedule::generate(requested.name.substr(requested.name.find('+') + 1), scenario));
     } catch (const Error&) {
       continue;  // not defined here
     }
     const Schedule shared = make_schedule(requested.name, scenario).schedule;
     EXPECT_EQ(shared.name, requested.name);
     EXPECT_EQ(shared.cell, 2);
-    EXPECT_FALSE(first_violation(shared));
+    EXPECT_FALSE(schedule::first_violation(shared));
   }
   EXPECT_THROW(static_cast<void>(parse_schedules("atlas+atlas")), Error);
   EXPECT_THROW(static_cast<void>(parse_schedules("atlas+1f1p")), Error);
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::planner

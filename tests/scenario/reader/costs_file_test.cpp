@@ -10,7 +10,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::ElementsAre;
@@ -216,4 +216,4 @@ TEST_F(CostsFiles, CannotPretendToHoldOtherFiles) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::HasSubstr;
@@ -139,4 +139,4 @@ TEST(LinkTrace, WritesWhatItReads) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -3,7 +3,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 Scenario parse_links(const std::string& text) { return parse_scenario(text, "s.toml"); }
@@ -98,4 +98,4 @@ TEST(LoadNode, ReadsInterfaces) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

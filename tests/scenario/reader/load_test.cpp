@@ -5,7 +5,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::Each;
@@ -188,4 +188,4 @@ TEST(LoadRun, ReadsEveryKey) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -3,7 +3,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::AllOf;
@@ -133,4 +133,4 @@ TEST(Overrides, AreCheckedLikeTheFileAndNamedInTheComplaint) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

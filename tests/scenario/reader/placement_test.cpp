@@ -4,7 +4,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::Each;
@@ -88,4 +88,4 @@ TEST(Unplaced, ADatacenterMayBeEmpty) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -4,7 +4,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::AllOf;
@@ -114,4 +114,4 @@ speed = 2
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

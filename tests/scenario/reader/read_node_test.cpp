@@ -4,7 +4,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST(Sites, JitterPresetsAreTheFluctuationOfAtlasFigure7) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -3,7 +3,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::AllOf;
@@ -174,4 +174,4 @@ TEST(LinkWeather, IsPlayedAtTheTimeScale) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

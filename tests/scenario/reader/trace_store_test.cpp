@@ -8,7 +8,7 @@
 
 #include "scenario/complaint.hpp"
 
-namespace longhaul {
+namespace longhaul::scenario {
 namespace {
 
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(TraceFiles, OfAHundredThousandLinesTravelToo) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::scenario

@@ -8,7 +8,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using enum BlockKind;
@@ -266,4 +266,4 @@ TEST(ReadCsv, MutatedFilesReadOrGiveOneError) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

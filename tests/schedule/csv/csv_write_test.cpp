@@ -17,7 +17,7 @@
 
 /// Is what `--format pytorch` writes what torch.distributed.pipelining reads? Its rules, written
 /// down apart from our own reader and checks.
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST(PyTorchFormat, TheRulesRefuseWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

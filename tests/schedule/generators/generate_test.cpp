@@ -10,7 +10,7 @@
 #include "schedule/evaluator.hpp"
 #include "schedule/scenarios.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using test::evaluate;
@@ -25,7 +25,7 @@ std::string row_text(const Schedule& schedule, DeviceId device) {
   for (const Block& block : schedule.row(ReplicaId{0}, device)) {
     if (!text.empty()) text += ' ';
     if (several) text += std::to_string(block.chunk);
-    text += to_string(block.kind) + std::to_string(block.microbatch);
+    text += longhaul::to_string(block.kind) + std::to_string(block.microbatch);
   }
   return text;
 }
@@ -100,7 +100,7 @@ TEST(Generate, ReachesTheMakespansOfTheZeroBubblePapers) {
       Known{"zb-h1", 2700, 2700}, Known{"zb-h2", 2700, 2400}, Known{"zbv", 2550, 2400}};
   const Scenario scenario = uniform_scenario(4, 8);
   for (const Known& known : kTable) {
-    const auto result = evaluate(generate(known.schedule, scenario), scenario);
+    const auto result = test::evaluate(generate(known.schedule, scenario), scenario);
     ASSERT_TRUE(result) << known.schedule;
     EXPECT_EQ(result->makespan, Duration{known.makespan_ns}) << known.schedule;
     EXPECT_EQ(result->device_span, Duration{known.device_span_ns}) << known.schedule;
@@ -125,15 +125,15 @@ TEST(Generate, ReachesTheKnownMakespansAcrossTwoDatacenters) {
   constexpr std::array kLatencies{0, 50, 100, 200, 400};
   for (const Known& known : table) {
     for (std::size_t i = 0; i < kLatencies.size(); ++i) {
-      const Scenario scenario = two_datacenters(4, 8, Duration{kLatencies[i]});
-      const auto result = evaluate(generate(known.schedule, scenario), scenario);
+      const Scenario scenario = test::two_datacenters(4, 8, Duration{kLatencies[i]});
+      const auto result = test::evaluate(generate(known.schedule, scenario), scenario);
       ASSERT_TRUE(result) << known.schedule;
       EXPECT_EQ(result->makespan, Duration{known.makespan_ns[i]})
           << known.schedule << " at latency " << kLatencies[i];
     }
     if (!known.larger_ns) continue;
-    const Scenario larger = two_datacenters(8, 16, Duration{400});
-    const auto result = evaluate(generate(known.schedule, larger), larger);
+    const Scenario larger = test::two_datacenters(8, 16, Duration{400});
+    const auto result = test::evaluate(generate(known.schedule, larger), larger);
     ASSERT_TRUE(result) << known.schedule;
     EXPECT_EQ(result->makespan, Duration{*known.larger_ns}) << known.schedule;
   }
@@ -168,4 +168,4 @@ TEST(Generate, RefusesUnknownNamesAndImpossibleCounts) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

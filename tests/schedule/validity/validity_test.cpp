@@ -5,7 +5,7 @@
 
 #include "schedule/generators/generate.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using enum BlockKind;
@@ -318,4 +318,4 @@ TEST(FirstViolation, ChecksMoreThanAMillionBlocks) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

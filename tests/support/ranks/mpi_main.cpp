@@ -29,7 +29,7 @@ private:
 }  // namespace
 
 int main(int argc, char** argv) {
-  const longhaul::mpi::Session session{argc, argv};
+  const longhaul::comm::Session session{argc, argv};
   ::testing::InitGoogleTest(&argc, argv);
   if (argc == 3 && std::strcmp(argv[1], "--ranks-per-process") == 0) {
     longhaul::testing::thread_ranks() = std::atoi(argv[2]);
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
       GTEST_FLAG_SET(filter,
                      fmt::format("{}", fmt::join(longhaul::testing::tests_on_ranks(), ":")));
   }
-  const int rank = longhaul::mpi::world_rank();
+  const int rank = longhaul::comm::world_rank();
   if (rank != 0) {
     auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());

@@ -14,7 +14,7 @@ namespace longhaul::testing {
 class OnDevice : public RanksTest {
 protected:
   void SetUp() override {
-    const std::string why = why_no_accelerator();
+    const std::string why = cuda::why_no_accelerator();
     if (!why.empty()) GTEST_SKIP() << why;
     cuda::use_device(0);
   }

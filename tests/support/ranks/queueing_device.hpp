@@ -10,7 +10,7 @@ namespace longhaul::testing {
 
 /// As a stream of a GPU, without one: blocks in order, stamped, each as soon as it can; the host
 /// hears of an end only `lag` later.
-class QueueingDevice final : public Device {
+class QueueingDevice final : public engine::Device {
 public:
   struct Played {
     OpId op{};
@@ -27,11 +27,11 @@ public:
     played.push_back({op, given, begin, start, free_});
     open_.push_back(played.back());
   }
-  [[nodiscard]] std::optional<FinishedBlock> finished(TimePoint at) override {
+  [[nodiscard]] std::optional<engine::FinishedBlock> finished(TimePoint at) override {
     if (open_.empty() || at < open_.front().end + lag_) return std::nullopt;
     const Played block = open_.front();
     open_.pop_front();
-    return FinishedBlock{block.op, block.end, block.start};
+    return engine::FinishedBlock{block.op, block.end, block.start};
   }
   [[nodiscard]] TimePoint next_event() const override {
     return open_.empty() ? kNever : open_.front().end + lag_;

@@ -24,14 +24,15 @@ class OnRanks {
 public:
   /// Ranks that are processes, made once for all tests, since MPI has one world; of threads for
   /// each test.
-  static Ranks& ranks() {
+  static engine::Ranks& ranks() {
     if (!instance())
-      instance() = std::make_unique<Ranks>(WatchdogOptions{std::chrono::seconds{60}});
+      instance() =
+          std::make_unique<engine::Ranks>(engine::WatchdogOptions{std::chrono::seconds{60}});
     return *instance();
   }
   /// Emptied before MPI, or the thread, ends.
-  static std::unique_ptr<Ranks>& instance() {
-    thread_local std::unique_ptr<Ranks> ranks;
+  static std::unique_ptr<engine::Ranks>& instance() {
+    thread_local std::unique_ptr<engine::Ranks> ranks;
     return ranks;
   }
 
@@ -52,7 +53,7 @@ void play_on_ranks() {
     body.on_this_rank();
   };
   if (thread_ranks() == 0) return play();
-  run_thread_ranks(thread_ranks(), [&] {
+  comm::run_thread_ranks(thread_ranks(), [&] {
     play();
     OnRanks::instance().reset();
   });

@@ -21,7 +21,9 @@ struct RelayedMessage {
   void add(int owner, int microbatch, Duration transfer) {
     const int other = 1 - owner;
     const auto rank = [](int replica, int device) { return 2 * replica + device; };
-    const auto piece = [&](int k) { return bench::PlanBuilder::Piece{owner, k, 2, 0, microbatch}; };
+    const auto piece = [&](int k) {
+      return harness::PlanBuilder::Piece{owner, k, 2, 0, microbatch};
+    };
     const auto leg = [&](int from, int to, MessageLeg which, int k) {
       return builder.leg(from, to, which, piece(k), transfer, transfer, Bytes{5000});
     };
@@ -39,9 +41,9 @@ struct RelayedMessage {
     builder.after(consumer, gather.recv);
   }
 
-  bench::PlanBuilder builder;
-  bench::PlanBuilder::Handle producer{}, consumer{};  ///< of the message that was added last
-  bench::PlanBuilder::Message own, scatter, wan, gather;
+  harness::PlanBuilder builder;
+  harness::PlanBuilder::Handle producer{}, consumer{};  ///< of the message that was added last
+  harness::PlanBuilder::Message own, scatter, wan, gather;
 };
 
 }  // namespace longhaul::testing

@@ -40,14 +40,15 @@ protected:
   using Memory = typename Kind::Memory;
 
   /// Looks until all of `requests` are done.
-  std::map<RequestId, std::size_t> finish(const std::vector<RequestId>& requests) {
-    std::map<RequestId, std::size_t> sizes;
+  std::map<comm::RequestId, std::size_t> finish(const std::vector<comm::RequestId>& requests) {
+    std::map<comm::RequestId, std::size_t> sizes;
     while (true) {
       const std::uint32_t doorbell = ranks().host_ranks().doorbell();
-      std::vector<Completion> done;
+      std::vector<comm::Completion> done;
       transport_->advance(done);
-      for (const Completion& completion : done) sizes[completion.request] = completion.size_bytes;
-      if (std::ranges::all_of(requests, [&](RequestId t) { return sizes.contains(t); }))
+      for (const comm::Completion& completion : done)
+        sizes[completion.request] = completion.size_bytes;
+      if (std::ranges::all_of(requests, [&](comm::RequestId t) { return sizes.contains(t); }))
         return sizes;
       if (done.empty()) ranks().host_ranks().sleep(doorbell, now() + std::chrono::milliseconds{1});
     }
@@ -75,21 +76,21 @@ protected:
     }
     return bytes;
   }
-  static LanePace lane(std::uint32_t number) { return {LaneId{number}, {}, {}}; }
+  static cuda::LanePace lane(std::uint32_t number) { return {LaneId{number}, {}, {}}; }
 
   /// A payload that this rank sends or gets, with its memory.
   struct Moving {
     Memory memory;
-    RequestId request{};
+    comm::RequestId request{};
   };
-  Moving send(Rank to, int tag, const Bytes8& bytes, const LanePace& pace) {
+  Moving send(Rank to, int tag, const Bytes8& bytes, const cuda::LanePace& pace) {
     Moving moving{Memory{bytes.size()}};
     moving.memory.write(bytes);
     moving.request = transport_->send_payload(to, tag, moving.memory.span(), pace);
     transport_->ring_doorbell(to);
     return moving;
   }
-  Moving receive(Rank from, int tag, std::size_t size, const LanePace& pace) {
+  Moving receive(Rank from, int tag, std::size_t size, const cuda::LanePace& pace) {
     Moving moving{Memory{size}};
     moving.request = transport_->receive_payload(from, tag, moving.memory.span(), pace);
     return moving;
@@ -147,8 +148,8 @@ protected:
     }
   }
 
-  std::unique_ptr<Transport> below_;  ///< what the transport uses, of this test alone
-  std::unique_ptr<Transport> transport_ = Kind::make(below_);
+  std::unique_ptr<comm::Transport> below_;  ///< what the transport uses, of this test alone
+  std::unique_ptr<comm::Transport> transport_ = Kind::make(below_);
 };
 
 }  // namespace longhaul::testing

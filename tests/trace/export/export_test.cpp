@@ -13,7 +13,7 @@
 #include "trace/report/report.hpp"
 #include "trace/sample_timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using nlohmann::json;
@@ -80,7 +80,7 @@ TEST(ChromeExport, DrawsEveryRowWithItsTimesAndArguments) {
   }
   for (const Timeline* timeline : {&trace.measured, &trace.predicted}) {
     for (const TimelineRow& row : timeline->rows)
-      wanted.emplace(to_string(row.kind), row.chunk, row.microbatch, row.op,
+      wanted.emplace(longhaul::to_string(row.kind), row.chunk, row.microbatch, row.op,
                      row.end_ns - row.start_ns);
   }
   EXPECT_EQ(drawn, wanted);
@@ -263,4 +263,4 @@ TEST(CsvExport, SelectsIterationsOfWhatWasMeasured) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -14,7 +14,7 @@
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using ::testing::ElementsAre;
@@ -158,4 +158,4 @@ TEST(ValidateTrace, FindsNothingWrongWithATrace) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

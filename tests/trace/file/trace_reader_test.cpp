@@ -18,7 +18,7 @@
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT
 #endif
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using testing::BrokenFile;
@@ -40,10 +40,10 @@ protected:
     write_trace(file_, trace);
   }
   /// Diagnostics about a file that was changed.
-  std::vector<std::string> after_breaking(const std::function<void(BrokenFile&)>& change) {
+  std::vector<std::string> after_breaking(const std::function<void(testing::BrokenFile&)>& change) {
     {
       const hdf5::Silence silence;
-      BrokenFile broken{file_};
+      testing::BrokenFile broken{file_};
       change(broken);
     }
     return problems();
@@ -69,34 +69,38 @@ protected:
 TEST_F(Validate, AcceptsWhatIsRight) { EXPECT_THAT(problems(), IsEmpty()); }
 
 TEST_F(Validate, FindsMissingMembersAndAttributes) {
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.remove("measured/start_ns"); }),
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.remove("measured/start_ns"); }),
               Contains(HasSubstr("measured/start_ns cannot be read (it is missing)")));
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.remove("predicted/lanes"); }),
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.remove("predicted/lanes"); }),
               Contains(HasSubstr("predicted/lanes")));
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.remove("measured"); }), Not(IsEmpty()));
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.remove_attribute("scenario"); }),
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.remove("measured"); }), Not(IsEmpty()));
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.remove_attribute("scenario"); }),
               Contains(HasSubstr("no attribute scenario")));
 }
 
 TEST_F(Validate, FindsAttributesOfAnotherTypeOrValue) {
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
+                f.replace_attribute("schema_version", std::int64_t{1});
+              }),
+              Contains(HasSubstr("schema_version is 1: the file is older than this program")));
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
+                f.replace_attribute("schema_version", std::int64_t{3});
+              }),
+              Contains(HasSubstr("schema_version is 3: the file is newer")));
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
+                f.replace_attribute("time_scale", std::int64_t{1});
+              }),
+              Contains(HasSubstr("time_scale has another type")));
   EXPECT_THAT(
-      after_breaking([](BrokenFile& f) { f.replace_attribute("schema_version", std::int64_t{1}); }),
-      Contains(HasSubstr("schema_version is 1: the file is older than this program")));
-  EXPECT_THAT(
-      after_breaking([](BrokenFile& f) { f.replace_attribute("schema_version", std::int64_t{3}); }),
-      Contains(HasSubstr("schema_version is 3: the file is newer")));
-  EXPECT_THAT(
-      after_breaking([](BrokenFile& f) { f.replace_attribute("time_scale", std::int64_t{1}); }),
-      Contains(HasSubstr("time_scale has another type")));
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace_attribute("time_scale", -1.0); }),
-              Contains(HasSubstr("time_scale is -1")));
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace_attribute("creator", 0.5); }),
+      after_breaking([](testing::BrokenFile& f) { f.replace_attribute("time_scale", -1.0); }),
+      Contains(HasSubstr("time_scale is -1")));
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.replace_attribute("creator", 0.5); }),
               Contains(HasSubstr("creator is no text")));
 }
 
 TEST_F(Validate, ReadsFilesOfProgramsThatKnewFewerKinds) {
   const std::vector<TimelineRow> before = read_trace(file_).measured.rows;
-  EXPECT_THAT(after_breaking([](BrokenFile& f) {
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
                 f.rename_kinds("measured/bound_kind",
                                {{"start", 0}, {"dependency", 1}, {"lane", 2}, {"resource", 3}});
               }),
@@ -108,32 +112,38 @@ TEST_F(Validate, RefusesKindsUnderOtherNumbersOrNames) {
   for (const auto& kinds : {std::vector<std::pair<const char*, std::uint8_t>>{{"F", 1}, {"B", 0}},
                             {{"F", 0}, {"forward", 1}}}) {
     write_sample(testing::random_timeline(1, {}, 2));
-    EXPECT_THAT(after_breaking([&](BrokenFile& f) { f.rename_kinds("measured/kind", kinds); }),
-                Contains(HasSubstr("measured/kind cannot be read (it has another type")));
+    EXPECT_THAT(
+        after_breaking([&](testing::BrokenFile& f) { f.rename_kinds("measured/kind", kinds); }),
+        Contains(HasSubstr("measured/kind cannot be read (it has another type")));
   }
 }
 
 TEST_F(Validate, FindsColumnsOfAnotherLengthOrType) {
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace("measured/rank", "predicted/rank"); }),
-              Contains(HasSubstr("measured/rank has")));
+  EXPECT_THAT(
+      after_breaking([](testing::BrokenFile& f) { f.replace("measured/rank", "predicted/rank"); }),
+      Contains(HasSubstr("measured/rank has")));
   write_sample({});
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace("measured/rank", "predicted/op"); }),
-              Contains(HasSubstr("measured/rank cannot be read (it has another type")));
+  EXPECT_THAT(
+      after_breaking([](testing::BrokenFile& f) { f.replace("measured/rank", "predicted/op"); }),
+      Contains(HasSubstr("measured/rank cannot be read (it has another type")));
   write_sample({});
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace("measured/lanes", "predicted/op"); }),
-              Contains(HasSubstr("measured/lanes cannot be read (it holds no text")));
+  EXPECT_THAT(
+      after_breaking([](testing::BrokenFile& f) { f.replace("measured/lanes", "predicted/op"); }),
+      Contains(HasSubstr("measured/lanes cannot be read (it holds no text")));
   write_sample({});
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace("measured/lanes", "predicted"); }),
-              Contains(HasSubstr("it is no dataset")));
+  EXPECT_THAT(
+      after_breaking([](testing::BrokenFile& f) { f.replace("measured/lanes", "predicted"); }),
+      Contains(HasSubstr("it is no dataset")));
   write_sample({});
-  EXPECT_THAT(after_breaking([](BrokenFile& f) { f.replace("measured", "predicted/op"); }),
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.replace("measured", "predicted/op"); }),
               Contains(HasSubstr("it is no group")));
 }
 
 TEST_F(Validate, DoesNotFollowLinksToOtherFiles) {
-  EXPECT_THAT(
-      after_breaking([](BrokenFile& f) { f.replace_by_link("measured/op", "/etc/passwd", "x"); }),
-      Contains(HasSubstr("link to somewhere else")));
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
+                f.replace_by_link("measured/op", "/etc/passwd", "x");
+              }),
+              Contains(HasSubstr("link to somewhere else")));
 }
 
 /// Claims must be found out before memory is taken for them: here the limit is 2 GiB.
@@ -148,14 +158,14 @@ TEST_F(Validate, TakesNoMemoryForWhatIsOnlyClaimed) {
   for (const unsigned long long chunk : {0ULL, 1024ULL, 1ULL << 24}) {
     for (const unsigned long long length : {1ULL << 24, 1ULL << 40, 1ULL << 60}) {
       write_sample({});
-      EXPECT_THAT(after_breaking([&](BrokenFile& f) {
+      EXPECT_THAT(after_breaking([&](testing::BrokenFile& f) {
                     f.replace_by_claim(name, ColumnType::int64, {length}, chunk);
                   }),
                   Contains(HasSubstr("measured/op")))
           << chunk << " " << length;
     }
   }
-  EXPECT_THAT(after_breaking([&](BrokenFile& f) {
+  EXPECT_THAT(after_breaking([&](testing::BrokenFile& f) {
                 f.replace_by_claim(name, ColumnType::int64, {4, 4}, 0);
               }),
               Contains(HasSubstr("no list")));
@@ -209,4 +219,4 @@ TEST_F(Validate, SurvivesFlippedBits) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -13,7 +13,7 @@
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using ::testing::ElementsAre;
@@ -29,7 +29,7 @@ Timeline sample_stream(int iterations, int microbatches = 8) {
 }
 
 /// The rows of some ranks, in the first `iteration`.
-Timeline rows_of(const Timeline& all, int iteration, const std::vector<int>& ranks) {
+Timeline rows_of_ranks(const Timeline& all, int iteration, const std::vector<int>& ranks) {
   Timeline part = all;
   std::erase_if(part.rows, [&](const TimelineRow& row) {
     return row.iteration != iteration || std::ranges::find(ranks, row.rank) == ranks.end();
@@ -40,7 +40,7 @@ Timeline rows_of(const Timeline& all, int iteration, const std::vector<int>& ran
 void write_hosts(const std::filesystem::path& directory, const Timeline& all, int iteration,
                  const std::vector<std::vector<int>>& hosts) {
   for (const std::vector<int>& ranks : hosts)
-    write_segment(directory, {0, iteration}, ranks, rows_of(all, iteration, ranks));
+    write_segment(directory, {0, iteration}, ranks, rows_of_ranks(all, iteration, ranks));
 }
 
 /// The file that merging gives, and that it is what merging in memory gives.
@@ -63,7 +63,7 @@ TEST(MergeStream, PutsHostsTogetherWhateverTheirRanks) {
   const std::vector<std::vector<std::vector<int>>> placements{
       {{0, 1, 2, 3}}, {{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{3, 0}, {1}, {2}}};
   for (const auto& hosts : placements) {
-    const ScratchDirectory scratch;
+    const testing::ScratchDirectory scratch;
     begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
     for (int iteration = 0; iteration < 3; ++iteration)
       write_hosts(scratch.path(), all, iteration, hosts);
@@ -85,7 +85,7 @@ TEST(MergeStream, MergesOpsOfInterleavedRanksOverManyPieces) {
     row.bound_kind = BoundKind::start;
   }
   std::ranges::sort(all.rows, {}, &TimelineRow::op);
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0}, {1}, {2}, {3}});
   EXPECT_EQ(merge_run(scratch.path()).measured.rows, all.rows);
@@ -97,7 +97,7 @@ TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) 
   // More rows than a chunk before, in and after it: the rows written of it are taken back.
   const Timeline all = sample_stream(3, 6'000);
   ASSERT_GT(all.rows.size() / 3, 65'536U);
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   begin_run(scratch.path(), {}, {}, kStreamRanks);
   for (int iteration = 0; iteration < 3; ++iteration)
     write_hosts(scratch.path(), all, iteration, {{0, 1}, {2, 3}});
@@ -116,7 +116,7 @@ TEST(MergeStream, LeavesOutAnIterationThatTurnsOutDamagedAndKeepsItsNeighbours) 
 
 TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
   const Timeline all = sample_stream(2);
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1, 2, 3}});
   write_hosts(scratch.path(), all, 1, {{0, 1}, {1, 2}});  // rank 1 twice, rank 3 not at all
@@ -127,7 +127,7 @@ TEST(MergeStream, LeavesOutIterationsWhoseRanksDoNotAddUp) {
 }
 
 TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
   Timeline other = sample_stream(1);
   other.schedules = {"another"};
@@ -149,7 +149,7 @@ TEST(MergeStream, AddsPredictionsUnderTheNamesOfTheMeasuredRows) {
 }
 
 TEST(MergeStream, MovesRanksByTheirClocks) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample_stream(1);
   begin_run(scratch.path(), {}, {}, kStreamRanks);
   write_hosts(scratch.path(), all, 0, {{0, 1}, {2, 3}});
@@ -175,7 +175,7 @@ TEST(SegmentNames, SayWhoseRowsTheyHold) {
 }
 
 TEST(TracePart, ReadsOnlyWhatIsSelected) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   Trace trace;
   trace.measured = sample_stream(3);
   trace.predicted = sample_stream(1);
@@ -195,4 +195,4 @@ TEST(TracePart, ReadsOnlyWhatIsSelected) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

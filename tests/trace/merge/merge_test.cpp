@@ -12,7 +12,7 @@
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using ::testing::ElementsAre;
@@ -56,7 +56,7 @@ void write_iteration(const std::filesystem::path& directory, const Timeline& all
                      std::int64_t origin_ns = 0) {
   for (int rank = 0; rank < kRanks; ++rank)
     write_segment(directory, {0, iteration, rank},
-                  shifted(with_own_tables(rows_of_rank(all, iteration, rank)), origin_ns));
+                  shifted(with_own_tables(testing::rows_of_rank(all, iteration, rank)), origin_ns));
 }
 
 Timeline sample(int iterations) {
@@ -73,7 +73,7 @@ std::string message_of(auto&& call) {
 }
 
 TEST(Merge, GathersEveryFinishedIterationInOrder) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample(3);
   RunInfo info;
   info.creator = "test";
@@ -112,12 +112,12 @@ TEST(Merge, MovesStampsByTheDriftOfTheirRank) {
   constexpr std::int64_t kHour = 3'600'000'000'000;
   const std::vector<RankClock> clocks{
       {}, {kBegin, 2 * kBegin, 1e-4}, {kBegin, 2 * kBegin, -5e-5}, {}};
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample(1);
   begin_run(scratch.path(), {}, all, kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
     const RankClock& clock = clocks[static_cast<std::size_t>(rank)];
-    Timeline mine = shifted(rows_of_rank(all, 0, rank), kBegin + kHour);
+    Timeline mine = shifted(testing::rows_of_rank(all, 0, rank), kBegin + kHour);
     for (TimelineRow& row : mine.rows)
       for (std::int64_t* stamp : {&row.ready_ns, &row.start_ns, &row.end_ns})
         *stamp = kBegin + std::llround(static_cast<double>(*stamp - kBegin) / (1 + clock.drift));
@@ -135,18 +135,18 @@ TEST(Merge, MovesStampsByTheDriftOfTheirRank) {
 }
 
 TEST(Merge, LeavesOutIterationsThatLackARank) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample(2);
   begin_run(scratch.path(), {}, sample(1), kRanks);
   write_iteration(scratch.path(), all, 0);
   for (const int rank : {0, 1, 3})
-    write_segment(scratch.path(), {0, 1, rank}, rows_of_rank(all, 1, rank));
+    write_segment(scratch.path(), {0, 1, rank}, testing::rows_of_rank(all, 1, rank));
   EXPECT_THAT(finished_iterations(scratch.path()), ElementsAre(IterationKey{0, 0}));
   EXPECT_EQ(merge_run(scratch.path()).measured.rows.size(), all.rows.size() / 2);
 }
 
 TEST(Merge, LooksPastWhatIsNotASegment) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample(3);
   begin_run(scratch.path(), {}, sample(1), kRanks);
   for (int iteration = 0; iteration < 3; ++iteration)
@@ -174,7 +174,7 @@ TEST(Merge, LooksPastWhatIsNotASegment) {
 }
 
 TEST(Merge, TrustsNoSegmentThatSaysAnotherKeyThanItsName) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample(2);
   begin_run(scratch.path(), {}, sample(1), kRanks);
   write_iteration(scratch.path(), all, 0);
@@ -187,14 +187,14 @@ TEST(Merge, TrustsNoSegmentThatSaysAnotherKeyThanItsName) {
 }
 
 TEST(Merge, KeepsSchedulesOfOneNameApart) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const Timeline all = sample(1);
   Timeline predicted = all;
   predicted.schedules = {"gpipe", "other", "gpipe"};
   begin_run(scratch.path(), {}, predicted, kRanks);
   for (const int schedule : {0, 2, 3}) {
     for (int rank = 0; rank < kRanks; ++rank)
-      write_segment(scratch.path(), {schedule, 0, rank}, rows_of_rank(all, 0, rank));
+      write_segment(scratch.path(), {schedule, 0, rank}, testing::rows_of_rank(all, 0, rank));
   }
   const Timeline measured = merge_run(scratch.path()).measured;
   EXPECT_THAT(measured.schedules, ElementsAre("gpipe", "other", "gpipe", "gpipe"));
@@ -204,7 +204,7 @@ TEST(Merge, KeepsSchedulesOfOneNameApart) {
 }
 
 TEST(Run, BeginsOnlyOnceInADirectory) {
-  const ScratchDirectory scratch;
+  const testing::ScratchDirectory scratch;
   const auto directory = scratch.path() / "deep" / "run";
   begin_run(directory, {}, sample(1), kRanks);
   EXPECT_THAT(message_of([&] { begin_run(directory, {}, sample(1), kRanks); }),
@@ -218,8 +218,8 @@ TEST(Run, BeginsOnlyOnceInADirectory) {
 }
 
 TEST(Segment, IsWrittenOnce) {
-  const ScratchDirectory scratch;
-  const Timeline part = rows_of_rank(sample(1), 0, 1);
+  const testing::ScratchDirectory scratch;
+  const Timeline part = testing::rows_of_rank(sample(1), 0, 1);
   write_segment(scratch.path(), {0, 0, 1}, part);
   EXPECT_THAT(message_of([&] {
                 write_segment(scratch.path(), {0, 0, 1}, part);
@@ -231,7 +231,7 @@ TEST(Segment, IsWrittenOnce) {
 [[noreturn]] void write_until_killed(const std::filesystem::path& directory, const Timeline& rows,
                                      int rank, int report) {
   for (int iteration = 0;; ++iteration) {
-    Timeline part = rows_of_rank(rows, 0, rank);
+    Timeline part = testing::rows_of_rank(rows, 0, rank);
     for (TimelineRow& row : part.rows) row.iteration = iteration;
     write_segment(directory, {0, iteration, rank}, part);
     if (write(report, &iteration, sizeof iteration) != sizeof iteration) _exit(1);
@@ -273,7 +273,7 @@ TEST(Segment, OfAnIterationThatReturnedSurvivesAKillAtAnyTime) {
   Random random{11};
   int merged_iterations = 0;
   for (int round = 0; round < 20; ++round) {
-    const ScratchDirectory scratch;
+    const testing::ScratchDirectory scratch;
     begin_run(scratch.path(), {}, rows, kRanks);
     pid_t children[kRanks];
     int reports[kRanks];
@@ -301,4 +301,4 @@ TEST(Segment, OfAnIterationThatReturnedSurvivesAKillAtAnyTime) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

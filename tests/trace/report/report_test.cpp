@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "trace/sample_timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using testing::TimelineBuilder;
@@ -14,8 +14,8 @@ using testing::TimelineBuilder;
 /// Rank 0 computes F(0,0) in [0,100); the message waits for the link until 130, is on the wire
 /// until 150 and arrives at 200, where rank 1 runs F(1,0) and B(1,0) until 400. Its gradient
 /// leaves at once, is on the wire until 420 and arrives at 470 for B(0,0), which ends at 570.
-TimelineBuilder two_ranks() {
-  TimelineBuilder t;
+testing::TimelineBuilder two_ranks() {
+  testing::TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 0, 100, {}, 10);                             // 0
   t.block(0, RowKind::B, 0, 0, 470, 570, {3, BoundKind::dependency}, -10);  // 1
   t.send(0, 1, 0, 0, {100, 130, 150}, {0, BoundKind::resource});            // 2
@@ -28,7 +28,7 @@ TimelineBuilder two_ranks() {
 }
 
 TEST(Report, MeasuresAnIteration) {
-  const TimelineBuilder t = two_ranks();
+  const testing::TimelineBuilder t = two_ranks();
   const IterationReport report = report_iteration(t.timeline(), 0, 0, 0);
   EXPECT_EQ(report.schedule, "hand-made");
   EXPECT_EQ(report.makespan_ns, 570);
@@ -41,7 +41,7 @@ TEST(Report, MeasuresAnIteration) {
 }
 
 TEST(Report, CountsFromTheFirstOpOnAnyRank) {
-  TimelineBuilder t = two_ranks();
+  testing::TimelineBuilder t = two_ranks();
   for (std::int64_t op = 0; op < 8; ++op) {
     t.row(op).ready_ns += 1000;
     t.row(op).start_ns += 1000;
@@ -53,7 +53,7 @@ TEST(Report, CountsFromTheFirstOpOnAnyRank) {
 }
 
 TEST(Report, DpOverlapIsTheShareOfCollectivesBehindBlocks) {
-  TimelineBuilder t = two_ranks();
+  testing::TimelineBuilder t = two_ranks();
   EXPECT_FALSE(report_iteration(t.timeline(), 0, 0, 0).dp_overlap) << "there are no collectives";
   t.collective(0, RowKind::all_gather, {0, 0, 0});
   EXPECT_FALSE(report_iteration(t.timeline(), 0, 0, 0).dp_overlap) << "it takes no time";
@@ -65,13 +65,13 @@ TEST(Report, DpOverlapIsTheShareOfCollectivesBehindBlocks) {
 }
 
 TEST(Report, SaysWhichIterationIsMissing) {
-  const TimelineBuilder t = two_ranks();
+  const testing::TimelineBuilder t = two_ranks();
   EXPECT_THROW((void)report_iteration(t.timeline(), 0, 1, 0), Error);
   EXPECT_THROW((void)report_iteration(Timeline{}, 0, 0, 0), Error);
 }
 
 TEST(Idle, FollowsTheMessageBack) {
-  const TimelineBuilder t = two_ranks();
+  const testing::TimelineBuilder t = two_ranks();
   const IdleTime idle = attribute_idle(t.timeline().rows, 0);
   // Rank 0: 370 until B(0,0): 70 on the wire, 300 while rank 1 computed. Rank 1: 200 until F(1,0):
   // 70 on the wire, 30 for the link, 100 while rank 0 computed; 170 after its last block.
@@ -83,7 +83,7 @@ TEST(Idle, FollowsTheMessageBack) {
 }
 
 TEST(Idle, CallsAWaitForTheOtherSideRendezvous) {
-  TimelineBuilder t = two_ranks();
+  testing::TimelineBuilder t = two_ranks();
   t.row(2).bound_kind = BoundKind::rendezvous;
   const IdleTime idle = attribute_idle(t.timeline().rows, 0);
   EXPECT_EQ(idle.rendezvous, 30);
@@ -91,7 +91,7 @@ TEST(Idle, CallsAWaitForTheOtherSideRendezvous) {
 }
 
 TEST(Idle, ChargesAStragglerNoMoreThanItsOverrun) {
-  TimelineBuilder t = two_ranks();
+  testing::TimelineBuilder t = two_ranks();
   t.row(0).planned_ns = 60;   // took 100: of the 100 that rank 1 waited for it, 40
   t.row(5).planned_ns = 101;  // took 100: none
   const IdleTime idle = attribute_idle(t.timeline().rows, 0);
@@ -100,7 +100,7 @@ TEST(Idle, ChargesAStragglerNoMoreThanItsOverrun) {
 }
 
 TEST(Idle, ChargesAStragglerNoMoreThanTheWait) {
-  TimelineBuilder t = two_ranks();
+  testing::TimelineBuilder t = two_ranks();
   t.row(0).planned_ns = 0;
   t.row(0).start_ns = -100;  // ran 200 beyond its plan, the iteration begins with it
   const IdleTime idle = attribute_idle(t.timeline().rows, 0);
@@ -110,8 +110,8 @@ TEST(Idle, ChargesAStragglerNoMoreThanTheWait) {
 
 /// Rank 1 holds F(1,0) (10 bytes) and waits for the gradient of it from rank 2 during [100,500);
 /// F(1,1) has arrived at 150 and follows it.
-TimelineBuilder memory_bound() {
-  TimelineBuilder t;
+testing::TimelineBuilder memory_bound() {
+  testing::TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 0, 10);                                      // 0
   t.block(1, RowKind::F, 1, 0, 20, 100, {4, BoundKind::dependency}, 10);    // 1
   t.block(1, RowKind::B, 1, 0, 500, 600, {6, BoundKind::dependency}, -10);  // 2
@@ -125,7 +125,7 @@ TimelineBuilder memory_bound() {
 }
 
 TEST(Idle, CallsAGapThatOnlyTheBudgetKeepsOpenMemory) {
-  const TimelineBuilder t = memory_bound();
+  const testing::TimelineBuilder t = memory_bound();
   const IdleTime tight = attribute_idle(t.timeline().rows, 19);
   EXPECT_EQ(tight.memory, 490 - 150);  // from the arrival of F(1,1) to the gradient's departure
   const IdleTime enough = attribute_idle(t.timeline().rows, 20);
@@ -135,7 +135,7 @@ TEST(Idle, CallsAGapThatOnlyTheBudgetKeepsOpenMemory) {
 }
 
 TEST(Idle, AForwardOfTheDeviceItselfArrivesWhenItEnds) {
-  TimelineBuilder t = memory_bound();
+  testing::TimelineBuilder t = memory_bound();
   t.row(3).chunk = 2;       // F(2,1) follows F(1,1) ...
   t.row(3).microbatch = 0;  // ... of this rank: F(2,0) follows F(1,0), which ends at 100
   EXPECT_EQ(attribute_idle(t.timeline().rows, 19).memory, 490 - 100);
@@ -143,7 +143,7 @@ TEST(Idle, AForwardOfTheDeviceItselfArrivesWhenItEnds) {
 
 /// Lowering makes no such plan; a plan made by hand may.
 TEST(Idle, BlamesASendThatABlockDependsOnForItsTimeOnTheWire) {
-  TimelineBuilder t;
+  testing::TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 0, 100);                                // 0
   t.block(0, RowKind::F, 0, 1, 170, 270, {2, BoundKind::dependency});  // 1
   t.send(0, 1, 0, 0, {100, 120, 170}, {0, BoundKind::rendezvous});     // 2
@@ -154,7 +154,7 @@ TEST(Idle, BlamesASendThatABlockDependsOnForItsTimeOnTheWire) {
 }
 
 TEST(Idle, KnowsCollectivesBeforeAndBehindTheBlocks) {
-  TimelineBuilder t;
+  testing::TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 50, 100, {1, BoundKind::dependency});                      // 0
   t.collective(0, RowKind::all_gather, {0, 0, 50});                                       // 1
   t.collective(0, RowKind::reduce_scatter, {100, 120, 180}, {0, BoundKind::rendezvous});  // 2
@@ -186,7 +186,7 @@ TEST(Idle, PartsAddUpOnRandomPipelines) {
 TEST(Idle, PartsAddUpOnNonsense) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random{seed};
-    TimelineBuilder t;
+    testing::TimelineBuilder t;
     const int rows = static_cast<int>(random.between(1, 60));
     for (int i = 0; i < rows; ++i) {
       const auto op = t.block(static_cast<int>(random.between(0, 3)), RowKind::F,
@@ -215,7 +215,7 @@ TEST(Idle, PartsAddUpOnNonsense) {
 }
 
 TEST(CriticalPath, RunsFromTheLastOpBackToTheStart) {
-  const TimelineBuilder t = two_ranks();
+  const testing::TimelineBuilder t = two_ranks();
   std::vector<std::int64_t> ops;
   std::vector<std::int64_t> crossings;
   for (const PathStep& step : critical_path(t.timeline().rows)) {
@@ -227,7 +227,7 @@ TEST(CriticalPath, RunsFromTheLastOpBackToTheStart) {
 }
 
 TEST(CriticalPath, StopsInACycleAndTakesTheLowerOpOfATie) {
-  TimelineBuilder t;
+  testing::TimelineBuilder t;
   t.block(0, RowKind::F, 0, 0, 0, 10, {1, BoundKind::lane});
   t.block(0, RowKind::F, 0, 1, 0, 10, {0, BoundKind::lane});
   const auto path = critical_path(t.timeline().rows);
@@ -237,7 +237,7 @@ TEST(CriticalPath, StopsInACycleAndTakesTheLowerOpOfATie) {
 }
 
 TEST(Rows, AreFoundInAnyOrderOfIterations) {
-  TimelineBuilder t;
+  testing::TimelineBuilder t;
   for (const int iteration : {3, 0, 7, 5}) {
     t.begin_iteration("s", iteration);
     for (int i = 0; i <= iteration; ++i) t.block(0, RowKind::F, 0, i, i, i + 1);
@@ -252,4 +252,4 @@ TEST(Rows, AreFoundInAnyOrderOfIterations) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using ::testing::ElementsAre;
@@ -26,4 +26,4 @@ TEST(NameTable, KnowsWhatTheTableHeldBefore) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

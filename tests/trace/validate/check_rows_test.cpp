@@ -7,7 +7,7 @@
 
 #include "trace/sample_timeline.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 using ::testing::Contains;
@@ -170,4 +170,4 @@ TEST(CheckRows, CountsAlikeFindingsInsteadOfListingThem) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "trace/scratch_directory.hpp"
 
-namespace longhaul {
+namespace longhaul::trace {
 namespace {
 
 struct Number {
@@ -65,4 +65,4 @@ TEST(SpillFile, LeavesNoNameBehind) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::trace

@@ -3,7 +3,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/number_types.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 /// Rows are long (a vocabulary): few large blocks, so that a row is still in the cache when it is
@@ -83,12 +83,12 @@ void cross_entropy(cudaStream_t stream, ArrayView targets, int vocabulary, float
                    ArrayView logits, ArrayView losses, ArrayView loss) {
   const auto rows = static_cast<unsigned>(targets.count);
   with_vector(vocabulary % 8 == 0 && aligned(logits), [&](auto vector) {
-    launch(entropy_rows<vector.value>, {rows, kRowThreads, 0, stream},
-           numbers<std::int32_t>(targets), vocabulary, scale, numbers<Bf16>(logits),
-           numbers<float>(losses));
+    cuda::launch(entropy_rows<vector.value>, {rows, kRowThreads, 0, stream},
+                 numbers<std::int32_t>(targets), vocabulary, scale, numbers<Bf16>(logits),
+                 numbers<float>(losses));
   });
-  launch(add_losses, {1, kRowThreads, 0, stream}, numbers<float>(losses), static_cast<int>(rows),
-         scale, numbers<float>(loss));
+  cuda::launch(add_losses, {1, kRowThreads, 0, stream}, numbers<float>(losses),
+               static_cast<int>(rows), scale, numbers<float>(loss));
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

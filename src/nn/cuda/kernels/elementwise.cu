@@ -3,7 +3,7 @@
 #include "nn/cuda/kernels/number_types.cuh"
 #include "nn/cuda/kernels/numbers.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 template <int kVector, typename From, typename To>
@@ -42,9 +42,9 @@ void convert(cudaStream_t stream, ArrayView from, ArrayView to) {
       with_vector(aligned(from, to), [&](auto vector) {
         using From = std::remove_pointer_t<decltype(source)>;
         using To = std::remove_pointer_t<decltype(target)>;
-        launch(convert_numbers<vector.value, From, To>,
-               {vector_blocks(from.count, vector.value), kThreads, 0, stream}, source, from.count,
-               target);
+        cuda::launch(convert_numbers<vector.value, From, To>,
+                     {vector_blocks(from.count, vector.value), kThreads, 0, stream}, source,
+                     from.count, target);
       });
     });
   });
@@ -54,9 +54,9 @@ void add(cudaStream_t stream, ArrayView a, ArrayView b, ArrayView sum) {
   with_type(sum, [&](auto* target) {
     with_vector(aligned(a, b, sum), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;
-      launch(add_numbers<vector.value, T>,
-             {vector_blocks(sum.count, vector.value), kThreads, 0, stream}, numbers<T>(a),
-             numbers<T>(b), sum.count, target);
+      cuda::launch(add_numbers<vector.value, T>,
+                   {vector_blocks(sum.count, vector.value), kThreads, 0, stream}, numbers<T>(a),
+                   numbers<T>(b), sum.count, target);
     });
   });
 }
@@ -65,11 +65,11 @@ void fill_random(cudaStream_t stream, std::uint64_t seed, float bound, ArrayView
   with_type(what, [&](auto* target) {
     with_vector(aligned(what), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;
-      launch(fill_numbers<vector.value, T>,
-             {vector_blocks(what.count, vector.value), kThreads, 0, stream}, seed, bound,
-             what.count, target);
+      cuda::launch(fill_numbers<vector.value, T>,
+                   {vector_blocks(what.count, vector.value), kThreads, 0, stream}, seed, bound,
+                   what.count, target);
     });
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -1,7 +1,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/number_types.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 template <int kVector>
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
 
 dim3 row_tiles(ArrayView tokens, std::size_t width, int vector) {
   return {static_cast<unsigned>(tokens.count),
-          blocks_for(width, static_cast<std::size_t>(kThreads * vector))};
+          cuda::blocks_for(width, static_cast<std::size_t>(kThreads * vector))};
 }
 
 }  // namespace
@@ -75,9 +75,9 @@ dim3 row_tiles(ArrayView tokens, std::size_t width, int vector) {
 void embed(cudaStream_t stream, ArrayView tokens, ArrayView table, int width, ArrayView y) {
   const auto columns = static_cast<std::size_t>(width);
   with_vector(width % 8 == 0 && aligned(table, y), [&](auto vector) {
-    launch(gather_rows<vector.value>,
-           {row_tiles(tokens, columns, vector.value), kThreads, 0, stream},
-           numbers<std::int32_t>(tokens), numbers<Bf16>(table), columns, numbers<Bf16>(y));
+    cuda::launch(gather_rows<vector.value>,
+                 {row_tiles(tokens, columns, vector.value), kThreads, 0, stream},
+                 numbers<std::int32_t>(tokens), numbers<Bf16>(table), columns, numbers<Bf16>(y));
   });
 }
 
@@ -87,13 +87,13 @@ void embed_gradient(cudaStream_t stream, ArrayView tokens, ArrayView dy, int wid
   const auto* ids = numbers<std::int32_t>(tokens);
   auto* const next = numbers<std::int32_t>(chains.part(0, tokens.count));
   auto* const first = numbers<std::int32_t>(chains.part(tokens.count, tokens.count));
-  launch(chain_tokens, {blocks_for(tokens.count, kThreads), kThreads, 0, stream}, ids,
-         static_cast<int>(tokens.count), next, first);
+  cuda::launch(chain_tokens, {cuda::blocks_for(tokens.count, kThreads), kThreads, 0, stream}, ids,
+               static_cast<int>(tokens.count), next, first);
   with_vector(width % 8 == 0 && aligned(dy, dtable), [&](auto vector) {
-    launch(add_chains<vector.value>,
-           {row_tiles(tokens, columns, vector.value), kThreads, 0, stream}, ids, next, first,
-           numbers<Bf16>(dy), columns, numbers<float>(dtable));
+    cuda::launch(add_chains<vector.value>,
+                 {row_tiles(tokens, columns, vector.value), kThreads, 0, stream}, ids, next, first,
+                 numbers<Bf16>(dy), columns, numbers<float>(dtable));
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

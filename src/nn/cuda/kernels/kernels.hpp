@@ -10,7 +10,7 @@
 /// The kernels of CudaTensorOps, each called on a stream; shapes and meaning as in TensorOps.
 /// Accesses are of 16 bytes where widths are multiples of 8 and views begin at multiples of 16
 /// bytes, and one number at a time where not. docs/kernels.md counts the bytes that each moves.
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Do all of these begin at a multiple of 16 bytes?
 template <typename... Views>
@@ -92,4 +92,4 @@ void head_dots(cudaStream_t stream, const AttentionShape& shape, ArrayView out, 
 void scatter_heads(cudaStream_t stream, const AttentionShape& shape, ArrayView sums,
                    std::size_t first_column, ArrayView dqkv);
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -1,7 +1,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/row_shape.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 constexpr float kEpsilon = 1e-5F;
@@ -83,9 +83,9 @@ void rms_norm(cudaStream_t stream, ArrayView x, ArrayView weight, int width, Arr
               ArrayView inverse_rms) {
   const bool in_packs = width % 8 == 0 && aligned(x, weight, y);
   with_row_shape(width, in_packs, [&](auto vector, auto held) {
-    launch(norm_rows<vector.value, held.value>, {rows_of(x, width), kThreads, 0, stream},
-           numbers<Bf16>(x), numbers<Bf16>(weight), width, numbers<Bf16>(y),
-           numbers<float>(inverse_rms));
+    cuda::launch(norm_rows<vector.value, held.value>, {rows_of(x, width), kThreads, 0, stream},
+                 numbers<Bf16>(x), numbers<Bf16>(weight), width, numbers<Bf16>(y),
+                 numbers<float>(inverse_rms));
   });
 }
 
@@ -101,9 +101,9 @@ void rms_norm_input_gradient(cudaStream_t stream, ArrayView x, ArrayView weight,
                          accumulate,
                          numbers<Bf16>(dx)};
   with_row_shape(width, in_packs, [&](auto vector, auto held) {
-    launch(norm_input_gradient_rows<vector.value, held.value>,
-           {rows_of(x, width), kThreads, 0, stream}, of);
+    cuda::launch(norm_input_gradient_rows<vector.value, held.value>,
+                 {rows_of(x, width), kThreads, 0, stream}, of);
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -3,7 +3,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/number_types.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 constexpr int kWarps = kThreads / static_cast<int>(kWarp);
@@ -79,13 +79,15 @@ void rms_norm_weight_gradient(cudaStream_t stream, ArrayView x, ArrayView invers
   if (rows == 0) return;
   const auto count = static_cast<unsigned>(stretches(rows));
   with_vector(width % 8 == 0 && aligned(x, dy), [&](auto vector) {
-    const dim3 blocks{blocks_for(static_cast<std::size_t>(width), kWarp * vector.value), count};
-    launch(sum_columns<vector.value>, {blocks, kThreads, 0, stream}, numbers<Bf16>(x),
-           numbers<float>(inverse_rms), numbers<Bf16>(dy), static_cast<int>(rows), width,
-           numbers<float>(scratch));
+    const dim3 blocks{cuda::blocks_for(static_cast<std::size_t>(width), kWarp * vector.value),
+                      count};
+    cuda::launch(sum_columns<vector.value>, {blocks, kThreads, 0, stream}, numbers<Bf16>(x),
+                 numbers<float>(inverse_rms), numbers<Bf16>(dy), static_cast<int>(rows), width,
+                 numbers<float>(scratch));
   });
-  launch(add_stretches, {blocks_for(static_cast<std::size_t>(width), 64), 64, 0, stream},
-         numbers<float>(scratch), static_cast<int>(count), width, numbers<float>(dweight));
+  cuda::launch(add_stretches,
+               {cuda::blocks_for(static_cast<std::size_t>(width), 64), 64, 0, stream},
+               numbers<float>(scratch), static_cast<int>(count), width, numbers<float>(dweight));
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

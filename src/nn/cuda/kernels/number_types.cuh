@@ -6,7 +6,7 @@
 #include "nn/cuda/kernels/numbers.cuh"
 
 /// From a ArrayView's type to that of a kernel's template.
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 template <int kValue>
 using Constant = std::integral_constant<int, kValue>;
@@ -39,7 +39,7 @@ void with_vector(bool is_aligned, F&& f) {
 
 /// Blocks of a launch for each_vector.
 [[nodiscard]] inline unsigned vector_blocks(std::size_t count, int vector) {
-  return blocks_for(count, static_cast<std::size_t>(kThreads * vector));
+  return cuda::blocks_for(count, static_cast<std::size_t>(kThreads * vector));
 }
 
 /// One vector of `count` numbers for each thread of the launch: f(Constant<kVector>, first number);
@@ -51,4 +51,4 @@ __device__ inline void each_vector(std::size_t count, F&& f) {
   for (std::size_t i = first; i < count; ++i) f(Constant<1>{}, i);
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

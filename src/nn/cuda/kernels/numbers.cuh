@@ -11,7 +11,7 @@
 
 /// Shared by the kernels of this folder: numbers in registers as fp32, in memory as bf16 or f32,
 /// and sums over a block.
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 using Bf16 = __nv_bfloat16;
 
@@ -38,7 +38,7 @@ template <int kCount>
 __device__ inline Numbers<kCount> read(const Bf16* address) {
   Numbers<kCount> numbers;
   if constexpr (kCount == 8) {
-    const Pack<Bf16> pack = load_pack(address);
+    const cuda::Pack<Bf16> pack = cuda::load_pack(address);
 #pragma unroll
     for (int i = 0; i < 8; ++i) numbers.at[i] = __bfloat162float(pack.values[i]);
   } else {
@@ -54,7 +54,7 @@ __device__ inline Numbers<kCount> read(const float* address) {
   if constexpr (kCount % 4 == 0) {
 #pragma unroll
     for (int quad = 0; quad < kCount / 4; ++quad) {
-      const Pack<float> pack = load_pack(address + 4 * quad);
+      const cuda::Pack<float> pack = cuda::load_pack(address + 4 * quad);
 #pragma unroll
       for (int i = 0; i < 4; ++i) numbers.at[4 * quad + i] = pack.values[i];
     }
@@ -69,14 +69,14 @@ __device__ inline Numbers<kCount> read(const float* address) {
 template <int kCount>
 __device__ inline void write(Bf16* address, const Numbers<kCount>& numbers) {
   if constexpr (kCount == 8) {
-    Pack<Bf16> pack;
+    cuda::Pack<Bf16> pack;
 #pragma unroll
     for (int i = 0; i < 8; i += 2) {
       const __nv_bfloat162 pair = __floats2bfloat162_rn(numbers.at[i], numbers.at[i + 1]);
       pack.values[i] = pair.x;
       pack.values[i + 1] = pair.y;
     }
-    store_pack(address, pack);
+    cuda::store_pack(address, pack);
   } else {
     static_assert(kCount == 1);
     *address = __float2bfloat16_rn(numbers.at[0]);
@@ -88,10 +88,10 @@ __device__ inline void write(float* address, const Numbers<kCount>& numbers) {
   if constexpr (kCount % 4 == 0) {
 #pragma unroll
     for (int quad = 0; quad < kCount / 4; ++quad) {
-      Pack<float> pack;
+      cuda::Pack<float> pack;
 #pragma unroll
       for (int i = 0; i < 4; ++i) pack.values[i] = numbers.at[4 * quad + i];
-      store_pack(address + 4 * quad, pack);
+      cuda::store_pack(address + 4 * quad, pack);
     }
   } else {
     static_assert(kCount == 1);
@@ -122,4 +122,4 @@ __device__ inline float reduce_block(float value, float* scratch, Operation oper
   return value;
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

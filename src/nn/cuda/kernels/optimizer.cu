@@ -3,7 +3,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/number_types.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 template <int kVector, typename T>
@@ -69,9 +69,10 @@ void sgd(cudaStream_t stream, float learning_rate, ArrayView gradient, ArrayView
   with_type(weights, [&](auto* target) {
     with_vector(aligned(gradient, master, weights), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;
-      launch(sgd_numbers<vector.value, T>,
-             {vector_blocks(gradient.count, vector.value), kThreads, 0, stream}, learning_rate,
-             numbers<float>(gradient), gradient.count, numbers<float>(master), target);
+      cuda::launch(sgd_numbers<vector.value, T>,
+                   {vector_blocks(gradient.count, vector.value), kThreads, 0, stream},
+                   learning_rate, numbers<float>(gradient), gradient.count, numbers<float>(master),
+                   target);
     });
   });
 }
@@ -82,11 +83,11 @@ void adamw(cudaStream_t stream, const AdamW& options, ArrayView gradient, ArrayV
   with_type(weights, [&](auto* target) {
     with_vector(aligned(gradient, mean, square, master, weights), [&](auto vector) {
       using T = std::remove_pointer_t<decltype(target)>;
-      launch(adamw_numbers<vector.value, T>,
-             {vector_blocks(gradient.count, vector.value), kThreads, 0, stream}, step_of(options),
-             numbers<float>(gradient), gradient.count, of, target);
+      cuda::launch(adamw_numbers<vector.value, T>,
+                   {vector_blocks(gradient.count, vector.value), kThreads, 0, stream},
+                   step_of(options), numbers<float>(gradient), gradient.count, of, target);
     });
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -1,7 +1,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/number_types.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 struct Turning {
@@ -60,9 +60,10 @@ void rotary(cudaStream_t stream, const AttentionShape& shape, ArrayView turns, D
   with_vector(of.pairs % 8 == 0 && aligned(qkv, turns), [&](auto vector) {
     const std::size_t vectors =
         shape.tokens() * of.heads * (of.pairs / static_cast<unsigned>(vector.value));
-    launch(turn_heads<vector.value>, {blocks_for(vectors, kThreads), kThreads, 0, stream}, of,
-           vectors, numbers<Bf16>(qkv));
+    cuda::launch(turn_heads<vector.value>,
+                 {cuda::blocks_for(vectors, kThreads), kThreads, 0, stream}, of, vectors,
+                 numbers<Bf16>(qkv));
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -3,7 +3,7 @@
 #include "nn/cuda/kernels/number_types.cuh"
 
 /// Rows that one block goes through, more than once: short ones stay in registers.
-namespace longhaul::cuda {
+namespace longhaul::nn {
 
 /// Calls f(held, i) for the block's packs of kVector numbers of a row of `width`: i is the first
 /// number, `held` which of this thread's packs it is, a constant where kHeld > 0 packs of each
@@ -62,4 +62,4 @@ void with_row_shape(int width, bool aligned, F&& f) {
   return f(Constant<8>{}, Constant<0>{});
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -3,7 +3,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/row_shape.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 constexpr float kLog2E = 1.44269504088896341F;
@@ -144,8 +144,8 @@ void causal_softmax(cudaStream_t stream, const ScoreBlock& block, ArrayView scor
                     ArrayView weights, ArrayView log_sums) {
   const dim3 rows{static_cast<unsigned>(block.queries), static_cast<unsigned>(block.heads)};
   with_row_shape(block.row_length, true, [&](auto, auto held) {
-    launch(softmax_rows<held.value>, {rows, kThreads, 0, stream}, block, numbers<float>(scores),
-           numbers<Bf16>(weights), numbers<float>(log_sums));
+    cuda::launch(softmax_rows<held.value>, {rows, kThreads, 0, stream}, block,
+                 numbers<float>(scores), numbers<Bf16>(weights), numbers<float>(log_sums));
   });
 }
 
@@ -153,7 +153,7 @@ void causal_softmax_gradient(cudaStream_t stream, const ScoreBlock& block, Array
                              ArrayView dweights, ArrayView log_sums, ArrayView dots,
                              ArrayView weights, ArrayView dscores) {
   const dim3 rows{static_cast<unsigned>(block.queries), static_cast<unsigned>(block.heads)};
-  launch(
+  cuda::launch(
       softmax_gradient_rows, {rows, kThreads, 0, stream}, block,
       GradientOfScores{numbers<float>(scores), numbers<float>(dweights), numbers<float>(log_sums),
                        numbers<float>(dots), numbers<Bf16>(weights), numbers<Bf16>(dscores)});
@@ -165,8 +165,9 @@ void head_dots(cudaStream_t stream, const AttentionShape& shape, ArrayView out, 
                  static_cast<unsigned>(shape.sequence)};
   const std::size_t threads = static_cast<std::size_t>(of.sequence) * of.heads * kLanes;
   with_vector(of.head_size % 8 == 0 && aligned(out, dout), [&](auto vector) {
-    launch(dot_heads<vector.value>, {blocks_for(threads, kThreads), kThreads, 0, stream}, of,
-           numbers<Bf16>(out), numbers<Bf16>(dout), numbers<float>(dots));
+    cuda::launch(dot_heads<vector.value>,
+                 {cuda::blocks_for(threads, kThreads), kThreads, 0, stream}, of, numbers<Bf16>(out),
+                 numbers<Bf16>(dout), numbers<float>(dots));
   });
 }
 
@@ -176,10 +177,10 @@ void scatter_heads(cudaStream_t stream, const AttentionShape& shape, ArrayView s
                  static_cast<unsigned>(shape.sequence)};
   const ArrayView columns = dqkv.part(first_column, dqkv.count - first_column);
   with_vector(of.head_size % 8 == 0 && aligned(sums, columns), [&](auto vector) {
-    launch(scatter_rows<vector.value>,
-           {vector_blocks(sums.count, vector.value), kThreads, 0, stream}, of, shape.width(),
-           numbers<float>(sums), numbers<Bf16>(columns));
+    cuda::launch(scatter_rows<vector.value>,
+                 {vector_blocks(sums.count, vector.value), kThreads, 0, stream}, of, shape.width(),
+                 numbers<float>(sums), numbers<Bf16>(columns));
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

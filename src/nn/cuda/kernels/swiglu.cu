@@ -1,7 +1,7 @@
 #include "nn/cuda/kernels/kernels.hpp"
 #include "nn/cuda/kernels/number_types.cuh"
 
-namespace longhaul::cuda {
+namespace longhaul::nn {
 namespace {
 
 __device__ float sigmoid(float x) { return 1 / (1 + expf(-x)); }
@@ -50,7 +50,7 @@ struct Tiles {
   std::size_t width;
   unsigned tokens;
   [[nodiscard]] dim3 blocks(int vector) const {
-    return {tokens, blocks_for(width, static_cast<std::size_t>(kThreads * vector))};
+    return {tokens, cuda::blocks_for(width, static_cast<std::size_t>(kThreads * vector))};
   }
 };
 
@@ -64,8 +64,8 @@ Tiles tiles_of(ArrayView y, int width) {
 void swiglu(cudaStream_t stream, ArrayView gate_up, int width, ArrayView y) {
   const Tiles tiles = tiles_of(y, width);
   with_vector(width % 8 == 0 && aligned(gate_up, y), [&](auto vector) {
-    launch(swiglu_numbers<vector.value>, {tiles.blocks(vector.value), kThreads, 0, stream},
-           numbers<Bf16>(gate_up), tiles.width, numbers<Bf16>(y));
+    cuda::launch(swiglu_numbers<vector.value>, {tiles.blocks(vector.value), kThreads, 0, stream},
+                 numbers<Bf16>(gate_up), tiles.width, numbers<Bf16>(y));
   });
 }
 
@@ -73,9 +73,10 @@ void swiglu_gradient(cudaStream_t stream, ArrayView gate_up, ArrayView dy, int w
                      ArrayView dgate_up) {
   const Tiles tiles = tiles_of(dy, width);
   with_vector(width % 8 == 0 && aligned(gate_up, dy, dgate_up), [&](auto vector) {
-    launch(swiglu_gradient_numbers<vector.value>, {tiles.blocks(vector.value), kThreads, 0, stream},
-           numbers<Bf16>(gate_up), numbers<Bf16>(dy), tiles.width, numbers<Bf16>(dgate_up));
+    cuda::launch(swiglu_gradient_numbers<vector.value>,
+                 {tiles.blocks(vector.value), kThreads, 0, stream}, numbers<Bf16>(gate_up),
+                 numbers<Bf16>(dy), tiles.width, numbers<Bf16>(dgate_up));
   });
 }
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::nn

@@ -11,7 +11,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 constexpr CellRules kAtlas{.recompute = RecomputePolicy::idle, .at_once = true};
 constexpr CellRules kAtlasTimed{.at_once = true};
@@ -138,9 +138,9 @@ std::optional<Refusal> fill_atlas_even(const Scenario& scenario, Schedule& sched
   return fill_atlas_cell(scenario, schedule, kAtlasEven);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 Timetable timetable_of(const Generator& generator, const Scenario& scenario) {
   using namespace families;
@@ -162,19 +162,21 @@ Result<Duration> least_time(const Generator& generator, const Scenario& scenario
                             std::span<const LeastHop> hops, Duration enough) {
   using namespace families;
   if (generator.timetable == nullptr) return Duration::zero();
-  const CellRules& rules = *generator.timetable;
+  const families::CellRules& rules = *generator.timetable;
   Result<Schedule> empty = empty_schedule(generator, scenario);
   if (!empty) return empty.refusal();
   Schedule schedule = *std::move(empty);
   if (!generator.shares_wan)
-    return earliest_end(varuna_problem(scenario, schedule), rules, hops, enough);
+    return families::earliest_end(families::varuna_problem(scenario, schedule), rules, hops,
+                                  enough);
   schedule.recompute_timing = RecomputeTiming::ahead;
   schedule.cell = cell_size(scenario);
   if (auto why = why_no_cells(schedule, scenario)) return *std::move(why);
   const CellReplicas replicas = cell_replicas(schedule, 0);
-  const Result<CellProblem> problem = atlas_problem(scenario, schedule, replicas);
+  const Result<families::CellProblem> problem =
+      families::atlas_problem(scenario, schedule, replicas);
   if (!problem) return problem.refusal();
-  return earliest_end(*problem, rules, hops, enough);
+  return families::earliest_end(*problem, rules, hops, enough);
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

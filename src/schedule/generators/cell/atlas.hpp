@@ -8,7 +8,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 struct Generator;
 
@@ -48,4 +48,4 @@ struct LeastHop {
 Result<Duration> least_time(const Generator& generator, const Scenario& scenario,
                             std::span<const LeastHop> hops, Duration enough);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

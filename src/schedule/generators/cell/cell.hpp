@@ -10,7 +10,7 @@
 
 /// Greedy generation of whole pipelines with recomputation ahead of the gradient: Varuna's, and
 /// Atlas' of several pipelines that share the WAN in time.
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// How the output of a stage of one pipeline travels. `way.chunk` is the node that takes it.
 struct CellHop {
@@ -97,4 +97,4 @@ void start_late(const CellProblem& problem, CellTimes& times);
 [[nodiscard]] Duration earliest_end(const CellProblem& problem, const CellRules& rules,
                                     std::span<const LeastHop> hops, Duration enough);
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 EarliestTimes::EarliestTimes(const CellProblem& problem, std::span<const LeastHop> hops)
     : problem_{problem},
@@ -80,4 +80,4 @@ void EarliestTimes::add(std::size_t node, BlockKind kind, int microbatch) {
   bound_ = std::max(bound_, free + left_[node] + back_[s]);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

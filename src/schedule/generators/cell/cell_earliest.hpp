@@ -7,7 +7,7 @@
 #include "schedule/generators/cell/atlas.hpp"
 #include "schedule/generators/cell/cell.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// How early the orders of a run let blocks and messages go, while the run makes them: each as soon
 /// as those before it and its inputs are through, with no heed to rule 3. No plan of these
@@ -43,4 +43,4 @@ private:
   Duration bound_{};
 };
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

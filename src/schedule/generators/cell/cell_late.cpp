@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "schedule/generators/cell/cell.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 constexpr Duration kForever = Duration::max();
@@ -73,4 +73,4 @@ void start_late(const CellProblem& problem, CellTimes& times) {
   }
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -8,7 +8,7 @@
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 /// The schedule's stages, with an R of each that recomputes: what costs ask for. The last one does
@@ -221,4 +221,4 @@ Result<CellProblem> atlas_problem(const Scenario& scenario, const Schedule& sche
   return problem;
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

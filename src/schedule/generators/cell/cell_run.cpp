@@ -7,7 +7,7 @@
 #include "schedule/generators/greedy/greedy_clock.hpp"
 #include "schedule/generators/greedy/greedy_links.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 constexpr Duration kNeverFree = GreedyClock::kNever;
@@ -252,4 +252,4 @@ Duration earliest_end(const CellProblem& problem, const CellRules& rules,
   return earliest.bound();
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -8,7 +8,7 @@
 #include "schedule/cells.hpp"
 #include "schedule/generators/registry.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 /// The chunk that takes the output of `block`; -1: none.
@@ -110,4 +110,4 @@ void take_turns_evenly(Schedule& schedule, const Scenario& scenario) {
   }
 }
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -4,7 +4,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 
 /// Is there a WAN to take turns on: more than one pipeline in a DP-cell, and neighbouring stages in
 /// different datacenters?
@@ -25,4 +25,4 @@ Result<Schedule> in_cells(const Schedule& schedule, const Scenario& scenario);
 /// rows.
 void take_turns_evenly(Schedule& schedule, const Scenario& scenario);
 
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -1,7 +1,7 @@
 #include "schedule/generators/cell/cell.hpp"
 #include "schedule/generators/families.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 constexpr CellRules kVaruna{};
 constexpr CellRules kVarunaFill{.recompute = RecomputePolicy::idle};
@@ -25,4 +25,4 @@ void fill_varuna_fill(const Scenario& scenario, Schedule& schedule) {
   fill_varuna_cell(scenario, schedule, kVarunaFill);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

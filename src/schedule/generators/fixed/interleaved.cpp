@@ -3,7 +3,7 @@
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/fixed/row_writer.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 /// Turns a running number of forward (or backward) items into its chunk and microbatch: groups of
@@ -79,4 +79,4 @@ std::optional<Refusal> fill_interleaved_1f1b(const Scenario& scenario, Schedule&
   return std::nullopt;
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

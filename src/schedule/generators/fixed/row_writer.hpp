@@ -6,7 +6,7 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// Appends blocks to the row of one device. With recomputation an R stands directly before each D
 /// or B. The row is reserved in full, so that no block allocates.
@@ -61,4 +61,4 @@ private:
   int count_[5] = {};
 };
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

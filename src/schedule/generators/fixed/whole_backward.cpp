@@ -3,7 +3,7 @@
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/fixed/row_writer.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// Huang et al., "GPipe", NeurIPS 2019: all F, then all B.
 void fill_gpipe(const Scenario& scenario, Schedule& schedule) {
@@ -30,4 +30,4 @@ void fill_1f1b(const Scenario& scenario, Schedule& schedule) {
   }
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

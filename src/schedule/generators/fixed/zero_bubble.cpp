@@ -3,7 +3,7 @@
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/fixed/row_writer.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 2 (their B is our D). Stage s
 /// keeps s W back, so that W fills the bubbles of the cool-down with no more than P activations.
@@ -75,4 +75,4 @@ void fill_zbv(const Scenario& scenario, Schedule& schedule) {
   }
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -3,7 +3,7 @@
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 using enum BlockKind;
@@ -147,4 +147,4 @@ std::optional<Refusal> fill_cross_loop(const Scenario& scenario, Schedule& sched
   return fill(scenario, schedule, kLoop);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

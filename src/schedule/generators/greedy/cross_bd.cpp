@@ -3,7 +3,7 @@
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 using enum BlockKind;
@@ -43,4 +43,4 @@ std::optional<Refusal> fill_cross_bd(const Scenario& scenario, Schedule& schedul
   return std::nullopt;
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -10,7 +10,7 @@
 #include "schedule/schedule.hpp"
 
 /// Greedy delay-aware generation (CrossPipe, section 4.2), for chunks placed anywhere.
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// How the output of a chunk reaches the chunk that takes it.
 struct GreedyHop {
@@ -98,4 +98,4 @@ Duration run_best(std::span<const GreedyTrial> trials, std::vector<std::vector<B
 Duration run_best(const GreedyProblem& problem, std::span<const GreedyRules> rules,
                   std::vector<std::vector<Block>>& rows);
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -3,7 +3,7 @@
 #include "base/index.hpp"
 #include "schedule/generators/greedy/greedy_run.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 /// How many blocks may be placed to find out which rules serve best: some milliseconds.
@@ -53,4 +53,4 @@ Duration run_best(const GreedyProblem& problem, std::span<const GreedyRules> rul
   return run_best(trials, rows);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -6,7 +6,7 @@
 
 #include "base/units.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// Which device acts next: a tree of winners over the devices' next times. Finding the earliest
 /// takes no time, a change one comparison a level; ties go to the lower device.
@@ -37,4 +37,4 @@ private:
   std::vector<std::uint32_t> winner_;  ///< index: node of the tree, the root is 1
 };
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

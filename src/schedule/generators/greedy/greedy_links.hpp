@@ -6,7 +6,7 @@
 #include "base/index.hpp"
 #include "schedule/generators/greedy/greedy.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// Which links and interfaces are busy until when, and messages that wait for their turn.
 class GreedyLinks {
@@ -58,4 +58,4 @@ private:
   std::vector<Queued> queue_;      ///< heap
 };
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -4,7 +4,7 @@
 #include "base/index.hpp"
 #include "schedule/generators/greedy/greedy_run.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 bool same_block(const Block& a, const Block& b) {
@@ -178,4 +178,4 @@ void merge_parts(const GreedyProblem& problem, const GreedyRun& run, std::vector
   row = as_parts(problem, row);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

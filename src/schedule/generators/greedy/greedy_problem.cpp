@@ -6,7 +6,7 @@
 #include "schedule/link_delays.hpp"
 #include "schedule/memory.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 namespace {
 
 /// The schedule's chunks, with an R of each where the scenario recomputes: what costs ask for.
@@ -192,4 +192,4 @@ Result<GreedyProblem> greedy_problem(const Scenario& scenario, const Schedule& s
   return problem;
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 Duration GreedyRun::run() {
   for (;;) {
@@ -187,4 +187,4 @@ void GreedyRun::deliver(int chunk, BlockKind kind, Duration arrival) {
   if (next && begin < clock_.time(index(given.device))) clock_.set(index(given.device), begin);
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

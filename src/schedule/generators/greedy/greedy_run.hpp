@@ -7,7 +7,7 @@
 #include "schedule/generators/greedy/greedy_clock.hpp"
 #include "schedule/generators/greedy/greedy_links.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 /// One pass of the greedy over a problem. Microbatches of a chunk run in order in each kind, so
 /// that counters take the place of queues.
@@ -101,4 +101,4 @@ private:
 /// is what the run wrote.
 void merge_parts(const GreedyProblem& problem, const GreedyRun& run, std::vector<Block>& row);
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

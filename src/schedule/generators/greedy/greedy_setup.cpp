@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "schedule/generators/greedy/greedy_run.hpp"
 
-namespace longhaul::families {
+namespace longhaul::schedule::families {
 
 GreedyRun::GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
                      std::vector<std::vector<Block>>* rows)
@@ -97,4 +97,4 @@ Duration GreedyRun::input_of(const Block& block) const {
   return arrivals_[(block.kind == BlockKind::F ? chunk.inputs : chunk.gradients) + nth];
 }
 
-}  // namespace longhaul::families
+}  // namespace longhaul::schedule::families

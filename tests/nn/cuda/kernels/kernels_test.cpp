@@ -4,7 +4,7 @@
 
 /// The kernels over rows, at the sizes where they take another way: packs of 8 or single numbers,
 /// 1, 2 or 4 packs of each thread in registers or rows read twice, views that begin anywhere.
-namespace longhaul {
+namespace longhaul::nn {
 namespace {
 
 using CudaMathRows = CudaMathTest;
@@ -135,4 +135,4 @@ TEST_F(CudaMathRows, OptimizersStepTheMaster) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::nn

@@ -12,7 +12,7 @@
 #include "schedule/memory.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using ::testing::ElementsAre;
@@ -166,4 +166,4 @@ TEST(Atlas, RefusesACellThatIsNotNearItself) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -6,7 +6,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 /// A message over the WAN takes twice as long as F; so a cell has two pipelines.
@@ -91,4 +91,4 @@ TEST(ShareWan, TakesTurnsMicrobatchByMicrobatch) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -10,7 +10,7 @@
 #include "schedule/scenarios.hpp"
 #include "schedule/validity/validity.hpp"
 
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using ::testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(CrossBd, NamesTheSmallestBudget) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

@@ -11,7 +11,7 @@
 
 /// The greedy generators against published values: two datacenters, latency L on the middle
 /// boundary, no transfer time, F=D=W=100.
-namespace longhaul {
+namespace longhaul::schedule {
 namespace {
 
 using test::evaluate;
@@ -26,7 +26,8 @@ struct Known {
 };
 
 Scenario scenario_of(const Known& known) {
-  Scenario scenario = two_datacenters(known.stages, known.microbatches, Duration{known.latency_ns});
+  Scenario scenario =
+      test::two_datacenters(known.stages, known.microbatches, Duration{known.latency_ns});
   scenario.memory.budget = known.budget;
   return scenario;
 }
@@ -35,7 +36,7 @@ Duration makespan_of(const char* name, const Scenario& scenario) {
   const Schedule schedule = generate(name, scenario);
   const auto found = first_violation(schedule, scenario);
   EXPECT_FALSE(found) << found->text;
-  const auto result = evaluate(schedule, scenario);
+  const auto result = test::evaluate(schedule, scenario);
   EXPECT_TRUE(result) << "deadlock";
   return result ? result->makespan : Duration::zero();
 }
@@ -94,7 +95,7 @@ std::string row_text(std::span<const Block> row) {
   std::string text;
   for (const Block& block : row) {
     if (!text.empty()) text += ' ';
-    text += to_string(block.kind) + std::to_string(block.microbatch);
+    text += longhaul::to_string(block.kind) + std::to_string(block.microbatch);
     if (block.parts > 1) {
       text += '.' + std::to_string(block.part) + '/' + std::to_string(block.parts);
     }
@@ -123,4 +124,4 @@ TEST(CrossUdSub, LeavesAWForABlockThatOthersWaitFor) {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::schedule

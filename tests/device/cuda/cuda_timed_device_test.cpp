@@ -1,4 +1,4 @@
-#include "device/cuda/timed_device.hpp"
+#include "device/cuda/cuda_timed_device.hpp"
 
 #include <thread>
 
@@ -11,14 +11,14 @@ using namespace std::chrono_literals;
 
 class CudaTimedDeviceTest : public OnDevice {
 protected:
-  static FinishedBlock wait_for(cuda::TimedDevice& device) {
+  static engine::FinishedBlock wait_for(device::CudaTimedDevice& device) {
     for (;;)
       if (const auto block = device.finished(now())) return *block;
   }
 };
 
 TEST_F(CudaTimedDeviceTest, StampsBlocksInOrderAndNoneShorterThanItsTime) {
-  cuda::TimedDevice device{0, Duration::zero()};
+  device::CudaTimedDevice device{0, Duration::zero()};
   ASSERT_EQ(device.depth(), 2);
   device.begin_iteration(0);
   const TimePoint begin = now();
@@ -26,10 +26,10 @@ TEST_F(CudaTimedDeviceTest, StampsBlocksInOrderAndNoneShorterThanItsTime) {
   device.start(OpId{0}, later, 2ms);
   device.start(OpId{1}, begin, 3ms);
   EXPECT_NE(device.next_event(), kNever);
-  const FinishedBlock first = wait_for(device);
+  const engine::FinishedBlock first = wait_for(device);
   device.start(OpId{2}, begin, Duration::zero());
-  const FinishedBlock second = wait_for(device);
-  const FinishedBlock third = wait_for(device);
+  const engine::FinishedBlock second = wait_for(device);
+  const engine::FinishedBlock third = wait_for(device);
   EXPECT_EQ(first.op, OpId{0});
   EXPECT_EQ(second.op, OpId{1});
   EXPECT_EQ(third.op, OpId{2});
@@ -46,7 +46,7 @@ TEST_F(CudaTimedDeviceTest, StampsBlocksInOrderAndNoneShorterThanItsTime) {
 /// The host sleeps while one block ends and the next begins. A machine that is busy may need more
 /// than one try.
 TEST_F(CudaTimedDeviceTest, TheSecondBlockNeedsNoHostToBegin) {
-  cuda::TimedDevice device{0, Duration::zero()};
+  device::CudaTimedDevice device{0, Duration::zero()};
   bool began_alone = false;
   for (Duration sleep = 20ms; !began_alone && sleep < 10s; sleep *= 2) {
     device.begin_iteration(0);
@@ -61,11 +61,11 @@ TEST_F(CudaTimedDeviceTest, TheSecondBlockNeedsNoHostToBegin) {
 }
 
 TEST_F(CudaTimedDeviceTest, MakesUpForALateStartWithinTheCredit) {
-  cuda::TimedDevice device{0, 10s};
+  device::CudaTimedDevice device{0, 10s};
   device.begin_iteration(0);
   const TimePoint could_have = now() - 5s;
   device.start(OpId{0}, could_have, 5s + 20ms);
-  const FinishedBlock block = wait_for(device);
+  const engine::FinishedBlock block = wait_for(device);
   EXPECT_GE(block.due, could_have + 5s + 20ms - clock().largest_error());
   EXPECT_LT(block.due - block.start, 5s) << "it began five seconds late";
 }

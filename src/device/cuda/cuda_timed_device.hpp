@@ -2,23 +2,23 @@
 
 #include "device/cuda/queue_device.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::device {
 
 /// Blocks that take their modelled time on the device: one thread of it looks at its clock.
-class TimedDevice final : public QueueDevice {
+class CudaTimedDevice final : public QueueDevice {
 public:
   /// `credit`: a block that begins later than it could have is shorter by that, up to here.
-  TimedDevice(int index, Duration credit, int depth = 2);
-  ~TimedDevice() override { wait_for_all(); }
+  CudaTimedDevice(int index, Duration credit, int depth = 2);
+  ~CudaTimedDevice() override { wait_for_all(); }
 
 private:
-  void enqueue(const Block& block, Stamps& stamps) override;
+  void enqueue(const Block& block, cuda::Stamps& stamps) override;
   [[nodiscard]] bool is_timed() const override { return true; }
   [[nodiscard]] cudaStream_t stream() const override { return stream_.get(); }
 
   Duration credit_;
-  Stream stream_;
-  DeviceBuffer free_since_;
+  cuda::Stream stream_;
+  cuda::DeviceBuffer free_since_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::device

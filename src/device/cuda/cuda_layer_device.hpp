@@ -3,23 +3,23 @@
 #include "device/cuda/queue_device.hpp"
 #include "engine/block_work.hpp"
 
-namespace longhaul::cuda {
+namespace longhaul::device {
 
 /// Real blocks: what their work gives to the compute stream runs between two stamps.
-class LayerDevice final : public QueueDevice {
+class CudaLayerDevice final : public QueueDevice {
 public:
   /// `work` gives its calls to `compute`; both outlive this.
-  LayerDevice(int index, BlockWork& work, cudaStream_t compute, int depth = 2);
-  ~LayerDevice() override { wait_for_all(); }
+  CudaLayerDevice(int index, engine::BlockWork& work, cudaStream_t compute, int depth = 2);
+  ~CudaLayerDevice() override { wait_for_all(); }
 
 private:
-  void enqueue(const Block& block, Stamps& stamps) override;
+  void enqueue(const Block& block, cuda::Stamps& stamps) override;
   void ended(OpId op) override { work_.ended(op); }
   [[nodiscard]] bool is_timed() const override { return false; }
   [[nodiscard]] cudaStream_t stream() const override { return compute_; }
 
-  BlockWork& work_;
+  engine::BlockWork& work_;
   cudaStream_t compute_;
 };
 
-}  // namespace longhaul::cuda
+}  // namespace longhaul::device
