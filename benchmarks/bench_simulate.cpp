@@ -73,7 +73,7 @@ Schedule in_cells(const Scenario& scenario, int cell) {
     LinkOrder turns{turns_name(c, DeviceId{from}, DeviceId{to}), {}};
     for (int m = 0; m < schedule.microbatches; ++m) {
       for (const ReplicaId replica : members.ids())
-        turns.messages.push_back({replica, {kind, 0, 1, from, m}});
+        turns.messages.push_back({replica, {kind, 0, 1, ChunkId{from}, MicrobatchId{m}}});
     }
     schedule.link_orders.push_back(std::move(turns));
   };

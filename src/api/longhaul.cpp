@@ -125,7 +125,7 @@ int Schedule::chunks() const { return data().schedule.chunks; }
 int Schedule::microbatches() const { return data().schedule.microbatches; }
 int Schedule::replicas() const { return data().schedule.replicas; }
 std::vector<int> Schedule::device_of_chunk() const {
-  return numbers(data().schedule.device_of_chunk);
+  return numbers(data().schedule.device_of_chunk.items());
 }
 
 std::vector<std::string> Schedule::row(int device, int replica) const {

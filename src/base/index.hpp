@@ -39,9 +39,13 @@ template <std::integral Number>
   return to_size(number);
 }
 
+template <typename Kind>
+[[nodiscard]] constexpr std::size_t at(CountedId<Kind> id) {
+  return to_size(number(id));
+}
+
 /// Ids from `first` up to but without `last`: for (const DeviceId device : schedule.device_ids()).
-template <typename Id>
-requires std::is_enum_v<Id>
+template <AnyId Id>
 class IdRange {
 public:
   class iterator {
@@ -75,15 +79,15 @@ private:
 };
 
 /// The ids 0 to count - 1.
-template <typename Id>
-[[nodiscard]] constexpr IdRange<Id> ids(std::underlying_type_t<Id> count) {
+template <AnyId Id>
+[[nodiscard]] constexpr IdRange<Id> ids(int count) {
   return {Id{}, Id{count}};
 }
 
 /// The numbers of ids, for text and files.
-template <typename Id>
-[[nodiscard]] std::vector<std::underlying_type_t<Id>> numbers(const std::vector<Id>& ids) {
-  std::vector<std::underlying_type_t<Id>> found;
+template <AnyId Id>
+[[nodiscard]] std::vector<NumberOf<Id>> numbers(const std::vector<Id>& ids) {
+  std::vector<NumberOf<Id>> found;
   found.reserve(ids.size());
   for (const Id id : ids) found.push_back(number(id));
   return found;
@@ -91,8 +95,7 @@ template <typename Id>
 
 /// A vector that an id of one kind indexes, and no other: IndexedVector<DeviceId, Duration> costs.
 /// Positions are checked as assertions are; as fast as a vector in release builds.
-template <typename Id, typename T>
-requires std::is_enum_v<Id>
+template <AnyId Id, typename T>
 class IndexedVector {
 public:
   using value_type = T;
@@ -130,7 +133,7 @@ public:
   [[nodiscard]] IdRange<Id> ids() const { return {Id{}, end_id()}; }
   /// The id that the next item to be added gets.
   [[nodiscard]] Id end_id() const {
-    return static_cast<Id>(static_cast<std::underlying_type_t<Id>>(items_.size()));
+    return static_cast<Id>(static_cast<NumberOf<Id>>(items_.size()));
   }
   [[nodiscard]] bool contains(Id id) const { return number(id) >= 0 && index(id) < items_.size(); }
 

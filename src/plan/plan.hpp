@@ -37,8 +37,8 @@ struct Op {
   std::uint8_t parts = 1;
   MessageLeg leg = MessageLeg::whole;  ///< of a send or recv
   std::uint16_t after_count = 0;
-  std::int32_t chunk = -1;
-  std::int32_t microbatch = -1;
+  ChunkId chunk{-1};
+  MicrobatchId microbatch{-1};
   LaneId lane{};
   Rank peer = kNone<Rank>;
   std::uint32_t match = 0;  ///< OpId of the other side, or index into Plan::collectives

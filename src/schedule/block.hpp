@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/ids.hpp"
 #include "base/vocabulary.hpp"
 
 namespace longhaul {
@@ -16,8 +17,8 @@ struct Block {
   BlockKind kind = BlockKind::F;
   std::uint8_t part = 0;
   std::uint8_t parts = 1;
-  std::int32_t chunk = 0;
-  std::int32_t microbatch = 0;
+  ChunkId chunk{};
+  MicrobatchId microbatch{};
 
   friend auto operator<=>(const Block&, const Block&) = default;
 };

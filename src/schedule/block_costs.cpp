@@ -9,9 +9,9 @@ BlockCosts::BlockCosts(const Schedule& schedule, const Scenario& scenario)
   const Costs& costs = scenario.costs;
   const std::array<const std::vector<Duration>*, 5> times{
       &costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute};
-  chunks_.resize(to_size(schedule.chunks));
-  const std::vector<ChunkShare> shares = chunk_shares(schedule);
-  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+  chunks_.resize(schedule.chunks);
+  const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
+  for (const ChunkId chunk : schedule.chunk_ids()) {
     const auto device = index(schedule.device_of_chunk[chunk]);
     const auto [of, place] = shares[chunk];
     chunks_[chunk].boundary = costs.message[device];
@@ -30,7 +30,7 @@ Bytes BlockCosts::memory(const Block& block) const {
 }
 
 Bytes BlockCosts::message(const Block& block) const {
-  return of(is_backward(block.kind) ? block.chunk - 1 : block.chunk).boundary;
+  return of(is_backward(block.kind) ? previous(block.chunk) : block.chunk).boundary;
 }
 
 }  // namespace longhaul::schedule

@@ -27,9 +27,9 @@ private:
     std::array<Duration, 5> time{};
     Bytes boundary;  ///< between this chunk and the next
   };
-  [[nodiscard]] const OfChunk& of(int chunk) const { return chunks_[at(chunk)]; }
+  [[nodiscard]] const OfChunk& of(ChunkId chunk) const { return chunks_[chunk]; }
   ActivationModel activation_;
-  std::vector<OfChunk> chunks_;
+  IndexedVector<ChunkId, OfChunk> chunks_;
 };
 
 }  // namespace longhaul::schedule

@@ -28,9 +28,9 @@ std::vector<bool> recomputed_chunks(const Schedule& schedule) {
   return recomputed;
 }
 
-Bytes input_size(const Schedule& schedule, const Scenario& scenario, int chunk) {
+Bytes input_size(const Schedule& schedule, const Scenario& scenario, ChunkId chunk) {
   const DeviceId sender =
-      schedule.device_of_chunk[at(schedule.is_first(chunk) ? chunk : chunk - 1)];
+      schedule.device_of_chunk[schedule.is_first(chunk) ? chunk : previous(chunk)];
   return scenario.costs.message[index(sender)];
 }
 
@@ -81,10 +81,10 @@ IndexedVector<DeviceId, Bytes> buffers(const Schedule& schedule, const Scenario&
       same->size = std::max(same->size, size);
     }
   };
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+  for (const ChunkId chunk : schedule.chunk_ids()) {
     if (schedule.is_last(chunk)) continue;
-    const DeviceId from = schedule.device_of_chunk[at(chunk)];
-    const DeviceId to = schedule.device_of_chunk[at(chunk + 1)];
+    const DeviceId from = schedule.device_of_chunk[chunk];
+    const DeviceId to = schedule.device_of_chunk[next(chunk)];
     if (from == to) continue;
     add(from, to, false, scenario.costs.message[index(from)]);
     add(to, from, true, scenario.costs.message[index(from)]);
@@ -128,9 +128,9 @@ struct Holdings {
 
   explicit Holdings(const Schedule& schedule)
       : of_device(schedule.devices), holders(schedule.devices) {
-    for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-      const DeviceId held = schedule.device_of_chunk[at(schedule.stage_of(chunk))];
-      std::vector<DeviceId>& mine = of_device[schedule.device_of_chunk[at(chunk)]];
+    for (const ChunkId chunk : schedule.chunk_ids()) {
+      const DeviceId held = schedule.device_of_chunk[ChunkId{number(schedule.stage_of(chunk))}];
+      std::vector<DeviceId>& mine = of_device[schedule.device_of_chunk[chunk]];
       if (std::ranges::find(mine, held) != mine.end()) continue;
       mine.push_back(held);
       ++holders[held];
@@ -144,10 +144,10 @@ ActivationModel::ActivationModel(const Schedule& schedule, const Scenario& scena
   assert_shape(schedule, scenario);
   const std::vector<bool> recomputed = recomputed_chunks(schedule);
   chunks_.resize(at(schedule.chunks));
-  const std::vector<ChunkShare> shares = chunk_shares(schedule);
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const std::size_t device = index(schedule.device_of_chunk[at(chunk)]);
-    const auto [of, place] = shares[at(chunk)];
+  const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
+  for (const ChunkId chunk : schedule.chunk_ids()) {
+    const std::size_t device = index(schedule.device_of_chunk[chunk]);
+    const auto [of, place] = shares[chunk];
     const Bytes whole = share(scenario.costs.activation[device], of, place);
     const Bytes input = input_size(schedule, scenario, chunk);
     chunks_[at(chunk)] = {whole, recomputed[at(chunk)] ? std::min(input, whole) : whole};

@@ -17,27 +17,34 @@ CellReplicas cell_replicas(const Schedule& schedule, int cell) {
   return {ReplicaId{first}, std::min(schedule.cell, schedule.replicas - first)};
 }
 
-std::vector<int> chunks_on(const Schedule& schedule, DeviceId device) {
-  std::vector<int> chunks;
-  for (std::size_t chunk = 0; chunk < schedule.device_of_chunk.size(); ++chunk) {
-    if (schedule.device_of_chunk[chunk] == device) chunks.push_back(static_cast<int>(chunk));
+ChunkId taker_of(const Schedule& schedule, const Block& block) {
+  constexpr ChunkId kNoOne = kNone<ChunkId>;
+  if (block.part + 1 != block.parts) return kNoOne;
+  if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? kNoOne : next(block.chunk);
+  if (!is_backward(block.kind) || schedule.is_first(block.chunk)) return kNoOne;
+  return previous(block.chunk);
+}
+
+std::vector<ChunkId> chunks_on(const Schedule& schedule, DeviceId device) {
+  std::vector<ChunkId> chunks;
+  for (const ChunkId chunk : schedule.device_of_chunk.ids()) {
+    if (schedule.device_of_chunk[chunk] == device) chunks.push_back(chunk);
   }
   return chunks;
 }
 
-std::vector<ChunkShare> chunk_shares(const Schedule& schedule) {
-  const auto chunks = to_size(schedule.chunks);
-  const auto of_copy = to_size(schedule.chunks_of_copy());
-  std::vector<ChunkShare> shares(chunks);
-  std::vector<int> on_device(to_size(schedule.devices));
-  const auto count_of = [&](std::size_t chunk) -> int& {
-    return on_device[index(schedule.device_of_chunk[chunk])];
+IndexedVector<ChunkId, ChunkShare> chunk_shares(const Schedule& schedule) {
+  IndexedVector<ChunkId, ChunkShare> shares{schedule.chunks};
+  IndexedVector<DeviceId, int> on_device{schedule.devices};
+  const auto count_of = [&](ChunkId chunk) -> int& {
+    return on_device[schedule.device_of_chunk[chunk]];
   };
-  for (std::size_t first = 0; first < chunks; first += of_copy) {
-    const std::size_t last = first + of_copy;
-    for (std::size_t chunk = first; chunk < last; ++chunk) shares[chunk].place = count_of(chunk)++;
-    for (std::size_t chunk = first; chunk < last; ++chunk) shares[chunk].of = count_of(chunk);
-    for (std::size_t chunk = first; chunk < last; ++chunk) count_of(chunk) = 0;
+  for (int copy = 0; copy < schedule.copies; ++copy) {
+    const ChunkId first{copy * schedule.chunks_of_copy()};
+    const IdRange<ChunkId> of_copy{first, ChunkId{first + schedule.chunks_of_copy()}};
+    for (const ChunkId chunk : of_copy) shares[chunk].place = count_of(chunk)++;
+    for (const ChunkId chunk : of_copy) shares[chunk].of = count_of(chunk);
+    for (const ChunkId chunk : of_copy) count_of(chunk) = 0;
   }
   return shares;
 }

@@ -44,7 +44,7 @@ struct Schedule {
   /// Copies of the model inside one pipeline; 2 for bidirectional schedules. Chunks are numbered
   /// copy by copy, microbatch m runs in copy m mod copies, and no dependency leaves a copy.
   int copies = 1;
-  std::vector<DeviceId> device_of_chunk;  ///< index: chunk
+  IndexedVector<ChunkId, DeviceId> device_of_chunk;
   /// Either `devices` rows, which every replica follows, or `replicas * devices`, replica-major.
   std::vector<std::vector<Block>> rows;
   std::vector<LinkOrder> link_orders;
@@ -57,22 +57,28 @@ struct Schedule {
 
   [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
   [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(devices); }
+  [[nodiscard]] IdRange<ChunkId> chunk_ids() const { return ids<ChunkId>(chunks); }
+  [[nodiscard]] IdRange<MicrobatchId> microbatch_ids() const {
+    return ids<MicrobatchId>(microbatches);
+  }
   /// The DP-cell of a pipeline.
   [[nodiscard]] int cell_of(ReplicaId replica) const { return number(replica) / cell; }
   [[nodiscard]] int chunks_of_copy() const { return chunks / copies; }
-  [[nodiscard]] int copy_of(int chunk) const { return chunk / chunks_of_copy(); }
+  [[nodiscard]] int copy_of(ChunkId chunk) const { return chunk / chunks_of_copy(); }
   /// The part of the model that the chunk is: the same number in every copy.
-  [[nodiscard]] int stage_of(int chunk) const { return chunk % chunks_of_copy(); }
+  [[nodiscard]] StageId stage_of(ChunkId chunk) const { return StageId{chunk % chunks_of_copy()}; }
   /// Has no chunk before it: its F needs no input, its gradient goes nowhere.
-  [[nodiscard]] bool is_first(int chunk) const { return stage_of(chunk) == 0; }
+  [[nodiscard]] bool is_first(ChunkId chunk) const { return stage_of(chunk) == 0; }
   /// Has no chunk after it: its D or B needs its own F alone.
-  [[nodiscard]] bool is_last(int chunk) const { return stage_of(chunk) + 1 == chunks_of_copy(); }
+  [[nodiscard]] bool is_last(ChunkId chunk) const {
+    return stage_of(chunk) + 1 == chunks_of_copy();
+  }
   /// Does the microbatch run through the chunk, that is, through its copy?
-  [[nodiscard]] bool runs(int chunk, int microbatch) const {
+  [[nodiscard]] bool runs(ChunkId chunk, MicrobatchId microbatch) const {
     return microbatch % copies == copy_of(chunk);
   }
   /// How many microbatches run through the chunk: ceil((M - copy) / copies).
-  [[nodiscard]] int microbatches_of(int chunk) const {
+  [[nodiscard]] int microbatches_of(ChunkId chunk) const {
     return (microbatches - copy_of(chunk) + copies - 1) / copies;
   }
   [[nodiscard]] bool replicas_share_rows() const { return std::ssize(rows) == devices; }
@@ -105,8 +111,11 @@ struct CellReplicas {
 };
 [[nodiscard]] CellReplicas cell_replicas(const Schedule& schedule, int cell);
 
+/// The chunk that takes over what `block` produced, once its last part has run; kNone: no one.
+[[nodiscard]] ChunkId taker_of(const Schedule& schedule, const Block& block);
+
 /// Chunks of `device`, ascending.
-[[nodiscard]] std::vector<int> chunks_on(const Schedule& schedule, DeviceId device);
+[[nodiscard]] std::vector<ChunkId> chunks_on(const Schedule& schedule, DeviceId device);
 
 /// How a chunk shares its device's costs with the other chunks of its copy there: share(cost, of,
 /// place). Copies share nothing: a chunk of a bidirectional schedule costs a whole stage.
@@ -114,7 +123,7 @@ struct ChunkShare {
   int of = 1;
   int place = 0;
 };
-/// The shares of all chunks. Index: chunk.
-[[nodiscard]] std::vector<ChunkShare> chunk_shares(const Schedule& schedule);
+/// The shares of all chunks.
+[[nodiscard]] IndexedVector<ChunkId, ChunkShare> chunk_shares(const Schedule& schedule);
 
 }  // namespace longhaul

@@ -116,7 +116,7 @@ WholeModel::WholeModel(std::unique_ptr<nn::TensorOps> math, RealModel model, int
 WholeModel::Result WholeModel::compute(int iteration, std::span<const float> masters) {
   std::vector<nn::MicrobatchText> texts;
   for (const ReplicaId replica : ids<ReplicaId>(replicas_)) {
-    for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
+    for (MicrobatchId microbatch{}; microbatch < microbatches_; ++microbatch) {
       texts.push_back(model_.text(iteration, replica, microbatch));
     }
   }

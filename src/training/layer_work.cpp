@@ -38,7 +38,7 @@ void LayerWork::make_chunks() {
   }
   const double tokens = static_cast<double>(model_.shape.tokens()) *
                         scenario_.parallel.microbatches * scenario_.parallel.replicas;
-  for (const int chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
+  for (const ChunkId chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
     auto& made = chunks_[chunk];
     made = std::make_unique<nn::Chunk>(
         math_, memory_, model_.shape, layers[at(schedule_.stage_of(chunk))],
@@ -48,21 +48,21 @@ void LayerWork::make_chunks() {
 }
 
 void LayerWork::make_stages() {
-  std::map<int, std::vector<int>> chunks_of;
+  std::map<StageId, std::vector<ChunkId>> chunks_of;
   for (const auto& entry : chunks_)
     chunks_of[schedule_.stage_of(entry.first)].push_back(entry.first);
   stages_.reserve(chunks_of.size());  // they are pointed to
-  for (auto& [stage, numbers] : chunks_of) {
-    std::ranges::sort(numbers);
+  for (auto& [stage, of_stage] : chunks_of) {
+    std::ranges::sort(of_stage);
     std::vector<nn::Chunk*> chunks;
-    for (const int number : numbers) chunks.push_back(chunks_.at(number).get());
+    for (const ChunkId chunk : of_stage) chunks.push_back(chunks_.at(chunk).get());
     stages_.emplace_back(math_, memory_, stage, std::move(chunks), group_of(stage),
                          model_.optimizer);
   }
 }
 
 /// Op of the collective that sums the stage's gradients, where this rank has one.
-StageShard::Group LayerWork::group_of(int stage) const {
+StageShard::Group LayerWork::group_of(StageId stage) const {
   for (std::uint32_t i = 0; i < ops_.count; ++i) {
     const OpId id{ops_.first + i};
     const Op& op = plan_.op(id);
@@ -78,7 +78,7 @@ StageShard::Group LayerWork::group_of(int stage) const {
 }
 
 StageShard& LayerWork::stage_of(OpId collective) {
-  const int stage = schedule_.stage_of(plan_.op(collective).chunk);
+  const StageId stage = schedule_.stage_of(plan_.op(collective).chunk);
   const auto found = std::ranges::find(stages_, stage, &StageShard::stage);
   LONGHAUL_ASSERT(found != stages_.end(), "stage {} is not held here", stage);
   return *found;
@@ -145,7 +145,7 @@ nn::Buffer LayerWork::forward(OpId id, const Block& block) {
       if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);
     }
     if (!schedule_.is_first(block.chunk))
-      input = tensors_.take({false, block.chunk - 1, block.microbatch}, id,
+      input = tensors_.take({false, previous(block.chunk), block.microbatch}, id,
                             to_text(block) + ": its input");
   }
   return chunk.forward(block.microbatch, {block.part, block.parts}, std::move(input));
@@ -155,7 +155,7 @@ nn::Buffer LayerWork::backward(OpId id, const Block& block) {
   nn::Chunk& chunk = *chunks_.at(block.chunk);
   nn::Buffer gradient;
   if (block.part == 0 && !schedule_.is_last(block.chunk))
-    gradient = tensors_.take({true, block.chunk + 1, block.microbatch}, id,
+    gradient = tensors_.take({true, next(block.chunk), block.microbatch}, id,
                              to_text(block) + ": its gradient");
   const nn::BlockPart part{block.part, block.parts};
   return block.kind == BlockKind::B

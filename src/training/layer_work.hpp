@@ -1,7 +1,7 @@
 #pragma once
 
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/block_work.hpp"
@@ -57,7 +57,7 @@ public:
 private:
   void make_chunks();
   void make_stages();
-  [[nodiscard]] StageShard::Group group_of(int stage) const;
+  [[nodiscard]] StageShard::Group group_of(StageId stage) const;
   void follow_collectives();
   void perform(OpId id, const Block& block);
   [[nodiscard]] nn::Buffer forward(OpId id, const Block& block);
@@ -74,8 +74,8 @@ private:
   plan::OpRange ops_;
   Tensors tensors_;
   int iteration_ = 0;
-  std::unordered_map<int, std::unique_ptr<nn::Chunk>> chunks_;  ///< by number
-  std::vector<StageShard> stages_;                              ///< ascending
+  std::map<ChunkId, std::unique_ptr<nn::Chunk>> chunks_;
+  std::vector<StageShard> stages_;  ///< ascending
   /// By block: the stages whose weights it waits for, and whose last gradients it makes.
   std::unordered_map<OpId, std::vector<StageShard*>> waits_for_, completes_;
   std::vector<StageShard*> completed_before_;  ///< reduced here, and no block adds to them

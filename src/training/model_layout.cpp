@@ -33,14 +33,13 @@ nn::ModelShape model_shape(const Scenario& scenario) {
 }
 
 std::vector<nn::LayerRange> layers_of_stages(const Schedule& schedule, const Scenario& scenario) {
-  const std::vector<ChunkShare> shares = chunk_shares(schedule);
+  const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
   std::vector<nn::LayerRange> stages;
   int first = 0;
-  for (int chunk = 0; chunk < schedule.chunks_of_copy(); ++chunk) {
-    const auto of_chunk = at(chunk);
-    const DeviceId device = schedule.device_of_chunk[of_chunk];
+  for (const ChunkId chunk : ids<ChunkId>(schedule.chunks_of_copy())) {
+    const DeviceId device = schedule.device_of_chunk[chunk];
     const int layers = scenario.layers[index(device)];
-    const auto [of, place] = shares[of_chunk];
+    const auto [of, place] = shares[chunk];
     const int count = layers / of + (place < layers % of ? 1 : 0);
     if (count == 0)
       fail(

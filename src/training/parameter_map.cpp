@@ -104,7 +104,7 @@ ParameterMap ParameterMap::read(const std::vector<std::string>& of_ranks) {
     map.count += stage.count;
   }
   for (auto& held : map.of_rank)
-    for (ShardExtent& each : held) each.first += map.first_of(each.stage);
+    for (ShardExtent& each : held) each.first += map.first_of(StageId{each.stage});
   map.require_complete();
   return map;
 }

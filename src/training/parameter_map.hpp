@@ -39,7 +39,7 @@ struct ParameterMap {
   /// Numbers that the rank holds.
   [[nodiscard]] std::size_t count_of(std::size_t rank) const;
   /// The entry of a stage that the map knows.
-  [[nodiscard]] std::size_t first_of(int stage) const { return stage_first[at(stage)]; }
+  [[nodiscard]] std::size_t first_of(StageId stage) const { return stage_first[at(stage)]; }
   std::vector<std::size_t> stage_first;  ///< index: stage
 
 private:

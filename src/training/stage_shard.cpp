@@ -12,7 +12,7 @@ std::span<std::byte> bytes_of(const nn::ArrayView& view) { return {view.data, vi
 
 }  // namespace
 
-StageShard::StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, int stage,
+StageShard::StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, StageId stage,
                        std::vector<nn::Chunk*> chunks, const Group& group,
                        const nn::OptimizerOptions& optimizer)
     : math_{math}, stage_{stage}, chunks_{std::move(chunks)}, group_{group} {

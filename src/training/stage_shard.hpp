@@ -27,11 +27,11 @@ public:
     Sum sum = Sum::alone;
     std::size_t members = 1, place = 0;
   };
-  StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, int stage,
+  StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, StageId stage,
              std::vector<nn::Chunk*> chunks, const Group& group,
              const nn::OptimizerOptions& optimizer);
 
-  [[nodiscard]] int stage() const { return stage_; }
+  [[nodiscard]] StageId stage() const { return stage_; }
   [[nodiscard]] const nn::Chunk& chunk() const { return *chunks_.front(); }
   [[nodiscard]] ShardRange held() const { return held_; }
   [[nodiscard]] Sum sum() const { return group_.sum; }
@@ -65,7 +65,7 @@ private:
   void copy_to_other_chunks();
 
   nn::TensorOps& math_;
-  int stage_;
+  StageId stage_;
   std::vector<nn::Chunk*> chunks_;
   Group group_;
   ShardRange held_;

@@ -16,8 +16,8 @@ namespace longhaul::training {
 /// block.
 struct TensorKey {
   bool gradient = false;
-  int chunk = 0;
-  int microbatch = 0;
+  ChunkId chunk{};
+  MicrobatchId microbatch{};
   friend auto operator<=>(const TensorKey&, const TensorKey&) = default;
 };
 [[nodiscard]] TensorKey tensor_key(const Op& op);

@@ -1,6 +1,7 @@
 #include "base/index.hpp"
 
 #include <string>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,9 +18,25 @@ static_assert(previous(DeviceId{3}) == DeviceId{2});
 static_assert(next_in_ring(ReplicaId{2}, 3) == ReplicaId{0});
 static_assert(sizeof(ReplicaId) == sizeof(int));
 
+// A counted id is its number where one is wanted; a number, or another kind's id, is no id.
+template <typename Left, typename Right>
+concept Equals = requires(Left left, Right right) {
+  left == right;
+};
+static_assert(sizeof(ChunkId) == sizeof(int));
+static_assert(std::is_trivially_copyable_v<ChunkId>);
+static_assert(ChunkId{3} + 1 == 4 && ChunkId{3} < 4 && at(ChunkId{3}) == 3u);
+static_assert(next(ChunkId{3}) == ChunkId{4} && previous(MicrobatchId{3}) == MicrobatchId{2});
+static_assert(std::is_convertible_v<ChunkId, int> && !std::is_convertible_v<int, ChunkId>);
+static_assert(!std::is_constructible_v<ChunkId, MicrobatchId>);
+static_assert(!std::is_convertible_v<StageId, ChunkId>);
+static_assert(Equals<ChunkId, ChunkId> && !Equals<ChunkId, MicrobatchId>);
+
 TEST(Ids, AreTheirNumbersInText) {
   EXPECT_EQ(fmt::format("device {} of replica {:2}", DeviceId{3}, ReplicaId{1}),
             "device 3 of replica  1");
+  EXPECT_EQ(fmt::format("chunk {} of microbatch {:2}", ChunkId{3}, MicrobatchId{1}),
+            "chunk 3 of microbatch  1");
   EXPECT_THAT(numbers(std::vector{DeviceId{1}, DeviceId{0}}), ElementsAre(1, 0));
 }
 

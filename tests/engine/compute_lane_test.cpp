@@ -38,7 +38,7 @@ protected:
 TEST_F(RunAhead, TheNextBlockIsGivenWhileOneRuns) {
   harness::PlanBuilder b = builder();
   std::vector<harness::PlanBuilder::Handle> blocks;
-  for (int i = 0; i < 6; ++i) blocks.push_back(b.block(0, 20ms, i));
+  for (int i = 0; i < 6; ++i) blocks.push_back(b.block(0, 20ms, MicrobatchId{i}));
   for (std::size_t i = 1; i < blocks.size(); ++i) b.after(blocks[i], blocks[i - 1]);
   const Plan plan = b.build();
   QueueingDevice device{2, 5ms};
@@ -65,8 +65,8 @@ TEST_F(RunAhead, TheNextBlockIsGivenWhileOneRuns) {
 
 TEST_F(RunAhead, ADeviceThatTakesOneWaitsForTheHost) {
   harness::PlanBuilder b = builder();
-  (void)b.block(0, 2ms, 0);
-  (void)b.block(0, 2ms, 1);
+  (void)b.block(0, 2ms, MicrobatchId{0});
+  (void)b.block(0, 2ms, MicrobatchId{1});
   const Plan plan = b.build();
   QueueingDevice device{1, 5ms};
   (void)play(plan, device);
@@ -100,8 +100,8 @@ TEST_F(RunAhead, ALatencyThatABlockHidesIsNotPaidAgain) {
   NEEDS_RANKS(2);
   harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 100ms, Bytes{1000});
-  const auto busy = b.block(1, 400ms, 0);
-  const auto consumer = b.block(1, 1ms, 1);
+  const auto busy = b.block(1, 400ms, MicrobatchId{0});
+  const auto consumer = b.block(1, 1ms, MicrobatchId{1});
   b.after(consumer, message.recv);
   const Plan plan = b.build();
   QueueingDevice device{2, 5ms};
@@ -136,7 +136,7 @@ TEST_F(RunAhead, ABlockOfNoTimeEndsBehindTheReceiveThatItWaitedFor) {
   std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < 20; ++i) {
     messages.push_back(b.message(0, 1, 1ms, 3ms, Bytes{1000}));
-    b.after(b.block(1, Duration::zero(), i), messages.back().recv);
+    b.after(b.block(1, Duration::zero(), MicrobatchId{i}), messages.back().recv);
   }
   const Plan plan = b.build();
   QueueingDevice device{2, 0ms};
@@ -147,8 +147,8 @@ TEST_F(RunAhead, ABlockOfNoTimeEndsBehindTheReceiveThatItWaitedFor) {
 
 TEST(FailingDevice, NamesTheBlockThatFailedOfThoseThatItWasGiven) {
   harness::PlanBuilder b{"test", 1};
-  const auto first = b.block(0, 1ms, 0);
-  const auto second = b.block(0, 1ms, 1);
+  const auto first = b.block(0, 1ms, MicrobatchId{0});
+  const auto second = b.block(0, 1ms, MicrobatchId{1});
   const Plan plan = b.build();
   device::FailingDevice device{std::make_unique<QueueingDevice>(2, Duration::zero()), plan, Rank{0},
                                engine::parse_fault("device@0:1")};

@@ -57,9 +57,9 @@ protected:
 
 RANKS_TEST(EngineTest, RunsBlocksOneBehindTheOtherForAsLongAsTheyTake) {
   harness::PlanBuilder b = builder();
-  const auto first = b.block(0, 5ms, 0);
-  const auto second = b.block(0, 3ms, 1);
-  const auto third = b.block(0, 2ms, 2);
+  const auto first = b.block(0, 5ms, MicrobatchId{0});
+  const auto second = b.block(0, 3ms, MicrobatchId{1});
+  const auto third = b.block(0, 2ms, MicrobatchId{2});
   const Plan plan = b.build();
   const OpTimes times = play(plan);
   const OpTime& one = times[index(b.id(first))];
@@ -134,8 +134,8 @@ RANKS_TEST(EngineTest, ComputationHidesADelay) {
   NEEDS_RANKS(2);
   harness::PlanBuilder b = builder();
   const auto message = b.message(0, 1, 1ms, 5ms, Bytes{1000});
-  const auto busy = b.block(1, 200ms, 0);
-  const auto consumer = b.block(1, 1ms, 1);
+  const auto busy = b.block(1, 200ms, MicrobatchId{0});
+  const auto consumer = b.block(1, 1ms, MicrobatchId{1});
   b.after(consumer, message.recv);
   const Plan plan = b.build();
   const OpTimes times = play(plan);
@@ -196,7 +196,7 @@ RANKS_TEST(EngineTest, AnInterfaceServesTheMessageThatWasReadyFirst) {
   harness::PlanBuilder b = builder();
   std::vector<harness::PlanBuilder::Message> messages;
   for (int i = 0; i < 4; ++i) {
-    const auto block = b.block(0, 2ms, i);
+    const auto block = b.block(0, 2ms, MicrobatchId{i});
     messages.push_back(b.message(0, i < 3 ? 1 : 2, 20ms, 1ms, Bytes{1000}, {"egress 0"}));
     b.after(messages.back().send, block);
   }

@@ -12,11 +12,11 @@ namespace {
 class VerifyOrder : public ::testing::Test {
 protected:
   VerifyOrder() {
-    first_ = builder_.block(0, Duration{10}, 0);
-    second_ = builder_.block(0, Duration{10}, 1);
+    first_ = builder_.block(0, Duration{10}, MicrobatchId{0});
+    second_ = builder_.block(0, Duration{10}, MicrobatchId{1});
     message_ = builder_.message(0, 1, Duration{2}, Duration{3}, Bytes{1});
     builder_.after(message_.send, first_);
-    third_ = builder_.block(1, Duration{10}, 0);
+    third_ = builder_.block(1, Duration{10}, MicrobatchId{0});
     builder_.after(third_, message_.recv);
     plan_ = builder_.build();
     times_.resize(plan_.ops.size());

@@ -16,8 +16,8 @@ TEST(Describe, SaysOnWhichLegAndForWhom) {
   Op op;
   op.kind = OpKind::send;
   op.leg = MessageLeg::scatter;
-  op.chunk = 1;
-  op.microbatch = 3;
+  op.chunk = ChunkId{1};
+  op.microbatch = MicrobatchId{3};
   op.piece = 1;
   op.pieces = 2;
   op.peer = Rank{1};

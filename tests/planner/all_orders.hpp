@@ -44,7 +44,7 @@ private:
   static Schedule with_recompute(Schedule like, bool recompute) {
     like.rows.assign(static_cast<std::size_t>(like.devices), {});
     for (int chunk = 0; recompute && chunk < like.chunks; ++chunk)
-      like.rows[0].push_back({BlockKind::R, 0, 1, chunk, 0});
+      like.rows[0].push_back({BlockKind::R, 0, 1, ChunkId{chunk}, MicrobatchId{0}});
     return like;
   }
 
@@ -66,7 +66,7 @@ private:
   void take(BlockKind kind, int m, Cell then) {
     int& last = last_[static_cast<std::size_t>(kind)];
     if (!tried_.any_order && m < last) return;
-    const Block block{kind, 0, 1, chunk_, m};
+    const Block block{kind, 0, 1, ChunkId{chunk_}, MicrobatchId{m}};
     const schedule::MemoryEffect effect = memory_.effect(block);
     if (held_ + effect.at_start > limit_) return;
     const Bytes change = effect.at_start + effect.at_end;

@@ -84,8 +84,8 @@ public:
 
   /// nullopt where it ran out of memory in the middle.
   [[nodiscard]] std::optional<Schedule> draw() {
-    for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
-      for (int m = 0; m < schedule_.microbatches; ++m) {
+    for (const ChunkId chunk : schedule_.chunk_ids()) {
+      for (const MicrobatchId m : schedule_.microbatch_ids()) {
         if (schedule_.runs(chunk, m)) open_.push_back({chunk, m, plan_of_cell(), 0});
       }
     }
@@ -111,14 +111,14 @@ public:
 private:
   /// The blocks of one chunk and microbatch in turn.
   struct Cell {
-    int chunk;
-    int microbatch;
+    ChunkId chunk;
+    MicrobatchId microbatch;
     std::vector<Block> blocks;
     std::size_t next;
   };
 
   static Block block(BlockKind kind, int chunk, int microbatch) {
-    return {kind, 0, 1, chunk, microbatch};
+    return {kind, 0, 1, ChunkId{chunk}, MicrobatchId{microbatch}};
   }
 
   std::vector<Block> plan_of_cell() {
@@ -133,7 +133,8 @@ private:
     std::vector<Block> blocks;
     for (const BlockKind kind : kinds) {
       const auto parts = static_cast<std::uint8_t>(random_.between(0, 2) == 0 ? 3 : 1);
-      for (std::uint8_t part = 0; part < parts; ++part) blocks.push_back({kind, part, parts, 0, 0});
+      for (std::uint8_t part = 0; part < parts; ++part)
+        blocks.push_back({kind, part, parts, ChunkId{0}, MicrobatchId{0}});
     }
     return blocks;
   }
@@ -167,7 +168,7 @@ private:
     return next;
   }
   [[nodiscard]] std::size_t device_of(const Cell& cell) const {
-    return index(schedule_.device_of_chunk[static_cast<std::size_t>(cell.chunk)]);
+    return index(schedule_.device_of_chunk[cell.chunk]);
   }
   [[nodiscard]] bool fits(const schedule::ActivationModel& memory, const Cell& cell) const {
     return held_[device_of(cell)] + memory.effect(block_of(cell)).at_start <= limit_;

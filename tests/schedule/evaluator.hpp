@@ -50,7 +50,7 @@ private:
   using Key = std::tuple<bool, int, int>;  ///< backward?, chunk, microbatch
 
   [[nodiscard]] DeviceId device_of(int chunk) const {
-    return schedule_.device_of_chunk[static_cast<std::size_t>(chunk)];
+    return schedule_.device_of_chunk[ChunkId{chunk}];
   }
 
   [[nodiscard]] int of_copy() const { return schedule_.chunks / schedule_.copies; }

@@ -65,14 +65,14 @@ TEST(MemoryEffect, FollowsKindsChunksAndParts) {
   };
   using enum BlockKind;
   using Change = std::pair<std::int64_t, std::int64_t>;
-  EXPECT_EQ(effect({F, 0, 1, 0, 0}), (Change{51, 0}));
-  EXPECT_EQ(effect({D, 0, 1, 0, 0}), (Change{0, -25}));
-  EXPECT_EQ(effect({W, 0, 1, 0, 0}), (Change{0, -26}));
-  EXPECT_EQ(effect({B, 0, 1, 1, 0}), (Change{0, -50}));
-  EXPECT_EQ(effect({F, 0, 4, 1, 0}), (Change{50, 0}));
-  EXPECT_EQ(effect({F, 3, 4, 1, 0}), (Change{0, 0}));
-  EXPECT_EQ(effect({B, 0, 4, 1, 0}), (Change{0, 0}));
-  EXPECT_EQ(effect({B, 3, 4, 1, 0}), (Change{0, -50}));
+  EXPECT_EQ(effect({F, 0, 1, ChunkId{0}, MicrobatchId{0}}), (Change{51, 0}));
+  EXPECT_EQ(effect({D, 0, 1, ChunkId{0}, MicrobatchId{0}}), (Change{0, -25}));
+  EXPECT_EQ(effect({W, 0, 1, ChunkId{0}, MicrobatchId{0}}), (Change{0, -26}));
+  EXPECT_EQ(effect({B, 0, 1, ChunkId{1}, MicrobatchId{0}}), (Change{0, -50}));
+  EXPECT_EQ(effect({F, 0, 4, ChunkId{1}, MicrobatchId{0}}), (Change{50, 0}));
+  EXPECT_EQ(effect({F, 3, 4, ChunkId{1}, MicrobatchId{0}}), (Change{0, 0}));
+  EXPECT_EQ(effect({B, 0, 4, ChunkId{1}, MicrobatchId{0}}), (Change{0, 0}));
+  EXPECT_EQ(effect({B, 3, 4, ChunkId{1}, MicrobatchId{0}}), (Change{0, -50}));
 }
 
 TEST(MemoryEffect, SplitsAnActivationIntoInputAndRestWithRecomputation) {
@@ -82,12 +82,22 @@ TEST(MemoryEffect, SplitsAnActivationIntoInputAndRestWithRecomputation) {
   scenario.costs.activation = {Bytes{1000}, Bytes{200}};
   const Schedule schedule = generate("1f1b", scenario);
   using enum BlockKind;
-  EXPECT_EQ(ActivationModel(schedule, scenario).effect({F, 0, 1, 0, 0}).at_start, Bytes{300});
-  EXPECT_EQ(ActivationModel(schedule, scenario).effect({R, 0, 1, 0, 0}).at_start, Bytes{700});
-  EXPECT_EQ(ActivationModel(schedule, scenario).effect({B, 0, 1, 0, 0}).at_end, Bytes{-1000});
+  EXPECT_EQ(
+      ActivationModel(schedule, scenario).effect({F, 0, 1, ChunkId{0}, MicrobatchId{0}}).at_start,
+      Bytes{300});
+  EXPECT_EQ(
+      ActivationModel(schedule, scenario).effect({R, 0, 1, ChunkId{0}, MicrobatchId{0}}).at_start,
+      Bytes{700});
+  EXPECT_EQ(
+      ActivationModel(schedule, scenario).effect({B, 0, 1, ChunkId{0}, MicrobatchId{0}}).at_end,
+      Bytes{-1000});
   // The input, 300 bytes from stage 0, cannot be more than the whole.
-  EXPECT_EQ(ActivationModel(schedule, scenario).effect({F, 0, 1, 1, 0}).at_start, Bytes{200});
-  EXPECT_EQ(ActivationModel(schedule, scenario).effect({R, 0, 1, 1, 0}).at_start, Bytes{0});
+  EXPECT_EQ(
+      ActivationModel(schedule, scenario).effect({F, 0, 1, ChunkId{1}, MicrobatchId{0}}).at_start,
+      Bytes{200});
+  EXPECT_EQ(
+      ActivationModel(schedule, scenario).effect({R, 0, 1, ChunkId{1}, MicrobatchId{0}}).at_start,
+      Bytes{0});
 }
 
 TEST(OverBudget, ComparesPeaksWithTheBudget) {

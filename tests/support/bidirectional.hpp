@@ -34,13 +34,16 @@ inline Schedule bidirectional_gpipe(int devices, int microbatches, int replicas 
     }
     std::ranges::sort(slots);
     for (const auto& [slot, microbatch, chunk] : slots)
-      row.push_back({.kind = BlockKind::F, .chunk = chunk, .microbatch = microbatch});
+      row.push_back(
+          {.kind = BlockKind::F, .chunk = ChunkId{chunk}, .microbatch = MicrobatchId{microbatch}});
     for (auto& [slot, microbatch, chunk] : slots)
       slot = microbatch / 2 + devices - 1 - chunk % devices;
     std::ranges::sort(slots);
     for (const auto& [slot, microbatch, chunk] : slots) {
-      row.push_back({.kind = BlockKind::D, .chunk = chunk, .microbatch = microbatch});
-      row.push_back({.kind = BlockKind::W, .chunk = chunk, .microbatch = microbatch});
+      row.push_back(
+          {.kind = BlockKind::D, .chunk = ChunkId{chunk}, .microbatch = MicrobatchId{microbatch}});
+      row.push_back(
+          {.kind = BlockKind::W, .chunk = ChunkId{chunk}, .microbatch = MicrobatchId{microbatch}});
     }
   }
   return schedule;

@@ -42,7 +42,7 @@ public:
     timeline.lanes.push_back(lane);
     row.kind = kind;
     row.chunk = row.device;
-    row.microbatch = 5;
+    row.microbatch = MicrobatchId{5};
     row.ready_ns = row.start_ns = span.start;
     row.end_ns = span.end;
     row.planned_ns = span.end - span.start;
@@ -51,7 +51,7 @@ public:
   void leg(int rank, int peer, bool sends, MessageLeg leg, int piece, Span span) {
     TimelineRow& row =
         add(rank, sends ? RowKind::send : RowKind::recv, std::string{to_string(leg)} + ">", span);
-    row.chunk = 0;
+    row.chunk = ChunkId{0};
     row.peer = peer;
     row.leg = leg;
     row.piece = piece;

@@ -73,7 +73,7 @@ protected:
 
 TEST_F(TensorsTest, CutsATensorIntoPiecesAndPutsThemTogether) {
   training::Tensors other{math_, memory_, kCount};
-  const training::TensorKey key{false, 1, 2};
+  const training::TensorKey key{false, ChunkId{1}, MicrobatchId{2}};
   tensors_.put(key, numbers(5));
   std::size_t bytes = 0;
   for (const int piece : {2, 0, 1}) {
@@ -95,7 +95,7 @@ TEST_F(TensorsTest, CutsATensorIntoPiecesAndPutsThemTogether) {
 }
 
 TEST_F(TensorsTest, PassesATensorOnWithoutAMessageAndWithoutACopy) {
-  const training::TensorKey key{true, 4, 0};
+  const training::TensorKey key{true, ChunkId{4}, MicrobatchId{0}};
   nn::Buffer made = numbers(1);
   const std::byte* place = made.view().data;
   tensors_.put(key, std::move(made));

@@ -77,10 +77,10 @@ std::string rank_ops_text(const Plan& plan, int rank) {
 ordered_json op_json(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
   ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
-  json["chunk"] = op.chunk;
+  json["chunk"] = number(op.chunk);
   if (op.kind != OpKind::collective) {
     json["block"] = longhaul::to_string(op.block_kind);
-    json["microbatch"] = op.microbatch;
+    json["microbatch"] = number(op.microbatch);
     json["part"] = op.part;
     json["parts"] = op.parts;
   }

@@ -60,7 +60,7 @@ nlohmann::ordered_json timetable_json(const schedule::Generator& generator,
     for (std::size_t b = 0; b < schedule.rows[i].size(); ++b) {
       const Block& block = schedule.rows[i][b];
       blocks.push_back({{"kind", longhaul::to_string(block.kind)},
-                        {"microbatch", block.microbatch},
+                        {"microbatch", number(block.microbatch)},
                         {"start_ns", timetable.starts[i][b].count()}});
     }
     const auto devices = to_size(schedule.devices);

@@ -16,8 +16,8 @@ struct PayloadId {
   std::uint32_t run = 0;  ///< how many plans were run before on these ranks
   std::int32_t iteration = 0;
   std::int32_t replica = 0;  ///< of its owner, whose block made it
-  std::int32_t chunk = 0;
-  std::int32_t microbatch = 0;
+  ChunkId chunk{};
+  MicrobatchId microbatch{};
   std::uint8_t kind = 0, part = 0, parts = 1, reserved = 0;
   std::uint32_t piece = 0, pieces = 1;
   std::int64_t size_bytes = 0;  ///< nominal, of the piece

@@ -14,7 +14,7 @@ constexpr int kMicrobatches = 3;  // inputs that change, of a block after the ot
 struct Supply {
   Supply(nn::TensorOps& on, nn::DeviceMemory& from, const nn::ModelShape& shape)
       : math{on}, memory{from}, count{shape.boundary()} {
-    for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+    for (MicrobatchId microbatch{}; microbatch < kMicrobatches; ++microbatch) {
       kept.push_back(from.take(count, "a benchmark's inputs"));
       on.fill_random(static_cast<std::uint64_t>(100 + microbatch), 1, kept.back().view());
     }
@@ -57,23 +57,27 @@ public:
   [[nodiscard]] double forward() {
     inputs_ = supply_.buffers();
     outputs_.clear();
-    return each([&](int m) { outputs_.push_back(chunk_.forward(m, {}, take(inputs_, m))); });
+    return each(
+        [&](MicrobatchId m) { outputs_.push_back(chunk_.forward(m, {}, take(inputs_, m))); });
   }
   [[nodiscard]] double recompute() {
-    return each([&](int m) { chunk_.recompute(m, {}); });
+    return each([&](MicrobatchId m) { chunk_.recompute(m, {}); });
   }
   [[nodiscard]] double input_gradient() {
     inputs_ = supply_.buffers();
     outputs_.clear();
-    return each([&](int m) { outputs_.push_back(chunk_.backward_input(m, {}, take(inputs_, m))); });
+    return each([&](MicrobatchId m) {
+      outputs_.push_back(chunk_.backward_input(m, {}, take(inputs_, m)));
+    });
   }
   [[nodiscard]] double weight_gradient() {
-    return each([&](int m) { chunk_.backward_weight(m, {}); });
+    return each([&](MicrobatchId m) { chunk_.backward_weight(m, {}); });
   }
   [[nodiscard]] double backward() {
     inputs_ = supply_.buffers();
     outputs_.clear();
-    return each([&](int m) { outputs_.push_back(chunk_.backward(m, {}, take(inputs_, m))); });
+    return each(
+        [&](MicrobatchId m) { outputs_.push_back(chunk_.backward(m, {}, take(inputs_, m))); });
   }
   void expect_results(const char* what) {
     for (const nn::Buffer& output : outputs_) expect_numbers(math_, output.view(), what);
@@ -84,12 +88,12 @@ public:
   }
 
 private:
-  static nn::Buffer take(std::vector<nn::Buffer>& buffers, int at) {
-    return std::move(buffers[static_cast<std::size_t>(at)]);
+  static nn::Buffer take(std::vector<nn::Buffer>& buffers, MicrobatchId microbatch) {
+    return std::move(buffers[index(microbatch)]);
   }
-  [[nodiscard]] double each(const std::function<void(int)>& block) {
+  [[nodiscard]] double each(const std::function<void(MicrobatchId)>& block) {
     const double seconds = time_once(math_, [&] {
-      for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) block(microbatch);
+      for (MicrobatchId microbatch{}; microbatch < kMicrobatches; ++microbatch) block(microbatch);
     });
     return seconds / kMicrobatches;
   }
@@ -126,11 +130,12 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape) {
   };
   std::vector<nn::Buffer> inputs = supply.buffers(), gradients = supply.buffers();
   static_cast<void>(counting.take());
-  const nn::Buffer output = chunk.forward(0, {}, std::move(inputs.front()));
+  const nn::Buffer output = chunk.forward(MicrobatchId{}, {}, std::move(inputs.front()));
   expect("F", flops.weights + flops.attention);
-  const nn::Buffer gradient = chunk.backward_input(0, {}, std::move(gradients.front()));
+  const nn::Buffer gradient =
+      chunk.backward_input(MicrobatchId{}, {}, std::move(gradients.front()));
   expect("D", flops.weights + 2 * flops.attention);
-  chunk.backward_weight(0, {});
+  chunk.backward_weight(MicrobatchId{}, {});
   expect("W", flops.weights);
 }
 

@@ -28,7 +28,7 @@ std::string duration_text(const std::vector<double>& sample) {
 template <typename Value>
 std::string line(const ModelProfile& profile, int stages, const char* key, Value value) {
   std::vector<std::string> values;
-  for (int stage = 0; stage < stages; ++stage)
+  for (StageId stage{}; stage < stages; ++stage)
     values.push_back(quoted(value(profile.of_device(stage))));
   return fmt::format("{} = [{}]\n", key, fmt::join(values, ", "));
 }

@@ -19,7 +19,7 @@ void add_ping_pong(PlanBuilder& builder, int a, int b, Duration latency, int rou
                    const LinkSettings& settings) {
   const auto taken = [&](int rank, const PlanBuilder::Message& message, int round) {
     if (settings.device == DeviceKind::cpu) return message.recv;
-    const auto block = builder.block(rank, Duration::zero(), round);
+    const auto block = builder.block(rank, Duration::zero(), MicrobatchId{round});
     builder.after(block, message.recv);
     return block;
   };

@@ -121,7 +121,7 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
   std::vector<DeviceProfile> kinds;
   for (int device = 0; device < schedule.devices; ++device) {
     std::vector<nn::LayerRange> chunks;
-    for (const int chunk : chunks_on(schedule, DeviceId{device}))
+    for (const ChunkId chunk : chunks_on(schedule, DeviceId{device}))
       chunks.push_back(stages[static_cast<std::size_t>(schedule.stage_of(chunk))]);
     for (const nn::LayerRange& chunk : chunks) nn::check_layers(shape, chunk);
     const BlockNumbers census = census_of(chunks, shape);

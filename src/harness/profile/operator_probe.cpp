@@ -64,15 +64,16 @@ public:
   void round(Operators& operators, nn::Recompute recompute, int number) {
     begin();
     nn::Buffer input = chunk_.holds_embedding() ? nn::Buffer{} : copy_of(input_);
-    keep([&] { (void)chunk_.forward(0, kWholeOperator, std::move(input)); }, "F",
+    keep([&] { (void)chunk_.forward(MicrobatchId{}, kWholeOperator, std::move(input)); }, "F",
          recompute == nn::Recompute::off, operators, number);
     if (recompute == nn::Recompute::on)
-      keep([&] { chunk_.recompute(0, kWholeOperator); }, "R", true, operators, number);
+      keep([&] { chunk_.recompute(MicrobatchId{}, kWholeOperator); }, "R", true, operators, number);
     nn::Buffer gradient = chunk_.holds_head() ? nn::Buffer{} : copy_of(gradient_);
     const bool whole = recompute == nn::Recompute::off;
-    keep([&] { (void)chunk_.backward_input(0, kWholeOperator, std::move(gradient)); }, "D", whole,
-         operators, number);
-    keep([&] { chunk_.backward_weight(0, kWholeOperator); }, "W", whole, operators, number);
+    keep([&] { (void)chunk_.backward_input(MicrobatchId{}, kWholeOperator, std::move(gradient)); },
+         "D", whole, operators, number);
+    keep([&] { chunk_.backward_weight(MicrobatchId{}, kWholeOperator); }, "W", whole, operators,
+         number);
   }
 
   void update(Operators& operators, int number) {
@@ -95,8 +96,8 @@ public:
 private:
   void begin() {
     chunk_.begin_iteration();
-    if (chunk_.holds_embedding()) chunk_.set_tokens(0, tokens_);
-    if (chunk_.holds_head()) chunk_.set_targets(0, tokens_);
+    if (chunk_.holds_embedding()) chunk_.set_tokens(MicrobatchId{}, tokens_);
+    if (chunk_.holds_head()) chunk_.set_targets(MicrobatchId{}, tokens_);
   }
 
   nn::Buffer copy_of(const nn::Buffer& from) {

@@ -40,11 +40,11 @@ PlanBuilder::Handle PlanBuilder::add(Draft draft) {
   return Handle{drafts_.size() - 1};
 }
 
-PlanBuilder::Handle PlanBuilder::block(int rank, Duration duration, int microbatch) {
+PlanBuilder::Handle PlanBuilder::block(int rank, Duration duration, MicrobatchId microbatch) {
   Draft draft;
   draft.rank = rank;
   draft.op.duration = duration;
-  draft.op.chunk = rank;
+  draft.op.chunk = ChunkId{rank};
   draft.op.microbatch = microbatch;
   draft.op.resources = set_of({fmt::format("device {}", rank)});
   return add(std::move(draft));
@@ -57,8 +57,8 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   send.rank = from;
   send.lane = OpKind::send;
   send.op.kind = OpKind::send;
-  send.op.chunk = from;
-  send.op.microbatch = messages_++;
+  send.op.chunk = ChunkId{from};
+  send.op.microbatch = MicrobatchId{messages_++};
   send.op.peer = Rank{to};
   send.op.duration = transfer;
   send.op.size = size;
@@ -107,7 +107,7 @@ std::vector<PlanBuilder::Handle> PlanBuilder::collective(CollectiveKind kind,
     draft.lane = OpKind::collective;
     draft.op.kind = OpKind::collective;
     draft.op.collective = kind;
-    draft.op.chunk = 0;
+    draft.op.chunk = ChunkId{};
     draft.op.peer = Rank{members.front()};
     draft.op.match = static_cast<std::uint32_t>(groups_.size());
     draft.op.duration = duration;

@@ -21,7 +21,7 @@ public:
   /// Rank r is device r of one replica, in datacenter "dc<r>".
   PlanBuilder(std::string name, int ranks, Arrangement arrangement = Arrangement::decoupled);
 
-  Handle block(int rank, Duration duration, int microbatch = 0);
+  Handle block(int rank, Duration duration, MicrobatchId microbatch = MicrobatchId{});
   /// Holds the resources named, or the pair's own link; arrives `latency` after its transfer.
   Message message(int from, int to, Duration transfer, Duration latency, Bytes size,
                   std::vector<std::string> resources = {});
@@ -33,7 +33,8 @@ public:
   /// the cell) sends of (chunk, microbatch).
   struct Piece {
     int owner = 0, piece = 0, pieces = 1;
-    int chunk = 0, microbatch = 0;
+    ChunkId chunk{};
+    MicrobatchId microbatch{};
   };
   /// A message of that leg; on lanes of its own ("wan>3").
   Message leg(int from, int to, MessageLeg leg, const Piece& piece, Duration transfer,

@@ -61,26 +61,27 @@ nn::Buffer StageProbe::passing(nn::ArrayView like, const char* what) {
 void StageProbe::forward(nn::Chunk& chunk, double* time) {
   nn::Buffer input;
   if (chunk.holds_embedding())
-    chunk.set_tokens(0, tokens_);
+    chunk.set_tokens(MicrobatchId{}, tokens_);
   else
     input = passing(input_.view(), "bench_profile: input of F");
-  if (chunk.holds_head()) chunk.set_targets(0, tokens_);
+  if (chunk.holds_head()) chunk.set_targets(MicrobatchId{}, tokens_);
   nn::Buffer output;
-  run(math_, time, [&] { output = chunk.forward(0, kWhole, std::move(input)); });
+  run(math_, time, [&] { output = chunk.forward(MicrobatchId{}, kWhole, std::move(input)); });
 }
 
 void StageProbe::input_gradient(nn::Chunk& chunk, double* time) {
   nn::Buffer gradient;
   if (!chunk.holds_head()) gradient = passing(gradient_.view(), "bench_profile: gradient of D");
   nn::Buffer passed;
-  run(math_, time, [&] { passed = chunk.backward_input(0, kWhole, std::move(gradient)); });
+  run(math_, time,
+      [&] { passed = chunk.backward_input(MicrobatchId{}, kWhole, std::move(gradient)); });
 }
 
 void StageProbe::backward(nn::Chunk& chunk, double* time) {
   nn::Buffer gradient;
   if (!chunk.holds_head()) gradient = passing(gradient_.view(), "bench_profile: gradient of B");
   nn::Buffer passed;
-  run(math_, time, [&] { passed = chunk.backward(0, kWhole, std::move(gradient)); });
+  run(math_, time, [&] { passed = chunk.backward(MicrobatchId{}, kWhole, std::move(gradient)); });
 }
 
 void StageProbe::round(BlockSamples& samples) {
@@ -90,11 +91,11 @@ void StageProbe::round(BlockSamples& samples) {
   for (std::size_t i = chunks_.size(); i-- > 0;) {
     nn::Chunk& chunk = *chunks_[i];
     if (recompute_ == nn::Recompute::on) {
-      run(math_, &recompute, [&] { chunk.recompute(0, kWhole); });
+      run(math_, &recompute, [&] { chunk.recompute(MicrobatchId{}, kWhole); });
       backward(chunk, nullptr);
     } else {
       input_gradient(chunk, &dgrad);
-      run(math_, &wgrad, [&] { chunk.backward_weight(0, kWhole); });
+      run(math_, &wgrad, [&] { chunk.backward_weight(MicrobatchId{}, kWhole); });
     }
   }
   if (recompute_ == nn::Recompute::on) return samples.recompute.push_back(recompute);
@@ -120,7 +121,7 @@ void StageProbe::weigh(StageMemory& memory) {
   for (const auto& chunk : chunks_) forward(*chunk, nullptr);
   (recompute_ == nn::Recompute::on ? memory.kept_recomputed : memory.activation) = in_flight();
   for (std::size_t i = chunks_.size(); i-- > 0;) {
-    if (recompute_ == nn::Recompute::on) chunks_[i]->recompute(0, kWhole);
+    if (recompute_ == nn::Recompute::on) chunks_[i]->recompute(MicrobatchId{}, kWhole);
     input_gradient(*chunks_[i], nullptr);
   }
   if (recompute_ == nn::Recompute::off) {
@@ -128,7 +129,7 @@ void StageProbe::weigh(StageMemory& memory) {
     memory.peak = bytes_of_count(memory_.peak()) - memory.resident -
                   bytes_of_count(input_.view().bytes() + gradient_.view().bytes());
   }
-  for (const auto& chunk : chunks_) chunk->backward_weight(0, kWhole);
+  for (const auto& chunk : chunks_) chunk->backward_weight(MicrobatchId{}, kWhole);
   memory.left_over = in_flight();
 }
 

@@ -84,7 +84,7 @@ void check_costs(const ModelProfile& profile, const Scenario& scenario, const st
       "microbatches = 1\n",
       costs, scenario.parallel.stages);
   const Costs read = scenario::parse_scenario(held, "what was measured").costs;
-  for (int stage = 0; stage < scenario.parallel.stages; ++stage) {
+  for (StageId stage{}; stage < scenario.parallel.stages; ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     const DeviceProfile& device = profile.of_device(stage);
     const double median = summarize(device.samples.forward).median;

@@ -19,17 +19,17 @@ bool Chunk::holds_head() const {
   return parts_->range.first + parts_->range.count == parts_->shape.layers;
 }
 
-void Chunk::set_tokens(int microbatch, std::span<const std::int32_t> tokens) {
+void Chunk::set_tokens(MicrobatchId microbatch, std::span<const std::int32_t> tokens) {
   LONGHAUL_ASSERT(holds_embedding(), "layers from {} on", parts_->range.first);
   parts_->set(&InFlight::tokens, microbatch, tokens, 0);
 }
 
-void Chunk::set_targets(int microbatch, std::span<const std::int32_t> targets) {
+void Chunk::set_targets(MicrobatchId microbatch, std::span<const std::int32_t> targets) {
   LONGHAUL_ASSERT(holds_head(), "{} layers from {} on", parts_->range.count, parts_->range.first);
   parts_->set(&InFlight::targets, microbatch, targets, std::numeric_limits<std::int32_t>::min());
 }
 
-Buffer Chunk::forward(int microbatch, BlockPart part, Buffer input) {
+Buffer Chunk::forward(MicrobatchId microbatch, BlockPart part, Buffer input) {
   InFlight& data = parts_->microbatches[microbatch];
   const int first = parts_->begin(part, data.forwarded, "F", microbatch);
   if (part.part == 0) {
@@ -46,7 +46,7 @@ Buffer Chunk::forward(int microbatch, BlockPart part, Buffer input) {
   return std::move(data.passing);
 }
 
-void Chunk::recompute(int microbatch, BlockPart part) {
+void Chunk::recompute(MicrobatchId microbatch, BlockPart part) {
   InFlight& data = parts_->in_flight_at("R", microbatch);
   const int first = parts_->begin(part, data.remade, "R", microbatch);
   LONGHAUL_ASSERT(parts_->recompute == Recompute::on && data.forwarded == parts_->count(),
@@ -58,7 +58,7 @@ void Chunk::recompute(int microbatch, BlockPart part) {
   if (Parts::last(part)) data.targets = {};
 }
 
-Buffer Chunk::backward_input(int microbatch, BlockPart part, Buffer gradient) {
+Buffer Chunk::backward_input(MicrobatchId microbatch, BlockPart part, Buffer gradient) {
   InFlight& data = parts_->in_flight_at("D", microbatch);
   const int done = parts_->begin_backward("D", data, microbatch, part, std::move(gradient));
   data.passed_back = parts_->end(part);
@@ -69,7 +69,7 @@ Buffer Chunk::backward_input(int microbatch, BlockPart part, Buffer gradient) {
   return Parts::last(part) ? std::move(data.passing) : Buffer{};
 }
 
-void Chunk::backward_weight(int microbatch, BlockPart part) {
+void Chunk::backward_weight(MicrobatchId microbatch, BlockPart part) {
   InFlight& data = parts_->in_flight_at("W", microbatch);
   const int done = parts_->begin(part, data.weighed, "W", microbatch);
   data.weighed = parts_->end(part);
@@ -80,7 +80,7 @@ void Chunk::backward_weight(int microbatch, BlockPart part) {
   if (data.weighed == parts_->count()) parts_->microbatches.erase(microbatch);
 }
 
-Buffer Chunk::backward(int microbatch, BlockPart part, Buffer gradient) {
+Buffer Chunk::backward(MicrobatchId microbatch, BlockPart part, Buffer gradient) {
   InFlight& data = parts_->in_flight_at("B", microbatch);
   const int done = parts_->begin_backward("B", data, microbatch, part, std::move(gradient));
   data.passed_back = data.weighed = parts_->end(part);

@@ -50,22 +50,22 @@ public:
 
   /// Tokens (where this chunk holds the embedding) and targets (where it holds the head) of a
   /// microbatch; i32, one a token. Before its F. Copied.
-  void set_tokens(int microbatch, std::span<const std::int32_t> tokens);
-  void set_targets(int microbatch, std::span<const std::int32_t> targets);
+  void set_tokens(MicrobatchId microbatch, std::span<const std::int32_t> tokens);
+  void set_targets(MicrobatchId microbatch, std::span<const std::int32_t> targets);
 
   /// F. `input` [boundary] is moved in and kept as long as needed (empty with the embedding). The
   /// last part returns the output [boundary]; empty with the head, which adds `scale` times the
   /// microbatch's loss (sum over tokens) to loss().
-  [[nodiscard]] Buffer forward(int microbatch, BlockPart part, Buffer input);
+  [[nodiscard]] Buffer forward(MicrobatchId microbatch, BlockPart part, Buffer input);
   /// R.
-  void recompute(int microbatch, BlockPart part);
+  void recompute(MicrobatchId microbatch, BlockPart part);
   /// D. `gradient` of the output is moved in (empty with the head); the last part returns that of
   /// the input (empty with the embedding).
-  [[nodiscard]] Buffer backward_input(int microbatch, BlockPart part, Buffer gradient);
+  [[nodiscard]] Buffer backward_input(MicrobatchId microbatch, BlockPart part, Buffer gradient);
   /// W, after D.
-  void backward_weight(int microbatch, BlockPart part);
+  void backward_weight(MicrobatchId microbatch, BlockPart part);
   /// B: D and W layer by layer, so that it keeps less.
-  [[nodiscard]] Buffer backward(int microbatch, BlockPart part, Buffer gradient);
+  [[nodiscard]] Buffer backward(MicrobatchId microbatch, BlockPart part, Buffer gradient);
 
   /// The factor of losses: 1 / (tokens of all microbatches and replicas).
   void set_loss_scale(float scale);

@@ -42,7 +42,8 @@ Chunk::Parts::Parts(TensorOps& on, DeviceMemory& from, const ModelShape& model, 
   math.zero(losses.view());
 }
 
-int Chunk::Parts::begin(BlockPart part, int done, std::string_view block, int microbatch) const {
+int Chunk::Parts::begin(BlockPart part, int done, std::string_view block,
+                        MicrobatchId microbatch) const {
   LONGHAUL_ASSERT(
       part.part >= 0 && part.part < part.parts && done == part.part * count() / part.parts,
       "{}(microbatch {}), part {} of {}: {} of {} layers are done", block, microbatch, part.part,
@@ -50,14 +51,14 @@ int Chunk::Parts::begin(BlockPart part, int done, std::string_view block, int mi
   return done;
 }
 
-InFlight& Chunk::Parts::in_flight_at(std::string_view block, int microbatch) {
+InFlight& Chunk::Parts::in_flight_at(std::string_view block, MicrobatchId microbatch) {
   const auto found = microbatches.find(microbatch);
   LONGHAUL_ASSERT(found != microbatches.end(), "{}(microbatch {}): there is none", block,
                   microbatch);
   return found->second;
 }
 
-void Chunk::Parts::set(Buffer InFlight::*which, int microbatch,
+void Chunk::Parts::set(Buffer InFlight::*which, MicrobatchId microbatch,
                        std::span<const std::int32_t> numbers, std::int32_t lowest) {
   LONGHAUL_ASSERT(numbers.size() == shape.tokens(), "{} tokens of {}", numbers.size(),
                   shape.tokens());
@@ -85,7 +86,7 @@ void Chunk::Parts::forward_layers(const BlockContext& work, InFlight& data, int 
   }
 }
 
-int Chunk::Parts::begin_backward(std::string_view block, InFlight& data, int microbatch,
+int Chunk::Parts::begin_backward(std::string_view block, InFlight& data, MicrobatchId microbatch,
                                  BlockPart part, Buffer gradient) const {
   const int done = begin(part, data.passed_back, block, microbatch);
   const int ready = recompute == Recompute::on ? data.remade : data.forwarded;

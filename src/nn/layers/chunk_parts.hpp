@@ -38,11 +38,12 @@ struct Chunk::Parts {
 
   [[nodiscard]] int count() const { return range.count; }
   /// Layers that are done when `part` begins; asserts that it is its turn.
-  [[nodiscard]] int begin(BlockPart part, int done, std::string_view block, int microbatch) const;
+  [[nodiscard]] int begin(BlockPart part, int done, std::string_view block,
+                          MicrobatchId microbatch) const;
   [[nodiscard]] int end(BlockPart part) const { return (part.part + 1) * count() / part.parts; }
   [[nodiscard]] static bool last(BlockPart part) { return part.part + 1 == part.parts; }
 
-  [[nodiscard]] BlockContext work(std::string_view block, int microbatch,
+  [[nodiscard]] BlockContext work(std::string_view block, MicrobatchId microbatch,
                                   const InFlight& data) const {
     return {math,
             memory,
@@ -53,12 +54,12 @@ struct Chunk::Parts {
             loss_scale,
             losses.view().part(block == "R" ? 1 : 0, 1)};
   }
-  [[nodiscard]] InFlight& in_flight_at(std::string_view block, int microbatch);
+  [[nodiscard]] InFlight& in_flight_at(std::string_view block, MicrobatchId microbatch);
   [[nodiscard]] Layer& from_the_end(int layer) { return *layers[at(count() - 1 - layer)]; }
   /// Layers that are done; takes the gradient in.
-  [[nodiscard]] int begin_backward(std::string_view block, InFlight& data, int microbatch,
+  [[nodiscard]] int begin_backward(std::string_view block, InFlight& data, MicrobatchId microbatch,
                                    BlockPart part, Buffer gradient) const;
-  void set(Buffer InFlight::*which, int microbatch, std::span<const std::int32_t> numbers,
+  void set(Buffer InFlight::*which, MicrobatchId microbatch, std::span<const std::int32_t> numbers,
            std::int32_t lowest);
   void forward_layers(const BlockContext& work, InFlight& data, int first, int past, Pass pass);
 };

@@ -27,7 +27,7 @@ public:
   [[nodiscard]] std::vector<ParameterNeed> needs() const override;
   void bind(std::span<const Parameter> parameters) override;
   [[nodiscard]] Buffer forward(const BlockContext& work, Buffer input, Output output) override;
-  [[nodiscard]] Buffer forget(int microbatch) override;
+  [[nodiscard]] Buffer forget(MicrobatchId microbatch) override;
   [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override;
   void weight_gradient(const BlockContext& work) override;
 
@@ -132,7 +132,7 @@ void Decoder::feed_forward(const BlockContext& work, DecoderActivations& kept) c
   math.swiglu(kept.gate_up.view(), shape_.intermediate, kept.gated.view());
 }
 
-Buffer Decoder::forget(int microbatch) {
+Buffer Decoder::forget(MicrobatchId microbatch) {
   const auto found = kept_.find(microbatch);
   Buffer input = std::move(found->second.input);
   kept_.erase(found);

@@ -24,7 +24,7 @@ public:
     work.math.embed(work.tokens, table_.weights, shape_.hidden, out.view());
     return out;
   }
-  [[nodiscard]] Buffer forget(int /*microbatch*/) override { return {}; }
+  [[nodiscard]] Buffer forget(MicrobatchId /*microbatch*/) override { return {}; }
   [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override {
     doutput_[work.microbatch] = std::move(gradient);
     return {};

@@ -30,7 +30,7 @@ public:
     output_ = {parameters[1].weights, parameters[1].gradient, shape_.hidden, shape_.vocabulary};
   }
   [[nodiscard]] Buffer forward(const BlockContext& work, Buffer input, Output output) override;
-  [[nodiscard]] Buffer forget(int microbatch) override;
+  [[nodiscard]] Buffer forget(MicrobatchId microbatch) override;
   [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override;
   void weight_gradient(const BlockContext& work) override;
 
@@ -56,7 +56,7 @@ Buffer Head::forward(const BlockContext& work, Buffer input, Output /*output*/) 
   return {};
 }
 
-Buffer Head::forget(int microbatch) {
+Buffer Head::forget(MicrobatchId microbatch) {
   const auto found = kept_.find(microbatch);
   Buffer input = std::move(found->second.input);
   kept_.erase(found);

@@ -14,7 +14,7 @@ struct BlockContext {
   TensorOps& math;
   DeviceMemory& memory;
   std::string_view block;  ///< "F", "D", ...: for messages
-  int microbatch = 0;
+  MicrobatchId microbatch{};
   ArrayView tokens, targets;  ///< i32; empty where this chunk holds no such end
   float loss_scale = 1;
   ArrayView loss;  ///< f32, one number: what the head adds to
@@ -51,7 +51,7 @@ public:
   /// Keeps what the backward blocks need; gives the output, empty from the head.
   [[nodiscard]] virtual Buffer forward(const BlockContext& work, Buffer input, Output output) = 0;
   /// Gives back what forward() kept, but for the input, which the caller gets.
-  [[nodiscard]] virtual Buffer forget(int microbatch) = 0;
+  [[nodiscard]] virtual Buffer forget(MicrobatchId microbatch) = 0;
   /// D: adds the gradients of norms, too, so that what only they need is not kept for W.
   [[nodiscard]] virtual Buffer input_gradient(const BlockContext& work, Buffer gradient) = 0;
   /// W; nothing of the microbatch is kept afterwards.

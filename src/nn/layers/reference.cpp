@@ -17,11 +17,12 @@ double Reference::run(std::span<const MicrobatchText> microbatches) {
   model_.begin_iteration();
   const double tokens = static_cast<double>(shape_.tokens() * microbatches.size());
   model_.set_loss_scale(static_cast<float>(1 / tokens));
+  constexpr MicrobatchId kOne{};  // one at a time
   for (const MicrobatchText& text : microbatches) {
-    model_.set_tokens(0, text.tokens);
-    model_.set_targets(0, text.targets);
-    static_cast<void>(model_.forward(0, {}, {}));
-    static_cast<void>(model_.backward(0, {}, {}));
+    model_.set_tokens(kOne, text.tokens);
+    model_.set_targets(kOne, text.targets);
+    static_cast<void>(model_.forward(kOne, {}, {}));
+    static_cast<void>(model_.backward(kOne, {}, {}));
   }
   return model_.loss();
 }

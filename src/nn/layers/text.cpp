@@ -33,7 +33,8 @@ std::int32_t SyntheticText::usual(std::int32_t before, std::int32_t before_that)
   return below(derived_seed(seed_, number(before), number(before_that % kClasses)), vocabulary_);
 }
 
-MicrobatchText SyntheticText::operator()(int iteration, ReplicaId replica, int microbatch) const {
+MicrobatchText SyntheticText::operator()(int iteration, ReplicaId replica,
+                                         MicrobatchId microbatch) const {
   const std::uint64_t run =
       derived_seed(~seed_, number(iteration), number(longhaul::number(replica)));
   MicrobatchText text;

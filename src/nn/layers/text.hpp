@@ -15,7 +15,7 @@ struct MicrobatchText {
 };
 
 /// The text of (iteration, replica, microbatch); the same on every rank.
-using TextSource = std::function<MicrobatchText(int, ReplicaId, int)>;
+using TextSource = std::function<MicrobatchText(int, ReplicaId, MicrobatchId)>;
 
 /// Text that follows from a seed and has something to learn: a Markov chain of order 2. Half of all
 /// tokens are the one that follows the token before, four tenths the one that follows it given the
@@ -27,7 +27,8 @@ public:
   SyntheticText(const ModelShape& shape, std::uint64_t seed);
 
   /// Fresh sequences for each; targets are the tokens one further on.
-  [[nodiscard]] MicrobatchText operator()(int iteration, ReplicaId replica, int microbatch) const;
+  [[nodiscard]] MicrobatchText operator()(int iteration, ReplicaId replica,
+                                          MicrobatchId microbatch) const;
   /// Mean loss, in nats a token, of who knows the chain: no model does better for long.
   [[nodiscard]] double entropy() const;
 

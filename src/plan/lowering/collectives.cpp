@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "base/index.hpp"
@@ -15,24 +14,24 @@ namespace {
 /// The stages' places, and when their blocks run.
 struct Stage {
   std::vector<DeviceId> devices;  ///< that hold it, ascending
-  std::vector<int> chunks;        ///< the first of the stage on each of these devices
+  std::vector<ChunkId> chunks;    ///< the first of the stage on each of these devices
   std::int64_t first_forward = std::numeric_limits<std::int64_t>::max();  ///< row position
   std::int64_t last_gradient = -1;                                        ///< row position
 };
 
 /// By stage. Positions are those of replica 0; of several holders, the earliest and the latest.
-std::vector<Stage> find_stages(const Schedule& schedule) {
-  std::vector<Stage> stages(at(schedule.chunks_of_copy()));
+IndexedVector<StageId, Stage> find_stages(const Schedule& schedule) {
+  IndexedVector<StageId, Stage> stages(schedule.chunks_of_copy());
   for (const DeviceId device : schedule.device_ids()) {
-    for (const int chunk : chunks_on(schedule, device)) {
-      Stage& stage = stages[at(schedule.stage_of(chunk))];
+    for (const ChunkId chunk : chunks_on(schedule, device)) {
+      Stage& stage = stages[schedule.stage_of(chunk)];
       if (!stage.devices.empty() && stage.devices.back() == device) continue;
       stage.devices.push_back(device);
       stage.chunks.push_back(chunk);
     }
     const auto row = schedule.row(ReplicaId{0}, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      Stage& stage = stages[at(schedule.stage_of(row[i].chunk))];
+      Stage& stage = stages[schedule.stage_of(row[i].chunk)];
       const auto position = static_cast<std::int64_t>(i);
       if (row[i].kind == BlockKind::F)
         stage.first_forward = std::min(stage.first_forward, position);
@@ -44,17 +43,18 @@ std::vector<Stage> find_stages(const Schedule& schedule) {
 }
 
 /// Stages in the order of a position of theirs, which is the same order on every lane.
-std::vector<int> stages_by(const std::vector<Stage>& stages, std::int64_t Stage::*position) {
-  std::vector<int> order(stages.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](int stage) { return stages[at(stage)].*position; });
+std::vector<StageId> stages_by(const IndexedVector<StageId, Stage>& stages,
+                               std::int64_t Stage::*position) {
+  std::vector<StageId> order;
+  for (const StageId stage : stages.ids()) order.push_back(stage);
+  std::ranges::stable_sort(order, {}, [&](StageId stage) { return stages[stage].*position; });
   return order;
 }
 
 /// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
 /// microbatch.
 std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, LaneId compute,
-                                  int stage) {
+                                  StageId stage) {
   const Rank rank = plan.lanes[index(compute)].rank;
   const RankInfo& info = plan.ranks[index(rank)];
   const auto row = schedule.row(info.replica, info.device);
@@ -100,27 +100,29 @@ IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Sch
   IndexedVector<DeviceId, std::vector<ChunkCollective>> of_device(schedule.devices);
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;
-  const std::vector<Stage> stages = find_stages(schedule);
-  const std::vector<ChunkShare> shares = chunk_shares(schedule);
-  const auto add = [&](CollectiveKind kind, int s) {
-    const Stage& stage = stages[at(s)];
+  const IndexedVector<StageId, Stage> stages = find_stages(schedule);
+  const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
+  const auto add = [&](CollectiveKind kind, StageId s) {
+    const Stage& stage = stages[s];
     std::vector<Rank> members;
     for (const ReplicaId replica : schedule.replica_ids()) {
       for (const DeviceId device : stage.devices) members.push_back(scenario.rank(replica, device));
     }
     if (members.size() < 2) return;
     // Copy 0's holder says how large the stage is: its copies are of one size.
-    const Bytes size = share(scenario.costs.weights[index(schedule.device_of_chunk[at(s)])],
-                             shares[at(s)].of, shares[at(s)].place);
+    const ChunkId first{number(s)};
+    const Bytes size = share(scenario.costs.weights[index(schedule.device_of_chunk[first])],
+                             shares[first].of, shares[first].place);
     const Duration duration =
         collective_time(kind, size, members.size(), network.ring(members), sync);
     for (std::size_t i = 0; i < stage.devices.size(); ++i)
       of_device[stage.devices[i]].push_back({kind, s, stage.chunks[i], size, duration, members});
   };
   if (sync == GradientSync::zero1) {
-    for (const int s : stages_by(stages, &Stage::first_forward)) add(CollectiveKind::all_gather, s);
+    for (const StageId s : stages_by(stages, &Stage::first_forward))
+      add(CollectiveKind::all_gather, s);
   }
-  for (const int s : stages_by(stages, &Stage::last_gradient)) {
+  for (const StageId s : stages_by(stages, &Stage::last_gradient)) {
     add(sync == GradientSync::zero1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
         s);
   }

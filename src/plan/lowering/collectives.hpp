@@ -12,8 +12,8 @@ namespace longhaul::plan {
 /// Data-parallel communication of one chunk of the model: which collective, over whom, how long.
 struct ChunkCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  int stage = 0;  ///< Schedule::stage_of the chunk
-  int chunk = 0;  ///< the first of that stage on this device
+  StageId stage{};  ///< Schedule::stage_of the chunk
+  ChunkId chunk{};  ///< the first of that stage on this device
   Bytes size;
   Duration duration{};
   std::vector<Rank> members;  ///< all ranks that hold a copy of the stage, ascending

@@ -32,26 +32,19 @@ public:
   }
   /// The block that takes the activation (or gradient) of a chunk and microbatch in its device's
   /// row: the first part of the F (or D or B, or of the R before it).
-  [[nodiscard]] std::int32_t first(bool backward, int chunk, int microbatch) const {
+  [[nodiscard]] std::int32_t first(bool backward, ChunkId chunk, MicrobatchId microbatch) const {
     const std::int32_t at = first_[backward][cell(chunk, microbatch)];
     LONGHAUL_ASSERT(at >= 0, "no block consumes chunk {} microbatch {}", chunk, microbatch);
     return at;
   }
 
 private:
-  [[nodiscard]] std::size_t cell(int chunk, int microbatch) const {
-    return to_size(chunk) * to_size(microbatches_) + to_size(microbatch);
+  [[nodiscard]] std::size_t cell(ChunkId chunk, MicrobatchId microbatch) const {
+    return at(chunk) * to_size(microbatches_) + at(microbatch);
   }
   int microbatches_, chunks_;
   std::vector<std::int32_t> first_[2];
 };
-
-/// The chunk that takes over what `block` produced; -1: none.
-int next_chunk(const Block& block, const Schedule& schedule) {
-  if (block.part + 1 != block.parts) return -1;
-  if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;
-  return is_backward(block.kind) && !schedule.is_first(block.chunk) ? block.chunk - 1 : -1;
-}
 
 }  // namespace
 
@@ -62,9 +55,9 @@ Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   for (const DeviceId device : schedule.device_ids()) {
     const auto row = schedule.row(replica, device);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const int chunk = next_chunk(row[i], schedule);
-      if (chunk < 0) continue;
-      const DeviceId peer = schedule.device_of_chunk[at(chunk)];
+      const ChunkId chunk = taker_of(schedule, row[i]);
+      if (chunk == kNone<ChunkId>) continue;
+      const DeviceId peer = schedule.device_of_chunk[chunk];
       if (peer == device) continue;
       const std::int32_t consumer =
           positions.first(is_backward(row[i].kind), chunk, row[i].microbatch);

@@ -79,13 +79,13 @@ private:
 
   /// Gathers from the start on, each ahead of the Fs of its chunk; reductions after the weights.
   [[nodiscard]] Duration collectives(std::size_t replica, int device) const {
-    std::map<int, std::pair<Duration, Duration>> gathers, reductions;  // by stage
+    std::map<StageId, std::pair<Duration, Duration>> gathers, reductions;
     const std::vector<RelaxedChunk>& chunks = relaxation_.replicas[replica].chunks;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const RelaxedChunk& chunk = chunks[c];
       if (chunk.device != device || chunk.count == 0) continue;
       const StageTimes& times = times_[replica][c];
-      const int stage = static_cast<int>(c) % relaxation_.chunks_of_copy;
+      const StageId stage{static_cast<int>(c) % relaxation_.chunks_of_copy};
       const Duration cell = chunk.forward + chunk.recompute + chunk.gradient + chunk.weight;
       const Duration done = std::max(times.gradient_head.back() + chunk.gradient + chunk.weight,
                                      times.forward_head.front() + chunk.count * cell);
@@ -99,7 +99,7 @@ private:
 
   /// Jobs (length, head or tail) on one machine: only heads, or only tails, by symmetry.
   [[nodiscard]] static Duration sequence_bound(
-      const std::map<int, std::pair<Duration, Duration>>& jobs) {
+      const std::map<StageId, std::pair<Duration, Duration>>& jobs) {
     std::vector<std::pair<Duration, Duration>> by_side;
     for (const auto& [stage, job] : jobs) by_side.emplace_back(job.second, job.first);
     std::ranges::sort(by_side);

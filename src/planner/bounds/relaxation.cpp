@@ -34,21 +34,21 @@ Schedule layout_of(const Schedule& like, const std::vector<bool>& recomputed) {
   Schedule layout = like;
   layout.link_orders.clear();
   layout.rows.assign(at(like.devices), {});
-  for (int chunk = 0; chunk < like.chunks; ++chunk) {
+  for (ChunkId chunk{}; chunk < like.chunks; ++chunk) {
     if (recomputed[at(chunk)])
-      layout.rows[index(like.device_of_chunk[at(chunk)])].push_back(
+      layout.rows[index(like.device_of_chunk[chunk])].push_back(
           {.kind = BlockKind::R, .chunk = chunk});
   }
   return layout;
 }
 
 RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const schedule::BlockCosts& costs,
-                         const schedule::ActivationModel& memory, int chunk) {
+                         const schedule::ActivationModel& memory, ChunkId chunk) {
   const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
   const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
   const Duration split = time(BlockKind::D) + time(BlockKind::W);
   RelaxedChunk relaxed;
-  relaxed.device = number(layout.device_of_chunk[at(chunk)]);
+  relaxed.device = number(layout.device_of_chunk[chunk]);
   relaxed.count = layout.microbatches_of(chunk);
   relaxed.forward = time(BlockKind::F);
   relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
@@ -83,10 +83,10 @@ public:
       : layout_{layout}, scenario_{scenario}, costs_{costs}, network_{scenario, plan_} {}
 
   /// The hop from the chunk of `producer` to another, in one replica.
-  RelaxedHop find(ReplicaId replica, const Block& producer, int to) {
+  RelaxedHop find(ReplicaId replica, const Block& producer, ChunkId to) {
     RelaxedHop hop;
-    const DeviceId from_device = layout_.device_of_chunk[at(producer.chunk)];
-    const DeviceId to_device = layout_.device_of_chunk[at(to)];
+    const DeviceId from_device = layout_.device_of_chunk[producer.chunk];
+    const DeviceId to_device = layout_.device_of_chunk[to];
     if (from_device == to_device) return hop;
     const ReplicaId relay = relay_of(replica, from_device, to_device);
     const plan::Route route =
@@ -185,7 +185,7 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
   const schedule::ActivationModel memory{layout, scenario};
   Hops hops{layout, scenario, costs};
   RelaxedReplica timeless;
-  for (int chunk = 0; chunk < layout.chunks; ++chunk)
+  for (ChunkId chunk{}; chunk < layout.chunks; ++chunk)
     timeless.chunks.push_back(relax_chunk(layout, recomputed[at(chunk)], costs, memory, chunk));
   add_collectives(layout, scenario, hops.network(), timeless.chunks);
   Relaxation relaxation{layout.devices,
@@ -195,13 +195,13 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
                         {}};
   for (const ReplicaId replica : layout.replica_ids()) {
     relaxation.replicas.push_back(timeless);
-    for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+    for (ChunkId chunk{}; chunk < layout.chunks; ++chunk) {
       RelaxedChunk& relaxed = relaxation.replicas.back().chunks[at(chunk)];
-      const auto hop_to = [&](BlockKind kind, int to) {
+      const auto hop_to = [&](BlockKind kind, ChunkId to) {
         return hops.find(replica, {.kind = kind, .part = 0, .parts = 1, .chunk = chunk}, to);
       };
-      if (!layout.is_last(chunk)) relaxed.next = hop_to(BlockKind::F, chunk + 1);
-      if (!layout.is_first(chunk)) relaxed.previous = hop_to(BlockKind::D, chunk - 1);
+      if (!layout.is_last(chunk)) relaxed.next = hop_to(BlockKind::F, next(chunk));
+      if (!layout.is_first(chunk)) relaxed.previous = hop_to(BlockKind::D, previous(chunk));
     }
   }
   require_none(hops.network().missing_link());

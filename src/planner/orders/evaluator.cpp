@@ -36,11 +36,11 @@ void Evaluator::fill_nodes(const OrderProblem::Links& links) {
   const BlockId none = problem_.none();
   for (Node& n : nodes_)
     n.input = n.consumer = n.before = n.after = n.link_before = n.link_after = none;
-  for (int c = 0; c < problem_.chunks(); ++c) {
+  for (ChunkId c{}; c < problem_.chunks(); ++c) {
     const auto& chunk = problem_.chunk(c);
-    const auto place = to_size(c);
-    for (int m = 0; m < problem_.microbatches(); ++m) {
-      const auto set = [&](Kind kind, int to) {
+    const auto place = at(c);
+    for (MicrobatchId m{}; m < problem_.microbatches(); ++m) {
+      const auto set = [&](Kind kind, ChunkId to) {
         const auto k = index(kind);
         const BlockId block = problem_.id(kind, c, m);
         Node& n = node(block);
@@ -51,8 +51,8 @@ void Evaluator::fill_nodes(const OrderProblem::Links& links) {
         n.consumer = problem_.id(kind, to, m);
         node(n.consumer).input = block;
       };
-      if (!chunk.is_last) set(Kind::F, c + 1);
-      if (!chunk.is_first) set(Kind::G, c - 1);
+      if (!chunk.is_last) set(Kind::F, next(c));
+      if (!chunk.is_first) set(Kind::G, previous(c));
       node(problem_.id(Kind::F, c, m)).release = chunk.gathered;
     }
   }
@@ -127,7 +127,7 @@ void Evaluator::find_reductions(int device) {
   touched_ = last;
   for (const BlockId block : last) node(block).reduction = 0;
   last.clear();
-  const auto is_known = [&](int chunk) {
+  const auto is_known = [&](ChunkId chunk) {
     return std::ranges::any_of(last, [&](BlockId b) { return problem_.chunk_of(b) == chunk; });
   };
   std::int64_t after = 0;

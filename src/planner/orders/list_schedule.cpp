@@ -41,18 +41,18 @@ public:
       : problem_{problem},
         links_{problem.links().front()},
         random_{seed},
-        taste_{random_, problem.chunk(0).time[0]},
+        taste_{random_, problem.chunk(ChunkId{}).time[0]},
         made_{like},
         devices_(at(problem.devices())),
         chunks_(at(problem.chunks())),
         arrival_(at(problem.blocks()), kNeverReady),
         link_free_(at(problem.devices() * problem.devices())) {
     for (auto& row : made_.rows) row.clear();
-    for (int c = 0; c < problem.chunks(); ++c) {
-      chunks_[at(c)].next[0] = chunks_[at(c)].next[1] = like.copy_of(c);
+    for (ChunkId c{}; c < problem.chunks(); ++c) {
+      chunks_[at(c)].next[0] = chunks_[at(c)].next[1] = MicrobatchId{like.copy_of(c)};
       left_ += 2 * like.microbatches_of(c);
       devices_[at(problem.chunk(c).device)].forwards += like.microbatches_of(c);
-      for (int m = 0; m < problem.microbatches() && problem.chunk(c).is_first; ++m)
+      for (MicrobatchId m{}; m < problem.microbatches() && problem.chunk(c).is_first; ++m)
         arrival_[at(problem.id(Kind::F, c, m))] = problem.chunk(c).gathered;
     }
     for (int device = 0; device < problem.devices(); ++device) find_room(device);
@@ -76,14 +76,14 @@ private:
     std::int64_t next = -1;
   };
   struct Chunk {
-    int next[2] = {};         ///< microbatch of F, of G
-    std::vector<int> split;   ///< microbatches whose W waits
-    std::size_t weights = 0;  ///< of them done
-    std::int64_t room = 0;    ///< that F must leave for what follows on its device
+    MicrobatchId next[2] = {};        ///< microbatch of F, of G
+    std::vector<MicrobatchId> split;  ///< microbatches whose W waits
+    std::size_t weights = 0;          ///< of them done
+    std::int64_t room = 0;            ///< that F must leave for what follows on its device
   };
   struct Option {
     Kind kind = Kind::F;
-    int chunk = -1;
+    ChunkId chunk{-1};
     std::int64_t start = kNeverReady;
   };
 
@@ -91,7 +91,8 @@ private:
   /// for what R takes.
   void find_room(int device) {
     std::int64_t later = 0;
-    for (const int c : problem_.chunks_on(device)) later = std::max(later, problem_.chunk(c).again);
+    for (const ChunkId c : problem_.chunks_on(device))
+      later = std::max(later, problem_.chunk(c).again);
     const auto& mine = problem_.chunks_on(device);
     for (std::size_t i = mine.size(); i-- > 0;) {
       chunks_[at(mine[i])].room = later;
@@ -102,10 +103,10 @@ private:
   template <typename Visit>
   void each_option(int device, const Visit& visit) const {
     const Device& d = devices_[at(device)];
-    for (const int c : problem_.chunks_on(device)) {
+    for (const ChunkId c : problem_.chunks_on(device)) {
       const Chunk& chunk = chunks_[at(c)];
       const auto start = [&](Kind kind) {
-        const int m = chunk.next[index(kind)];
+        const MicrobatchId m = chunk.next[index(kind)];
         if (m >= problem_.microbatches()) return kNeverReady;
         return std::max(d.free, arrival_[at(problem_.id(kind, c, m))]);
       };
@@ -151,7 +152,7 @@ private:
     return best;
   }
 
-  [[nodiscard]] double depth(int device, int chunk) const {
+  [[nodiscard]] double depth(int device, ChunkId chunk) const {
     const auto& mine = problem_.chunks_on(device);
     return static_cast<double>(std::ranges::find(mine, chunk) - mine.begin());
   }
@@ -161,7 +162,9 @@ private:
     Chunk& chunk = chunks_[at(option.chunk)];
     const auto& costs = problem_.chunk(option.chunk);
     auto& row = made_.rows[at(device)];
-    const auto add = [&](BlockKind kind, int m) { row.push_back({kind, 0, 1, option.chunk, m}); };
+    const auto add = [&](BlockKind kind, MicrobatchId m) {
+      row.push_back({kind, 0, 1, option.chunk, m});
+    };
     d.next = -1;
     --left_;
     if (option.kind == Kind::W) {
@@ -171,7 +174,7 @@ private:
       return;
     }
     const bool backward = option.kind == Kind::G;
-    const int m = chunk.next[backward];
+    const MicrobatchId m = chunk.next[backward];
     chunk.next[backward] += made_.copies;
     std::size_t cost = 0;
     if (backward) {
@@ -192,7 +195,7 @@ private:
     send(option.chunk, backward, m, d.free);
   }
 
-  void send(int c, bool backward, int m, std::int64_t ready) {
+  void send(ChunkId c, bool backward, MicrobatchId m, std::int64_t ready) {
     const auto& chunk = problem_.chunk(c);
     if (!backward && chunk.is_last) {
       arrival_[at(problem_.id(Kind::G, c, m))] = ready;
@@ -206,7 +209,7 @@ private:
       std::int64_t& free = link_free_[at(queue)];
       sent = free = std::max(ready, free) + way.transfer;
     }
-    const int to = backward ? c - 1 : c + 1;
+    const ChunkId to = backward ? previous(c) : next(c);
     std::int64_t arrival = sent + way.latency;
     if (!backward) arrival = std::max(arrival, problem_.chunk(to).gathered);
     arrival_[at(problem_.id(backward ? Kind::G : Kind::F, to, m))] = arrival;

@@ -47,7 +47,7 @@ bool Moves::shift(BlockId block, int steps, Change& change) const {
 
 bool Moves::fuse(BlockId gradient, Random& random, Change& change) const {
   const OrderProblem& problem = orders_.problem();
-  const int chunk = problem.chunk_of(gradient);
+  const ChunkId chunk = problem.chunk_of(gradient);
   change.device = problem.device_of(gradient);
   change.flipped = gradient;
   const auto row = orders_.row(change.device);
@@ -77,7 +77,7 @@ bool Moves::fuse(BlockId gradient, Random& random, Change& change) const {
 
 bool Moves::split(BlockId gradient, Random& random, Change& change) const {
   const OrderProblem& problem = orders_.problem();
-  const int chunk = problem.chunk_of(gradient);
+  const ChunkId chunk = problem.chunk_of(gradient);
   const BlockId weight = problem.id(Kind::W, chunk, problem.microbatch_of(gradient));
   change.device = problem.device_of(gradient);
   change.flipped = gradient;

@@ -36,10 +36,10 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
   using enum BlockKind;
   const schedule::BlockCosts costs{like, scenario};
   const schedule::ActivationModel memory{like, scenario};
-  for (int c = 0; c < chunks(); ++c) {
+  for (ChunkId c{}; c < chunks(); ++c) {
     OfChunk& chunk = chunks_[at(c)];
-    const auto block = [c](BlockKind kind) { return Block{kind, 0, 1, c, 0}; };
-    chunk.device = number(like.device_of_chunk[at(c)]);
+    const auto block = [c](BlockKind kind) { return Block{kind, 0, 1, c, MicrobatchId{}}; };
+    chunk.device = number(like.device_of_chunk[c]);
     chunks_on_[at(chunk.device)].push_back(c);
     constexpr BlockKind kKinds[] = {F, D, W, B};
     for (std::size_t k = 0; k < 4; ++k) {
@@ -50,7 +50,7 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
     chunk.is_first = like.is_first(c);
     chunk.is_last = like.is_last(c);
     if (!chunk.is_first)
-      chunk.input_here = like.device_of_chunk[at(c - 1)] == DeviceId{chunk.device};
+      chunk.input_here = like.device_of_chunk[previous(c)] == DeviceId{chunk.device};
     if (!recomputes_) continue;
     chunk.again = memory.effect(block(R)).at_start.count();
     const std::int64_t again = costs.duration(block(R)).count();
@@ -61,8 +61,8 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
 
 void OrderProblem::fill_infos() {
   infos_.resize(at(blocks() + 1));
-  for (int c = 0; c < chunks(); ++c) {
-    for (int m = 0; m < microbatches_; ++m) {
+  for (ChunkId c{}; c < chunks(); ++c) {
+    for (MicrobatchId m{}; m < microbatches_; ++m) {
       const auto set = [&](Kind kind) -> Info& {
         Info& info = infos_[at(id(kind, c, m))];
         info.kind = kind;
@@ -71,10 +71,11 @@ void OrderProblem::fill_infos() {
         return info;
       };
       Info& forward = set(Kind::F);
-      if (chunk(c).input_here) forward.needs[0] = id(Kind::F, c - 1, m);
+      if (chunk(c).input_here) forward.needs[0] = id(Kind::F, previous(c), m);
       Info& gradient = set(Kind::G);
       gradient.needs[0] = id(Kind::F, c, m);
-      if (!chunk(c).is_last && chunk(c + 1).input_here) gradient.needs[1] = id(Kind::G, c + 1, m);
+      if (!chunk(c).is_last && chunk(next(c)).input_here)
+        gradient.needs[1] = id(Kind::G, next(c), m);
       set(Kind::W).needs[0] = id(Kind::G, c, m);
     }
   }
@@ -137,7 +138,7 @@ OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& pla
     const std::size_t kind = op.block_kind == BlockKind::F ? 0 : 1;
     links.ways[kind][at(op.chunk)] = {op.duration.count(), plan.ops[op.match].duration.count()};
     const int to = number(plan.ranks[index(lane.peer)].device);
-    links.queue[kind][at(op.chunk)] = number(like.device_of_chunk[at(op.chunk)]) * devices_ + to;
+    links.queue[kind][at(op.chunk)] = number(like.device_of_chunk[op.chunk]) * devices_ + to;
   }
   drop_idle_queues(links);
   return links;

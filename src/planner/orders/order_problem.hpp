@@ -56,22 +56,22 @@ public:
   [[nodiscard]] int chunks() const { return static_cast<int>(chunks_.size()); }
   [[nodiscard]] int microbatches() const { return microbatches_; }
   [[nodiscard]] bool recomputes() const { return recomputes_; }
-  [[nodiscard]] const OfChunk& chunk(int c) const { return chunks_[at(c)]; }
+  [[nodiscard]] const OfChunk& chunk(ChunkId c) const { return chunks_[at(c)]; }
   [[nodiscard]] const std::vector<Links>& links() const { return links_; }
   /// Activation memory that the device may hold: budget and capacity.
   [[nodiscard]] std::int64_t memory_limit(int device) const { return limit_[at(device)]; }
-  [[nodiscard]] const std::vector<int>& chunks_on(int device) const {
+  [[nodiscard]] const std::vector<ChunkId>& chunks_on(int device) const {
     return chunks_on_[at(device)];
   }
 
   [[nodiscard]] BlockId blocks() const { return 3 * chunks() * microbatches_; }
   [[nodiscard]] BlockId none() const { return blocks(); }
-  [[nodiscard]] BlockId id(Kind kind, int chunk, int microbatch) const {
+  [[nodiscard]] BlockId id(Kind kind, ChunkId chunk, MicrobatchId microbatch) const {
     return (static_cast<int>(kind) * chunks() + chunk) * microbatches_ + microbatch;
   }
   [[nodiscard]] Kind kind_of(BlockId block) const { return info(block).kind; }
-  [[nodiscard]] int chunk_of(BlockId block) const { return info(block).chunk; }
-  [[nodiscard]] int microbatch_of(BlockId block) const { return info(block).microbatch; }
+  [[nodiscard]] ChunkId chunk_of(BlockId block) const { return info(block).chunk; }
+  [[nodiscard]] MicrobatchId microbatch_of(BlockId block) const { return info(block).microbatch; }
   [[nodiscard]] int device_of(BlockId block) const { return chunk(chunk_of(block)).device; }
   /// Must `a` stay before `b` in their row: because `b` needs it, or because the two are equal
   /// and go by microbatch?
@@ -91,8 +91,8 @@ public:
 private:
   struct Info {
     Kind kind = Kind::F;
-    std::int32_t chunk = 0;
-    std::int32_t microbatch = 0;
+    ChunkId chunk{};
+    MicrobatchId microbatch{};
     BlockId needs[2] = {-1, -1};  ///< in the same row
   };
   [[nodiscard]] const Info& info(BlockId block) const { return infos_[at(block)]; }
@@ -111,7 +111,7 @@ private:
   bool exact_ = true;
   std::vector<OfChunk> chunks_;
   std::vector<Info> infos_;
-  std::vector<std::vector<int>> chunks_on_;
+  std::vector<std::vector<ChunkId>> chunks_on_;
   std::vector<std::int64_t> limit_;
   std::vector<Links> links_;
 };

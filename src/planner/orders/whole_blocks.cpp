@@ -11,31 +11,31 @@ namespace {
 class Numbering {
 public:
   explicit Numbering(const Schedule& schedule) : schedule_{schedule}, cells_(at(schedule.chunks)) {
-    for (int c = 0; c < schedule.chunks; ++c) {
+    for (ChunkId c{}; c < schedule.chunks; ++c) {
       Cell& cell = cells_[at(c)];
-      cell.forward = cell.gradient = schedule.copy_of(c);
+      cell.forward = cell.gradient = MicrobatchId{schedule.copy_of(c)};
     }
   }
 
-  int next(const Block& block) {
+  MicrobatchId next(const Block& block) {
     Cell& cell = cells_[at(block.chunk)];
-    const auto step = [this](int& microbatch) {
-      const int now = microbatch;
+    const auto step = [this](MicrobatchId& microbatch) {
+      const MicrobatchId now = microbatch;
       microbatch += schedule_.copies;
       return now;
     };
     if (block.kind == BlockKind::F) return step(cell.forward);
     if (block.kind == BlockKind::W) return cell.split[cell.taken++];
-    const int microbatch = step(cell.gradient);
+    const MicrobatchId microbatch = step(cell.gradient);
     if (block.kind == BlockKind::D) cell.split.push_back(microbatch);
     return microbatch;
   }
 
 private:
   struct Cell {
-    int forward = 0;
-    int gradient = 0;
-    std::vector<int> split;  ///< microbatches whose D has been, for their W
+    MicrobatchId forward{};
+    MicrobatchId gradient{};
+    std::vector<MicrobatchId> split;  ///< microbatches whose D has been, for their W
     std::size_t taken = 0;
   };
   const Schedule& schedule_;
@@ -56,7 +56,7 @@ Schedule whole_blocks(const Schedule& schedule) {
   for (const DeviceId device : schedule.device_ids()) {
     for (const Block& block : schedule.row(ReplicaId{0}, device)) {
       if (block.part + 1 != block.parts || block.kind == BlockKind::R) continue;
-      const int microbatch = numbering.next(block);
+      const MicrobatchId microbatch = numbering.next(block);
       auto& row = whole.rows[index(device)];
       if (recomputes && is_backward(block.kind))
         row.push_back({BlockKind::R, 0, 1, block.chunk, microbatch});
@@ -72,9 +72,9 @@ Schedule serial_schedule(const Schedule& like, bool recomputes) {
   for (const DeviceId device : like.device_ids()) {
     auto& row = serial.rows[index(device)];
     row.clear();
-    const std::vector<int> mine = longhaul::chunks_on(like, device);
-    for (int m = 0; m < like.microbatches; ++m) {
-      for (const int c : mine) {
+    const std::vector<ChunkId> mine = longhaul::chunks_on(like, device);
+    for (MicrobatchId m{}; m < like.microbatches; ++m) {
+      for (const ChunkId c : mine) {
         if (like.runs(c, m)) row.push_back({BlockKind::F, 0, 1, c, m});
       }
       for (std::size_t i = mine.size(); i-- > 0;) {

@@ -85,7 +85,7 @@ Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout) {
   return placed(supply, layout, layout.replicas()).or_throw();
 }
 
-Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,
+Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, StageId stage,
                            int replicas) {
   const Scenario& scenario = supply.scenario();
   const GradientSync sync = scenario.parallel.gradient_sync;
@@ -102,7 +102,7 @@ Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int s
 
 Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout) {
   Duration longest{};
-  int stage = 0;
+  StageId stage{};
   for (const DatacenterStages& share : layout.way) {
     for (const int end = stage + share.stages; stage < end; ++stage)
       longest =

@@ -18,8 +18,8 @@ Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& lay
 /// All-reduce of the gradients of a stage among so many replicas inside the datacenter: a ring at
 /// the rate of the nodes' interfaces inside it (or of its own link), by the scenario's
 /// gradient_sync; zero1 is a reduce-scatter and an all-gather, as long together.
-[[nodiscard]] Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where, int stage,
-                                         int replicas);
+[[nodiscard]] Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where,
+                                         StageId stage, int replicas);
 /// The longest of all stages, which synchronise at the same time.
 [[nodiscard]] Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout);
 

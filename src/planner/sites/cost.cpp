@@ -47,7 +47,7 @@ double samples_of_pipeline(const GpuInventory& supply) {
 
 std::vector<double> egress_of_pipeline(const GpuInventory& supply, const StagePlacement& way) {
   std::vector<double> bytes(way.size(), 0);
-  int stage = 0;
+  StageId stage{};
   for (std::size_t i = 0; i + 1 < way.size(); ++i) {
     stage += way[i].stages;
     const double crossing = static_cast<double>(supply.costs().message[at(stage - 1)].count()) *

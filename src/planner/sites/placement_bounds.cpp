@@ -52,7 +52,7 @@ void PlacementBounds::fill_stages(int replicas) {
           recompute && sharp_ && s + 1 < supply_.stages() ? time(costs.recompute[i]) : 0;
       stage.work = stage.forward + stage.back + again;
       stage.all_work = stage.forward + (split_ ? std::min(whole, parts) : whole) + again;
-      stage.all_reduce = all_reduce_inside(supply_, DatacenterId{d}, s, replicas).count();
+      stage.all_reduce = all_reduce_inside(supply_, DatacenterId{d}, StageId{s}, replicas).count();
       mine.push_back(stage);
     }
   }
@@ -79,7 +79,7 @@ void PlacementBounds::fill_rest() {
   }
 }
 
-PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, int stage) const {
+PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, StageId stage) const {
   const Scenario& scenario = supply_.scenario();
   const Link* const link = scenario.link(from, to);
   Hop hop;
@@ -105,7 +105,7 @@ PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, in
 std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& way) const {
   std::vector<schedule::LeastHop> hops;
   const auto cross = [&](DatacenterId from, DatacenterId to) {
-    const int stage = static_cast<int>(hops.size());
+    const StageId stage{hops.size()};
     const Hop out = hop(from, to, stage);
     const Hop home = hop(to, from, stage);
     hops.push_back({Duration{out.transfer}, Duration{out.latency}, Duration{home.transfer},
@@ -118,7 +118,7 @@ std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& way)
   return hops;
 }
 
-std::int64_t PlacementBounds::cheapest_exit(std::size_t from, int stage) const {
+std::int64_t PlacementBounds::cheapest_exit(std::size_t from, StageId stage) const {
   std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
   const DatacenterId here{static_cast<int>(from)};
   for (int d = 0; d < supply_.datacenters(); ++d) {
@@ -133,7 +133,7 @@ std::int64_t PlacementBounds::cheapest_exit(std::size_t from, int stage) const {
 PlacementBounds::State PlacementBounds::extended(const State& state, DatacenterStages share) const {
   State next = state;
   const std::int64_t microbatches = supply_.scenario().parallel.microbatches;
-  const auto cross = [&](DatacenterId from, DatacenterId to, int stage) {
+  const auto cross = [&](DatacenterId from, DatacenterId to, StageId stage) {
     const Hop out = hop(from, to, stage);
     const Hop home = hop(to, from, stage);
     next.there += out.time();
@@ -143,10 +143,10 @@ PlacementBounds::State PlacementBounds::extended(const State& state, DatacenterS
     next.messages = std::max({next.messages, others * out.transfer, others * home.transfer});
   };
   if (state.stages > 0 && sharp_)
-    cross(DatacenterId{static_cast<int>(state.last)}, share.datacenter, state.stages - 1);
+    cross(DatacenterId{static_cast<int>(state.last)}, share.datacenter, StageId{state.stages - 1});
   next.last = index(share.datacenter);
   for (int s = state.stages; s < state.stages + share.stages; ++s) {
-    if (s > state.stages && sharp_) cross(share.datacenter, share.datacenter, s - 1);
+    if (s > state.stages && sharp_) cross(share.datacenter, share.datacenter, StageId{s - 1});
     const StageTime& stage = stages_[next.last][at(s)];
     const std::int64_t until_last_gradient = next.back + microbatches * stage.work;
     const std::int64_t work = std::max(until_last_gradient, microbatches * stage.all_work);
@@ -164,7 +164,7 @@ CellBound PlacementBounds::bound(const State& state) const {
   CellBound bound;
   std::int64_t round = state.there + state.back;
   if (sharp_ && state.stages > 0 && state.stages < supply_.stages())
-    round += cheapest_exit(state.last, state.stages - 1);
+    round += cheapest_exit(state.last, StageId{state.stages - 1});
   bound.path = round + rest_path_[at(state.stages)];
   const std::int64_t rest = state.stages < supply_.stages() ? rest_compute_[at(state.stages)] : 0;
   bound.compute = std::max(state.compute, rest == 0 ? 0 : round + rest);

@@ -57,8 +57,8 @@ private:
 
   void fill_stages(int replicas);
   void fill_rest();
-  [[nodiscard]] Hop hop(DatacenterId from, DatacenterId to, int stage) const;
-  [[nodiscard]] std::int64_t cheapest_exit(std::size_t from, int stage) const;
+  [[nodiscard]] Hop hop(DatacenterId from, DatacenterId to, StageId stage) const;
+  [[nodiscard]] std::int64_t cheapest_exit(std::size_t from, StageId stage) const;
 
   const GpuInventory& supply_;
   bool sharp_ = false;   ///< see above

@@ -62,20 +62,20 @@ int ModelBlocks::index_of(const Block& block) const {
 }
 
 /// The block that takes a gradient: the R that waits for it, or the D.
-int ModelBlocks::taker_of_gradient(int chunk, int microbatch) const {
+int ModelBlocks::taker_of_gradient(ChunkId chunk, MicrobatchId microbatch) const {
   const int recompute = index_of({BlockKind::R, 0, 1, chunk, microbatch});
   const bool waits = layout_.recompute_timing == RecomputeTiming::on_arrival;
   return recompute >= 0 && waits ? recompute : index_of({BlockKind::D, 0, 1, chunk, microbatch});
 }
 
 ModelBlocks::Taker ModelBlocks::taker(const Block& block) const {
-  const auto device = [&](int chunk) { return layout_.device_of_chunk[at(chunk)]; };
+  const auto device = [&](ChunkId chunk) { return layout_.device_of_chunk[chunk]; };
   if (block.kind == BlockKind::F && !layout_.is_last(block.chunk))
-    return {index_of({BlockKind::F, 0, 1, block.chunk + 1, block.microbatch}),
-            device(block.chunk) != device(block.chunk + 1)};
+    return {index_of({BlockKind::F, 0, 1, next(block.chunk), block.microbatch}),
+            device(block.chunk) != device(next(block.chunk))};
   if (block.kind == BlockKind::D && !layout_.is_first(block.chunk))
-    return {taker_of_gradient(block.chunk - 1, block.microbatch),
-            device(block.chunk) != device(block.chunk - 1)};
+    return {taker_of_gradient(previous(block.chunk), block.microbatch),
+            device(block.chunk) != device(previous(block.chunk))};
   return {};
 }
 

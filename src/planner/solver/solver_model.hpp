@@ -32,7 +32,7 @@ public:
   [[nodiscard]] Taker taker(const Block& block) const;
 
 private:
-  [[nodiscard]] int taker_of_gradient(int chunk, int microbatch) const;
+  [[nodiscard]] int taker_of_gradient(ChunkId chunk, MicrobatchId microbatch) const;
 
   const Schedule& layout_;
   std::vector<Block> blocks_;

@@ -66,8 +66,8 @@ private:
           plan_.ranks[index(plan_.rank_of(id))].replica == ReplicaId{0})
         played[op.block()] = times_[i];
     }
-    for (int chunk = 0; chunk < start_.chunks; ++chunk) {
-      for (int m = start_.copy_of(chunk); m < start_.microbatches; m += start_.copies) {
+    for (ChunkId chunk{}; chunk < start_.chunks; ++chunk) {
+      for (MicrobatchId m{start_.copy_of(chunk)}; m < start_.microbatches; m += start_.copies) {
         const auto found = played.find({BlockKind::B, 0, 1, chunk, m});
         const bool fused = found != played.end();
         for (const BlockKind kind : {BlockKind::F, BlockKind::R, BlockKind::D, BlockKind::W}) {
@@ -88,17 +88,17 @@ private:
     blocks_.add(block);
     const Duration length = costs_.duration(block);
     const auto [head, tail] = window(block, length);
-    problem_.json["blocks"].push_back({{"device", number(start_.device_of_chunk[at(block.chunk)])},
+    problem_.json["blocks"].push_back({{"device", number(start_.device_of_chunk[block.chunk])},
                                        {"kind", longhaul::to_string(block.kind)},
-                                       {"chunk", block.chunk},
-                                       {"microbatch", block.microbatch},
+                                       {"chunk", number(block.chunk)},
+                                       {"microbatch", number(block.microbatch)},
                                        {"duration_ns", length.count()},
                                        {"start_ns", start.count()},
                                        {"head_ns", head.count()},
                                        {"tail_ns", tail.count()}});
   }
 
-  void add_fusion(int chunk, int microbatch, bool fused) {
+  void add_fusion(ChunkId chunk, MicrobatchId microbatch, bool fused) {
     Json& fusions = problem_.json["fusions"];
     if (fusions.is_null()) fusions = Json::array();
     if (!options_.fuse || !fusing_saves_time(costs_, chunk)) return;

@@ -10,7 +10,7 @@
 namespace longhaul::planner {
 
 /// Is one B of the chunk cheaper than a D and a W?
-[[nodiscard]] bool fusing_saves_time(const schedule::BlockCosts& costs, int chunk);
+[[nodiscard]] bool fusing_saves_time(const schedule::BlockCosts& costs, ChunkId chunk);
 
 /// A schedule as the model of CrossPipe 4.1 has them: whole blocks, as replica 0 runs them; a B as
 /// a D and a W after it, unless it is the cheaper and `options.fuse` is set; where asked,

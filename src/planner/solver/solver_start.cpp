@@ -28,8 +28,8 @@ std::vector<Block> whole(std::span<const Block> row, const schedule::BlockCosts&
 /// The k-th block of a kind and chunk becomes that of the chunk's k-th microbatch; the k-th W that
 /// of its k-th D.
 void order_microbatches(const Schedule& schedule, std::vector<Block>& row) {
-  std::map<std::pair<BlockKind, int>, int> seen;
-  std::map<int, std::vector<int>> gradients;  // microbatches of the Ds, by chunk
+  std::map<std::pair<BlockKind, ChunkId>, int> seen;
+  std::map<ChunkId, std::vector<MicrobatchId>> gradients;  // of the Ds
   for (Block& block : row) {
     const BlockKind kind = is_backward(block.kind) ? BlockKind::D : block.kind;
     const int k = seen[{kind, block.chunk}]++;
@@ -37,15 +37,17 @@ void order_microbatches(const Schedule& schedule, std::vector<Block>& row) {
       block.microbatch = gradients[block.chunk][at(k)];
       continue;
     }
-    block.microbatch = schedule.copy_of(block.chunk) + k * schedule.copies;
+    block.microbatch = MicrobatchId{schedule.copy_of(block.chunk) + k * schedule.copies};
     if (block.kind == BlockKind::D) gradients[block.chunk].push_back(block.microbatch);
   }
 }
 
 }  // namespace
 
-bool fusing_saves_time(const schedule::BlockCosts& costs, int chunk) {
-  const auto time = [&](BlockKind kind) { return costs.duration({kind, 0, 1, chunk, 0}); };
+bool fusing_saves_time(const schedule::BlockCosts& costs, ChunkId chunk) {
+  const auto time = [&](BlockKind kind) {
+    return costs.duration({kind, 0, 1, chunk, MicrobatchId{}});
+  };
   return time(BlockKind::B) < time(BlockKind::D) + time(BlockKind::W);
 }
 

@@ -49,7 +49,7 @@ struct TurnProblem {
   };
   /// Reductions of all rows of a device, one after the other.
   struct Reduction {
-    int chunk = 0;
+    ChunkId chunk{};
     std::int64_t time = 0;
   };
 

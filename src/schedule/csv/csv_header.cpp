@@ -73,8 +73,8 @@ private:
     return RecomputeTiming::on_arrival;
   }
 
-  static std::vector<DeviceId> take_devices(Line& line) {
-    std::vector<DeviceId> devices;
+  static IndexedVector<ChunkId, DeviceId> take_devices(Line& line) {
+    IndexedVector<ChunkId, DeviceId> devices;
     do {
       line.skip_blanks();
       devices.push_back(DeviceId{line.take_number(kMostRows - 1, "The device")});

@@ -23,7 +23,7 @@ struct Header {
   std::optional<int> replicas;
   std::optional<int> copies;
   std::optional<int> cell;
-  std::optional<std::vector<DeviceId>> device_of_chunk;
+  std::optional<IndexedVector<ChunkId, DeviceId>> device_of_chunk;
   std::optional<RecomputeTiming> recompute;
   std::vector<LinkOrder> link_orders;
   std::set<std::string> ordered;  ///< resources of link_orders

@@ -124,9 +124,9 @@ Block Line::take_cell() {
                                cell_text(begin)));
   }
   Block block;
-  block.chunk = take_number(kMostChunks - 1, "The chunk");
+  block.chunk = ChunkId{take_number(kMostChunks - 1, "The chunk")};
   block.kind = take_kind(begin);
-  block.microbatch = take_number(kMostMicrobatches - 1, "The microbatch");
+  block.microbatch = MicrobatchId{take_number(kMostMicrobatches - 1, "The microbatch")};
   if (take('.')) {
     const std::size_t part_begin = position_;
     const int part = take_number(kMostParts, "The part");

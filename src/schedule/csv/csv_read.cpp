@@ -17,18 +17,16 @@ using csv::Line;
 /// row is reported as such, not all the others.
 class Holders {
 public:
-  void add(int row, int chunk) {
-    if (to_size(chunk) >= holders_.size()) {
-      holders_.resize(to_size(chunk) + 1);
-    }
-    Holder& holder = holders_[at(chunk)];
+  void add(int row, ChunkId chunk) {
+    if (!holders_.contains(chunk)) holders_.resize(chunk + 1);
+    Holder& holder = holders_[chunk];
     if (holder.current_row != row) holder.current_row = row, holder.current = 0;
     if (++holder.current > holder.best) holder.best = holder.current, holder.best_row = row;
   }
-  [[nodiscard]] int chunks() const { return static_cast<int>(holders_.size()); }
+  [[nodiscard]] int chunks() const { return holders_.count(); }
   /// -1 where no row holds the chunk.
-  [[nodiscard]] int row_of(int chunk) const {
-    return chunk < chunks() ? holders_[at(chunk)].best_row : -1;
+  [[nodiscard]] int row_of(ChunkId chunk) const {
+    return chunk < chunks() ? holders_[chunk].best_row : -1;
   }
 
 private:
@@ -38,7 +36,7 @@ private:
     std::int64_t best = 0;
     std::int64_t current = 0;
   };
-  std::vector<Holder> holders_;
+  IndexedVector<ChunkId, Holder> holders_;
 };
 
 class Reader {
@@ -103,9 +101,9 @@ private:
     return std::move(schedule_);
   }
 
-  std::vector<DeviceId> infer_devices() const {
-    std::vector<DeviceId> devices;
-    for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+  IndexedVector<ChunkId, DeviceId> infer_devices() const {
+    IndexedVector<ChunkId, DeviceId> devices;
+    for (const ChunkId chunk : schedule_.chunk_ids()) {
       const int row = holders_.row_of(chunk);
       if (row < 0) {
         fail_file(fmt::format("No row holds chunk {} (chunks 0 to {} are needed). Add its blocks.",

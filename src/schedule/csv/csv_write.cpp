@@ -43,7 +43,7 @@ void append_header(std::string& text, const Schedule& schedule) {
       "# longhaul schedule 1\n# name = {}\n# devices = {}\n# chunks = {}\n# microbatches = {}\n"
       "# replicas = {}\n# device_of_chunk = {}\n",
       csv::quoted(schedule.name), schedule.devices, schedule.chunks, schedule.microbatches,
-      schedule.replicas, fmt::join(numbers(schedule.device_of_chunk), ","));
+      schedule.replicas, fmt::join(numbers(schedule.device_of_chunk.items()), ","));
   if (schedule.copies != 1) text += fmt::format("# copies = {}\n", schedule.copies);
   if (schedule.cell != 1) text += fmt::format("# cell = {}\n", schedule.cell);
   if (schedule.recompute_timing == RecomputeTiming::ahead) text += "# recompute = ahead\n";

@@ -44,7 +44,7 @@ int chunks_per_device(Placement placement, const Parallel& parallel) {
 
 int copies_of(Placement placement) { return placement == Placement::bidirectional ? 2 : 1; }
 
-DeviceId device_of(int chunk, int devices, Placement placement) {
+DeviceId device_of(ChunkId chunk, int devices, Placement placement) {
   switch (placement) {
     case Placement::unidirectional:
     case Placement::loop: return DeviceId{chunk % devices};
@@ -52,7 +52,7 @@ DeviceId device_of(int chunk, int devices, Placement placement) {
     case Placement::bidirectional: break;
   }
   // The second half runs backwards: the way back of a V, or the other copy.
-  return DeviceId{std::min(chunk, 2 * devices - 1 - chunk)};
+  return DeviceId{std::min<int>(chunk, 2 * devices - 1 - chunk)};
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ Result<Schedule> empty_schedule(const Generator& generator, const Scenario& scen
   schedule.microbatches = parallel.microbatches;
   schedule.replicas = parallel.replicas;
   schedule.copies = copies_of(generator.placement);
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+  for (ChunkId chunk{}; chunk < schedule.chunks; ++chunk) {
     schedule.device_of_chunk.push_back(device_of(chunk, schedule.devices, generator.placement));
   }
   schedule.rows.resize(to_size(schedule.devices));

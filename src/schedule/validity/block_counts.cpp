@@ -11,8 +11,8 @@ BlockCounts::BlockCounts(const Schedule& schedule)
       recomputed_(to_size(schedule.chunks)),
       rows_(schedule.rows.size()) {
   IndexedVector<DeviceId, std::int64_t> cells(schedule.devices);
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    const DeviceId device = schedule.device_of_chunk[at(chunk)];
+  for (ChunkId chunk{}; chunk < schedule.chunks; ++chunk) {
+    const DeviceId device = schedule.device_of_chunk[chunk];
     chunks_on_[device].push_back(chunk);
     first_cell_.push_back(cells[device]);
     cells[device] += schedule.microbatches_of(chunk);
@@ -29,7 +29,7 @@ std::int64_t BlockCounts::cell_index(const Block& block) const {
   return first_cell_[at(block.chunk)] + block.microbatch / schedule_.copies;
 }
 
-BlockCounts::Cell& BlockCounts::cell(std::size_t row, int chunk, int microbatch) {
+BlockCounts::Cell& BlockCounts::cell(std::size_t row, ChunkId chunk, MicrobatchId microbatch) {
   const Block block{.chunk = chunk, .microbatch = microbatch};
   return rows_[row].cells[at(cell_index(block))];
 }
@@ -74,7 +74,7 @@ std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size
                    "{} has {} at position {}, but chunk {} lies on device {}. Move the block "
                    "there.",
                    where, to_text(block), position, block.chunk,
-                   schedule_.device_of_chunk[at(block.chunk)]);
+                   schedule_.device_of_chunk[block.chunk]);
 }
 
 std::optional<Violation> BlockCounts::count(std::size_t row) {

@@ -60,21 +60,21 @@ private:
   [[nodiscard]] DeviceId device_of(std::size_t row) const {
     return DeviceId{static_cast<std::int32_t>(row) % schedule_.devices};
   }
-  [[nodiscard]] bool lies_on(DeviceId device, int chunk) const {
-    return schedule_.device_of_chunk[at(chunk)] == device;
+  [[nodiscard]] bool lies_on(DeviceId device, ChunkId chunk) const {
+    return schedule_.device_of_chunk[chunk] == device;
   }
   /// Needs a microbatch that runs in the chunk's copy.
   [[nodiscard]] std::int64_t cell_index(const Block& block) const;
-  [[nodiscard]] Cell& cell(std::size_t row, int chunk, int microbatch);
+  [[nodiscard]] Cell& cell(std::size_t row, ChunkId chunk, MicrobatchId microbatch);
   [[nodiscard]] std::optional<Violation> range_violation(std::size_t row,
                                                          std::size_t position) const;
-  [[nodiscard]] std::optional<Violation> missing_of(std::size_t row, const Cell& cell, int chunk,
-                                                    int microbatch) const;
+  [[nodiscard]] std::optional<Violation> missing_of(std::size_t row, const Cell& cell,
+                                                    ChunkId chunk, MicrobatchId microbatch) const;
   [[nodiscard]] std::optional<Block> unmet_need(std::size_t row, const Block& block);
   [[nodiscard]] Violation part_violation(std::size_t row, std::size_t position, int wanted) const;
 
   const Schedule& schedule_;
-  IndexedVector<DeviceId, std::vector<int>> chunks_on_;
+  IndexedVector<DeviceId, std::vector<ChunkId>> chunks_on_;
   std::vector<std::int64_t> first_cell_;  ///< index: chunk; in the rows of its device
   std::vector<bool> recomputed_;          ///< index: chunk; any row holds an R of it
   std::vector<Row> rows_;

@@ -39,12 +39,12 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
     return violation(shape, "The schedule has {} chunks on {} devices (each needs one).", s.chunks,
                      s.devices);
   }
-  if (std::ssize(s.device_of_chunk) != s.chunks) {
+  if (s.device_of_chunk.count() != s.chunks) {
     return violation(shape, "The schedule has {} chunks but says where {} of them lie.", s.chunks,
                      s.device_of_chunk.size());
   }
   std::vector<bool> used(to_size(s.devices));
-  for (std::size_t chunk = 0; chunk < s.device_of_chunk.size(); ++chunk) {
+  for (const ChunkId chunk : s.chunk_ids()) {
     const DeviceId device = s.device_of_chunk[chunk];
     if (device < DeviceId{0} || device >= DeviceId{s.devices}) {
       return violation(shape, "Chunk {} lies on device {}, but devices are 0 to {}.", chunk, device,

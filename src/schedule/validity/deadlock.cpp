@@ -54,21 +54,21 @@ private:
   [[nodiscard]] const std::vector<Block>& row(DeviceId device) const {
     return schedule_.rows[first_row_ + index(device)];
   }
-  [[nodiscard]] DeviceId device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
+  [[nodiscard]] DeviceId device_of(ChunkId chunk) const { return schedule_.device_of_chunk[chunk]; }
   [[nodiscard]] bool finished(DeviceId device) const { return next_[device] == row(device).size(); }
 
   /// F or D (for either backward block) of the chunk whose output the block takes in.
   [[nodiscard]] std::optional<Block> input_of(const Block& block) const {
-    const auto input = [&](BlockKind kind, int chunk) {
+    const auto input = [&](BlockKind kind, ChunkId chunk) {
       return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
     };
     if (block.kind == BlockKind::F && !schedule_.is_first(block.chunk))
-      return input(BlockKind::F, block.chunk - 1);
+      return input(BlockKind::F, previous(block.chunk));
     const bool takes_gradient =
         is_backward(block.kind) ||
         (block.kind == BlockKind::R && schedule_.recompute_timing == RecomputeTiming::on_arrival);
     if (takes_gradient && !schedule_.is_last(block.chunk)) {
-      return input(BlockKind::D, block.chunk + 1);
+      return input(BlockKind::D, next(block.chunk));
     }
     return std::nullopt;
   }
@@ -95,7 +95,7 @@ private:
   void wake_consumer(const Block& block, DeviceId device, std::vector<DeviceId>& ready) {
     const bool forward = block.kind == BlockKind::F;
     if (forward ? schedule_.is_last(block.chunk) : schedule_.is_first(block.chunk)) return;
-    const DeviceId consumer = device_of(forward ? block.chunk + 1 : block.chunk - 1);
+    const DeviceId consumer = device_of(forward ? next(block.chunk) : previous(block.chunk));
     if (consumer == device || finished(consumer)) return;
     const auto input = input_of(row(consumer)[next_[consumer]]);
     const bool waits = input && input->chunk == block.chunk &&

@@ -21,8 +21,8 @@ auto is_same(const Block& wanted) {
 std::optional<Violation> BlockCounts::missing(std::size_t row) const {
   const Row& census = rows_[row];
   std::size_t index = 0;
-  for (const int chunk : chunks_on_[device_of(row)]) {
-    for (int microbatch = schedule_.copy_of(chunk); microbatch < schedule_.microbatches;
+  for (const ChunkId chunk : chunks_on_[device_of(row)]) {
+    for (MicrobatchId microbatch{schedule_.copy_of(chunk)}; microbatch < schedule_.microbatches;
          microbatch += schedule_.copies, ++index) {
       if (index == census.cells.size()) return std::nullopt;
       if (auto found = missing_of(row, census.cells[index], chunk, microbatch)) return found;
@@ -31,8 +31,8 @@ std::optional<Violation> BlockCounts::missing(std::size_t row) const {
   return std::nullopt;
 }
 
-std::optional<Violation> BlockCounts::missing_of(std::size_t row, const Cell& cell, int chunk,
-                                                 int microbatch) const {
+std::optional<Violation> BlockCounts::missing_of(std::size_t row, const Cell& cell, ChunkId chunk,
+                                                 MicrobatchId microbatch) const {
   const auto text = [&](BlockKind kind) {
     return to_text(Block{.kind = kind, .chunk = chunk, .microbatch = microbatch});
   };
@@ -64,20 +64,20 @@ std::optional<Violation> BlockCounts::missing_of(std::size_t row, const Cell& ce
 
 /// A block that `block` needs of its own device and that has not run: compares with those seen.
 std::optional<Block> BlockCounts::unmet_need(std::size_t row, const Block& block) {
-  const auto needs = [&](BlockKind kind, int chunk) -> std::optional<Block> {
+  const auto needs = [&](BlockKind kind, ChunkId chunk) -> std::optional<Block> {
     if (cell(row, chunk, block.microbatch).complete(kind)) return std::nullopt;
     return Block{.kind = kind, .chunk = chunk, .microbatch = block.microbatch};
   };
-  const auto is_here = [&](int chunk) { return lies_on(device_of(row), chunk); };
+  const auto is_here = [&](ChunkId chunk) { return lies_on(device_of(row), chunk); };
   const auto needs_gradient = [&]() -> std::optional<Block> {
-    const int next = block.chunk + 1;
+    const ChunkId next = longhaul::next(block.chunk);
     if (schedule_.is_last(block.chunk) || !is_here(next)) return std::nullopt;
     return needs(cell(row, next, block.microbatch).has(B) ? B : D, next);
   };
   switch (block.kind) {
     case F:
-      if (schedule_.is_first(block.chunk) || !is_here(block.chunk - 1)) return std::nullopt;
-      return needs(F, block.chunk - 1);
+      if (schedule_.is_first(block.chunk) || !is_here(previous(block.chunk))) return std::nullopt;
+      return needs(F, previous(block.chunk));
     case W: return needs(D, block.chunk);
     case R:
       if (auto need = needs(F, block.chunk)) return need;

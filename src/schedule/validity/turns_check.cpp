@@ -37,8 +37,8 @@ std::optional<TurnPlace> place_of(std::string_view name) {
 struct Key {
   ReplicaId replica{};
   bool gradient = false;
-  int chunk = 0;  ///< of its producer
-  int microbatch = 0;
+  ChunkId chunk{};  ///< of its producer
+  MicrobatchId microbatch{};
   friend bool operator==(const Key&, const Key&) = default;
 };
 
@@ -112,8 +112,8 @@ private:
     return ReplicaId{static_cast<std::int32_t>(row / at(schedule_.devices))};
   }
   [[nodiscard]] bool finished(std::size_t row) const { return next_[row] == blocks(row).size(); }
-  [[nodiscard]] std::size_t row_of(ReplicaId replica, int chunk) const {
-    return index(replica) * at(schedule_.devices) + index(schedule_.device_of_chunk[at(chunk)]);
+  [[nodiscard]] std::size_t row_of(ReplicaId replica, ChunkId chunk) const {
+    return index(replica) * at(schedule_.devices) + index(schedule_.device_of_chunk[chunk]);
   }
   static std::string text_of(const Key& key) {
     const BlockKind kind = key.gradient ? BlockKind::B : BlockKind::F;
@@ -124,12 +124,12 @@ private:
   [[nodiscard]] std::optional<Key> input_of(std::size_t row, const Block& block) const {
     const ReplicaId replica = replica_of(row);
     if (block.kind == BlockKind::F && !schedule_.is_first(block.chunk))
-      return Key{replica, false, block.chunk - 1, block.microbatch};
+      return Key{replica, false, previous(block.chunk), block.microbatch};
     const bool takes_gradient =
         is_backward(block.kind) ||
         (block.kind == BlockKind::R && schedule_.recompute_timing == RecomputeTiming::on_arrival);
     if (takes_gradient && !schedule_.is_last(block.chunk))
-      return Key{replica, true, block.chunk + 1, block.microbatch};
+      return Key{replica, true, next(block.chunk), block.microbatch};
     return std::nullopt;
   }
 
@@ -167,7 +167,7 @@ private:
   void send(const Key& key) {
     states_[index_of(key)] = State::sent;
     if (key.gradient ? schedule_.is_first(key.chunk) : schedule_.is_last(key.chunk)) return;
-    ready_.push_back(row_of(key.replica, key.gradient ? key.chunk - 1 : key.chunk + 1));
+    ready_.push_back(row_of(key.replica, key.gradient ? previous(key.chunk) : next(key.chunk)));
   }
 
   [[nodiscard]] std::vector<std::size_t> cycle_from(std::size_t row) const {
@@ -200,9 +200,9 @@ std::string violation(const Schedule& schedule, const TurnPlace& place,
   const bool gradient = is_backward(block.kind);
   const bool ends = gradient ? schedule.is_first(block.chunk) : schedule.is_last(block.chunk);
   if (ends || (!gradient && block.kind != BlockKind::F)) return "it sends nothing on";
-  const int taker = gradient ? block.chunk - 1 : block.chunk + 1;
-  if (schedule.device_of_chunk[at(block.chunk)] != place.from ||
-      schedule.device_of_chunk[at(taker)] != place.to)
+  const ChunkId taker = gradient ? previous(block.chunk) : next(block.chunk);
+  if (schedule.device_of_chunk[block.chunk] != place.from ||
+      schedule.device_of_chunk[taker] != place.to)
     return "its message goes another way";
   return {};
 }

@@ -209,7 +209,7 @@ protected:
     row.op = rank;
     row.rank = row.device = row.chunk = rank;
     row.iteration = iteration;
-    row.microbatch = 0;
+    row.microbatch = MicrobatchId{0};
     row.planned_ns = 1000;
     row.end_ns = time;
     return row;

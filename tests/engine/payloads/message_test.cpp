@@ -13,7 +13,7 @@ using MessageVerdict = Payloads::Verdict;
 
 PayloadId some_id(std::int32_t microbatch) {
   PayloadId id;
-  id.microbatch = microbatch;
+  id.microbatch = MicrobatchId{microbatch};
   id.iteration = 3;
   id.size_bytes = 1000;
   return id;
@@ -68,8 +68,8 @@ TEST(Payloads, DifferInEveryFieldOfTheirId) {
   ids[1].run = 1;
   ids[2].iteration = 1;
   ids[3].replica = 1;
-  ids[4].chunk = 1;
-  ids[5].microbatch = 1;
+  ids[4].chunk = ChunkId{1};
+  ids[5].microbatch = MicrobatchId{1};
   ids[6].kind = 1;
   ids[7].piece = 1;
   ids[8].part = 1;

@@ -116,7 +116,7 @@ TEST(LowerBound, IsNeverAboveTheOptimumOfTheFirstDevice) {
     schedule.rows[1].clear();
     for (int m = 0; m < 6; ++m) {
       for (const BlockKind kind : {BlockKind::F, BlockKind::B})
-        schedule.rows[1].push_back({kind, 0, 1, 1, m});
+        schedule.rows[1].push_back({kind, 0, 1, ChunkId{1}, MicrobatchId{m}});
     }
     for (auto& row : test::AllRows{schedule, scenario, {}}.of(0)) {
       schedule.rows[0] = std::move(row);

@@ -22,21 +22,21 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 Block block(BlockKind kind, int chunk, int microbatch) {
-  return {.kind = kind, .chunk = chunk, .microbatch = microbatch};
+  return {.kind = kind, .chunk = ChunkId{chunk}, .microbatch = MicrobatchId{microbatch}};
 }
 
 TEST(Copies, NumberTheirChunksOneBehindTheOther) {
   const Schedule schedule = testing::bidirectional_gpipe(3, 5);
-  EXPECT_EQ(chunks_on(schedule, DeviceId{0}), (std::vector{0, 5}));
-  EXPECT_EQ(chunks_on(schedule, DeviceId{1}),
+  EXPECT_EQ(numbers(chunks_on(schedule, DeviceId{0})), (std::vector{0, 5}));
+  EXPECT_EQ(numbers(chunks_on(schedule, DeviceId{1})),
             (std::vector{1, 4}));  // the middle holds one stage twice
-  EXPECT_EQ(schedule.stage_of(5), 2);
-  EXPECT_TRUE(schedule.is_first(3));
-  EXPECT_TRUE(schedule.is_last(2));
-  EXPECT_TRUE(schedule.runs(4, 3));
-  EXPECT_FALSE(schedule.runs(4, 2));
-  EXPECT_EQ(schedule.microbatches_of(0), 3);
-  EXPECT_EQ(schedule.microbatches_of(3), 2);
+  EXPECT_EQ(schedule.stage_of(ChunkId{5}), 2);
+  EXPECT_TRUE(schedule.is_first(ChunkId{3}));
+  EXPECT_TRUE(schedule.is_last(ChunkId{2}));
+  EXPECT_TRUE(schedule.runs(ChunkId{4}, MicrobatchId{3}));
+  EXPECT_FALSE(schedule.runs(ChunkId{4}, MicrobatchId{2}));
+  EXPECT_EQ(schedule.microbatches_of(ChunkId{0}), 3);
+  EXPECT_EQ(schedule.microbatches_of(ChunkId{3}), 2);
 }
 
 TEST(Copies, TwoMicrobatchesMeetWithoutWaiting) {
@@ -67,7 +67,7 @@ TEST(Copies, AreValidForEveryPAndM) {
 
 TEST(Copies, ABlockBelongsToTheCopyOfItsMicrobatch) {
   Schedule schedule = testing::bidirectional_gpipe(2, 2);
-  schedule.rows[0][0].microbatch = 1;
+  schedule.rows[0][0].microbatch = MicrobatchId{1};
   const auto wrong = schedule::first_violation(schedule);
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->kind, schedule::ViolationKind::shape);

@@ -85,7 +85,7 @@ TEST(EveryGenerator, HasEveryBlockOnce) {
         for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
           for (int microbatch = 0; microbatch < schedule.microbatches; ++microbatch) {
             const auto add = [&](BlockKind kind) {
-              expected.push_back({kind, 0, 1, chunk, microbatch});
+              expected.push_back({kind, 0, 1, ChunkId{chunk}, MicrobatchId{microbatch}});
             };
             add(BlockKind::F);
             add(split ? BlockKind::D : BlockKind::B);

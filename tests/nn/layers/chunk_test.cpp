@@ -12,14 +12,16 @@ TEST(ChunkDeathTest, BlocksOutOfTurnAreNamed) {
   const auto math = make_cpu_math();
   DeviceMemory memory{*math, 0};
   Chunk layers{*math, memory, shape, {1, 2}, Recompute::off, 1};
-  EXPECT_DEATH(layers.backward_weight(4, {}), "W\\(microbatch 4\\): there is none");
-  EXPECT_DEATH(static_cast<void>(layers.forward(4, {1, 2}, {})),
+  EXPECT_DEATH(layers.backward_weight(MicrobatchId{4}, {}), "W\\(microbatch 4\\): there is none");
+  EXPECT_DEATH(static_cast<void>(layers.forward(MicrobatchId{4}, {1, 2}, {})),
                "F\\(microbatch 4\\), part 1 of 2: 0 of 2 layers are done");
-  EXPECT_DEATH(static_cast<void>(layers.forward(4, {}, {})), "F\\(microbatch 4\\) of 0 numbers");
+  EXPECT_DEATH(static_cast<void>(layers.forward(MicrobatchId{4}, {}, {})),
+               "F\\(microbatch 4\\) of 0 numbers");
   Buffer input = memory.take(shape.boundary(), "input");
   math->zero(input.view());
-  static_cast<void>(layers.forward(4, {}, std::move(input)));
-  EXPECT_DEATH(layers.backward_weight(4, {}), "W\\(microbatch 4\\) of 2 layers, D of 0");
+  static_cast<void>(layers.forward(MicrobatchId{4}, {}, std::move(input)));
+  EXPECT_DEATH(layers.backward_weight(MicrobatchId{4}, {}),
+               "W\\(microbatch 4\\) of 2 layers, D of 0");
 }
 
 TEST(ChunkTest, ABlockThatFailsLeavesNothingBehind) {
@@ -37,8 +39,8 @@ TEST(ChunkTest, ABlockThatFailsLeavesNothingBehind) {
     {
       Chunk layer{*math, memory, shape, {1, 1}, Recompute::off, 1};
       try {
-        Buffer out = layer.forward(0, {}, memory.take(shape.boundary(), "input"));
-        out = layer.backward(0, {}, std::move(out));
+        Buffer out = layer.forward(MicrobatchId{0}, {}, memory.take(shape.boundary(), "input"));
+        out = layer.backward(MicrobatchId{0}, {}, std::move(out));
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::run_failed);
       }

@@ -34,8 +34,9 @@ TEST(ReferenceTest, ChunksThatStepByThemselvesStayWithIt) {
     }
     Pipeline pipeline{std::move(chunks), 1, Recompute::on};
     for (int iteration = 0; iteration < 3; ++iteration) {
-      const std::vector<MicrobatchText> microbatches{text(iteration, ReplicaId{0}, 0),
-                                                     text(iteration, ReplicaId{0}, 1)};
+      const std::vector<MicrobatchText> microbatches{
+          text(iteration, ReplicaId{0}, MicrobatchId{0}),
+          text(iteration, ReplicaId{0}, MicrobatchId{1})};
       const double loss = reference.run(microbatches);
       for (const int microbatch : {1, 0}) {
         const MicrobatchText& piece = microbatches[static_cast<std::size_t>(microbatch)];
@@ -65,8 +66,8 @@ TEST(ReferenceTest, GradientsOfAnIterationAreItsOwn) {
   const ModelShape shape = tiny_model(3);
   const SyntheticText text{shape, 2};
   Reference reference{make_cpu_math(), shape, 9, {}};
-  const std::vector<MicrobatchText> one{text(0, ReplicaId{0}, 0)},
-      both{text(0, ReplicaId{0}, 0), text(0, ReplicaId{0}, 1)};
+  const std::vector<MicrobatchText> one{text(0, ReplicaId{0}, MicrobatchId{0})},
+      both{text(0, ReplicaId{0}, MicrobatchId{0}), text(0, ReplicaId{0}, MicrobatchId{1})};
   const double loss = reference.run(one);
   const std::vector<float> gradient = reference.gradient("head.output");
   EXPECT_NE(reference.run(both), loss);
@@ -77,7 +78,7 @@ TEST(ReferenceTest, GradientsOfAnIterationAreItsOwn) {
 TEST(ReferenceTest, GoesOnFromWeightsThatItIsGiven) {
   const ModelShape shape = tiny_model(4);
   const SyntheticText text{shape, 2};
-  const std::vector<MicrobatchText> microbatches{text(0, ReplicaId{0}, 0)};
+  const std::vector<MicrobatchText> microbatches{text(0, ReplicaId{0}, MicrobatchId{0})};
   Reference mine{make_cpu_math(), shape, 9, {}}, other{make_cpu_math(), shape, 10, {}};
   EXPECT_NE(mine.masters(), other.masters());
   const double loss = mine.run(microbatches);
@@ -100,7 +101,7 @@ TEST(ReferenceTest, ThreadsComputeSideBySide) {
     Reference reference{make_cpu_math(), shape, seed, {}};
     std::vector<double> found;
     for (int iteration = 0; iteration < 20; ++iteration) {
-      found.push_back(reference.run(std::vector{text(iteration, ReplicaId{0}, 0)}));
+      found.push_back(reference.run(std::vector{text(iteration, ReplicaId{0}, MicrobatchId{0})}));
       reference.step(iteration + 1);
     }
     return found;
@@ -128,8 +129,9 @@ TEST(ReferenceTest, ATinyModelLearnsTheText) {
     Reference reference{make_cpu_math(), shape, 1, {kind, rate}};
     double first = 0, last = 0;
     for (int iteration = 0; iteration < 150; ++iteration) {
-      const std::vector<MicrobatchText> microbatches{text(iteration, ReplicaId{0}, 0),
-                                                     text(iteration, ReplicaId{1}, 0)};
+      const std::vector<MicrobatchText> microbatches{
+          text(iteration, ReplicaId{0}, MicrobatchId{0}),
+          text(iteration, ReplicaId{1}, MicrobatchId{0})};
       last = reference.run(microbatches);
       if (iteration == 0) first = last;
       reference.step(iteration + 1);

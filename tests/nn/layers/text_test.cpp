@@ -19,18 +19,18 @@ ModelShape reader(int vocabulary) {
 
 TEST(SyntheticText, FollowsFromSeedIterationReplicaAndMicrobatch) {
   const SyntheticText text{reader(50), 3}, same{reader(50), 3}, other{reader(50), 4};
-  const MicrobatchText first = text(1, ReplicaId{2}, 3);
-  EXPECT_EQ(first.tokens, same(1, ReplicaId{2}, 3).tokens);
-  EXPECT_EQ(first.targets, same(1, ReplicaId{2}, 3).targets);
-  EXPECT_NE(first.tokens, other(1, ReplicaId{2}, 3).tokens);
-  EXPECT_NE(first.tokens, text(0, ReplicaId{2}, 3).tokens);
-  EXPECT_NE(first.tokens, text(1, ReplicaId{0}, 3).tokens);
-  EXPECT_NE(first.tokens, text(1, ReplicaId{2}, 0).tokens);
+  const MicrobatchText first = text(1, ReplicaId{2}, MicrobatchId{3});
+  EXPECT_EQ(first.tokens, same(1, ReplicaId{2}, MicrobatchId{3}).tokens);
+  EXPECT_EQ(first.targets, same(1, ReplicaId{2}, MicrobatchId{3}).targets);
+  EXPECT_NE(first.tokens, other(1, ReplicaId{2}, MicrobatchId{3}).tokens);
+  EXPECT_NE(first.tokens, text(0, ReplicaId{2}, MicrobatchId{3}).tokens);
+  EXPECT_NE(first.tokens, text(1, ReplicaId{0}, MicrobatchId{3}).tokens);
+  EXPECT_NE(first.tokens, text(1, ReplicaId{2}, MicrobatchId{0}).tokens);
 }
 
 TEST(SyntheticText, TargetsAreTheNextTokens) {
   const ModelShape shape = reader(50);
-  const MicrobatchText text = SyntheticText{shape, 1}(0, ReplicaId{0}, 0);
+  const MicrobatchText text = SyntheticText{shape, 1}(0, ReplicaId{0}, MicrobatchId{0});
   ASSERT_EQ(text.tokens.size(), shape.tokens());
   ASSERT_EQ(text.targets.size(), shape.tokens());
   for (std::size_t i = 0; i + 1 < text.tokens.size(); ++i) {
@@ -42,7 +42,8 @@ TEST(SyntheticText, TargetsAreTheNextTokens) {
 
 TEST(SyntheticText, TokensAreOfTheVocabulary) {
   for (const int vocabulary : {1, 2, 7, 128'256}) {
-    const MicrobatchText text = SyntheticText{reader(vocabulary), 1}(0, ReplicaId{0}, 0);
+    const MicrobatchText text =
+        SyntheticText{reader(vocabulary), 1}(0, ReplicaId{0}, MicrobatchId{0});
     for (const std::int32_t token : text.targets) {
       EXPECT_GE(token, 0);
       EXPECT_LT(token, vocabulary);
@@ -54,7 +55,7 @@ TEST(SyntheticText, TokensAreOfTheVocabulary) {
 double counted_entropy(const SyntheticText& text, int length) {
   std::map<std::vector<std::int32_t>, std::map<std::int32_t, double>> followers;
   for (int microbatch = 0; microbatch < 300; ++microbatch) {
-    const MicrobatchText piece = text(0, ReplicaId{0}, microbatch);
+    const MicrobatchText piece = text(0, ReplicaId{0}, MicrobatchId{microbatch});
     for (std::size_t i = 0; i < piece.tokens.size(); ++i) {
       if (i % 400 < 2) continue;
       std::vector<std::int32_t> before;

@@ -28,7 +28,8 @@ public:
       : chunks_{std::move(chunks)}, parts_{parts}, recompute_{recompute} {}
   [[nodiscard]] const std::vector<std::unique_ptr<Chunk>>& chunks() const { return chunks_; }
 
-  void forward(int microbatch, const naive::Tokens& tokens, const naive::Tokens& targets) {
+  void forward(int number, const naive::Tokens& tokens, const naive::Tokens& targets) {
+    const MicrobatchId microbatch{number};
     chunks_.front()->set_tokens(microbatch, tokens);
     chunks_.back()->set_targets(microbatch, targets);
     Buffer passing;
@@ -38,7 +39,8 @@ public:
       }
     }
   }
-  void backward(int microbatch, BackwardRun how) {
+  void backward(int number, BackwardRun how) {
+    const MicrobatchId microbatch{number};
     Buffer passing;
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
       recompute(**chunk, microbatch);
@@ -51,14 +53,15 @@ public:
     }
     EXPECT_FALSE(passing);
   }
-  void backward_weights(int microbatch) {
+  void backward_weights(int number) {
+    const MicrobatchId microbatch{number};
     for (const auto& chunk : chunks_) {
       for (int part = 0; part < parts_; ++part) chunk->backward_weight(microbatch, {part, parts_});
     }
   }
 
 private:
-  void recompute(Chunk& chunk, int microbatch) const {
+  void recompute(Chunk& chunk, MicrobatchId microbatch) const {
     if (recompute_ == Recompute::off) return;
     for (int part = 0; part < parts_; ++part) chunk.recompute(microbatch, {part, parts_});
   }

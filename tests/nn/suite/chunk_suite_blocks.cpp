@@ -74,7 +74,7 @@ TEST_P(ChunkSuite, MicrobatchesInterleave) {
     EXPECT_EQ(made.chunks().front()->in_flight(), 3);
     for (const int microbatch : {2, 0}) made.backward(microbatch, BackwardRun::apart);
     made.backward_weights(0);
-    made.backward(1, BackwardRun::apart);
+    made.backward(MicrobatchId{1}, BackwardRun::apart);
     for (const int microbatch : {1, 2}) made.backward_weights(microbatch);
     const Outcome got = outcome(made);
     EXPECT_NEAR(got.loss, expected.loss, 1e-6 * expected.loss);
@@ -87,10 +87,10 @@ TEST_P(ChunkSuite, MicrobatchesInterleave) {
 TEST_P(ChunkSuite, AnIterationBeginsWithoutGradients) {
   const ModelShape shape = tiny_model(3);
   const auto model = whole(shape);
-  model->set_tokens(0, tokens(shape, 0));
-  model->set_targets(0, targets(shape, 0));
-  static_cast<void>(model->forward(0, {}, {}));
-  static_cast<void>(model->backward(0, {}, {}));
+  model->set_tokens(MicrobatchId{0}, tokens(shape, 0));
+  model->set_targets(MicrobatchId{0}, targets(shape, 0));
+  static_cast<void>(model->forward(MicrobatchId{0}, {}, {}));
+  static_cast<void>(model->backward(MicrobatchId{0}, {}, {}));
   EXPECT_GT(model->loss(), 0);
   const auto length = [&] {
     const Numbers all = read(model->all_gradients());

@@ -14,7 +14,7 @@ TEST_P(ChunkSuite, LossAndEveryGradientOfTheModel) {
   const auto model = whole(shape);
   spread_weights(*model);
   model->set_loss_scale(0.25F);
-  for (const int microbatch : {4, 9}) {
+  for (const MicrobatchId microbatch : {MicrobatchId{4}, MicrobatchId{9}}) {
     model->set_tokens(microbatch, tokens(shape, microbatch));
     model->set_targets(microbatch, targets(shape, microbatch));
     EXPECT_FALSE(model->forward(microbatch, {}, {}));
@@ -24,7 +24,7 @@ TEST_P(ChunkSuite, LossAndEveryGradientOfTheModel) {
   naive::Weights exact = weights(*model);
   const auto loss = [&] {
     double sum = 0;
-    for (const int microbatch : {4, 9}) {
+    for (const MicrobatchId microbatch : {MicrobatchId{4}, MicrobatchId{9}}) {
       const Numbers out = naive::run_layers(shape, exact, {0, 2}, tokens(shape, microbatch));
       sum += naive::run_head(shape, exact, targets(shape, microbatch), out);
     }
@@ -59,13 +59,13 @@ TEST_P(ChunkSuite, EveryGradientOfADecoderLayer) {
     const auto run = [&](const Numbers& in) {
       return naive::run_layers(shape, exact, layers, {}, in);
     };
-    const Buffer out = layer->forward(0, {}, std::move(input));
+    const Buffer out = layer->forward(MicrobatchId{0}, {}, std::move(input));
     EXPECT_LE(naive::distance(read(out.view()), run(at_input)), tolerance());
-    const Buffer din = layer->backward_input(0, {}, std::move(dout));
+    const Buffer din = layer->backward_input(MicrobatchId{0}, {}, std::move(dout));
     const Numbers slope = naive::differences(
         [&](const Numbers& at) { return naive::dot(direction, run(at)); }, at_input);
     EXPECT_LE(naive::distance(read(din.view()), slope), tolerance());
-    layer->backward_weight(0, {});
+    layer->backward_weight(MicrobatchId{0}, {});
     for (const auto& [name, gradient] : gradients(*layer)) {
       const Numbers weight_slope = naive::differences(
           [&, changed = &exact.at(name)](const Numbers& at) {
@@ -86,10 +86,10 @@ TEST_P(ChunkSuite, LaterTokensChangeNothingBefore) {
   naive::Tokens changed = tokens(shape, 0);
   const std::size_t at = 3;  // of the first sequence
   changed[at] = (changed[at] + 1) % shape.vocabulary;
-  layers->set_tokens(0, tokens(shape, 0));
-  layers->set_tokens(1, changed);
-  const Numbers before = read(layers->forward(0, {}, {}).view());
-  const Numbers after = read(layers->forward(1, {}, {}).view());
+  layers->set_tokens(MicrobatchId{0}, tokens(shape, 0));
+  layers->set_tokens(MicrobatchId{1}, changed);
+  const Numbers before = read(layers->forward(MicrobatchId{0}, {}, {}).view());
+  const Numbers after = read(layers->forward(MicrobatchId{1}, {}, {}).view());
   const auto width = static_cast<std::size_t>(shape.hidden);
   for (std::size_t token = 0; token < shape.tokens(); ++token) {
     const bool same = std::equal(before.begin() + static_cast<std::ptrdiff_t>(token * width),

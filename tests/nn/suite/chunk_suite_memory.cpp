@@ -52,23 +52,23 @@ TEST_P(ChunkSuite, ADecoderLayerKeepsWhatTheTableSays) {
   const auto layers = chunk(shape, {1, 2});
   const std::size_t idle = memory().held();
   const auto held = [&] { return memory().held() - idle; };
-  Buffer out = layers->forward(3, {}, random(shape.boundary(), 1));
+  Buffer out = layers->forward(MicrobatchId{3}, {}, random(shape.boundary(), 1));
   EXPECT_EQ(held(), 2 * sizes.decoder_after_f() + sizes.boundary());
   out = {};
   EXPECT_EQ(held(), 2 * sizes.decoder_after_f());
-  out = layers->forward(4, {}, random(shape.boundary(), 2));
+  out = layers->forward(MicrobatchId{4}, {}, random(shape.boundary(), 2));
   out = {};
   EXPECT_EQ(held(), 4 * sizes.decoder_after_f());
   EXPECT_EQ(layers->in_flight(), 2);
-  Buffer back = layers->backward_input(3, {}, random(shape.boundary(), 3));
+  Buffer back = layers->backward_input(MicrobatchId{3}, {}, random(shape.boundary(), 3));
   EXPECT_EQ(held(), 2 * sizes.decoder_after_f() + 2 * sizes.decoder_after_d() + sizes.boundary());
   back = {};
-  layers->backward_weight(3, {0, 2});
+  layers->backward_weight(MicrobatchId{3}, {0, 2});
   EXPECT_EQ(held(), 2 * sizes.decoder_after_f() + sizes.decoder_after_d());
-  layers->backward_weight(3, {1, 2});
+  layers->backward_weight(MicrobatchId{3}, {1, 2});
   EXPECT_EQ(held(), 2 * sizes.decoder_after_f());
   EXPECT_EQ(layers->in_flight(), 1);
-  back = layers->backward(4, {}, random(shape.boundary(), 4));
+  back = layers->backward(MicrobatchId{4}, {}, random(shape.boundary(), 4));
   back = {};
   EXPECT_EQ(held(), 0U);
   EXPECT_EQ(layers->in_flight(), 0);
@@ -80,9 +80,9 @@ TEST_P(ChunkSuite, BothGradientsAtOnceKeepOneLayerAtATime) {
   const Sizes sizes{shape, math().working_type()};
   const auto layers = chunk(shape, {1, 3});
   const std::size_t idle = memory().held();
-  static_cast<void>(layers->forward(0, {}, random(shape.boundary(), 1)));
+  static_cast<void>(layers->forward(MicrobatchId{0}, {}, random(shape.boundary(), 1)));
   memory().reset_peak();
-  static_cast<void>(layers->backward(0, {}, random(shape.boundary(), 2)));
+  static_cast<void>(layers->backward(MicrobatchId{0}, {}, random(shape.boundary(), 2)));
   // While a layer's gate and up are in their gradient: output's gradient, gated's, the two halves'.
   const std::size_t beside =
       sizes.boundary() + sizes.tokens * sizes.number * 3 * sizes.intermediate;
@@ -95,19 +95,19 @@ TEST_P(ChunkSuite, TheEndsKeepWhatTheTableSays) {
   const auto first = chunk(shape, {0, 1}), last = chunk(shape, {4, 1});
   const std::size_t idle = memory().held();
   const auto held = [&] { return memory().held() - idle; };
-  first->set_tokens(0, tokens(shape, 0));
-  Buffer passing = first->forward(0, {}, {});
+  first->set_tokens(MicrobatchId{0}, tokens(shape, 0));
+  Buffer passing = first->forward(MicrobatchId{0}, {}, {});
   EXPECT_EQ(held(), sizes.integers() + sizes.boundary());
-  last->set_targets(0, targets(shape, 0));
-  EXPECT_FALSE(last->forward(0, {}, std::move(passing)));
+  last->set_targets(MicrobatchId{0}, targets(shape, 0));
+  EXPECT_FALSE(last->forward(MicrobatchId{0}, {}, std::move(passing)));
   EXPECT_EQ(held(), sizes.integers() + sizes.head_after_f());
-  passing = last->backward_input(0, {}, {});
+  passing = last->backward_input(MicrobatchId{0}, {}, {});
   EXPECT_EQ(held(), sizes.integers() + sizes.head_after_d() + sizes.boundary());
-  last->backward_weight(0, {});
+  last->backward_weight(MicrobatchId{0}, {});
   EXPECT_EQ(held(), sizes.integers() + sizes.boundary());
-  EXPECT_FALSE(first->backward_input(0, {}, std::move(passing)));
+  EXPECT_FALSE(first->backward_input(MicrobatchId{0}, {}, std::move(passing)));
   EXPECT_EQ(held(), sizes.integers() + sizes.boundary());
-  first->backward_weight(0, {});
+  first->backward_weight(MicrobatchId{0}, {});
   EXPECT_EQ(held(), 0U);
 }
 
@@ -118,19 +118,19 @@ TEST_P(ChunkSuite, WithRecomputationOnlyTheInputIsKept) {
              last = chunk(shape, {3, 2}, Recompute::on);
   const std::size_t idle = memory().held();
   const auto held = [&] { return memory().held() - idle; };
-  first->set_tokens(0, tokens(shape, 0));
-  last->set_targets(0, targets(shape, 0));
-  Buffer passing = first->forward(0, {}, {});
+  first->set_tokens(MicrobatchId{0}, tokens(shape, 0));
+  last->set_targets(MicrobatchId{0}, targets(shape, 0));
+  Buffer passing = first->forward(MicrobatchId{0}, {}, {});
   EXPECT_EQ(held(), 2 * sizes.integers() + sizes.boundary());
-  EXPECT_FALSE(last->forward(0, {}, std::move(passing)));
+  EXPECT_FALSE(last->forward(MicrobatchId{0}, {}, std::move(passing)));
   EXPECT_EQ(held(), 2 * sizes.integers() + sizes.boundary()) << "the last chunk's input";
-  last->recompute(0, {});
+  last->recompute(MicrobatchId{0}, {});
   EXPECT_EQ(held(), sizes.integers() + sizes.decoder_after_f() + sizes.head_after_f());
-  passing = last->backward(0, {}, {});
+  passing = last->backward(MicrobatchId{0}, {}, {});
   EXPECT_EQ(held(), sizes.integers() + sizes.boundary());
-  first->recompute(0, {});
+  first->recompute(MicrobatchId{0}, {});
   EXPECT_EQ(held(), sizes.integers() + sizes.boundary() + 2 * sizes.decoder_after_f());
-  static_cast<void>(first->backward(0, {}, std::move(passing)));
+  static_cast<void>(first->backward(MicrobatchId{0}, {}, std::move(passing)));
   EXPECT_EQ(held(), 0U);
 }
 
@@ -139,7 +139,7 @@ TEST_P(ChunkSuite, MoreThanTheBudgetIsRefusedByName) {
   std::size_t need = 0;
   {
     const auto layer = chunk(shape, {2, 1});
-    static_cast<void>(layer->forward(5, {}, random(shape.boundary(), 1)));
+    static_cast<void>(layer->forward(MicrobatchId{5}, {}, random(shape.boundary(), 1)));
     need = memory().peak();
   }
   EXPECT_EQ(memory().held(), 0U);
@@ -149,12 +149,12 @@ TEST_P(ChunkSuite, MoreThanTheBudgetIsRefusedByName) {
     Buffer input = budget->take(shape.boundary(), "input");
     math().zero(input.view());
     if (budget == &enough) {
-      EXPECT_TRUE(layer.forward(5, {}, std::move(input)));
+      EXPECT_TRUE(layer.forward(MicrobatchId{5}, {}, std::move(input)));
       EXPECT_EQ(enough.peak(), need);
       continue;
     }
     try {
-      static_cast<void>(layer.forward(5, {}, std::move(input)));
+      static_cast<void>(layer.forward(MicrobatchId{5}, {}, std::move(input)));
       FAIL() << "nothing was refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::run_failed);

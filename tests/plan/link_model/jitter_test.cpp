@@ -23,7 +23,7 @@ Link link_with(Jitter jitter) {
   return link;
 }
 
-Block forward(int microbatch) { return {BlockKind::F, 0, 1, 0, microbatch}; }
+Block forward(int microbatch) { return {BlockKind::F, 0, 1, ChunkId{0}, MicrobatchId{microbatch}}; }
 
 struct Moments {
   double mean = 0;
@@ -75,7 +75,7 @@ TEST(LinkJitter, FollowsFromItsArgumentsAlone) {
   EXPECT_NE(first.latency, first.transfer);
   Link back = link;
   std::swap(back.from, back.to);
-  const Block gradient{BlockKind::D, 0, 1, 0, 5};
+  const Block gradient{BlockKind::D, 0, 1, ChunkId{0}, MicrobatchId{5}};
   for (const JitterFactors& other :
        {LinkJitter(link, 8).of(3, Rank{1}, Rank{2}, forward(5)),
         LinkJitter(back, 7).of(3, Rank{1}, Rank{2}, forward(5)),
@@ -83,7 +83,7 @@ TEST(LinkJitter, FollowsFromItsArgumentsAlone) {
         jitter.of(3, Rank{1}, Rank{2}, forward(4)), jitter.of(3, Rank{1}, Rank{2}, gradient)})
     EXPECT_NE(other.latency, first.latency);
   // A whole backward sends the same gradient as a split one.
-  const Block whole{BlockKind::B, 0, 1, 0, 5};
+  const Block whole{BlockKind::B, 0, 1, ChunkId{0}, MicrobatchId{5}};
   EXPECT_EQ(jitter.of(3, Rank{1}, Rank{2}, gradient).latency,
             jitter.of(3, Rank{1}, Rank{2}, whole).latency);
 }

@@ -167,7 +167,7 @@ TEST(Lower, LinkOrdersMustNameEveryMessageOnce) {
   EXPECT_THROW((void)lower(schedule, scenario), Error);  // F1 is left out
   schedule.link_orders = {{"link 0>1", {{ReplicaId{0}, f0}, {ReplicaId{0}, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);
-  const Block f1{BlockKind::F, 0, 1, 0, 1};
+  const Block f1{BlockKind::F, 0, 1, ChunkId{0}, MicrobatchId{1}};
   schedule.link_orders = {{"link 0>1", {{ReplicaId{0}, f0}, {ReplicaId{0}, f1}}},
                           {"link 0>1", {{ReplicaId{0}, f1}, {ReplicaId{0}, f0}}}};
   EXPECT_THROW((void)lower(schedule, scenario), Error);  // one link, two orders

@@ -136,7 +136,8 @@ TEST(Relays, OrdersOnOtherResourcesNameWholeMessages) {
   Cells cells;
   for (NodeInterfaces& nodes : cells.scenario.nodes) nodes.egress = 6_Gbps;
   const auto message = [](int replica, int microbatch) {
-    return OrderedMessage{ReplicaId{replica}, {BlockKind::F, 0, 1, 0, microbatch}};
+    return OrderedMessage{ReplicaId{replica},
+                          {BlockKind::F, 0, 1, ChunkId{0}, MicrobatchId{microbatch}}};
   };
   cells.schedule.link_orders.push_back(
       {"internal-out dc0/0", {message(1, 0), message(0, 1), message(0, 0)}});

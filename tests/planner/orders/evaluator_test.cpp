@@ -152,12 +152,15 @@ TEST(Evaluator, AddsUpOneMicrobatchAndItsWayBack) {
   Change change;
   Random random{1};
   const Moves moves{walk.orders()};
-  ASSERT_TRUE(moves.fuse(problem.id(OrderProblem::Kind::G, 1, 0), random, change));
+  ASSERT_TRUE(
+      moves.fuse(problem.id(OrderProblem::Kind::G, ChunkId{1}, MicrobatchId{0}), random, change));
   EXPECT_FALSE(walk.attempt(change, 699));  // its gradient leaves 100 later
-  ASSERT_TRUE(moves.fuse(problem.id(OrderProblem::Kind::G, 0, 0), random, change));
+  ASSERT_TRUE(
+      moves.fuse(problem.id(OrderProblem::Kind::G, ChunkId{0}, MicrobatchId{0}), random, change));
   EXPECT_TRUE(walk.attempt(change, 600));
   EXPECT_EQ(walk.makespan(), 600);
-  ASSERT_TRUE(moves.fuse(problem.id(OrderProblem::Kind::G, 1, 0), random, change));
+  ASSERT_TRUE(
+      moves.fuse(problem.id(OrderProblem::Kind::G, ChunkId{1}, MicrobatchId{0}), random, change));
   EXPECT_TRUE(walk.attempt(change, 700));
   EXPECT_EQ(walk.makespan(), 700);
 }
@@ -173,7 +176,7 @@ TEST(Evaluator, EstimatesTooMuchWhereAnInputComesEarlier) {
     row.clear();
     for (int m = 0; m < 2; ++m) {
       for (const BlockKind kind : {BlockKind::F, BlockKind::D, BlockKind::W})
-        row.push_back({kind, 0, 1, device, m});
+        row.push_back({kind, 0, 1, ChunkId{device}, MicrobatchId{m}});
     }
   }
   const OrderProblem problem{schedule, scenario};
@@ -181,7 +184,8 @@ TEST(Evaluator, EstimatesTooMuchWhereAnInputComesEarlier) {
   ASSERT_EQ(walk.makespan(), 1000);
   Change change;
   const Moves moves{walk.orders()};
-  ASSERT_TRUE(moves.shift(problem.id(OrderProblem::Kind::W, 0, 0), 2, change));
+  ASSERT_TRUE(
+      moves.shift(problem.id(OrderProblem::Kind::W, ChunkId{0}, MicrobatchId{0}), 2, change));
   EXPECT_EQ(refused_makespan(walk, change, simulation_of(schedule, scenario)), 1000);
   EXPECT_FALSE(walk.attempt(change, 1099));
   EXPECT_TRUE(walk.attempt(change, 1100));
@@ -201,8 +205,10 @@ TEST(Evaluator, RefusesOrdersThatDeadlock) {
   const Moves moves{walk.orders()};
   // Device 0 holds F0 F1 B0 F2 ...: F1 may go after B0, but F0 may not.
   Change change;
-  EXPECT_FALSE(moves.shift(problem.id(OrderProblem::Kind::F, 0, 0), 5, change));
-  ASSERT_TRUE(moves.shift(problem.id(OrderProblem::Kind::F, 0, 1), 1, change));
+  EXPECT_FALSE(
+      moves.shift(problem.id(OrderProblem::Kind::F, ChunkId{0}, MicrobatchId{0}), 5, change));
+  ASSERT_TRUE(
+      moves.shift(problem.id(OrderProblem::Kind::F, ChunkId{0}, MicrobatchId{1}), 1, change));
   EXPECT_TRUE(walk.attempt(change, kAny));
 }
 

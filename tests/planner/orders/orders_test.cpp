@@ -35,7 +35,7 @@ Schedule one_device(const char* row, int microbatches) {
                            : *at == 'B' ? BlockKind::B
                            : *at == 'D' ? BlockKind::D
                                         : BlockKind::W;
-    schedule.rows[0].push_back({kind, 0, 1, 0, at[1] - '0'});
+    schedule.rows[0].push_back({kind, 0, 1, ChunkId{0}, MicrobatchId{at[1] - '0'}});
   }
   return schedule;
 }
@@ -54,10 +54,11 @@ struct OneRow {
 
 TEST(WholeBlocks, PutABlockWhereItsLastPartStandsAndNumberEqualOnesInTurn) {
   Schedule schedule = one_device("F1 F0 D1 D0 W0 W1", 2);
-  schedule.rows[0].insert(schedule.rows[0].begin() + 2, {BlockKind::W, 0, 2, 0, 5});
+  schedule.rows[0].insert(schedule.rows[0].begin() + 2,
+                          {BlockKind::W, 0, 2, ChunkId{0}, MicrobatchId{5}});
   schedule.rows[0][2].kind = BlockKind::F;  // a first part of a third microbatch
   schedule.microbatches = 3;
-  schedule.rows[0].push_back({BlockKind::F, 1, 2, 0, 5});
+  schedule.rows[0].push_back({BlockKind::F, 1, 2, ChunkId{0}, MicrobatchId{5}});
   const Schedule whole = whole_blocks(schedule);
   std::string text;
   for (const Block& block : whole.rows[0])
@@ -96,12 +97,13 @@ TEST(Moves, ShiftUpToWhatABlockNeeds) {
   OneRow row{"F0 D0 F1 W0 D1 W1", 2};
   const Moves moves{row.orders};
   Change change;
-  ASSERT_TRUE(moves.shift(row.problem.id(Kind::W, 0, 0), -5, change));
+  ASSERT_TRUE(moves.shift(row.problem.id(Kind::W, ChunkId{0}, MicrobatchId{0}), -5, change));
   row.orders.apply(change);
   EXPECT_EQ(text_of(row.orders, 0), "F0 D0 W0 F1 D1 W1 ");
   row.orders.apply(change);  // takes it back
   EXPECT_EQ(text_of(row.orders, 0), "F0 D0 F1 W0 D1 W1 ");
-  EXPECT_FALSE(moves.shift(row.problem.id(Kind::F, 0, 0), 3, change));  // D0 needs it
+  EXPECT_FALSE(
+      moves.shift(row.problem.id(Kind::F, ChunkId{0}, MicrobatchId{0}), 3, change));  // D0 needs it
 }
 
 TEST(Moves, FuseAndSplitKeepTheOrderOfWs) {
@@ -109,16 +111,16 @@ TEST(Moves, FuseAndSplitKeepTheOrderOfWs) {
   const Moves moves{row.orders};
   Random random{3};
   Change change;
-  ASSERT_TRUE(moves.fuse(row.problem.id(Kind::G, 0, 0), random, change));
+  ASSERT_TRUE(moves.fuse(row.problem.id(Kind::G, ChunkId{0}, MicrobatchId{0}), random, change));
   row.orders.apply(change);
   EXPECT_EQ(text_of(row.orders, 0), "F0 F1 B0 D1 W1 ");
   row.orders.apply(change);
   EXPECT_EQ(text_of(row.orders, 0), "F0 F1 D0 D1 W0 W1 ");
-  ASSERT_TRUE(moves.fuse(row.problem.id(Kind::G, 0, 1), random, change));
+  ASSERT_TRUE(moves.fuse(row.problem.id(Kind::G, ChunkId{0}, MicrobatchId{1}), random, change));
   row.orders.apply(change);
   EXPECT_EQ(text_of(row.orders, 0), "F0 F1 D0 B1 W0 ");
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(moves.split(row.problem.id(Kind::G, 0, 1), random, change));
+    ASSERT_TRUE(moves.split(row.problem.id(Kind::G, ChunkId{0}, MicrobatchId{1}), random, change));
     row.orders.apply(change);
     EXPECT_FALSE(schedule::first_violation(row.orders.schedule(row.schedule)));
     const std::string text = text_of(row.orders, 0);
@@ -131,7 +133,7 @@ TEST(Moves, AreRefusedWhereTheMemoryDoesNotAllowThem) {
   OneRow row{"F0 B0 F1 B1", 2};  // one stage: a budget of one activation
   const Moves moves{row.orders};
   Change change;
-  ASSERT_TRUE(moves.shift(row.problem.id(Kind::F, 0, 1), -1, change));
+  ASSERT_TRUE(moves.shift(row.problem.id(Kind::F, ChunkId{0}, MicrobatchId{1}), -1, change));
   EXPECT_FALSE(row.orders.fits(change));
 }
 

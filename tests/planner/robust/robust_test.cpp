@@ -65,7 +65,7 @@ TEST(UnderJitter, OfAWholeLinkIsTheMakespanAtItsLatency) {
       const Rank west{1};
       const Rank east{2};
       const bool there = link.from == DatacenterId{0};
-      const Block any{there ? BlockKind::F : BlockKind::B, 0, 1, 1, 0};
+      const Block any{there ? BlockKind::F : BlockKind::B, 0, 1, ChunkId{1}, MicrobatchId{0}};
       link.latency = scaled(link.latency, jitter
                                               .of(static_cast<std::uint64_t>(sample),
                                                   there ? west : east, there ? east : west, any)

@@ -137,7 +137,7 @@ TEST(Best, StaysOnThePlacementsThatItMayUse) {
   EXPECT_EQ(find_best(scenario, moves(3000, {schedule::Placement::unidirectional})).schedule.chunks,
             4);
   const SearchResult wave = find_best(scenario, moves(3000, {schedule::Placement::wave}));
-  EXPECT_EQ(numbers(wave.schedule.device_of_chunk), (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
+  EXPECT_EQ(numbers(wave.schedule.device_of_chunk.items()), (std::vector{0, 1, 2, 3, 3, 2, 1, 0}));
 }
 
 /// The words of the error after "Set memory.budget to"; empty where there is no error.

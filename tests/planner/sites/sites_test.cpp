@@ -100,7 +100,7 @@ TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
   const Scenario scenario = test::sites_scenario(2, 2, {16}, 10ms, Bandwidth{5e9}, 2);
   const GpuInventory supply{scenario};
   // 2 * 3/4 of 8 MiB at 100 Gbps.
-  EXPECT_EQ(all_reduce_inside(supply, DatacenterId{0}, 0, 4),
+  EXPECT_EQ(all_reduce_inside(supply, DatacenterId{0}, StageId{0}, 4),
             2 * (Bytes{8 << 20} * 3 / 4 / Bandwidth{100e9}));
 }
 

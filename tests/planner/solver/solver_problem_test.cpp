@@ -115,23 +115,29 @@ TEST(SolverProblem, BringsSchedulesIntoTheModel) {
   Scenario scenario = uniform_scenario(1, 2);
   scenario.costs.backward[0] = 150ns;
   Schedule schedule = schedule::generate("gpipe", scenario);
-  schedule.rows[0] = {{BlockKind::F, 0, 1, 0, 1}, {BlockKind::F, 0, 2, 0, 0},
-                      {BlockKind::F, 1, 2, 0, 0}, {BlockKind::B, 0, 1, 0, 1},
-                      {BlockKind::D, 0, 1, 0, 0}, {BlockKind::W, 0, 2, 0, 0},
-                      {BlockKind::W, 1, 2, 0, 0}};
+  schedule.rows[0] = {{BlockKind::F, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                      {BlockKind::F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+                      {BlockKind::F, 1, 2, ChunkId{0}, MicrobatchId{0}},
+                      {BlockKind::B, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                      {BlockKind::D, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                      {BlockKind::W, 0, 2, ChunkId{0}, MicrobatchId{0}},
+                      {BlockKind::W, 1, 2, ChunkId{0}, MicrobatchId{0}}};
   SolverOptions split;
   split.fuse = false;
   const Schedule in_order = in_model(schedule, scenario, split);
-  const std::vector<Block> expected{{BlockKind::F, 0, 1, 0, 0}, {BlockKind::F, 0, 1, 0, 1},
-                                    {BlockKind::D, 0, 1, 0, 0}, {BlockKind::W, 0, 1, 0, 0},
-                                    {BlockKind::D, 0, 1, 0, 1}, {BlockKind::W, 0, 1, 0, 1}};
+  const std::vector<Block> expected{{BlockKind::F, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                                    {BlockKind::F, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                                    {BlockKind::D, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                                    {BlockKind::W, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                                    {BlockKind::D, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                                    {BlockKind::W, 0, 1, ChunkId{0}, MicrobatchId{1}}};
   EXPECT_EQ(in_order.rows[0], expected);
   SolverOptions any = split;
   any.microbatch_order = false;
   EXPECT_EQ(in_model(schedule, scenario, any).rows[0][0].microbatch, 1);
   const Schedule fused = in_model(schedule, scenario, {});
-  EXPECT_EQ(fused.rows[0][2], (Block{BlockKind::B, 0, 1, 0, 0}));
-  EXPECT_EQ(fused.rows[0][4], (Block{BlockKind::W, 0, 1, 0, 1}));
+  EXPECT_EQ(fused.rows[0][2], (Block{BlockKind::B, 0, 1, ChunkId{0}, MicrobatchId{0}}));
+  EXPECT_EQ(fused.rows[0][4], (Block{BlockKind::W, 0, 1, ChunkId{0}, MicrobatchId{1}}));
 }
 
 TEST(SolverProblem, LeavesDataParallelCommunicationOutWhereAsked) {

@@ -89,7 +89,7 @@ TEST(WriteCsv, RefusesCellsInPyTorchsFormat) {
 TEST(WriteCsv, RefusesABrokenShape) {
   EXPECT_THROW((void)write_csv(Schedule{}), Error);
   Schedule schedule = generate("1f1b", uniform_scenario(2, 2));
-  schedule.rows[0][0].chunk = -1;
+  schedule.rows[0][0].chunk = ChunkId{-1};
   EXPECT_THROW((void)write_csv(schedule), Error);
 }
 
@@ -106,13 +106,18 @@ TEST(ReadCsv, GivesBackPartsReplicasLinkOrdersAndOddNames) {
   Schedule schedule = generate("1f1b", uniform_scenario(2, 1));
   schedule.name = "a \"b\" \\ c,\nd\x01\xc3\xa9 #";
   schedule.replicas = 2;
-  schedule.rows = {{{F, 0, 2, 0, 0}, {F, 1, 2, 0, 0}, {B, 0, 1, 0, 0}},
-                   {{F, 0, 1, 1, 0}, {D, 0, 255, 1, 0}, {W, 254, 255, 1, 0}},
+  schedule.rows = {{{F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+                    {F, 1, 2, ChunkId{0}, MicrobatchId{0}},
+                    {B, 0, 1, ChunkId{0}, MicrobatchId{0}}},
+                   {{F, 0, 1, ChunkId{1}, MicrobatchId{0}},
+                    {D, 0, 255, ChunkId{1}, MicrobatchId{0}},
+                    {W, 254, 255, ChunkId{1}, MicrobatchId{0}}},
                    {},
-                   {{R, 0, 1, 1, 0}}};
-  schedule.link_orders = {
-      {"link west>east", {{ReplicaId{0}, {F, 1, 2, 0, 0}}, {ReplicaId{1}, {D, 0, 1, 1, 0}}}},
-      {"egress \"a\"/0", {}}};
+                   {{R, 0, 1, ChunkId{1}, MicrobatchId{0}}}};
+  schedule.link_orders = {{"link west>east",
+                           {{ReplicaId{0}, {F, 1, 2, ChunkId{0}, MicrobatchId{0}}},
+                            {ReplicaId{1}, {D, 0, 1, ChunkId{1}, MicrobatchId{0}}}}},
+                          {"egress \"a\"/0", {}}};
   schedule.recompute_timing = RecomputeTiming::ahead;
   EXPECT_EQ(read(write_csv(schedule)), schedule);
 }
@@ -123,8 +128,10 @@ TEST(ReadCsv, GivesBackCellsAndTheirTurns) {
   schedule.cell = 2;
   schedule.link_orders = {
       {turns_name(0, DeviceId{0}, DeviceId{1}),
-       {{ReplicaId{1}, {F, 0, 1, 0, 0}}, {ReplicaId{0}, {F, 0, 1, 0, 0}}}},
-      {turns_name(1, DeviceId{1}, DeviceId{0}), {{ReplicaId{2}, {B, 0, 1, 1, 1}}}},
+       {{ReplicaId{1}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}},
+        {ReplicaId{0}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}}}},
+      {turns_name(1, DeviceId{1}, DeviceId{0}),
+       {{ReplicaId{2}, {B, 0, 1, ChunkId{1}, MicrobatchId{1}}}}},
   };
   const std::string text = write_csv(schedule);
   EXPECT_THAT(text, HasSubstr("# cell = 2\n"));
@@ -139,10 +146,12 @@ TEST(ReadCsv, InfersWhatAFileOfPyTorchDoesNotSay) {
   EXPECT_EQ(schedule.chunks, 4);
   EXPECT_EQ(schedule.microbatches, 2);
   EXPECT_EQ(schedule.replicas, 1);
-  EXPECT_THAT(numbers(schedule.device_of_chunk), ElementsAre(0, 1, 1, 0));
-  EXPECT_THAT(schedule.rows[0],
-              ElementsAre(Block{F, 0, 1, 0, 0}, Block{F, 0, 1, 0, 1}, Block{F, 0, 1, 3, 0},
-                          Block{D, 0, 1, 3, 0}, Block{W, 0, 1, 3, 0}));
+  EXPECT_THAT(numbers(schedule.device_of_chunk.items()), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(schedule.rows[0], ElementsAre(Block{F, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                                            Block{F, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                                            Block{F, 0, 1, ChunkId{3}, MicrobatchId{0}},
+                                            Block{D, 0, 1, ChunkId{3}, MicrobatchId{0}},
+                                            Block{W, 0, 1, ChunkId{3}, MicrobatchId{0}}));
 }
 
 TEST(ReadCsv, PyTorchFilesOfTheGeneratorsAreTheSameOrders) {
@@ -155,7 +164,7 @@ TEST(ReadCsv, PyTorchFilesOfTheGeneratorsAreTheSameOrders) {
 
 TEST(ReadCsv, OneMisplacedBlockDoesNotMoveItsChunk) {
   const Schedule schedule = read("0F0,1B1,0B0,0F1,0B1\n1F0,1B0,1F1\n");
-  EXPECT_THAT(numbers(schedule.device_of_chunk), ElementsAre(0, 1));
+  EXPECT_THAT(numbers(schedule.device_of_chunk.items()), ElementsAre(0, 1));
   const auto found = first_violation(schedule);
   ASSERT_TRUE(found);
   EXPECT_THAT(found->text, HasSubstr("device 0 has B(chunk 1, microbatch 1) at position 1"));

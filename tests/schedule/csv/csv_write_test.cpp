@@ -140,7 +140,7 @@ TEST(PyTorchFormat, IsAcceptedByTheRulesOfItsReader) {
       const auto rank_of = checked_stages(ranks, static_cast<std::size_t>(parallel.microbatches));
       ASSERT_EQ(rank_of.size(), static_cast<std::size_t>(schedule.chunks));
       for (const auto& [stage, rank] : rank_of)
-        ASSERT_EQ(rank, index(schedule.device_of_chunk[static_cast<std::size_t>(stage)]));
+        ASSERT_EQ(rank, index(schedule.device_of_chunk[ChunkId{stage}]));
       ASSERT_TRUE(can_run(ranks, schedule.chunks));
     }
   }

@@ -71,9 +71,10 @@ TEST(Generate, FillsEverythingButTheRowsToo) {
   EXPECT_EQ(loop.microbatches, 6);
   EXPECT_EQ(loop.replicas, 2);
   EXPECT_TRUE(loop.replicas_share_rows());
-  EXPECT_THAT(numbers(loop.device_of_chunk), ElementsAre(0, 1, 2, 0, 1, 2));
-  EXPECT_THAT(numbers(generate("zbv", scenario).device_of_chunk), ElementsAre(0, 1, 2, 2, 1, 0));
-  EXPECT_THAT(numbers(generate("gpipe", scenario).device_of_chunk), ElementsAre(0, 1, 2));
+  EXPECT_THAT(numbers(loop.device_of_chunk.items()), ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(numbers(generate("zbv", scenario).device_of_chunk.items()),
+              ElementsAre(0, 1, 2, 2, 1, 0));
+  EXPECT_THAT(numbers(generate("gpipe", scenario).device_of_chunk.items()), ElementsAre(0, 1, 2));
 }
 
 TEST(Generate, PutsARecomputeDirectlyBeforeEachBackward) {

@@ -65,9 +65,11 @@ Schedule cell_of_two() {
   schedule.cell = 2;
   schedule.link_orders = {
       {turns_name(0, DeviceId{0}, DeviceId{1}),
-       {{ReplicaId{0}, {F, 0, 1, 0, 0}}, {ReplicaId{1}, {F, 0, 1, 0, 0}}}},
+       {{ReplicaId{0}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}},
+        {ReplicaId{1}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}}}},
       {turns_name(0, DeviceId{1}, DeviceId{0}),
-       {{ReplicaId{0}, {B, 0, 1, 1, 0}}, {ReplicaId{1}, {B, 0, 1, 1, 0}}}},
+       {{ReplicaId{0}, {B, 0, 1, ChunkId{1}, MicrobatchId{0}}},
+        {ReplicaId{1}, {B, 0, 1, ChunkId{1}, MicrobatchId{0}}}}},
   };
   return schedule;
 }
@@ -86,13 +88,13 @@ TEST(FirstViolation, NamesTurnsThatAreNone) {
   schedule.link_orders[0].messages[1].replica = ReplicaId{2};
   expect(schedule, "F(chunk 0, microbatch 0) of replica 2 (the replica is in another cell)");
   schedule = cell_of_two();
-  schedule.link_orders[0].messages[1].producer.chunk = 1;
+  schedule.link_orders[0].messages[1].producer.chunk = ChunkId{1};
   expect(schedule, "F(chunk 1, microbatch 0) of replica 1 (it sends nothing on)");
   schedule = cell_of_two();
-  schedule.link_orders[0].messages[1].producer = {B, 0, 1, 1, 0};
+  schedule.link_orders[0].messages[1].producer = {B, 0, 1, ChunkId{1}, MicrobatchId{0}};
   expect(schedule, "B(chunk 1, microbatch 0) of replica 1 (its message goes another way)");
   schedule = cell_of_two();
-  schedule.link_orders[0].messages[1].producer.microbatch = 7;
+  schedule.link_orders[0].messages[1].producer.microbatch = MicrobatchId{7};
   expect(schedule, "(there is no such microbatch)");
 }
 
@@ -102,9 +104,14 @@ TEST(FirstViolation, FindsADeadlockOverTurns) {
   Schedule schedule = one_f_one_b(2, 2);
   schedule.replicas = 2;
   schedule.cell = 2;
-  const auto f = [](int microbatch) { return Block{F, 0, 1, 0, microbatch}; };
-  const auto b = [](int microbatch) { return Block{B, 0, 1, 1, microbatch}; };
-  schedule.rows[0] = {f(0), {B, 0, 1, 0, 0}, f(1), {B, 0, 1, 0, 1}};
+  const auto f = [](int microbatch) {
+    return Block{F, 0, 1, ChunkId{0}, MicrobatchId{microbatch}};
+  };
+  const auto b = [](int microbatch) {
+    return Block{B, 0, 1, ChunkId{1}, MicrobatchId{microbatch}};
+  };
+  schedule.rows[0] = {
+      f(0), {B, 0, 1, ChunkId{0}, MicrobatchId{0}}, f(1), {B, 0, 1, ChunkId{0}, MicrobatchId{1}}};
   schedule.link_orders = {
       {turns_name(0, DeviceId{0}, DeviceId{1}),
        {{ReplicaId{0}, f(0)}, {ReplicaId{0}, f(1)}, {ReplicaId{1}, f(0)}, {ReplicaId{1}, f(1)}}},
@@ -125,12 +132,12 @@ TEST(FirstViolation, FindsADeadlockOverTurns) {
 
 TEST(FirstViolation, NamesBlocksOutOfRange) {
   Schedule schedule = one_f_one_b(2, 2);
-  schedule.rows[0][0].microbatch = 2;
+  schedule.rows[0][0].microbatch = MicrobatchId{2};
   expect_violation(first_violation(schedule), ViolationKind::shape,
                    HasSubstr("device 0 has F(chunk 0, microbatch 2) at position 0, but the "
                              "schedule has chunks 0 to 1 and microbatches 0 to 1."));
   schedule = one_f_one_b(2, 2);
-  schedule.rows[0][0].chunk = -1;
+  schedule.rows[0][0].chunk = ChunkId{-1};
   expect_violation(first_violation(schedule), ViolationKind::shape, HasSubstr("chunk -1"));
   schedule = one_f_one_b(2, 2);
   schedule.rows[0][0].part = 1;
@@ -159,22 +166,25 @@ TEST(FirstViolation, NamesMissingAndRepeatedBlocks) {
   expect_violation(first_violation(schedule), missing_block,
                    HasSubstr("device 1 lacks F(chunk 1, microbatch 0)"));
   schedule = one_f_one_b(2, 3);
-  schedule.rows[0].push_back({F, 0, 1, 0, 1});
+  schedule.rows[0].push_back({F, 0, 1, ChunkId{0}, MicrobatchId{1}});
   expect_violation(first_violation(schedule), repeated_block,
                    HasSubstr("device 0 has F(chunk 0, microbatch 1) once more at position 6"));
   schedule = generate("zb-h1", uniform_scenario(2, 3));
-  std::erase(schedule.rows[0], Block{W, 0, 1, 0, 1});
+  std::erase(schedule.rows[0], Block{W, 0, 1, ChunkId{0}, MicrobatchId{1}});
   expect_violation(first_violation(schedule), missing_block,
                    HasSubstr("device 0 lacks W(chunk 0, microbatch 1) (its D is there)"));
-  schedule.rows[0].push_back({B, 0, 1, 0, 1});
+  schedule.rows[0].push_back({B, 0, 1, ChunkId{0}, MicrobatchId{1}});
   expect_violation(first_violation(schedule), repeated_block,
                    HasSubstr("both B(chunk 0, microbatch 1) and D(chunk 0, microbatch 1)"));
 }
 
 TEST(FirstViolation, AllowsAMixOfWholeAndSplitBackwards) {
   Schedule schedule = one_f_one_b(2, 2);
-  schedule.rows[0] = {
-      {F, 0, 1, 0, 0}, {F, 0, 1, 0, 1}, {D, 0, 1, 0, 0}, {B, 0, 1, 0, 1}, {W, 0, 1, 0, 0}};
+  schedule.rows[0] = {{F, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                      {F, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                      {D, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                      {B, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                      {W, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   EXPECT_FALSE(first_violation(schedule));
 }
 
@@ -212,11 +222,11 @@ TEST(FirstViolation, ChecksRecomputation) {
   std::swap(schedule.rows[1][1], schedule.rows[1][2]);
   expect_violation(first_violation(schedule), dependency,
                    HasSubstr("but R(chunk 1, microbatch 0), which it needs"));
-  std::erase(schedule.rows[1], Block{R, 0, 1, 1, 0});
+  std::erase(schedule.rows[1], Block{R, 0, 1, ChunkId{1}, MicrobatchId{0}});
   expect_violation(
       first_violation(schedule), missing_block,
       HasSubstr("lacks R(chunk 1, microbatch 0) (the chunk recomputes other microbatches)"));
-  std::erase(schedule.rows[1], Block{R, 0, 1, 1, 1});
+  std::erase(schedule.rows[1], Block{R, 0, 1, ChunkId{1}, MicrobatchId{1}});
   EXPECT_FALSE(first_violation(schedule, scenario)) << "the last stage need not recompute";
 }
 
@@ -225,10 +235,14 @@ TEST(FirstViolation, KnowsThatARecomputeMayWaitForItsGradient) {
   scenario.memory.recompute = true;
   Schedule schedule = generate("1f1b", scenario);
   // Device 0 recomputes microbatch 0 before the F that device 1 wants before it goes back.
-  schedule.rows[0] = {{F, 0, 1, 0, 0}, {R, 0, 1, 0, 0}, {F, 0, 1, 0, 1},
-                      {B, 0, 1, 0, 0}, {R, 0, 1, 0, 1}, {B, 0, 1, 0, 1}};
-  schedule.rows[1] = {{F, 0, 1, 1, 0}, {F, 0, 1, 1, 1}, {R, 0, 1, 1, 0},
-                      {B, 0, 1, 1, 0}, {R, 0, 1, 1, 1}, {B, 0, 1, 1, 1}};
+  schedule.rows[0] = {
+      {F, 0, 1, ChunkId{0}, MicrobatchId{0}}, {R, 0, 1, ChunkId{0}, MicrobatchId{0}},
+      {F, 0, 1, ChunkId{0}, MicrobatchId{1}}, {B, 0, 1, ChunkId{0}, MicrobatchId{0}},
+      {R, 0, 1, ChunkId{0}, MicrobatchId{1}}, {B, 0, 1, ChunkId{0}, MicrobatchId{1}}};
+  schedule.rows[1] = {
+      {F, 0, 1, ChunkId{1}, MicrobatchId{0}}, {F, 0, 1, ChunkId{1}, MicrobatchId{1}},
+      {R, 0, 1, ChunkId{1}, MicrobatchId{0}}, {B, 0, 1, ChunkId{1}, MicrobatchId{0}},
+      {R, 0, 1, ChunkId{1}, MicrobatchId{1}}, {B, 0, 1, ChunkId{1}, MicrobatchId{1}}};
   expect_violation(first_violation(schedule), ViolationKind::deadlock,
                    HasSubstr("device 0 waits at position 1, R(chunk 0, microbatch 0), for B(chunk "
                              "1, microbatch 0) of device 1"));
@@ -240,19 +254,31 @@ TEST(FirstViolation, ChecksParts) {
   using enum ViolationKind;
   Schedule schedule = one_f_one_b(1, 1);
   std::vector<Block>& row = schedule.rows[0];
-  row = {{F, 0, 2, 0, 0}, {F, 1, 2, 0, 0}, {B, 0, 1, 0, 0}};
+  row = {{F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+         {F, 1, 2, ChunkId{0}, MicrobatchId{0}},
+         {B, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   EXPECT_FALSE(first_violation(schedule));
-  row = {{F, 1, 2, 0, 0}, {F, 0, 2, 0, 0}, {B, 0, 1, 0, 0}};
+  row = {{F, 1, 2, ChunkId{0}, MicrobatchId{0}},
+         {F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+         {B, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   expect_violation(first_violation(schedule), dependency, HasSubstr("part 1/2 at position 0"));
-  row = {{F, 0, 2, 0, 0}, {B, 0, 1, 0, 0}, {F, 1, 2, 0, 0}};
+  row = {{F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+         {B, 0, 1, ChunkId{0}, MicrobatchId{0}},
+         {F, 1, 2, ChunkId{0}, MicrobatchId{0}}};
   expect_violation(first_violation(schedule), dependency, HasSubstr("stands at position 2"));
-  row = {{F, 0, 2, 0, 0}, {B, 0, 1, 0, 0}};
+  row = {{F, 0, 2, ChunkId{0}, MicrobatchId{0}}, {B, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   expect_violation(first_violation(schedule), missing_block, HasSubstr("1 of the 2 parts"));
-  row = {{F, 0, 2, 0, 0}, {F, 0, 2, 0, 0}, {B, 0, 1, 0, 0}};
+  row = {{F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+         {F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+         {B, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   expect_violation(first_violation(schedule), repeated_block, HasSubstr("part 0/2 once more"));
-  row = {{F, 1, 2, 0, 0}, {F, 1, 2, 0, 0}, {B, 0, 1, 0, 0}};
+  row = {{F, 1, 2, ChunkId{0}, MicrobatchId{0}},
+         {F, 1, 2, ChunkId{0}, MicrobatchId{0}},
+         {B, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   expect_violation(first_violation(schedule), missing_block, HasSubstr("but not part 0"));
-  row = {{F, 0, 2, 0, 0}, {F, 1, 3, 0, 0}, {B, 0, 1, 0, 0}};
+  row = {{F, 0, 2, ChunkId{0}, MicrobatchId{0}},
+         {F, 1, 3, ChunkId{0}, MicrobatchId{0}},
+         {B, 0, 1, ChunkId{0}, MicrobatchId{0}}};
   expect_violation(first_violation(schedule), shape, HasSubstr("splits into 2 parts"));
 }
 
@@ -273,8 +299,14 @@ TEST(FirstViolation, FindsADeadlockInALaterReplica) {
   Schedule schedule = generate("1f1b", scenario);
   schedule.rows.insert(schedule.rows.end(), {schedule.rows[0], schedule.rows[1]});
   EXPECT_FALSE(first_violation(schedule));
-  schedule.rows[2] = {{F, 0, 1, 0, 0}, {B, 0, 1, 0, 0}, {F, 0, 1, 0, 1}, {B, 0, 1, 0, 1}};
-  schedule.rows[3] = {{F, 0, 1, 1, 0}, {F, 0, 1, 1, 1}, {B, 0, 1, 1, 0}, {B, 0, 1, 1, 1}};
+  schedule.rows[2] = {{F, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                      {B, 0, 1, ChunkId{0}, MicrobatchId{0}},
+                      {F, 0, 1, ChunkId{0}, MicrobatchId{1}},
+                      {B, 0, 1, ChunkId{0}, MicrobatchId{1}}};
+  schedule.rows[3] = {{F, 0, 1, ChunkId{1}, MicrobatchId{0}},
+                      {F, 0, 1, ChunkId{1}, MicrobatchId{1}},
+                      {B, 0, 1, ChunkId{1}, MicrobatchId{0}},
+                      {B, 0, 1, ChunkId{1}, MicrobatchId{1}}};
   expect_violation(first_violation(schedule), ViolationKind::deadlock,
                    AllOf(HasSubstr("device 0 of replica 1 waits at position 1"),
                          HasSubstr("device 1 of replica 1 waits at position 1")));

@@ -22,17 +22,17 @@ struct RelayedMessage {
     const int other = 1 - owner;
     const auto rank = [](int replica, int device) { return 2 * replica + device; };
     const auto piece = [&](int k) {
-      return harness::PlanBuilder::Piece{owner, k, 2, 0, microbatch};
+      return harness::PlanBuilder::Piece{owner, k, 2, ChunkId{}, MicrobatchId{microbatch}};
     };
     const auto leg = [&](int from, int to, MessageLeg which, int k) {
       return builder.leg(from, to, which, piece(k), transfer, transfer, Bytes{5000});
     };
-    producer = builder.block(rank(owner, 0), transfer, microbatch);
+    producer = builder.block(rank(owner, 0), transfer, MicrobatchId{microbatch});
     own = leg(rank(owner, 0), rank(owner, 1), MessageLeg::wan, owner);
     scatter = leg(rank(owner, 0), rank(other, 0), MessageLeg::scatter, other);
     wan = leg(rank(other, 0), rank(other, 1), MessageLeg::wan, other);
     gather = leg(rank(other, 1), rank(owner, 1), MessageLeg::gather, other);
-    consumer = builder.block(rank(owner, 1), transfer, microbatch);
+    consumer = builder.block(rank(owner, 1), transfer, MicrobatchId{microbatch});
     builder.after(own.send, producer);
     builder.after(scatter.send, producer);
     builder.after(wan.send, scatter.recv);

@@ -136,8 +136,9 @@ TEST(Idle, CallsAGapThatOnlyTheBudgetKeepsOpenMemory) {
 
 TEST(Idle, AForwardOfTheDeviceItselfArrivesWhenItEnds) {
   testing::TimelineBuilder t = memory_bound();
-  t.row(3).chunk = 2;       // F(2,1) follows F(1,1) ...
-  t.row(3).microbatch = 0;  // ... of this rank: F(2,0) follows F(1,0), which ends at 100
+  t.row(3).chunk = ChunkId{2};  // F(2,1) follows F(1,1) ...
+  t.row(3).microbatch =
+      MicrobatchId{0};  // ... of this rank: F(2,0) follows F(1,0), which ends at 100
   EXPECT_EQ(attribute_idle(t.timeline().rows, 19).memory, 490 - 100);
 }
 

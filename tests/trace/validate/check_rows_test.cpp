@@ -150,8 +150,9 @@ TEST(CheckRows, FindsArrivalsBeforeTheirDeparture) {
 }
 
 TEST(CheckRows, FindsMessagesWithOneSide) {
-  EXPECT_THAT(after([](Timeline& t) { t.rows[first_of(t, RowKind::send)].microbatch = 77; }),
-              Contains(HasSubstr("is a send whose other side, on rank 1, is missing")));
+  EXPECT_THAT(
+      after([](Timeline& t) { t.rows[first_of(t, RowKind::send)].microbatch = MicrobatchId{77}; }),
+      Contains(HasSubstr("is a send whose other side, on rank 1, is missing")));
   EXPECT_THAT(after([](Timeline& t) { t.rows[first_of(t, RowKind::recv)].peer = 2; }),
               Contains(HasSubstr("is a recv whose other side, on rank 2, is missing")));
 }

@@ -51,7 +51,7 @@ Duration EarliestTimes::arrival(const CellHop& hop, Duration ready, Duration tra
   return free + latency;
 }
 
-void EarliestTimes::add(std::size_t node, BlockKind kind, int microbatch) {
+void EarliestTimes::add(std::size_t node, BlockKind kind, MicrobatchId microbatch) {
   const std::size_t s = node % problem_.stages.size();
   const CellStage& stage = problem_.stages[s];
   const std::size_t here = slot(node, microbatch);

@@ -18,14 +18,14 @@ public:
   EarliestTimes(const CellProblem& problem, std::span<const LeastHop> hops);
 
   /// The next block of the node's row, with the message after it.
-  void add(std::size_t node, BlockKind kind, int microbatch);
+  void add(std::size_t node, BlockKind kind, MicrobatchId microbatch);
 
   /// With all blocks added: when the last one ends.
   [[nodiscard]] Duration bound() const { return bound_; }
 
 private:
-  [[nodiscard]] std::size_t slot(std::size_t node, int microbatch) const {
-    return node * to_size(problem_.microbatches) + to_size(microbatch);
+  [[nodiscard]] std::size_t slot(std::size_t node, MicrobatchId microbatch) const {
+    return node * to_size(problem_.microbatches) + at(microbatch);
   }
   void fill_rest();
   Duration arrival(const CellHop& hop, Duration ready, Duration transfer, Duration latency);

@@ -18,8 +18,10 @@ Schedule layout_of(const Scenario& scenario, const Schedule& schedule) {
   layout.link_orders.clear();
   layout.rows.assign(at(schedule.devices), {});
   if (!scenario.memory.recompute) return layout;
-  for (int stage = 0; stage + 1 < schedule.devices; ++stage)
-    layout.rows[at(stage)].push_back({.kind = BlockKind::R, .chunk = stage});
+  for (const ChunkId chunk : schedule.chunk_ids()) {
+    if (!schedule.is_last(chunk))
+      layout.rows[at(chunk)].push_back({.kind = BlockKind::R, .chunk = chunk});
+  }
   return layout;
 }
 
@@ -34,7 +36,7 @@ CellProblem bare_problem(const Scenario& scenario, const Schedule& schedule, int
   problem.microbatches = schedule.microbatches;
   for (const DeviceId device : schedule.device_ids()) {
     const int s = number(device);  // stage s lies on device s
-    const auto block = [s](BlockKind kind) { return Block{.kind = kind, .chunk = s}; };
+    const auto block = [s](BlockKind kind) { return Block{.kind = kind, .chunk = ChunkId{s}}; };
     const SyncTimes sync = sync_times(scenario, links, device, scenario.costs.weights[at(s)]);
     CellStage stage;
     stage.forward = costs.duration(block(BlockKind::F));

@@ -37,7 +37,8 @@ public:
       times_.rows[node].reserve(blocks);
       times_.starts[node].reserve(blocks);
       if (node % stages_ != 0) continue;
-      std::fill_n(inputs_.begin() + slot(node, 0), problem.microbatches, stage(node).release);
+      std::fill_n(inputs_.begin() + slot(node, MicrobatchId{}), problem.microbatches,
+                  stage(node).release);
       clock_.set(node, stage(node).release);
     }
   }
@@ -70,14 +71,14 @@ private:
     Bytes held;
   };
 
-  [[nodiscard]] std::ptrdiff_t slot(std::size_t node, int microbatch) const {
+  [[nodiscard]] std::ptrdiff_t slot(std::size_t node, MicrobatchId microbatch) const {
     return static_cast<std::ptrdiff_t>(node * at(problem_.microbatches) + at(microbatch));
   }
   [[nodiscard]] const CellStage& stage(std::size_t node) const {
     return problem_.stages[node % stages_];
   }
   [[nodiscard]] Duration time_of(const std::vector<Duration>& times, std::size_t node,
-                                 int microbatch) const {
+                                 MicrobatchId microbatch) const {
     return times[at(slot(node, microbatch))];
   }
 
@@ -93,14 +94,14 @@ private:
     // The next B finds room for what its R takes.
     const Bytes reserve = node.recomputes == node.backwards ? costs.rest : Bytes{};
     if (node.held + costs.kept + reserve > problem_.limit) return kNeverFree;
-    return std::max(time_of(inputs_, n, node.forwards),
+    return std::max(time_of(inputs_, n, MicrobatchId{node.forwards}),
                     gate(problem_.activations[n], costs.forward));
   }
   [[nodiscard]] Duration next_backward(std::size_t n) const {
     const Node& node = nodes_[n];
     const int done = stage(n).recomputes ? node.recomputes : node.forwards;
     if (node.backwards == done) return kNeverFree;
-    return std::max(time_of(gradients_, n, node.backwards),
+    return std::max(time_of(gradients_, n, MicrobatchId{node.backwards}),
                     gate(problem_.gradients[n], stage(n).backward));
   }
   /// An R that is due, before any F.
@@ -109,7 +110,7 @@ private:
     if (!stage(n).recomputes || node.recomputes == node.forwards) return kNeverFree;
     if (node.held + stage(n).rest > problem_.limit) return kNeverFree;
     return time_of(rules_.recompute == RecomputePolicy::timed ? due_ : gradients_, n,
-                   node.recomputes);
+                   MicrobatchId{node.recomputes});
   }
   /// May the next R run ahead, in a gap until `next`?
   [[nodiscard]] bool fills_gap(std::size_t n, Duration now, Duration next) const {
@@ -143,9 +144,10 @@ private:
     clock_.set(n, next);
   }
 
-  Duration place(std::size_t n, BlockKind kind, int microbatch, Duration start, Duration length) {
+  Duration place(std::size_t n, BlockKind kind, MicrobatchId microbatch, Duration start,
+                 Duration length) {
     times_.rows[n].push_back(
-        {.kind = kind, .chunk = static_cast<int>(n % stages_), .microbatch = microbatch});
+        {.kind = kind, .chunk = ChunkId{n % stages_}, .microbatch = microbatch});
     times_.starts[n].push_back(start);
     if (earliest_ != nullptr) earliest_->add(n, kind, microbatch);
     nodes_[n].free_at = start + length;
@@ -155,7 +157,8 @@ private:
 
   void run_forward(std::size_t n, Duration start) {
     Node& node = nodes_[n];
-    const Duration end = place(n, BlockKind::F, node.forwards++, start, stage(n).forward);
+    const Duration end =
+        place(n, BlockKind::F, MicrobatchId{node.forwards++}, start, stage(n).forward);
     node.held += stage(n).kept;
     if (problem_.activations[n].way.chunk < 0) {
       deliver(n, BlockKind::B, end);
@@ -165,24 +168,25 @@ private:
   }
   void run_recompute(std::size_t n, Duration start) {
     Node& node = nodes_[n];
-    place(n, BlockKind::R, node.recomputes++, start, stage(n).recompute);
+    place(n, BlockKind::R, MicrobatchId{node.recomputes++}, start, stage(n).recompute);
     node.held += stage(n).rest;
   }
   void run_backward(std::size_t n, Duration start) {
     Node& node = nodes_[n];
-    const Duration end = place(n, BlockKind::B, node.backwards++, start, stage(n).backward);
+    const Duration end =
+        place(n, BlockKind::B, MicrobatchId{node.backwards++}, start, stage(n).backward);
     node.held -= stage(n).kept + stage(n).rest;
     const CellHop& hop = problem_.gradients[n];
     if (hop.way.chunk < 0) return;
     // Queued messages are expected to find their way free.
     const Duration arrival =
         std::max(end + hop.scatter, links_.free_at(hop.way)) + hop.way.transfer + hop.way.latency;
-    announce(at(hop.way.chunk), nodes_[n].backwards - 1, arrival);
+    announce(at(hop.way.chunk), MicrobatchId{nodes_[n].backwards - 1}, arrival);
     send(n, hop, BlockKind::B, end);
   }
 
   /// A gradient will be there at `arrival`.
-  void announce(std::size_t n, int microbatch, Duration arrival) {
+  void announce(std::size_t n, MicrobatchId microbatch, Duration arrival) {
     const Duration due = arrival - stage(n).recompute;
     due_[at(slot(n, microbatch))] = due;
     wake(n, due);
@@ -205,9 +209,9 @@ private:
     Node& node = nodes_[n];
     if (kind == BlockKind::F) {
       arrival = std::max(arrival, stage(n).release);
-      inputs_[at(slot(n, node.inputs++))] = arrival;
+      inputs_[at(slot(n, MicrobatchId{node.inputs++}))] = arrival;
     } else {
-      gradients_[at(slot(n, node.gradients++))] = arrival;
+      gradients_[at(slot(n, MicrobatchId{node.gradients++}))] = arrival;
     }
     wake(n, arrival);
   }

@@ -11,13 +11,6 @@
 namespace longhaul::schedule {
 namespace {
 
-/// The chunk that takes the output of `block`; -1: none.
-int taker_of(const Block& block, const Schedule& schedule) {
-  if (block.part + 1 != block.parts) return -1;
-  if (block.kind == BlockKind::F) return schedule.is_last(block.chunk) ? -1 : block.chunk + 1;
-  return is_backward(block.kind) && !schedule.is_first(block.chunk) ? block.chunk - 1 : -1;
-}
-
 /// (cell, from, to): who shares turns.
 using Way = std::tuple<int, DeviceId, DeviceId>;
 
@@ -29,8 +22,8 @@ std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
     const int cell = schedule.cell_of(replica);
     for (const DeviceId device : schedule.device_ids()) {
       for (const Block& block : schedule.row(replica, device)) {
-        const int taker = taker_of(block, schedule);
-        const DeviceId to = taker < 0 ? device : schedule.device_of_chunk[at(taker)];
+        const ChunkId taker = taker_of(schedule, block);
+        const DeviceId to = taker == kNone<ChunkId> ? device : schedule.device_of_chunk[taker];
         const DatacenterId here = scenario.datacenter_of(scenario.rank(replica, device));
         if (here == scenario.datacenter_of(scenario.rank(replica, to))) continue;
         const CellReplicas members = cell_replicas(schedule, cell);

@@ -10,7 +10,7 @@ namespace {
 /// P microbatches pass chunk after chunk of the device.
 class Items {
 public:
-  Items(RowWriter& row, int stage, const Schedule& schedule)
+  Items(RowWriter& row, StageId stage, const Schedule& schedule)
       : row_{row},
         stage_{stage},
         stages_{schedule.devices},
@@ -28,7 +28,8 @@ private:
   };
 
   void add(BlockKind kind, Cursor& at, int local_chunk) {
-    row_.add(kind, local_chunk * stages_ + stage_, at.group_begin + at.within);
+    row_.add(kind, ChunkId{local_chunk * stages_ + stage_},
+             MicrobatchId{at.group_begin + at.within});
     if (++at.within < stages_) return;
     at.within = 0;
     if (++at.chunk < chunks_) return;
@@ -64,7 +65,7 @@ std::optional<Refusal> fill_interleaved_1f1b(const Scenario& scenario, Schedule&
   if (auto why = why_not_divisible(schedule.microbatches, schedule.devices)) return why;
   const int chunks = schedule.chunks / schedule.devices;
   const int items = schedule.microbatches * chunks;
-  for (int stage = 0; stage < schedule.devices; ++stage) {
+  for (StageId stage{}; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
     Items item{row, stage, schedule};
     const int ahead = 2 * (schedule.devices - stage - 1) + (chunks - 1) * schedule.devices;

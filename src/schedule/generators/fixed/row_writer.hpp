@@ -15,13 +15,13 @@ public:
   RowWriter(const Scenario& scenario, Schedule& schedule, int device)
       : row_{schedule.rows[at(device)]}, recompute_{scenario.memory.recompute} {}
 
-  void add(BlockKind kind, int chunk, int microbatch) {
+  void add(BlockKind kind, ChunkId chunk, MicrobatchId microbatch) {
     if (recompute_ && is_backward(kind)) put(BlockKind::R, chunk, microbatch);
     put(kind, chunk, microbatch);
   }
 
 private:
-  void put(BlockKind kind, int chunk, int microbatch) {
+  void put(BlockKind kind, ChunkId chunk, MicrobatchId microbatch) {
     row_.push_back({.kind = kind, .chunk = chunk, .microbatch = microbatch});
   }
 
@@ -33,14 +33,14 @@ private:
 /// microbatches than there are counts to `padded` and leaves out what there is not.
 class ChunkWriter {
 public:
-  ChunkWriter(RowWriter& row, int chunk, int microbatches)
+  ChunkWriter(RowWriter& row, ChunkId chunk, int microbatches)
       : ChunkWriter{row, chunk, microbatches, microbatches} {}
-  ChunkWriter(RowWriter& row, int chunk, int microbatches, int padded)
+  ChunkWriter(RowWriter& row, ChunkId chunk, int microbatches, int padded)
       : row_{row}, chunk_{chunk}, microbatches_{microbatches}, padded_{padded} {}
 
   /// The next F, B, D or W of the chunk.
   void next(BlockKind kind) {
-    const int microbatch = count_[slot(kind)]++;
+    const MicrobatchId microbatch{count_[slot(kind)]++};
     if (microbatch < microbatches_) row_.add(kind, chunk_, microbatch);
   }
   void next(BlockKind kind, int times) {
@@ -55,7 +55,7 @@ private:
   static std::size_t slot(BlockKind kind) { return index(kind); }
 
   RowWriter& row_;
-  int chunk_;
+  ChunkId chunk_;
   int microbatches_;
   int padded_;
   int count_[5] = {};

@@ -9,7 +9,7 @@ namespace longhaul::schedule::families {
 void fill_gpipe(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
-    ChunkWriter chunk{row, stage, schedule.microbatches};
+    ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.rest(BlockKind::F);
     chunk.rest(BlockKind::B);
   }
@@ -20,7 +20,7 @@ void fill_gpipe(const Scenario& scenario, Schedule& schedule) {
 void fill_1f1b(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
-    ChunkWriter chunk{row, stage, schedule.microbatches};
+    ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.next(BlockKind::F, std::min(schedule.devices - stage - 1, schedule.microbatches));
     while (chunk.has(BlockKind::F)) {
       chunk.next(BlockKind::F);

@@ -10,7 +10,7 @@ namespace longhaul::schedule::families {
 void fill_zb_h1(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
-    ChunkWriter chunk{row, stage, schedule.microbatches};
+    ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.next(BlockKind::F, std::min(schedule.devices - stage - 1, schedule.microbatches));
     for (int step = 0; chunk.has(BlockKind::F); ++step) {
       chunk.next(BlockKind::F);
@@ -30,7 +30,7 @@ void fill_zb_h1(const Scenario& scenario, Schedule& schedule) {
 void fill_zb_h2(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
     RowWriter row{scenario, schedule, stage};
-    ChunkWriter chunk{row, stage, schedule.microbatches};
+    ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.next(BlockKind::F, std::min(2 * (schedule.devices - stage) - 1, schedule.microbatches));
     for (int step = 0; chunk.has(BlockKind::D); ++step) {
       chunk.next(BlockKind::D);
@@ -69,8 +69,8 @@ void fill_zbv(const Scenario& scenario, Schedule& schedule) {
   const int padded = std::max(2 * devices - 1, schedule.microbatches);
   for (int device = 0; device < devices; ++device) {
     RowWriter row{scenario, schedule, device};
-    ChunkWriter down{row, device, schedule.microbatches, padded};
-    ChunkWriter up{row, 2 * devices - 1 - device, schedule.microbatches, padded};
+    ChunkWriter down{row, ChunkId{device}, schedule.microbatches, padded};
+    ChunkWriter up{row, ChunkId{2 * devices - 1 - device}, schedule.microbatches, padded};
     fill_device(down, up, device, devices);
   }
 }

@@ -26,7 +26,8 @@ std::optional<Refusal> fill_one_device(const Scenario& scenario, Schedule& sched
   if (!problem) return problem.refusal();
   run_greedy(*problem, GreedyRules{}, &single.rows);
   schedule.rows = std::move(single.rows);
-  for (Block& block : schedule.rows.front()) block.chunk = block.microbatch % schedule.copies;
+  for (Block& block : schedule.rows.front())
+    block.chunk = ChunkId{block.microbatch % schedule.copies};
   return std::nullopt;
 }
 

@@ -49,8 +49,8 @@ struct GreedyChunk {
 /// All that the greedy knows. Chunks of one pipeline stand in forward order.
 struct GreedyProblem {
   std::vector<GreedyChunk> chunks;
-  std::vector<std::vector<int>> chunks_on;  ///< index: device; by stage
-  Bytes limit;                              ///< of each device's activations
+  std::vector<std::vector<ChunkId>> chunks_on;  ///< index: device; by stage
+  Bytes limit;                                  ///< of each device's activations
   int resources = 0;
   bool recompute = false;
 };

@@ -20,19 +20,19 @@ Schedule layout_of(const Schedule& schedule, const Scenario& scenario) {
   layout.device_of_chunk = schedule.device_of_chunk;
   layout.rows.resize(at(schedule.devices));
   if (!scenario.memory.recompute) return layout;
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    layout.rows[index(schedule.device_of_chunk[at(chunk)])].push_back(
-        {.kind = BlockKind::R, .chunk = chunk, .microbatch = 0});
+  for (ChunkId chunk{}; chunk < schedule.chunks; ++chunk) {
+    layout.rows[index(schedule.device_of_chunk[chunk])].push_back(
+        {.kind = BlockKind::R, .chunk = chunk});
   }
   return layout;
 }
 
 /// Memory that a chunk's device must hold at once for one microbatch to pass: every chunk's F is
 /// done before the D of the last one, and each R needs the rest of its activation.
-Bytes least_memory(const GreedyProblem& problem, const std::vector<int>& chunks) {
+Bytes least_memory(const GreedyProblem& problem, const std::vector<ChunkId>& chunks) {
   Bytes kept;
   Bytes least;
-  for (const int chunk : chunks) {
+  for (const ChunkId chunk : chunks) {
     if (problem.chunks[at(chunk)].count == 0) continue;
     kept += problem.chunks[at(chunk)].kept;
     least = std::max(least, kept + problem.chunks[at(chunk)].rest);
@@ -63,12 +63,12 @@ std::optional<Refusal> why_over_budget(const GreedyProblem& problem, const Scena
 void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Schedule& schedule,
                      const LinkDelays& links) {
   if (schedule.copies > 1) return;
-  const std::vector<ChunkShare> shares = chunk_shares(schedule);
-  for (const std::vector<int>& mine : problem.chunks_on) {
+  const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
+  for (const std::vector<ChunkId>& mine : problem.chunks_on) {
     Duration gathered{};
-    for (const int c : mine) {
+    for (const ChunkId c : mine) {
       GreedyChunk& chunk = problem.chunks[at(c)];
-      const ChunkShare& part = shares[at(c)];
+      const ChunkShare& part = shares[c];
       const Bytes weights = share(scenario.costs.weights[index(chunk.device)], part.of, part.place);
       const SyncTimes times = sync_times(scenario, links, chunk.device, weights);
       chunk.release = gathered += times.gather;
@@ -96,11 +96,11 @@ std::vector<Duration> lifetimes(const GreedyProblem& problem) {
 /// activations as these stay long.
 void share_memory(GreedyProblem& problem) {
   const std::vector<Duration> stay = lifetimes(problem);
-  for (const std::vector<int>& mine : problem.chunks_on) {
+  for (const std::vector<ChunkId>& mine : problem.chunks_on) {
     double all = 0;
-    for (const int chunk : mine) all += static_cast<double>(stay[at(chunk)].count());
+    for (const ChunkId chunk : mine) all += static_cast<double>(stay[at(chunk)].count());
     double front = 0;
-    for (const int chunk : mine) {
+    for (const ChunkId chunk : mine) {
       front += static_cast<double>(stay[at(chunk)].count());
       problem.chunks[at(chunk)].front_share = chunk == mine.back() || all == 0 ? 1 : front / all;
     }
@@ -118,15 +118,15 @@ public:
         links_{scenario},
         recompute_{scenario.memory.recompute} {}
 
-  [[nodiscard]] GreedyChunk make(int chunk, int parts) {
+  [[nodiscard]] GreedyChunk make(ChunkId chunk, int parts) {
     const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
     GreedyChunk made;
     made.device = device_of(chunk);
     made.first = schedule_.copy_of(chunk);
     made.stride = schedule_.copies;
     made.count = schedule_.microbatches_of(chunk);
-    if (!schedule_.is_last(chunk)) made.activation = hop(block(BlockKind::F), chunk + 1);
-    if (!schedule_.is_first(chunk)) made.gradient = hop(block(BlockKind::D), chunk - 1);
+    if (!schedule_.is_last(chunk)) made.activation = hop(block(BlockKind::F), next(chunk));
+    if (!schedule_.is_first(chunk)) made.gradient = hop(block(BlockKind::D), previous(chunk));
     made.forward = costs_.duration(block(BlockKind::F));
     made.dgrad = costs_.duration(block(BlockKind::D));
     for (int part = 0; part < parts; ++part) {
@@ -146,10 +146,10 @@ public:
   [[nodiscard]] const LinkDelays& links() const { return links_; }
 
 private:
-  [[nodiscard]] DeviceId device_of(int chunk) const { return schedule_.device_of_chunk[at(chunk)]; }
-  [[nodiscard]] GreedyHop hop(const Block& producer, int taker) {
+  [[nodiscard]] DeviceId device_of(ChunkId chunk) const { return schedule_.device_of_chunk[chunk]; }
+  [[nodiscard]] GreedyHop hop(const Block& producer, ChunkId taker) {
     GreedyHop made;
-    made.chunk = taker;
+    made.chunk = number(taker);
     const DeviceId from = device_of(producer.chunk);
     const DeviceId to = device_of(taker);
     made.local = from == to;
@@ -179,12 +179,12 @@ Result<GreedyProblem> greedy_problem(const Scenario& scenario, const Schedule& s
   problem.limit = allowed_activation(schedule, scenario);
   problem.recompute = scenario.memory.recompute;
   problem.chunks_on.resize(at(schedule.devices));
-  for (int c = 0; c < schedule.chunks; ++c) {
+  for (const ChunkId c : schedule.chunk_ids()) {
     problem.chunks.push_back(maker.make(c, parts));
     problem.chunks_on[index(problem.chunks.back().device)].push_back(c);
   }
-  for (std::vector<int>& mine : problem.chunks_on)
-    std::ranges::stable_sort(mine, {}, [&](int c) { return schedule.stage_of(c); });
+  for (std::vector<ChunkId>& mine : problem.chunks_on)
+    std::ranges::stable_sort(mine, {}, [&](ChunkId c) { return schedule.stage_of(c); });
   share_memory(problem);
   add_collectives(problem, scenario, schedule, maker.links());
   problem.resources = maker.links().resources();

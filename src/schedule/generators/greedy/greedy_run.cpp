@@ -10,7 +10,8 @@ Duration GreedyRun::run() {
     const Duration now = clock_.time(device);
     if (links_.any_ready(now)) {
       const GreedyLinks::Queued message = links_.pop();
-      deliver(message.hop->chunk, message.kind, links_.transfer(*message.hop, message.ready));
+      deliver(ChunkId{message.hop->chunk}, message.kind,
+              links_.transfer(*message.hop, message.ready));
       continue;
     }
     if (now == kNever) return finish();
@@ -18,7 +19,7 @@ Duration GreedyRun::run() {
   }
 }
 
-bool GreedyRun::fits_forward(int chunk, const Device& device) const {
+bool GreedyRun::fits_forward(ChunkId chunk, const Device& device) const {
   const Bytes kept = problem_.chunks[at(chunk)].kept;
   const Chunk& state = chunks_[at(chunk)];
   if (device.held + kept > problem_.limit) return false;
@@ -29,7 +30,7 @@ bool GreedyRun::fits_forward(int chunk, const Device& device) const {
   });
 }
 
-bool GreedyRun::fits_dgrad(int chunk, const Device& device) const {
+bool GreedyRun::fits_dgrad(ChunkId chunk, const Device& device) const {
   return !problem_.recompute || device.held + problem_.chunks[at(chunk)].rest <= problem_.limit;
 }
 
@@ -45,7 +46,7 @@ Duration GreedyRun::dgrad_input(const Chunk& chunk) const {
 
 GreedyRun::Candidates GreedyRun::candidates(const Device& device, Duration now) const {
   Candidates may;
-  for (const int c : chunks_of(device)) {
+  for (const ChunkId c : chunks_of(device)) {
     const Chunk& chunk = chunks_[at(c)];
     if (chunk.wgrads < chunk.dgrads && (rules_.deep_wgrad || may.wgrad < 0)) may.wgrad = c;
     const Duration gradient = dgrad_input(chunk);
@@ -92,12 +93,12 @@ void GreedyRun::act(std::size_t device, Duration now) {
   }
 }
 
-void GreedyRun::run_forward(int chunk, Duration start) {
+void GreedyRun::run_forward(ChunkId chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
   Device& device = devices_[index(given.device)];
   if (state.forwards != state.dgrads) {
-    for (const int other : from(state, device)) chunks_[at(other)].committed += given.kept;
+    for (const ChunkId other : from(state, device)) chunks_[at(other)].committed += given.kept;
   }
   write(BlockKind::F, chunk, state.forwards++);
   device.held += given.kept;
@@ -112,14 +113,14 @@ void GreedyRun::run_forward(int chunk, Duration start) {
   clock_.set(index(given.device), next_time(device));
 }
 
-void GreedyRun::run_dgrad(int chunk, Duration start) {
+void GreedyRun::run_dgrad(ChunkId chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
   Device& device = devices_[index(given.device)];
   if (problem_.recompute) write(BlockKind::R, chunk, state.dgrads);
   write(BlockKind::D, chunk, state.dgrads++);
   if (state.forwards != state.dgrads) {
-    for (const int other : from(state, device)) chunks_[at(other)].committed -= given.kept;
+    for (const ChunkId other : from(state, device)) chunks_[at(other)].committed -= given.kept;
   }
   device.held += given.rest - given.after_dgrad;
   device.free_at = start + given.recompute + given.dgrad;
@@ -128,7 +129,7 @@ void GreedyRun::run_dgrad(int chunk, Duration start) {
   clock_.set(index(given.device), next_time(device));
 }
 
-void GreedyRun::run_wgrad(int chunk, Duration start) {
+void GreedyRun::run_wgrad(ChunkId chunk, Duration start) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
   Device& device = devices_[index(given.device)];
@@ -142,14 +143,14 @@ void GreedyRun::run_wgrad(int chunk, Duration start) {
   clock_.set(index(given.device), next_time(device));
 }
 
-void GreedyRun::write(BlockKind kind, int chunk, int nth) {
+void GreedyRun::write(BlockKind kind, ChunkId chunk, int nth) {
   if (rows_ == nullptr) return;
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   (*rows_)[index(given.device)].push_back(
-      {.kind = kind, .chunk = chunk, .microbatch = given.first + nth * given.stride});
+      {.kind = kind, .chunk = chunk, .microbatch = MicrobatchId{given.first + nth * given.stride}});
 }
 
-void GreedyRun::write_part(int chunk, int nth, int part) {
+void GreedyRun::write_part(ChunkId chunk, int nth, int part) {
   if (rows_ == nullptr) return;
   write(BlockKind::W, chunk, nth);
   if (problem_.chunks[at(chunk)].wgrad.size() == 1) return;
@@ -165,12 +166,12 @@ void GreedyRun::write_part(int chunk, int nth, int part) {
 }
 
 void GreedyRun::send(const GreedyHop& hop, BlockKind kind, Duration ready) {
-  if (hop.local) return deliver(hop.chunk, kind, ready);
+  if (hop.local) return deliver(ChunkId{hop.chunk}, kind, ready);
   if (hop.queued) return links_.push({ready, hop.chunk, kind, &hop});
-  deliver(hop.chunk, kind, links_.transfer(hop, ready));
+  deliver(ChunkId{hop.chunk}, kind, links_.transfer(hop, ready));
 }
 
-void GreedyRun::deliver(int chunk, BlockKind kind, Duration arrival) {
+void GreedyRun::deliver(ChunkId chunk, BlockKind kind, Duration arrival) {
   const GreedyChunk& given = problem_.chunks[at(chunk)];
   Chunk& state = chunks_[at(chunk)];
   const Device& device = devices_[index(given.device)];

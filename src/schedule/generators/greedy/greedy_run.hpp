@@ -51,37 +51,37 @@ private:
   };
   /// Blocks that a device could run now, by kind (-1: none), and those that it knows to come.
   struct Candidates {
-    int forward = -1;
-    int dgrad = -1;
-    int wgrad = -1;
+    ChunkId forward{-1};
+    ChunkId dgrad{-1};
+    ChunkId wgrad{-1};
     bool room = false;       ///< for the next F of some chunk, there or not
     Duration next = kNever;  ///< the first arrival later than now of an F or D that fits
   };
 
   void lay_out_chunks();
   void lay_out_devices();
-  [[nodiscard]] std::span<const int> chunks_of(const Device& device) const {
+  [[nodiscard]] std::span<const ChunkId> chunks_of(const Device& device) const {
     return {order_.data() + device.first, order_.data() + device.last};
   }
   /// The chunk and those after it on its device.
-  [[nodiscard]] std::span<const int> from(const Chunk& chunk, const Device& device) const {
+  [[nodiscard]] std::span<const ChunkId> from(const Chunk& chunk, const Device& device) const {
     return {order_.data() + chunk.place, order_.data() + device.last};
   }
-  [[nodiscard]] bool fits_forward(int chunk, const Device& device) const;
-  [[nodiscard]] bool fits_dgrad(int chunk, const Device& device) const;
+  [[nodiscard]] bool fits_forward(ChunkId chunk, const Device& device) const;
+  [[nodiscard]] bool fits_dgrad(ChunkId chunk, const Device& device) const;
   [[nodiscard]] Duration forward_input(const Chunk& chunk) const;
   [[nodiscard]] Duration dgrad_input(const Chunk& chunk) const;
   [[nodiscard]] Candidates candidates(const Device& device, Duration now) const;
   [[nodiscard]] const GreedyRules::Order& order(const Device& device, const Candidates& may) const;
   [[nodiscard]] Duration next_time(const Device& device) const;
   void act(std::size_t device, Duration now);
-  void run_forward(int chunk, Duration start);
-  void run_dgrad(int chunk, Duration start);
-  void run_wgrad(int chunk, Duration start);
-  void write(BlockKind kind, int chunk, int nth);
-  void write_part(int chunk, int nth, int part);
+  void run_forward(ChunkId chunk, Duration start);
+  void run_dgrad(ChunkId chunk, Duration start);
+  void run_wgrad(ChunkId chunk, Duration start);
+  void write(BlockKind kind, ChunkId chunk, int nth);
+  void write_part(ChunkId chunk, int nth, int part);
   void send(const GreedyHop& hop, BlockKind kind, Duration ready);
-  void deliver(int chunk, BlockKind kind, Duration arrival);
+  void deliver(ChunkId chunk, BlockKind kind, Duration arrival);
   [[nodiscard]] Duration finish();
 
   const GreedyProblem& problem_;
@@ -89,7 +89,7 @@ private:
   std::vector<std::vector<Block>>* rows_;
   std::vector<Chunk> chunks_;
   std::vector<Device> devices_;
-  std::vector<int> order_;  ///< chunks, device by device
+  std::vector<ChunkId> order_;  ///< chunks, device by device
   std::vector<Duration> arrivals_;
   std::vector<Duration> reduced_;  ///< index: chunk; when its last W ended
   GreedyClock clock_;

@@ -48,7 +48,7 @@ void GreedyRun::lay_out_devices() {
     Device& device = devices_[d];
     device.first = static_cast<int>(order_.size());
     Bytes kept;
-    for (const int c : problem_.chunks_on[d]) {
+    for (const ChunkId c : problem_.chunks_on[d]) {
       const GreedyChunk& given = problem_.chunks[at(c)];
       chunks_[at(c)].place = static_cast<int>(order_.size());
       order_.push_back(c);
@@ -80,10 +80,10 @@ Duration GreedyRun::finish() {
                     chunks_[c].dgrads, chunks_[c].wgrads, chunks_[c].count);
   }
   for (const auto& mine : problem_.chunks_on) {
-    std::vector<int> by_end = mine;
-    std::ranges::sort(by_end, {}, [&](int chunk) { return reduced_[at(chunk)]; });
+    std::vector<ChunkId> by_end = mine;
+    std::ranges::sort(by_end, {}, [&](ChunkId chunk) { return reduced_[at(chunk)]; });
     Duration reduced{};  // a device's reductions take turns
-    for (const int chunk : by_end)
+    for (const ChunkId chunk : by_end)
       reduced = std::max(reduced, reduced_[at(chunk)]) + problem_.chunks[at(chunk)].reduction;
     end = std::max(end, reduced);
   }

@@ -79,7 +79,8 @@ TEST(ShareWan, TakesTurnsMicrobatchByMicrobatch) {
   ASSERT_EQ(shared.link_orders.size(), 4U);  // two cells, both ways
   const auto message = [](int replica, BlockKind kind, int microbatch) {
     const int chunk = kind == BlockKind::F ? 0 : 1;
-    return OrderedMessage{ReplicaId{replica}, {kind, 0, 1, chunk, microbatch}};
+    return OrderedMessage{ReplicaId{replica},
+                          {kind, 0, 1, ChunkId{chunk}, MicrobatchId{microbatch}}};
   };
   EXPECT_EQ(shared.link_orders[0].resource, "turns 0/0>1");
   const std::vector<OrderedMessage> down{message(0, BlockKind::F, 0), message(1, BlockKind::F, 0),

@@ -66,8 +66,8 @@ TEST(CrossBd, BothCopiesTakeTheSameTime) {
     ASSERT_EQ(row.size(), mirror.size());
     for (std::size_t i = 0; i < row.size(); ++i) {
       Block other = mirror[i];
-      other.chunk = (other.chunk + 4) % 8;
-      other.microbatch ^= 1;
+      other.chunk = ChunkId{(other.chunk + 4) % 8};
+      other.microbatch = MicrobatchId{other.microbatch ^ 1};
       EXPECT_EQ(row[i], other) << "device " << device << ", position " << i;
     }
   }
