@@ -7,7 +7,7 @@
 
 #include "base/program/program.hpp"
 #include "base/program/progress.hpp"
-#include "harness/tcp/tcp_report.hpp"
+#include "harness/tcp/tcp_run.hpp"
 #include "report/files.hpp"
 #include "wan_emulator/program.hpp"
 

@@ -1,10 +1,9 @@
-#include "harness/layers/layer_report.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "base/statistics/sample.hpp"
 #include "base/table.hpp"
-#include "harness/environment/run_facts.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/layers/layer_parts.hpp"
 #include "report/record_header.hpp"
 
 namespace longhaul::harness {

@@ -2,8 +2,8 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "harness/environment/run_facts.hpp"
-#include "harness/trace_cost/phase.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/trace_cost/phases.hpp"
 #include "report/record_header.hpp"
 
 namespace longhaul::harness {

@@ -1,4 +1,4 @@
-#include "harness/environment/host_facts.hpp"
+#include "harness/environment/facts.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/environment/run_facts.hpp"
 #include "trace/scratch_directory.hpp"
 
 namespace longhaul::harness {

@@ -1,20 +1,38 @@
-#include "harness/environment/run_facts.hpp"
+#include "harness/environment/facts.hpp"
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <thread>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/value_in_file.hpp"
 #include "base/version.hpp"
-#include "harness/environment/host_facts.hpp"
 
 namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
+
+/// A machine without frequency scaling, and most virtual ones, have none.
+Json governor(const std::filesystem::path& root) {
+  std::set<std::string> found;
+  std::error_code problem;
+  for (const auto& entry :
+       std::filesystem::directory_iterator{root / "sys/devices/system/cpu/cpufreq", problem}) {
+    std::ifstream in{entry.path() / "scaling_governor"};
+    if (std::string name; in >> name) found.insert(name);
+  }
+  return found.empty() ? Json(nullptr) : Json(fmt::format("{}", fmt::join(found, ",")));
+}
 
 constexpr std::array kParameters{"OMPI_MCA_",  "PRTE_MCA_", "PMIX_MCA_", "MPICH_",
                                  "MPIR_CVAR_", "I_MPI_",    "UCX_",      "FI_",
@@ -55,6 +73,25 @@ bool begins_with_one_of(const std::string& text, const auto& starts) {
 }
 
 }  // namespace
+
+Json host_facts(const FactSources& sources) {
+  Json facts = gpu_facts(sources);
+  facts["governor"] = governor(sources.root);
+  return facts;
+}
+
+Json whole_host_facts(const FactSources& sources) {
+  utsname names{};
+  uname(&names);
+  Json facts = host_facts(sources);
+  facts["name"] = names.nodename;
+  facts["kernel"] = fmt::format("{} {}", names.sysname, names.release);
+  facts["processor"] = value_in_file(sources.root / "proc/cpuinfo", "model name");
+  facts["threads"] = std::thread::hardware_concurrency();
+  const std::string memory = value_in_file(sources.root / "proc/meminfo", "MemTotal");
+  facts["memory_bytes"] = std::strtoll(memory.c_str(), nullptr, 10) * 1024;
+  return facts;
+}
 
 Variables environment_variables() {
   Variables variables;
