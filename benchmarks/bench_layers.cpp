@@ -10,7 +10,7 @@
 #include "harness/environment/facts.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/layers/layer_parts.hpp"
-#include "harness/options/record_files.hpp"
+#include "harness/options/run_files.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
 #include "scenario/presets.hpp"

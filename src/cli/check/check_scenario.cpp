@@ -5,9 +5,8 @@
 #include "base/unit_text.hpp"
 #include "cli/check/check.hpp"
 #include "cli/command/command_inputs.hpp"
-#include "report/link_table.hpp"
 #include "report/record.hpp"
-#include "report/words.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/memory.hpp"
 

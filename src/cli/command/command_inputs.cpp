@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/record_header.hpp"
+#include "report/planning.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::cli {

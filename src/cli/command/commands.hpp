@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "report/planner_arguments.hpp"
+#include "report/planning.hpp"
 
 namespace longhaul {
 class Arguments;

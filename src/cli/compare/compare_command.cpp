@@ -8,7 +8,7 @@
 #include "cli/command/commands.hpp"
 #include "cli/compare/comparison.hpp"
 #include "report/record.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/link/link_import.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "scenario/text/config_node.hpp"
 
 namespace longhaul::cli {

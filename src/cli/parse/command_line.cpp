@@ -5,7 +5,7 @@
 #include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "cli/parse/parser.hpp"
-#include "report/files.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::cli {
 namespace {

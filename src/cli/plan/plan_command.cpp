@@ -6,7 +6,8 @@
 #include "cli/plan/plan_options.hpp"
 #include "cli/plan/site_report.hpp"
 #include "cli/plan/site_sweep.hpp"
-#include "report/words.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::cli {

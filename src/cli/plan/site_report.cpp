@@ -7,7 +7,7 @@
 #include "base/unit_text.hpp"
 #include "cli/plan/plan_options.hpp"
 #include "report/record.hpp"
-#include "report/words.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include "base/unit_text.hpp"
 #include "cli/command/command_inputs.hpp"
 #include "cli/plan/site_report.hpp"
+#include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::cli {

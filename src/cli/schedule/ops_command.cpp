@@ -6,7 +6,8 @@
 #include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "plan/lowering/lower.hpp"
-#include "report/words.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {

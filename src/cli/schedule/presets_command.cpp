@@ -5,7 +5,7 @@
 #include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/make_schedule.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "scenario/presets.hpp"
 
 namespace longhaul::cli {

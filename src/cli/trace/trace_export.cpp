@@ -6,8 +6,7 @@
 #include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
-#include "report/files.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 

@@ -4,7 +4,7 @@
 #include "base/table.hpp"
 #include "harness/environment/facts.hpp"
 #include "harness/layers/layer_parts.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::harness {
 

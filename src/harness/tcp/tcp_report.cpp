@@ -9,7 +9,7 @@
 #include "base/unit_text.hpp"
 #include "harness/environment/facts.hpp"
 #include "harness/tcp/tcp_run.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "trace/report/report.hpp"
 
 namespace longhaul::harness {

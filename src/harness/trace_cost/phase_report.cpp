@@ -4,7 +4,7 @@
 #include "base/unit_text.hpp"
 #include "harness/environment/facts.hpp"
 #include "harness/trace_cost/phases.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::harness {
 namespace {

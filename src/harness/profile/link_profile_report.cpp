@@ -1,5 +1,3 @@
-#include "harness/profile/profile_report.hpp"
-
 #include <array>
 #include <cmath>
 
@@ -7,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/unit_text.hpp"
+#include "harness/profile/link_profile.hpp"
 
 namespace longhaul::harness {
 namespace {

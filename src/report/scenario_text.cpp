@@ -1,13 +1,13 @@
-#include "report/link_table.hpp"
+#include "report/scenario_text.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "report/words.hpp"
 
 namespace longhaul::report {
 namespace {
@@ -86,6 +86,41 @@ std::string weather_text(const Link& link) {
 }
 
 }  // namespace
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  const char* const ending = count == 1 ? "" : noun.ends_with("ch") ? "es" : "s";
+  return fmt::format("{} {}{}", count, noun, ending);
+}
+
+std::string size_text(const Scenario& scenario) {
+  const Parallel& parallel = scenario.parallel;
+  return fmt::format("{}, {}, {}", counted(parallel.stages, "stage"),
+                     counted(parallel.replicas, "replica"),
+                     counted(parallel.microbatches, "microbatch"));
+}
+
+std::vector<std::string> ignored_settings(const Scenario& scenario) {
+  std::vector<std::string> ignored;
+  if (scenario.run.noise > 0) ignored.emplace_back("run.noise");
+  const auto& stragglers = scenario.run.stragglers;
+  if (std::ranges::any_of(stragglers, [](double factor) { return factor != 1; }))
+    ignored.emplace_back("run.stragglers");
+  const auto any_link = [&](auto has) { return std::ranges::any_of(scenario.links, has); };
+  if (any_link([](const Link& link) { return link.weather.trace != nullptr; }))
+    ignored.emplace_back("link.trace");
+  if (any_link([](const Link& link) { return link.weather.loss.probability > 0; }))
+    ignored.emplace_back("link.loss");
+  if (any_link([](const Link& link) { return !link.weather.outages.empty(); }))
+    ignored.emplace_back("link.outage");
+  return ignored;
+}
+
+std::string ignored_text(const Scenario& scenario, std::string_view but) {
+  const std::vector<std::string> ignored = ignored_settings(scenario);
+  if (ignored.empty()) return {};
+  return fmt::format("\npredictions leave out {} (for ranks that play the scenario{})\n",
+                     fmt::join(ignored, " and "), but);
+}
 
 std::string site_table(const Scenario& scenario) {
   if (std::ranges::none_of(scenario.datacenters, has_details)) return {};

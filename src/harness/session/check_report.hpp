@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
 #include "plan/plan.hpp"
@@ -19,5 +21,13 @@ namespace longhaul::harness {
 /// stage 3): layer 5 attention.qkv: gradient differs by 0.31 (1e-05 is allowed)".
 [[nodiscard]] std::vector<std::string> lines_of(const Plan& plan, int iteration,
                                                 const std::vector<training::WrongTensor>& wrong);
+
+/// "ok", or what is wrong: "2 lost, 1 mixed up".
+[[nodiscard]] std::string check_text(const engine::Checks& checks);
+/// All counts, under the names of the record.
+[[nodiscard]] nlohmann::ordered_json checks_json(const engine::Checks& checks);
+/// For people: what went over relays, and each message that was found wrong.
+[[nodiscard]] std::string message_notes(const std::string& schedule, const engine::Checks& checks,
+                                        const std::vector<std::string>& wrong_messages);
 
 }  // namespace longhaul::harness

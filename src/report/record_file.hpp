@@ -3,10 +3,29 @@
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace longhaul::report {
+
+/// The first fields of a record, about the record itself. Empty ones are left out.
+struct RecordHeader {
+  std::string benchmark{};  ///< "bench_link"
+  std::string numbers{};    ///< "measured" or "simulated"
+  std::string creator{};    ///< "longhaul": the record adds the version
+  std::optional<std::string>
+      command_line{};  ///< with the commit; records about a file have neither
+};
+
+/// The first fields of every record, in this order: schema_version, benchmark, numbers, creator,
+/// git_commit, command_line.
+[[nodiscard]] nlohmann::ordered_json record_header(const RecordHeader& header = {});
+
+/// Pretty-printed, with a line end.
+[[nodiscard]] std::string json_text(const nlohmann::ordered_json& json);
 
 /// Throws Error unless `file` does not exist yet and its directory does: to be asked before the
 /// work, so that a slip costs no time.

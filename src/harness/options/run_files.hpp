@@ -2,13 +2,23 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
-#include "harness/options/pipeline_options.hpp"
-#include "scenario/scenario.hpp"
+namespace longhaul {
+struct Scenario;
+}
 
 namespace longhaul::harness {
+
+struct PipelineOptions;
+
+/// Throws Error if `directory` holds anything: nothing is overwritten. It need not exist.
+void require_free(const std::filesystem::path& directory);
+
+/// Writes a file that must not exist, whole or not at all; makes its directory.
+void write_new_file(const std::filesystem::path& file, const std::string& text);
 
 /// File of a run's directory: the request, and the input that rank 0 handed to all ranks, so that a
 /// run that goes on plays the same rows without searching again.

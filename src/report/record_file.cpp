@@ -1,4 +1,4 @@
-#include "report/files.hpp"
+#include "report/record_file.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -6,12 +6,18 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "base/version.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::report {
 namespace {
+
+constexpr int kRecordSchemaVersion = 1;
 
 std::string reason() { return std::strerror(errno); }
 
@@ -25,6 +31,24 @@ std::string quoted(const std::string& word) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json record_header(const RecordHeader& header) {
+  nlohmann::ordered_json record;
+  record["schema_version"] = kRecordSchemaVersion;
+  if (!header.benchmark.empty()) record["benchmark"] = header.benchmark;
+  if (!header.numbers.empty()) record["numbers"] = header.numbers;
+  if (!header.creator.empty()) record["creator"] = fmt::format("{} {}", header.creator, version());
+  if (header.command_line) {
+    record["git_commit"] = git_commit();
+    record["command_line"] = *header.command_line;
+  }
+  return record;
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  // File names are bytes, JSON is UTF-8: what is neither is replaced, not refused.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
 
 void require_new_file(const std::filesystem::path& file) {
   std::error_code ignored;

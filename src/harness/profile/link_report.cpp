@@ -1,10 +1,9 @@
-#include "harness/records/link_report.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "report/record_header.hpp"
+#include "harness/profile/link_measurement.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::harness {
 namespace {

@@ -1,5 +1,5 @@
 // The text of the check, for people.
-#include "harness/records/check_report.hpp"
+#include "harness/session/check_report.hpp"
 
 #include <limits>
 
@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/session/wrong_results.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/cells.hpp"

@@ -1,3 +1,5 @@
+#include "report/scenario_text.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,6 +30,14 @@ latency = "10ms"
 connections = "auto"
 aggregate = "50Gbps"
 )");
+
+TEST(Words, CountsInSingularAndPlural) {
+  EXPECT_EQ(report::counted(1, "stage"), "1 stage");
+  EXPECT_EQ(report::counted(4, "stage"), "4 stages");
+  EXPECT_EQ(report::counted(0, "WAN crossing"), "0 WAN crossings");
+  EXPECT_EQ(report::counted(1, "microbatch"), "1 microbatch");
+  EXPECT_EQ(report::counted(8, "microbatch"), "8 microbatches");
+}
 
 TEST(LinkTable, ShowsWhatLinksAndSitesAreMadeOf) {
   const TempDir directory;
