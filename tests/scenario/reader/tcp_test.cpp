@@ -1,9 +1,8 @@
-#include "scenario/tcp.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "scenario/complaint.hpp"
+#include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {
 namespace {

@@ -1,8 +1,8 @@
-#include "scenario/tcp.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {
 namespace {
