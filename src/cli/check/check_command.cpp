@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include "cli/check/check.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "report/record_file.hpp"
 

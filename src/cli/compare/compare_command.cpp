@@ -4,7 +4,6 @@
 
 #include "base/suggest.hpp"
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/compare/comparison.hpp"
 #include "report/record.hpp"

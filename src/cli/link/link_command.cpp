@@ -5,7 +5,6 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/link/link_import.hpp"
 #include "report/record_file.hpp"

@@ -1,5 +1,3 @@
-#include "cli/parse/command_line.hpp"
-
 #include <algorithm>
 
 #include "base/index.hpp"

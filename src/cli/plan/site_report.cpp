@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/plan/plan_options.hpp"
+#include "cli/plan/plan.hpp"
 #include "report/record.hpp"
 #include "report/scenario_text.hpp"
 

@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/layers.hpp"
 #include "report/record.hpp"

@@ -3,9 +3,9 @@
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "plan/lowering/lower.hpp"
+#include "planner/choose_schedules.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
 

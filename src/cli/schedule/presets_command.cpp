@@ -2,7 +2,6 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/make_schedule.hpp"
 #include "report/record_file.hpp"

@@ -6,9 +6,9 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/schedule/schedule_output.hpp"
+#include "report/evaluate.hpp"
 #include "report/planning.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"

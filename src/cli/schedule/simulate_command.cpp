@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "report/evaluate.hpp"
 #include "report/planning.hpp"

@@ -11,7 +11,6 @@
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
 #include "report/record.hpp"
@@ -55,7 +54,7 @@ struct Hop {
   }
 };
 
-std::string block_text(const TimelineRow& row) {
+std::string path_block_text(const TimelineRow& row) {
   const std::string part =
       row.parts == 1 ? std::string{} : fmt::format(".{}/{}", row.part + 1, row.parts);
   return fmt::format("{}:{}{}{}{}", row.rank, row.chunk, to_string(row.kind), row.microbatch, part);
@@ -97,7 +96,7 @@ std::string path_text(const std::vector<PathRow>& path) {
     }
     const std::string word =
         (first ? "" : hop.text()) +
-        (is_compute(each.row.kind) ? block_text(each.row) : collective_text(each.row));
+        (is_compute(each.row.kind) ? path_block_text(each.row) : collective_text(each.row));
     if (line.size() + word.size() + 1 > kLineWidth) {
       text += line + '\n';
       line = "    ";

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
 #include "report/record_file.hpp"

@@ -1,4 +1,4 @@
-#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
 
 #include <nlohmann/json.hpp>
 
