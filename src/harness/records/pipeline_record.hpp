@@ -49,10 +49,6 @@ void add_changes(nlohmann::ordered_json& record, const std::vector<SwitchingOutc
 /// The same for people; nothing where nothing happened.
 [[nodiscard]] std::string changes_text(const std::vector<SwitchingOutcome>& outcomes);
 
-struct PipelineInput;
-struct PipelineMeasurement;
-struct PipelineOptions;
-
 /// For the record: `weather` ("none", "played", or why it was not) and `weather_of_links`, what
 /// those do over time that vary, as played.
 void add_weather(nlohmann::ordered_json& record,
