@@ -8,11 +8,11 @@
 #include "base/unit_text.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/pipeline_options.hpp"
-#include "harness/options/record_files.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/profile/link_measurement.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
-#include "harness/ranks/transport_choice.hpp"
-#include "harness/records/link_report.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "base/clock.hpp"
 #include "base/program/progress.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/gpu_report.hpp"
 #include "harness/ranks/main.hpp"
-#include "harness/ranks/transport_choice.hpp"
 #include "harness/records/pipeline_output.hpp"
 #include "harness/session/rank_map.hpp"
 

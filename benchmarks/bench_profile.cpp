@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/options/pipeline_options.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
-#include "harness/ranks/transport_choice.hpp"
-#include "harness/records/profile_output.hpp"
+#include "harness/records/profile_record.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/program/program.hpp"
 #include "base/program/progress.hpp"
-#include "harness/tcp/tcp_report.hpp"
-#include "report/files.hpp"
+#include "harness/tcp/tcp_run.hpp"
+#include "report/record_file.hpp"
 #include "wan_emulator/program.hpp"
 
 namespace longhaul::wan {

@@ -5,9 +5,8 @@
 #include "base/error.hpp"
 #include "base/program/program.hpp"
 #include "base/unit_text.hpp"
-#include "harness/environment/run_facts.hpp"
-#include "harness/trace_cost/phase.hpp"
-#include "harness/trace_cost/steps.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/trace_cost/phases.hpp"
 
 namespace longhaul::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cli/child/in_child.hpp"
-#include "cli/parse/command_line.hpp"
+#include "cli/parse/parser.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -1,14 +1,15 @@
 #include "report/evaluate.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <nlohmann/json.hpp>
 
-#include "base/suggest.hpp"
+#include "base/error.hpp"
+#include "base/table.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
-#include "report/words.hpp"
+#include "planner/search/makespan.hpp"
+#include "report/record.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::report {
@@ -21,12 +22,24 @@ void raise_bound(ScheduleRecord& record, const planner::SolverResult& solved) {
   record.bound = {solved.bound, solved.holds_for, "the solver's proof"};
 }
 
-}  // namespace
+constexpr int kMostIterations = 1'000'000;
 
-Arrangement arrangement_of(std::string_view comm) {
-  if (const auto arrangement = from_string<Arrangement>(comm)) return *arrangement;
-  fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
+UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
+                           Arrangement arrangement, int iterations) {
+  const Plan plan = plan::lower(schedule, scenario, arrangement);
+  const plan::Weather weather{plan, scenario};
+  UnderWeather result;
+  result.schedule = schedule.name;
+  result.calm = planner::makespan_of(schedule, scenario, arrangement);
+  result.varies = !weather.calm();
+  result.iterations = sim::play_iterations(plan, weather, iterations);
+  for (const sim::PlayedIteration& played : result.iterations)
+    result.sorted.push_back(played.makespan);
+  std::ranges::sort(result.sorted);
+  return result;
 }
+
+}  // namespace
 
 ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
                         Arrangement arrangement, Timeline& timeline) {
@@ -46,39 +59,79 @@ ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& sce
   return record;
 }
 
-std::string size_text(const Scenario& scenario) {
-  const Parallel& parallel = scenario.parallel;
-  return fmt::format("{}, {}, {}", counted(parallel.stages, "stage"),
-                     counted(parallel.replicas, "replica"),
-                     counted(parallel.microbatches, "microbatch"));
+Duration UnderWeather::median() const {
+  const std::size_t middle = sorted.size() / 2;
+  if (sorted.size() % 2 == 1) return sorted[middle];
+  return sorted[middle - 1] + (sorted[middle] - sorted[middle - 1]) / 2;
 }
 
-std::vector<std::string> ignored_settings(const Scenario& scenario) {
-  std::vector<std::string> ignored;
-  if (scenario.run.noise > 0) ignored.emplace_back("run.noise");
-  const auto& stragglers = scenario.run.stragglers;
-  if (std::ranges::any_of(stragglers, [](double factor) { return factor != 1; }))
-    ignored.emplace_back("run.stragglers");
-  const auto any_link = [&](auto has) { return std::ranges::any_of(scenario.links, has); };
-  if (any_link([](const Link& link) { return link.weather.trace != nullptr; }))
-    ignored.emplace_back("link.trace");
-  if (any_link([](const Link& link) { return link.weather.loss.probability > 0; }))
-    ignored.emplace_back("link.loss");
-  if (any_link([](const Link& link) { return !link.weather.outages.empty(); }))
-    ignored.emplace_back("link.outage");
-  return ignored;
+Duration UnderWeather::whole() const {
+  return iterations.back().begin + iterations.back().makespan;
 }
 
-std::string ignored_text(const Scenario& scenario, std::string_view but) {
-  const std::vector<std::string> ignored = ignored_settings(scenario);
-  if (ignored.empty()) return {};
-  return fmt::format("\npredictions leave out {} (for ranks that play the scenario{})\n",
-                     fmt::join(ignored, " and "), but);
+void require_iteration_count(int iterations) {
+  if (iterations < 1 || iterations > kMostIterations)
+    fail("--iterations {} is out of range (1 to {}). Choose a value in it.", iterations,
+         kMostIterations);
 }
 
-std::string json_text(const nlohmann::ordered_json& json) {
-  // File names are bytes, JSON is UTF-8: what is neither is replaced, not refused.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+std::vector<UnderWeather> all_under_weather(std::span<const planner::ScheduleResult> schedules,
+                                            const Scenario& scenario, Arrangement arrangement,
+                                            int iterations) {
+  std::vector<UnderWeather> result;
+  for (const planner::ScheduleResult& made : schedules)
+    result.push_back(under_weather(made.schedule, scenario, arrangement, iterations));
+  return result;
+}
+
+std::string under_weather_text(std::span<const UnderWeather> schedules, const Scenario& scenario) {
+  double longest = 0;
+  double whole = 0;
+  bool varies = false;
+  for (const UnderWeather& each : schedules) {
+    longest = std::max({longest, static_cast<double>(each.sorted.back().count()),
+                        static_cast<double>(each.calm.count())});
+    whole = std::max(whole, static_cast<double>(each.whole().count()));
+    varies = varies || each.varies;
+  }
+  const TimeScale scale{longest};
+  const TimeScale of_run{whole};
+  Table table{{{"under weather", Align::left},
+               {fmt::format("median [{}]", scale.unit())},
+               {"min"},
+               {"max"},
+               {"calm"},
+               {fmt::format("all [{}]", of_run.unit())}}};
+  const auto cell = [](const TimeScale& of, Duration time) {
+    return of.text(static_cast<double>(time.count()));
+  };
+  for (const UnderWeather& each : schedules)
+    table.add_row({each.schedule, cell(scale, each.median()), cell(scale, each.sorted.front()),
+                   cell(scale, each.sorted.back()), cell(scale, each.calm),
+                   cell(of_run, each.whole())});
+  const std::string title =
+      varies ? fmt::format("weather (run.seed = {})", scenario.run.seed)
+             : std::string{"weather, which is calm (no link that they use has any)"};
+  return fmt::format("\n{} iterations back to back under {}:\n",
+                     schedules.empty() ? 0 : schedules.front().iterations.size(), title) +
+         table.text();
+}
+
+nlohmann::ordered_json under_weather_json(std::span<const UnderWeather> schedules) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const UnderWeather& each : schedules) {
+    json.push_back({{"schedule", each.schedule},
+                    {"median_ns", each.median().count()},
+                    {"min_ns", each.sorted.front().count()},
+                    {"max_ns", each.sorted.back().count()},
+                    {"calm_ns", each.calm.count()},
+                    {"all_ns", each.whole().count()},
+                    {"iterations", nlohmann::ordered_json::array()}});
+    for (const sim::PlayedIteration& played : each.iterations)
+      json.back()["iterations"].push_back(
+          {{"begin_ns", played.begin.count()}, {"makespan_ns", played.makespan.count()}});
+  }
+  return json;
 }
 
 }  // namespace longhaul::report

@@ -1,36 +1,49 @@
 #pragma once
 
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "plan/plan.hpp"
 #include "planner/choose_schedules.hpp"
+#include "planner/make_schedule.hpp"
 #include "report/record.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
+#include "sim/iterations.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::report {
-
-/// Throws Error with the nearest known word.
-[[nodiscard]] Arrangement arrangement_of(std::string_view comm);
 
 /// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
 [[nodiscard]] ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
                                       Arrangement arrangement, Timeline& timeline);
 
-/// "4 stages, 1 replica, 8 microbatches".
-[[nodiscard]] std::string size_text(const Scenario& scenario);
-/// Settings of the scenario that predictions leave out: "run.noise", "run.stragglers".
-[[nodiscard]] std::vector<std::string> ignored_settings(const Scenario& scenario);
-/// A line for people that names them, after an empty line; nothing where none is set. `but`
-/// follows their purpose: "; weather counts in its own table".
-[[nodiscard]] std::string ignored_text(const Scenario& scenario, std::string_view but = "");
+/// One schedule over the iterations of a run under the scenario's weather.
+struct UnderWeather {
+  std::string schedule;
+  Duration calm{};  ///< makespan without weather
+  bool varies = false;
+  std::vector<sim::PlayedIteration> iterations;  ///< in order of time; not empty
+  std::vector<Duration> sorted;                  ///< their makespans
 
-/// Pretty-printed, with a line end.
-[[nodiscard]] std::string json_text(const nlohmann::ordered_json& json);
+  [[nodiscard]] Duration median() const;  ///< of an even number the mean of the middle two
+  /// Time from the first begin to the last end.
+  [[nodiscard]] Duration whole() const;
+};
+
+/// Throws Error where --iterations is out of range.
+void require_iteration_count(int iterations);
+
+/// Plays the schedules one by one; each meets the weather from its start.
+[[nodiscard]] std::vector<UnderWeather> all_under_weather(
+    std::span<const planner::ScheduleResult> schedules, const Scenario& scenario,
+    Arrangement arrangement, int iterations);
+
+[[nodiscard]] std::string under_weather_text(std::span<const UnderWeather> schedules,
+                                             const Scenario& scenario);
+[[nodiscard]] nlohmann::ordered_json under_weather_json(std::span<const UnderWeather> schedules);
 
 }  // namespace longhaul::report

@@ -1,11 +1,11 @@
-#include "report/planner_arguments.hpp"
-
 #include <charconv>
 #include <limits>
 
 #include "base/error.hpp"
 #include "base/program/arguments.hpp"
+#include "base/suggest.hpp"
 #include "base/unit_text.hpp"
+#include "report/planning.hpp"
 
 namespace longhaul::report {
 namespace {
@@ -94,6 +94,11 @@ void add_planner_options(longhaul::Arguments& command, PlannerArguments& argumen
       .flag("--solver-without-fusion", arguments.solver_without_fusion,
             "let the solver keep each D and its W apart, also where one B is cheaper")
       .takes_no_value();
+}
+
+Arrangement arrangement_of(std::string_view comm) {
+  if (const auto arrangement = from_string<Arrangement>(comm)) return *arrangement;
+  fail("--comm: unknown arrangement \"{}\". {}", comm, suggestion(comm, every_name<Arrangement>()));
 }
 
 planner::PlannerOptions planner_options_of(const PlannerArguments& arguments,

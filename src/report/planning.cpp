@@ -5,7 +5,7 @@
 
 #include "base/table.hpp"
 #include "report/record.hpp"
-#include "report/words.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::report {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "base/program/arguments.hpp"
 #include "cli/support.hpp"
-#include "report/planner_arguments.hpp"
 
 namespace longhaul::test {
 namespace {

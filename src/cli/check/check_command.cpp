@@ -2,9 +2,8 @@
 #include <filesystem>
 
 #include "cli/check/check.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/check/check.hpp"
-#include "cli/command/command_inputs.hpp"
-#include "report/link_table.hpp"
+#include "cli/command/commands.hpp"
+#include "planner/choose_schedules.hpp"
 #include "report/record.hpp"
-#include "report/words.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/memory.hpp"
 

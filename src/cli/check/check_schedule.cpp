@@ -1,6 +1,6 @@
 #include "cli/check/check.hpp"
 #include "planner/search/makespan.hpp"
-#include "report/words.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/error.hpp"
-#include "report/planner_arguments.hpp"
+#include "report/planning.hpp"
 
 namespace longhaul {
 class Arguments;
@@ -79,5 +81,15 @@ struct Answer {
 [[nodiscard]] Answer trace_merge_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
+
+/// The scenario of the command: its only file, with overrides. Throws Error where none is named.
+[[nodiscard]] Scenario scenario_of(const Options& options);
+
+/// --comm and the options of the planner.
+[[nodiscard]] planner::PlannerOptions planner_options_of(const Options& options);
+
+/// The first keys of the record of a command on a scenario: RecordHeader, scenario, its shape.
+[[nodiscard]] nlohmann::ordered_json record_header(const Options& options,
+                                                   const Scenario& scenario);
 
 }  // namespace longhaul::cli

@@ -4,11 +4,10 @@
 
 #include "base/suggest.hpp"
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/compare/comparison.hpp"
 #include "report/record.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::cli {
 namespace {

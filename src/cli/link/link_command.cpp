@@ -5,10 +5,9 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/link/link_import.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "scenario/text/config_node.hpp"
 
 namespace longhaul::cli {

@@ -1,11 +1,9 @@
-#include "cli/parse/command_line.hpp"
-
 #include <algorithm>
 
 #include "base/index.hpp"
 #include "base/suggest.hpp"
 #include "cli/parse/parser.hpp"
-#include "report/files.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -1,15 +1,27 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/program/arguments.hpp"
 #include "cli/command/commands.hpp"
-#include "cli/parse/command_line.hpp"
 
 namespace longhaul::cli {
+
+/// A parsed command line: a command with its options, or only a text (--help, --version).
+struct Request {
+  std::function<Answer(const Options&)> command;  ///< empty: print `text`
+  Options options;
+  std::string text;
+};
+
+/// Throws Error on unknown commands and options (with the nearest known one) and on values that do
+/// not fit.
+[[nodiscard]] Request read_command_line(std::span<const std::string> arguments);
 
 using Command = Answer (*)(const Options&);
 

@@ -1,12 +1,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
-#include "cli/plan/plan_options.hpp"
+#include "cli/plan/plan.hpp"
 #include "cli/plan/site_report.hpp"
-#include "cli/plan/site_sweep.hpp"
-#include "report/words.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::cli {

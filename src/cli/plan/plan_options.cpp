@@ -1,5 +1,3 @@
-#include "cli/plan/plan_options.hpp"
-
 #include <algorithm>
 #include <charconv>
 
@@ -7,6 +5,7 @@
 #include "base/program/arguments.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
+#include "cli/plan/plan.hpp"
 #include "planner/make_schedule.hpp"
 #include "schedule/cells.hpp"
 

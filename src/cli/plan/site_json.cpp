@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/plan/plan_options.hpp"
+#include "cli/plan/plan.hpp"
 #include "cli/plan/site_report.hpp"
 
 namespace longhaul::cli {

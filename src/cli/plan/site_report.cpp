@@ -5,9 +5,9 @@
 #include "base/error.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/plan/plan_options.hpp"
+#include "cli/plan/plan.hpp"
 #include "report/record.hpp"
-#include "report/words.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {

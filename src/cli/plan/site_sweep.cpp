@@ -1,5 +1,3 @@
-#include "cli/plan/site_sweep.hpp"
-
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -9,8 +7,10 @@
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
+#include "cli/command/commands.hpp"
+#include "cli/plan/plan.hpp"
 #include "cli/plan/site_report.hpp"
+#include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::cli {

@@ -1,10 +1,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/layers.hpp"
 #include "report/record.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/model_costs.hpp"
 #include "scenario/reader/load.hpp"
 

@@ -3,10 +3,11 @@
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "plan/lowering/lower.hpp"
-#include "report/words.hpp"
+#include "planner/choose_schedules.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -2,10 +2,9 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/make_schedule.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "scenario/presets.hpp"
 
 namespace longhaul::cli {

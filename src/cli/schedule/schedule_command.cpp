@@ -6,12 +6,13 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/schedule/schedule_output.hpp"
+#include "report/evaluate.hpp"
 #include "report/planning.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "report/tables.hpp"
-#include "report/words.hpp"
 #include "schedule/generators/cell/atlas.hpp"
 
 namespace longhaul::cli {

@@ -11,8 +11,8 @@
 #include "plan/export/export_chakra.hpp"
 #include "plan/export/export_goal.hpp"
 #include "plan/lowering/lower.hpp"
-#include "report/files.hpp"
-#include "report/words.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "schedule/csv/csv.hpp"
 
 namespace longhaul::cli {

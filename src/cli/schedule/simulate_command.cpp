@@ -1,12 +1,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
-#include "report/files.hpp"
+#include "report/evaluate.hpp"
 #include "report/planning.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 #include "report/tables.hpp"
-#include "report/under_weather.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::cli {

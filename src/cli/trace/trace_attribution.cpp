@@ -1,21 +1,129 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
+#include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
-#include "report/critical_path.hpp"
 #include "report/record.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// A step of a critical path with the row that it stands for.
+struct PathRow {
+  trace::PathStep step;
+  TimelineRow row;
+};
+
+constexpr std::size_t kLineWidth = 100;
+
+const TimelineRow& row_of(std::span<const TimelineRow> rows, std::int64_t op) {
+  const auto found =
+      std::lower_bound(rows.begin(), rows.end(), op,
+                       [](const TimelineRow& row, std::int64_t wanted) { return row.op < wanted; });
+  LONGHAUL_ASSERT(found != rows.end() && found->op == op, "op {} is on the path, not in the rows",
+                  op);
+  return *found;
+}
+
+std::int64_t crossings_of(const std::vector<PathRow>& path) {
+  return std::count_if(path.begin(), path.end(),
+                       [](const PathRow& each) { return each.step.crosses_datacenters; });
+}
+
+/// The step to a block from the block before it on the path.
+struct Hop {
+  bool message = false;
+  bool crosses = false;
+  [[nodiscard]] const char* text() const {
+    if (crosses) return "=WAN=> ";
+    return message ? "-> " : "> ";
+  }
+};
+
+std::string path_block_text(const TimelineRow& row) {
+  const std::string part =
+      row.parts == 1 ? std::string{} : fmt::format(".{}/{}", row.part + 1, row.parts);
+  return fmt::format("{}:{}{}{}{}", row.rank, row.chunk, to_string(row.kind), row.microbatch, part);
+}
+
+std::string collective_text(const TimelineRow& row) {
+  return fmt::format("{}:{}({})", row.rank, to_string(row.kind), row.chunk);
+}
+
+/// Critical path of the rows of one iteration, in order of time.
+std::vector<PathRow> path_rows(std::span<const TimelineRow> rows) {
+  std::vector<PathRow> path;
+  for (const trace::PathStep& step : trace::critical_path(rows))
+    path.push_back({step, row_of(rows, step.op)});
+  return path;
+}
+
+/// "2 crossings, 12.3 ms of 14.5 ms computing" and the blocks in order, wrapped: device:block, with
+/// " > " between blocks of one device, " -> " for a message, " =WAN=> " for one between
+/// datacenters.
+std::string path_text(const std::vector<PathRow>& path) {
+  std::int64_t computing = 0;
+  for (const PathRow& each : path) {
+    if (is_compute(each.row.kind)) computing += each.step.end_ns - each.step.start_ns;
+  }
+  const std::int64_t whole =
+      path.empty() ? 0 : path.back().step.end_ns - path.front().step.start_ns;
+  std::string text = fmt::format("  {}, {} of {} computing (rank:block)\n",
+                                 report::counted(crossings_of(path), "WAN crossing"),
+                                 to_text(Duration{computing}), to_text(Duration{whole}));
+  std::string line = "  ";
+  Hop hop;
+  bool first = true;
+  for (const PathRow& each : path) {
+    if (!is_compute(each.row.kind) && !is_collective(each.row.kind)) {
+      hop.message = true;
+      hop.crosses = hop.crosses || each.step.crosses_datacenters;
+      continue;
+    }
+    const std::string word =
+        (first ? "" : hop.text()) +
+        (is_compute(each.row.kind) ? path_block_text(each.row) : collective_text(each.row));
+    if (line.size() + word.size() + 1 > kLineWidth) {
+      text += line + '\n';
+      line = "    ";
+    }
+    line += (line.back() == ' ' ? "" : " ") + word;
+    first = false;
+    hop = {};
+  }
+  return text + line + '\n';
+}
+
+/// {"wan_crossings", "steps": [{"op", "rank", "kind", ..., "start_ns", "end_ns",
+/// "crosses_datacenters"}]}.
+nlohmann::ordered_json path_json(const std::vector<PathRow>& path) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const PathRow& each : path) {
+    steps.push_back({{"op", each.step.op},
+                     {"rank", each.row.rank},
+                     {"kind", to_string(each.row.kind)},
+                     {"chunk", each.row.chunk},
+                     {"microbatch", each.row.microbatch},
+                     {"start_ns", each.step.start_ns},
+                     {"end_ns", each.step.end_ns},
+                     {"crosses_datacenters", each.step.crosses_datacenters}});
+  }
+  return {{"wan_crossings", crossings_of(path)}, {"steps", std::move(steps)}};
+}
 
 /// Device time of one schedule on one side, predicted or measured: the mean over its iterations.
 struct Attribution {
@@ -26,7 +134,7 @@ struct Attribution {
   std::vector<double> idle_ns;  ///< in the order of idle_parts(), summed over devices
   double devices = 0;
   int path_iteration = 0;  ///< whose critical path is shown
-  std::vector<report::PathRow> critical_path;
+  std::vector<PathRow> critical_path;
 };
 
 /// The iteration whose makespan is nearest the median (ties: the first).
@@ -62,7 +170,7 @@ std::optional<Attribution> attribution_of(const Timeline& timeline, const std::s
   result.path_iteration = iteration.value_or(nearest_to_median(reports));
   const auto rows =
       trace::rows_of(timeline, *position_of(timeline, schedule), result.path_iteration);
-  result.critical_path = report::path_rows(rows);
+  result.critical_path = path_rows(rows);
   return result;
 }
 
@@ -109,7 +217,7 @@ std::string text_of(const std::string& schedule, const std::vector<Attribution>&
     text += fmt::format(
         "\ncritical path, {}{}:\n", side.side,
         side.side == "measured" ? fmt::format(", iteration {}", side.path_iteration) : "");
-    text += report::path_text(side.critical_path);
+    text += path_text(side.critical_path);
   }
   return text;
 }
@@ -123,7 +231,7 @@ ordered_json to_json(const Attribution& side) {
   json["idle"] = ordered_json::object();
   for (std::size_t p = 0; p < trace::idle_parts().size(); ++p)
     json["idle"][trace::idle_parts()[p].name] = side.idle_ns[p];
-  json["critical_path"] = report::path_json(side.critical_path);
+  json["critical_path"] = path_json(side.critical_path);
   json["critical_path"]["iteration"] = side.path_iteration;
   return json;
 }

@@ -3,11 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
-#include "report/files.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "trace/export/export.hpp"
 #include "trace/export/selected_rows.hpp"
 

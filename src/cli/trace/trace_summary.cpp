@@ -3,11 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
-#include "cli/command/command_inputs.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
 #include "report/record.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "report/tables.hpp"
 
 namespace longhaul::cli {

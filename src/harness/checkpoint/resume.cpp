@@ -7,9 +7,8 @@
 
 #include <fmt/chrono.h>
 
-#include "harness/checkpoint/resume_read.hpp"
-#include "harness/options/record_files.hpp"
-#include "harness/options/resume_input.hpp"
+#include "harness/checkpoint/resume_journal.hpp"
+#include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
 #include "trace/hdf5/new_file.hpp"
 

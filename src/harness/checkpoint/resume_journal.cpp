@@ -3,7 +3,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,6 +34,71 @@ bool lock(int descriptor) {
   throw Error{fmt::format("cannot write {} ({}). Make room, and run again with --resume.",
                           file.string(), std::strerror(errno)),
               ExitCode::run_failed};
+}
+
+using Json = nlohmann::json;
+
+struct Count {
+  const char* name;
+  std::int64_t engine::Checks::*member;
+};
+constexpr Count kCounts[] = {{"messages", &engine::Checks::messages},
+                             {"relayed", &engine::Checks::relayed},
+                             {"relayed_bytes", &engine::Checks::relayed_bytes},
+                             {"blocks", &engine::Checks::blocks},
+                             {"lost", &engine::Checks::lost},
+                             {"mixed_up", &engine::Checks::mixed_up},
+                             {"corrupted", &engine::Checks::corrupted},
+                             {"out_of_order", &engine::Checks::out_of_order},
+                             {"unclaimed", &engine::Checks::unclaimed},
+                             {"wrong_tensors", &engine::Checks::wrong_tensors}};
+
+engine::IterationResult sums_of(const Json& entry) {
+  engine::IterationResult sums;
+  for (const Count& count : kCounts) sums.checks.*count.member = entry.value(count.name, 0LL);
+  sums.checks.of_leg = entry.value("of_leg", sums.checks.of_leg);
+  sums.lease = {entry.value("leases", 0LL), Duration{entry.value("lease_total_ns", 0LL)},
+                Duration{entry.value("lease_longest_ns", 0LL)}};
+  sums.transfers = entry.value("transfers", 0LL);
+  sums.transfer_total = Duration{entry.value("transfer_total_ns", 0LL)};
+  sums.transfer_longest = Duration{entry.value("transfer_longest_ns", 0LL)};
+  return sums;
+}
+
+/// Times of all ops of a plan; nullopt: the rows of an iteration do not make it up.
+std::optional<OpTimes> times_of(std::span<const TimelineRow> rows, const Plan& plan) {
+  if (rows.size() != plan.ops.size()) return std::nullopt;
+  OpTimes times;
+  for (const TimelineRow& row : rows) {
+    if (std::cmp_not_equal(row.op, times.size())) return std::nullopt;
+    times.push_back(
+        {Duration{row.ready_ns}, Duration{row.start_ns}, Duration{row.end_ns},
+         row.bound_by < 0 ? kNone<OpId> : OpId{static_cast<std::uint32_t>(row.bound_by)},
+         row.bound_kind});
+  }
+  return times;
+}
+
+/// The rows of each iteration: they lie together.
+std::map<IterationKey, std::span<const TimelineRow>> by_iteration(
+    std::span<const TimelineRow> rows) {
+  std::map<IterationKey, std::span<const TimelineRow>> parts;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool last = i + 1 == rows.size() || rows[i + 1].iteration != rows[i].iteration ||
+                      rows[i + 1].schedule != rows[i].schedule;
+    if (!last) continue;
+    parts[{rows[i].schedule, rows[i].iteration}] = rows.subspan(first, i + 1 - first);
+    first = i + 1;
+  }
+  return parts;
+}
+
+/// Warm-up is done again where anything is left to run: then only what went wrong in it counts.
+bool counts(const Json& entry, const EarlierIterations& earlier, bool has_ended) {
+  const int iteration = entry.value("iteration", 0);
+  if (iteration >= 0) return iteration < earlier.count;
+  return has_ended || sums_of(entry).checks.wrong() > 0;
 }
 
 }  // namespace
@@ -71,5 +141,64 @@ void Journal::add(const nlohmann::json& entry) {
 }
 
 void Journal::remove() { unlink(file_.c_str()); }
+
+Json sums_entry(int position, int iteration, const engine::IterationResult& sums) {
+  Json entry = {{"schedule", position}, {"iteration", iteration}, {"of_leg", sums.checks.of_leg}};
+  for (const Count& count : kCounts) entry[count.name] = sums.checks.*count.member;
+  entry["weather_age_ns"] = sums.weather_age.count();
+  entry["leases"] = sums.lease.leases;
+  entry["lease_total_ns"] = sums.lease.total.count();
+  entry["lease_longest_ns"] = sums.lease.longest.count();
+  entry["transfers"] = sums.transfers;
+  entry["transfer_total_ns"] = sums.transfer_total.count();
+  entry["transfer_longest_ns"] = sums.transfer_longest.count();
+  return entry;
+}
+
+Json end_entry(int position, const PipelineMeasurement& measurement) {
+  return {{"end_of_schedule", position},
+          {"unclaimed", measurement.checks.unclaimed},
+          {"wrong_messages", measurement.wrong_messages}};
+}
+
+std::vector<EarlierIterations> read_earlier(const Timeline& measured, const PipelineInput& input,
+                                            const std::vector<Json>& journal) {
+  const auto parts = by_iteration(measured.rows);
+  std::vector<EarlierIterations> all(input.schedules.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Plan& plan = input.schedules[i].plan;
+    for (int& count = all[i].count;; ++count) {
+      const auto rows = parts.find({static_cast<int>(i), count});
+      if (rows == parts.end()) break;
+      const auto times = times_of(rows->second, plan);
+      if (!times) break;
+      all[i].outcomes.push_back(outcome_of(plan, *times, count, input.scenario));
+    }
+  }
+  const auto of_position = [&](const Json& entry, const char* name) {
+    const int position = entry.value(name, -1);
+    return position < 0 || std::cmp_greater_equal(position, all.size())
+               ? nullptr
+               : &all[static_cast<std::size_t>(position)];
+  };
+  std::set<const EarlierIterations*> ended;
+  std::map<std::pair<EarlierIterations*, int>, Json> last;  // an iteration done again has two
+  for (const Json& entry : journal) {
+    if (EarlierIterations* const of = of_position(entry, "schedule"))
+      last[{of, entry.value("iteration", 0)}] = entry;
+    if (EarlierIterations* const of = of_position(entry, "end_of_schedule")) {
+      ended.insert(of);
+      of->sums.checks.unclaimed = entry.value("unclaimed", 0LL);
+      of->wrong_messages = entry.value("wrong_messages", of->wrong_messages);
+    }
+  }
+  for (const auto& [key, entry] : last) {
+    if (!counts(entry, *key.first, ended.contains(key.first))) continue;
+    add(key.first->sums, sums_of(entry));
+    if (key.second >= 0)  // ascending, as the map is
+      key.first->weather_ages.emplace_back(entry.value("weather_age_ns", 0LL));
+  }
+  return all;
+}
 
 }  // namespace longhaul::harness

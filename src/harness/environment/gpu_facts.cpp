@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/environment/host_facts.hpp"
+#include "harness/environment/facts.hpp"
 
 namespace longhaul::harness {
 namespace {

@@ -8,8 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/error.hpp"
-#include "harness/environment/host_facts.hpp"
-#include "harness/environment/run_facts.hpp"
+#include "harness/environment/facts.hpp"
 
 namespace longhaul::harness {
 namespace {

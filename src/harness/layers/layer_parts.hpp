@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "nn/layers/shape.hpp"
 #include "nn/memory.hpp"
 #include "nn/tensor_ops.hpp"
@@ -60,5 +62,17 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
 [[nodiscard]] std::vector<LayerPart> time_kernels(nn::TensorOps& math, nn::DeviceMemory& memory,
                                                   const nn::ModelShape& shape,
                                                   const TimingOptions& options);
+
+/// Measurements of bench_layers.
+struct LayerReport {
+  nn::ModelShape shape;
+  std::string device, notes;
+  std::vector<LayerPart> parts;
+  double most_flops = 0, most_bytes = 0;  ///< a second, of the references
+};
+
+[[nodiscard]] std::string layer_table(const LayerReport& report);
+[[nodiscard]] nlohmann::ordered_json layer_record(const LayerReport& report,
+                                                  const std::string& command_line);
 
 }  // namespace longhaul::harness

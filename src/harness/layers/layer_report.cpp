@@ -1,11 +1,10 @@
-#include "harness/layers/layer_report.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "base/statistics/sample.hpp"
 #include "base/table.hpp"
-#include "harness/environment/run_facts.hpp"
-#include "report/record_header.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/layers/layer_parts.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::harness {
 

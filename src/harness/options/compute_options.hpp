@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/program/arguments.hpp"
-#include "harness/ranks/rank_device.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "nn/layers/optimizer.hpp"
 
 namespace longhaul::harness {

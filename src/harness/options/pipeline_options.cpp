@@ -2,8 +2,8 @@
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
-#include "harness/ranks/transport_choice.hpp"
-#include "report/evaluate.hpp"
+#include "harness/ranks/device_and_transport.hpp"
+#include "report/planning.hpp"
 
 namespace longhaul::harness {
 namespace {

@@ -10,7 +10,7 @@
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/compute_options.hpp"
 #include "plan/plan.hpp"
-#include "report/planner_arguments.hpp"
+#include "report/planning.hpp"
 
 namespace longhaul::harness {
 

@@ -1,5 +1,3 @@
-#include "harness/profile/costs_text.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/version.hpp"
+#include "harness/profile/model_profile.hpp"
 
 namespace longhaul::harness {
 namespace {

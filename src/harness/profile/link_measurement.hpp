@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/listed_enum.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
 #include "harness/options/stopping.hpp"
-#include "harness/ranks/rank_device.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "trace/report/report.hpp"
 
 namespace longhaul::harness {
@@ -62,5 +64,21 @@ struct LinkMeasurement {
 [[nodiscard]] double error_percent(std::int64_t sample_ns, Duration target);
 /// Errors of all samples against their targets, in percent.
 [[nodiscard]] std::vector<double> errors_percent(const LinkMeasurement& measurement);
+
+/// Settings of a run of bench_link.
+struct LinkRun {
+  std::string command_line;
+  Bytes payload;
+  StoppingRule rule;
+};
+
+[[nodiscard]] nlohmann::ordered_json link_record(const LinkRun& run,
+                                                 const std::vector<LinkMeasurement>& measurements,
+                                                 const nlohmann::json& environment,
+                                                 const engine::Checks& checks);
+/// A line for each measurement, for people.
+[[nodiscard]] std::string link_table(const std::vector<LinkMeasurement>& measurements);
+/// A line for each sample.
+[[nodiscard]] std::string link_csv(const std::vector<LinkMeasurement>& measurements);
 
 }  // namespace longhaul::harness

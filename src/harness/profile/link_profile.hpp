@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "engine/options.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
@@ -59,5 +61,12 @@ struct Deviation {
 /// relative to the time of a message over it as believed or to the longest forward, whichever is
 /// longer (what is short against a block delays none).
 [[nodiscard]] Deviation largest_deviation(const Profile& profile, const Scenario& believed);
+
+/// The profile beside what was played (`truth`; nothing: not known) for records, and for people.
+[[nodiscard]] nlohmann::ordered_json profile_json(const Profile& profile,
+                                                  const std::optional<Profile>& truth,
+                                                  const Scenario& scenario);
+[[nodiscard]] std::string profile_text(const Profile& profile, const std::optional<Profile>& truth,
+                                       const Scenario& scenario);
 
 }  // namespace longhaul::harness

@@ -7,8 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/group/session.hpp"
-#include "harness/environment/host_facts.hpp"
-#include "harness/environment/run_facts.hpp"
+#include "harness/environment/facts.hpp"
 #include "harness/ranks/gather_texts.hpp"
 #include "host/mps.hpp"
 

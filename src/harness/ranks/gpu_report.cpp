@@ -6,7 +6,7 @@
 
 #include "cuda/accelerator.hpp"
 #include "device/cuda/factories.hpp"
-#include "harness/environment/host_facts.hpp"
+#include "harness/environment/facts.hpp"
 #include "harness/ranks/gather_texts.hpp"
 #include "host/machine.hpp"
 #include "host/rank_accelerator.hpp"

@@ -7,7 +7,7 @@
 
 #include "engine/ranks.hpp"
 #include "harness/environment/gpu_energy.hpp"
-#include "harness/ranks/rank_device.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 
 namespace longhaul::harness {
 

@@ -8,7 +8,7 @@
 #include "base/program/arguments.hpp"
 #include "comm/group/communicator.hpp"
 #include "engine/ranks.hpp"
-#include "harness/environment/run_facts.hpp"
+#include "harness/environment/facts.hpp"
 
 namespace longhaul::harness {
 

@@ -1,8 +1,7 @@
-#include "harness/records/busy_table.hpp"
-
 #include <algorithm>
 
 #include "base/table.hpp"
+#include "harness/records/pipeline_record.hpp"
 
 namespace longhaul::harness {
 namespace {

@@ -3,10 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
-#include "harness/options/record_files.hpp"
-#include "harness/ranks/transport_choice.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "harness/records/pipeline_record.hpp"
-#include "harness/records/weather_report.hpp"
 
 namespace longhaul::harness {
 

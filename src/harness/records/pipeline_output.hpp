@@ -7,7 +7,7 @@
 
 #include "harness/checkpoint/resume.hpp"
 #include "harness/options/pipeline_options.hpp"
-#include "harness/records/switching_record.hpp"
+#include "harness/records/pipeline_record.hpp"
 
 namespace longhaul::harness {
 

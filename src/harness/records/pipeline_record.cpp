@@ -6,12 +6,9 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "harness/records/busy_table.hpp"
-#include "harness/records/check_report.hpp"
-#include "harness/records/real_report.hpp"
 #include "harness/records/sample_report.hpp"
-#include "harness/records/weather_report.hpp"
-#include "report/record_header.hpp"
+#include "harness/session/check_report.hpp"
+#include "report/record_file.hpp"
 #include "report/tables.hpp"
 
 namespace longhaul::harness {

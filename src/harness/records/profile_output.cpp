@@ -1,5 +1,3 @@
-#include "harness/records/profile_output.hpp"
-
 #include <ctime>
 
 #include <fmt/chrono.h>
@@ -7,11 +5,11 @@
 
 #include "base/version.hpp"
 #include "cuda/accelerator.hpp"
-#include "harness/options/record_files.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/main.hpp"
-#include "harness/ranks/transport_choice.hpp"
 #include "harness/records/profile_record.hpp"
-#include "report/record_header.hpp"
+#include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
 

@@ -1,10 +1,9 @@
-#include "harness/records/real_report.hpp"
-
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "base/unit_text.hpp"
+#include "harness/records/pipeline_record.hpp"
 #include "scenario/reader/costs_file.hpp"
 
 namespace longhaul::harness {

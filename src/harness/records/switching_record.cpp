@@ -1,6 +1,6 @@
-#include "harness/records/switching_record.hpp"
-
 #include <fmt/format.h>
+
+#include "harness/records/pipeline_record.hpp"
 
 namespace longhaul::harness {
 

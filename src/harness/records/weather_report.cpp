@@ -1,11 +1,10 @@
-#include "harness/records/weather_report.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
+#include "harness/records/pipeline_record.hpp"
 #include "harness/session/schedule_session.hpp"
 #include "plan/link_model/weather.hpp"
 

@@ -5,7 +5,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
-#include "harness/profile/profile_report.hpp"
+#include "harness/profile/link_profile.hpp"
 #include "host/background.hpp"
 #include "planner/search/makespan.hpp"
 #include "report/evaluate.hpp"

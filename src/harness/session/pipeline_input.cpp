@@ -1,17 +1,21 @@
 #include "harness/session/pipeline_input.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <span>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
-#include "harness/options/record_files.hpp"
-#include "harness/options/resume_input.hpp"
+#include "harness/options/run_files.hpp"
 #include "harness/placement/placement.hpp"
 #include "harness/ranks/main.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "report/evaluate.hpp"
 #include "report/planning.hpp"
+#include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
@@ -20,6 +24,68 @@ namespace longhaul::harness {
 namespace {
 
 using Json = nlohmann::json;
+
+struct TypedChange {
+  int iteration = 0;
+  std::string set;
+  std::string option;  ///< as typed
+};
+
+TypedChange split(const std::string& option, int iterations) {
+  const std::size_t colon = std::min(option.find(':'), option.size());
+  int iteration = 0;
+  const auto [at, problem] = std::from_chars(option.data(), option.data() + colon, iteration);
+  if (colon == option.size() || problem != std::errc{} || at != option.data() + colon)
+    fail(
+        "--change {}: there is no iteration in front (a change is ITERATION:PATH=VALUE). Write "
+        "--change 10:link.latency_ratio=2, say.",
+        option);
+  if (iteration < 1 || iteration >= iterations)
+    fail(
+        "--change {}: no iteration {} can begin on other links (the run has {}, counted from 0, "
+        "and begins on the scenario's). Give 1 to {}, or more --iterations.",
+        option, iteration, iterations, iterations - 1);
+  TypedChange change{iteration, option.substr(colon + 1), option};
+  if (!change.set.starts_with("link.") && !change.set.starts_with("node."))
+    fail(
+        "--change {}: only links and node interfaces change during a run (the ranks stay). Write "
+        "link.KEY=VALUE or node.KEY=VALUE.",
+        option);
+  return change;
+}
+
+/// The scenario's own complaint, under the name of this option.
+[[noreturn]] void refuse(const TypedChange& change, std::string complaint) {
+  const std::string prefix = "--set " + change.set + ": ";
+  if (complaint.starts_with(prefix)) complaint.erase(0, prefix.size());
+  fail("--change {}: {}", change.option, complaint);
+}
+
+/// The changes of --change ITERATION:PATH=VALUE (repeatable; those of one iteration are one
+/// change), in order of iteration. `scenario` was read from `file`; `overrides` are those of --set,
+/// `iterations` how many the run has. Throws Error that names the option: no iteration of the run,
+/// no path of links or node interfaces, or what the scenario's own overrides would refuse.
+std::vector<LinkChange> parse_changes(std::span<const std::string> options,
+                                      const Scenario& scenario, const std::string& file,
+                                      std::span<const std::string> overrides, int iterations) {
+  std::vector<TypedChange> typed;
+  for (const std::string& option : options) typed.push_back(split(option, iterations));
+  std::ranges::stable_sort(typed, {}, &TypedChange::iteration);
+  std::vector<std::string> all{overrides.begin(), overrides.end()};
+  std::vector<LinkChange> changes;
+  for (const TypedChange& change : typed) {
+    all.push_back(change.set);
+    if (changes.empty() || changes.back().iteration != change.iteration)
+      changes.push_back({change.iteration, {}, {}});
+    changes.back().set.push_back(change.set);
+    try {
+      changes.back().scenario = scenario::parse_scenario(scenario.text, file, all).as_played();
+    } catch (const Error& error) {
+      refuse(change, error.what());
+    }
+  }
+  return changes;
+}
 
 /// While rank 0 looks for schedules, which may be asked to take hours. A rank that is dead or
 /// stopped ends the run all the same (Watchdog::set_patience).

@@ -1,20 +1,27 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/ranks.hpp"
-#include "harness/options/link_changes.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/stopping.hpp"
-#include "report/evaluate.hpp"
+#include "planner/choose_schedules.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "sim/simulate.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::harness {
+
+/// Links that change while a run goes on: what the world does, whatever the ranks believe.
+struct LinkChange {
+  int iteration = 0;             ///< the first one on the new links; at least 1
+  std::vector<std::string> set;  ///< overrides, as typed: "link.latency_ratio=2"
+  Scenario scenario;             ///< from then on, as played; the changes before it included
+};
 
 /// A schedule as this rank runs it.
 struct PlannedSchedule {

@@ -6,9 +6,9 @@
 
 #include "comm/group/clock_sync.hpp"
 #include "engine/engine.hpp"
-#include "harness/session/compute_backend.hpp"
 #include "harness/session/link_conditions_run.hpp"
 #include "harness/session/pipeline_input.hpp"
+#include "harness/session/training_session.hpp"
 #include "report/record.hpp"
 #include "schedule/memory.hpp"
 #include "trace/report/report.hpp"

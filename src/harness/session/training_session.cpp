@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "harness/session/wrong_results.hpp"
+#include "device/failing_device.hpp"
+#include "harness/session/check_report.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/layers/weights.hpp"
 #include "scenario/model_costs.hpp"
@@ -238,6 +239,23 @@ void check_real_input(const PipelineInput& input) {
         "parallel.gradient_sync is \"none\" with {} replicas (each would train a model of its "
         "own). Write gradient_sync = \"all-reduce\" or \"zero1\".",
         parallel.replicas);
+}
+
+ComputeBackend::ComputeBackend(engine::Ranks& ranks, const PlannedSchedule& planned,
+                               const Scenario& scenario, const engine::EngineOptions& options,
+                               DeviceKind kind, TrainingSession* real)
+    : planned_{planned}, real_{real} {
+  const Plan& plan = planned.plan;
+  if (real != nullptr) {
+    real->begin(planned, scenario, options.fault);
+    device_ = real->make_device();
+  } else {
+    device_ = make_timed_device(kind, ranks, options.credit);
+    synthetic_ = make_data_plane(kind, ranks, plan, options);
+  }
+  if (options.fault && options.fault->kind == engine::FaultKind::device)
+    device_ = std::make_unique<device::FailingDevice>(std::move(device_), plan, ranks.self(),
+                                                      *options.fault);
 }
 
 }  // namespace longhaul::harness

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/payloads/data_plane.hpp"
 #include "harness/options/compute_options.hpp"
 #include "harness/session/pipeline_input.hpp"
 #include "training/gradient_check.hpp"
@@ -78,5 +79,31 @@ private:
 
 /// Throws Error where the schedules of the input cannot be computed: says what to change.
 void check_real_input(const PipelineInput& input);
+
+/// The device that computes a rank's blocks in a run segment, and the data plane of its messages.
+class ComputeBackend {
+public:
+  /// Collective where `real` is given: it goes on with this schedule. nullptr: blocks of a device
+  /// of this kind take their modelled time. All but `options` outlive this.
+  ComputeBackend(engine::Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
+                 const engine::EngineOptions& options, DeviceKind kind, TrainingSession* real);
+
+  [[nodiscard]] engine::Device& device() { return *device_; }
+  [[nodiscard]] engine::DataPlane& data_plane() {
+    return synthetic_ ? *synthetic_ : real_->data_plane();
+  }
+  /// nullptr: blocks are timed.
+  [[nodiscard]] TrainingSession* real() { return real_; }
+  /// The plan that rows of measured iterations name.
+  [[nodiscard]] const Plan& measured_plan() const {
+    return real_ != nullptr ? real_->measured_plan() : planned_.plan;
+  }
+
+private:
+  const PlannedSchedule& planned_;
+  TrainingSession* real_;
+  std::unique_ptr<engine::Device> device_;
+  std::unique_ptr<engine::DataPlane> synthetic_;  ///< nullptr: the data plane is real
+};
 
 }  // namespace longhaul::harness

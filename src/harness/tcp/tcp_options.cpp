@@ -1,8 +1,7 @@
-#include "harness/tcp/tcp_options.hpp"
-
 #include <sstream>
 
 #include "base/unit_text.hpp"
+#include "harness/tcp/tcp_run.hpp"
 
 namespace longhaul::harness {
 namespace {

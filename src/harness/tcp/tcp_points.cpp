@@ -1,8 +1,7 @@
-#include "harness/tcp/tcp_points.hpp"
-
 #include <cmath>
 
 #include "base/unit_text.hpp"
+#include "harness/tcp/tcp_run.hpp"
 #include "trace/report/report.hpp"
 #include "wan_emulator/wide_area.hpp"
 

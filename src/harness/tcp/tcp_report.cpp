@@ -1,5 +1,3 @@
-#include "harness/tcp/tcp_report.hpp"
-
 #include <array>
 #include <cstdlib>
 #include <thread>
@@ -9,8 +7,9 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "harness/environment/run_facts.hpp"
-#include "report/record_header.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/tcp/tcp_run.hpp"
+#include "report/record_file.hpp"
 #include "trace/report/report.hpp"
 
 namespace longhaul::harness {

@@ -1,5 +1,3 @@
-#include "harness/trace_cost/phase.hpp"
-
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "harness/trace_cost/phases.hpp"
 
 namespace longhaul::harness {
 namespace {

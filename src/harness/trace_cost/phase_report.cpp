@@ -2,9 +2,9 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "harness/environment/run_facts.hpp"
-#include "harness/trace_cost/phase.hpp"
-#include "report/record_header.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/trace_cost/phases.hpp"
+#include "report/record_file.hpp"
 
 namespace longhaul::harness {
 namespace {

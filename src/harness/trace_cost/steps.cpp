@@ -1,11 +1,10 @@
-#include "harness/trace_cost/steps.hpp"
-
 #include <numeric>
 
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
-#include "harness/environment/run_facts.hpp"
+#include "harness/environment/facts.hpp"
+#include "harness/trace_cost/phases.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::harness {

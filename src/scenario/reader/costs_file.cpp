@@ -4,8 +4,8 @@
 
 #include "base/index.hpp"
 #include "scenario/reader/embedded_files.hpp"
+#include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
-#include "scenario/text/toml_text.hpp"
 
 namespace longhaul::scenario {
 namespace {

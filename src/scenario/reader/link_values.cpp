@@ -5,7 +5,6 @@
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
 #include "scenario/presets.hpp"
-#include "scenario/tcp.hpp"
 
 namespace longhaul::scenario {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "scenario/reader/link_trace.hpp"
 #include "scenario/reader/link_values.hpp"
-#include "scenario/reader/read_weather.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul::scenario {

@@ -8,7 +8,7 @@
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/reader/link_trace.hpp"
 #include "scenario/reader/sections.hpp"
-#include "scenario/text/toml_text.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul::scenario {
 namespace {

@@ -1,8 +1,7 @@
-#include "scenario/reader/read_weather.hpp"
-
 #include <algorithm>
 
 #include "base/unit_text.hpp"
+#include "scenario/reader/link_trace.hpp"
 #include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {

@@ -11,6 +11,8 @@
 
 namespace longhaul::scenario {
 
+class TraceStore;
+
 // Readers of the file's sections, in the order in which they need each other. Each throws Error
 // with the place of the mistake.
 
@@ -56,6 +58,11 @@ void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario)
 
 /// Sets links and nodes; refuses a rate where the size of a message is not known.
 void read_network(const ConfigNode& root, Scenario& scenario, bool message_known);
+
+/// Reads trace, trace_repeat, loss and outage of a [[link]]. A link that a trace describes and that
+/// gives no latency, or no rate, has what the trace says at time 0.
+void read_weather(const Section& section, TraceStore& traces, const Scenario& scenario,
+                  bool message_known, Link& link);
 
 /// link.jitter: one number for latency and transfer, or a table.
 [[nodiscard]] Jitter read_jitter(const Field& field);

@@ -1,6 +1,6 @@
-#include "scenario/text/toml_text.hpp"
-
 #include <algorithm>
+
+#include "scenario/text/config_node.hpp"
 
 // Version 3.3 asserts on "[[[" where it is compiled in without NDEBUG; its own error path follows.
 #define TOML_ASSERT(condition) static_cast<void>(0)

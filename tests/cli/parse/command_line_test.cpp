@@ -1,8 +1,7 @@
-#include "cli/parse/command_line.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/parse/parser.hpp"
 #include "cli/support.hpp"
 
 namespace longhaul::test {
