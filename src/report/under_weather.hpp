@@ -9,7 +9,7 @@
 #include "plan/plan.hpp"
 #include "planner/make_schedule.hpp"
 #include "scenario/scenario.hpp"
-#include "sim/iterations.hpp"
+#include "sim/simulate.hpp"
 
 namespace longhaul::report {
 
