@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/program/program.hpp"
-#include "base/program/progress.hpp"
 #include "harness/tcp/tcp_report.hpp"
 #include "report/files.hpp"
 #include "wan_emulator/program.hpp"

@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "base/value_in_file.hpp"
+#include "base/text_file.hpp"
 #include "comm/group/thread_ranks.hpp"
 #include "host/topology.hpp"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
 
-#include "base/value_in_file.hpp"
+#include "base/text_file.hpp"
 
 namespace longhaul::harness {
 namespace {
