@@ -14,7 +14,7 @@
 #include "base/index.hpp"
 #include "base/text_file.hpp"
 #include "comm/group/thread_ranks.hpp"
-#include "host/topology.hpp"
+#include "host/binding.hpp"
 
 namespace longhaul::host {
 namespace {

@@ -10,7 +10,7 @@
 #include "harness/environment/host_facts.hpp"
 #include "harness/environment/run_facts.hpp"
 #include "harness/ranks/gather_texts.hpp"
-#include "host/mps.hpp"
+#include "host/rank_accelerator.hpp"
 
 namespace longhaul::harness {
 namespace {

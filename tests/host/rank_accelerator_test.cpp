@@ -1,4 +1,4 @@
-#include "host/mps.hpp"
+#include "host/rank_accelerator.hpp"
 
 #include <cstdlib>
 #include <cstring>
