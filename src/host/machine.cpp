@@ -13,7 +13,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/text_file.hpp"
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 #include "host/binding.hpp"
 
 namespace longhaul::host {

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 #include "cuda/accelerator.hpp"
 
 namespace longhaul::host {

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "comm/group/communicator.hpp"
 #include "comm/group/session.hpp"
-#include "comm/group/thread_ranks.hpp"
 #include "comm/threads/thread_collectives.hpp"
 
 namespace longhaul::comm {
