@@ -2,8 +2,7 @@
 
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
-#include "device/cpu/layer_device.hpp"
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "device/cuda/factories.hpp"
 #include "engine/payloads/synthetic_data_plane.hpp"
 #include "host/rank_accelerator.hpp"

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/listed_enum.hpp"
-#include "engine/block_work.hpp"
 #include "engine/device.hpp"
 #include "engine/options.hpp"
 #include "engine/payloads/data_plane.hpp"
