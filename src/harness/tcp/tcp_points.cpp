@@ -4,7 +4,7 @@
 
 #include "base/unit_text.hpp"
 #include "trace/report/report.hpp"
-#include "wan_emulator/wide_area.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 namespace longhaul::harness {
 namespace {
