@@ -9,7 +9,6 @@
 #include "report/files.hpp"
 #include "report/record_header.hpp"
 #include "trace/export/export.hpp"
-#include "trace/export/selected_rows.hpp"
 
 namespace longhaul::cli {
 namespace {

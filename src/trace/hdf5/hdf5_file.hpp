@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "trace/hdf5/hdf5_handle.hpp"
 
@@ -17,5 +20,20 @@ void write_new_file(const std::filesystem::path& file, Writing writing,
 /// For reading. Throws Error on anything but a regular HDF5 file.
 [[nodiscard]] Handle open_file(const std::filesystem::path& file);
 [[nodiscard]] std::uint64_t size_of_file(const std::filesystem::path& file);
+
+// Reading of foreign files: every function throws Error on contents that make HDF5 open other
+// files, load plugins, or take memory that the bytes of the file cannot account for.
+
+[[nodiscard]] bool has_member(Id group, const char* name);
+/// Opens a member that lies in this very file: links out of it are not followed.
+[[nodiscard]] Handle open_member(Id group, const char* name);
+[[nodiscard]] Handle open_dataset(Id group, const char* name);
+/// Length of a one-dimensional dataset that the file is large enough to hold.
+[[nodiscard]] std::uint64_t checked_length(Id dataset, std::uint64_t file_bytes);
+/// Memory of one of its chunks, in bytes; 0 where there are none.
+[[nodiscard]] std::size_t chunk_bytes(Id dataset);
+/// A table of names.
+[[nodiscard]] std::vector<std::string> read_names(Id group, const char* name,
+                                                  std::uint64_t file_bytes);
 
 }  // namespace longhaul::trace::hdf5

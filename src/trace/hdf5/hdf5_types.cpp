@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "trace/hdf5/hdf5_checked.hpp"
+#include "trace/hdf5/hdf5_file.hpp"
 
 namespace longhaul::trace::hdf5 {
 namespace {
