@@ -1,4 +1,4 @@
-#include "wan_emulator/ceiling.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 #include <array>
 
@@ -8,7 +8,6 @@
 
 #include "base/unit_text.hpp"
 #include "wan_emulator/flows.hpp"
-#include "wan_emulator/forwarder.hpp"
 
 namespace longhaul::wan_emulator {
 namespace {

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/units.hpp"
 #include "wan_emulator/namespaces.hpp"
 #include "wan_emulator/tun_device.hpp"
 #include "wan_emulator/wan_model.hpp"
@@ -100,5 +102,18 @@ private:
   std::vector<NetworkNamespace> sites_;
   Forwarder forwarder_;
 };
+
+/// Capacity of the forwarder on this machine, as busy as it is: without latency, rate or loss.
+struct Ceiling {
+  Bandwidth rate;                 ///< TCP, 4 connections, one direction
+  double packets_per_second = 0;  ///< of 100 bytes each
+  [[nodiscard]] std::string text() const;
+};
+
+/// Takes about 2 s. Between two namespaces of its own.
+[[nodiscard]] Ceiling measure_ceiling(int mtu);
+
+/// Measured rates stay below the ceiling divided by this: above, they would be the forwarder's.
+constexpr double kBelowCeiling = 1.5;
 
 }  // namespace longhaul::wan_emulator

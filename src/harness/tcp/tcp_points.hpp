@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/tcp/tcp_options.hpp"
-#include "wan_emulator/ceiling.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 namespace longhaul::harness {
 
