@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "comm/group/communicator.hpp"
 #include "comm/group/session.hpp"
-#include "comm/threads/thread_collectives.hpp"
+#include "comm/threads/thread_transport.hpp"
 
 namespace longhaul::comm {
 namespace {
