@@ -10,7 +10,6 @@
 #include "base/index.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul::trace {

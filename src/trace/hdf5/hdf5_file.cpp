@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::trace::hdf5 {

@@ -1,5 +1,3 @@
-#include "trace/hdf5/hdf5_types.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <memory>
