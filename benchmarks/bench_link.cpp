@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/program/progress.hpp"
+#include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/pipeline_options.hpp"

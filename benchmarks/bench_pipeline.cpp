@@ -2,7 +2,7 @@
 // Runs schedules of a scenario on MPI ranks and holds what it measures against the simulator.
 
 #include "base/clock.hpp"
-#include "base/program/progress.hpp"
+#include "base/program/program.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/gpu_report.hpp"

@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/program/program.hpp"
-#include "base/program/progress.hpp"
 #include "harness/tcp/tcp_run.hpp"
 #include "report/record_file.hpp"
 #include "wan_emulator/program.hpp"
 
-namespace longhaul::wan {
+namespace longhaul::bench {
 namespace {
 
 void require_free(const std::filesystem::path& directory) {
@@ -72,8 +71,8 @@ int main_of(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace longhaul::wan
+}  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::run_program([&] { return longhaul::wan::main_of(argc, argv); });
+  return longhaul::run_program([&] { return longhaul::bench::main_of(argc, argv); });
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/index.hpp"
+#include "base/listed_enum.hpp"
 
 namespace longhaul {
 
@@ -16,6 +17,11 @@ void assertion_failed(const char* condition, const std::string& values,
 
 void index_failed(std::int64_t number, std::size_t size) {
   LONGHAUL_ASSERT(false, "index {} into a table of {}", number, size);
+}
+
+void fail_unlisted(std::size_t value, std::size_t count) {
+  LONGHAUL_ASSERT(value < count, "enumerator {} of {}", value, count);
+  std::abort();
 }
 
 }  // namespace longhaul

@@ -2,11 +2,16 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace longhaul {
 
 /// Throws Error where the file is missing, a directory, unreadable or without end (more than 256
 /// MiB).
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& file);
+
+/// The text after the colon of the first line that begins with `key`, in files such as
+/// /proc/cpuinfo. Empty where there is no such line, value or file.
+[[nodiscard]] std::string value_in_file(const std::filesystem::path& file, std::string_view key);
 
 }  // namespace longhaul

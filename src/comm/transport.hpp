@@ -11,7 +11,6 @@
 #include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/vocabulary.hpp"
-#include "comm/exchange.hpp"
 #include "cuda/lane_pace.hpp"
 
 namespace longhaul::comm {
@@ -39,6 +38,13 @@ struct Completion {
   std::size_t size_bytes = 0;
   TimePoint over = kNever;
   TimePoint transferred = kNever;
+};
+
+/// A rank's input and output of a collective. Both memories belong to the caller.
+struct Exchange {
+  NumberType type = NumberType::i64;
+  std::span<const std::byte> mine;
+  std::span<std::byte> result;
 };
 
 /// Moves bytes between ranks without blocking. Messages of one (sender, receiver, tag) arrive in

@@ -3,6 +3,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include "base/index.hpp"
 #include "cuda/check.hpp"
@@ -41,6 +42,11 @@ bool reaches(int from, int to) {
   return can != 0;
 }
 
+nvtxDomainHandle_t domain() {
+  static const nvtxDomainHandle_t handle = nvtxDomainCreateA("longhaul");
+  return handle;
+}
+
 }  // namespace
 
 bool built_with_cuda() { return true; }
@@ -72,5 +78,16 @@ std::string why_no_accelerator() {
     return "no device: the driver is here, and shows no GPU (CUDA_VISIBLE_DEVICES?)";
   return fmt::format("no device: {} ({})", cudaGetErrorString(code), cudaGetErrorName(code));
 }
+
+Mark begin_mark(const std::string& name) {
+  nvtxEventAttributes_t attributes{};
+  attributes.version = NVTX_VERSION;
+  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  attributes.message.ascii = name.c_str();
+  return Mark{nvtxDomainRangeStartEx(domain(), &attributes)};
+}
+
+void end_mark(Mark mark) { nvtxDomainRangeEnd(domain(), static_cast<nvtxRangeId_t>(mark)); }
 
 }  // namespace longhaul::cuda

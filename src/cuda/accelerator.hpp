@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-/// The GPUs that this process sees. src/cuda/accelerator.cpp answers where CUDA was built in,
+/// What every program may ask, with CUDA and without: the GPUs that this process sees, marks for
+/// profilers. src/cuda/accelerator.cpp answers where CUDA was built in,
 /// src/cuda/without_gpu/without_cuda.cpp where not.
 namespace longhaul::cuda {
 
@@ -24,5 +26,14 @@ struct AcceleratorInfo {
 [[nodiscard]] std::vector<AcceleratorInfo> accelerators();
 /// Why there are none: "built without CUDA", "no driver: ...". Empty where there are.
 [[nodiscard]] std::string why_no_accelerator();
+
+/// A range of NVTX's domain "longhaul", for profilers; nothing without CUDA.
+enum class Mark : std::uint64_t {};
+Mark begin_mark(const std::string& name);
+void end_mark(Mark mark);
+
+/// Throws the Error of a program built without CUDA that is asked for it: for the files in
+/// without_gpu/ of all modules, which are not compiled where CUDA is.
+[[noreturn]] void refuse_without_cuda();
 
 }  // namespace longhaul::cuda

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "comm/group/host_ranks.hpp"
-#include "comm/group/shared_memory.hpp"
 #include "engine/links/link_table.hpp"
 #include "engine/options.hpp"
 

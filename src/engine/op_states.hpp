@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "comm/group/host_ranks.hpp"
-#include "cuda/marks.hpp"
+#include "cuda/accelerator.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
 #include "plan/rank_ops.hpp"

@@ -12,9 +12,9 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "base/value_in_file.hpp"
-#include "comm/group/thread_ranks.hpp"
-#include "host/topology.hpp"
+#include "base/text_file.hpp"
+#include "comm/group/thread_group.hpp"
+#include "host/binding.hpp"
 
 namespace longhaul::host {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/index.hpp"
 #include "base/random.hpp"
-#include "trace/timeline/name_table.hpp"
+#include "trace/timeline/columns.hpp"
 
 namespace longhaul::plan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/program/progress.hpp"
+#include "base/program/program.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "schedule/csv/csv.hpp"

@@ -12,7 +12,7 @@
 #include "report/record.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
-#include "sim/iterations.hpp"
+#include "sim/simulate.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::report {

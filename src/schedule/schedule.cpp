@@ -34,8 +34,8 @@ std::vector<ChunkId> chunks_on(const Schedule& schedule, DeviceId device) {
 }
 
 IndexedVector<ChunkId, ChunkShare> chunk_shares(const Schedule& schedule) {
-  IndexedVector<ChunkId, ChunkShare> shares{schedule.chunks};
-  IndexedVector<DeviceId, int> on_device{schedule.devices};
+  IndexedVector<ChunkId, ChunkShare> shares(schedule.chunks);
+  IndexedVector<DeviceId, int> on_device(schedule.devices);
   const auto count_of = [&](ChunkId chunk) -> int& {
     return on_device[schedule.device_of_chunk[chunk]];
   };

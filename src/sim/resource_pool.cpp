@@ -1,6 +1,6 @@
-#include "sim/resource_pool.hpp"
-
 #include <algorithm>
+
+#include "sim/lane_sweep.hpp"
 
 namespace longhaul::sim {
 namespace {

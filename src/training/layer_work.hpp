@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/block_work.hpp"
+#include "engine/device.hpp"
 #include "nn/layers/chunk.hpp"
 #include "nn/layers/text.hpp"
 #include "plan/plan.hpp"

@@ -1,5 +1,3 @@
-#include "wan_emulator/ceiling.hpp"
-
 #include <array>
 
 #include <arpa/inet.h>
@@ -8,7 +6,7 @@
 
 #include "base/unit_text.hpp"
 #include "wan_emulator/flows.hpp"
-#include "wan_emulator/wide_area.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 namespace longhaul::wan_emulator {
 namespace {

@@ -1,5 +1,3 @@
-#include "wan_emulator/connections.hpp"
-
 #include <array>
 
 #include <arpa/inet.h>
@@ -8,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "wan_emulator/flows.hpp"
 #include "wan_emulator/tun_device.hpp"
 
 namespace longhaul::wan_emulator {

@@ -9,8 +9,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "wan_emulator/connections.hpp"
-
 namespace longhaul::wan_emulator {
 namespace {
 

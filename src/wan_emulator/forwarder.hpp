@@ -4,9 +4,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/units.hpp"
 #include "wan_emulator/namespaces.hpp"
 #include "wan_emulator/tun_device.hpp"
 #include "wan_emulator/wan_model.hpp"
@@ -72,5 +74,46 @@ private:
   std::atomic<bool> stop_{false}, realtime_{false};
   std::thread thread_;
 };
+
+/// Sites without names, and the WAN between them. All of it ends with the object or the process.
+class WideArea {
+public:
+  explicit WideArea(const ForwarderSettings& settings)
+      : sites_{sites_of(settings.wan.sites)}, forwarder_{sites_, settings} {}
+
+  [[nodiscard]] const NetworkNamespace& site(int number) const {
+    return sites_[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] ForwarderReport report() const { return forwarder_.report(); }
+  [[nodiscard]] const Forwarder& forwarder() const { return forwarder_; }
+
+private:
+  /// The sites' namespaces; the metrics that one connection learnt of a path are not kept for the
+  /// next one.
+  [[nodiscard]] static std::vector<NetworkNamespace> sites_of(int count) {
+    std::vector<NetworkNamespace> sites;
+    for (int i = 0; i < count; ++i) {
+      sites.push_back(NetworkNamespace::create());
+      sites.back().set("ipv4/tcp_no_metrics_save", "1");
+    }
+    return sites;
+  }
+
+  std::vector<NetworkNamespace> sites_;
+  Forwarder forwarder_;
+};
+
+/// Capacity of the forwarder on this machine, as busy as it is: without latency, rate or loss.
+struct Ceiling {
+  Bandwidth rate;                 ///< TCP, 4 connections, one direction
+  double packets_per_second = 0;  ///< of 100 bytes each
+  [[nodiscard]] std::string text() const;
+};
+
+/// Takes about 2 s. Between two namespaces of its own.
+[[nodiscard]] Ceiling measure_ceiling(int mtu);
+
+/// Measured rates stay below the ceiling divided by this: above, they would be the forwarder's.
+constexpr double kBelowCeiling = 1.5;
 
 }  // namespace longhaul::wan_emulator

@@ -7,7 +7,6 @@
 
 #include "base/program/program.hpp"
 #include "base/unit_text.hpp"
-#include "wan_emulator/ceiling.hpp"
 #include "wan_emulator/forwarder.hpp"
 #include "wan_emulator/program.hpp"
 #include "wan_emulator/system_call.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "harness/profile/plan_builder.hpp"
 #include "plan/rank_ops.hpp"
 #include "support/ranks/ranks_fixture.hpp"

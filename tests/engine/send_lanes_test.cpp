@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "harness/profile/plan_builder.hpp"
 #include "support/ranks/ranks_fixture.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/lies.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
+#include "trace/hdf5/hdf5_file.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul::fuzz {

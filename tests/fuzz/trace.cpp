@@ -19,7 +19,6 @@
 #include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 #include "trace/report/report.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_handle.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 
 // hdf5.h stays inside src/trace: these are the few calls that break a file on purpose.
 extern "C" {

@@ -11,7 +11,7 @@
 
 #include "trace/reference_pieces.hpp"
 #include "trace/timeline/columns.hpp"
-#include "trace/timeline/row_index.hpp"
+#include "trace/timeline/iteration_view.hpp"
 #include "trace/validate/check_context.hpp"
 
 /// The rules about rows as plainly as they can be said, with all rows in memory: what the checks

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "wan_emulator/flows.hpp"
-#include "wan_emulator/wide_area.hpp"
 
 namespace longhaul::wan_emulator {
 namespace {

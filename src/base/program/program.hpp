@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "base/program/arguments.hpp"
 
@@ -14,5 +16,22 @@ namespace longhaul {
 /// Reads the command line; an exit code where there is nothing more to do: help was asked for, or
 /// there is a slip, which is printed.
 [[nodiscard]] std::optional<ExitCode> read_arguments(Arguments& arguments, int argc, char** argv);
+
+/// One line on stderr, rewritten in place, only when stderr is a terminal; otherwise silent.
+class Progress {
+public:
+  Progress(std::string label, std::int64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Shows `done` of total, followed by a note.
+  void update(std::int64_t done, const std::string& note = {});
+
+private:
+  std::string label_;
+  std::int64_t total_;
+  bool visible_;
+};
 
 }  // namespace longhaul

@@ -1,5 +1,3 @@
-#include "base/statistics/rank_sum.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/statistics/sample.hpp"
 
 namespace longhaul {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "cli/check/check.hpp"
 #include "trace/file/trace_file.hpp"
-#include "trace/file/trace_part.hpp"
 
 namespace longhaul::cli {
 namespace {

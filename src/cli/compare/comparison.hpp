@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/listed_enum.hpp"
-#include "base/statistics/rank_sum.hpp"
 #include "base/statistics/sample.hpp"
 
 namespace longhaul::cli {

@@ -7,7 +7,6 @@
 #include "cli/trace/trace_source.hpp"
 #include "report/record_file.hpp"
 #include "trace/export/export.hpp"
-#include "trace/export/selected_rows.hpp"
 
 namespace longhaul::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/suggest.hpp"
-#include "trace/file/trace_part.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul::cli {
 namespace {

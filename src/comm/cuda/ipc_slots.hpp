@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "comm/group/host_ranks.hpp"
-#include "comm/group/shared_memory.hpp"
 #include "comm/payload_backend.hpp"
 #include "cuda/handles.hpp"
 

@@ -7,8 +7,8 @@
 namespace longhaul::comm {
 
 /// Owns one group of ranks: processes, over a communicator of MPI, or threads of this process
-/// (threads/thread_ranks.hpp). Move-only; a moved-from Communicator holds none. Errors of MPI are
-/// returned, not fatal: calls go through check(). The blocking operations sleep while they wait
+/// (comm/group/thread_group.hpp). Move-only; a moved-from Communicator holds none. Errors of MPI
+/// are returned, not fatal: calls go through check(). The blocking operations sleep while they wait
 /// (more ranks than cores), and tell `on_wait` how long they have waited, so that a watchdog can
 /// end the run.
 class Communicator {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,9 +12,27 @@
 #include "base/ids.hpp"
 #include "base/index.hpp"
 #include "base/listed_enum.hpp"
-#include "comm/group/shared_memory.hpp"
+#include "comm/group/communicator.hpp"
 
 namespace longhaul::comm {
+
+/// Zeroed memory that the ranks of one host share. Its name is gone before the constructor returns,
+/// so nothing is left over however the ranks end. Ranks that are threads share their process's.
+class SharedMemory {
+public:
+  /// Collective over `host`, the communicator of one host's ranks.
+  SharedMemory(const Communicator& host, std::size_t bytes);
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+private:
+  std::shared_ptr<void> of_threads_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
 
 /// Phase of its run that a rank is in, as the other ranks of its host see it. The names are for
 /// reports.

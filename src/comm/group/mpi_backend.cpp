@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "base/index.hpp"
-#include "comm/group/check.hpp"
 #include "comm/group/group_backend.hpp"
+#include "comm/group/session.hpp"
 
 namespace longhaul::comm {
 namespace {

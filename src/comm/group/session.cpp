@@ -8,9 +8,9 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include "base/error.hpp"
 #include "comm/blocking_call.hpp"
-#include "comm/group/check.hpp"
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 
 namespace longhaul::comm {
 
@@ -63,6 +63,16 @@ std::string library_version() {
   std::string version{text.data()};
   std::ranges::replace(version, '\n', ' ');
   return version.substr(0, version.find(", package"));
+}
+
+void check(int code, std::source_location where) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw Error{fmt::format("MPI failed at {}:{} ({}). See the ranks' messages above.",
+                          where.file_name(), where.line(), text.data()),
+              ExitCode::run_failed};
 }
 
 }  // namespace longhaul::comm

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <source_location>
 #include <string>
 
 namespace longhaul::comm {
@@ -30,5 +31,9 @@ void set_idle_look(IdleLook what);
 [[noreturn]] void abort_run(int exit_code);
 /// "Open MPI v4.1.4, ..." and the like, on one line.
 [[nodiscard]] std::string library_version();
+
+/// Throws Error (run_failed) that names the call's place and MPI's own text unless `code` is
+/// MPI_SUCCESS. The communicators of this module return their errors.
+void check(int code, std::source_location where = std::source_location::current());
 
 }  // namespace longhaul::comm

@@ -1,5 +1,3 @@
-#include "comm/group/shared_memory.hpp"
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "comm/group/host_ranks.hpp"
 
 namespace longhaul::comm {
 namespace {

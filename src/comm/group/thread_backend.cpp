@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/index.hpp"
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 
 namespace longhaul::comm {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "comm/blocking_call.hpp"
-#include "comm/group/check.hpp"
+#include "comm/group/session.hpp"
 
 namespace longhaul::comm {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/bf16.hpp"
 #include "base/index.hpp"
-#include "comm/group/check.hpp"
+#include "comm/group/session.hpp"
 
 namespace longhaul::comm::mpi {
 /// Blocks of `largest`, and after them the rest.

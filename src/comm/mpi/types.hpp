@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-#include "comm/exchange.hpp"
+#include "comm/transport.hpp"
 
 namespace longhaul::comm::mpi {
 

@@ -19,7 +19,7 @@ void report(ncclResult_t code, const char* what) {
 
 ncclUniqueId new_unique_id() {
   ncclUniqueId id;
-  cuda::check(ncclGetUniqueId(&id));
+  check(ncclGetUniqueId(&id));
   return id;
 }
 
@@ -44,7 +44,7 @@ Channel::~Channel() {
 
 void Channel::require(ncclResult_t code, std::source_location where) const {
   try {
-    cuda::check(code, comm_, where);
+    check(code, comm_, where);
   } catch (const Error& error) {
     throw Error{fmt::format("the communicator for {}: {}", what_, error.what()), error.code()};
   }

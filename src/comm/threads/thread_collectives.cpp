@@ -1,10 +1,9 @@
-#include "comm/threads/thread_collectives.hpp"
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/bf16.hpp"
 #include "base/error.hpp"
+#include "comm/threads/thread_transport.hpp"
 
 namespace longhaul::comm {
 namespace {

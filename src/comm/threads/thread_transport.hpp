@@ -1,17 +1,42 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "comm/group/communicator.hpp"
 #include "comm/group/host_ranks.hpp"
-#include "comm/threads/thread_collectives.hpp"
 #include "comm/threads/thread_inbox.hpp"
 #include "comm/transport.hpp"
 
 namespace longhaul::comm {
+
+/// Collectives among threads: the last to come does the work for all, from their buffers into
+/// their buffers. Sums are taken in order of the members, so that they are equal bits every time.
+class ThreadCollectives {
+public:
+  struct Member {
+    Exchange exchange;
+    RequestId request{};
+    ThreadInbox* inbox = nullptr;  ///< gets the completion
+  };
+  /// Identifies a collective: its members' ranks, and its number among theirs.
+  using Key = std::pair<std::vector<int>, std::int64_t>;
+
+  /// True for the last, by whom all have completed.
+  bool join(const Key& key, CollectiveKind kind, std::size_t place, const Member& member);
+
+private:
+  std::mutex mutex_;
+  std::map<Key, std::vector<Member>> open_;
+};
+
+/// The work of one: `members` in order. bf16 is summed in fp32 and rounded once.
+void exchange_among(CollectiveKind kind, std::span<const Exchange> members);
 
 /// Between ranks that are threads of one process. A rank that ends another's operation rings its
 /// doorbell.

@@ -1,5 +1,5 @@
 #include "comm/cuda/device_backends.hpp"
-#include "cuda/without_gpu/refusal.hpp"
+#include "cuda/accelerator.hpp"
 
 namespace longhaul::comm {
 

@@ -1,7 +1,5 @@
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
-#include "cuda/marks.hpp"
-#include "cuda/without_gpu/refusal.hpp"
 
 namespace longhaul::cuda {
 

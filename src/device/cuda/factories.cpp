@@ -5,9 +5,8 @@
 #include "base/error.hpp"
 #include "cuda/accelerator.hpp"
 #include "cuda/device_clock.hpp"
-#include "device/cuda/cuda_layer_device.hpp"
+#include "device/cuda/cuda_devices.hpp"
 #include "device/cuda/cuda_synthetic_data_plane.hpp"
-#include "device/cuda/cuda_timed_device.hpp"
 #include "nn/cuda/cuda_tensor_ops.hpp"
 
 namespace longhaul::device {

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/units.hpp"
-#include "engine/block_work.hpp"
 #include "engine/device.hpp"
 #include "engine/payloads/data_plane.hpp"
 #include "nn/tensor_ops.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/exchange.hpp"
+#include "comm/transport.hpp"
 #include "engine/payloads/fault.hpp"
 #include "engine/payloads/message.hpp"
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "comm/group/host_ranks.hpp"
-#include "comm/group/shared_memory.hpp"
 #include "plan/plan.hpp"
 
 namespace longhaul::engine {

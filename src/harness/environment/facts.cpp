@@ -14,7 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/value_in_file.hpp"
+#include "base/text_file.hpp"
 #include "base/version.hpp"
 
 namespace longhaul::harness {

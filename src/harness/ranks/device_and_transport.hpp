@@ -7,7 +7,6 @@
 
 #include "base/listed_enum.hpp"
 #include "comm/registry/transports.hpp"
-#include "engine/block_work.hpp"
 #include "engine/device.hpp"
 #include "engine/options.hpp"
 #include "engine/payloads/data_plane.hpp"

@@ -9,7 +9,7 @@
 #include "comm/group/session.hpp"
 #include "harness/environment/facts.hpp"
 #include "harness/ranks/gather_texts.hpp"
-#include "host/mps.hpp"
+#include "host/rank_accelerator.hpp"
 
 namespace longhaul::harness {
 namespace {

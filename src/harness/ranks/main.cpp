@@ -9,7 +9,7 @@
 
 #include "base/version.hpp"
 #include "comm/group/session.hpp"
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 #include "harness/environment/shared_options.hpp"
 
 namespace longhaul::harness {

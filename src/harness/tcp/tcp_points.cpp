@@ -3,7 +3,7 @@
 #include "base/unit_text.hpp"
 #include "harness/tcp/tcp_run.hpp"
 #include "trace/report/report.hpp"
-#include "wan_emulator/wide_area.hpp"
+#include "wan_emulator/forwarder.hpp"
 
 namespace longhaul::harness {
 namespace {

@@ -8,7 +8,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "harness/environment/shared_options.hpp"
-#include "wan_emulator/ceiling.hpp"
 #include "wan_emulator/flows.hpp"
 #include "wan_emulator/forwarder.hpp"
 

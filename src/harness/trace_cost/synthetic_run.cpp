@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "trace/timeline/name_table.hpp"
+#include "trace/timeline/columns.hpp"
 
 namespace longhaul::harness {
 namespace {

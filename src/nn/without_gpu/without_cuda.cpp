@@ -1,4 +1,4 @@
-#include "cuda/without_gpu/refusal.hpp"
+#include "cuda/accelerator.hpp"
 #include "nn/cuda/factory.hpp"
 
 namespace longhaul::nn {

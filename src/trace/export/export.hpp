@@ -1,9 +1,13 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trace/file/trace_file.hpp"
 
@@ -29,5 +33,21 @@ void export_csv(const Trace& trace, const Selection& selection, std::ostream& ou
 /// then on. A block takes (positive size) at its start and releases (negative) at its end, so the
 /// largest value is the peak of IterationReport.
 void export_memory(const Trace& trace, const Selection& selection, std::ostream& out);
+
+/// One of the two timelines of a trace.
+struct Source {
+  const char* name;
+  const Timeline* timeline;
+  bool measured;
+};
+/// Predicted first, as reports show them.
+[[nodiscard]] std::array<Source, 2> sources_of(const Trace& trace);
+
+/// The iterations of a source that are selected.
+[[nodiscard]] std::vector<IterationKey> selected_iterations(const Source& source,
+                                                            const Selection& selection);
+[[nodiscard]] std::size_t count_rows(const Source& source, const Selection& selection);
+/// Throws Error if nothing is selected at all.
+void require_rows(const Trace& trace, const Selection& selection);
 
 }  // namespace longhaul::trace

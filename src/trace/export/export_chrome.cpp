@@ -8,11 +8,10 @@
 
 #include "base/index.hpp"
 #include "trace/export/export.hpp"
-#include "trace/export/selected_rows.hpp"
 #include "trace/export/slice_layout.hpp"
 #include "trace/export/text_writer.hpp"
 #include "trace/report/report.hpp"
-#include "trace/timeline/row_index.hpp"
+#include "trace/timeline/iteration_view.hpp"
 
 namespace longhaul::trace {
 namespace {

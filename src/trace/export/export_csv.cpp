@@ -4,7 +4,6 @@
 
 #include "base/index.hpp"
 #include "trace/export/export.hpp"
-#include "trace/export/selected_rows.hpp"
 #include "trace/export/text_writer.hpp"
 #include "trace/report/report.hpp"
 #include "trace/timeline/columns.hpp"

@@ -5,11 +5,9 @@
 
 #include "base/index.hpp"
 #include "trace/export/export.hpp"
-#include "trace/export/selected_rows.hpp"
 #include "trace/export/text_writer.hpp"
 #include "trace/report/report.hpp"
 #include "trace/timeline/iteration_view.hpp"
-#include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul::trace {
 namespace {

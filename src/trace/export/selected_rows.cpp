@@ -1,9 +1,8 @@
-#include "trace/export/selected_rows.hpp"
-
 #include <algorithm>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "trace/export/export.hpp"
 #include "trace/report/report.hpp"
 
 namespace longhaul::trace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/export/selected_rows.hpp"
+#include "trace/export/export.hpp"
 
 namespace longhaul::trace {
 

@@ -1,11 +1,10 @@
-#include "trace/file/trace_part.hpp"
-
 #include <algorithm>
 #include <span>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "trace/file/trace_file.hpp"
 #include "trace/file/trace_reader.hpp"
 #include "trace/validate/check_rows.hpp"
 

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 #include "trace/validate/check_rows.hpp"
 
 namespace longhaul::trace::hdf5 {

@@ -1,5 +1,3 @@
-#include "trace/hdf5/hdf5_types.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -8,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "trace/hdf5/hdf5_checked.hpp"
+#include "trace/hdf5/hdf5_file.hpp"
 
 namespace longhaul::trace::hdf5 {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul::trace::hdf5 {

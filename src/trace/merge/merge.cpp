@@ -5,7 +5,6 @@
 #include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_timeline.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 #include "trace/hdf5/row_source.hpp"
 #include "trace/merge/merge_rows.hpp"
 

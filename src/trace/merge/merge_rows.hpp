@@ -7,7 +7,7 @@
 
 #include "trace/file/trace_file.hpp"
 #include "trace/merge/segment_cursor.hpp"
-#include "trace/timeline/name_table.hpp"
+#include "trace/timeline/columns.hpp"
 
 namespace longhaul::trace {
 

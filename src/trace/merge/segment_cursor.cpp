@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
-#include "trace/hdf5/hdf5_types.hpp"
 
 namespace longhaul::trace {
 namespace {

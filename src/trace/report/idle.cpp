@@ -3,7 +3,7 @@
 
 #include "base/index.hpp"
 #include "trace/report/report.hpp"
-#include "trace/timeline/memory_limit.hpp"
+#include "trace/timeline/iteration_view.hpp"
 
 namespace longhaul::trace {
 namespace {

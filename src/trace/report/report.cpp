@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "trace/timeline/memory_limit.hpp"
+#include "trace/timeline/iteration_view.hpp"
 
 namespace longhaul::trace {
 namespace {

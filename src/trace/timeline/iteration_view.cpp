@@ -6,6 +6,62 @@
 #include "base/index.hpp"
 
 namespace longhaul::trace {
+namespace {
+
+struct RowSide {
+  std::int32_t from, to, chunk, microbatch, part;
+  MessageLeg leg;
+  std::int32_t owner, piece;
+  std::size_t row;
+
+  [[nodiscard]] auto name() const {
+    return std::tie(from, to, chunk, microbatch, part, leg, owner, piece);
+  }
+};
+
+/// One side of all messages, ordered by name, then op id.
+std::vector<RowSide> sides(std::span<const TimelineRow> rows, RowKind kind) {
+  std::vector<RowSide> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const TimelineRow& row = rows[i];
+    if (row.kind != kind) continue;
+    const bool sends = kind == RowKind::send;
+    all.push_back({sends ? row.rank : row.peer, sends ? row.peer : row.rank, row.chunk,
+                   row.microbatch, row.part, row.leg, row.owner, row.piece, i});
+  }
+  std::ranges::stable_sort(all, {}, &RowSide::name);
+  return all;
+}
+
+}  // namespace
+
+std::size_t RowIndex::find(std::int64_t op) const {
+  if (rows_.empty() || op < rows_.front().op || op > rows_.back().op) return kNoRow;
+  // The rows of all ranks have consecutive ids: the guess is right except in partial timelines.
+  const auto guess = at(op - rows_.front().op);
+  if (guess < rows_.size() && rows_[guess].op == op) return guess;
+  const auto found = std::ranges::lower_bound(rows_, op, {}, &TimelineRow::op);
+  return found != rows_.end() && found->op == op ? at(found - rows_.begin()) : kNoRow;
+}
+
+std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows) {
+  const std::vector<RowSide> sends = sides(rows, RowKind::send);
+  const std::vector<RowSide> receives = sides(rows, RowKind::recv);
+  std::vector<std::size_t> other(rows.size(), kNoRow);
+  for (auto s = sends.begin(), r = receives.begin(); s != sends.end() && r != receives.end();) {
+    if (s->name() < r->name()) {
+      ++s;
+    } else if (r->name() < s->name()) {
+      ++r;
+    } else {
+      other[s->row] = r->row;
+      other[r->row] = s->row;
+      ++s;
+      ++r;
+    }
+  }
+  return other;
+}
 
 IterationView::IterationView(std::span<const TimelineRow> iteration_rows)
     : rows{iteration_rows}, other_side{match_messages(iteration_rows)} {

@@ -1,14 +1,33 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "trace/timeline/row_index.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::trace {
+
+inline constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
+
+/// Finds rows of one (schedule, iteration), ordered by op id, by their op.
+class RowIndex {
+public:
+  explicit RowIndex(std::span<const TimelineRow> rows) : rows_{rows} {}
+  /// Position of the row of `op`; kNoRow if there is none.
+  [[nodiscard]] std::size_t find(std::int64_t op) const;
+
+private:
+  std::span<const TimelineRow> rows_;
+};
+
+/// For every send the position of its receive and the other way round; kNoRow for other rows and
+/// for messages that lack a side. A message is named by its ranks, chunk, microbatch, part, leg,
+/// owner and piece; where two share the name (an activation and a gradient between the same two
+/// ranks) the order of op ids decides, since both lanes keep the order of sending.
+[[nodiscard]] std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows);
 
 /// Rows of one iteration, by rank and by message. Holds positions in `rows`, which it refers to.
 struct IterationView {
@@ -40,5 +59,17 @@ private:
   std::span<const TimelineRow> rows_;
   std::vector<std::size_t> order_;
 };
+
+inline constexpr std::int64_t kNever = INT64_MAX;
+
+/// For each block of each rank: since when a forward after it in the row had its input, but would
+/// not have fit into the activation budget in the gap before the block; kNever if there is none.
+[[nodiscard]] std::vector<std::vector<std::int64_t>> blocked_forwards_since(
+    const IterationView& view, std::int64_t activation_budget_bytes);
+
+/// Activation memory of a rank in the gap before each of its blocks, and after the last.
+[[nodiscard]] std::vector<std::int64_t> memory_in_gaps(const IterationView& view, std::size_t rank);
+/// Sum that stops at the limits of its type.
+[[nodiscard]] std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
 
 }  // namespace longhaul::trace

@@ -1,7 +1,7 @@
-#include "trace/timeline/memory_limit.hpp"
-
 #include <algorithm>
 #include <map>
+
+#include "trace/timeline/iteration_view.hpp"
 
 namespace longhaul::trace {
 namespace {

@@ -1,9 +1,8 @@
-#include "base/statistics/rank_sum.hpp"
-
 #include <gtest/gtest.h>
 
 #include "base/coverage.hpp"
 #include "base/error.hpp"
+#include "base/statistics/sample.hpp"
 
 namespace longhaul {
 namespace {

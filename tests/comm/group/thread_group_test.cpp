@@ -9,8 +9,7 @@
 #include "base/error.hpp"
 #include "comm/group/communicator.hpp"
 #include "comm/group/session.hpp"
-#include "comm/group/thread_ranks.hpp"
-#include "comm/threads/thread_collectives.hpp"
+#include "comm/threads/thread_transport.hpp"
 
 namespace longhaul::comm {
 namespace {

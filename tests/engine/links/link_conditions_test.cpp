@@ -2,7 +2,7 @@
 // times are asserted from below alone: a host may always be slower.
 #include <memory>
 
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "harness/session/link_conditions_run.hpp"
 #include "plan/link_model/weather.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "device/failing_device.hpp"
 #include "support/ranks/relayed_message.hpp"
 

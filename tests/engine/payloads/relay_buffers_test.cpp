@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "engine/verify.hpp"
 #include "engine/watchdog/op_events.hpp"

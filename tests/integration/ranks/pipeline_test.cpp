@@ -1,7 +1,7 @@
 // Lowered schedules of random pipelines on real ranks: every block once, in order, after its
 // inputs; every message the right one; nothing left over.
 #include "base/random.hpp"
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rank_ops.hpp"

@@ -1,7 +1,7 @@
 // Several hosts, pretended on one machine: no doorbells between them, but polling.
 #include "base/error.hpp"
 #include "comm/group/clock_sync.hpp"
-#include "device/cpu/timed_device.hpp"
+#include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "harness/profile/plan_builder.hpp"
 #include "support/ranks/ranks_fixture.hpp"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 #include "engine/ranks.hpp"
 
 namespace longhaul::testing {

@@ -9,7 +9,6 @@
 #include "base/random.hpp"
 #include "trace/file/segment.hpp"
 #include "trace/file/trace_file.hpp"
-#include "trace/file/trace_part.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
 

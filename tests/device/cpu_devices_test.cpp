@@ -1,4 +1,4 @@
-#include "device/cpu/layer_device.hpp"
+#include "device/cpu_devices.hpp"
 
 #include <atomic>
 
@@ -8,6 +8,19 @@ namespace longhaul::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+TEST(TimedDevice, EndsABlockAtItsDeadlineAndNotBefore) {
+  device::TimedDevice device;
+  EXPECT_EQ(device.next_event(), kNever);
+  device.start(OpId{4}, TimePoint{100}, Duration{50});
+  EXPECT_EQ(device.next_event(), TimePoint{150});
+  EXPECT_FALSE(device.finished(TimePoint{149}));
+  const auto done = device.finished(TimePoint{180});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->op, OpId{4});
+  EXPECT_EQ(done->due, TimePoint{150}) << "over when it was due, however late that was seen";
+  EXPECT_EQ(device.next_event(), kNever);
+}
 
 /// Runs until it is let go; fails where it is told to.
 class HeldWork final : public engine::BlockWork {

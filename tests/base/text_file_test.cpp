@@ -1,4 +1,4 @@
-#include "base/value_in_file.hpp"
+#include "base/text_file.hpp"
 
 #include <fstream>
 

@@ -6,7 +6,7 @@
 
 #include "cuda/accelerator.hpp"
 #include "cuda/handles.hpp"
-#include "device/cuda/cuda_layer_device.hpp"
+#include "device/cuda/cuda_devices.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "comm/clock_alignment.hpp"
+#include "comm/group/clock_sync.hpp"
 
 #include <gtest/gtest.h>
 

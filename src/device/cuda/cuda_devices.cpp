@@ -1,4 +1,4 @@
-#include "device/cuda/queue_device.hpp"
+#include "device/cuda/cuda_devices.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -98,6 +98,29 @@ TimePoint QueueDevice::next_event() const {
 
 Duration QueueDevice::poll_interval() const {
   return !given_.empty() && (overdue_ || !is_timed()) ? kPoll : Duration::zero();
+}
+
+CudaTimedDevice::CudaTimedDevice(int index, Duration credit, int depth)
+    : QueueDevice{index, depth}, credit_{credit}, free_since_{sizeof(std::uint64_t)} {
+  cuda::check(cudaMemsetAsync(free_since_.data(), 0, free_since_.bytes(), stream_.get()));
+}
+
+void CudaTimedDevice::enqueue(const Block& block, cuda::Stamps& stamps) {
+  cuda::timed_block({block.not_before, static_cast<std::uint64_t>(block.duration.count()),
+                     static_cast<std::uint64_t>(credit_.count())},
+                    free_since_.as<std::uint64_t>(), &stamps, stream_.get());
+}
+
+CudaLayerDevice::CudaLayerDevice(int index, engine::BlockWork& work, cudaStream_t compute,
+                                 int depth)
+    : QueueDevice{index, depth}, work_{work}, compute_{compute} {}
+
+/// Spins for the rest of a message's latency, after the block before (appendix F.1).
+void CudaLayerDevice::enqueue(const Block& block, cuda::Stamps& stamps) {
+  cuda::spin_until(block.not_before, compute_);
+  cuda::stamp(&stamps.begin, compute_);
+  work_.run(block.op);
+  cuda::stamp(&stamps.end, compute_);
 }
 
 }  // namespace longhaul::device

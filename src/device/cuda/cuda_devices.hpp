@@ -58,4 +58,38 @@ private:
   TimePoint looked_for_errors_{};
 };
 
+/// Blocks that take their modelled time on the device: one thread of it looks at its clock.
+class CudaTimedDevice final : public QueueDevice {
+public:
+  /// `credit`: a block that begins later than it could have is shorter by that, up to here.
+  CudaTimedDevice(int index, Duration credit, int depth = 2);
+  ~CudaTimedDevice() override { wait_for_all(); }
+
+private:
+  void enqueue(const Block& block, cuda::Stamps& stamps) override;
+  [[nodiscard]] bool is_timed() const override { return true; }
+  [[nodiscard]] cudaStream_t stream() const override { return stream_.get(); }
+
+  Duration credit_;
+  cuda::Stream stream_;
+  cuda::DeviceBuffer free_since_;
+};
+
+/// Real blocks: what their work gives to the compute stream runs between two stamps.
+class CudaLayerDevice final : public QueueDevice {
+public:
+  /// `work` gives its calls to `compute`; both outlive this.
+  CudaLayerDevice(int index, engine::BlockWork& work, cudaStream_t compute, int depth = 2);
+  ~CudaLayerDevice() override { wait_for_all(); }
+
+private:
+  void enqueue(const Block& block, cuda::Stamps& stamps) override;
+  void ended(OpId op) override { work_.ended(op); }
+  [[nodiscard]] bool is_timed() const override { return false; }
+  [[nodiscard]] cudaStream_t stream() const override { return compute_; }
+
+  engine::BlockWork& work_;
+  cudaStream_t compute_;
+};
+
 }  // namespace longhaul::device

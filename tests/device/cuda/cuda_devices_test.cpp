@@ -1,4 +1,4 @@
-#include "device/cuda/cuda_timed_device.hpp"
+#include "device/cuda/cuda_devices.hpp"
 
 #include <thread>
 

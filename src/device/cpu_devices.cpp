@@ -1,6 +1,8 @@
-#include "device/cpu/layer_device.hpp"
+#include "device/cpu_devices.hpp"
 
 #include <csignal>
+
+#include "base/error.hpp"
 
 namespace longhaul::device {
 namespace {
@@ -18,6 +20,18 @@ std::jthread start_blind_to_signals(Work&& work) {
 }
 
 }  // namespace
+
+void TimedDevice::start(OpId op, TimePoint begin, Duration duration) {
+  LONGHAUL_ASSERT(!running_, "op {} starts while op {} runs", index(op), index(running_->op));
+  running_ = engine::FinishedBlock{op, begin + duration};
+}
+
+std::optional<engine::FinishedBlock> TimedDevice::finished(TimePoint at) {
+  if (!running_ || at < running_->due) return std::nullopt;
+  const engine::FinishedBlock done = *running_;
+  running_.reset();
+  return done;
+}
 
 LayerDevice::LayerDevice(engine::BlockWork& work, const comm::HostRanks& host_ranks)
     : work_{work},

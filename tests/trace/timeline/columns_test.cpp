@@ -1,4 +1,4 @@
-#include "trace/timeline/name_table.hpp"
+#include "trace/timeline/columns.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

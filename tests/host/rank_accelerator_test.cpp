@@ -1,4 +1,4 @@
-#include "host/mps.hpp"
+#include "host/rank_accelerator.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "comm/group/thread_ranks.hpp"
+#include "comm/group/thread_group.hpp"
 #include "trace/scratch_directory.hpp"
 
 namespace longhaul::host {
