@@ -22,11 +22,10 @@ void say(const std::string& text) {
 
 /// Names are part of records and traces.
 void require_utf8(int argc, char** argv) {
-  using Json = nlohmann::json;
   for (int i = 0; i < argc; ++i) {
-    const Json word(argv[i]);
-    const std::string shown = word.dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (Json::parse(shown) != word)
+    const nlohmann::json word(argv[i]);
+    const std::string shown = word.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (nlohmann::json::parse(shown) != word)
       throw CollectiveError{fmt::format(
           "{} is no UTF-8 (records and traces hold the command line). Rename it.", shown)};
   }
