@@ -2,6 +2,7 @@
 
 import math
 
+from longhaul import provenance
 from longhaul.drawing import textgrid
 from longhaul.drawing.figure import Drawn
 from longhaul.errors import Failure
@@ -135,7 +136,8 @@ def figure_of(number, table):
                if measured else "")
             + "\nBlue: ours is faster, red: slower. Bold: our fastest of the row. "
             + "Case 1: 16 microbatches, budget 1; case 2: 32, recomputed; case 3: 32, budget 2.\n"
-            + arrangement_note(table))
+            + "\n".join(filter(None, (arrangement_note(table), provenance.later_note(table)
+                                      or provenance.again_note(table)))))
     return textgrid.draw(textgrid.Grid(
         f"CrossPipe table {number}: M70 in {PLACES[number]}, seconds per microbatch",
         headings, [f"case {case}  ({latency:g}, {transfer:g})" for case, latency, transfer in
