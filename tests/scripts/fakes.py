@@ -102,6 +102,8 @@ for index, name in enumerate(words[words.index('--schedule') + 1].split(',')):
                       'measured_p95_ns': int(predicted * 1.02)})
 record = {'schema_version': 1, 'git_commit': os.environ.get('COMMIT', 'c0ffee'), 'command_line': ' '.join(words),
           'scenario': {'name': pathlib.Path(words[1]).stem}, 'comm': comm, 'time_scale': scale,
+          'compute': {'compute': 'timed'}, 'network': 'emulated', 'payload_bytes': 65536,
+          'lateness_credit_ns': 1000000,
           'environment': {'load_average': {'after': [0.7, 0.4, 0.3],
                                              'before': [0.5, 0.4, 0.3]}}, 'schedules': schedules}
 (out / 'record.json').write_text(json.dumps(record))

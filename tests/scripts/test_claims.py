@@ -1,8 +1,9 @@
-"""Verdicts: the thresholds, and that they follow from the numbers."""
+"""Verdicts: the thresholds, that they follow from the numbers, and what pages say of kept ones."""
 
 import contextlib
 import csv
 import io
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,12 +14,18 @@ import pandas as pd
 from longhaul.commands import figure
 from longhaul.drawing.figure import Drawn
 from longhaul.errors import Failure
-from longhaul.figures.crosspipe import table2 as crosspipe_table2, table5 as crosspipe_table5
+from longhaul.figures.crosspipe import (accuracy as crosspipe_accuracy, fig11 as crosspipe_fig11,
+                                        table2 as crosspipe_table2, table5 as crosspipe_table5)
 from longhaul.figures.crosspipe.fig15 import verdict as delay_accumulates
 from longhaul.figures.crosspipe.runtimes import Lookup
-from longhaul.papers import claims
-from longhaul.papers.claims import FAILS, HOLDS, PARTLY
+from longhaul.papers import claims, headline
+from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
 from longhaul.running import tools
+
+RESULTS = tools.ROOT / "results"
+REFERENCE = RESULTS / "reference"
+PAGE = (RESULTS / "README.md").read_text(encoding="utf-8")
+FRONT = (tools.ROOT / "README.md").read_text(encoding="utf-8")
 
 
 class Thresholds(unittest.TestCase):
@@ -32,8 +39,89 @@ class Thresholds(unittest.TestCase):
     def test_numbers(self):
         for ours, verdict in ((96, HOLDS), (104, HOLDS), (80, PARTLY), (124, PARTLY), (126, FAILS)):
             self.assertEqual(claims.within(ours, 100), verdict)
-        for ours, verdict in ((300, HOLDS), (95, HOLDS), (94, PARTLY), (50, PARTLY), (49, FAILS)):
+        for ours, verdict in ((300, LARGER), (126, LARGER), (125, HOLDS), (95, HOLDS),
+                              (94, PARTLY), (50, PARTLY), (49, FAILS)):
             self.assertEqual(claims.at_least(ours, 100), verdict)
+
+
+    def test_open_inputs(self):
+        for found, verdict in (((120, 100), HOLDS), ((130, 200), LARGER), ((130, 100), PARTLY),
+                               ((130, 10), PARTLY), ((10, 20), FAILS)):
+            self.assertEqual(claims.over_inputs(found, lambda one: claims.at_least(one, 100)),
+                             verdict, found)
+
+    def test_a_word_that_is_no_verdict(self):
+        with self.assertRaisesRegex(ValueError, "holds a bit"):
+            claims.judge("crossings-fig6", "holds a bit", "8")
+
+
+class AtTheirCells(unittest.TestCase):
+    """A claim that names a cell is judged there, whatever the other cells say."""
+
+    @staticmethod
+    def table(at_named, elsewhere):
+        """Static schedules take 100 s, CrossPipe's as much less as given, in percent."""
+        rows = []
+        for latency, transfer, gain in ((0, 2, at_named), (2, 0, elsewhere)):
+            rows += [{"scenario": "m70-2dc", "latency_ratio": float(latency),
+                      "transfer_ratio": float(transfer), "schedule": name, "comm": comm,
+                      "predicted_s": seconds, "measured_min_s": float("nan"),
+                      "difference_percent": float("nan")}
+                     for name, comm, seconds in (("1f1b", "grouped", 100), ("zbv", "decoupled", 100),
+                                                 ("1f1b", "decoupled", 100),
+                                                 ("cross-ud", "decoupled", 100 - gain))]
+        return pd.DataFrame(rows)
+
+    def test_the_largest_of_all_cells_does_not_count(self):
+        for named, elsewhere, verdict in ((33.6, 0, HOLDS), (20, 40, PARTLY), (5, 34, FAILS),
+                                          (60, 0, LARGER)):
+            found = {one.id: one for one in crosspipe_fig11.verdicts(self.table(named, elsewhere))}
+            self.assertEqual(found["reduction-original"].verdict, verdict)
+            self.assertTrue(found["reduction-original"].ours.startswith(f"{named:.1f}% (m70-2dc "
+                                                                        "at (0, 2))"))
+
+    def test_a_run_without_the_cell_judges_nothing(self):
+        table = self.table(33.6, 33.6)
+        self.assertEqual(crosspipe_fig11.verdicts(table[table["transfer_ratio"] == 0]), [])
+
+    def test_cells_of_the_tables(self):
+        for claim, delay in (("memory-and-batch", crosspipe_table5.BOTH),
+                             ("four-dc-slowdown", crosspipe_table5.BOTH),
+                             ("wave-hides-latency", crosspipe_table5.LATENCY)):
+            cell = claims.cell(claim)
+            self.assertEqual((float(cell["latency_ratio"]), float(cell["transfer_ratio"])), delay)
+
+    def test_a_claim_whose_text_names_a_place_has_a_cell(self):
+        for name, row in claims.published().items():
+            if row["value"] and re.search(r"at \(\d|at \d+ (ms|GB/s)|T_bw = ", row["claim"]):
+                with self.subTest(claim=name):
+                    self.assertTrue(claims.cell(name) or name in self.ONE_PLACE)
+
+    # Their figure has no other place.
+    ONE_PLACE = ("atlas-activation-time",)
+
+
+class Accuracy(unittest.TestCase):
+    def judged(self, blocks, network, off=(1.0, 1.5, 9.0)):
+        table = pd.DataFrame({"off": off, "blocks": blocks, "network": network})
+        return crosspipe_accuracy.judge(table, "off")[0]
+
+    def test_sleeping_blocks_over_emulated_links_judge_nothing(self):
+        one = self.judged("timed", "emulated")
+        self.assertEqual(one.verdict, NOT_JUDGED)
+        self.assertIn("2 of 3 within 2%, largest +9.0%", one.ours)
+        old = pd.DataFrame({"off": [1.0]})
+        self.assertEqual(crosspipe_accuracy.judge(old, "off")[0].verdict, NOT_JUDGED)
+
+    def test_real_blocks_or_a_network_as_it_is(self):
+        self.assertEqual(self.judged("real", "emulated").verdict, HOLDS)
+        self.assertEqual(self.judged("timed", "as it is").verdict, HOLDS)
+        one = self.judged(["timed", "timed", "real"], "emulated")
+        self.assertEqual((one.verdict, one.ours), (FAILS, "0 of 1 within 2%, largest +9.0%"))
+
+    def test_nothing_measured(self):
+        self.assertEqual(crosspipe_accuracy.judge(
+            pd.DataFrame({"off": [float("nan")]}), "off"), [])
 
 
 class Published(unittest.TestCase):
@@ -108,8 +196,61 @@ class Saved(unittest.TestCase):
             lines = claims.gathered(directory).splitlines()
         self.assertIn("| 6, 4, 2 | holds here | b |", lines[2])
         self.assertIn("does not hold | a |", lines[3])
-        self.assertEqual(lines[-1], "2 verdicts: 1 holds here, 0 holds partly, 1 does not hold.")
+        self.assertEqual(lines[-1], "2 verdicts: 1 holds here, 0 larger here, 0 holds partly, 1 does not "
+                         "hold, 0 not judged.")
 
+
+
+class KeptVerdicts(unittest.TestCase):
+    def test_the_page_has_the_kept_ones(self):
+        lines = PAGE.splitlines()
+        found = []
+        for file in sorted(REFERENCE.glob("*-verdicts.csv")):
+            if "-measured-" in file.name:
+                continue
+            for row in pd.read_csv(file, dtype=str, keep_default_na=False).itertuples():
+                figure = file.name.removesuffix("-verdicts.csv")
+                line = "| " + " | ".join((row.section, row.claim, row.theirs, row.ours, row.verdict,
+                                          figure)) + " |"
+                self.assertIn(line, lines)
+                found.append((figure.split("-")[0], row.verdict))
+        for paper in ("crosspipe", "atlas"):
+            own = [verdict for name, verdict in found if name == paper]
+            total = ", ".join(f"{own.count(name)} {name}" for name in claims.VERDICTS)
+            self.assertIn(f"{len(own)} verdicts: {total}.", lines)
+
+
+class Headline(unittest.TestCase):
+    """The three kinds of evidence lead both pages, with the numbers of the kept files."""
+
+    def test_pages_have_the_numbers_of_the_files(self):
+        words = [("sleeping", "emulated"), ("real layers", "emulated"), ("sleeping", "real TCP")]
+        for line, (blocks, links) in zip(headline.lines(), words, strict=True):
+            median = f"{line.off.abs().median():.1f}%"
+            self.assertIn(f"| {blocks} | {links} | {line.range} | {median} | {len(line.off)} | ",
+                          PAGE)
+            self.assertIn(f"- **{line.ran}: {line.range}** ({len(line.off)} ", FRONT)
+
+    def test_they_come_first(self):
+        self.assertLess(FRONT.index("## Is the number true?"), FRONT.index("## Two commands"))
+        self.assertLess(PAGE.index("| sleeping | emulated |"), PAGE.index("Check column `ok`"))
+
+    def test_second_runs_do_not_count(self):
+        for table in (5, 6):
+            name = f"crosspipe-table{table}-measured"
+            self.assertEqual(len(headline.first_runs(name, headline.SLEEPING[name])), 40)
+
+
+class Calibration(unittest.TestCase):
+    def test_the_page_counts_only_cells_that_gave_no_time(self):
+        table = pd.read_csv(REFERENCE / "crosspipe-static-simulated.csv")
+        own = table[table["used_for"] == "reading"].groupby("comm")["deviation_percent"]
+        off = own.apply(lambda column: column.abs().max())
+        self.assertEqual(own.size()["grouped"], 58)
+        said = " ".join(PAGE.split())
+        self.assertIn("Of the 58 cells that no block time was solved from, receives that are posted "
+                      f"late are within {off['grouped']:.1f}%, decoupled communication within "
+                      f"{off['decoupled']:.1f}%.", said)
 
 if __name__ == "__main__":
     unittest.main()

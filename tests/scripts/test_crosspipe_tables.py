@@ -1,5 +1,6 @@
 """Published numbers against simulated ones; the simulator is a fake, see fakes.LONGHAUL."""
 
+import collections
 import contextlib
 import csv
 import io
@@ -57,12 +58,30 @@ class Tables(unittest.TestCase):
         self.assertEqual(sum("m70-4dc.toml" in call for call in calls), len(calls) // 2)
 
     def test_summary_has_the_mean_and_the_largest(self):
-        cells = [{"comm": comm, "schedule": schedule, "deviation_percent": off}
+        cells = [{"table": 5, "used_for": "reading", "comm": comm, "schedule": schedule,
+                  "deviation_percent": off}
                  for comm in crosspipe_tables.ARRANGEMENTS
                  for schedule in crosspipe_tables.SCHEDULES for off in ("-6.0", "+2.0")]
         lines = crosspipe_tables.summary(cells).splitlines()
-        self.assertEqual(len(lines), 1 + 2 * 3)
+        self.assertEqual(len(lines), 1 + 2 * 3 + 3)
         self.assertEqual(lines[1].split(), ["decoupled", "1F1B", "2", "-2.0", "-6.0"])
+
+    def test_cells_that_block_times_were_solved_from_do_not_count(self):
+        def cell(table, comm, off, used="reading"):
+            return {"table": table, "comm": comm, "schedule": "1F1B", "deviation_percent": off,
+                    "used_for": used}
+        cells = [cell(5, "grouped", "-90", "B"), cell(5, "grouped", "-5"), cell(6, "grouped", "+6"),
+                 cell(5, "decoupled", "80", "R"), cell(5, "decoupled", "8"),
+                 cell(6, "decoupled", "30")]
+        said = " ".join(crosspipe_tables.calibration(cells))
+        self.assertIn("Of the 2 cells that no block time was solved from, grouped is within 6.0%, "
+                      "decoupled within 30.0%: a fit", said)
+        self.assertIn("by table 5 alone it is grouped too, and then within 6.0% of table 6", said)
+        self.assertIn("B from table 5, case 1, (0, 0), 1F1B; R from table 5, case 2, (0, 0)", said)
+
+    def test_every_static_cell_was_used(self):
+        counts = collections.Counter(cell["used_for"] for cell in crosspipe_tables.compare())
+        self.assertEqual(counts, {"B": 2, "R": 2, "reading": 116})  # in both arrangements
 
     def test_the_command_writes_a_file_once(self):
         out = self.directory / "cells.csv"

@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.errors import Failure
+from longhaul.provenance import command_of
 
 RECORD = "record.json"
 COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
            "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
            "measured_median_low_ns", "measured_median_high_ns", "difference_percent", "check",
-           "load_average", "load_average_after", "command", "commit"]
+           "load_average", "load_average_during", "load_average_after", "payload_sent_bytes",
+           "payload_nominal_bytes", "lateness_credit_ns", "blocks", "network", "measurement",
+           "measurements", "command", "commit"]
+AGAIN = ".again-"  # after a point's name: its second run and later ones
 
 
 def read_record(path):
@@ -43,31 +48,38 @@ def is_finished(directory):
     return True
 
 
-def pipeline_table(directory):
-    """All records of bench_pipeline below `directory`: one row a schedule and point."""
+def pipeline_table(directory, runs="first"):
+    """All records of bench_pipeline below `directory`: one row a schedule and point, of the
+    point's first run; `runs`="all": a row for each of its runs."""
     rows = []
     for file in sorted(Path(directory).rglob(RECORD)):
         if any(".outdated-" in part for part in file.relative_to(directory).parts):
             continue  # a sweep has set it aside
         record = read_record(file)
         if record.get("schedules"):
-            rows += pipeline_rows(record)
-    return pd.DataFrame(rows, columns=COLUMNS)
+            point = file.parent.relative_to(directory).as_posix().split(AGAIN)[0]
+            rows += [row | {"point": point} for row in pipeline_rows(record, file.parent)]
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "point"])
+    if table.empty:
+        return table[COLUMNS]
+    table["measurements"] = table.groupby("point")["measurement"].transform("max")
+    table = table.sort_values(["point", "measurement"], kind="stable", na_position="first")
+    provenance.require_first(table.drop_duplicates("point"), directory)
+    if runs == "first":
+        table = table[table["measurement"].isna() | (table["measurement"] == 1)]
+    return table[COLUMNS].reset_index(drop=True)
 
 
-def pipeline_rows(record):
-    command = command_of(record)
-    settings = overrides_of(command)
+def pipeline_rows(record, directory=None):
+    facts = provenance.of(record, directory)
+    settings = overrides_of(facts["command"])
     common = {
-        "comm": record.get("comm") or option_of(command, "--comm") or "decoupled",
+        **facts,
+        "comm": record.get("comm") or option_of(facts["command"], "--comm") or "decoupled",
         "scenario": scenario_of(record),
         "latency_ratio": setting(record, settings, "link", "latency_ratio"),
         "transfer_ratio": setting(record, settings, "link", "transfer_ratio"),
         "time_scale": time_scale_of(record, settings),
-        "load_average": load_average(record),
-        "load_average_after": load_average(record, "after"),
-        "command": command,
-        "commit": record.get("git_commit", ""),
     }
     return [{**common, **schedule_row(entry)} for entry in record["schedules"]]
 
@@ -80,11 +92,6 @@ def schedule_row(entry):
     row.update(predicted_ns=predicted, measured_median_ns=median)
     row["difference_percent"] = round(100 * (median / predicted - 1), 3) if predicted else None
     return row
-
-
-def command_of(record):
-    command = record.get("command_line", "")
-    return shlex.join(command) if isinstance(command, list) else str(command)
 
 
 def overrides_of(command):
@@ -138,22 +145,19 @@ def time_scale_of(record, overrides):
     return 1.0 if math.isnan(found) else found
 
 
-def load_average(record, when="before"):
-    """Of the last minute, when the run began or ended."""
-    environment = record.get("environment")
-    found = environment.get("load_average") if isinstance(environment, dict) else None
-    if isinstance(found, dict):
-        found = found.get(when)
-    return found[0] if isinstance(found, list) and found else found
-
-
-def link_table(record):
-    """Samples of bench_link: test (latency, bandwidth), target_ns, sample_ns, error_percent."""
+def link_table(directory):
+    """Samples that bench_link wrote: test (latency, bandwidth), target_ns, sample_ns,
+    error_percent. Its targets are times: no message has another size than the one sent."""
+    record = read_record(directory)
+    facts = provenance.of(record, Path(directory))
+    facts |= {"payload_nominal_bytes": facts["payload_sent_bytes"], "time_scale": 1.0,
+              "lateness_credit_ns": 0}
     rows = []
     for entry in record.get("measurements", []):
-        target = entry["target_ns"]
-        rows += [{"test": entry["test"], "target_ns": target, "sample_ns": sample,
-                  "error_percent": 100 * (sample / target - 1)} for sample in entry["samples_ns"]]
+        target, samples = entry["target_ns"], entry["samples_ns"]
+        rows += [provenance.add({"test": entry["test"], "target_ns": target, "sample_ns": sample,
+                                 "error_percent": 100 * (sample / target - 1),
+                                 "n": len(samples)}, facts) for sample in samples]
     if not rows:
         raise Failure("the record holds no measurements of a link. Give what bench_link wrote.")
     return pd.DataFrame(rows)

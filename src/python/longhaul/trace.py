@@ -88,6 +88,18 @@ def read_trace(path):
     return Trace(path, predicted, measured, info)
 
 
+def message_bytes(directory):
+    """The size of a run's largest message as the scenario has it; None without a trace."""
+    try:
+        with h5py.File(Path(directory) / "trace.h5", "r") as file:
+            group = file["predicted"]
+            kinds = _enumerators(group["kind"], KINDS)
+            sizes = group["size_bytes"][()][group["kind"][()] == kinds.index("send")]
+            return int(sizes.max()) if len(sizes) else None
+    except (OSError, KeyError, ValueError):
+        return None
+
+
 def select(rows, schedule, iteration=None):
     """Rows of one schedule and iteration, ordered by op."""
     chosen = rows[rows["schedule"] == schedule]

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from longhaul import provenance
 from longhaul.errors import Failure, guarded, suggestion
 from longhaul.figures.registry import FIGURES
 from longhaul.papers import claims
@@ -56,6 +57,8 @@ def save(drawn, directory):
                       "Choose another --out.") from error
     if drawn.verdicts:
         print(claims.text(drawn.verdicts))
+    if note := provenance.again_note(drawn.numbers):
+        print(note)
     print(*files, sep="\n")
 
 

@@ -47,6 +47,8 @@ def parse(arguments):
                              "0:0,0.25:2 (default: table5)")
     parser.add_argument("--comm", default="decoupled", metavar="C[,C]",
                         help="decoupled, grouped, or both (default: decoupled)")
+    parser.add_argument("--again", action="store_true",
+                        help="measure every point once more; earlier runs stay, and count first")
     parser.add_argument("--gather", action="store_true", help="run nothing, only write sweep.csv")
     add_run_arguments(parser)
     return parser.parse_args(arguments)
@@ -58,7 +60,7 @@ def begin(options):
     cells = parse_cells(options.cells)
     if not options.dry_run:
         kept = {**vars(options), "scenario": [str(tools.from_root(file)) for file in scenarios]}
-        for name in ("out", "resume", "gather", "dry_run"):
+        for name in ("out", "resume", "gather", "dry_run", "again"):
             del kept[name]
         sweep_state.remember(Path(options.out), kept)
     return run_points(points_of(scenarios, cells, options.comm.split(",")), options.out, options)
@@ -70,6 +72,7 @@ def finish(options):
     work, owner = [], {}
     for number, sweep in enumerate(sweep_state.remembered(options.resume)):
         sweep.resume, sweep.out, sweep.dry_run = True, options.out, options.dry_run
+        sweep.again = False
         scenarios = [tools.scenario_file(tools.ROOT / name) for name in sweep.scenario]
         points = points_of(scenarios, parse_cells(sweep.cells), sweep.comm.split(","))
         work.append((points, sweep))

@@ -14,7 +14,8 @@ import pandas as pd
 from longhaul.errors import Failure
 from longhaul.running import tools
 
-HOLDS, PARTLY, FAILS = "holds here", "holds partly", "does not hold"
+HOLDS, LARGER, PARTLY, FAILS, NOT_JUDGED = VERDICTS = (
+    "holds here", "larger here", "holds partly", "does not hold", "not judged")
 FIELDS = ["id", "section", "claim", "verdict", "theirs", "ours", "why"]
 WIDTH = 100
 
@@ -51,8 +52,24 @@ def values(claim):
     return [float(part) for part in published()[claim]["value"].split(";")]
 
 
+def cell(claim):
+    """{column: value} of the cell that a claim names, as text; empty where it names none."""
+    pairs = filter(None, published()[claim]["cell"].split("; "))
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def at_cell(claim, table):
+    """The rows of a figure's table that lie in the claim's cell."""
+    for column, value in cell(claim).items():
+        kind = table[column].dtype.kind
+        table = table[table[column] == (float(value) if kind in "if" else value)]
+    return table
+
+
 def judge(claim, verdict, ours, why=""):
-    """`verdict`: HOLDS, PARTLY or FAILS, as the functions below compute it."""
+    """`verdict`: one of VERDICTS, as the functions below compute it."""
+    if verdict not in VERDICTS:
+        raise ValueError(f"{claim}: no verdict {verdict!r}")
     row = published()[claim]
     theirs = row["value"].replace(";", ", ") or "as claimed"
     return Verdict(claim, row["section"], row["claim"], verdict, theirs, ours, why)
@@ -76,16 +93,19 @@ def within(ours, theirs, near=0.05, far=0.25):
     return HOLDS if off <= near else PARTLY if off <= far else FAILS
 
 
-def at_least(ours, theirs, near=0.05, far=0.5):
-    """As `within`, where more than the paper's gain holds too."""
+def at_least(ours, theirs, near=0.05, far=0.5, over=0.25):
+    """A gain: as `within`, where somewhat more than the paper's holds too; one more than `over`
+    above it is no agreement either."""
+    if ours > theirs * (1 + over):
+        return LARGER
     return HOLDS if ours >= theirs * (1 - near) else PARTLY if ours >= theirs * far else FAILS
 
 
 def over_inputs(found, judge_one):
-    """For inputs that the paper leaves open: `judge_one` of each value. All hold: holds; one that
-    holds at least partly: partly."""
+    """For inputs that the paper leaves open: `judge_one` of each value. All the same: that one;
+    otherwise partly."""
     said = {judge_one(value) for value in found}
-    return HOLDS if said == {HOLDS} else FAILS if said == {FAILS} else PARTLY
+    return said.pop() if len(said) == 1 else PARTLY
 
 
 def spread(found, form=".2f", unit=""):
@@ -123,7 +143,7 @@ def gathered(directory, paper=""):
     lines += ["| " + " | ".join((row.section, row.claim, row.theirs, row.ours, row.verdict,
                                  row.figure)) + " |" for row in rows.itertuples()]
     counts = rows["verdict"].value_counts()
-    total = ", ".join(f"{counts.get(name, 0)} {name}" for name in (HOLDS, PARTLY, FAILS))
+    total = ", ".join(f"{counts.get(name, 0)} {name}" for name in VERDICTS)
     return "\n".join([*lines, "", f"{len(rows)} verdicts: {total}."])
 
 

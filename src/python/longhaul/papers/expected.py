@@ -18,6 +18,7 @@ from longhaul.papers import claims
 BASES = {
     "exact": "follows from the model by hand: a count, or a closed form",
     "published": "the paper's number, as it is printed or as near as docs/figures.md wants",
+    "calibrated": "the paper's number, near which an input was chosen: a repeat, no validation",
     "bound": "what the model guarantees, whatever the numbers are",
     "goal": "how accurate the emulation is meant to be; stated before it was measured",
 }
@@ -142,6 +143,8 @@ def judge_verdicts(figure, directory, reference):
     for claim, row in kept.items():
         now = ours.get(claim, {}).get("verdict", "no verdict")
         same = now == row["verdict"]
+        if row["verdict"] == now == claims.NOT_JUDGED:
+            continue  # no number
         good = MATCHED if row["verdict"] == claims.HOLDS else AS_KNOWN
         outcomes.append(Outcome(f"claim {claim}", figure, now, row["verdict"], row["verdict"],
                                 "verdict", good if same else MISSED, row["why"]))

@@ -30,6 +30,9 @@ def add_arguments(parser, directory, minutes):
                         help="override of the scenario when ranks run it; may be given again")
     parser.add_argument("--extra", default="", metavar="'OPTIONS'",
                         help="further options for bench_pipeline, as one word")
+    parser.add_argument("--again", action="store_true",
+                        help="with --measure: run every point once more; earlier runs stay, and "
+                             "the first of each is shown")
     parser.add_argument("--dry-run", action="store_true",
                         help="print what would be run and how long it takes, and run nothing")
     parser.set_defaults(default_results=directory)
@@ -55,12 +58,17 @@ def is_dry(options):
 
 def run(points, results, options, name):
     """Prints the estimate first. The points carry their own schedules. A sweep that was
-    interrupted and goes on keeps its time_scale."""
+    interrupted and goes on keeps its time_scale: a table has one."""
+    earlier = earlier_time_scale(points, results)
     if options.time_scale is None:
-        options.time_scale = earlier_time_scale(points, results) or time_scale_within(
+        options.time_scale = earlier or time_scale_within(
             points, results, options.iterations, 60 * options.minutes)
+    if earlier not in (None, options.time_scale):
+        raise Failure(f"{results}: its points were played at time_scale {earlier:g}, not "
+                      f"{options.time_scale:g} (a table has one scale). Measure all of them into "
+                      "another --results DIR.")
     tools.say(f"{name}: "
-              + estimate(points, results, options.iterations, options.time_scale))
+              + estimate(points, results, options.iterations, options.time_scale, options.again))
     if failed := sweep.run_points(points, results, options):
         raise Failure(f"{len(failed)} points failed: {', '.join(failed)}. "
                       "Run the same command again to repeat them alone.", RUN_FAILED)
@@ -75,9 +83,10 @@ def earlier_time_scale(points, results):
     return None
 
 
-def played_s(points, out, iterations, warmup=1):
-    """(seconds that the points not yet finished play at time_scale 1, how many they are)."""
-    left = [point for point in points if not is_finished(Path(out) / point.name)]
+def played_s(points, out, iterations, warmup=1, again=False):
+    """(seconds that the points not yet finished play at time_scale 1, how many they are);
+    `again`: all points."""
+    left = [point for point in points if again or not is_finished(Path(out) / point.name)]
     return sum(point.expected_s for point in left) * (iterations + warmup), len(left)
 
 
@@ -90,9 +99,9 @@ def time_scale_within(points, out, iterations, seconds):
     return min(1.0, max(0.01, int(100 * room / played) / 100))
 
 
-def estimate(points, out, iterations, time_scale):
+def estimate(points, out, iterations, time_scale, again=False):
     """For people: the points left to run, and how long they take."""
-    played, left = played_s(points, out, iterations)
+    played, left = played_s(points, out, iterations, again=again)
     minutes = (played * time_scale + START_S * left) / 60
     return (f"{left} of {len(points)} points left, {iterations} iterations and a warm-up each, "
             f"time_scale {time_scale:g}: about {minutes:.1f} minutes")

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from longhaul.records import is_finished, pipeline_table
-from longhaul.running import sweep_state, tools
+from longhaul.running import runs, sweep_state, tools
 
 
 def command_for(point, directory, options):
@@ -34,7 +34,7 @@ def command_for(point, directory, options):
     return command
 
 
-def run_point(point, directory, options, commit):
+def run_point(point, directory, options, commit, out):
     """True where the point is finished afterwards."""
     if sweep_state.is_running(directory):
         tools.say(f"  another run is going on in {directory}; it is left alone")
@@ -48,7 +48,7 @@ def run_point(point, directory, options, commit):
     directory.parent.mkdir(parents=True, exist_ok=True)
     sweep_state.write_whole(sweep_state.input_file(directory), wanted)
     log = directory.with_name(directory.name + ".log")
-    with open(log, "a", encoding="utf-8") as output:
+    with open(log, "a", encoding="utf-8") as output, runs.recorded(directory, out):
         output.write(shlex.join(command) + "\n")
         output.flush()
         done = subprocess.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT,
@@ -67,14 +67,16 @@ def run_points(points, out, options):
     failed = []
     for number, point in enumerate(points, 1):
         directory = out / point.name
-        if is_current(point, directory, options, commit):
+        if getattr(options, "again", False):
+            directory = runs.next_of(directory)
+        elif is_current(point, directory, options, commit):
             continue
         tools.say(f"[{number}/{len(points)}] {point.name} (load {os.getloadavg()[0]:.2f})")
         if options.dry_run:
             print(shlex.join(command_for(point, directory, options)))
             continue
         began = time.monotonic()
-        if not run_point(point, directory, options, commit):
+        if not run_point(point, directory, options, commit, out):
             failed.append(point.name)
         tools.say(f"  {time.monotonic() - began:.1f} s")
         gather(out)
@@ -92,8 +94,8 @@ def is_current(point, directory, options, commit):
 
 
 def gather(out):
-    """Writes DIR/sweep.csv in one step and returns its table."""
-    table = pipeline_table(out)
+    """Writes DIR/sweep.csv, with all runs of each point, in one step and returns its table."""
+    table = pipeline_table(out, runs="all")
     if table.empty:
         return table
     target = Path(out) / "sweep.csv"

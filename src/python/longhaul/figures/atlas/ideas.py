@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.figures.atlas import ideas_table
 from longhaul.records import is_finished, overrides_of, pipeline_table
-from longhaul.running import measuring, tools
+from longhaul.running import measuring, runs, tools
 
 FIGURE = Figure(
     "atlas-ideas",
@@ -211,7 +212,7 @@ def measure(table, results, options):
             continue
         tools.say(f"  {label_of(rows)} (load {os.getloadavg()[0]:.2f})")
         command[0] = tools.ROOT / "scripts" / "mpi"
-        tools.run(command, timeout_s=3600)
+        runs.run(command, results / label_of(rows), results, timeout_s=3600)
 
 
 def label_of(rows):
@@ -229,6 +230,7 @@ def with_measured(table, results):
                                       if path != "run.time_scale")
                              for command in measured["command"]]
     measured["measured_ns"] = measured["measured_median_ns"] / measured["time_scale"]
-    numbers = ["measured_ns", "n", "difference_percent", "check"]
+    facts = [*provenance.COLUMNS, *provenance.KINDS]
+    numbers = ["measured_ns", "difference_percent", "check", *facts]
     return table.merge(measured[["overrides", "schedule", *numbers]], how="left",
                        on=["overrides", "schedule"])[[*shown, *numbers]]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_rows, read_record
-from longhaul.running import tools
+from longhaul.running import runs, tools
 
 FIGURE = Figure(
     "atlas-tcp",
@@ -71,12 +72,13 @@ def measure(results, latency, options):
             wan = tools.ROOT / "scripts" / "wan"
             command = [wan, "run", "--latency", f"{latency}ms", "--node-rate", RATE, "--",
                        wan, "mpi", "-n", RANKS, *run]
-        start([str(word) for word in command])
+        start([str(word) for word in command], out, results)
 
 
-def start(command):
-    done = subprocess.run(command, cwd=tools.ROOT, env={**os.environ, **MPI_SETTINGS},
-                          capture_output=True, text=True, check=False)
+def start(command, out, results):
+    with runs.recorded(out, results):
+        done = subprocess.run(command, cwd=tools.ROOT, env={**os.environ, **MPI_SETTINGS},
+                              capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure("\n".join([f"{' '.join(command)} ended with {done.returncode}.",
                                  *done.stderr.strip().splitlines()[-8:]]), RUN_FAILED)
@@ -104,17 +106,16 @@ def measurements(results, schedules):
             directory = results / f"{mode}-{latency}ms"
             if not is_finished(directory):
                 continue
-            for row in pipeline_rows(read_record(directory)):
+            for row in pipeline_rows(read_record(directory), directory):
                 if row["schedule"] in schedules:
                     predicted = {"latency_ms": latency, "schedule": row["schedule"],
                                  "source": "predicted", "median_ns": row["predicted_ns"]}
                     rows += [] if predicted in rows else [predicted]
-                    rows.append({"latency_ms": latency, "schedule": row["schedule"],
-                                 "source": mode, "median_ns": row["measured_median_ns"],
-                                 "min_ns": row["measured_min_ns"],
-                                 "p95_ns": row["measured_p95_ns"], "n": row["n"],
-                                 "check": row["check"], "load_average": row["load_average"],
-                                 "commit": row["commit"], "command": row["command"]})
+                    numbers = {"latency_ms": latency, "schedule": row["schedule"],
+                               "source": mode, "median_ns": row["measured_median_ns"],
+                               "min_ns": row["measured_min_ns"],
+                               "p95_ns": row["measured_p95_ns"], "check": row["check"]}
+                    rows.append(provenance.add(numbers, row))
     if not rows:
         raise Failure(f"no records below {results}. Run scripts/figure {FIGURE.name} --measure.")
     return pd.DataFrame(rows)

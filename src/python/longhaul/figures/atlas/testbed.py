@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from longhaul import provenance
 from longhaul.drawing import style
 from longhaul.errors import Failure, suggestion
 from longhaul.figures.atlas import inputs
@@ -115,7 +116,7 @@ def numbers(options, name, baseline_connections):
 def row_of(place, connections, schedule, entry, played, options):
     key = frozenset((*place.overrides(connections), *options.set))
     run = played.get((SCENARIO, key, schedule), {})
-    return {"model": place.model, "microbatches": place.microbatches,
+    row = {"model": place.model, "microbatches": place.microbatches,
             "latency_ms": place.latency_ms, "ratio": place.ratio, "sync": place.sync,
             "connections": connections, "schedule": schedule,
             "predicted_s": predict.seconds(entry), "utilization": inputs.utilization(entry),
@@ -124,6 +125,7 @@ def row_of(place, connections, schedule, entry, played, options):
             "measured_median_s": run.get("measured_median_s"),
             "difference_percent": run.get("difference_percent"), "check": run.get("check"),
             "time_scale": run.get("time_scale"), "n": run.get("n"), "commit": run.get("commit")}
+    return provenance.add(row, run) if played else row
 
 
 def gains(table, baseline, over=ATLAS):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.drawing import style
 from longhaul.figures.crosspipe import tables
 from longhaul.records import overrides_of, pipeline_table
@@ -127,7 +128,9 @@ def compare(table, cases=tuple(CASES), results=None, search=SEARCH):
             percent(seconds, theirs), rounded(least), rounded(median),
             percent(median, run.get("predicted_s")), percent(least, theirs),
             run.get("time_scale"), run.get("n")])))
-    return pd.DataFrame(rows, columns=FIELDS)
+        if results:
+            rows[-1] = provenance.add(rows[-1], run)
+    return pd.DataFrame(rows)
 
 
 def percent(ours, theirs):

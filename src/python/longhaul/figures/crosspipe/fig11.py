@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
+from longhaul.figures.crosspipe import accuracy
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected, of_claim
 from longhaul.records import COLUMNS, pipeline_table
@@ -26,11 +27,13 @@ FIGURE = Figure(
     repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",),
                   measure=("--measure", "--minutes", "12"), minutes=12, deterministic=False),
     expected=(
-        of_claim("reduction-original", "reduction against static schedules as they are, up to (%)",
-                 "published", low=31.92, why="33.6, less 5% at most; more is better."),
+        of_claim("reduction-original",
+                 "reduction against static schedules as they are, M70 at (0, 2) (%)", "published",
+                 low=31.92, high=42, why="33.6, at most 5% less or 25% more.",
+                 known="29.7% at the cell that the claim names; 33.8% at (2, 0)."),
         of_claim("reduction-optimized",
-                 "reduction against static schedules with early receives, up to (%)", "published",
-                 low=20.8, why="21.9, less 5% at most; more is better."),
+                 "reduction against static schedules with early receives, M70 at (0, 2) (%)",
+                 "published", low=20.8, high=27.375, why="21.9, at most 5% less or 25% more."),
         Expected("measured against predicted, decoupled, figure 11 (%, farthest)", "goal", low=-1,
                  high=2, column="difference_percent", where="comm=decoupled", reduce="max_abs",
                  kind="measured", why="2% late at most."),
@@ -129,35 +132,37 @@ def verdicts(table):
     table = table.assign(seconds=table["measured_min_s"].fillna(table["predicted_s"]))
     found = [reduction(table, "reduction-original", "grouped"),
              reduction(table, "reduction-optimized", "decoupled")]
-    off = pd.to_numeric(table["difference_percent"]).dropna()
-    if not off.empty:
-        near = int((off.abs() <= 2).sum())
-        found.append(claims.judge(
-            "model-accurate", claims.mostly(near, len(off)),
-            f"{near} of {len(off)} medians within 2%, largest {off[off.abs().idxmax()]:+.1f}%",
-            "Ranks that sleep for their blocks, against the simulator."))
-    return [one for one in found if one]
+    table = table.assign(difference_percent=pd.to_numeric(table["difference_percent"]))
+    return [one for one in found if one] + accuracy.judge(table, "difference_percent")
 
 
 def reduction(table, claim, comm):
-    """The fastest of CrossPipe's schedules against the fastest static one of a cell."""
+    """The fastest of CrossPipe's schedules against the fastest static one, at the cell that the
+    claim names; the largest gain over all cells is in the reason alone."""
     keys = ["scenario", "latency_ratio", "transfer_ratio"]
 
     def least(names, arrangement):
         chosen = table[table["schedule"].isin(names) & (table["comm"] == arrangement)]
         return chosen.groupby(keys)["seconds"].min()
     gains = (100 * (1 - least(DYNAMIC, "decoupled") / least(STATIC, comm))).dropna()
-    if gains.empty:
+    named = claims.at_cell(claim, gains.rename("gain").reset_index())
+    if named.empty:
         return None
+    gain = float(named["gain"].iloc[0])
+    place = tuple(named[keys].iloc[0])
     searched = 100 * (1 - least(("best",), "decoupled") / least(STATIC, comm))
     against = 100 * (1 - least(DYNAMIC, "decoupled") / least(("1f1b",), comm))
-    most = gains.idxmax()
-    place = f"{most[0]} at ({most[1]:g}, {most[2]:g})"
-    return claims.judge(claim, claims.at_least(gains.max(), claims.value(claim)),
-                        f"{gains.max():.1f}% ({place})",
-                        f"The fastest of CrossPipe's schedules against the fastest static one of "
-                        f"the cell. Against 1F1B up to {against.max():.1f}%; with best up to "
-                        f"{searched.max():.1f}%.")
+    return claims.judge(claim, claims.at_least(gain, claims.value(claim)),
+                        f"{gain:.1f}% ({cell_text(place)})",
+                        "The fastest of CrossPipe's schedules against the fastest static one, at "
+                        f"the claim's cell. There against 1F1B {against[place]:.1f}%"
+                        + (f", with best {searched[place]:.1f}%" if place in searched.index else "")
+                        + f". Largest of {len(gains)} cells: {gains.max():.1f}% "
+                        f"({cell_text(gains.idxmax())}).")
+
+
+def cell_text(place):
+    return f"{place[0]} at ({place[1]:g}, {place[2]:g})"
 
 
 def draw_table(table):

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from longhaul import provenance
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.crosspipe import series
@@ -128,6 +129,8 @@ def numbers(said, runs):
             "measured_min_s": run.get("measured_min_ns", float("nan")) / scale,
             "measured_median_s": run.get("measured_median_ns", float("nan")) / scale,
             "time_scale": run.get("time_scale", float("nan"))})
+        if runs:
+            rows[-1] = provenance.add(rows[-1], run)
     return pd.DataFrame(rows)
 
 

@@ -9,8 +9,8 @@ from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.papers.expected import Expected
-from longhaul.records import link_table, read_record
-from longhaul.running import tools
+from longhaul.records import link_table
+from longhaul.running import runs, tools
 
 FIGURE = Figure(
     "crosspipe-fig17",
@@ -41,12 +41,12 @@ def add_arguments(parser):
 
 def draw(options):
     if options.results:
-        return [draw_table(link_table(read_record(options.results)))]
+        return [draw_table(link_table(options.results))]
     with tempfile.TemporaryDirectory(prefix="longhaul-") as directory:
         results = Path(directory) / "bench_link"
-        tools.run([tools.ROOT / "scripts" / "mpi", "-n", 2, tools.binary("bench_link"), "--out",
-                   results, *options.extra.split()], timeout_s=1800)
-        return [draw_table(link_table(read_record(results)))]
+        runs.run([tools.ROOT / "scripts" / "mpi", "-n", 2, tools.binary("bench_link"), "--out",
+                  results, *options.extra.split()], results, directory, timeout_s=1800)
+        return [draw_table(link_table(results))]
 
 
 def draw_table(table):

@@ -20,7 +20,7 @@ FIGURE = Figure(
     expected=(
         of_claim("pp-over-dp", "pipelines over replicas at 4 GB/s, up to", "published", low=2.8975,
                  high=3.2025, why="3.05, within 5%.",
-                 known="2.88 with 1 byte an element, 1.74 with 2: docs/figures.md, "
+                 known="2.87 with 1 byte an element, 1.47 with 2: docs/figures.md, "
                        "crosspipe-fig9."),
         of_claim("pp-slowdown", "slowdown of pipelines at 64 GB/s against one datacenter",
                  "published", low=1, high=1.365,
@@ -99,14 +99,16 @@ def verdicts(table):
 
 def speedup(at):
     theirs = claims.value("pp-over-dp")
-    best = {size: at.loc[size]["speedup"].max() for size in BYTES}
-    slowest = {size: at.loc[(size, BANDWIDTHS[0])]["speedup"].max() for size in BYTES}
-    near = {size: claims.at_least(best[size], theirs) for size in BYTES}
+    named = int(claims.cell("pp-over-dp")["bandwidth_gigabytes_per_second"])
+    largest = {size: at.loc[size]["speedup"].max() for size in BYTES}
+    there = {size: at.loc[(size, named)]["speedup"].max() for size in BYTES}
+    near = {size: claims.at_least(there[size], theirs) for size in BYTES}
     verdict = near[2] if near[1] == near[2] else claims.PARTLY
     return claims.judge(
         "pp-over-dp", verdict,
-        f"{best[1]:.2f} with 1 byte an element on the links of pipelines, {best[2]:.2f} with 2",
-        f"At {BANDWIDTHS[0]} GB/s {slowest[1]:.2f} and {slowest[2]:.2f}. bf16 takes 2 bytes, "
+        f"{there[1]:.2f} with 1 byte an element on the links of pipelines, {there[2]:.2f} with 2",
+        f"At {named} GB/s, over latencies. At any rate up to {largest[1]:.2f} and "
+        f"{largest[2]:.2f}. bf16 takes 2 bytes, "
         "which the paper counts for data parallelism and in 7.1; its figure here needs 1.")
 
 

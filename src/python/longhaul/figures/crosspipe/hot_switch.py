@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from longhaul import records
+from longhaul import provenance, records
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
-from longhaul.running import tools
+from longhaul.running import runs, tools
 
 FIGURE = Figure(
     "hot-switch",
@@ -59,12 +59,14 @@ def draw(options):
     if options.run:
         for name in (FIXED, ADAPTIVE):
             if not records.is_finished(directory / name):
-                tools.run(command_for(name, directory / name, options))
+                runs.run(command_for(name, directory / name, options), directory / name,
+                         directory)
     elif not options.results:
         raise Failure("nothing to draw (neither --results DIR nor --run). "
                       "Give the directory of the two runs, or --run.")
     fixed, adaptive = (records.read_record(directory / name) for name in (FIXED, ADAPTIVE))
-    table = pd.concat([iterations_of(fixed, FIXED), iterations_of(adaptive, ADAPTIVE)],
+    table = pd.concat([iterations_of(fixed, FIXED, directory / FIXED),
+                       iterations_of(adaptive, ADAPTIVE, directory / ADAPTIVE)],
                       ignore_index=True)
     return [Drawn(FIGURE.name, draw_iterations(table, adaptive), table)]
 
@@ -89,20 +91,24 @@ def command_for(name, directory, options):
                                    tools.from_root(directory))]
 
 
-def iterations_of(record, run):
-    """One row an iteration; times in seconds of the scenario, not as played."""
+def iterations_of(record, run, directory):
+    """One row an iteration; times in seconds of the scenario, not as played. `directory`: the
+    run's."""
     if not record.get("schedules") or "first_iteration" not in record["schedules"][0]:
         raise Failure("the record does not say when its schedules began (none of bench_pipeline, "
                       "or an older one). Run it again.")
     scale = record.get("time_scale", 1.0) * 1e9
+    facts = provenance.of(record, directory) | {"time_scale": record.get("time_scale", 1.0)}
     rows, began = [], None
     for stretch in record["schedules"]:
         first = stretch["first_iteration"]
         began = stretch["schedule"] if first == 0 else began
+        facts["n"] = len(stretch["samples_ns"])
         rows += [{"run": run, "began_as": began, "schedule": stretch["schedule"],
                   "iteration": first + index, "predicted_s": stretch["predicted_ns"] / scale,
                   "measured_s": sample / scale}
                  for index, sample in enumerate(stretch["samples_ns"])]
+        rows[-facts["n"]:] = [provenance.add(row, facts) for row in rows[-facts["n"]:]]
     return pd.DataFrame(rows)
 
 

@@ -2,11 +2,11 @@
 
 import math
 
+from longhaul import provenance
 from longhaul.drawing import textgrid
 from longhaul.drawing.figure import Drawn
 from longhaul.errors import Failure
 from longhaul.figures.crosspipe import cells as crosspipe_cells, tables
-from longhaul.papers import claims
 from longhaul.running import measuring, tools
 from longhaul.running.sweep_points import COMMS, Point
 
@@ -95,17 +95,6 @@ class Lookup:
         return set(cases) <= {key[0] for key in self.rows}
 
 
-def judge_model(table):
-    """How far the ranks are from the prediction; nothing where nothing was measured."""
-    off = table["measured_vs_predicted_percent"].dropna()
-    if off.empty:
-        return []
-    near = int((off.abs() <= 2).sum())
-    return [claims.judge("model-accurate", claims.mostly(near, len(off)),
-                         f"{near} of {len(off)} within 2%, largest {off[off.abs().idxmax()]:+.1f}%",
-                         "Medians on ranks that sleep for their blocks, against the simulator.")]
-
-
 def arrangement_note(table):
     """Which arrangement explains the published static columns, in words."""
     static = table[table["schedule"].isin(crosspipe_cells.STATIC.values())]
@@ -115,8 +104,8 @@ def arrangement_note(table):
         return ""
     nearest = "grouped" if largest["grouped"] < largest["decoupled"] else "decoupled"
     return (f"Static columns: grouped (receives posted late) within {largest['grouped']:.1f}% of "
-            f"the paper, decoupled (its _O) within {largest['decoupled']:.0f}%: {nearest} "
-            "explains them.")
+            f"the paper, decoupled (its _O) within {largest['decoupled']:.0f}%: {nearest} was "
+            "chosen for that, a fit.")
 
 
 def figure_of(number, table):
@@ -147,7 +136,8 @@ def figure_of(number, table):
                if measured else "")
             + "\nBlue: ours is faster, red: slower. Bold: our fastest of the row. "
             + "Case 1: 16 microbatches, budget 1; case 2: 32, recomputed; case 3: 32, budget 2.\n"
-            + arrangement_note(table))
+            + "\n".join(filter(None, (arrangement_note(table), provenance.later_note(table)
+                                      or provenance.again_note(table)))))
     return textgrid.draw(textgrid.Grid(
         f"CrossPipe table {number}: M70 in {PLACES[number]}, seconds per microbatch",
         headings, [f"case {case}  ({latency:g}, {transfer:g})" for case, latency, transfer in

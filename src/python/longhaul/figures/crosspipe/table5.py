@@ -1,11 +1,12 @@
 """CrossPipe table 5: M70 in 2 datacenters."""
 
 from longhaul.drawing.figure import Figure, Repeat
-from longhaul.figures.crosspipe import cells, runtimes
+from longhaul.figures.crosspipe import accuracy, cells, runtimes
 from longhaul.figures.crosspipe.cells import CELLS, DYNAMIC, STATIC
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected, of_claim
 
+CALIBRATED = "Within 5% of every published cell, by which the reading of grouped was chosen."
 FIGURE = Figure(
     "crosspipe-table5",
     summary="seconds per microbatch in 2 datacenters beside the paper's: static, delay-aware, best",
@@ -24,15 +25,15 @@ FIGURE = Figure(
                  where="case=1; latency_ratio=0; transfer_ratio=0; comm=decoupled; schedule=zb-h1",
                  why="(M (F + D + W) + (P - 1) (F + D - W)) / M = (1728 + 266) ms / 16, to a "
                      "microsecond."),
-        Expected("1f1b, grouped, against table 5 (%, farthest cell)", "published", low=-5, high=5,
-                 column="predicted_vs_published_percent", where="schedule=1f1b; comm=grouped",
-                 reduce="max_abs", why="Within 5% of every published cell."),
-        Expected("zbv, grouped, against table 5 (%, farthest cell)", "published", low=-5, high=5,
-                 column="predicted_vs_published_percent", where="schedule=zbv; comm=grouped",
-                 reduce="max_abs", why="Within 5% of every published cell."),
-        Expected("zb-h1, grouped, against table 5 (%, farthest cell)", "published", low=-5, high=5,
-                 column="predicted_vs_published_percent", where="schedule=zb-h1; comm=grouped",
-                 reduce="max_abs", why="Within 5% of every published cell.",
+        Expected("1f1b, grouped, against table 5 (%, farthest cell)", "calibrated", low=-5,
+                 high=5, column="predicted_vs_published_percent",
+                 where="schedule=1f1b; comm=grouped", reduce="max_abs", why=CALIBRATED),
+        Expected("zbv, grouped, against table 5 (%, farthest cell)", "calibrated", low=-5,
+                 high=5, column="predicted_vs_published_percent",
+                 where="schedule=zbv; comm=grouped", reduce="max_abs", why=CALIBRATED),
+        Expected("zb-h1, grouped, against table 5 (%, farthest cell)", "calibrated", low=-5,
+                 high=5, column="predicted_vs_published_percent",
+                 where="schedule=zb-h1; comm=grouped", reduce="max_abs", why=CALIBRATED,
                  known="-6.3% without delay: the paper's cell is 6.7% above the closed form of "
                        "ZB-H1 with its own block times."),
         of_claim("memory-and-batch", "gain of CrossUD from twice memory and microbatches at (2, 2)",
@@ -59,7 +60,7 @@ def draw(options):
 
 def verdicts(table, seconds):
     """`seconds`: runtimes.Lookup."""
-    found = runtimes.judge_model(table)
+    found = accuracy.judge(table, "measured_vs_predicted_percent")
     if seconds.has(1):
         found += [no_delay("no-delay-comparable", seconds), *greedy(seconds)]
     if seconds.has(1, 3):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul import records
+from longhaul import provenance, records
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
-from longhaul.running import tools
+from longhaul.running import runs, tools
 
 FIGURE = Figure(
     "loss",
@@ -61,13 +61,12 @@ def draw(options):
         for target, command in commands(directory, options):
             if not records.is_finished(target):
                 tools.say(shlex.join(command))
-                tools.run(["env", "-C", tools.ROOT, *command])
+                runs.run(["env", "-C", tools.ROOT, *command], target, directory)
     elif not options.results:
         raise Failure("nothing to draw (neither --results DIR nor --measure). "
                       "Give the directory that --measure wrote, or --measure.")
-    one = losses_of(records.read_record(directory / "one-rank"))
-    table = pd.concat([one.assign(schedule=REFERENCE),
-                       losses_of(records.read_record(directory / "schedules"))],
+    one = losses_of(directory / "one-rank")
+    table = pd.concat([one.assign(schedule=REFERENCE), losses_of(directory / "schedules")],
                       ignore_index=True)
     table = compared(table)
     tools.say(verdict(table))
@@ -102,8 +101,11 @@ def without_places(text):
     return "\n".join(kept) + "\n"
 
 
-def losses_of(record):
-    """One row a schedule and iteration."""
+def losses_of(run):
+    """One row a schedule and iteration of the run in a directory."""
+    record = records.read_record(run)
+    facts = provenance.of(record, run)
+    facts["time_scale"] = record.get("time_scale")
     rows = []
     for entry in record["schedules"]:
         if entry.get("check") != "ok":
@@ -113,8 +115,8 @@ def losses_of(record):
         if not losses:
             raise Failure(f"the record of {entry['schedule']} has no losses (it is none of "
                           "--compute real). Give what --measure wrote.")
-        rows += [{"schedule": entry["schedule"], "iteration": i, "loss": loss}
-                 for i, loss in enumerate(losses)]
+        rows += [provenance.add({"schedule": entry["schedule"], "iteration": i, "loss": loss,
+                                 "n": len(losses)}, facts) for i, loss in enumerate(losses)]
     return pd.DataFrame(rows)
 
 

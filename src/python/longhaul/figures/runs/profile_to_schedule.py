@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from longhaul import records
+from longhaul import provenance, records
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
-from longhaul.running import tools
+from longhaul.running import runs, tools
 
 FIGURE = Figure(
     "profile-to-schedule",
@@ -82,7 +82,7 @@ def make(directory, options):
             if records.is_finished(target):
                 break
             tools.say(shlex.join(command))
-            tools.run(["env", "-C", tools.ROOT, *command])
+            runs.run(["env", "-C", tools.ROOT, *command], target, directory)
             if not target.name.startswith("profile-"):
                 break
             width = 100 * widest(records.read_record(target))
@@ -128,6 +128,8 @@ def sets(overrides):
 def rows_of(directory, name):
     profile = records.read_record(directory / f"profile-{name}")
     record = records.read_record(directory / f"run-{name}")
+    facts = provenance.of(record, directory / f"run-{name}")
+    facts["time_scale"] = record.get("time_scale")
     rows = []
     for entry in record["schedules"]:
         if entry.get("check") != "ok":
@@ -140,9 +142,8 @@ def rows_of(directory, name):
             value = entry.get(f"measured_{key}_ns")
             row[f"measured_{key}_ms"] = None if value is None else value / 1e6
         row["difference_percent"] = round(100 * (entry["measured_median_ns"] / predicted - 1), 2)
-        row["load_average"] = records.load_average(record)
         row["profile_widest_interval_percent"] = round(100 * widest(profile), 2)
-        rows.append(row)
+        rows.append(provenance.add(row, facts))
     return pd.DataFrame(rows)
 
 

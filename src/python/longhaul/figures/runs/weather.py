@@ -11,12 +11,12 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from longhaul import records
+from longhaul import provenance, records
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import Failure
 from longhaul.figures.runs import link_weather
-from longhaul.running import tools
+from longhaul.running import runs, tools
 
 FIGURE = Figure(
     "weather",
@@ -70,12 +70,14 @@ def draw(options):
         make_directory(directory)
         for made, command in commands(directory, options):
             if not made():
-                tools.run(command)
+                target = Path(command[command.index("--out") + 1])
+                runs.run(command, tools.ROOT / target, directory)
     elif not options.results:
         raise Failure("nothing to draw (neither --results DIR nor --measure). "
                       "Give the directory of the two runs, or --measure.")
     fixed, adaptive = (records.read_record(directory / name) for name in (FIXED, ADAPTIVE))
-    table = pd.concat([iterations_of(fixed, CHOICES[:2]), iterations_of(adaptive, CHOICES[2:])],
+    table = pd.concat([iterations_of(fixed, CHOICES[:2], directory / FIXED),
+                       iterations_of(adaptive, CHOICES[2:], directory / ADAPTIVE)],
                       ignore_index=True)
     return [Drawn(FIGURE.name, draw_weather(table, fixed, adaptive), table)]
 
@@ -149,9 +151,11 @@ def times(value, factor):
     return f"{float(match[1]) * factor:.9g}{match[2]}"
 
 
-def iterations_of(record, choices):
-    """One row an iteration; times in seconds of the scenario, not as played. Another choice begins
-    with each schedule of the input; the stretches of one follow each other."""
+def iterations_of(record, choices, directory):
+    """One row an iteration of the run in a directory; times in seconds of the scenario, not as
+    played. Another choice begins with each schedule of the input; the stretches of one follow each
+    other."""
+    facts = provenance.of(record, directory) | {"time_scale": record.get("time_scale", 1.0)}
     scale = record.get("time_scale", 1.0) * 1e9
     rows, choice = [], -1
     for stretch in record.get("schedules", []):
@@ -163,6 +167,7 @@ def iterations_of(record, choices):
         if choice not in range(len(choices)):
             raise Failure(f"the record is none of {' and '.join(choices)} (a run of other "
                           "schedules). Give the directory that --measure wrote.")
+        facts["n"] = len(stretch["samples_ns"])
         rows += [{"choice": choices[choice], "schedule": stretch["schedule"],
                   "iteration": stretch["first_iteration"] + index, "begin_s": begin / scale,
                   "measured_s": sample / scale, "predicted_s": predicted / scale,
@@ -170,6 +175,7 @@ def iterations_of(record, choices):
                  for index, (begin, sample, predicted) in enumerate(zip(
                      weather["begin_ns"], stretch["samples_ns"], weather["predicted_ns"],
                      strict=True))]
+        rows[-facts["n"]:] = [provenance.add(row, facts) for row in rows[-facts["n"]:]]
     return pd.DataFrame(rows)
 
 
