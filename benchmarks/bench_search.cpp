@@ -6,7 +6,7 @@
 #include "harness/bench_scenarios/bench_scenarios.hpp"
 #include "harness/environment/kernel_main.hpp"
 #include "plan/lowering/lower.hpp"
-#include "planner/orders/list_schedule.hpp"
+#include "planner/orders/order_problem.hpp"
 #include "planner/search/annealing.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"

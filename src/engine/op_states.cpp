@@ -12,7 +12,7 @@ namespace longhaul::engine {
 OpStates::OpStates(const Plan& plan, const comm::HostRanks& host_ranks)
     : plan_{plan},
       host_ranks_{host_ranks},
-      range_{plan::ops_of_rank(plan, host_ranks.self())},
+      range_{ops_of_rank(plan, host_ranks.self())},
       open_(range_.count),
       cause_(range_.count),
       dependent_begin_(range_.count + 1, 0),

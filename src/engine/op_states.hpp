@@ -10,7 +10,6 @@
 #include "cuda/accelerator.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
-#include "plan/rank_ops.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::engine {
@@ -93,7 +92,7 @@ private:
 
   const Plan& plan_;
   const comm::HostRanks& host_ranks_;
-  plan::OpRange range_;
+  OpRange range_;
   std::vector<std::uint16_t> open_;             ///< dependencies that are not done
   std::vector<Cause> cause_;                    ///< the latest of those that are
   std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end

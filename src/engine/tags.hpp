@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "plan/plan.hpp"
-#include "plan/rank_ops.hpp"
 
 namespace longhaul::engine {
 
@@ -15,7 +14,7 @@ class Tags {
 public:
   Tags(const Plan& plan, int ranks, int tags) : tags_{static_cast<std::uint32_t>(tags)} {
     for (std::int32_t rank = 0; rank < ranks; ++rank)
-      first_op_.push_back(plan::ops_of_rank(plan, Rank{rank}).first);
+      first_op_.push_back(ops_of_rank(plan, Rank{rank}).first);
   }
   /// Tags of the message that op `send` of rank `from` sends: its header, its payload, and the
   /// receiver's word that it is ready.

@@ -131,6 +131,14 @@ struct Plan {
   }
 };
 
+/// Consecutive op ids.
+struct OpRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+/// A rank's ops lie together; empty for a rank without ops.
+[[nodiscard]] OpRange ops_of_rank(const Plan& plan, Rank rank);
+
 /// For messages: "rank 3 (west, stage 3): F(chunk 3, microbatch 5)" or "... send of F(...) to rank
 /// 4".
 [[nodiscard]] std::string to_text(const Plan& plan, OpId id);

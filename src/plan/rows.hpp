@@ -1,6 +1,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
@@ -22,5 +24,16 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
 /// what they are: simulated, it says what a schedule takes that absorbs stragglers by being timed
 /// anew (Atlas section 4.4), and what ranks should measure. Noise is left out.
 [[nodiscard]] Plan with_stragglers(Plan plan, const Run& run);
+
+/// How much one resource was used in an iteration.
+struct ResourceUse {
+  std::string name;
+  ResourceKind kind = ResourceKind::device;
+  Duration busy{};        ///< sum of all holds; over capacity * makespan it is the occupancy
+  std::size_t holds = 0;  ///< ops that held it, those that took no time included
+};
+
+/// The occupancy of every resource of the plan, in the plan's order.
+[[nodiscard]] std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times);
 
 }  // namespace longhaul::plan

@@ -2,7 +2,6 @@
 
 #include "base/error.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
-#include "planner/wan_sharing/shared_best.hpp"
 #include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "plan/occupancy.hpp"
+#include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"

@@ -21,7 +21,7 @@ LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario&
       math_{math},
       memory_{memory},
       model_{std::move(model)},
-      ops_{plan::ops_of_rank(plan, self)},
+      ops_{ops_of_rank(plan, self)},
       tensors_{math, memory, model_.shape.boundary()},
       block_bytes_(ops_.count) {
   make_chunks();

@@ -8,7 +8,6 @@
 #include "nn/layers/chunk.hpp"
 #include "nn/layers/text.hpp"
 #include "plan/plan.hpp"
-#include "plan/rank_ops.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "training/stage_shard.hpp"
@@ -52,7 +51,7 @@ public:
   /// Bytes that a block of this rank took (above 0) or gave back, in the last iteration: what is
   /// kept for other blocks; tensors between two blocks are not in it.
   [[nodiscard]] const std::vector<std::int64_t>& block_bytes() const { return block_bytes_; }
-  [[nodiscard]] plan::OpRange ops() const { return ops_; }
+  [[nodiscard]] OpRange ops() const { return ops_; }
 
 private:
   void make_chunks();
@@ -71,7 +70,7 @@ private:
   nn::TensorOps& math_;
   nn::DeviceMemory& memory_;
   RealModel model_;
-  plan::OpRange ops_;
+  OpRange ops_;
   Tensors tensors_;
   int iteration_ = 0;
   std::map<ChunkId, std::unique_ptr<nn::Chunk>> chunks_;

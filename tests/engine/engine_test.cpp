@@ -5,7 +5,7 @@
 
 #include "device/cpu_devices.hpp"
 #include "harness/profile/plan_builder.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {
@@ -36,7 +36,7 @@ protected:
   }
 
   static OpTimes share(const Plan& plan, const OpTimes& mine) {
-    const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
+    const OpRange range = ops_of_rank(plan, ranks().self());
     std::vector<int> counts;
     const auto bytes = ranks().world().gather(
         std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lower.hpp"
-#include "plan/occupancy.hpp"
 #include "plan/rows.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"

@@ -8,8 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
-#include "plan/export/export_chakra.hpp"
-#include "plan/export/export_goal.hpp"
+#include "plan/export/export.hpp"
 #include "plan/lowering/lower.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "engine/payloads/relay_buffers.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 
 namespace longhaul::engine {
 namespace {
@@ -117,7 +117,7 @@ std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan&
   const bool of_leg =
       fault->relayed || fault->leg != MessageLeg::whole || fault->aim == FaultAim::send;
   const RelayTable forwards{plan, self};
-  const plan::OpRange mine = plan::ops_of_rank(plan, self);
+  const OpRange mine = ops_of_rank(plan, self);
   int place = 0;
   for (std::uint32_t i = 0; i < mine.count; ++i) {
     const OpId id{mine.first + i};

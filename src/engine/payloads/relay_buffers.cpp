@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 
 namespace longhaul::engine {
 namespace {
@@ -19,7 +19,7 @@ bool same_piece(const Op& a, const Op& b) {
 }  // namespace
 
 RelayTable::RelayTable(const Plan& plan, Rank self) {
-  const plan::OpRange mine = plan::ops_of_rank(plan, self);
+  const OpRange mine = ops_of_rank(plan, self);
   for (std::uint32_t i = 0; i < mine.count; ++i) {
     const OpId send{mine.first + i};
     if (!is_relay_send(plan.op(send))) continue;

@@ -14,7 +14,7 @@
 
 #include "base/unit_text.hpp"
 #include "comm/group/session.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 
 namespace longhaul::engine {
 namespace {
@@ -184,7 +184,7 @@ void Watchdog::keep_report(const std::string& text) const {
 
 Duration longest_wait(const Plan& plan, const OpTimes& predicted, Rank rank) {
   std::vector<Duration> events{Duration::zero()};
-  const plan::OpRange mine = plan::ops_of_rank(plan, rank);
+  const OpRange mine = ops_of_rank(plan, rank);
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     events.push_back(predicted[i].start);
     events.push_back(predicted[i].end);

@@ -6,7 +6,7 @@
 
 #include "base/unit_text.hpp"
 #include "engine/watchdog/watchdog.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 
 namespace longhaul::engine {
 namespace {

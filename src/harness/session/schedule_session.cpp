@@ -6,8 +6,7 @@
 #include <span>
 
 #include "harness/session/check_report.hpp"
-#include "plan/occupancy.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 #include "plan/rows.hpp"
 #include "trace/file/trace_file.hpp"
 
@@ -15,7 +14,7 @@ namespace longhaul::harness {
 namespace {
 
 /// This rank's stamps on rank 0's clock.
-void align(OpTimes& times, plan::OpRange range, Duration offset) {
+void align(OpTimes& times, OpRange range, Duration offset) {
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
     times[i].ready += offset;
     times[i].start += offset;
@@ -26,7 +25,7 @@ void align(OpTimes& times, plan::OpRange range, Duration offset) {
 /// Rank 0 gets the times of all ranks' ops, from the first op's start on; the others nothing. A
 /// rank's ops lie together and ranks ascend, so the parts make up the whole.
 OpTimes gather_times(const engine::Ranks& ranks, const Plan& plan, const OpTimes& mine) {
-  const plan::OpRange range = plan::ops_of_rank(plan, ranks.self());
+  const OpRange range = ops_of_rank(plan, ranks.self());
   std::vector<int> counts;
   const auto bytes = ranks.world().gather(
       std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
@@ -92,7 +91,7 @@ int slowness(const Run& run) {
 
 /// The times of all of this host's ranks, on its first one; ops of others are left alone.
 OpTimes gather_on_host(const comm::HostRanks& host_ranks, const Plan& plan, const OpTimes& mine) {
-  const plan::OpRange range = plan::ops_of_rank(plan, host_ranks.self());
+  const OpRange range = ops_of_rank(plan, host_ranks.self());
   std::vector<int> counts;
   const auto bytes = host_ranks.host().gather(
       std::as_bytes(std::span{mine}.subspan(range.first, range.count)), counts);
@@ -100,7 +99,7 @@ OpTimes gather_on_host(const comm::HostRanks& host_ranks, const Plan& plan, cons
   OpTimes all(plan.ops.size());
   const std::byte* at = bytes.data();
   for (const Rank rank : host_ranks.local()) {
-    const plan::OpRange ops = plan::ops_of_rank(plan, rank);
+    const OpRange ops = ops_of_rank(plan, rank);
     std::memcpy(all.data() + ops.first, at, ops.count * sizeof(OpTime));
     at += ops.count * sizeof(OpTime);
   }
@@ -229,7 +228,7 @@ OpTimes ScheduleSession::predict(int iteration, Duration age) {
 
 IterationTimes ScheduleSession::keep(int iteration, engine::IterationResult& result) {
   OpTimes& times = result.times;
-  align(times, plan::ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
+  align(times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
   if (!sinks_.directory.empty())
     write_host_segment(ranks_, computing_.measured_plan(), times, sinks_.directory,
                        {position_, iteration}, emulates_);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include <cuda_runtime_api.h>
 
 #include "nn/cuda/stream_memory_pool.hpp"
@@ -27,5 +30,15 @@ public:
 /// largest |a - b| / |b|, infinite where a number is none. Waits for the stream.
 [[nodiscard]] double disagreement(cudaStream_t stream, StreamMemoryPool& pool,
                                   const AttentionShape& shape, Attention& other, Attention& own);
+
+struct CudnnOffer {
+  std::unique_ptr<Attention> attention;  ///< nullptr: our own is to be used
+  std::string name;                      ///< "cuDNN 9.19.0", "own (why)"
+};
+
+/// cuDNN's attention, if it was built in (cudnn_attention.cpp, or without_cudnn.cpp where not), can
+/// be loaded, and agrees with `own` on small problems, forward and backward. Never throws for
+/// cuDNN: a benchmark of layers goes on without it, and says so.
+[[nodiscard]] CudnnOffer offer_cudnn(cudaStream_t stream, StreamMemoryPool& pool, Attention& own);
 
 }  // namespace longhaul::nn

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "cuda/accelerator.hpp"
-#include "nn/cuda/cudnn.hpp"
+#include "nn/cuda/attention.hpp"
 #include "nn/cuda/factory.hpp"
 #include "nn/cuda/kernels/kernels.hpp"
 

@@ -10,7 +10,6 @@
 #include "cuda/handles.hpp"
 #include "nn/cuda/gemm.hpp"
 #include "nn/cuda/own_attention.hpp"
-#include "nn/cuda/staging.hpp"
 #include "nn/cuda/stream_memory_pool.hpp"
 #include "nn/tensor_ops.hpp"
 

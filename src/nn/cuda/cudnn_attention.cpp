@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "nn/cuda/cudnn.hpp"
+#include "nn/cuda/attention.hpp"
 
 // cuDNN's attention through its front end (headers alone), which finds cuDNN's functions in the
 // library that we load here: a program starts and runs without it.

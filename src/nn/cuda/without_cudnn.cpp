@@ -1,4 +1,4 @@
-#include "nn/cuda/cudnn.hpp"
+#include "nn/cuda/attention.hpp"
 
 namespace longhaul::nn {
 

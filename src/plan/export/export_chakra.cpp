@@ -1,5 +1,3 @@
-#include "plan/export/export_chakra.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -10,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "plan/export/export.hpp"
 #include "plan/export/protobuf.hpp"
 
 namespace longhaul::plan {

@@ -1,10 +1,9 @@
-#include "plan/export/export_goal.hpp"
-
 #include <algorithm>
 #include <limits>
 
 #include "base/index.hpp"
 #include "plan/channels.hpp"
+#include "plan/export/export.hpp"
 #include "trace/export/text_writer.hpp"
 
 namespace longhaul::plan {

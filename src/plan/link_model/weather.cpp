@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "plan/link_model/paced_work.hpp"
+#include "plan/link_model/link_timeline.hpp"
 #include "plan/lowering/collectives.hpp"
 #include "schedule/network_routes.hpp"
 

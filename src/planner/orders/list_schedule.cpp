@@ -1,10 +1,9 @@
-#include "planner/orders/list_schedule.hpp"
-
 #include <algorithm>
 #include <limits>
 
 #include "base/index.hpp"
 #include "base/random.hpp"
+#include "planner/orders/order_problem.hpp"
 
 namespace longhaul::planner {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/index.hpp"
@@ -115,5 +116,11 @@ private:
   std::vector<std::int64_t> limit_;
   std::vector<Links> links_;
 };
+
+/// A schedule of `like`'s layout built block by block, as CrossPipe's greedy does, with priorities
+/// and patience that `seed` draws: one start of a search among many. Within memory. nullopt where
+/// it runs into a dead end.
+[[nodiscard]] std::optional<Schedule> list_schedule(const OrderProblem& problem,
+                                                    const Schedule& like, std::uint64_t seed);
 
 }  // namespace longhaul::planner

@@ -1,8 +1,7 @@
-#include "planner/orders/whole_blocks.hpp"
-
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "planner/orders/orders.hpp"
 
 namespace longhaul::planner {
 namespace {

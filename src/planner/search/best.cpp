@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/orders/whole_blocks.hpp"
+#include "planner/orders/orders.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/portfolio.hpp"
 #include "schedule/generators/generate.hpp"

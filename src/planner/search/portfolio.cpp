@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
-#include "planner/orders/list_schedule.hpp"
-#include "planner/orders/whole_blocks.hpp"
+#include "planner/orders/order_problem.hpp"
+#include "planner/orders/orders.hpp"
+#include "planner/search/annealing.hpp"
 #include "planner/search/makespan.hpp"
-#include "planner/search/search_round.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::planner {
@@ -167,6 +167,27 @@ Cooling Portfolio::cooling_of(const Search&, int round, std::size_t index) const
   const auto unit = static_cast<double>(scenario_.largest_forward().count());
   const double hot = (index % 2 == 0 ? 0.026 : 0.05) / (1 << round);
   return {unit * hot, unit * 0.005};
+}
+
+ImprovementResult improve(const Schedule& start, const Scenario& scenario,
+                          const SearchOptions& options) {
+  if (const auto violation = schedule::first_violation(start, scenario))
+    throw Error{violation->text};
+  ImprovementResult improved{start, makespan_of(start, scenario, options.arrangement), 0, 0};
+  SearchOptions one_thread = options;
+  one_thread.threads = 1;
+  Portfolio portfolio{scenario, one_thread};
+  portfolio.add_layout(start);
+  portfolio.add(start);
+  if (portfolio.starts().empty()) return improved;
+  Portfolio::Outcome found = portfolio.run();
+  improved.moves = found.moves;
+  improved.accepted = found.accepted;
+  if (found.makespan >= improved.makespan.count()) return improved;
+  found.schedule.name = start.name;
+  improved.schedule = std::move(found.schedule);
+  improved.makespan = Duration{found.makespan};
+  return improved;
 }
 
 }  // namespace longhaul::planner

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/search/makespan.hpp"
-#include "planner/wan_sharing/turn_rules.hpp"
+#include "planner/wan_sharing/turn_search.hpp"
 #include "schedule/generators/cell/in_cells.hpp"
 
 namespace longhaul::planner {

@@ -1,5 +1,3 @@
-#include "planner/wan_sharing/shared_best.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <utility>

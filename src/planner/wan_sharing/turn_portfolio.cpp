@@ -7,8 +7,8 @@
 
 #include "base/index.hpp"
 #include "base/random.hpp"
+#include "planner/search/annealing.hpp"
 #include "planner/search/makespan.hpp"
-#include "planner/search/search_round.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::planner {

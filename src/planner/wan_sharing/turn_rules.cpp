@@ -1,8 +1,7 @@
-#include "planner/wan_sharing/turn_rules.hpp"
-
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "planner/wan_sharing/turn_search.hpp"
 
 namespace longhaul::planner {
 namespace {

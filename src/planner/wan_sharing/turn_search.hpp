@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "planner/search/annealing.hpp"
+#include "planner/wan_sharing/turn_evaluator.hpp"
 #include "planner/wan_sharing/turn_problem.hpp"
 
 namespace longhaul::planner {
@@ -21,5 +23,20 @@ struct TurnAnnealingResult {
 [[nodiscard]] TurnAnnealingResult anneal_turns(const TurnProblem& problem, const TurnOrders& start,
                                                Cooling cooling, std::uint64_t seed,
                                                const SearchProgress& progress);
+
+/// Who goes first when several messages of a cell wait for its turns.
+enum class TurnRule : std::uint8_t {
+  readiness,   ///< who was ready first
+  rank,        ///< the lowest LocalDPRank: a pipeline's messages before the next one's (Atlas 4.4)
+  microbatch,  ///< the lowest microbatch, then who was ready first
+  urgency,     ///< who has the longest way to go to the end of the iteration
+};
+
+inline constexpr std::array kTurnRules{TurnRule::readiness, TurnRule::rank, TurnRule::microbatch,
+                                       TurnRule::urgency};
+
+/// Gives the orders the turns that a rule makes of their rows. False: the rows wait for each other.
+[[nodiscard]] bool take_turns(const TurnProblem& problem, TurnOrders& orders, TurnRule rule,
+                              TurnEvaluator& times);
 
 }  // namespace longhaul::planner

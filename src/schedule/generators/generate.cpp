@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/suggest.hpp"
-#include "schedule/generators/empty_schedule.hpp"
 #include "schedule/generators/registry.hpp"
 
 namespace longhaul::schedule {

@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/generators/registry.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul::schedule {
@@ -23,5 +24,9 @@ struct Generator;
 [[nodiscard]] Schedule generate(std::string_view name, const Scenario& scenario);
 /// The same, where a schedule that is not defined is an answer.
 Result<Schedule> try_generate(const Generator& generator, const Scenario& scenario);
+
+/// The schedule that generate() hands to a generator: everything but the blocks. Refused where
+/// there would be too many to hold.
+Result<Schedule> empty_schedule(const Generator& generator, const Scenario& scenario);
 
 }  // namespace longhaul::schedule

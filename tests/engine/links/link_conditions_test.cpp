@@ -7,7 +7,7 @@
 #include "harness/session/link_conditions_run.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/lowering/lower.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/cells.hpp"
 #include "support/ranks/ranks_fixture.hpp"
@@ -52,7 +52,7 @@ protected:
   /// Messages of this rank, over links between datacenters.
   static std::vector<OpId> crossing(const Plan& plan, OpKind kind) {
     std::vector<OpId> found;
-    const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
+    const OpRange mine = ops_of_rank(plan, ranks().self());
     for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i)
       if (plan.ops[i].kind == kind && plan.crosses_datacenters(OpId{i})) found.push_back(OpId{i});
     return found;
@@ -88,7 +88,7 @@ RANKS_TEST(WeatherTest, RelayedPiecesWaitOnTheWanAlone) {
       plan::lower(in_cells(schedule::generate("1f1b", scenario), scenario, 2), scenario);
   const plan::Weather weather{plan, scenario};
   const OpTimes times = play(plan, weather);
-  const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
+  const OpRange mine = ops_of_rank(plan, ranks().self());
   int held = 0;
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     const OpId id{i};
@@ -112,7 +112,7 @@ RANKS_TEST(WeatherTest, CollectivesAcrossDatacentersWaitForAnOutage) {
   const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   const plan::Weather weather{plan, scenario};
   const OpTimes times = play(plan, weather);
-  const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
+  const OpRange mine = ops_of_rank(plan, ranks().self());
   int collectives = 0;
   for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
     if (plan.ops[i].kind != OpKind::collective) continue;

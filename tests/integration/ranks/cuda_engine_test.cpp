@@ -4,7 +4,7 @@
 #include "device/cuda/factories.hpp"
 #include "engine/engine.hpp"
 #include "plan/lowering/lower.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "support/ranks/on_device.hpp"
@@ -37,7 +37,7 @@ protected:
 
   /// Blocks and messages of this rank by their starts.
   static std::vector<OpId> order_of(const Plan& plan, const OpTimes& times) {
-    const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
+    const OpRange range = ops_of_rank(plan, ranks().self());
     std::vector<OpId> blocks;
     for (std::uint32_t i = range.first; i < range.first + range.count; ++i)
       if (plan.ops[i].kind == OpKind::compute) blocks.push_back(OpId{i});
@@ -54,7 +54,7 @@ TEST_F(CudaEngineTest, BlocksRunInThePredictedOrderForTheirTimes) {
     const OpTimes predicted = sim::simulate(plan);
     const OpTimes times = play(plan, scenario).times;
     EXPECT_EQ(order_of(plan, times), order_of(plan, predicted)) << name;
-    const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
+    const OpRange range = ops_of_rank(plan, ranks().self());
     for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
       if (plan.ops[i].kind != OpKind::compute) continue;
       const Duration shorter = plan.ops[i].duration - (times[i].end - times[i].start);
@@ -69,7 +69,7 @@ TEST_F(CudaEngineTest, NoRankIsDoneBeforeThePredictionSays) {
       plan::lower(schedule::generate("1f1b", scenario), scenario, Arrangement::decoupled);
   const OpTimes predicted = sim::simulate(plan);
   const OpTimes times = play(plan, scenario).times;
-  const plan::OpRange range = plan::ops_of_rank(plan, ranks().self());
+  const OpRange range = ops_of_rank(plan, ranks().self());
   const std::span mine = std::span{times}.subspan(range.first, range.count);
   const std::span theirs = std::span{predicted}.subspan(range.first, range.count);
   const auto span_of = [](std::span<const OpTime> ops) {

@@ -4,7 +4,7 @@
 #include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "plan/lowering/lower.hpp"
-#include "plan/rank_ops.hpp"
+#include "plan/plan.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
@@ -45,7 +45,7 @@ protected:
     ranks().world().barrier();
     checks.unclaimed += ranks().transport().unclaimed();
     ranks().world().barrier();
-    const plan::OpRange mine = plan::ops_of_rank(plan, ranks().self());
+    const OpRange mine = ops_of_rank(plan, ranks().self());
     std::int64_t blocks = 0;
     std::int64_t receives = 0;
     for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {

@@ -1,5 +1,3 @@
-#include "plan/export/export_goal.hpp"
-
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -7,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "plan/export/export.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"

@@ -1,5 +1,3 @@
-#include "plan/export/export_chakra.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -9,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/export/export.hpp"
 #include "plan/export/protobuf.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"

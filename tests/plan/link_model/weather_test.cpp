@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/link_model/paced_work.hpp"
+#include "plan/link_model/link_timeline.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"

@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "planner/orders/list_schedule.hpp"
 #include "planner/orders/moves.hpp"
-#include "planner/orders/whole_blocks.hpp"
+#include "planner/orders/order_problem.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
 #include "schedule/generators/generate.hpp"

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
-#include "planner/search/search.hpp"
+#include "planner/search/portfolio.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/validity/validity.hpp"

@@ -6,7 +6,7 @@
 #include "planner/make_schedule.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
-#include "planner/wan_sharing/turn_rules.hpp"
+#include "planner/wan_sharing/turn_search.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"

@@ -6,7 +6,6 @@
 #include "base/index.hpp"
 #include "schedule/cells.hpp"
 #include "schedule/generators/cell/cell.hpp"
-#include "schedule/generators/empty_schedule.hpp"
 #include "schedule/generators/families.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
