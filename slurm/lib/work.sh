@@ -25,11 +25,11 @@ find_scenario() {
 ranks_of() {
   in_python '
 import sys
-from longhaul.running import tools
-words = sys.argv[2:]
+from longhaul import errors, scenario_text
+name, scenario, *words = sys.argv[1:]
 settings = [b for a, b in zip(words, words[1:]) if a == "--set"]
 settings += [word[len("--set="):] for word in words if word.startswith("--set=")]
-print(tools.ranks_of(sys.argv[1], settings))' "$@"
+sys.exit(errors.guarded(lambda: print(scenario_text.ranks_of(scenario, settings)), name))' "$me" "$@"
 }
 
 # can_resume OPTIONS...: does bench_pipeline take --resume beside these (docs/faults.md)?

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from longhaul import scenario_text
 from longhaul.drawing import memory, panels
 from longhaul.errors import Failure
 from longhaul.path import critical_path, wan_crossings
@@ -77,7 +78,7 @@ class Simulated(unittest.TestCase):
             if file.stem == "atlas-5dc":  # longhaul plan chooses where its stages lie
                 continue
             plan = tools.simulate(file, ["1f1b"])
-            self.assertEqual(tools.ranks_of(file), plan.predicted["rank"].nunique(), file)
+            self.assertEqual(scenario_text.ranks_of(file), plan.predicted["rank"].nunique(), file)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,17 @@
 
 import json
 import math
-import re
 import shlex
 from pathlib import Path
 
 import pandas as pd
 
+from longhaul import scenario_text
 from longhaul.errors import Failure
+from longhaul.scenario_text import number
 
 RECORD = "record.json"
+RATIOS = ("latency_ratio", "transfer_ratio")
 COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
            "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
            "measured_median_low_ns", "measured_median_high_ns", "difference_percent", "check",
@@ -105,30 +107,21 @@ def option_of(command, name):
     return None
 
 
-def number(text):
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
 def scenario_of(record):
     """Its name, wherever the record has it: a name, an object, or TOML text."""
     scenario = record.get("scenario", "")
     if isinstance(scenario, dict):
         return str(scenario.get("name", ""))
-    match = re.search(r'^\s*name\s*=\s*"([^"]*)"', str(scenario), re.MULTILINE)
-    return match[1] if match else str(scenario)
+    if "=" not in str(scenario):
+        return str(scenario)
+    return scenario_text.name_of(scenario, command_of(record)) or str(scenario)
 
 
 def setting(record, overrides, section, key):
     """A number of the scenario: from --set, else from its TOML text; NaN where neither has it."""
-    if f"{section}.{key}" in overrides:
-        return number(overrides[f"{section}.{key}"])
-    texts = [record.get(name) for name in ("scenario", "scenario_text")]
-    text = "\n".join(text for text in texts if isinstance(text, str))
-    match = re.search(rf"^\s*{key}\s*=\s*([0-9.eE+-]+)", text, re.MULTILINE)
-    return number(match[1]) if match else float("nan")
+    texts = [record.get(name) for name in ("scenario_text", "scenario")]
+    text = next((text for text in texts if isinstance(text, str) and "=" in text), "")
+    return scenario_text.setting(text, section, key, overrides)
 
 
 def time_scale_of(record, overrides):

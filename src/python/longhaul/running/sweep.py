@@ -7,7 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from longhaul.records import is_finished, pipeline_table
+from longhaul import scenario_text
+from longhaul.records import RATIOS, is_finished, pipeline_table
 from longhaul.running import sweep_state, tools
 
 
@@ -19,7 +20,7 @@ def command_for(point, directory, options):
                       f"link.transfer_ratio={point.transfer_ratio:g}"]
     if options.time_scale is not None:
         overrides.append(f"run.time_scale={options.time_scale:g}")
-    command = ["scripts/mpi", "-n", tools.ranks_of(point.scenario, overrides),
+    command = ["scripts/mpi", "-n", scenario_text.ranks_of(point.scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(point.scenario),
                "--schedule", ",".join(point.schedules or [options.schedules]),
                "--comm", point.comm, *point.extra]
@@ -98,6 +99,7 @@ def gather(out):
         return table
     target = Path(out) / "sweep.csv"
     part = sweep_state.part_of(target)
-    table.to_csv(part, index=False)
+    table.assign(**{name: table[name].map(scenario_text.ratio_text) for name in RATIOS}).to_csv(
+        part, index=False)
     part.replace(target)
     return table

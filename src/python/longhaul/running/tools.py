@@ -1,13 +1,13 @@
 """Runs Longhaul's own programs for a figure or a sweep."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from longhaul import scenario_text
 from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
 from longhaul.trace import read_trace
 
@@ -85,25 +85,7 @@ def read_run(path):
         return read_trace(merged)
 
 
-def ranks_of(scenario, overrides=()):
-    """stages * replicas of a scenario, as `--set` changes them."""
-    values = {"stages": 1, "replicas": 1}
-    section = ""
-    for line in Path(scenario).read_text().splitlines():
-        line = line.split("#")[0].strip()
-        if line.startswith("["):
-            section = line.strip("[] ")
-        match = re.fullmatch(r"(stages|replicas)\s*=\s*(\d+)", line)
-        if match and section == "parallel":
-            values[match[1]] = int(match[2])
-    for override in overrides:
-        match = re.fullmatch(r"parallel\.(stages|replicas)=(\d+)", override.replace(" ", ""))
-        if match:
-            values[match[1]] = int(match[2])
-    return values["stages"] * values["replicas"]
-
-
 def scenario_name(info):
-    """Of a trace's scenario text; its creator where there is none."""
-    match = re.search(r'^\s*name\s*=\s*"([^"]*)"', str(info.get("scenario", "")), re.MULTILINE)
-    return match[1] if match else str(info.get("creator", "trace"))
+    """Of a trace's scenario text, or of the file that was given; its creator where there is none."""
+    return (scenario_text.name_of(info.get("scenario", ""), str(info.get("command_line", "")))
+            or str(info.get("creator", "trace")))

@@ -2,18 +2,20 @@
 communication and delay-aware ones, measured against the model."""
 
 import re
+from math import nan
 
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from longhaul import scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected, of_claim
-from longhaul.records import COLUMNS, pipeline_table
+from longhaul.records import COLUMNS, RATIOS, pipeline_table
 from longhaul.running import measuring, predict, tools
 from longhaul.running.sweep_points import COMMS, Point, parse_cells
 
@@ -114,7 +116,7 @@ def read_results(results):
     if table.empty:
         raise Failure(f"no records of bench_pipeline in {results}. Run scripts/sweep first.")
     # A run without ratios (its links are given in ms and Gbps) is a cell of its own.
-    return in_seconds(table.fillna({"latency_ratio": AS_GIVEN, "transfer_ratio": AS_GIVEN}))
+    return in_seconds(table.fillna(dict.fromkeys(RATIOS, AS_GIVEN)))
 
 
 def in_seconds(table):
@@ -152,7 +154,7 @@ def reduction(table, claim, comm):
     searched = 100 * (1 - least(("best",), "decoupled") / least(STATIC, comm))
     against = 100 * (1 - least(DYNAMIC, "decoupled") / least(("1f1b",), comm))
     most = gains.idxmax()
-    place = f"{most[0]} at ({most[1]:g}, {most[2]:g})"
+    place = f"{most[0]} at ({_given(most[1])}, {_given(most[2])})"
     return claims.judge(claim, claims.at_least(gains.max(), claims.value(claim)),
                         f"{gains.max():.1f}% ({place})",
                         f"The fastest of CrossPipe's schedules against the fastest static one of "
@@ -186,7 +188,12 @@ def draw_table(table):
                     fontsize=11)
     figure.legend(handles=handles, loc="lower center", frameon=False, bbox_to_anchor=(0.5, 0),
                   ncols=columns)
-    return Drawn(FIGURE.name, figure, table, verdicts(table))
+    shown = table.assign(**{name: table[name].map(_given) for name in RATIOS})
+    return Drawn(FIGURE.name, figure, shown, verdicts(table))
+
+
+def _given(ratio):
+    return scenario_text.ratio_text(nan if ratio == AS_GIVEN else ratio)
 
 
 def natural(name):
@@ -221,8 +228,7 @@ def _panel(axes, table, name):
         for row in chosen.itertuples():
             x = cells.index((row.latency_ratio, row.transfer_ratio)) - 0.42 + (index + 0.5) * step
             _bar(axes, x, step, row)
-    axes.set_xticks(range(len(cells)), ["\n".join("as given" if ratio == AS_GIVEN else f"{ratio:g}"
-                                                  for ratio in cell) for cell in cells])
+    axes.set_xticks(range(len(cells)), ["\n".join(map(_given, cell)) for cell in cells])
     axes.tick_params(axis="x", length=0)
     for boundary in range(1, len(cells)):
         axes.axvline(boundary - 0.5, color="#bbbbbb", linewidth=0.6)
