@@ -20,9 +20,10 @@ from longhaul.errors import RUN_FAILED, Failure, guarded, suggestion
 from longhaul.figures import registry
 from longhaul.figures.registry import PAPERS
 from longhaul.papers import expected
-from longhaul.running import tools
+from longhaul.running import children, tools
 
 ANSWER_IS_NO = 1
+PATIENCE_S = 30  # longer than a figure waits for its own ranks
 
 
 def is_root():
@@ -93,8 +94,8 @@ class Reproduction:
         with log.open("w", encoding="utf-8") as output:
             output.write(shlex.join(command) + "\n")
             output.flush()
-            code = subprocess.run(command, cwd=tools.ROOT, stdout=output, stdin=subprocess.DEVNULL,
-                                  stderr=subprocess.STDOUT, check=False).returncode
+            code = children.run(command, PATIENCE_S, cwd=tools.ROOT, stdout=output,
+                                stderr=subprocess.STDOUT).returncode
         seconds = time.monotonic() - began
         tools.say(f"  {seconds:.0f} s" if code == 0 else
                   f"  failed with {code}; what it said is in {log}")

@@ -40,7 +40,11 @@ def ask_all(questions):
     """{question: its answer by `ask`}, each question once, on all cores."""
     wanted = list(dict.fromkeys(questions))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        return dict(zip(wanted, pool.map(ask, wanted)))
+        try:
+            return dict(zip(wanted, pool.map(ask, wanted)))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def seconds(entry):

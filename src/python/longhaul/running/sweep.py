@@ -9,7 +9,7 @@ from pathlib import Path
 
 from longhaul import scenario_text
 from longhaul.records import RATIOS, is_finished, pipeline_table
-from longhaul.running import sweep_state, tools
+from longhaul.running import children, sweep_state, tools
 
 
 def command_for(point, directory, options):
@@ -52,9 +52,7 @@ def run_point(point, directory, options, commit):
     with open(log, "a", encoding="utf-8") as output:
         output.write(shlex.join(command) + "\n")
         output.flush()
-        done = subprocess.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL, check=False,
-                              preexec_fn=sweep_state.ending_with(os.getpid()))
+        done = children.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT)
     if done.returncode == 0 and is_finished(directory):
         return True
     tools.say(f"  failed with {done.returncode}; what it said is in {log}")

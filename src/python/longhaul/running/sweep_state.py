@@ -2,14 +2,12 @@
 arguments, and for each point the full input that its result stands for."""
 
 import argparse
-import ctypes
 import errno
 import fcntl
 import hashlib
 import json
 import os
 import re
-import signal
 from pathlib import Path
 
 from longhaul.errors import Failure
@@ -135,14 +133,3 @@ def remembered(out):
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Failure(f"no sweep to resume in {out} ({file.name} is missing or damaged). Name the "
                       "--out of a sweep.") from error
-
-
-def ending_with(parent):
-    """For a child before it becomes another program: it is told to end when the process `parent`
-    dies, however that dies."""
-    def prepare():
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None, use_errno=True).prctl(set_death_signal, signal.SIGTERM)
-        if os.getppid() != parent:  # it died in between
-            os._exit(128 + signal.SIGTERM)
-    return prepare

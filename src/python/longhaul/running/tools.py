@@ -5,10 +5,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from longhaul import scenario_text
 from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
+from longhaul.running import children
 from longhaul.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -50,8 +52,7 @@ def run(command, quiet=True, timeout_s=None):
     of ours (2 bad input, 3 the run failed)."""
     command = [str(word) for word in command]
     try:
-        done = subprocess.run(command, capture_output=quiet, text=True, timeout=timeout_s,
-                              check=False)
+        done = start(command, capture_output=quiet, text=True, timeout=timeout_s)
     except subprocess.TimeoutExpired as error:
         raise Failure(f"{shlex.join(command)} did not end within {timeout_s:g} s. "
                       "Give it more time.", RUN_FAILED) from error
@@ -60,6 +61,13 @@ def run(command, quiet=True, timeout_s=None):
         raise Failure("\n".join([f"{shlex.join(command)} ended with {done.returncode}.", *said]),
                       BAD_INPUT if done.returncode == BAD_INPUT else RUN_FAILED)
     return done.stdout
+
+
+def start(command, timeout, **options):
+    """Signals are the main thread's; a program that another thread runs ends with its terminal."""
+    if threading.current_thread() is threading.main_thread():
+        return children.run(command, timeout_s=timeout, **options)
+    return subprocess.run(command, timeout=timeout, check=False, stdin=subprocess.DEVNULL, **options)
 
 
 def simulate(scenario, schedules, overrides=(), comm="decoupled"):
