@@ -2,6 +2,8 @@
 built."""
 
 import json
+import re
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -11,6 +13,7 @@ import pandas as pd
 from longhaul import scenario_text
 from longhaul.drawing import memory, panels
 from longhaul.errors import Failure
+from longhaul.figures.runs import timeline
 from longhaul.path import critical_path, wan_crossings
 from longhaul.running import tools
 from longhaul.trace import read_trace, select
@@ -72,6 +75,19 @@ class Simulated(unittest.TestCase):
         steps = critical_path(rows)
         self.assertEqual(wan_crossings(steps), 8)
         self.assertEqual((steps[0].start_ns, steps[-1].end_ns), (0, panels.makespan(rows)))
+
+    @unittest.skipUnless(program("bench_pipeline") and shutil.which("mpirun"), "no ranks")
+    def test_the_iteration_that_is_shown(self):
+        """A figure and `longhaul trace attribution` choose the same of an even number."""
+        with tempfile.TemporaryDirectory() as directory:
+            run = Path(directory) / "run"
+            tools.run([tools.ROOT / "scripts/mpi", "-n", 4, program("bench_pipeline"),
+                       tools.scenario_file("crosspipe-fig6"), "--schedule", "1f1b", "--iterations",
+                       6, "--set", "run.time_scale=0.05", "--out", run])
+            said = tools.run([program("longhaul"), "trace", "attribution", run])
+            rows, _ = timeline.measured_of(read_trace(run), "1f1b")
+        theirs = re.search(r"critical path, measured, iteration (\d+)", said)[1]
+        self.assertEqual({int(theirs)}, set(rows["iteration"]))
 
     def test_every_scenario_has_its_ranks(self):
         for file in sorted(tools.SCENARIOS.glob("*.toml")):

@@ -28,7 +28,7 @@ def read_record(path):
     except OSError as error:
         raise Failure(f"no record {path} ({error.strerror}). Give a directory that a benchmark "
                       "wrote.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"{path}: not JSON ({error}). Give a record that a benchmark "
                       "wrote.") from error
     if not isinstance(record, dict):
@@ -52,8 +52,12 @@ def pipeline_table(directory):
         if any(".outdated-" in part for part in file.relative_to(directory).parts):
             continue  # a sweep has set it aside
         record = read_record(file)
-        if record.get("schedules"):
-            rows += pipeline_rows(record)
+        try:
+            if record.get("schedules"):
+                rows += pipeline_rows(record)
+        except (AttributeError, KeyError, LookupError, TypeError, ValueError, OverflowError) as error:
+            raise Failure(f"{file}: not a record of bench_pipeline ({type(error).__name__}: {error}; it "
+                          "may be damaged). Remove it, and run its point again.") from error
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
