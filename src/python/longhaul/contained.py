@@ -29,13 +29,15 @@ def contained(read, path):
         _answer(read, path, size, sink)
     os.close(sink)
     seconds = LEAST_S + size / 2**20
+    answer = None
     try:
         answer = _all_of(source, time.monotonic() + WAIT_FACTOR * seconds)
     finally:
         os.close(source)
-        os.kill(child, signal.SIGKILL)  # it has answered, or will not; it is not reaped yet
+        if answer is None:  # too late, or we are interrupted; it is not reaped yet
+            os.kill(child, signal.SIGKILL)
         status = os.waitpid(child, 0)[1]
-    kind, *values = pickle.loads(answer) if answer and not answer.endswith(b"half") else ("none",)
+    kind, *values = pickle.loads(answer) if answer and status == 0 else ("none",)
     if kind == "value":
         return values[0]
     if kind == "failure":
@@ -87,12 +89,12 @@ def _limit(size):
 
 
 def _all_of(source, until):
-    """All that the child writes; b"half" at the end where it takes too long."""
+    """All that the child writes; None where it takes too long."""
     parts = []
     while True:
         left = until - time.monotonic()
         if left <= 0 or not select.select([source], [], [], left)[0]:
-            return b"half"
+            return None
         part = os.read(source, CHUNK)
         if not part:
             return b"".join(parts)

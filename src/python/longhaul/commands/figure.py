@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from longhaul.drawing.style import plt
 from longhaul.errors import Failure, guarded, suggestion
 from longhaul.figures.registry import FIGURES
 from longhaul.papers import claims
@@ -71,6 +72,7 @@ def main(arguments=None):
     options = parser_of(name).parse_args(rest)
     for drawn in FIGURES[name].draw(options):
         save(drawn, options.out)
+        plt.close(drawn.figure)
     return 0
 
 

@@ -44,7 +44,7 @@ def draw(options):
         require_schedule(trace, name)
     if not names:
         raise Failure(f"{trace.file} holds no rows (nothing finished). Draw another run.")
-    return [_draw_one(trace, name, options) for name in names]
+    return (_draw_one(trace, name, options) for name in names)  # each saved before the next
 
 
 def _draw_one(trace, schedule, options):
