@@ -2,7 +2,9 @@
 # slurm/submit and by the jobs, after common.sh.
 # shellcheck shell=bash disable=SC2154
 
-most_ranks_of_figures=16  # of those that measure
+# Of those that measure.
+# shellcheck disable=SC2034
+most_ranks_of_figures=16
 
 # in_python CODE ARGUMENTS...: with src/python/longhaul in reach.
 in_python() {

@@ -5,10 +5,20 @@ import signal
 import sys
 import threading
 
+from longhaul import progress
+
 BAD_INPUT = 2
 RUN_FAILED = 3
 INTERRUPTED = 130  # as a shell says of SIGINT
 TERMINATED = 143   # and of SIGTERM
+
+
+def result_name(text):
+    """A type of argparse for --out."""
+    if text in ("", "-"):
+        raise Failure(f'--out "{text}" names no file or directory (results are not written to standard '
+                      "output). Name one.")
+    return text
 
 
 class Failure(Exception):
@@ -41,7 +51,8 @@ def guarded(entry, name):
             if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
                 signal.signal(number, _terminate)
     try:
-        return entry()
+        with progress.shown(name):
+            return entry()
     except Failure as failure:
         print(f"{name}: {failure}", file=sys.stderr, flush=True)
         return failure.code

@@ -16,7 +16,8 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-from longhaul.errors import RUN_FAILED, Failure, guarded, suggestion
+from longhaul import progress
+from longhaul.errors import RUN_FAILED, Failure, guarded, result_name, suggestion
 from longhaul.figures import registry
 from longhaul.figures.registry import PAPERS
 from longhaul.papers import expected
@@ -127,6 +128,7 @@ class Reproduction:
             reason = why_not(item, kind)
             tools.say(f"[{number}/{len(parts)}] {item.name}, {kind}"
                       + (f": left out, {reason}" if reason else ""))
+            progress.step(f"part {number} of {len(parts)}, {item.name}, {kind}")
             if not reason and not self.run(item, kind, options):
                 failed.append(f"{item.name} ({kind})")
         return failed
@@ -208,7 +210,7 @@ def parse(arguments):
     parser.add_argument("--simulated-only", action="store_true",
                         help="no ranks: a few minutes")
     parser.add_argument("--only", metavar="FIGURE[,FIGURE]", help="table5,fig6: these alone")
-    parser.add_argument("--out", metavar="DIR",
+    parser.add_argument("--out", metavar="DIR", type=result_name,
                         help="default: results/<date>-<commit>, the newest of this commit")
     parser.add_argument("--list", action="store_true", help="say what would run, and run nothing")
     return parser.parse_args(arguments)

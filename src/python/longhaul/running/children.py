@@ -1,5 +1,5 @@
 """Programs that a command starts: a signal that ends the command ends them first, as their own
-handlers want it. mpirun cleans up shared memory and its ranks, which a SIGKILL leaves behind."""
+handlers want it. mpirun cleans up shared memory and its ranks, which a SIGKILL leaves."""
 
 import contextlib
 import ctypes

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from longhaul import scenario_text
+from longhaul import progress, scenario_text
 from longhaul.records import RATIOS, is_finished, pipeline_table
 from longhaul.running import children, sweep_state, tools
 
@@ -73,6 +73,7 @@ def run_points(points, out, options):
             print(shlex.join(command_for(point, directory, options)))
             continue
         began = time.monotonic()
+        progress.step(f"point {number} of {len(points)}, {point.name}")
         if not run_point(point, directory, options, commit):
             failed.append(point.name)
         tools.say(f"  {time.monotonic() - began:.1f} s")
