@@ -51,6 +51,7 @@ class Longhaul(CMakePackage):
     depends_on("py-h5py", type="run", when="+python")
     depends_on("py-matplotlib", type="run", when="+python")
     depends_on("py-pandas", type="run", when="+python")
+    depends_on("py-tomli", type="run", when="+python ^python@:3.10")
 
     generator("ninja")
 

@@ -13,6 +13,14 @@ usage_error() {
   exit 2
 }
 
+# check_out NAME: of a result; the same words as src/python/longhaul/errors.py has.
+check_out() {
+  if [[ -z $1 || $1 == - ]]; then
+    say "--out \"$1\" names no file or directory (results are not written to standard output). Name one."
+    exit 2
+  fi
+}
+
 die() {
   say "$*"
   exit 1

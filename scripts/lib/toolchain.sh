@@ -11,7 +11,7 @@ debian_packages=(
 )
 # For tests/slurm, in CI alone: who builds Longhaul need not have Slurm's daemons.
 debian_slurm_packages=(slurmctld slurmd slurm-client munge iproute2)
-debian_python_packages=(python3-numpy python3-h5py python3-matplotlib python3-pandas)
+debian_python_packages=(python3-numpy python3-h5py python3-matplotlib python3-pandas python3-tomli)
 
 # header | what it belongs to | Debian package | Spack package
 library_headers='

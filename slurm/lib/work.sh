@@ -2,6 +2,10 @@
 # slurm/submit and by the jobs, after common.sh.
 # shellcheck shell=bash disable=SC2154
 
+# Of those that measure.
+# shellcheck disable=SC2034
+most_ranks_of_figures=16
+
 # in_python CODE ARGUMENTS...: with src/python/longhaul in reach.
 in_python() {
   local python=$root/.venv/bin/python
@@ -25,11 +29,23 @@ find_scenario() {
 ranks_of() {
   in_python '
 import sys
-from longhaul.running import tools
-words = sys.argv[2:]
+from longhaul import errors, scenario_text
+name, scenario, *words = sys.argv[1:]
 settings = [b for a, b in zip(words, words[1:]) if a == "--set"]
 settings += [word[len("--set="):] for word in words if word.startswith("--set=")]
-print(tools.ranks_of(sys.argv[1], settings))' "$@"
+sys.exit(errors.guarded(lambda: print(scenario_text.ranks_of(scenario, settings)), name))' "$me" "$@"
+}
+
+# before_queue pipeline SCENARIO OPTIONS... or sweep FILE: prints the ranks it needs; ends with exit
+# code 2 where bench_pipeline, as far as it can be run here, would refuse the options.
+before_queue() {
+  local python=$root/.venv/bin/python
+  [[ -x $python ]] || usage_error 'no .venv in this checkout (src/python/longhaul runs in it). Run scripts/setup where packages can be installed.'
+  (
+    if (enter_site) >/dev/null 2>&1; then enter_site >/dev/null 2>&1; fi
+    export LONGHAUL_BIN=${LONGHAUL_BIN:-$root/build/bin} PYTHONPATH=$root/src/python
+    exec "$python" -m longhaul.commands.before_queue "$me" "$@"
+  )
 }
 
 # can_resume OPTIONS...: does bench_pipeline take --resume beside these (docs/faults.md)?

@@ -205,7 +205,7 @@ class Inputs(unittest.TestCase):
         options = argparse.Namespace(set=[], time_scale=.5, iterations=3, extra="",
                                      schedules="static")
         with mock.patch.object(sweep.tools, "binary", Path), \
-                mock.patch.object(sweep.tools, "ranks_of", lambda *_: 12):
+                mock.patch.object(sweep.scenario_text, "ranks_of", lambda *_: 12):
             command = sweep.command_for(point, Path("out"), options)
         self.assertFalse([word for word in command if word.startswith("link.")])
         self.assertEqual(Point(Path("s.toml"), "grouped", 1, .5).name,

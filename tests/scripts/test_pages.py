@@ -1,7 +1,7 @@
-"""The examples of README.md and docs/guide.md: their commands run as printed, one after the other,
-and print what the page shows. Skips where the programs are not built.
+"""The examples of README.md and docs/: their commands run as printed, one after the other, and those
+of README.md and docs/guide.md (test_guide.py) print what the page shows. Skips where the programs are not built.
 
-A block that begins with `$ ` holds commands and their output. In an output `...` alone stands for
+A block that begins with ```sh holds commands that can be run here, in the order of the page. A block that begins with `$ ` holds commands and their output. In an output `...` alone stands for
 any lines, and at the end of a line for the rest of it. What was measured differs from run to run:
 there every number may be another one, and lines may stand between those of the page."""
 
@@ -27,10 +27,14 @@ def programs():
 
 
 def steps(text):
-    """Of a page, in order: ("file", name, content) and ("command", line, lines of output)."""
+    """Of a page, in order: ("file", name, content), ("command", line, lines of output) and ("block",
+    lines to run, None)."""
     found = []
-    for match in re.finditer(r"`(\w+\.toml)`:\n\n```toml\n(.*?)```|^```\n(\$ .*?)^```", text,
-                             re.S | re.M):
+    for match in re.finditer(r"`(\w+\.toml)`:\n\n```toml\n(.*?)```|^```\n(\$ .*?)^```"
+                             r"|^```sh\n(.*?)^```", text, re.S | re.M):
+        if match[4]:
+            found.append(("block", match[4], None))
+            continue
         if match[1]:
             found.append(("file", match[1], match[2]))
             continue
@@ -95,25 +99,26 @@ class Comparing(unittest.TestCase):
 
     def test_steps_of_a_page(self):
         page = ("Save this as `a.toml`:\n\n```toml\n[x]\n```\n\n```\nno command\n```\n\n"
-                "```\n$ one \\\n    more\nout\n$ two\n```\n")
+                "```\n$ one \\\n    more\nout\n$ two\n```\n\n```sh\nthree # x\nfour\n```\n")
         self.assertEqual([("file", "a.toml", "[x]\n"), ("command", "one \\\n    more", ["out"]),
-                          ("command", "two", [])], steps(page))
+                          ("command", "two", []), ("block", "three # x\nfour\n", None)], steps(page))
 
 
 @unittest.skipUnless(programs() and shutil.which("mpirun"), "programs or mpirun are missing")
-class Pages(unittest.TestCase):
+class PageTest(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.directory = Path(temporary.name).resolve()
         (self.directory / "build").mkdir()
         (self.directory / "build/bin").symlink_to(programs())
-        for name in ("benchmarks", "scripts", "slurm"):
+        shutil.copytree(ROOT / "benchmarks/scenarios", self.directory / "benchmarks/scenarios")
+        for name in ("scripts", "slurm"):
             (self.directory / name).symlink_to(ROOT / name)
 
     def call(self, command):
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self.directory, text=True, check=False,
+            ["bash", "-euc", command], cwd=self.directory, text=True, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={**os.environ, "PATH": f"{programs()}:{os.environ['PATH']}",
                  "LONGHAUL_BIN": str(programs())})
@@ -134,6 +139,10 @@ class Pages(unittest.TestCase):
             if name.startswith(HELD_ELSEWHERE):
                 continue
             commands += 1
+            if kind == "block":
+                with self.subTest(page=page, block=name):
+                    self.call(name)
+                continue
             with self.subTest(page=page, command=name):
                 printed = self.call(name)
                 measured = any(word in name for word in MEASURED)
@@ -141,11 +150,49 @@ class Pages(unittest.TestCase):
                                   "\n".join([name, *printed]))
         return commands
 
-    def test_readme(self):
-        self.assertEqual(1, self.hold("README.md"))
 
-    def test_guide(self):
-        self.assertLess(12, self.hold("docs/guide.md"))
+class Pages(PageTest):
+    def test_readme(self):
+        self.assertEqual(6, self.hold("README.md"))
+
+    def test_other_pages(self):
+        """All of them in one directory."""
+        held = 0
+        for page in sorted((ROOT / "docs").glob("*.md")):
+            if page.name != "guide.md" and "\n```sh\n" in page.read_text(encoding="utf-8"):
+                held += self.hold_blocks(page)
+        self.assertLess(3, held)
+
+    def hold_blocks(self, page):
+        blocks = [name for kind, name, _ in steps(page.read_text(encoding="utf-8"))
+                  if kind == "block"]
+        for block in blocks:
+            with self.subTest(page=page.name, block=block):
+                self.call(block)
+        return len(blocks)
+
+    def test_a_failing_command_is_seen(self):
+        with self.assertRaises(AssertionError):
+            self.call("longhaul simulate nowhere.toml\ntrue\n")
+
+
+class Marked(unittest.TestCase):
+    def test_every_block_of_the_readme_runs(self):
+        """A command of README.md is in a block that runs, or among those that others run."""
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        for kind, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.S | re.M):
+            self.assertTrue(kind == "sh" or block.startswith(("$ ", *HELD_ELSEWHERE)), block)
+
+    def test_examples_of_help(self):
+        """slurm/submit --help: what it shows is what it takes."""
+        text = (ROOT / "slurm/submit").read_text(encoding="utf-8")
+        shown = re.findall(r"^#   (?:DRY_RUN=1 )?slurm/submit (.*pipeline .*)$", text, re.M)
+        self.assertTrue(shown)
+        for words in shown:
+            done = subprocess.run(["bash", "-c", f"DRY_RUN=1 slurm/submit {words}"], cwd=ROOT,
+                                  capture_output=True, text=True, check=False)
+            if programs():
+                self.assertEqual(0, done.returncode, done.stderr)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,18 @@
 built."""
 
 import json
+import re
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
 
 import pandas as pd
 
+from longhaul import scenario_text
 from longhaul.drawing import memory, panels
 from longhaul.errors import Failure
+from longhaul.figures.runs import timeline
 from longhaul.path import critical_path, wan_crossings
 from longhaul.running import tools
 from longhaul.trace import read_trace, select
@@ -72,12 +76,25 @@ class Simulated(unittest.TestCase):
         self.assertEqual(wan_crossings(steps), 8)
         self.assertEqual((steps[0].start_ns, steps[-1].end_ns), (0, panels.makespan(rows)))
 
+    @unittest.skipUnless(program("bench_pipeline") and shutil.which("mpirun"), "no ranks")
+    def test_the_iteration_that_is_shown(self):
+        """A figure and `longhaul trace attribution` choose the same of an even number."""
+        with tempfile.TemporaryDirectory() as directory:
+            run = Path(directory) / "run"
+            tools.run([tools.ROOT / "scripts/mpi", "-n", 4, program("bench_pipeline"),
+                       tools.scenario_file("crosspipe-fig6"), "--schedule", "1f1b", "--iterations",
+                       6, "--set", "run.time_scale=0.05", "--out", run])
+            said = tools.run([program("longhaul"), "trace", "attribution", run])
+            rows, _ = timeline.measured_of(read_trace(run), "1f1b")
+        theirs = re.search(r"critical path, measured, iteration (\d+)", said)[1]
+        self.assertEqual({int(theirs)}, set(rows["iteration"]))
+
     def test_every_scenario_has_its_ranks(self):
         for file in sorted(tools.SCENARIOS.glob("*.toml")):
             if file.stem == "atlas-5dc":  # longhaul plan chooses where its stages lie
                 continue
             plan = tools.simulate(file, ["1f1b"])
-            self.assertEqual(tools.ranks_of(file), plan.predicted["rank"].nunique(), file)
+            self.assertEqual(scenario_text.ranks_of(file), plan.predicted["rank"].nunique(), file)
 
 
 if __name__ == "__main__":

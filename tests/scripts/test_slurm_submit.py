@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build/bin")) / "bench_pipeline"
 SBATCH = """#!/bin/bash
 printf '%s\\n' "$@" >"$SBATCH_WORDS"
 [[ $* != *--partition=nowhere* ]] || { echo 'sbatch: error: invalid partition' >&2; exit 1; }
@@ -78,10 +79,77 @@ class Submit(SlurmTest):
         self.assertIn("--nodes=4", self.handed())
 
     def test_an_array_over_the_lines_of_a_file(self):
-        (self.directory / "sweep.txt").write_text("# none\n--scenario a\n\n  --scenario b\n")
+        (self.directory / "sweep.txt").write_text("# none\n--scenario m8-2dc\n\n  --scenario m70-4stage\n")
         self.submit("--nodes", "2", "--ranks-per-node", "2", "--at-once", "1", "sweep", "sweep.txt")
         self.assertIn("--array=1-2%1", self.handed())
         self.assertEqual(self.handed()[-1], str((self.directory / "sweep.txt").resolve()))
+
+    def test_ranks_of_a_node_follow_from_nodes(self):
+        for words, asked in (
+                (("--nodes", "4", "pipeline", "m70-2dc"), (4, 8, 2)),
+                (("--nodes", "3", "pipeline", "m70-2dc"), (3, 8, 3)),
+                (("--nodes", "4", "pipeline", "m70-2dc", "--set", "parallel.replicas=2"), (4, 16, 4)),
+                (("--nodes", "4", "figures", "crosspipe", "--measure"), (4, 16, 4)),
+                (("--nodes", "2", "sweep", "sweep.txt"), (2, 8, 4))):
+            (self.directory / "sweep.txt").write_text("--scenario m8-2dc\n--scenario m70-2dc\n")
+            self.assertEqual(self.submit(*words)[0], 0, words)
+            self.assertEqual(self.handed()[1:4], [
+                f"--{name}={value}" for name, value in
+                zip(("nodes", "ntasks", "ntasks-per-node"), asked)])
+
+    def refusing(self, said, code=2):
+        """bench_pipeline ends with `code` and these words, and writes down its own."""
+        program = self.directory / "bin" / "bench_pipeline"
+        program.write_text(f"""#!/bin/bash
+if [[ $1 == --version ]]; then echo '1 (0)'; exit; fi
+printf '%s\\n' "$@" >>"{self.directory}/asked"
+echo 'longhaul: {said}' >&2
+exit {code}
+""")
+
+    def test_options_are_checked_before_the_queue(self):
+        self.refusing("no such thing. See /x/bench_pipeline --help.")
+        (self.directory / "sweep.txt").write_text("# none\n--scenario m8-2dc --extra=--wrong\n")
+        node = ("--nodes", "4")
+        for words, place in ((("pipeline", "m70-2dc", "--wrong", "--device", "cuda"), ""),
+                             (("sweep", "sweep.txt"), "sweep.txt: task 1: ")):
+            code, _, said = self.submit(*node, *words)
+            self.assertEqual((code, self.words.exists()), (2, False), said)
+            self.assertIn(f"{place}bench_pipeline refuses", said)
+            self.assertTrue(said.endswith(": no such thing.\n"), said)
+            asked = (self.directory / "asked").read_text().split("\n")
+            self.assertIn("--wrong", asked)
+            self.assertIn("--print-map", asked)
+            self.assertNotIn("--device", asked, "is the compute node's")
+        for code in (0, 1, 3, 139):  # it cannot be asked here, or agrees
+            self.refusing("MPI does not start on a login node", code)
+            self.assertEqual(self.submit(*node, "pipeline", "m70-2dc")[0], 0)
+
+    def test_real_layers_cannot_go_on(self):
+        real = ("--nodes", "4", "pipeline", "tiny-real", "--compute", "real")
+        for fake in (lambda: None, lambda: self.refusing("--resume cannot go on with --compute real")):
+            fake()
+            code, _, said = self.submit(*real)
+            self.assertEqual((code, self.words.exists()), (2, False), said)
+            self.assertIn("Add --trace off", said)
+        self.refusing("", 0)  # a program that keeps weights
+        self.assertEqual(self.submit(*real)[0], 0)
+        self.refusing("MPI does not start on a login node", 3)
+        self.assertEqual(self.submit(*real, "--trace", "off")[0], 0)
+
+    @unittest.skipUnless(PROGRAM.is_file(), "bench_pipeline is not built")
+    def test_the_program_itself_is_asked(self):
+        named = {"LONGHAUL_BIN": str(PROGRAM.parent)}
+        for options, why in ((("--schedule", "zbq"), 'There is no schedule "zbq"'),
+                             (("--iteratoins", "3"), "--iteratoins"),
+                             (("--set", "link.latncy=5ms"), 'Did you mean "latency"'),
+                             (("--compute", "real"), "Add --trace off")):
+            code, _, said = self.submit("--nodes", "4", "pipeline", "m70-2dc", *options, **named)
+            self.assertEqual((code, self.words.exists()), (2, False), said)
+            self.assertIn(why, said)
+            self.assertEqual(1, said.count("\n"), said)
+        self.assertEqual(self.submit("--nodes", "4", "pipeline", "m70-2dc", "--schedule", "static",
+                                     **named)[0], 0)
 
     def test_dry_run_submits_nothing(self):
         code, said, _ = self.submit("--ranks-per-node", "2", "pipeline", "m70-2dc", "--set", "a=b c",
@@ -127,11 +195,18 @@ class Submit(SlurmTest):
 
     def test_bad_input(self):
         rank = ("--ranks-per-node", "2")
+        for name, text in (("empty", "# x\n"), ("a", "--scenario nowhere\n"), ("c", "--no-such\n"),
+                           ("b", "--scenario m8-2dc\n--scenario m8-2dc --cells x\n")):
+            (self.directory / f"{name}.txt").write_text(text)
         for words, text in (
                 ((), "no job given"), (("pipelines", "x"), "no job 'pipelines'"),
                 (("pipeline",), "nothing to run given"),
                 ((*rank, "pipeline", "nowhere"), "no scenario nowhere"),
                 ((*rank, "--nodes", "2", "sweep", "nowhere.txt"), "no sweep file nowhere.txt"),
+                ((*rank, "--nodes", "2", "sweep", "empty.txt"), "no line that says what to run"),
+                (("--nodes", "2", "sweep", "a.txt"), "task 1: no scenario nowhere"),
+                (("--nodes", "2", "sweep", "b.txt"), "task 2: no cells \"x\""),
+                (("--nodes", "2", "sweep", "c.txt"), "task 1: scripts/sweep: error: "),
                 ((*rank, "figures", "atlas"), "how many nodes?"),
                 ((*rank, "--nodes", "x", "figures", "atlas"), "--nodes x: not a whole number"),
                 ((*rank, "--time", "soon", "pipeline", "m70-2dc"), "--time soon: not a time"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 import fakes
-from longhaul import records
+from longhaul import records, scenario_text
 from longhaul.commands import sweep
 from longhaul.errors import Failure
 from longhaul.running import sweep_points, tools
@@ -171,8 +171,8 @@ class Sweep(unittest.TestCase):
             self.assertIn(text, said)
 
     def test_ranks(self):
-        self.assertEqual(tools.ranks_of(self.scenario), 8)
-        self.assertEqual(tools.ranks_of(self.scenario, ["parallel.replicas=1"]), 4)
+        self.assertEqual(scenario_text.ranks_of(self.scenario), 8)
+        self.assertEqual(scenario_text.ranks_of(self.scenario, ["parallel.replicas=1"]), 4)
 
     def test_named_cells(self):
         self.assertEqual(len(sweep_points.parse_cells("grid")), 16)

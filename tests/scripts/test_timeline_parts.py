@@ -10,6 +10,8 @@ import numpy as np
 import synthetic
 from longhaul.drawing import layout, memory, panels, style
 from longhaul.drawing.paint import bubble_ratios
+from longhaul.drawing.time_scale import TimeScale
+from longhaul.figures.runs import timeline
 from longhaul.path import critical_path, wan_crossings
 from longhaul.trace import KINDS, read_trace, select
 
@@ -98,6 +100,78 @@ class Layout(unittest.TestCase):
         self.assertEqual(len(ratios), 4)
         for ratio in ratios.values():
             self.assertAlmostEqual(ratio, 1 - 2400 / 3300)
+
+
+class Pictures(unittest.TestCase):
+    """Of timelines, in ms: blocks of 100, 200."""
+
+    def drawn(self, latency, transfer, **options):
+        rows = rows_of(synthetic.one_f_one_b(4, 8), {"F": 100_000_000, "B": 200_000_000}, latency,
+                       transfer)
+        return panels.draw_stack([panels.Panel(rows, "p")], "t", **options)
+
+    @staticmethod
+    def legend(figure):
+        return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    @staticmethod
+    def thin(figure):
+        return [note.get_text() for note in figure.axes[0].texts if "too thin" in note.get_text()]
+
+    def test_lanes_that_are_too_thin_to_see_say_so(self):
+        self.assertEqual([], self.thin(self.drawn(200_000_000, 50_000_000)))
+        said = self.thin(self.drawn(200_000_000, 1000))
+        self.assertEqual(["too thin to see: 1.000 us at most"] * 2, said)  # a send each way
+        self.assertEqual(4, len(self.thin(self.drawn(1000, 1000))))
+
+    def test_no_legend_without_a_bar(self):
+        for latency, transfer, has in ((200_000_000, 50_000_000, (True, True)),
+                                       (200_000_000, 1000, (False, True)),
+                                       (0, 50_000_000, (True, False)), (1000, 1000, (False, False)),
+                                       (0, 0, (False, False))):
+            said = " ".join(self.legend(self.drawn(latency, transfer)))
+            self.assertEqual(has, ("transfer" in said, "latency" in said), (latency, transfer))
+            self.assertNotIn("weight gradient", said)
+            self.assertNotIn("data-parallel", said)
+
+    def test_units_are_those_of_tables(self):
+        for largest, text in ((0, "0 ns"), (999, "999.0 ns"), (1000, "1.000 us"),
+                              (373_000_000, "373.0 ms"), (2_453_400_000, "2.453 s"),
+                              (24_534_000_000, "24.53 s")):
+            self.assertEqual(text, TimeScale(largest).text(largest))
+        self.assertEqual("0.373 s", TimeScale(2_453_400_000).text(373_000_000))
+        figure = self.drawn(0, 0)
+        self.assertEqual("time (s)", figure.axes[0].get_xlabel())
+        figure.canvas.draw()
+        self.assertEqual({"0", "1", "2", "3"}, {tick.get_text() for tick in
+                                                figure.axes[0].get_xticklabels()} & set("0123"))
+        self.assertEqual("time as played (ms); time_scale 0.5: the scenario's times are 2 times as "
+                         "long", panels.time_label(.5, "ms"))
+
+    def test_names_are_no_formulas(self):
+        self.assertEqual(r"a\$x_1\$?", style.plain("a$x_1$\0"))
+
+
+class Median(unittest.TestCase):
+    """The iteration nearest the median, of equals the first: as trace_attribution.cpp has it."""
+
+    def chosen(self, factors):
+        measured = synthetic.Timeline()
+        for iteration, factor in enumerate(factors):
+            measured.play("1f1b", synthetic.one_f_one_b(2, 2), UNIT, 0, 0, iteration, factor)
+        with tempfile.TemporaryDirectory() as directory:
+            trace = read_trace(synthetic.write(Path(directory) / "t.h5", synthetic.Timeline(),
+                                               measured))
+        return timeline.measured_of(trace, "1f1b")[1]
+
+    def test_of_an_odd_number_it_is_the_median(self):
+        self.assertEqual("iteration 2, the median of 3", self.chosen((1, 3, 2)))
+        self.assertEqual("iteration 0", self.chosen((1,)))
+
+    def test_of_an_even_number_it_is_the_nearest(self):
+        self.assertEqual("iteration 2, nearest the median of 4", self.chosen((9, 1, 5, 3)))
+        self.assertEqual("iteration 0, nearest the median of 4", self.chosen((5, 9, 1, 3)))
+        self.assertEqual("iteration 0, nearest the median of 2", self.chosen((9, 1)))
 
 
 class Memory(unittest.TestCase):

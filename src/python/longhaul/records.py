@@ -2,17 +2,18 @@
 
 import json
 import math
-import re
 import shlex
 from pathlib import Path
 
 import pandas as pd
 
-from longhaul import provenance
+from longhaul import provenance, scenario_text
 from longhaul.errors import Failure
 from longhaul.provenance import command_of
+from longhaul.scenario_text import number
 
 RECORD = "record.json"
+RATIOS = ("latency_ratio", "transfer_ratio")
 COLUMNS = ["schedule", "comm", "scenario", "latency_ratio", "transfer_ratio", "time_scale", "n",
            "predicted_ns", "measured_median_ns", "measured_min_ns", "measured_p95_ns",
            "measured_median_low_ns", "measured_median_high_ns", "difference_percent", "check",
@@ -31,7 +32,7 @@ def read_record(path):
     except OSError as error:
         raise Failure(f"no record {path} ({error.strerror}). Give a directory that a benchmark "
                       "wrote.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"{path}: not JSON ({error}). Give a record that a benchmark "
                       "wrote.") from error
     if not isinstance(record, dict):
@@ -56,9 +57,13 @@ def pipeline_table(directory, runs="first"):
         if any(".outdated-" in part for part in file.relative_to(directory).parts):
             continue  # a sweep has set it aside
         record = read_record(file)
-        if record.get("schedules"):
-            point = file.parent.relative_to(directory).as_posix().split(AGAIN)[0]
-            rows += [row | {"point": point} for row in pipeline_rows(record, file.parent)]
+        point = file.parent.relative_to(directory).as_posix().split(AGAIN)[0]
+        try:
+            if record.get("schedules"):
+                rows += [row | {"point": point} for row in pipeline_rows(record, file.parent)]
+        except (AttributeError, KeyError, LookupError, TypeError, ValueError, OverflowError) as error:
+            raise Failure(f"{file}: not a record of bench_pipeline ({type(error).__name__}: {error}; it "
+                          "may be damaged). Remove it, and run its point again.") from error
     table = pd.DataFrame(rows, columns=[*COLUMNS, "point"])
     if table.empty:
         return table[COLUMNS]
@@ -112,30 +117,21 @@ def option_of(command, name):
     return None
 
 
-def number(text):
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
 def scenario_of(record):
     """Its name, wherever the record has it: a name, an object, or TOML text."""
     scenario = record.get("scenario", "")
     if isinstance(scenario, dict):
         return str(scenario.get("name", ""))
-    match = re.search(r'^\s*name\s*=\s*"([^"]*)"', str(scenario), re.MULTILINE)
-    return match[1] if match else str(scenario)
+    if "=" not in str(scenario):
+        return str(scenario)
+    return scenario_text.name_of(scenario, command_of(record)) or str(scenario)
 
 
 def setting(record, overrides, section, key):
     """A number of the scenario: from --set, else from its TOML text; NaN where neither has it."""
-    if f"{section}.{key}" in overrides:
-        return number(overrides[f"{section}.{key}"])
-    texts = [record.get(name) for name in ("scenario", "scenario_text")]
-    text = "\n".join(text for text in texts if isinstance(text, str))
-    match = re.search(rf"^\s*{key}\s*=\s*([0-9.eE+-]+)", text, re.MULTILINE)
-    return number(match[1]) if match else float("nan")
+    texts = [record.get(name) for name in ("scenario_text", "scenario")]
+    text = next((text for text in texts if isinstance(text, str) and "=" in text), "")
+    return scenario_text.setting(text, section, key, overrides)
 
 
 def time_scale_of(record, overrides):

@@ -1,5 +1,6 @@
 """Traces (HDF5) as tables: one row per op, names resolved. Layout: docs/trace.md."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from longhaul.contained import contained
 from longhaul.errors import Failure, suggestion
 
 SCHEMA_VERSION = 2
@@ -26,6 +28,15 @@ COLUMNS = ("schedule", "iteration", "op", "rank", "replica", "device", "datacent
            "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "leg", "owner",
            "piece", "pieces", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns",
            "bound_by", "bound_kind")
+LARGEST = 2**53  # exact in a double, and safe to add up
+INT32 = 2**31 - 1
+# column -> (least, largest); positions in tables are checked against these
+RANGES = {"iteration": (0, INT32), "op": (0, LARGEST), "rank": (0, INT32), "replica": (0, INT32),
+          "device": (0, INT32), "chunk": (-1, INT32), "microbatch": (-1, INT32), "part": (0, INT32),
+          "parts": (1, INT32), "peer": (-1, INT32), "owner": (0, INT32), "piece": (0, 254),
+          "pieces": (1, 255), "size_bytes": (-LARGEST, LARGEST), "planned_ns": (0, LARGEST),
+          "ready_ns": (-LARGEST, LARGEST), "start_ns": (0, LARGEST), "end_ns": (0, LARGEST),
+          "bound_by": (-1, LARGEST)}
 
 
 @dataclass
@@ -73,18 +84,24 @@ def find_trace(path):
 
 
 def read_trace(path):
-    """Throws Failure on anything but a trace of a schema that is known here."""
-    path = find_trace(path)
+    """Throws Failure on anything but a sound trace of a schema that is known here; memory and time
+    are bounded."""
+    return contained(_read, find_trace(path))
+
+
+def _read(path):
     try:
-        with h5py.File(path, "r") as file:
-            info = {name: _text(value) for name, value in file.attrs.items()}
-            version = int(info.get("schema_version", -1))
-            if version != SCHEMA_VERSION:
-                raise Failure(f"{path}: schema_version is {version} (this reader knows "
-                              f"{SCHEMA_VERSION}). Use the scripts of the commit that wrote it.")
-            predicted, measured = (_read_group(file, name) for name in ("predicted", "measured"))
+        file = h5py.File(path, "r")
     except OSError as error:
         raise Failure(f"{path}: not an HDF5 file ({error}). Give a trace.") from error
+    with file:
+        info = {name: _text(value) for name, value in file.attrs.items()}
+        version = info.get("schema_version", -1)
+        if version != SCHEMA_VERSION:
+            raise Failure(f"{path}: schema_version is {version} (this reader knows "
+                          f"{SCHEMA_VERSION}). Use the scripts of the commit that wrote it.")
+        _check_info(path, info)
+        predicted, measured = (_read_group(file, name) for name in ("predicted", "measured"))
     return Trace(path, predicted, measured, info)
 
 
@@ -98,6 +115,18 @@ def message_bytes(directory):
             return int(sizes.max()) if len(sizes) else None
     except (OSError, KeyError, ValueError):
         return None
+
+
+def damaged(place, what):
+    return Failure(f"{place}: {what} (not a valid trace). Check it with longhaul check.")
+
+
+def _check_info(path, info):
+    scale, budget = info.get("time_scale", 1.0), info.get("activation_budget_bytes", 0)
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not 0 < scale < math.inf:
+        raise damaged(path, f"time_scale is {scale}")
+    if not isinstance(budget, int) or not 0 <= budget <= LARGEST:
+        raise damaged(path, f"activation_budget_bytes is {budget}")
 
 
 def select(rows, schedule, iteration=None):
@@ -132,12 +161,19 @@ def _enumerators(dataset, names):
     numbers = h5py.check_enum_dtype(dataset.dtype)
     if not numbers:
         return names
+    if not 0 <= min(numbers.values()) <= max(numbers.values()) <= 255:
+        raise damaged(dataset.file.filename, "a kind has a number above 255")
     known = {number: name for name, number in numbers.items()}
     return tuple(known.get(number, f"unnamed {number}") for number in range(max(known) + 1))
 
 
 def _names(group, table):
-    return [_text(value) for value in group[table][()]] if table in group else []
+    if table not in group:
+        return []
+    names = group[table]
+    if names.ndim != 1 or h5py.check_string_dtype(names.dtype) is None:
+        raise damaged(group.file.filename, f"{group.name}/{table} holds no names")
+    return [_text(value) for value in names[()]]
 
 
 def _read_group(file, name):
@@ -148,10 +184,36 @@ def _read_group(file, name):
     if missing:
         raise Failure(f"{file.filename}: {name} has no column {', '.join(missing)} "
                       "(not a trace, or cut short). Check it with longhaul check.")
-    columns = {column: group[column][()] for column in COLUMNS}
+    columns = {column: _column(group, column) for column in COLUMNS}
+    if len({len(values) for values in columns.values()}) != 1:
+        raise damaged(file.filename, f"columns of {name} have several lengths")
+    _check_values(f"{file.filename}: {name}", columns)
     names = {column: _names(group, table) for column, table in TABLES.items()}
     names["kind"] = _enumerators(group["kind"], KINDS)
     return _frame(columns, names)
+
+
+def _column(group, column):
+    dataset = group[column]
+    if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 1 or dataset.dtype.kind not in "iu":
+        raise damaged(group.file.filename, f"{group.name}/{column} is no column of whole numbers")
+    return dataset[()]
+
+
+def _check_values(place, columns):
+    """The rules of src/trace/validate/check_values.cpp about single rows."""
+    def all_of(what, good):
+        if not np.all(good):
+            raise damaged(place, f"row {int(np.argmin(good))} has {what}")
+    for column, (low, high) in RANGES.items():
+        values = columns[column]
+        all_of(f"{column} {values[~((values >= low) & (values <= high))][:1].tolist()}",
+               (values >= low) & (values <= high))
+    for low, high in (("start_ns", "end_ns"), ("part", "parts"), ("piece", "pieces")):
+        values = columns[high].astype(np.int64) - columns[low].astype(np.int64)
+        all_of(f"{low} above {high}", values >= (0 if low == "start_ns" else 1))
+    message = np.isin(columns["kind"], [KINDS.index(kind) for kind in MESSAGE_KINDS])
+    all_of("a peer that is no rank", ~message | np.isin(columns["peer"], columns["rank"]))
 
 
 def _frame(columns, names):
@@ -160,6 +222,9 @@ def _frame(columns, names):
     frame = pd.DataFrame(columns)
     for column, categories in tables.items():
         codes = frame[column].to_numpy(np.int64)
+        if len(codes) and codes.min() < (-1 if column == "resource" else 0):
+            raise Failure(f"column {column} names entry {codes.min()} (not a valid trace). Check it "
+                          "with longhaul check.")
         if len(codes) and codes.max() >= len(categories):
             raise Failure(f"column {column} names entry {codes.max()} of a table of "
                           f"{len(categories)} (not a valid trace). Check it with longhaul check.")
@@ -170,7 +235,8 @@ def _frame(columns, names):
 def _named(codes, names):
     """Categories must differ, names in a file need not."""
     unique = list(dict.fromkeys(names))
-    position = np.array([unique.index(name) for name in names] + [-1])  # code -1: none
+    places = {name: place for place, name in enumerate(unique)}
+    position = np.array([places[name] for name in names] + [-1])  # code -1: none
     return pd.Categorical.from_codes(position[codes], categories=unique)
 
 

@@ -8,13 +8,13 @@ import csv
 import sys
 from pathlib import Path
 
-from longhaul.errors import Failure, guarded
+from longhaul.errors import Failure, guarded, result_name
 from longhaul.figures.crosspipe.tables import FIELDS, compare, summary
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/compare-crosspipe", description=__doc__)
-    parser.add_argument("--out", type=Path, help="CSV to write (never overwritten)")
+    parser.add_argument("--out", type=lambda text: Path(result_name(text)), help="CSV to write (never overwritten)")
     options = parser.parse_args(arguments)
     if options.out and options.out.exists():
         raise Failure(f"{options.out} exists (a result is never overwritten). "

@@ -4,8 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from longhaul import provenance
-from longhaul.errors import Failure, guarded, suggestion
+from longhaul import progress, provenance
+from longhaul.drawing.style import plt
+from longhaul.errors import Failure, guarded, result_name, suggestion
 from longhaul.figures.registry import FIGURES
 from longhaul.papers import claims
 from longhaul.replacing import replacing
@@ -32,7 +33,7 @@ def overview():
 def parser_of(name):
     module = FIGURES[name]
     parser = Parser(prog=f"scripts/figure {name}", description=module.FIGURE.summary)
-    parser.add_argument("--out", default="figures", metavar="DIR",
+    parser.add_argument("--out", default="figures", metavar="DIR", type=result_name,
                         help="where the PNG and the CSV go (default: figures)")
     module.add_arguments(parser)
     return parser
@@ -72,8 +73,10 @@ def main(arguments=None):
         raise Failure(f'no figure "{name}". {suggestion(name, list(FIGURES))} '
                       "See scripts/figure --help.")
     options = parser_of(name).parse_args(rest)
+    progress.step(f"drawing {name}")
     for drawn in FIGURES[name].draw(options):
         save(drawn, options.out)
+        plt.close(drawn.figure)
     return 0
 
 

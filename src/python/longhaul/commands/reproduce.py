@@ -16,13 +16,15 @@ from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
-from longhaul.errors import RUN_FAILED, Failure, guarded, suggestion
+from longhaul import progress
+from longhaul.errors import RUN_FAILED, Failure, guarded, result_name, suggestion
 from longhaul.figures import registry
 from longhaul.figures.registry import PAPERS
 from longhaul.papers import expected
-from longhaul.running import tools
+from longhaul.running import children, tools
 
 ANSWER_IS_NO = 1
+PATIENCE_S = 30  # longer than a figure waits for its own ranks
 
 
 def is_root():
@@ -93,8 +95,8 @@ class Reproduction:
         with log.open("w", encoding="utf-8") as output:
             output.write(shlex.join(command) + "\n")
             output.flush()
-            code = subprocess.run(command, cwd=tools.ROOT, stdout=output, stdin=subprocess.DEVNULL,
-                                  stderr=subprocess.STDOUT, check=False).returncode
+            code = children.run(command, PATIENCE_S, cwd=tools.ROOT, stdout=output,
+                                stderr=subprocess.STDOUT).returncode
         seconds = time.monotonic() - began
         tools.say(f"  {seconds:.0f} s" if code == 0 else
                   f"  failed with {code}; what it said is in {log}")
@@ -126,6 +128,7 @@ class Reproduction:
             reason = why_not(item, kind)
             tools.say(f"[{number}/{len(parts)}] {item.name}, {kind}"
                       + (f": left out, {reason}" if reason else ""))
+            progress.step(f"part {number} of {len(parts)}, {item.name}, {kind}")
             if not reason and not self.run(item, kind, options):
                 failed.append(f"{item.name} ({kind})")
         return failed
@@ -207,7 +210,7 @@ def parse(arguments):
     parser.add_argument("--simulated-only", action="store_true",
                         help="no ranks: a few minutes")
     parser.add_argument("--only", metavar="FIGURE[,FIGURE]", help="table5,fig6: these alone")
-    parser.add_argument("--out", metavar="DIR",
+    parser.add_argument("--out", metavar="DIR", type=result_name,
                         help="default: results/<date>-<commit>, the newest of this commit")
     parser.add_argument("--list", action="store_true", help="say what would run, and run nothing")
     return parser.parse_args(arguments)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from longhaul.errors import RUN_FAILED, Failure, guarded
+from longhaul.errors import RUN_FAILED, Failure, guarded, result_name
 from longhaul.running import sweep_state, tools
 from longhaul.running.sweep import gather, run_points
 from longhaul.running.sweep_points import COMMS, parse_cells, points_of
@@ -35,7 +35,7 @@ def parse(arguments):
                "kept as *.unfinished-N (half a run that cannot go on) and *.outdated-N (a result of "
                "another input). Exit codes: 0 all finished, 2 bad input, 3 some failed.")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--out", metavar="DIR", help="results, and sweep.csv")
+    where.add_argument("--out", metavar="DIR", type=result_name, help="results, and sweep.csv")
     where.add_argument("--resume", metavar="DIR",
                        help="finish the sweeps that were begun in DIR as they were asked for; a "
                             "point is done if its command, the scenario's content and the "

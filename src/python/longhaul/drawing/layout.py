@@ -57,18 +57,29 @@ def wide_area(rows):
 
 
 def lane_heights(rows):
-    """rank -> {(kind, peer): height} of its thin lanes; a collective's peer is -1. A lane whose
-    bars would all be hairlines has none."""
-    heights, visible = {}, HAIRLINE * (rows["end_ns"].max() - rows["start_ns"].min())
+    """rank -> {(kind, peer): height} of its thin lanes; a collective's peer is -1."""
+    heights = {}
     for (rank, kind, peer), group in wide_area(rows).groupby(["rank", "kind", "peer"],
                                                              observed=True):
-        if (group["end_ns"] - group["start_ns"]).max() < visible:
-            continue
         count = sublanes(*_sorted_times(group))[1]
         heights.setdefault(rank, {})[kind, peer] = max(LANE, SUBLANE * count)
     for rank in rows.loc[collectives(rows), "rank"].unique():
         heights.setdefault(rank, {})["collective", -1] = LANE
     return heights
+
+
+def visible_ns(rows):
+    """The shortest bar that can be seen."""
+    return HAIRLINE * (rows["end_ns"].max() - rows["start_ns"].min())
+
+
+def thin_lanes(rows):
+    """{(rank, kind, peer): the longest, ns} of lanes to other datacenters whose bars are all too thin to
+    see."""
+    messages = wide_area(rows)
+    longest = (messages["end_ns"] - messages["start_ns"]).groupby(
+        [messages["rank"], messages["kind"].astype(str), messages["peer"]]).max()
+    return longest[longest < visible_ns(rows)].to_dict()
 
 
 def joined(several):

@@ -5,6 +5,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
 from longhaul.drawing import layout as rows_layout, style
+from longhaul.drawing.time_scale import time_text
 from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS, collectives
 
 NS_PER_MS = 1e6
@@ -29,7 +30,7 @@ def paint_bands(axes, layout):
     for band in layout.bands:
         shade = style.BAND_COLOURS[names.index(band.datacenter) % 2]
         axes.axhspan(band.top, band.bottom, color=shade, lw=0, zorder=0)
-        axes.annotate(band.datacenter, (0, (band.top + band.bottom) / 2),
+        axes.annotate(style.plain(band.datacenter), (0, (band.top + band.bottom) / 2),
                       xycoords=("axes fraction", "data"), xytext=(-34, 0),
                       textcoords="offset points", rotation=90, ha="center", va="center",
                       fontweight="bold", fontsize=8)
@@ -110,6 +111,13 @@ def paint_lanes(axes, rows, layout):
     for (rank, kind, peer), group in messages.groupby(["rank", "kind", "peer"], observed=True):
         if (kind, peer) in layout.rows[rank].lanes:
             _lane(axes, group.sort_values("start_ns"), kind, layout.rows[rank].lanes[kind, peer])
+    for (rank, kind, peer), longest in rows_layout.thin_lanes(rows).items():
+        top, height = layout.rows[rank].lanes[kind, peer]
+        axes.annotate(f"too thin to see: {time_text(longest)} at most",
+                      (0, top + height / 2), xycoords=("axes fraction", "data"), xytext=(3, 0),
+                      textcoords="offset points", ha="left", va="center", fontsize=5.5,
+                      color="#555555", zorder=2.5,
+                      bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "linewidth": 0})
     for rank, group in rows[collectives(rows)].groupby("rank"):
         top, height = layout.rows[rank].lanes["collective", -1]
         starts, ends = _ms(group)
@@ -130,11 +138,16 @@ def _lane(axes, group, kind, lane):
         axes.add_collection(PolyCollection(_boxes(starts, ends, upper, lower),
                                            facecolors=[style.wire_colour(0.6)], **edge))
         return
-    latency = np.minimum(group["planned_ns"].to_numpy() / NS_PER_MS, ends - starts)
+    latency = latency_part(group).to_numpy() / NS_PER_MS
     axes.add_collection(PolyCollection(_boxes(starts, ends - latency, upper, lower),
                                        facecolors=[style.wire_colour(0.6)], **edge))
     axes.add_collection(PolyCollection(_boxes(ends - latency, ends, upper, lower),
                                        facecolors=[style.wire_colour(0.2)], **edge))
+
+
+def latency_part(receives):
+    """Of receives the time on the way, ns; before it lies the transfer."""
+    return np.minimum(receives["planned_ns"], receives["end_ns"] - receives["start_ns"])
 
 
 def paint_path(axes, steps, layout, scale):

@@ -3,13 +3,14 @@ here, so that nothing overlaps."""
 
 from dataclasses import dataclass
 
-import numpy as np
 from matplotlib.legend_handler import HandlerBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from longhaul.drawing import layout as rows_layout, memory, paint, style
-from longhaul.path import critical_path
+from longhaul.drawing.time_scale import TimeScale
+from longhaul.errors import Failure
+from longhaul.path import critical_path, wan_crossings
 from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS
 
 LEFT, RIGHT, TITLE, GAP = 0.75, 0.5, 0.26, 0.36  # inches
@@ -42,20 +43,18 @@ class Paper:
 def makespan(rows):
     """From the first op on any rank to the last block or collective on any rank."""
     done = rows[~rows["kind"].isin(MESSAGE_KINDS)]
+    if done.empty:
+        raise Failure("the rows hold messages alone (no block). Draw another schedule or iteration.")
     return int(done["end_ns"].max() - rows["start_ns"].min())
 
 
-def milliseconds(nanoseconds):
-    """Four digits and more, as a title needs them."""
-    value = nanoseconds / paint.NS_PER_MS
-    return f"{value:.0f} ms" if value >= 1000 else f"{value:.4g} ms"
-
-
-def draw_stack(panels, title, time_scale=1.0, shared_lanes=True, paper=Paper(), budget_bytes=0):
+def draw_stack(panels, title, time_scale=1.0, shared_lanes=True, paper=Paper(), budget_bytes=0,
+               unit=None):
     """A figure. `shared_lanes`: panels leave room for each other's message lanes, so that rows of
     predicted and measured compare by eye. `budget_bytes`: of activation memory, where panels show
-    it."""
+    it. `unit`: the TimeScale of the axis, by default that of the longest panel."""
     plt = style.apply()
+    unit = unit or TimeScale(max(makespan(panel.rows) for panel in panels))
     layouts = _layouts(panels, shared_lanes)
     span = 1.003 * max(panel.rows["end_ns"].max() for panel in panels) / paint.NS_PER_MS
     width = _paper_width(panels, span, paper)
@@ -87,8 +86,9 @@ def draw_stack(panels, title, time_scale=1.0, shared_lanes=True, paper=Paper(), 
             axes.set_title(memory.title(strip), loc="left", pad=3, fontsize=8)
             memory.paint(axes, layout, panel.memory, strip)
     axes.tick_params(labelbottom=True)
-    axes.set_xlabel(time_label(time_scale))
-    figure.suptitle(title, x=LEFT / all_width, y=1 - 0.09 / total, ha="left", va="top",
+    axes.set_xlabel(time_label(time_scale, unit.unit))
+    axes.xaxis.set_major_formatter(lambda ms, _: f"{ms * paint.NS_PER_MS / unit.factor:g}")
+    figure.suptitle(style.plain(title), x=LEFT / all_width, y=1 - 0.09 / total, ha="left", va="top",
                     fontsize=11, fontweight="bold")
     figure.legend(handles=handles, loc="lower center", ncols=columns, frameon=False,
                   bbox_to_anchor=(0.5, 0), handlelength=1.6, columnspacing=1.4,
@@ -96,10 +96,10 @@ def draw_stack(panels, title, time_scale=1.0, shared_lanes=True, paper=Paper(), 
     return figure
 
 
-def time_label(time_scale):
+def time_label(time_scale, unit):
     if abs(time_scale - 1) < 1e-12:
-        return "time (ms)"
-    return (f"time as played (ms); time_scale {time_scale:g}: "
+        return f"time ({unit})"
+    return (f"time as played ({unit}); time_scale {time_scale:g}: "
             f"the scenario's times are {1 / time_scale:.3g} times as long")
 
 
@@ -131,7 +131,7 @@ def _paper_width(panels, span, paper):
     wanted = min(NARROWEST, most)
     for panel in panels:
         forward = panel.rows[panel.rows["kind"] == "F"]
-        length = np.percentile(forward["end_ns"] - forward["start_ns"], 5) / paint.NS_PER_MS
+        length = (forward["end_ns"] - forward["start_ns"]).quantile(.05) / paint.NS_PER_MS
         if length > 0:
             wanted = max(wanted, span / length * 8.5 / POINTS)
     return min(wanted, most)
@@ -141,7 +141,7 @@ def _draw_panel(axes, panel, layout, scale):
     axes.set_ylim(layout.height, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_title(panel.title, loc="left", pad=3)
+    axes.set_title(style.plain(panel.title), loc="left", pad=3)
     paint.paint_bands(axes, layout)
     paint.paint_blocks(axes, panel.rows, layout, *scale)
     paint.paint_lanes(axes, panel.rows, layout)
@@ -158,16 +158,18 @@ def _draw_panel(axes, panel, layout, scale):
 
 def legend_handles(panels, scales):
     """`scales`: of each panel, points of paper per millisecond and per row."""
-    kinds, later, messages, latency, path = set(), False, False, False, False
+    kinds, later, messages, latency, path, crossings = set(), False, False, False, False, 0
     for panel in panels:
-        lanes = {key for keys in rows_layout.lane_heights(panel.rows).values() for key in keys}
-        kinds |= set(panel.rows["kind"].unique())
-        later |= bool((rows_layout.local_chunks(panel.rows) > 0).any())
-        wide = rows_layout.wide_area(panel.rows)
-        messages |= any(kind == "send" for kind, _ in lanes)
-        latency |= any(kind == "recv" for kind, _ in lanes) and bool(
-            (wide.loc[wide["kind"] == "recv", "planned_ns"] > 0).any())
-        path |= panel.path
+        lasting = panel.rows[panel.rows["end_ns"] > panel.rows["start_ns"]]
+        kinds |= set(lasting["kind"].unique())
+        later |= bool((rows_layout.local_chunks(lasting) > 0).any())
+        transfer_ns, latency_ns = _longest_of_messages(panel.rows)
+        visible = rows_layout.visible_ns(panel.rows)
+        messages |= transfer_ns >= visible
+        latency |= latency_ns >= visible
+        steps = critical_path(panel.rows) if panel.path else []
+        path |= bool(steps)
+        crossings += wan_crossings(steps)
     handles = [_block_handle(kind) for kind in BLOCK_KINDS if kind in kinds]
     if later:
         handles.append(Patch(facecolor=style.block_colour("F", 1), edgecolor="black", lw=0.5,
@@ -187,8 +189,18 @@ def legend_handles(panels, scales):
     if path:
         handles.append(Line2D([], [], color=style.PATH_COLOUR, lw=1.6, marker="o",
                               markerfacecolor="white", markersize=7,
-                              label="critical path (WAN crossings numbered)"))
+                              label="critical path (WAN crossings numbered)" if crossings
+                              else "critical path"))
     return handles
+
+
+def _longest_of_messages(rows):
+    """ns of the longest bars of messages to other datacenters: (transfer, latency); 0: none."""
+    wide = rows_layout.wide_area(rows)
+    receives = wide[wide["kind"] == "recv"]
+    latencies = paint.latency_part(receives)
+    held = (wide["end_ns"] - wide["start_ns"]).sub(latencies, fill_value=0)
+    return tuple(values.max() if len(values) else -1 for values in (held, latencies))
 
 
 def _block_handle(kind):

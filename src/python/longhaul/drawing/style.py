@@ -1,5 +1,7 @@
 """Colours, names and sizes that all figures share."""
 
+import warnings
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -47,6 +49,11 @@ def schedule_name(name):
     return SCHEDULE_NAMES.get(name, name)
 
 
+def plain(text):
+    """A name as it stands: no formula between two $, no character that cannot be printed."""
+    return "".join(char if char.isprintable() else "?" for char in str(text)).replace("$", r"\$")
+
+
 def rgb(colour, factor=1.0):
     """0..255 to matplotlib's 0..1, darkened by `factor`."""
     return tuple(part / 255 * factor for part in colour)
@@ -79,6 +86,7 @@ def legend_grid(entries, width_inches):
 
 
 def apply():
+    warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name's; a box is drawn
     plt.rcParams.update({
         "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9,
         "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "hatch.linewidth": 0.5,

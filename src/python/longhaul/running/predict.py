@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from longhaul import progress
 from longhaul.errors import Failure
 from longhaul.running import tools
 
@@ -40,7 +41,15 @@ def ask_all(questions):
     """{question: its answer by `ask`}, each question once, on all cores."""
     wanted = list(dict.fromkeys(questions))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        return dict(zip(wanted, pool.map(ask, wanted)))
+        try:
+            answers = {}
+            for question, answer in zip(wanted, pool.map(ask, wanted)):
+                answers[question] = answer
+                progress.step(f"prediction {len(answers)} of {len(wanted)}")
+            return answers
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def seconds(entry):

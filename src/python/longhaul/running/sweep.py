@@ -7,8 +7,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from longhaul.records import is_finished, pipeline_table
-from longhaul.running import runs, sweep_state, tools
+from longhaul import progress, scenario_text
+from longhaul.records import RATIOS, is_finished, pipeline_table
+from longhaul.running import children, runs, sweep_state, tools
 
 
 def command_for(point, directory, options):
@@ -19,7 +20,7 @@ def command_for(point, directory, options):
                       f"link.transfer_ratio={point.transfer_ratio:g}"]
     if options.time_scale is not None:
         overrides.append(f"run.time_scale={options.time_scale:g}")
-    command = ["scripts/mpi", "-n", tools.ranks_of(point.scenario, overrides),
+    command = ["scripts/mpi", "-n", scenario_text.ranks_of(point.scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(point.scenario),
                "--schedule", ",".join(point.schedules or [options.schedules]),
                "--comm", point.comm, *point.extra]
@@ -51,9 +52,7 @@ def run_point(point, directory, options, commit, out):
     with open(log, "a", encoding="utf-8") as output, runs.recorded(directory, out):
         output.write(shlex.join(command) + "\n")
         output.flush()
-        done = subprocess.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL, check=False,
-                              preexec_fn=sweep_state.ending_with(os.getpid()))
+        done = children.run(command, cwd=tools.ROOT, stdout=output, stderr=subprocess.STDOUT)
     if done.returncode == 0 and is_finished(directory):
         return True
     tools.say(f"  failed with {done.returncode}; what it said is in {log}")
@@ -76,6 +75,7 @@ def run_points(points, out, options):
             print(shlex.join(command_for(point, directory, options)))
             continue
         began = time.monotonic()
+        progress.step(f"point {number} of {len(points)}, {point.name}")
         if not run_point(point, directory, options, commit, out):
             failed.append(point.name)
         tools.say(f"  {time.monotonic() - began:.1f} s")
@@ -100,6 +100,7 @@ def gather(out):
         return table
     target = Path(out) / "sweep.csv"
     part = sweep_state.part_of(target)
-    table.to_csv(part, index=False)
+    table.assign(**{name: table[name].map(scenario_text.ratio_text) for name in RATIOS}).to_csv(
+        part, index=False)
     part.replace(target)
     return table

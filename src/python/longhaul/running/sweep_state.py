@@ -2,14 +2,13 @@
 arguments, and for each point the full input that its result stands for."""
 
 import argparse
-import ctypes
 import errno
 import fcntl
 import hashlib
 import json
 import os
 import re
-import signal
+import shlex
 from pathlib import Path
 
 from longhaul.errors import Failure
@@ -71,11 +70,22 @@ def input_file(directory):
 
 
 def kept_input(directory):
-    """None: a point of an earlier version, or none."""
+    """None: a point of an earlier version, or none, or a damaged one, which is said."""
+    return object_in(input_file(directory))
+
+
+def object_in(file):
+    """The JSON object of a file; None where there is no file. A damaged one is said, and None too."""
     try:
-        return json.loads(input_file(directory).read_text())
-    except (OSError, ValueError):
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
         return None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        tools.say(f"  {file} is damaged (not a JSON object); its point is done anew")
+        return None
+    return content
 
 
 def is_done(directory, wanted):
@@ -87,8 +97,22 @@ def is_done(directory, wanted):
 
 def can_go_on(directory, wanted):
     """Has a run of the same input begun that bench_pipeline can finish?"""
-    return (directory / "input.json").is_file() and not is_finished(directory) \
-        and kept_input(directory) == wanted
+    return not is_finished(directory) and kept_input(directory) == wanted \
+        and is_whole(directory / "input.json", wanted)
+
+
+def is_whole(file, wanted):
+    """Is the input that a run kept there, and that of this scenario? What bench_pipeline would find
+    different must be damage, since the point's own input is the same."""
+    kept = object_in(file)
+    if kept is None:
+        return False
+    asked = kept.get("asked", {})
+    if not isinstance(asked, dict) or asked.get("scenario", wanted["scenario"]) != wanted["scenario"]:
+        tools.say(f"  {file} is damaged (not the scenario that its point was begun with); the point is "
+                  "done anew")
+        return False
+    return True
 
 
 def is_running(directory):
@@ -126,23 +150,28 @@ def remember(out, arguments):
         write_whole(file, {"sweeps": [*sweeps, arguments]})
 
 
+def checked(arguments):
+    """The options of a sweep; a ValueError or KeyError where they are not what add_arguments makes."""
+    texts = ("cells", "comm", "schedules", "extra")
+    lists = [arguments[name] for name in ("scenario", "set")]
+    if not all(isinstance(arguments[name], str) for name in texts) or not all(
+            isinstance(words, list) and all(isinstance(word, str) and "\0" not in word
+                                            for word in words) for words in lists):
+        raise ValueError("not options of a sweep")
+    for name, types in (("iterations", int), ("time_scale", (int, float))):
+        if arguments[name] is not None and not isinstance(arguments[name], types):
+            raise ValueError("not options of a sweep")
+    if "\0" in "".join(arguments[name] for name in texts):
+        raise ValueError("not options of a sweep")
+    shlex.split(arguments["extra"])
+    return argparse.Namespace(**arguments)
+
+
 def remembered(out):
     """The arguments of each sweep in a directory."""
     file = Path(out) / SWEEP_FILE
     try:
-        return [argparse.Namespace(**arguments)
-                for arguments in json.loads(file.read_text())["sweeps"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [checked(arguments) for arguments in json.loads(file.read_text())["sweeps"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Failure(f"no sweep to resume in {out} ({file.name} is missing or damaged). Name the "
                       "--out of a sweep.") from error
-
-
-def ending_with(parent):
-    """For a child before it becomes another program: it is told to end when the process `parent`
-    dies, however that dies."""
-    def prepare():
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None, use_errno=True).prctl(set_death_signal, signal.SIGTERM)
-        if os.getppid() != parent:  # it died in between
-            os._exit(128 + signal.SIGTERM)
-    return prepare

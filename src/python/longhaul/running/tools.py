@@ -1,14 +1,16 @@
 """Runs Longhaul's own programs for a figure or a sweep."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
+from longhaul import scenario_text
 from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
+from longhaul.running import children
 from longhaul.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -50,8 +52,7 @@ def run(command, quiet=True, timeout_s=None):
     of ours (2 bad input, 3 the run failed)."""
     command = [str(word) for word in command]
     try:
-        done = subprocess.run(command, capture_output=quiet, text=True, timeout=timeout_s,
-                              check=False)
+        done = start(command, capture_output=quiet, text=True, timeout=timeout_s)
     except subprocess.TimeoutExpired as error:
         raise Failure(f"{shlex.join(command)} did not end within {timeout_s:g} s. "
                       "Give it more time.", RUN_FAILED) from error
@@ -60,6 +61,13 @@ def run(command, quiet=True, timeout_s=None):
         raise Failure("\n".join([f"{shlex.join(command)} ended with {done.returncode}.", *said]),
                       BAD_INPUT if done.returncode == BAD_INPUT else RUN_FAILED)
     return done.stdout
+
+
+def start(command, timeout, **options):
+    """Signals are the main thread's; a program that another thread runs ends with its terminal."""
+    if threading.current_thread() is threading.main_thread():
+        return children.run(command, timeout_s=timeout, **options)
+    return subprocess.run(command, timeout=timeout, check=False, stdin=subprocess.DEVNULL, **options)
 
 
 def simulate(scenario, schedules, overrides=(), comm="decoupled"):
@@ -85,25 +93,7 @@ def read_run(path):
         return read_trace(merged)
 
 
-def ranks_of(scenario, overrides=()):
-    """stages * replicas of a scenario, as `--set` changes them."""
-    values = {"stages": 1, "replicas": 1}
-    section = ""
-    for line in Path(scenario).read_text().splitlines():
-        line = line.split("#")[0].strip()
-        if line.startswith("["):
-            section = line.strip("[] ")
-        match = re.fullmatch(r"(stages|replicas)\s*=\s*(\d+)", line)
-        if match and section == "parallel":
-            values[match[1]] = int(match[2])
-    for override in overrides:
-        match = re.fullmatch(r"parallel\.(stages|replicas)=(\d+)", override.replace(" ", ""))
-        if match:
-            values[match[1]] = int(match[2])
-    return values["stages"] * values["replicas"]
-
-
 def scenario_name(info):
-    """Of a trace's scenario text; its creator where there is none."""
-    match = re.search(r'^\s*name\s*=\s*"([^"]*)"', str(info.get("scenario", "")), re.MULTILINE)
-    return match[1] if match else str(info.get("creator", "trace"))
+    """Of a trace's scenario text, or of the file that was given; its creator where there is none."""
+    return (scenario_text.name_of(info.get("scenario", ""), str(info.get("command_line", "")))
+            or str(info.get("creator", "trace")))

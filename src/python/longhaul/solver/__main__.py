@@ -2,7 +2,10 @@
 
 import sys
 
+from longhaul import progress
 from longhaul.solver.cp_sat import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with progress.shown("solve"):
+        code = main()
+    sys.exit(code)

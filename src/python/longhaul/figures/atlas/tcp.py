@@ -1,7 +1,6 @@
 """Pipelines over real TCP with real delay, beside the emulated link and the prediction."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +10,7 @@ from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_rows, read_record
-from longhaul.running import runs, tools
+from longhaul.running import children, runs, tools
 
 FIGURE = Figure(
     "atlas-tcp",
@@ -77,8 +76,8 @@ def measure(results, latency, options):
 
 def start(command, out, results):
     with runs.recorded(out, results):
-        done = subprocess.run(command, cwd=tools.ROOT, env={**os.environ, **MPI_SETTINGS},
-                              capture_output=True, text=True, check=False)
+        done = children.run(command, cwd=tools.ROOT, env={**os.environ, **MPI_SETTINGS},
+                            capture_output=True, text=True)
     if done.returncode:
         raise Failure("\n".join([f"{' '.join(command)} ended with {done.returncode}.",
                                  *done.stderr.strip().splitlines()[-8:]]), RUN_FAILED)

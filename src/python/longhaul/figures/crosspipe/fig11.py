@@ -2,19 +2,21 @@
 communication and delay-aware ones, measured against the model."""
 
 import re
+from math import nan
 
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from longhaul import scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.crosspipe import accuracy
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected, of_claim
-from longhaul.records import COLUMNS, pipeline_table
+from longhaul.records import COLUMNS, RATIOS, pipeline_table
 from longhaul.running import measuring, predict, tools
 from longhaul.running.sweep_points import COMMS, Point, parse_cells
 
@@ -117,7 +119,7 @@ def read_results(results):
     if table.empty:
         raise Failure(f"no records of bench_pipeline in {results}. Run scripts/sweep first.")
     # A run without ratios (its links are given in ms and Gbps) is a cell of its own.
-    return in_seconds(table.fillna({"latency_ratio": AS_GIVEN, "transfer_ratio": AS_GIVEN}))
+    return in_seconds(table.fillna(dict.fromkeys(RATIOS, AS_GIVEN)))
 
 
 def in_seconds(table):
@@ -162,7 +164,7 @@ def reduction(table, claim, comm):
 
 
 def cell_text(place):
-    return f"{place[0]} at ({place[1]:g}, {place[2]:g})"
+    return f"{place[0]} at ({_given(place[1])}, {_given(place[2])})"
 
 
 def draw_table(table):
@@ -191,7 +193,12 @@ def draw_table(table):
                     fontsize=11)
     figure.legend(handles=handles, loc="lower center", frameon=False, bbox_to_anchor=(0.5, 0),
                   ncols=columns)
-    return Drawn(FIGURE.name, figure, table, verdicts(table))
+    shown = table.assign(**{name: table[name].map(_given) for name in RATIOS})
+    return Drawn(FIGURE.name, figure, shown, verdicts(table))
+
+
+def _given(ratio):
+    return scenario_text.ratio_text(nan if ratio == AS_GIVEN else ratio)
 
 
 def natural(name):
@@ -226,8 +233,7 @@ def _panel(axes, table, name):
         for row in chosen.itertuples():
             x = cells.index((row.latency_ratio, row.transfer_ratio)) - 0.42 + (index + 0.5) * step
             _bar(axes, x, step, row)
-    axes.set_xticks(range(len(cells)), ["\n".join("as given" if ratio == AS_GIVEN else f"{ratio:g}"
-                                                  for ratio in cell) for cell in cells])
+    axes.set_xticks(range(len(cells)), ["\n".join(map(_given, cell)) for cell in cells])
     axes.tick_params(axis="x", length=0)
     for boundary in range(1, len(cells)):
         axes.axvline(boundary - 0.5, color="#bbbbbb", linewidth=0.6)

@@ -4,6 +4,7 @@ import pandas as pd
 
 from longhaul.drawing import panels, style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.drawing.time_scale import time_text
 from longhaul.errors import Failure
 from longhaul.figures.crosspipe.fig6 import WITHOUT_DELAY
 from longhaul.figures.runs.timeline import table_of
@@ -50,7 +51,7 @@ def draw(options):
         bound = panels.makespan(select(ideal.predicted, name))
         paid[style.schedule_name(name)] = (span - bound) / latency_of(rows)
         shown.append(panels.Panel(
-            rows, f"{style.schedule_name(name)}: {panels.milliseconds(span)}, "
+            rows, f"{style.schedule_name(name)}: {time_text(span)}, "
                   f"{100 * (span / bound - 1):+.0f}% against no delay",
             mark_ns=bound, mark_text="ends here without delay"))
         tables.append(table_of(rows, "predicted"))

@@ -4,6 +4,7 @@ import pandas as pd
 
 from longhaul.drawing import memory, panels, style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.drawing.time_scale import time_text
 from longhaul.errors import Failure
 from longhaul.figures.runs.timeline import table_of
 from longhaul.papers import claims
@@ -56,7 +57,7 @@ def _panel(scenario, name, schedule, overrides, path=False):
     """The panel, its name and the peak of activations that a device holds, in bytes."""
     rows = rows_of(scenario, schedule, overrides)
     peak = peak_bytes(rows)
-    title = f"{name}: {panels.milliseconds(panels.makespan(rows))}"
+    title = f"{name}: {time_text(panels.makespan(rows))}"
     if path:
         title += f", {wan_crossings(critical_path(rows))} WAN crossings on the critical path"
     if name == "reordered":

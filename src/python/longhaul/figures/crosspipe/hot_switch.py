@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from longhaul import provenance, records
+from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
@@ -78,7 +78,7 @@ def command_for(name, directory, options):
     schedules = options.schedule
     if name == FIXED and options.beside:
         schedules += f",{options.beside}"
-    command = ["scripts/mpi", "-n", tools.ranks_of(scenario, overrides),
+    command = ["scripts/mpi", "-n", scenario_text.ranks_of(scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(scenario),
                "--schedule", schedules, "--iterations", options.iterations]
     for override in overrides:

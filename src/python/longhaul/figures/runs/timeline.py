@@ -1,9 +1,13 @@
 """Predicted above measured, of one iteration of a run."""
 
+import re
+from statistics import median
+
 import pandas as pd
 
 from longhaul.drawing import memory, panels, style
 from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.time_scale import TimeScale
 from longhaul.errors import Failure
 from longhaul.path import critical_path
 from longhaul.running import tools
@@ -26,7 +30,7 @@ def add_arguments(parser):
     parser.add_argument("--schedule", metavar="S[,S..]",
                         help="which schedules; one picture each (default: all)")
     parser.add_argument("--iteration", type=int, metavar="I",
-                        help="which measured iteration (default: the one of median makespan)")
+                        help="which measured iteration (default: the one nearest the median makespan)")
     parser.add_argument("--path", action="store_true",
                         help="draw the critical path and number its WAN crossings")
     parser.add_argument("--memory", action="store_true",
@@ -40,15 +44,15 @@ def draw(options):
         require_schedule(trace, name)
     if not names:
         raise Failure(f"{trace.file} holds no rows (nothing finished). Draw another run.")
-    return [_draw_one(trace, name, options) for name in names]
+    return (_draw_one(trace, name, options) for name in names)  # each saved before the next
 
 
 def _draw_one(trace, schedule, options):
-    shown, tables = [], []
+    shown, tables, scale = [], [], scale_of(trace)
     predicted = select(trace.predicted, schedule)
     if not predicted.empty:
         span = panels.makespan(predicted)
-        shown.append(panels.Panel(predicted, f"predicted: {panels.milliseconds(span)}",
+        shown.append(panels.Panel(predicted, f"predicted: {scale.text(span)}",
                                   options.path))
         tables.append(table_of(predicted, "predicted", options.memory))
     measured, note = measured_of(trace, schedule, options.iteration)
@@ -57,7 +61,7 @@ def _draw_one(trace, schedule, options):
         if shown:
             difference = 100 * (span / panels.makespan(predicted) - 1)
             note += f"; {difference:+.2f}% against predicted"
-        shown.append(panels.Panel(measured, f"measured: {panels.milliseconds(span)} ({note})",
+        shown.append(panels.Panel(measured, f"measured: {scale.text(span)} ({note})",
                                   options.path))
         tables.append(table_of(measured, "measured", options.memory))
     if options.memory:
@@ -65,12 +69,25 @@ def _draw_one(trace, schedule, options):
             panel.memory = memory.changes(panel.rows)
     title = f"{tools.scenario_name(trace.info)}: {style.schedule_name(schedule)}"
     figure = panels.draw_stack(shown, title, trace.time_scale,
-                               budget_bytes=trace.activation_budget_bytes)
-    return Drawn(f"timeline-{schedule}", figure, pd.concat(tables, ignore_index=True))
+                               budget_bytes=trace.activation_budget_bytes, unit=scale)
+    return Drawn(f"timeline-{file_part(schedule)}", figure, pd.concat(tables, ignore_index=True))
+
+
+def file_part(schedule):
+    """A schedule's name in a file's: a trace may hold any."""
+    return re.sub(r"[^\w.+ -]", "_", schedule)[:100]
+
+
+def scale_of(trace):
+    """As `longhaul trace summary` has it: by the largest of all schedules."""
+    spans = [panels.makespan(rows) for side in (trace.predicted, trace.measured) if not side.empty
+             for _, rows in side.groupby(["schedule", "iteration"], observed=True)]
+    return TimeScale(max(spans, default=0))
 
 
 def measured_of(trace, schedule, iteration=None):
-    """Rows of the wanted iteration, else of the median, and how it was chosen."""
+    """Rows of the wanted iteration, else of the one nearest the median (ties: the first), as
+    `longhaul trace attribution` chooses it; and how it was chosen."""
     rows = select(trace.measured, schedule)
     iterations = sorted(rows["iteration"].unique())
     if iteration is not None:
@@ -80,10 +97,12 @@ def measured_of(trace, schedule, iteration=None):
         return select(rows, schedule, iteration), f"iteration {iteration}"
     if not iterations:
         return None, ""
-    spans = sorted((panels.makespan(select(rows, schedule, i)), i) for i in iterations)
-    chosen = spans[(len(spans) - 1) // 2][1]
+    spans = {i: panels.makespan(select(rows, schedule, i)) for i in iterations}
+    middle = median(spans.values())
+    chosen = min(iterations, key=lambda i: abs(spans[i] - middle))
     return select(rows, schedule, chosen), (
-        f"iteration {chosen}, the median of {len(iterations)}" if len(iterations) > 1
+        f"iteration {chosen}, the median of {len(iterations)}" if len(iterations) % 2 and len(iterations) > 1
+        else f"iteration {chosen}, nearest the median of {len(iterations)}" if len(iterations) > 1
         else f"iteration {chosen}")
 
 
