@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 
 import synthetic
+from longhaul.commands.trace_cost import cost_percent, of_record
 from longhaul.errors import Failure
 from longhaul.trace import COLUMNS, collectives, read_trace, select
 
@@ -106,6 +107,21 @@ class ReadTrace(unittest.TestCase):
         with h5py.File(self.file, "a") as file:
             file["predicted/datacenter"][2] = 7
         self.refuses("column datacenter names entry 7 of a table of 2")
+
+
+class TraceCost(unittest.TestCase):
+    def test_an_iteration_is_its_share_of_the_run(self):
+        record = {"environment": {"iterations_ns": 1000},
+                  "schedules": [{"samples_ns": [10, 20], "measured_median_ns": 15},
+                                {"samples_ns": [30, 50], "measured_median_ns": 40}]}
+        self.assertEqual(of_record(record), (250, 27.5))
+
+    def test_costs_are_those_of_neighbouring_runs(self):
+        samples = {"on": [(101, 0), (210, 0), (303, 0)], "off": [(100, 0), (200, 0), (300, 0)]}
+        middle, least, largest = cost_percent(samples, 0)
+        self.assertAlmostEqual(middle, 1)
+        self.assertAlmostEqual(least, 1)
+        self.assertAlmostEqual(largest, 5)
 
 
 if __name__ == "__main__":
