@@ -22,6 +22,7 @@ from longhaul.papers import claims
 from longhaul.running import predict, sweep
 from longhaul.running.sweep_points import Point
 
+
 SECONDS = {"gpipe": 18.0, "1f1b": 14.0, "varuna": 12.0, "varuna-fill": 11.0, "atlas": 10.0,
            "atlas-even": 9.0}
 
@@ -325,7 +326,6 @@ class Sites(unittest.TestCase):
         self.assertAlmostEqual(atlas_fig11.gains(pd.DataFrame(rows), 4).iloc[0], -5)
 
 
-
 class InputsOfIdeas(unittest.TestCase):
     def test_transfer_takes_so_many_forwards(self):
         for ratio in (3, 3.5, 4):
@@ -377,6 +377,7 @@ class GainsOfIdeas(unittest.TestCase):
         self.assertAlmostEqual(gains["order (delay-aware)", False], 25)
         self.assertAlmostEqual(gains["all three, delay-aware", True], 41.67)
         self.assertLess(gains["order (searched)", False], 0)
+
 
 if __name__ == "__main__":
     unittest.main()

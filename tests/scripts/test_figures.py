@@ -14,6 +14,8 @@ import fakes
 import synthetic
 from longhaul.commands import figure
 from longhaul.errors import guarded
+from longhaul.replacing import replacing
+
 
 UNIT = {"F": 1000, "B": 2000, "D": 1000, "W": 1000}
 
@@ -185,6 +187,38 @@ class Figures(unittest.TestCase):
         code, said = self.figure("timeline", "--trace", trace, "--schedule", "1f1b", out=False)
         self.assertEqual(code, 0, said)
         self.assertTrue((self.directory / "figures" / "timeline-1f1b.png").is_file())
+
+
+class Replacing(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+        self.file = self.directory / "a.csv"
+
+    def test_a_new_file_takes_the_place_of_the_old_one(self):
+        for text in ("one\n", "two\r\n"):
+            with replacing(self.file) as file:
+                file.write(text)
+            self.assertEqual(text.encode(), self.file.read_bytes())
+        self.assertEqual([self.file], list(self.directory.iterdir()))
+
+    def test_a_link_is_not_followed(self):
+        other = self.directory / "precious"
+        other.write_text("work of a night")
+        self.file.symlink_to(other)
+        with replacing(self.file, "xb") as file:
+            file.write(b"new")
+        self.assertEqual("work of a night", other.read_text())
+        self.assertFalse(self.file.is_symlink())
+
+    def test_what_fails_leaves_the_old_file(self):
+        self.file.write_text("old")
+        with self.assertRaises(ZeroDivisionError), replacing(self.file) as file:
+            file.write("half")
+            1 / 0
+        self.assertEqual("old", self.file.read_text())
+        self.assertEqual([self.file], list(self.directory.iterdir()))
 
 
 if __name__ == "__main__":

@@ -109,7 +109,6 @@ class ReadTrace(unittest.TestCase):
         self.refuses("column datacenter names entry 7 of a table of 2")
 
 
-
 class TraceCost(unittest.TestCase):
     def test_an_iteration_is_its_share_of_the_run(self):
         record = {"environment": {"iterations_ns": 1000},
@@ -123,6 +122,7 @@ class TraceCost(unittest.TestCase):
         self.assertAlmostEqual(middle, 1)
         self.assertAlmostEqual(least, 1)
         self.assertAlmostEqual(largest, 5)
+
 
 if __name__ == "__main__":
     unittest.main()
