@@ -1,5 +1,5 @@
 """python -m longhaul.commands.figures_page: writes into docs/figures.md, between its markers, the
-parts that the figures' modules state. tests/scripts/test_registry.py fails where they are old."""
+parts that the figures' modules state. tests/scripts/figures/test_registry.py fails where they are old."""
 
 import re
 import sys
