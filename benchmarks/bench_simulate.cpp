@@ -21,14 +21,10 @@ Scenario two_datacenters(benchmark::State& state, Sharing sharing) {
   return scenario;
 }
 
-double plan_bytes(const Plan& plan) {
-  return static_cast<double>(plan.ops.capacity() * sizeof(Op) +
-                             plan.after.capacity() * sizeof(OpId));
-}
-
 /// Bytes of an op's part of plan and result; the simulator's own state grows with lanes, not ops.
 double bytes_per_op(const Plan& plan) {
-  return plan_bytes(plan) / static_cast<double>(plan.ops.size()) + sizeof(OpTime);
+  const auto bytes = plan.ops.capacity() * sizeof(Op) + plan.after.capacity() * sizeof(OpId);
+  return static_cast<double>(bytes) / static_cast<double>(plan.ops.size()) + sizeof(OpTime);
 }
 
 void simulate_1f1b(benchmark::State& state, Sharing sharing, Arrangement arrangement) {
@@ -126,21 +122,22 @@ BENCHMARK_CAPTURE(cells, both, Step::both)->Arg(2)->Arg(4)->Unit(benchmark::kMil
 BENCHMARK_CAPTURE(cells, pooled, Step::pooled)->Arg(2)->Arg(4)->Unit(benchmark::kMillisecond);
 BENCHMARK(lower_1f1b)->Args({64, 1024})->Unit(benchmark::kMillisecond);
 
-Duration end_of(const OpTimes& times) { return std::ranges::max(times, {}, &OpTime::end).end; }
+Duration makespan_of(const Plan& plan) {
+  return std::ranges::max(sim::simulate(plan), {}, &OpTime::end).end;
+}
 
 /// Without links 1F1B takes (M + P - 1) (F + B), and pooled collectives change no time.
 void check() {
   const Scenario scenario = uniform_scenario(8, 16, 10ms);
-  harness::expect(end_of(sim::simulate(
-                      plan::lower(schedule::generate("1f1b", scenario), scenario))) == 23 * 30ms,
-                  "makespan of 1F1B with 8 stages and 16 microbatches");
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
+  harness::expect(makespan_of(plan) == 23 * 30ms, "1F1B with 8 stages and 16 microbatches");
   Scenario replicated = uniform_scenario(4, 8, 10ms);
   replicated.parallel.replicas = 4;
   replicated.parallel.gradient_sync = GradientSync::all_reduce;
   replicated = spread(replicated, 2, 20ms, 1ms);
   const Schedule schedule = schedule::generate("zb-h1", replicated);
-  harness::expect(end_of(sim::simulate(plan::lower(schedule, replicated))) ==
-                      end_of(sim::simulate(plan::lower_pooled(schedule, replicated))),
+  harness::expect(makespan_of(plan::lower(schedule, replicated)) ==
+                      makespan_of(plan::lower_pooled(schedule, replicated)),
                   "pooled lowering ends when the other does");
 }
 
