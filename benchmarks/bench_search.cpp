@@ -7,6 +7,7 @@
 #include "harness/environment/kernel_main.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/orders/order_problem.hpp"
+#include "planner/orders/starts.hpp"
 #include "planner/search/annealing.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"

@@ -9,7 +9,7 @@
 
 namespace longhaul {
 
-/// Exit codes of every binary (DESIGN.md, section 4).
+/// Exit codes of every binary.
 enum class ExitCode : int { fine = 0, answer_is_no = 1, bad_input = 2, run_failed = 3 };
 
 /// Something outside the program is wrong: a file, a flag, a device, a peer. The text reads

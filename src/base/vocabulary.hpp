@@ -129,7 +129,7 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
   X(whole, "whole", 0) X(scatter, "scatter", 1) X(wan, "wan", 2) X(gather, "gather", 3)
 LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
 
-/// Resources that ops hold one at a time (DESIGN.md section 2). `link` is that of an ordered pair
+/// Resources that ops hold one at a time. `link` is that of an ordered pair
 /// of ranks, `shared_link` one that all messages of an ordered pair of datacenters share,
 /// `aggregate` all that such a pair has (Link::aggregate). `egress` and `ingress` are a node's
 /// interface to the WAN, `internal_out` and `internal_in` its interface inside its datacenter.

@@ -13,7 +13,7 @@
 
 namespace longhaul {
 
-/// How communication is arranged: see DESIGN.md section 3 and lower().
+/// How communication is arranged: see lower() (plan/lowering/lower.hpp).
 #define LONGHAUL_ARRANGEMENTS(X) X(decoupled, "decoupled") X(grouped, "grouped")
 LONGHAUL_LISTED_ENUM(Arrangement, LONGHAUL_ARRANGEMENTS);
 

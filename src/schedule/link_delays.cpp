@@ -4,9 +4,9 @@
 
 namespace longhaul::schedule {
 
-LinkDelays::LinkDelays(const Scenario& scenario) : scenario_{scenario}, ways_{scenario} {}
+LinkDelays::LinkDelays(const Scenario& scenario) : scenario_{scenario}, routes_{scenario} {}
 
-int LinkDelays::resource(const Held& held) {
+int LinkDelays::resource(const LinkResource& held) {
   const auto known = std::ranges::find(held_, held);
   if (known != held_.end()) return static_cast<int>(known - held_.begin());
   held_.push_back(held);
@@ -18,7 +18,7 @@ RingHop LinkDelays::slowest_hop(DeviceId device) const {
   for (const ReplicaId replica : scenario_.replica_ids()) {
     const ReplicaId taker = next_in_ring(replica, scenario_.parallel.replicas);
     const NetworkRoute hop =
-        ways_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
+        routes_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
     slowest.rate = std::min(slowest.rate, hop.rate);
     slowest.latency = std::max(slowest.latency, hop.latency);
   }
@@ -43,28 +43,29 @@ Duration LinkDelays::all_reduce_at_rate(DeviceId device, Bytes weights) const {
 }
 
 LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
-  std::vector<NetworkRoute> ways;
+  std::vector<NetworkRoute> routes;
   for (const ReplicaId replica : scenario_.replica_ids())
-    ways.push_back(ways_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
+    routes.push_back(routes_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
   LinkDelay slowest;
   bool first = true;
-  for (const NetworkRoute& each : ways) {
+  for (const NetworkRoute& each : routes) {
     std::int64_t rounds = 1;
-    for (const NetworkRoute::Hold& hold : each.holds) {
+    for (const RouteSegment& segment : each.segments) {
       const auto uses = [&](const NetworkRoute& other) {
-        return std::ranges::find(other.holds, hold.what, &NetworkRoute::Hold::what) !=
-               other.holds.end();
+        return std::ranges::find(other.segments, segment.resource, &RouteSegment::resource) !=
+               other.segments.end();
       };
-      const std::int64_t rivals = std::ranges::count_if(ways, uses);
-      rounds = std::max(rounds, (rivals + hold.capacity - 1) / hold.capacity);
+      const std::int64_t rivals = std::ranges::count_if(routes, uses);
+      rounds = std::max(rounds, (rivals + segment.capacity - 1) / segment.capacity);
     }
     const Duration transfer = rounds * (message / each.rate);
     if (!first && transfer + each.latency <= slowest.transfer + slowest.latency) continue;
     first = false;
-    slowest = {transfer, each.latency, {}, each.holds.front().what.kind != ResourceKind::link};
-    slowest.shared |= each.holds.size() > 1;
-    for (const NetworkRoute::Hold& hold : each.holds)
-      slowest.resources.push_back(resource(hold.what));
+    slowest = {
+        transfer, each.latency, {}, each.segments.front().resource.kind != ResourceKind::link};
+    slowest.shared |= each.segments.size() > 1;
+    for (const RouteSegment& segment : each.segments)
+      slowest.resources.push_back(resource(segment.resource));
   }
   return slowest;
 }

@@ -13,7 +13,7 @@ struct LinkDelay {
   /// One message alone, times the replicas that use the resource at the same moment.
   Duration transfer{};
   Duration latency{};
-  /// Indices of what it holds meanwhile, below LinkDelays::resources(): as NetworkRoute::holds.
+  /// Indices of what it holds meanwhile, below LinkDelays::resources(): as NetworkRoute::segments.
   std::vector<int> resources;
   bool shared = false;  ///< by more than one ordered pair of devices
 };
@@ -41,11 +41,11 @@ public:
 
 private:
   [[nodiscard]] RingHop slowest_hop(DeviceId device) const;
-  [[nodiscard]] int resource(const Held& held);
+  [[nodiscard]] int resource(const LinkResource& held);
 
   const Scenario& scenario_;
-  NetworkRoutes ways_;
-  std::vector<Held> held_;  ///< index: resource
+  NetworkRoutes routes_;
+  std::vector<LinkResource> held_;  ///< index: resource
 };
 
 /// Times that data parallelism adds around the blocks of a chunk, all replicas together.

@@ -64,19 +64,19 @@ Bytes peak_of(std::span<const Block> row, const ActivationModel& model) {
 /// One buffer for each way in which messages of one kind pass between two devices, the largest of
 /// that way: what a device sends to and receives from each neighbour.
 IndexedVector<DeviceId, Bytes> buffers(const Schedule& schedule, const Scenario& scenario) {
-  struct Way {
+  struct Crossing {
     DeviceId from;
     DeviceId to;
     bool gradients;
     Bytes size;
   };
-  std::vector<Way> ways;
-  const auto add = [&ways](DeviceId from, DeviceId to, bool gradients, Bytes size) {
-    const auto same = std::ranges::find_if(ways, [&](const Way& way) {
-      return way.from == from && way.to == to && way.gradients == gradients;
+  std::vector<Crossing> crossings;
+  const auto add = [&crossings](DeviceId from, DeviceId to, bool gradients, Bytes size) {
+    const auto same = std::ranges::find_if(crossings, [&](const Crossing& crossing) {
+      return crossing.from == from && crossing.to == to && crossing.gradients == gradients;
     });
-    if (same == ways.end()) {
-      ways.push_back({from, to, gradients, size});
+    if (same == crossings.end()) {
+      crossings.push_back({from, to, gradients, size});
     } else {
       same->size = std::max(same->size, size);
     }
@@ -90,9 +90,9 @@ IndexedVector<DeviceId, Bytes> buffers(const Schedule& schedule, const Scenario&
     add(to, from, true, scenario.costs.message[index(from)]);
   }
   IndexedVector<DeviceId, Bytes> of_device(schedule.devices);
-  for (const Way& way : ways) {
-    of_device[way.from] += way.size;
-    of_device[way.to] += way.size;
+  for (const Crossing& crossing : crossings) {
+    of_device[crossing.from] += crossing.size;
+    of_device[crossing.to] += crossing.size;
   }
   return of_device;
 }

@@ -9,7 +9,7 @@
 
 namespace longhaul::schedule {
 
-/// Change that a block makes to its device's activation memory (DESIGN.md section 2).
+/// Change that a block makes to its device's activation memory.
 struct MemoryEffect {
   Bytes at_start;  ///< taken
   Bytes at_end;    ///< negative: released

@@ -8,9 +8,9 @@ namespace {
 
 int number(DatacenterId datacenter) { return static_cast<int>(index(datacenter)); }
 
-void add(NetworkRoute& way, const NetworkRoute::Hold& hold) {
-  way.rate = std::min(way.rate, hold.rate);
-  way.holds.push_back(hold);
+void add(NetworkRoute& route, const RouteSegment& segment) {
+  route.rate = std::min(route.rate, segment.rate);
+  route.segments.push_back(segment);
 }
 
 /// How many messages, each at `rate`, the aggregate of a link carries at a time.
@@ -32,48 +32,48 @@ NetworkRoute NetworkRoutes::between(Rank from, Rank to) const {
   const DatacenterId a = scenario_.datacenter_of(from);
   const DatacenterId b = scenario_.datacenter_of(to);
   const Link* const link = scenario_.link(a, b);
-  NetworkRoute way;
-  way.linked = link != nullptr || a == b;
-  if (link != nullptr) way.latency = link->latency;
+  NetworkRoute route;
+  route.linked = link != nullptr || a == b;
+  if (link != nullptr) route.latency = link->latency;
   const Bandwidth rate = link == nullptr ? Bandwidth::unlimited() : link->bandwidth;
   if (link != nullptr && link->sharing == Sharing::datacenter) {
-    add(way, {{ResourceKind::shared_link, number(a), number(b)}, rate});
+    add(route, {{ResourceKind::shared_link, number(a), number(b)}, rate});
   } else {
-    add(way,
+    add(route,
         {{ResourceKind::link, static_cast<int>(index(from)), static_cast<int>(index(to))}, rate});
   }
   if (a == b) {
-    stay(from, to, way);
+    stay(from, to, route);
   } else {
-    cross(from, to, way);
+    cross(from, to, route);
   }
   if (link != nullptr && !link->aggregate.is_unlimited()) {
-    const NetworkRoute::Hold all{{ResourceKind::aggregate, number(a), number(b)},
-                                 link->aggregate,
-                                 messages_at_a_time(link->aggregate, way.rate)};
-    way.holds.insert(way.holds.begin() + 1, all);
-    way.rate = std::min(way.rate, link->aggregate);
+    const RouteSegment all{{ResourceKind::aggregate, number(a), number(b)},
+                           link->aggregate,
+                           messages_at_a_time(link->aggregate, route.rate)};
+    route.segments.insert(route.segments.begin() + 1, all);
+    route.rate = std::min(route.rate, link->aggregate);
   }
-  return way;
+  return route;
 }
 
-void NetworkRoutes::cross(Rank from, Rank to, NetworkRoute& way) const {
+void NetworkRoutes::cross(Rank from, Rank to, NetworkRoute& route) const {
   if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(from)))
-    add(way, {{ResourceKind::egress, number(nodes->datacenter), node(from, nodes->gpus)},
-              nodes->egress});
+    add(route, {{ResourceKind::egress, number(nodes->datacenter), node(from, nodes->gpus)},
+                nodes->egress});
   if (const NodeInterfaces* nodes = scenario_.interfaces(scenario_.datacenter_of(to)))
-    add(way, {{ResourceKind::ingress, number(nodes->datacenter), node(to, nodes->gpus)},
-              nodes->ingress});
+    add(route, {{ResourceKind::ingress, number(nodes->datacenter), node(to, nodes->gpus)},
+                nodes->ingress});
 }
 
-void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& way) const {
+void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& route) const {
   const NodeInterfaces* const nodes = scenario_.interfaces(scenario_.datacenter_of(from));
   if (nodes == nullptr || nodes->internal.is_unlimited()) return;
   const int out = node(from, nodes->gpus);
   const int in = node(to, nodes->gpus);
   if (out == in) return;
-  add(way, {{ResourceKind::internal_out, number(nodes->datacenter), out}, nodes->internal});
-  add(way, {{ResourceKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
+  add(route, {{ResourceKind::internal_out, number(nodes->datacenter), out}, nodes->internal});
+  add(route, {{ResourceKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
 }
 
 }  // namespace longhaul::schedule

@@ -11,23 +11,26 @@ namespace longhaul::schedule {
 /// A resource that a message may hold while it is transferred. The two numbers: the ranks of a
 /// link, (from, to), the datacenters of a shared link or an aggregate, the datacenter and the node
 /// of an interface.
-struct Held {
+struct LinkResource {
   ResourceKind kind = ResourceKind::link;
   int first = 0, second = 0;
-  friend auto operator<=>(const Held&, const Held&) = default;
+  friend auto operator<=>(const LinkResource&, const LinkResource&) = default;
+};
+
+/// A link or an interface on a route.
+struct RouteSegment {
+  LinkResource resource;
+  Bandwidth rate;    ///< of the resource alone
+  int capacity = 1;  ///< so many messages hold it at a time
 };
 
 /// How messages of one ordered pair of ranks travel.
 struct NetworkRoute {
-  struct Hold {
-    Held what;
-    Bandwidth rate;    ///< of what is held alone
-    int capacity = 1;  ///< so many messages hold it at a time
-  };
   Bandwidth rate;  ///< the smallest of all
   Duration latency{};
-  std::vector<Hold> holds;  ///< the link, then its aggregate, then interfaces: outwards, inwards
-  bool linked = true;       ///< false: the two lie in different datacenters without a link
+  std::vector<RouteSegment>
+      segments;        ///< the link, then its aggregate, then interfaces: outwards, inwards
+  bool linked = true;  ///< false: the two lie in different datacenters without a link
 };
 
 /// The one place that knows which links and interfaces lie between two ranks. The simulator's
@@ -45,8 +48,8 @@ public:
   [[nodiscard]] int node(Rank rank, int gpus) const { return place_[index(rank)] / gpus; }
 
 private:
-  void cross(Rank from, Rank to, NetworkRoute& way) const;
-  void stay(Rank from, Rank to, NetworkRoute& way) const;
+  void cross(Rank from, Rank to, NetworkRoute& route) const;
+  void stay(Rank from, Rank to, NetworkRoute& route) const;
 
   const Scenario& scenario_;
   std::vector<int> place_;  ///< how many lower ranks share the rank's datacenter

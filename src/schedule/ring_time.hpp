@@ -11,7 +11,7 @@ struct RingHop {
 };
 
 /// All-gather or reduce-scatter of `size` bytes over a ring: (n-1)/n of them at the slowest rate
-/// plus n-1 latencies (DESIGN.md section 2). An all-reduce is both.
+/// plus n-1 latencies. An all-reduce is both.
 [[nodiscard]] inline Duration ring_time(const RingHop& hop, Bytes size, std::int64_t members) {
   return size * (members - 1) / members / hop.rate + (members - 1) * hop.latency;
 }

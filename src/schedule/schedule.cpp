@@ -8,6 +8,13 @@
 
 namespace longhaul {
 
+std::string to_text(const Block& block) {
+  std::string text = fmt::format("{}(chunk {}, microbatch {})", to_string(block.kind), block.chunk,
+                                 block.microbatch);
+  if (block.parts != 1) text += fmt::format(" part {}/{}", block.part, block.parts);
+  return text;
+}
+
 std::string turns_name(int cell, DeviceId from, DeviceId to) {
   return fmt::format("turns {}/{}>{}", cell, from, to);
 }

@@ -68,7 +68,7 @@ struct IterationNumbers {
   std::vector<std::vector<float>> masters;    ///< after the optimizer's step
 };
 
-/// Holds what ranks computed against one rank that computes it all (DESIGN.md section 3): loss and
+/// Holds what ranks computed against one rank that computes it all: loss and
 /// each gradient from the weights that the iteration began with, and the weights after the
 /// optimizer's step with these gradients. On rank 0.
 class GradientCheck {

@@ -1,7 +1,7 @@
-"""The recipes of CONTRIBUTING.md name what is there: every path and every test on the page exists in
-the checkout."""
+"""Pages name what is there: every path and test of CONTRIBUTING.md, every source file of the others."""
 
 import re
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -37,9 +37,9 @@ class Contributing(unittest.TestCase):
         for suite, name in re.findall(r"`([A-Z]\w+)\.([A-Z]\w+)`", self.text):
             self.assertRegex(cpp, rf"\({suite}, {name}\)")
         python = "\n".join(file.read_text(encoding="utf-8")
-                           for file in (ROOT / "tests" / "scripts").glob("test_*.py"))
+                           for file in (ROOT / "tests" / "scripts").rglob("test_*.py"))
         for name in re.findall(r"`(test_\w+)`", self.text):
-            module = (ROOT / "tests" / "scripts" / f"{name}.py").is_file()
+            module = any((ROOT / "tests" / "scripts").rglob(f"{name}.py"))
             self.assertTrue(module or f"def {name}(" in python, name)
 
     def test_there_are_six_recipes(self):
@@ -47,9 +47,61 @@ class Contributing(unittest.TestCase):
         self.assertEqual(["A generator", "A scenario key", "A figure", "A benchmark",
                           "A transport", "A collective"], headings)
 
+
+class AllPages(unittest.TestCase):
+    """Every page of the repository."""
+
+    def test_files_in_backquotes_are_there(self):
+        known = tracked_files()
+        ends = {"/".join(file.split("/")[at:]) for file in known for at in range(file.count("/") + 1)}
+        wrong = [f"{page}: {name}" for page in pages() for name in file_names(text_of(page))
+                 if name.removeprefix("include/") not in ends]  # as installed
+        self.assertEqual([], wrong)
+
+    def test_names_of_files_are_found(self):
+        self.assertEqual(["a/b.hpp", "a/b.cpp", "c.py"],
+                         file_names("`a/b.{hpp,cpp}`, `c.py`, `record.json`, `bench_NAME.cpp`, `*.cu`"))
+
     def test_prose_keeps_to_120_columns(self):
-        self.assertEqual([], [line for line in self.text.splitlines()
-                              if len(line) > 120 and not line.startswith("|")])
+        long = [f"{page}: {line}" for page in pages() for line in prose(text_of(page))
+                if len(line) > 120]
+        self.assertEqual([], long)
+
+
+def tracked_files():
+    listed = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), "ls-files",
+                             "--cached", "--others", "--exclude-standard"],
+                            check=True, capture_output=True, text=True).stdout
+    return [file for file in listed.splitlines() if (ROOT / file).is_file()]
+
+
+def pages():
+    return [file for file in tracked_files() if file.endswith(".md")]
+
+
+def text_of(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    # The glossary's table of old names has names that are no more.
+    return text.split("## Names that changed")[0] if page.endswith("glossary.md") else text
+
+
+def file_names(text):
+    """Names of source files in backquotes, `a.{hpp,cpp}` as two; patterns and stand-ins left out."""
+    found = []
+    for word in re.findall(r"`([\w./{},-]+)`", text):
+        braces = re.search(r"\{([\w,]+)\}", word)
+        for each in braces[1].split(",") if braces else [""]:
+            name = word.replace(braces[0], each) if braces else word
+            if re.search(r"\w\.(hpp|cpp|cu|cuh|py|cmake)$", name) and "NAME" not in name:
+                found.append(name)
+    return found
+
+
+def prose(text):
+    """Lines outside of code blocks, tables, headings and pictures."""
+    blocks = re.split(r"^ *```.*$", text, flags=re.M)
+    return [line for block in blocks[::2] for line in block.splitlines()
+            if not re.match(r" *[|#]|!\[", line)]
 
 
 class Paths(unittest.TestCase):

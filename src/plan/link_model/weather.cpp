@@ -13,11 +13,12 @@ namespace {
 constexpr std::uint64_t kLossStream = 0x6c6f7373;  // apart from other uses of run.seed
 
 /// The smallest rate of what a message holds beside the link itself.
-Bandwidth others_of(const schedule::NetworkRoute& way) {
+Bandwidth others_of(const schedule::NetworkRoute& route) {
   Bandwidth rate;
-  for (const schedule::NetworkRoute::Hold& hold : way.holds) {
-    if (hold.what.kind != ResourceKind::link && hold.what.kind != ResourceKind::shared_link)
-      rate = std::min(rate, hold.rate);
+  for (const schedule::RouteSegment& segment : route.segments) {
+    if (segment.resource.kind != ResourceKind::link &&
+        segment.resource.kind != ResourceKind::shared_link)
+      rate = std::min(rate, segment.rate);
   }
   return rate;
 }
@@ -32,7 +33,7 @@ bool Weather::Varying::moves() const {
 class Weather::Setup {
 public:
   Setup(Weather& weather, const Scenario& scenario)
-      : weather_{weather}, scenario_{scenario}, ways_{scenario} {}
+      : weather_{weather}, scenario_{scenario}, routes_{scenario} {}
 
   void collect_links() {
     const std::uint64_t losses = derived_seed(scenario_.run.seed, kLossStream);
@@ -63,9 +64,9 @@ public:
         ring.hops.push_back(one);
         continue;
       }
-      const schedule::NetworkRoute way = ways_.between(from, to);
-      ring.others.rate = std::min(ring.others.rate, way.rate);
-      ring.others.latency = std::max(ring.others.latency, way.latency);
+      const schedule::NetworkRoute route = routes_.between(from, to);
+      ring.others.rate = std::min(ring.others.rate, route.rate);
+      ring.others.latency = std::max(ring.others.latency, route.latency);
     }
     return ring;
   }
@@ -76,12 +77,12 @@ private:
     if (link == nullptr) return {};
     const std::uint32_t place = place_[at(link - scenario_.links.data())];
     if (place == kCalm) return {};
-    return {place, others_of(ways_.between(from, to))};
+    return {place, others_of(routes_.between(from, to))};
   }
 
   Weather& weather_;
   const Scenario& scenario_;
-  schedule::NetworkRoutes ways_;
+  schedule::NetworkRoutes routes_;
   std::vector<std::uint32_t> place_;  ///< in links_, by link of the scenario
 };
 

@@ -7,7 +7,7 @@
 
 namespace longhaul::plan {
 Network::Network(const Scenario& scenario, Plan& plan)
-    : scenario_{scenario}, plan_{plan}, ways_{scenario} {
+    : scenario_{scenario}, plan_{plan}, routes_{scenario} {
   plan_.set_begin.assign(1, 0);
 }
 
@@ -16,18 +16,19 @@ ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
   return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};
 }
 
-std::string Network::name_resource(const schedule::Held& held) const {
+std::string Network::name_resource(const schedule::LinkResource& resource) const {
   const auto datacenter = [&](int id) -> const std::string& {
     return scenario_.datacenters[at(id)].name;
   };
   const auto of_node = [&] {
-    return fmt::format("{} {}/{}", to_string(held.kind), datacenter(held.first), held.second);
+    return fmt::format("{} {}/{}", to_string(resource.kind), datacenter(resource.first),
+                       resource.second);
   };
   const auto of_pair = [&](const char* kind) {
-    return fmt::format("{} {}>{}", kind, datacenter(held.first), datacenter(held.second));
+    return fmt::format("{} {}>{}", kind, datacenter(resource.first), datacenter(resource.second));
   };
-  switch (held.kind) {
-    case ResourceKind::link: return fmt::format("link {}>{}", held.first, held.second);
+  switch (resource.kind) {
+    case ResourceKind::link: return fmt::format("link {}>{}", resource.first, resource.second);
     case ResourceKind::shared_link: return of_pair("link");
     case ResourceKind::aggregate: return of_pair("aggregate");
     case ResourceKind::egress:
@@ -40,9 +41,10 @@ std::string Network::name_resource(const schedule::Held& held) const {
   return "?";
 }
 
-ResourceId Network::held(const schedule::NetworkRoute::Hold& hold) {
-  const auto [at, is_new] = by_held_.try_emplace(hold.what, ResourceId{});
-  if (is_new) at->second = add(name_resource(hold.what), hold.what.kind, hold.capacity);
+ResourceId Network::held(const schedule::RouteSegment& segment) {
+  const auto [at, is_new] = by_held_.try_emplace(segment.resource, ResourceId{});
+  if (is_new)
+    at->second = add(name_resource(segment.resource), segment.resource.kind, segment.capacity);
   return at->second;
 }
 
@@ -66,9 +68,9 @@ ResourceSetId Network::collective(Rank rank) {
   return made;
 }
 
-schedule::NetworkRoute Network::way(Rank from, Rank to) {
-  schedule::NetworkRoute way = ways_.between(from, to);
-  if (!way.linked && !missing_link_) {
+schedule::NetworkRoute Network::checked_route(Rank from, Rank to) {
+  schedule::NetworkRoute pair_route = routes_.between(from, to);
+  if (!pair_route.linked && !missing_link_) {
     const auto name = [&](Rank rank) -> const std::string& {
       return scenario_.datacenters[index(scenario_.datacenter_of(rank))].name;
     };
@@ -77,19 +79,19 @@ schedule::NetworkRoute Network::way(Rank from, Rank to) {
         "\"{}\"].",
         name(from), name(to), index(from), index(to), name(from), name(to));
   }
-  return way;
+  return pair_route;
 }
 
 Route Network::route(Rank from, Rank to) {
-  const schedule::NetworkRoute way = this->way(from, to);
+  const schedule::NetworkRoute pair_route = checked_route(from, to);
   std::vector<ResourceId> items;
   Bandwidth narrowest;
-  for (const schedule::NetworkRoute::Hold& hold : way.holds) {
-    const bool narrower = hold.rate < narrowest;
-    items.insert(narrower ? items.begin() : items.end(), held(hold));  // the narrowest first
-    narrowest = std::min(narrowest, hold.rate);
+  for (const schedule::RouteSegment& segment : pair_route.segments) {
+    const bool narrower = segment.rate < narrowest;
+    items.insert(narrower ? items.begin() : items.end(), held(segment));  // the narrowest first
+    narrowest = std::min(narrowest, segment.rate);
   }
-  return {set(items), way.rate, way.latency};
+  return {set(items), pair_route.rate, pair_route.latency};
 }
 
 Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs) {
@@ -97,18 +99,18 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
   if (is_new) pooled->second = add(name, ResourceKind::link);
   std::vector<ResourceId> items{pooled->second};
   std::map<ResourceKind, double> sums;  // bits per second
-  std::set<schedule::Held> seen;
+  std::set<schedule::LinkResource> seen;
   Route route;
   for (const auto& [from, to] : pairs) {
-    const schedule::NetworkRoute way = this->way(from, to);
-    route.latency = std::max(route.latency, way.latency);
-    for (schedule::NetworkRoute::Hold hold : way.holds) {
-      if (!seen.insert(hold.what).second) continue;
-      const double pieces = hold.capacity * way.rate.bits_per_second();
-      sums[hold.what.kind] += std::min(hold.rate.bits_per_second(), pieces);
-      if (hold.what.kind == ResourceKind::link) continue;
-      hold.capacity = std::max(1, hold.capacity / static_cast<int>(pairs.size()));
-      items.push_back(held(hold));
+    const schedule::NetworkRoute pair_route = checked_route(from, to);
+    route.latency = std::max(route.latency, pair_route.latency);
+    for (schedule::RouteSegment segment : pair_route.segments) {
+      if (!seen.insert(segment.resource).second) continue;
+      const double pieces = segment.capacity * pair_route.rate.bits_per_second();
+      sums[segment.resource.kind] += std::min(segment.rate.bits_per_second(), pieces);
+      if (segment.resource.kind == ResourceKind::link) continue;
+      segment.capacity = std::max(1, segment.capacity / static_cast<int>(pairs.size()));
+      items.push_back(held(segment));
     }
   }
   for (const auto& [kind, sum] : sums) route.rate = std::min(route.rate, Bandwidth{sum});
@@ -119,7 +121,7 @@ Route Network::pool(const std::string& name, const std::vector<RankPair>& pairs)
 schedule::RingHop Network::ring(const std::vector<Rank>& ranks) {
   schedule::RingHop ring;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const schedule::NetworkRoute hop = way(ranks[i], ranks[(i + 1) % ranks.size()]);
+    const schedule::NetworkRoute hop = checked_route(ranks[i], ranks[(i + 1) % ranks.size()]);
     ring.rate = std::min(ring.rate, hop.rate);
     ring.latency = std::max(ring.latency, hop.latency);
   }

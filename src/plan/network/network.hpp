@@ -26,7 +26,7 @@ struct RankPair {
 };
 
 /// Builds the resources of a plan: one per rank's device, and links and interfaces as messages
-/// need them (DESIGN.md section 2).
+/// need them.
 class Network {
 public:
   Network(const Scenario& scenario, Plan& plan);
@@ -50,16 +50,16 @@ public:
 
 private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
-  [[nodiscard]] ResourceId held(const schedule::NetworkRoute::Hold& hold);
+  [[nodiscard]] ResourceId held(const schedule::RouteSegment& segment);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
-  [[nodiscard]] std::string name_resource(const schedule::Held& held) const;
+  [[nodiscard]] std::string name_resource(const schedule::LinkResource& resource) const;
   /// Notes a missing_link().
-  [[nodiscard]] schedule::NetworkRoute way(Rank from, Rank to);
+  [[nodiscard]] schedule::NetworkRoute checked_route(Rank from, Rank to);
 
   const Scenario& scenario_;
   Plan& plan_;
-  schedule::NetworkRoutes ways_;
-  std::map<schedule::Held, ResourceId> by_held_;
+  schedule::NetworkRoutes routes_;
+  std::map<schedule::LinkResource, ResourceId> by_held_;
   std::map<std::string, ResourceId> pools_;
   std::unordered_map<Rank, ResourceSetId> collective_of_;
   std::optional<Refusal> missing_link_;

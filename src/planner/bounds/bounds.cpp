@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/bounds/one_machine.hpp"
 #include "planner/bounds/relaxation.hpp"
 #include "planner/bounds/stage_times.hpp"
 

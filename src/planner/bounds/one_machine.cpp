@@ -1,9 +1,9 @@
+#include "planner/bounds/one_machine.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <queue>
 #include <vector>
-
-#include "planner/bounds/stage_times.hpp"
 
 namespace longhaul::planner {
 namespace {

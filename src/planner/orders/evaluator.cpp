@@ -44,8 +44,8 @@ void Evaluator::fill_nodes(const OrderProblem::Links& links) {
         const auto k = index(kind);
         const BlockId block = problem_.id(kind, c, m);
         Node& n = node(block);
-        n.transfer = links.ways[k][place].transfer;
-        n.latency = links.ways[k][place].latency;
+        n.transfer = links.messages[k][place].transfer;
+        n.latency = links.messages[k][place].latency;
         n.queue = links.queue[k][place];
         if (problem_.chunk(to).device == chunk.device) return;
         n.consumer = problem_.id(kind, to, m);

@@ -3,7 +3,7 @@
 
 #include "base/index.hpp"
 #include "base/random.hpp"
-#include "planner/orders/order_problem.hpp"
+#include "planner/orders/starts.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -201,15 +201,15 @@ private:
       return;
     }
     if (backward && chunk.is_first) return;
-    const auto& way = links_.ways[backward][at(c)];
+    const auto& message = links_.messages[backward][at(c)];
     const std::int32_t queue = links_.queue[backward][at(c)];
-    std::int64_t sent = ready + way.transfer;
+    std::int64_t sent = ready + message.transfer;
     if (queue >= 0) {
       std::int64_t& free = link_free_[at(queue)];
-      sent = free = std::max(ready, free) + way.transfer;
+      sent = free = std::max(ready, free) + message.transfer;
     }
     const ChunkId to = backward ? previous(c) : next(c);
-    std::int64_t arrival = sent + way.latency;
+    std::int64_t arrival = sent + message.latency;
     if (!backward) arrival = std::max(arrival, problem_.chunk(to).gathered);
     arrival_[at(problem_.id(backward ? Kind::G : Kind::F, to, m))] = arrival;
     devices_[at(problem_.chunk(to).device)].next = -1;

@@ -129,14 +129,14 @@ void OrderProblem::read_collectives(const Plan& plan) {
 OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& plan,
                                            ReplicaId replica) const {
   Links links;
-  for (auto& ways : links.ways) ways.resize(chunks_.size());
+  for (auto& of_kind : links.messages) of_kind.resize(chunks_.size());
   for (auto& queue : links.queue) queue.assign(chunks_.size(), -1);
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::send) continue;
     const Lane& lane = plan.lanes[index(op.lane)];
     if (plan.ranks[index(lane.rank)].replica != replica) continue;
     const std::size_t kind = op.block_kind == BlockKind::F ? 0 : 1;
-    links.ways[kind][at(op.chunk)] = {op.duration.count(), plan.ops[op.match].duration.count()};
+    links.messages[kind][at(op.chunk)] = {op.duration.count(), plan.ops[op.match].duration.count()};
     const int to = number(plan.ranks[index(lane.peer)].device);
     links.queue[kind][at(op.chunk)] = number(like.device_of_chunk[op.chunk]) * devices_ + to;
   }
@@ -159,7 +159,7 @@ void OrderProblem::drop_idle_queues(Links& links) const {
     const auto& time = chunks_[c].time;
     const std::int64_t block = kind == 0 ? time[0] : std::min(time[1], time[3]);
     const auto [found, is_new] = of_queue.try_emplace(queue, 0, block);
-    found->second.first = std::max(found->second.first, links.ways[kind][c].transfer);
+    found->second.first = std::max(found->second.first, links.messages[kind][c].transfer);
     found->second.second = std::min(found->second.second, block);
   });
   each([&](std::size_t kind, std::size_t c, std::int32_t queue) {

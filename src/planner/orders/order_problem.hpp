@@ -12,7 +12,7 @@
 namespace longhaul::planner {
 
 /// A block of the search, whole: F, gradient G (D or B, including the R before it) or W of one
-/// chunk and microbatch. Block kNoBlock stands in where there is none.
+/// chunk and microbatch. OrderProblem::none() stands in where there is none.
 using BlockId = std::int32_t;
 
 /// Everything about orders of one layout that no order changes, as flat numbers: times in ns, sizes
@@ -23,15 +23,15 @@ public:
   enum class Kind : std::uint8_t { F, G, W };
 
   /// Times of a message on its link, in one replica.
-  struct Way {
+  struct MessageTime {
     std::int64_t transfer = 0;
     std::int64_t latency = 0;
-    friend bool operator==(const Way&, const Way&) = default;
+    friend bool operator==(const MessageTime&, const MessageTime&) = default;
   };
   /// Links of one replica, by [kind F or G][chunk of the producer]. Replicas with equal links count
   /// once.
   struct Links {
-    std::vector<Way> ways[2];
+    std::vector<MessageTime> messages[2];
     /// Queue that the chunk's messages take, by [kind][chunk]; -1: none, the link is always free
     /// again before the next message.
     std::vector<std::int32_t> queue[2];
@@ -116,11 +116,5 @@ private:
   std::vector<std::int64_t> limit_;
   std::vector<Links> links_;
 };
-
-/// A schedule of `like`'s layout built block by block, as CrossPipe's greedy does, with priorities
-/// and patience that `seed` draws: one start of a search among many. Within memory. nullopt where
-/// it runs into a dead end.
-[[nodiscard]] std::optional<Schedule> list_schedule(const OrderProblem& problem,
-                                                    const Schedule& like, std::uint64_t seed);
 
 }  // namespace longhaul::planner

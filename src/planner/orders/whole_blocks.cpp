@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "planner/orders/orders.hpp"
+#include "planner/orders/starts.hpp"
 
 namespace longhaul::planner {
 namespace {

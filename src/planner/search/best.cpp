@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "planner/orders/orders.hpp"
+#include "planner/orders/starts.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/portfolio.hpp"
 #include "schedule/generators/generate.hpp"

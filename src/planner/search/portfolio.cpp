@@ -7,8 +7,10 @@
 #include "base/index.hpp"
 #include "planner/orders/order_problem.hpp"
 #include "planner/orders/orders.hpp"
+#include "planner/orders/starts.hpp"
 #include "planner/search/annealing.hpp"
 #include "planner/search/makespan.hpp"
+#include "planner/search/search_round.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::planner {

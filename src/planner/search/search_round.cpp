@@ -1,6 +1,7 @@
+#include "planner/search/search_round.hpp"
+
 #include <algorithm>
 
-#include "planner/search/annealing.hpp"
 #include "planner/search/in_parallel.hpp"
 
 namespace longhaul::planner {

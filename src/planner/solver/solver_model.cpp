@@ -21,32 +21,32 @@ void for_ops(const Plan& plan, OpKind kind, Visit visit) {
   }
 }
 
-struct Way {
+struct MessageTime {
   Duration transfer{}, sum{}, latency{};
   std::vector<ResourceId> resources;  ///< of replica 0
   bool shared = false;                ///< with another replica
 };
 
-/// The ways of messages, by the number of their producer.
-std::map<int, Way> ways_of(const ModelBlocks& blocks, const Plan& plan, bool& exact) {
-  std::map<int, Way> ways;
+/// The times of messages, by the number of their producer.
+std::map<int, MessageTime> message_times(const ModelBlocks& blocks, const Plan& plan, bool& exact) {
+  std::map<int, MessageTime> times;
   for_ops(plan, OpKind::send, [&](OpId id, const Op& op) {
     const BlockKind kind = op.block_kind == BlockKind::B ? BlockKind::D : op.block_kind;
-    Way& way = ways[blocks.index_of({kind, 0, 1, op.chunk, op.microbatch})];
+    MessageTime& message = times[blocks.index_of({kind, 0, 1, op.chunk, op.microbatch})];
     const Duration latency = plan.ops[op.match].duration;
     const auto resources = plan.resources_of(id);
     if (plan.ranks[index(plan.rank_of(id))].replica == ReplicaId{0}) {
-      way = {op.duration, op.duration, latency, {resources.begin(), resources.end()}, false};
+      message = {op.duration, op.duration, latency, {resources.begin(), resources.end()}, false};
       return;
     }
-    exact &= op.duration == way.transfer && latency == way.latency;
-    way.transfer = std::max(way.transfer, op.duration);
-    way.latency = std::max(way.latency, latency);
-    way.sum += op.duration;
+    exact &= op.duration == message.transfer && latency == message.latency;
+    message.transfer = std::max(message.transfer, op.duration);
+    message.latency = std::max(message.latency, latency);
+    message.sum += op.duration;
     for (const ResourceId resource : resources)
-      way.shared |= std::ranges::find(way.resources, resource) != way.resources.end();
+      message.shared |= std::ranges::find(message.resources, resource) != message.resources.end();
   });
-  return ways;
+  return times;
 }
 
 }  // namespace
@@ -98,16 +98,16 @@ nlohmann::json dependencies_of(const ModelBlocks& blocks) {
 
 ModelMessages messages_of(const ModelBlocks& blocks, const Plan& plan) {
   ModelMessages messages{Json::array()};
-  for (const auto& [producer, way] : ways_of(blocks, plan, messages.exact)) {
+  for (const auto& [producer, message] : message_times(blocks, plan, messages.exact)) {
     Json names = Json::array();
-    for (const ResourceId resource : way.resources)
+    for (const ResourceId resource : message.resources)
       names.push_back(plan.resources[index(resource)].name);
-    const Duration transfer = way.shared ? way.sum : way.transfer;
-    messages.exact &= !way.shared || transfer == Duration::zero();
+    const Duration transfer = message.shared ? message.sum : message.transfer;
+    messages.exact &= !message.shared || transfer == Duration::zero();
     messages.json.push_back({{"from", producer},
                              {"to", blocks.taker(blocks.all()[at(producer)]).block},
                              {"transfer_ns", transfer.count()},
-                             {"latency_ns", way.latency.count()},
+                             {"latency_ns", message.latency.count()},
                              {"resources", names}});
   }
   return messages;

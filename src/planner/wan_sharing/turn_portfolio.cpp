@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "planner/search/annealing.hpp"
 #include "planner/search/makespan.hpp"
+#include "planner/search/search_round.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::planner {

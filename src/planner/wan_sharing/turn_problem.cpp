@@ -23,7 +23,7 @@ MessageKey key_of(ReplicaId replica, const Block& block) {
 /// Adds up what the legs of every message take.
 class Legs {
 public:
-  struct Way {
+  struct OfMessage {
     std::int64_t transfer = 0, latency = 0;
     std::int64_t scatter = 0, gather = 0;
     bool turns = false;
@@ -36,30 +36,30 @@ public:
       if (problem.pipeline_of(plan.owner_of(id)) >= 0) add(id);
     }
   }
-  [[nodiscard]] const Way& of(const MessageKey& key) const { return ways_.at(key); }
+  [[nodiscard]] const OfMessage& of(const MessageKey& key) const { return of_message_.at(key); }
 
 private:
   void add(OpId id) {
     const Op& op = plan_.op(id);
     const std::int64_t latency = plan_.ops[op.match].duration.count();
-    Way& way = ways_[key_of(plan_.owner_of(id), op.block())];
+    OfMessage& legs = of_message_[key_of(plan_.owner_of(id), op.block())];
     switch (op.leg) {
       case MessageLeg::whole:
-        way.transfer = op.duration.count();
-        way.latency = latency;
+        legs.transfer = op.duration.count();
+        legs.latency = latency;
         break;
       case MessageLeg::wan:
-        way.turns = true;
-        way.transfer = std::max(way.transfer, op.duration.count());
-        way.latency = std::max(way.latency, latency);
+        legs.turns = true;
+        legs.transfer = std::max(legs.transfer, op.duration.count());
+        legs.latency = std::max(legs.latency, latency);
         break;
       // Out of one interface or into one: the pieces go one after the other.
-      case MessageLeg::scatter: way.scatter += op.duration.count() + latency; break;
-      case MessageLeg::gather: way.gather += op.duration.count() + latency; break;
+      case MessageLeg::scatter: legs.scatter += op.duration.count() + latency; break;
+      case MessageLeg::gather: legs.gather += op.duration.count() + latency; break;
     }
   }
   const Plan& plan_;
-  std::map<MessageKey, Way> ways_;
+  std::map<MessageKey, OfMessage> of_message_;
 };
 
 class Reader {
@@ -105,17 +105,17 @@ private:
     const ReplicaId replica = problem_.replicas[at(pipeline)];
     for (const plan::Message& message : plan::find_messages(schedule_, replica).all) {
       const auto id = static_cast<CellMessageId>(problem_.messages.size());
-      const Legs::Way& way = legs_.of(key_of(replica, message.producer));
+      const Legs::OfMessage& legs = legs_.of(key_of(replica, message.producer));
       const auto row = [&](DeviceId device) -> const std::vector<CellBlockId>& {
         return problem_.rows[at(pipeline * problem_.devices + number(device))];
       };
       TurnProblem::OfMessage made;
       made.producer = row(message.from)[at(message.sent_after)];
       made.consumer = row(message.to)[at(message.needed_before)];
-      made.scatter = way.scatter;
-      made.transfer = way.transfer;
-      made.latency = way.latency + way.gather;
-      made.queue = queue_of(way.turns, replica, message.from, message.to);
+      made.scatter = legs.scatter;
+      made.transfer = legs.transfer;
+      made.latency = legs.latency + legs.gather;
+      made.queue = queue_of(legs.turns, replica, message.from, message.to);
       problem_.blocks[at(made.producer)].output = id;
       problem_.blocks[at(made.consumer)].input = id;
       message_of_[key_of(replica, message.producer)] = id;

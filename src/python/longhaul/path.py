@@ -18,7 +18,7 @@ class Step:
 
 def critical_path(rows):
     """Follows bound_by from the op that ends last (ties: lower op) back to the start: the same
-    walk as critical_path() in src/trace/report.hpp. `rows`: one schedule and iteration."""
+    walk as critical_path() in src/trace/report/report.hpp. `rows`: one schedule and iteration."""
     if rows.empty:
         return []
     indexed = rows.set_index("op", drop=False)

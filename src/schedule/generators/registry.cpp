@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.hpp"
+#include "base/suggest.hpp"
 #include "schedule/generators/families.hpp"
 
 namespace longhaul::schedule {
@@ -77,6 +79,11 @@ std::span<const Generator> generators() { return kGenerators; }
 const Generator* find_generator(std::string_view name) {
   const auto found = std::ranges::find(kGenerators, name, &Generator::name);
   return found == kGenerators.end() ? nullptr : &*found;
+}
+
+Placement parse_placement(std::string_view text) {
+  if (const auto placement = from_string<Placement>(text)) return *placement;
+  fail("There is no placement \"{}\". {}", text, suggestion(text, every_name<Placement>()));
 }
 
 }  // namespace longhaul::schedule

@@ -25,7 +25,7 @@ Duration bound_of(std::string_view name, const Scenario& scenario) {
   return lower_bound(schedule::generate(name, scenario), scenario).lower_bound;
 }
 
-// The optima of SCHEDULES.md: P=4, M=8, UD, memory P, F=D=W=100.
+// Optima that a solver has proven: P=4, M=8, UD, memory P, F=D=W=100.
 TEST(LowerBound, EqualsTheProvenOptima) {
   const std::pair<int, int> optima[] = {
       {0, 2700}, {50, 2900}, {100, 3100}, {200, 3500}, {400, 4300}};

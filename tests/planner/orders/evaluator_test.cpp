@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "planner/orders/starts.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/search/search_state.hpp"

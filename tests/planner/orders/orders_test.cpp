@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "planner/orders/moves.hpp"
 #include "planner/orders/order_problem.hpp"
+#include "planner/orders/starts.hpp"
 #include "planner/random_schedules.hpp"
 #include "planner/search/makespan.hpp"
 #include "schedule/generators/generate.hpp"

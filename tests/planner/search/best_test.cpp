@@ -34,7 +34,7 @@ std::int64_t best_of(const Scenario& scenario, std::int64_t count,
   return find_best(scenario, moves(count, std::move(placements))).makespan.count();
 }
 
-// SCHEDULES.md: optima that a solver has proven, P = 4, M = 8, UD.
+// Optima that a solver has proven, P = 4, M = 8, UD.
 TEST(Best, ReachesTheProvenOptima) {
   const std::int64_t optima[][2] = {{0, 2700}, {50, 2900}, {100, 3100}, {200, 3500}, {400, 4300}};
   for (const auto& [latency, optimum] : optima) {
@@ -73,7 +73,7 @@ TEST(Best, ReachesOrBeatsEveryPublishedValue) {
   EXPECT_LE(best_of(two_datacenters(8, 16, 400), 100'000, {schedule::Placement::wave}), 7450);
 }
 
-// Two of CrossPipe's cells, with B cheaper than D and W: SCHEDULES.md's mixed column within 1%.
+// Two of CrossPipe's cells, with B cheaper than D and W: CrossPipe's mixed column within 1%.
 TEST(Best, IsWithinOnePercentOfTheBestKnownOrders) {
   const auto cell = [](const char* ratio, std::vector<std::string> more) {
     more.push_back(fmt::format("link.latency_ratio={}", ratio));

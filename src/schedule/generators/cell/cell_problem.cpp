@@ -80,7 +80,7 @@ Bytes message_between(const Scenario& scenario, DeviceId from, DeviceId to) {
 class CellHops {
 public:
   CellHops(const Scenario& scenario, CellProblem& problem, const CellReplicas& replicas)
-      : scenario_{scenario}, problem_{problem}, replicas_{replicas}, ways_{scenario} {}
+      : scenario_{scenario}, problem_{problem}, replicas_{replicas}, routes_{scenario} {}
 
   void make() {
     for (int pipeline = 0; pipeline < problem_.pipelines; ++pipeline) {
@@ -109,20 +109,20 @@ private:
     return share(message_between(scenario_, from, to), problem_.pipelines, pipeline);
   }
 
-  int resource(const Held& held) {
+  int resource(const LinkResource& held) {
     const auto [known, is_new] = known_.try_emplace(held, resources_);
     if (is_new) ++resources_;
     return known->second;
   }
 
   [[nodiscard]] GreedyHop alone(int pipeline, DeviceId from, DeviceId to) {
-    const NetworkRoute way = ways_.between(rank(pipeline, from), rank(pipeline, to));
+    const NetworkRoute route = routes_.between(rank(pipeline, from), rank(pipeline, to));
     GreedyHop hop;
     hop.local = false;
-    hop.transfer = message_between(scenario_, from, to) / way.rate;
-    hop.latency = way.latency;
-    for (const NetworkRoute::Hold& hold : way.holds)
-      if (hold.capacity == 1) hop.resources.push_back(resource(hold.what));
+    hop.transfer = message_between(scenario_, from, to) / route.rate;
+    hop.latency = route.latency;
+    for (const RouteSegment& segment : route.segments)
+      if (segment.capacity == 1) hop.resources.push_back(resource(segment.resource));
     return hop;
   }
 
@@ -132,9 +132,9 @@ private:
     Duration time{};
     Duration latency{};
     for (int other = 1; other < problem_.pipelines; ++other) {
-      const NetworkRoute way = ways_.between(rank(0, device), rank(other, device));
-      time += piece(from, to, other) / way.rate;
-      latency = std::max(latency, way.latency);
+      const NetworkRoute route = routes_.between(rank(0, device), rank(other, device));
+      time += piece(from, to, other) / route.rate;
+      latency = std::max(latency, route.latency);
     }
     return time + latency;
   }
@@ -153,15 +153,15 @@ private:
       std::int64_t pieces = 0;
       int capacity = 1;
     };
-    std::map<Held, Load> loads;
+    std::map<LinkResource, Load> loads;
     for (int pipeline = 0; pipeline < problem_.pipelines; ++pipeline) {
-      const NetworkRoute way = ways_.between(rank(pipeline, from), rank(pipeline, to));
-      const Duration time = piece(from, to, pipeline) / way.rate;
-      hop.way.latency = std::max(hop.way.latency, way.latency);
-      for (const NetworkRoute::Hold& hold : way.holds) {
-        Load& load = loads[hold.what];
+      const NetworkRoute route = routes_.between(rank(pipeline, from), rank(pipeline, to));
+      const Duration time = piece(from, to, pipeline) / route.rate;
+      hop.way.latency = std::max(hop.way.latency, route.latency);
+      for (const RouteSegment& segment : route.segments) {
+        Load& load = loads[segment.resource];
         load.longest = std::max(load.longest, time);
-        load.capacity = hold.capacity;
+        load.capacity = segment.capacity;
         ++load.pieces;
       }
     }
@@ -178,8 +178,8 @@ private:
   const Scenario& scenario_;
   CellProblem& problem_;
   CellReplicas replicas_;
-  NetworkRoutes ways_;
-  std::map<Held, int> known_;
+  NetworkRoutes routes_;
+  std::map<LinkResource, int> known_;
   std::map<std::pair<DeviceId, DeviceId>, CellHop> crossings_;
   int resources_ = 0;
 };

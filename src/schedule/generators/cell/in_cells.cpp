@@ -12,12 +12,12 @@ namespace longhaul::schedule {
 namespace {
 
 /// (cell, from, to): who shares turns.
-using Way = std::tuple<int, DeviceId, DeviceId>;
+using TurnKey = std::tuple<int, DeviceId, DeviceId>;
 
 /// Messages of every way, each replica's in the order of its rows.
-std::map<Way, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
+std::map<TurnKey, std::vector<std::vector<OrderedMessage>>> messages_of_cells(
     const Schedule& schedule, const Scenario& scenario) {
-  std::map<Way, std::vector<std::vector<OrderedMessage>>> messages;
+  std::map<TurnKey, std::vector<std::vector<OrderedMessage>>> messages;
   for (const ReplicaId replica : schedule.replica_ids()) {
     const int cell = schedule.cell_of(replica);
     for (const DeviceId device : schedule.device_ids()) {
