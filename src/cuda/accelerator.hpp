@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// What every program may ask, with CUDA and without: the GPUs that this process sees, marks for
+/// For every program, with CUDA and without: the GPUs that this process sees, marks for
 /// profilers. src/cuda/accelerator.cpp answers where CUDA was built in,
 /// src/cuda/without_gpu/without_cuda.cpp where not.
 namespace longhaul::cuda {

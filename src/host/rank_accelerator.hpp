@@ -19,7 +19,7 @@ namespace longhaul::host {
 /// has left answers no one. Asks the file system and the socket alone, no CUDA; sends nothing.
 [[nodiscard]] bool mps_listens(const std::filesystem::path& directory);
 
-/// How the ranks of a host come to a GPU that several of them have: as processes, each with a
+/// How the ranks of a host use a GPU that several of them have: as processes, each with a
 /// context of its own, which take turns; the same in the one context of the service, side by side;
 /// as threads of one process, in its one context, side by side.
 #define LONGHAUL_GPU_SHARINGS(X) \

@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-/// What is printed where help or the version was asked for; nothing: the line was read.
+/// The text to print where help or the version was asked for; nullopt: the line was read.
 template <typename Parse>
 std::optional<std::string> text_asked_for(const CLI::App& app, Parse&& parse) {
   try {

@@ -50,7 +50,7 @@ private:
   Declared* declared_;
 };
 
-/// What a program takes on its command line, and its commands. Every variable that is handed in
+/// The options of a program, and its commands. Every variable that is handed in
 /// lives longer than the parser. Knows --help from the start. The only place that sees CLI11.
 ///
 ///     Arguments arguments{"Measures a link."};

@@ -155,7 +155,7 @@ ChildLimits limits_for(std::uint64_t bytes) {
   // A file with holes may claim any size: what the machine has is a bound for it, too.
   const auto machine = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                        static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
-  // What is read takes up to some 40 times the compressed columns.
+  // Rows in memory take up to some 40 times the compressed columns.
   const std::uint64_t wanted = bytes < machine / 64 ? kLeast + 64 * bytes : machine;
   ChildLimits limits{std::max(kLeast, std::min(wanted, machine)),
                      std::chrono::seconds{120 + bytes / kMiB},

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// What all files together say: of each value the best that any shows, since whatever else ran
+/// The measurement of all files together: of each value the best that any shows, since whatever else ran
 /// beside a test only made it worse.
 struct Combined {
   const LinkMeasurement* latency = nullptr;

@@ -67,7 +67,7 @@ Decoder::Decoder(const ModelShape& shape, int index)
 
 std::vector<ParameterNeed> Decoder::needs() const {
   const auto hidden = to_size(shape_.hidden);
-  // What is added to the residual is smaller the more layers add to it (Radford et al. 2019, 2.3).
+  // The term added to the residual is smaller the more layers add to it (Radford et al. 2019, 2.3).
   const float residual = kWeightBound / std::sqrt(2.0F * static_cast<float>(shape_.layers - 2));
   const auto name = [this](const char* what) { return fmt::format("layer {} {}", index_, what); };
   return {{name("attention.norm"), hidden, 0},
