@@ -127,6 +127,26 @@ TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
   EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(" is stopped")));
 }
 
+/// A rank is stopped as soon as its program is there: long before it has met the others.
+TEST_F(FaultsTest, ARankFrozenInsideMpiInitEndsTheRunAtTheDeadline) {
+  start(4, {"--schedule", "1f1b", "--iterations", "1", "--deadline", "1s"});
+  std::vector<int> pids;
+  while (pids.empty() && waitpid(child_, nullptr, WNOHANG) == 0) {
+    pids = rank_pids();
+    std::erase_if(pids, [](int pid) {
+      const std::string words = file_text("/proc/" + std::to_string(pid) + "/cmdline");
+      return !words.starts_with(LONGHAUL_BENCH_PIPELINE);
+    });
+    std::this_thread::sleep_for(100us);
+  }
+  ASSERT_FALSE(pids.empty()) << output();
+  kill(pids.front(), SIGSTOP);
+  const auto stopped_at = Clock::now();
+  EXPECT_EQ(finish(), 3) << output();
+  EXPECT_LT(Clock::now() - stopped_at, 1s + 30s + 15s) << output();
+  EXPECT_THAT(output(), HasSubstr("for the ranks to start (MPI_Init) (a rank is dead or stopped)"));
+}
+
 /// The check column has to see each of them. Payloads are small: MPI takes a large one only when it
 /// is received, so that a copy without a receive would never leave.
 TEST_F(FaultsTest, MessagesThatAreHurtAreSeen) {
