@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/program/command_words.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "comm/group/session.hpp"
@@ -136,12 +137,12 @@ std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** a
   arguments.version(fmt::format("{} ({})", version(), git_commit()));
   require_utf8(argc, argv);
   try {
-    const std::optional<std::string> text = arguments.parse(argc, argv);
+    const std::optional<std::string> text = parse_words(arguments, argc, argv);
     if (!text) return std::nullopt;
     if (comm::world_rank() == 0) fmt::print("{}", *text);
     return ExitCode::fine;
-  } catch (const ArgumentError& problem) {
-    throw CollectiveError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
+  } catch (const Error& problem) {
+    throw CollectiveError{problem.what(), problem.code()};
   }
 }
 
