@@ -100,6 +100,7 @@ int main_of(int argc, char** argv) {
   Arguments arguments{
       "Measures a layer's blocks and the device's kernels against what it can do at most."};
   declare(arguments, options);
+  arguments.footer(harness::help_footer({"build/bin/bench_layers --model tiny"}));
   if (const auto code = read_arguments(arguments, argc, argv)) return static_cast<int>(*code);
   if (options.check) {
     options.model = "tiny";

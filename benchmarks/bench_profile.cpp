@@ -3,6 +3,7 @@
 // them the times of (operator, shape, type).
 #include <nlohmann/json.hpp>
 
+#include "harness/environment/shared_options.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
@@ -69,6 +70,9 @@ ExitCode main_of(int argc, char** argv) {
   Arguments arguments{
       "Measures what blocks of a model cost on this device, for scenarios to include."};
   declare(arguments, options);
+  arguments.footer(harness::help_footer(
+      {"scripts/mpi -n 2 build/bin/bench_profile benchmarks/scenarios/cpu-2dc.toml --out "
+       "runs/costs"}));
   options.command_line = harness::command_line(argc, argv);
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   harness::collectively([&] {

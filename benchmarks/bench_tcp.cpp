@@ -41,10 +41,12 @@ int main_of(int argc, char** argv) {
   harness::TcpOptions options;
   Arguments arguments{
       "Rates of real TCP connections over an emulated WAN (wan_tun), and their shape over "
-      "latency.\n"
-      "Exit codes: 0, 1 the shape is not there (--check), 2 bad input, 3 failed, 77 not possible\n"
-      "here (needs root and /dev/net/tun)."};
+      "latency."};
   harness::declare(arguments, options);
+  arguments.footer(
+      "For example:\n  build/bin/bench_tcp --check\n"
+      "Exit codes: 0 fine, 1 the shape is not there (--check), 2 bad input, 3 the run failed, 77 "
+      "not possible here (needs root and /dev/net/tun), 128 + the signal that ended it.");
   if (const auto code = wan_emulator::parse_arguments(arguments, argc, argv)) return *code;
   options.command_line =
       report::shell_text("bench_tcp", std::vector<std::string>(argv + 1, argv + argc));

@@ -6,6 +6,7 @@
 #include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/facts.hpp"
+#include "harness/environment/shared_options.hpp"
 #include "harness/trace_cost/phases.hpp"
 
 namespace longhaul::bench {
@@ -90,6 +91,7 @@ int main_of(int argc, char** argv) {
   harness::TraceOptions options;
   Arguments arguments{"Writes, merges and validates the trace of a synthetic run."};
   declare(arguments, options);
+  arguments.footer(harness::help_footer({"build/bin/bench_trace"}));
   options.command_line = harness::command_line(argc, argv);
   if (const auto code = read_arguments(arguments, argc, argv)) return static_cast<int>(*code);
   complete(options);

@@ -1,9 +1,13 @@
 #include "base/unit_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -47,6 +51,35 @@ std::string names_of(std::span<const Unit> units) {
   return names;
 }
 
+/// Spellings of others, in small letters.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherNames{
+    {{"sec", "s"},         {"secs", "s"},        {"second", "s"},      {"seconds", "s"},
+     {"msec", "ms"},       {"millisecond", "ms"}, {"milliseconds", "ms"}, {"usec", "us"},
+     {"microseconds", "us"}, {"\xC2\xB5s", "us"}, {"nsec", "ns"},       {"minute", "min"},
+     {"minutes", "min"},   {"hour", "h"},        {"hours", "h"},       {"hr", "h"},
+     {"bit/s", "bps"},     {"kbit/s", "kbps"},   {"mbit/s", "Mbps"},   {"gbit/s", "Gbps"},
+     {"tbit/s", "Tbps"},   {"kbit", "kbps"},     {"mbit", "Mbps"},     {"gbit", "Gbps"},
+     {"byte", "B"},        {"bytes", "B"},       {"gbits/s", "Gbps"}}};
+
+std::string in_small_letters(std::string_view word) {
+  std::string small{word};
+  for (char& c : small)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return small;
+}
+
+/// "Did you mean Gbps? " for "Gbit/s" and "gbps"; empty where no unit, or more than one, is meant.
+std::string unit_meant(std::string_view unit, std::span<const Unit> units) {
+  const std::string small = in_small_letters(unit);
+  std::vector<std::string_view> meant;
+  for (const Unit& known : units)
+    if (in_small_letters(known.name) == small) meant.push_back(known.name);
+  for (const auto& [other, name] : kOtherNames)
+    if (other == small && std::ranges::find(units, name, &Unit::name) != units.end())
+      meant.push_back(name);
+  return meant.size() == 1 ? fmt::format("Did you mean {}? ", meant.front()) : std::string{};
+}
+
 double parse(std::string_view text, std::string_view what, std::span<const Unit> units) {
   double number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -60,7 +93,8 @@ double parse(std::string_view text, std::string_view what, std::span<const Unit>
   }
   if (unit.empty())
     fail("\"{}\" is no {} (it has no unit). Add one of {}.", text, what, names_of(units));
-  fail("\"{}\" is no {} (unknown unit \"{}\"). Use one of {}.", text, what, unit, names_of(units));
+  fail("\"{}\" is no {} (unknown unit \"{}\"). {}Use one of {}.", text, what, unit,
+       unit_meant(unit, units), names_of(units));
 }
 
 /// Rounded to the nearest integer; refuses what an int64 cannot hold.

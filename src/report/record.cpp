@@ -10,6 +10,7 @@
 
 #include "base/index.hpp"
 #include "base/table.hpp"
+#include "base/unit_text.hpp"
 #include "report/tables.hpp"
 #include "scenario/model_costs.hpp"
 #include "schedule/memory.hpp"
@@ -49,7 +50,7 @@ std::string peak_text(const ScheduleRecord& record) {
   const auto highest =
       std::max_element(record.peak_activation.begin(), record.peak_activation.end());
   const double peak = highest == record.peak_activation.end() ? 0.0 : *highest;
-  return fmt::format("{:.2f}{}", peak, record.over_budget.empty() ? "  " : " !");
+  return fmt::format("{:.2f}{}", peak, record.over_budget.empty() && record.too_large.empty() ? "  " : " !");
 }
 
 std::string budget_note(std::span<const ScheduleRecord> records, const Scenario& scenario) {
@@ -64,6 +65,23 @@ std::string budget_note(std::span<const ScheduleRecord> records, const Scenario&
   return fmt::format("! over the budget of {:g} activations of the largest stage:\n",
                      scenario.memory.budget * window) +
          note;
+}
+
+std::string capacity_note(std::span<const ScheduleRecord> records) {
+  std::string note;
+  for (const ScheduleRecord& record : records) {
+    if (record.too_large.empty()) continue;
+    std::vector<int> devices;
+    for (const schedule::DeviceNeed& need : record.too_large)
+      devices.push_back(number(need.device));
+    const schedule::DeviceNeed& worst = *std::ranges::max_element(
+        record.too_large, {},
+        [](const schedule::DeviceNeed& need) { return need.total() - *need.capacity; });
+    note += fmt::format("! {} does not fit on device{} {}: {} of {} on device {}\n",
+                        record.schedule, devices.size() == 1 ? "" : "s", ranges_text(devices),
+                        to_text(worst.total()), to_text(*worst.capacity), number(worst.device));
+  }
+  return note;
 }
 
 /// Microbatches of all replicas together, in one iteration.
@@ -94,6 +112,8 @@ ScheduleRecord make_record(const trace::IterationReport& report, const Schedule&
         unit > 0 ? static_cast<double>(peak) / static_cast<double>(unit) : 0.0);
   }
   record.over_budget = schedule::over_budget(schedule, scenario);
+  for (const schedule::DeviceNeed& need : schedule::device_memory(schedule, scenario))
+    if (!need.fits()) record.too_large.push_back(need);
   record.tokens_per_second = tokens_per_second(scenario, report.makespan_ns);
   record.mfu = model_flops_utilization(scenario, report.makespan_ns);
   return record;
@@ -118,6 +138,7 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["bubble_ratio"] = record.bubble_ratio;
   json["peak_activation"] = record.peak_activation;
   json["over_budget"] = record.over_budget;
+  json["fits"] = record.too_large.empty();
   json["wan_crossings_on_critical_path"] = record.wan_crossings_on_critical_path;
   json["idle"] = to_json(record.idle);
   if (record.dp_overlap) json["dp_overlap"] = *record.dp_overlap;
@@ -162,7 +183,8 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));
   }
-  return table.text() + budget_note(records, scenario) + bound_table_text(records);
+  return table.text() + budget_note(records, scenario) + capacity_note(records) +
+         bound_table_text(records);
 }
 
 std::string idle_table_text(std::span<const ScheduleRecord> records) {

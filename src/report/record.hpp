@@ -11,6 +11,7 @@
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/memory.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/report/report.hpp"
 
@@ -26,6 +27,7 @@ struct ScheduleRecord {
   std::vector<double> peak_activation;  ///< per device, the largest over replicas, in activations
                                         ///< of the largest stage
   std::vector<int> over_budget;         ///< devices
+  std::vector<schedule::DeviceNeed> too_large;  ///< for their devices' capacity
   int wan_crossings_on_critical_path = 0;
   planner::Bound bound;  ///< no schedule with its placement and memory ends before
   trace::IdleTime idle;

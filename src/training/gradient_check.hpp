@@ -37,7 +37,8 @@ private:
   nn::Reference reference_;
 };
 
-/// How far a tensor may be from the reference: norm of the difference over norm of the reference.
+/// How far a tensor, or the part of it that a rank holds, may be from the reference: norm of the
+/// difference over norm of the same numbers of the reference.
 struct Tolerance {
   double same_type = 1e-5;      ///< against one rank of the same device
   double cpu_reference = 3e-2;  ///< of that reference against the CPU reference (fp32); bf16 alone

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/program/arguments.hpp"
+#include "base/program/command_words.hpp"
 #include "base/version.hpp"
 #include "wan_emulator/namespaces.hpp"
 
@@ -17,14 +18,10 @@ constexpr int kSkipped = 77;
 [[nodiscard]] inline std::optional<int> parse_arguments(Arguments& arguments, int argc,
                                                         char** argv) {
   arguments.version(fmt::format("{} ({})", version(), git_commit()));
-  try {
-    const std::optional<std::string> text = arguments.parse(argc, argv);
-    if (!text) return std::nullopt;
-    fmt::print("{}", *text);
-    return 0;
-  } catch (const ArgumentError& problem) {
-    fail("{}. See {} --help.", problem.what(), argv[0]);
-  }
+  const std::optional<std::string> text = parse_words(arguments, argc, argv);
+  if (!text) return std::nullopt;
+  fmt::print("{}", *text);
+  return 0;
 }
 
 /// Prints why this cannot run here, and kSkipped; nothing where it can.

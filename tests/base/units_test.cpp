@@ -50,6 +50,29 @@ TEST(UnitText, RefusesWhatItCannotReadAndSaysWhatItWants) {
   EXPECT_NE(message(parse_bytes, "nanGB").find("start with a number"), std::string::npos);
 }
 
+TEST(UnitText, NamesTheUnitThatWasMeant) {
+  const auto message = [](auto&& read, const char* text) -> std::string {
+    try {
+      read(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  for (const auto& [text, meant] : {std::pair{"5Gbit/s", "Gbps"},
+                                    {"5 gbps", "Gbps"},
+                                    {"100Mbit/s", "Mbps"},
+                                    {"1bit/s", "bps"}})
+    EXPECT_NE(message(parse_bandwidth, text).find(std::string{"Did you mean "} + meant + "? "),
+              std::string::npos)
+        << message(parse_bandwidth, text);
+  EXPECT_NE(message(parse_duration, "10 sec").find("Did you mean s? "), std::string::npos);
+  EXPECT_NE(message(parse_duration, "10 minutes").find("Did you mean min? "), std::string::npos);
+  EXPECT_NE(message(parse_bytes, "1gib").find("Did you mean GiB? "), std::string::npos);
+  EXPECT_EQ(message(parse_bytes, "1gbit").find("Did you mean"), std::string::npos) << "is no size";
+  EXPECT_EQ(message(parse_bandwidth, "1xyz").find("Did you mean"), std::string::npos);
+}
+
 TEST(UnitText, WritesForPeople) {
   EXPECT_EQ(to_text(Duration{38'000'000}), "38 ms");
   EXPECT_EQ(to_text(Duration{1'209'100'000}), "1.209 s");

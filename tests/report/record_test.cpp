@@ -58,6 +58,33 @@ TEST(Record, MarksDevicesOverTheBudget) {
   EXPECT_THAT(text, HasSubstr("over the budget of 2 activations"));
 }
 
+/// GPipe holds three activations on both devices, 1F1B two and one; all else is the same.
+TEST(Record, MarksWhatDoesNotFitTheCapacity) {
+  Scenario scenario = uniform_scenario(2, 3);
+  scenario.memory.budget = 2;
+  const auto record_with = [&](const char* name, std::vector<std::optional<Bytes>> capacity) {
+    scenario.memory.capacity = std::move(capacity);
+    return make_record(report_of_two_ranks(), schedule::generate(name, scenario), scenario);
+  };
+  const std::vector<schedule::DeviceNeed> needs =
+      schedule::device_memory(schedule::generate("gpipe", scenario), scenario);
+  const Bytes enough = needs[0].total();
+  const std::vector<std::optional<Bytes>> one_too_small{enough - Bytes{1}, needs[1].total()};
+  const std::vector<ScheduleRecord> records{record_with("gpipe", one_too_small),
+                                            record_with("1f1b", one_too_small)};
+  EXPECT_EQ(to_json(records[0])["fits"], false);
+  EXPECT_EQ(to_json(records[1])["fits"], true);
+  const std::string text = table_text(records, scenario);
+  EXPECT_THAT(text, HasSubstr("2.00 !"));
+  EXPECT_THAT(text, HasSubstr("! gpipe does not fit on device 0: "));
+  EXPECT_THAT(text, HasSubstr(" on device 0\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("1f1b does not fit")));
+  const ScheduleRecord fitting = record_with("gpipe", {enough, needs[1].total()});
+  EXPECT_EQ(to_json(fitting)["fits"], true);
+  const ScheduleRecord unknown = record_with("gpipe", {std::nullopt, std::nullopt});
+  EXPECT_EQ(to_json(unknown)["fits"], true) << "without a capacity nothing can fail to fit";
+}
+
 TEST(Record, JsonKeysAreThoseOfTheFormat) {
   const Scenario scenario = uniform_scenario(2, 3);
   const auto answer =
@@ -67,7 +94,7 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
   EXPECT_THAT(
       keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
                         "lower_bound_ns", "gap", "bound_holds_for", "bound_reason", "bubble_ratio",
-                        "peak_activation", "over_budget", "wan_crossings_on_critical_path", "idle",
+                        "peak_activation", "over_budget", "fits", "wan_crossings_on_critical_path", "idle",
                         "tokens_per_second", "mfu", "resources"));
   EXPECT_EQ(answer["idle"]["dependency"], 5000);
   EXPECT_EQ(answer["idle"].size(), trace::idle_parts().size());

@@ -108,7 +108,7 @@ exit {code}
 """)
 
     def test_options_are_checked_before_the_queue(self):
-        self.refusing("no such thing. See /x/bench_pipeline --help.")
+        self.refusing("bench_pipeline: no such thing. `bench_pipeline --help` lists them.")
         (self.directory / "sweep.txt").write_text("# none\n--scenario m8-2dc --extra=--wrong\n")
         node = ("--nodes", "4")
         for words, place in ((("pipeline", "m70-2dc", "--wrong", "--device", "cuda"), ""),

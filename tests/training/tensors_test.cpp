@@ -129,6 +129,48 @@ TEST(Difference, IsRelativeAndNeverPassesWhatIsNoNumber) {
       training::difference(std::vector<float>{infinite}, std::vector<float>{infinite}, infinite)));
 }
 
+/// Two ranks hold a tensor, the second few and small numbers of it: what is twice the allowed
+/// difference there is little beside the whole.
+TEST(GradientCheck, HoldsAShardAgainstItsOwnNorm) {
+  training::RealModel model;
+  model.shape = training::model_shape(tiny_scenario(1, 2, 2));
+  model.seed = 7;
+  model.text = nn::SyntheticText{model.shape, 3};
+  const auto whole = [&] {
+    return std::make_unique<training::WholeModel>(nn::make_cpu_math(), model, 2, 1);
+  };
+  const std::vector<float> weights = whole()->masters();
+  const auto expected = whole()->compute(0, weights);
+  const std::vector<float>& gradients = expected.gradients;
+  constexpr std::size_t kHeld = 8;
+  training::ParameterMap map;
+  map.count = gradients.size();
+  const std::size_t split = map.count - kHeld;
+  map.tensors = {{"tensor", 0, map.count}};
+  map.of_rank = {{{0, 0, split}}, {{0, split, kHeld}}};
+  const double small = training::norm(std::span{gradients}.subspan(split));
+  ASSERT_GT(small, 0);
+  ASSERT_LT(small, training::norm(gradients) / 4);
+  const auto wrong_gradients = [&](double by) {
+    training::GradientCheck check{whole(), nullptr};
+    const auto cut = gradients.begin() + static_cast<std::ptrdiff_t>(split);
+    training::IterationNumbers found{
+        0, expected.loss, {{gradients.begin(), cut}, {cut, gradients.end()}}, {}};
+    float& changed = found.gradients[1].back();
+    changed = static_cast<float>(changed + by * small);
+    const std::vector<float> stepped = whole()->step(weights, gradients, 1);
+    const auto end = stepped.begin() + static_cast<std::ptrdiff_t>(split);
+    found.masters = {{stepped.begin(), end}, {end, stepped.end()}};
+    std::vector<std::size_t> ranks;
+    for (const training::WrongTensor& wrong : check.check(map, found, 1))
+      if (wrong.what == "gradient") ranks.push_back(wrong.rank.value());
+    return ranks;
+  };
+  EXPECT_THAT(wrong_gradients(0), ::testing::IsEmpty());
+  EXPECT_THAT(wrong_gradients(5e-6), ::testing::IsEmpty());
+  EXPECT_THAT(wrong_gradients(2e-5), ElementsAre(1));
+}
+
 TEST(RealMemory, BlocksGiveBackWhatTheyTook) {
   for (const bool recompute : {false, true}) {
     Scenario scenario = tiny_scenario(2, 3, 6);

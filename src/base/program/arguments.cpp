@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include <CLI/CLI.hpp>
 
@@ -161,6 +162,22 @@ std::vector<std::string> Arguments::options() const {
   for (const CLI::Option* option : std::as_const(*state_->app).get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   return names;
+}
+
+/// By the number of values that they take in all.
+std::vector<std::string> Arguments::options_taking(int least, int most) const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : std::as_const(*state_->app).get_options()) {
+    const int values = option->get_items_expected_max();
+    if (values < least || values > most) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> Arguments::flags() const { return options_taking(0, 0); }
+std::vector<std::string> Arguments::repeatable() const {
+  return options_taking(2, std::numeric_limits<int>::max());
 }
 
 const Arguments* Arguments::chosen() const {

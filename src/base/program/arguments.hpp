@@ -97,6 +97,9 @@ public:
   [[nodiscard]] Arguments& at(const std::string& name);
   /// "--json", "--out": all with two dashes.
   [[nodiscard]] std::vector<std::string> options() const;
+  /// Those that take no value, and those that may be given several times.
+  [[nodiscard]] std::vector<std::string> flags() const;
+  [[nodiscard]] std::vector<std::string> repeatable() const;
   /// After parse(): the command below this one that was named; null: none.
   [[nodiscard]] const Arguments* chosen() const;
   /// After parse(): words that nothing took.
@@ -108,6 +111,7 @@ private:
                    std::filesystem::path*, std::vector<std::string>*>;
   struct State;
   explicit Arguments(std::unique_ptr<State> state);
+  [[nodiscard]] std::vector<std::string> options_taking(int least, int most) const;
   Argument add(const std::string& names, Target target, const std::string& description);
 
   std::unique_ptr<State> state_;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/index.hpp"
+#include "base/program/command_words.hpp"
 
 namespace longhaul {
 
@@ -24,13 +25,13 @@ int run_program(const std::function<int()>& body) {
 
 std::optional<ExitCode> read_arguments(Arguments& arguments, int argc, char** argv) {
   try {
-    const std::optional<std::string> text = arguments.parse(argc, argv);
+    const std::optional<std::string> text = parse_words(arguments, argc, argv);
     if (!text) return std::nullopt;
     fmt::print("{}", *text);
     return ExitCode::fine;
-  } catch (const ArgumentError& error) {
-    fmt::print(stderr, "{}\nRun with --help for more information.\n", error.what());
-    return ExitCode::bad_input;
+  } catch (const Error& error) {
+    fmt::print(stderr, "longhaul: {}\n", error.what());
+    return error.code();
   }
 }
 

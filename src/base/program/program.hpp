@@ -14,7 +14,7 @@ namespace longhaul {
 [[nodiscard]] int run_program(const std::function<int()>& body);
 
 /// Reads the command line; an exit code where there is nothing more to do: help was asked for, or
-/// there is a slip, which is printed.
+/// there is a slip, which is printed in the words of `longhaul`.
 [[nodiscard]] std::optional<ExitCode> read_arguments(Arguments& arguments, int argc, char** argv);
 
 /// One line on stderr, rewritten in place, only when stderr is a terminal; otherwise silent.

@@ -53,6 +53,25 @@ ordered_json to_json(const Finding& finding) {
   return json;
 }
 
+/// Of several files each is reported: one that cannot be read leaves the others to be checked.
+Finding check_one_of(const std::string& file, const Options& options, ExitCode& code) {
+  try {
+    Finding finding = check_file(file, options);
+    if (!finding.problems.empty()) code = std::max(code, ExitCode::answer_is_no);
+    return finding;
+  } catch (const Error& error) {
+    if (options.files.size() == 1) throw;
+    code = std::max(code, error.code());
+    Finding finding;
+    finding.file = file;
+    finding.kind = "unknown";
+    finding.summary = "cannot be checked";
+    finding.problems.emplace_back(error.what());
+    finding.json = ordered_json::object();
+    return finding;
+  }
+}
+
 }  // namespace
 
 Answer check_command(const Options& options) {
@@ -62,8 +81,7 @@ Answer check_command(const Options& options) {
       report::record_header({.creator = "longhaul", .command_line = options.command_line});
   json["files"] = ordered_json::array();
   for (const std::string& file : options.files) {
-    const Finding finding = check_file(file, options);
-    if (!finding.problems.empty()) answer.code = ExitCode::answer_is_no;
+    const Finding finding = check_one_of(file, options, answer.code);
     if (!answer.text.empty()) answer.text += '\n';
     answer.text += text_of(finding);
     json["files"].push_back(to_json(finding));

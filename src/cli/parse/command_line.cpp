@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "base/program/command_words.hpp"
 #include "base/suggest.hpp"
 #include "cli/parse/parser.hpp"
 #include "report/record_file.hpp"
@@ -22,13 +23,8 @@ std::string place(const longhaul::Arguments& command) {
   return above.substr(0, above.find(':')) + (above.empty() ? "" : " ") + command.name() + ": ";
 }
 
-/// "--out" for "--out" and "--out=x"; empty for what is no option.
-std::string option_of(const std::string& word) {
-  return word.starts_with("--") ? word.substr(0, word.find('=')) : std::string{};
-}
-
 /// Options that take no value.
-constexpr std::string_view kFlags[] = {"--json",
+const std::vector<std::string> kFlags{"--json",
                                        "--robust",
                                        "--any-microbatch-order",
                                        "--solver-without-dp",
@@ -36,20 +32,23 @@ constexpr std::string_view kFlags[] = {"--json",
                                        "--pooled"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
-void refuse_misused_options(std::span<const std::string> arguments) {
-  for (const std::string& word : arguments) {
-    const std::string option = option_of(word);
-    if (option.empty() || option == "--set") continue;
-    const bool is_flag = std::ranges::find(kFlags, option) != std::end(kFlags);
-    if (is_flag && word != option)
-      fail("{}: unexpected value ({} takes none). Write {} alone.", word, option, option);
-    const auto times = std::ranges::count(arguments, option, option_of);
-    if (is_flag || times < 2) continue;
-    if (option == "--schedule" && arguments.front() == "simulate")
-      fail("--schedule is given {} times (it takes one list). Write --schedule 1f1b,zb-h1, say.",
-           times);
-    fail("{} is given {} times (it takes one value). Leave all but one out.", option, times);
-  }
+void refuse_misused(std::span<const std::string> arguments) {
+  const auto times = std::ranges::count(arguments, "--schedule", option_of);
+  if (times > 1 && arguments.front() == "simulate")
+    fail("--schedule is given {} times (it takes one list). Write --schedule 1f1b,zb-h1, say.",
+         times);
+  refuse_misused_options(arguments, kFlags, std::vector<std::string>{"--set"});
+}
+
+/// `longhaul`, `longhaul help COMMAND` and `longhaul version` as options say the same.
+std::vector<std::string> spelled_out(std::span<const std::string> arguments) {
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  if (words.empty()) return {"--help"};
+  if (words == std::vector<std::string>{"version"}) return {"--version"};
+  if (words.front() != "help") return words;
+  words.erase(words.begin());
+  words.push_back("--help");
+  return words;
 }
 
 }  // namespace
@@ -94,15 +93,17 @@ void Parser::require_file_count(const longhaul::Arguments& command, const Entry&
         entry.files.most == 1 ? "one" : "two");
 }
 
-Request Parser::parse(std::span<const std::string> arguments) {
+Request Parser::parse(std::span<const std::string> typed) {
+  const std::vector<std::string> arguments = spelled_out(typed);
   Request request;
   try {
     if (auto text = tool_.parse(arguments)) {
+      if (!typed.empty() && typed.front() == "help") (void)chosen();  // of a command that is there
       request.text = std::move(*text);
       return request;
     }
   } catch (const ArgumentError& error) {
-    refuse_misused_options(arguments);
+    refuse_misused(arguments);
     fail("bad command line ({}). `longhaul --help` tells what it takes.", error.what());
   }
   const longhaul::Arguments& command = chosen();
@@ -110,6 +111,7 @@ Request Parser::parse(std::span<const std::string> arguments) {
   if (entry == entries_.end())
     fail("{}no command given. `{} --help` lists them.", place(command), full_name(command));
   require_file_count(command, entry->second);
+  refuse_out_without_name(arguments);
   request.command = entry->second.command;
   return request;
 }

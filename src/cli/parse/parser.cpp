@@ -53,7 +53,7 @@ Parser::Parser(Options& options) : options_{options} {
   tool_.footer(
       "Example: longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule static,dynamic\n"
       "Exit codes: 0 fine, 1 the answer is no, 2 bad input, 3 the run failed.\n"
-      "`longhaul COMMAND --help` tells more.");
+      "`longhaul help COMMAND` tells more, `longhaul version` which commit this is.");
   add_examples();
 }
 

@@ -39,7 +39,7 @@ public:
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
-  Request parse(std::span<const std::string> arguments);
+  Request parse(std::span<const std::string> typed);
 
 private:
   struct Entry {

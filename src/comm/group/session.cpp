@@ -14,7 +14,8 @@
 
 namespace longhaul::comm {
 
-Session::Session(int& argc, char**& argv) {
+Session::Session(int& argc, char**& argv, Duration longest_start) {
+  const BlockingCall guard{"the ranks to start (MPI_Init)", longest_start};
   int provided = 0;
   check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided));
 }

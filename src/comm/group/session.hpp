@@ -3,13 +3,17 @@
 #include <source_location>
 #include <string>
 
+#include "base/units.hpp"
+
 namespace longhaul::comm {
 
 /// MPI from construction to destruction: one per process, made first in main. The thread that makes
 /// it is the one that calls MPI.
 class Session {
 public:
-  Session(int& argc, char**& argv);
+  /// A rank that is frozen meanwhile must not keep the others forever: after `longest_start` this
+  /// process says so and ends with exit code 3, and with it the run.
+  Session(int& argc, char**& argv, Duration longest_start = std::chrono::seconds{40});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

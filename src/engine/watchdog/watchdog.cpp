@@ -1,6 +1,7 @@
 #include "engine/watchdog/watchdog.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -39,6 +40,20 @@ std::optional<int> launcher_of_this_process() {
   return std::nullopt;
 }
 
+constexpr int kFailed = 3;
+constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP};
+
+const char* name_of(int signal) {
+  return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGHUP";
+}
+
+/// nohup has it ignored, and so it stays.
+bool is_ignored(int signal) {
+  struct sigaction set {};
+  sigaction(signal, nullptr, &set);
+  return set.sa_handler == SIG_IGN;
+}
+
 void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -62,14 +77,14 @@ public:
   void take() {
     const std::scoped_lock lock{mutex_};
     if (users_++ > 0) return;
-    handle(SIGTERM, on_signal);
-    handle(SIGINT, on_signal);
+    for (const int signal : kSignals)
+      if (signal != SIGHUP || !is_ignored(signal)) handle(signal, on_signal);
   }
   void give_back() {
     const std::scoped_lock lock{mutex_};
     if (--users_ > 0) return;
-    handle(SIGTERM, SIG_DFL);
-    handle(SIGINT, SIG_DFL);
+    for (const int signal : kSignals)
+      if (!is_ignored(signal)) handle(signal, SIG_DFL);
   }
 
 private:
@@ -109,11 +124,11 @@ void Watchdog::check_signal() {
   if (launcher_ && getppid() != *launcher_)
     end(fmt::format("rank {} has lost its launcher (mpirun or its like was killed)",
                     index(host_ranks_.self())),
-        true);
-  if (caught_signal != 0)
-    end(fmt::format("rank {} was told to end (signal {}, {})", index(host_ranks_.self()),
-                    caught_signal.load(), caught_signal == SIGINT ? "SIGINT" : "SIGTERM"),
-        true);
+        {kFailed, Others::end_too});
+  if (const int signal = caught_signal; signal != 0)
+    end(fmt::format("rank {} was told to end (signal {}, {})", index(host_ranks_.self()), signal,
+                    name_of(signal)),
+        {128 + signal, Others::end_too});
 }
 
 void Watchdog::check_wait(Duration waited) {
@@ -128,7 +143,7 @@ void Watchdog::check_wait(Duration waited) {
   if (waited <= limit && failed_ranks().empty()) return;
   end(fmt::format("rank {} has waited {} for the others, outside an iteration",
                   index(host_ranks_.self()), longhaul::to_text(waited)),
-      false);
+      {kFailed});
 }
 
 void Watchdog::check(TimePoint at, TimePoint next_timer) {
@@ -138,7 +153,7 @@ void Watchdog::check(TimePoint at, TimePoint next_timer) {
                   "wait of {})",
                   index(host_ranks_.self()), longhaul::to_text(at - last_progress_),
                   longhaul::to_text(options_.deadline), longhaul::to_text(longest_wait_)),
-      false);
+      {kFailed});
 }
 
 void Watchdog::check_outage(OpId op, Duration held, Duration left) {
@@ -148,29 +163,30 @@ void Watchdog::check_outage(OpId op, Duration held, Duration left) {
                   plan_ == nullptr ? "a link" : link_name(*plan_, op),
                   text_of(static_cast<std::uint32_t>(op)), longhaul::to_text(held),
                   longhaul::to_text(left), longhaul::to_text(options_.deadline)),
-      false);
+      {kFailed});
 }
 
 void Watchdog::fail(const std::string& cause) {
-  end(fmt::format("rank {}: {}", index(host_ranks_.self()), cause), false);
+  end(fmt::format("rank {}: {}", index(host_ranks_.self()), cause), {kFailed});
 }
 
-void Watchdog::end(const std::string& cause, bool by_signal) {
+void Watchdog::end(const std::string& cause, Ending ending) {
   using namespace std::chrono_literals;
-  constexpr int kFailed = 3;
   if (!host_ranks_.claim_report()) {
     std::this_thread::sleep_for(3s);  // the reporter ends us
-    std::_Exit(kFailed);
+    std::_Exit(ending.code);
   }
-  const std::string text = report(cause);
+  std::string text = report(cause);
+  if (ending.others == Others::end_too && kept_) text += kept_();
+  if (!failed_ranks().empty()) ending.code = kFailed;  // mpirun tells the others of it by SIGTERM
   keep_report(text);
   std::signal(SIGPIPE, SIG_IGN);  // no reader may be left
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
-  if (by_signal) std::_Exit(kFailed);  // the sender of the signal ends the others
+  if (ending.others == Others::end_too) std::_Exit(ending.code);
   handle(SIGALRM, SIG_DFL);
   alarm(5);  // should the launcher not answer
-  comm::abort_run(kFailed);
+  comm::abort_run(ending.code);
 }
 
 /// Best effort: the run ends either way.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,10 +18,10 @@ struct WatchdogOptions {
 };
 
 /// Ends the run when it hangs or is told to end: one rank of a host reports why, and for every rank
-/// of the host what it did last; then all ranks end with exit code 3.
+/// of the host what it did last; then all ranks end: with 128 + the signal, or with exit code 3.
 class Watchdog {
 public:
-  /// Takes SIGTERM and SIGINT over for this process, once for all of its ranks.
+  /// Takes SIGTERM, SIGINT and SIGHUP (unless it is ignored) over for this process, once for all of its ranks.
   Watchdog(const comm::HostRanks& host_ranks, const WatchdogOptions& options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -32,6 +33,9 @@ public:
 
   /// A file for the report beside stderr, which leads through the launcher and ends with it.
   void report_also_to(std::filesystem::path file) { report_file_ = std::move(file); }
+
+  /// Lines on what a run that a signal ends, or the loss of its launcher, leaves behind.
+  void tell_kept(std::function<std::string()> kept) { kept_ = std::move(kept); }
 
   /// The events of the plan's ops, for the report (nullptr: not known).
   void follow(const OpEvents* events) { events_ = events; }
@@ -62,8 +66,15 @@ public:
   void progress(TimePoint at) { last_progress_ = at; }
 
 private:
+  /// After a signal its sender ends the other ranks, too.
+  enum class Others { aborted_by_us, end_too };
+  struct Ending {
+    int code;
+    Others others = Others::aborted_by_us;
+  };
+
   void check_signal();
-  [[noreturn]] void end(const std::string& cause, bool by_signal);
+  [[noreturn]] void end(const std::string& cause, Ending ending);
   [[nodiscard]] std::string report(const std::string& cause) const;
   /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
   [[nodiscard]] std::string failed_ranks() const;
@@ -79,6 +90,7 @@ private:
   WatchdogOptions options_;
   std::optional<int> launcher_;  ///< the process that started the ranks
   std::filesystem::path report_file_;
+  std::function<std::string()> kept_;
   const Plan* plan_ = nullptr;
   const OpEvents* events_ = nullptr;
   Duration longest_wait_{};

@@ -99,6 +99,17 @@ void remove_segments(const std::filesystem::path& directory) {
   for (const auto& file : merged) std::filesystem::remove(file);
 }
 
+/// For the end of a run that is told to end.
+std::string kept_text(const std::filesystem::path& directory, int ranks,
+                      const std::optional<int>& wanted, bool can_go_on) {
+  const auto kept = trace::finished_iterations(directory, ranks).size();
+  return fmt::format("  {}{} iterations are kept; {}\n", kept,
+                     wanted ? fmt::format(" of {}", *wanted) : std::string{},
+                     can_go_on ? "--resume goes on"
+                               : fmt::format("longhaul trace merge {} reads them",
+                                             directory.string()));
+}
+
 /// A new directory that no run had before.
 std::filesystem::path make_aside(const std::filesystem::path& directory) {
   for (int number = 1;; ++number) {
@@ -119,6 +130,13 @@ RunDirectory::RunDirectory(engine::Ranks& ranks, const PipelineInput& input,
   });
   tell_counts();
   ranks_.watchdog().report_also_to(directory_ / fmt::format("report.{}.txt", index(ranks_.self())));
+  std::optional<int> wanted;
+  if (input.stopping.is_fixed())
+    wanted = input.iterations * static_cast<int>(input.schedules.size());
+  const bool can_go_on = !options.adaptive && options.changes.empty() && !input.compute.real;
+  ranks_.watchdog().tell_kept([directory = directory_, ranks = ranks_.count(), wanted, can_go_on] {
+    return kept_text(directory, ranks, wanted, can_go_on);
+  });
 }
 
 void RunDirectory::open(const PipelineInput& input, const trace::RunInfo& info) {

@@ -1,5 +1,6 @@
 #include "harness/checkpoint/resume_journal.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -94,6 +95,36 @@ std::map<IterationKey, std::span<const TimelineRow>> by_iteration(
   return parts;
 }
 
+/// Do the checks of an iteration stand in an entry, and not a part of them?
+bool holds_checks(const Json& entry) {
+  return std::ranges::all_of(kCounts, [&](const Count& count) {
+    const auto at = entry.find(count.name);
+    return at != entry.end() && at->is_number_integer();
+  });
+}
+
+/// The checks of each schedule's iterations, warm-up included, by position and iteration; of one
+/// that was done again the last.
+using ChecksByIteration = std::map<std::pair<int, int>, Json>;
+
+ChecksByIteration checks_in(const std::vector<Json>& journal) {
+  ChecksByIteration checks;
+  for (const Json& entry : journal)
+    if (entry.contains("schedule") && holds_checks(entry))
+      checks[{entry.value("schedule", -1), entry.value("iteration", 0)}] = entry;
+  return checks;
+}
+
+/// Is the journal there from its beginning on: the first part's entry, the schedule's warm-up?
+bool begins_whole(const std::vector<Json>& journal, const ChecksByIteration& checks, int position,
+                  int warmup) {
+  if (std::ranges::none_of(journal, [](const Json& entry) { return entry.contains("part"); }))
+    return false;
+  for (int i = -warmup; i < 0; ++i)
+    if (!checks.contains({position, i})) return false;
+  return true;
+}
+
 /// Warm-up is done again where anything is left to run: then only what went wrong in it counts.
 bool counts(const Json& entry, const EarlierIterations& earlier, bool has_ended) {
   const int iteration = entry.value("iteration", 0);
@@ -138,6 +169,8 @@ void Journal::add(const nlohmann::json& entry) {
     if (count <= 0) fail_writing(file_);
     written += static_cast<std::size_t>(count);
   }
+  // Pipes and some file systems of networks cannot.
+  if (fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail_writing(file_);
 }
 
 void Journal::remove() { unlink(file_.c_str()); }
@@ -164,39 +197,37 @@ Json end_entry(int position, const PipelineMeasurement& measurement) {
 std::vector<EarlierIterations> read_earlier(const Timeline& measured, const PipelineInput& input,
                                             const std::vector<Json>& journal) {
   const auto parts = by_iteration(measured.rows);
+  const ChecksByIteration checks = checks_in(journal);
   std::vector<EarlierIterations> all(input.schedules.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
+    const int position = static_cast<int>(i);
+    if (!begins_whole(journal, checks, position, input.warmup)) continue;
     const Plan& plan = input.schedules[i].plan;
-    for (int& count = all[i].count;; ++count) {
-      const auto rows = parts.find({static_cast<int>(i), count});
+    for (int& count = all[i].count; checks.contains({position, count}); ++count) {
+      const auto rows = parts.find({position, count});
       if (rows == parts.end()) break;
       const auto times = times_of(rows->second, plan);
       if (!times) break;
       all[i].outcomes.push_back(outcome_of(plan, *times, count, input.scenario));
     }
   }
-  const auto of_position = [&](const Json& entry, const char* name) {
-    const int position = entry.value(name, -1);
-    return position < 0 || std::cmp_greater_equal(position, all.size())
-               ? nullptr
-               : &all[static_cast<std::size_t>(position)];
-  };
-  std::set<const EarlierIterations*> ended;
-  std::map<std::pair<EarlierIterations*, int>, Json> last;  // an iteration done again has two
+  std::set<int> ended;
   for (const Json& entry : journal) {
-    if (EarlierIterations* const of = of_position(entry, "schedule"))
-      last[{of, entry.value("iteration", 0)}] = entry;
-    if (EarlierIterations* const of = of_position(entry, "end_of_schedule")) {
-      ended.insert(of);
-      of->sums.checks.unclaimed = entry.value("unclaimed", 0LL);
-      of->wrong_messages = entry.value("wrong_messages", of->wrong_messages);
-    }
+    const int position = entry.value("end_of_schedule", -1);
+    if (position < 0 || std::cmp_greater_equal(position, all.size())) continue;
+    EarlierIterations& of = all[static_cast<std::size_t>(position)];
+    if (!parts.contains({position, of.count})) ended.insert(position);  // else some are done again
+    of.sums.checks.unclaimed = entry.value("unclaimed", 0LL);
+    of.wrong_messages = entry.value("wrong_messages", of.wrong_messages);
   }
-  for (const auto& [key, entry] : last) {
-    if (!counts(entry, *key.first, ended.contains(key.first))) continue;
-    add(key.first->sums, sums_of(entry));
-    if (key.second >= 0)  // ascending, as the map is
-      key.first->weather_ages.emplace_back(entry.value("weather_age_ns", 0LL));
+  for (const auto& [key, entry] : checks) {
+    const auto& [position, iteration] = key;
+    if (position < 0 || std::cmp_greater_equal(position, all.size())) continue;
+    EarlierIterations& of = all[static_cast<std::size_t>(position)];
+    if (!counts(entry, of, ended.contains(position))) continue;
+    add(of.sums, sums_of(entry));
+    if (iteration >= 0)  // ascending, as the map is
+      of.weather_ages.emplace_back(entry.value("weather_age_ns", 0LL));
   }
   return all;
 }

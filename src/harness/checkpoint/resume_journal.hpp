@@ -23,7 +23,7 @@ public:
 
   /// The entries so far; a line that was cut short is left out.
   [[nodiscard]] std::vector<nlohmann::json> read() const;
-  /// Throws Error with run_failed where it cannot be written (disk full).
+  /// On the disk when it returns. Throws Error with run_failed where that cannot be (disk full).
   void add(const nlohmann::json& entry);
   /// Removes the file: the run is complete, and no later run needs it.
   void remove();
@@ -40,7 +40,8 @@ private:
 [[nodiscard]] nlohmann::json end_entry(int position, const PipelineMeasurement& measurement);
 
 /// Results of the finished iterations of each schedule: those that follow each other from 0 on,
-/// with all their rows in `measured` and their entries in the journal.
+/// with all their rows in `measured` and their checks in the journal. Where the journal lacks its
+/// beginning (the entry of a part, the checks of a warm-up) there are none.
 [[nodiscard]] std::vector<EarlierIterations> read_earlier(
     const Timeline& measured, const PipelineInput& input,
     const std::vector<nlohmann::json>& journal);

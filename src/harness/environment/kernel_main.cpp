@@ -38,8 +38,20 @@ void expect(bool holds, std::string_view what) {
                 ExitCode::answer_is_no};
 }
 
+/// Above that of Google Benchmark.
+void print_own_help(const std::string& program) {
+  fmt::print(
+      "{0}: a kernel's time, by Google Benchmark.\n"
+      "  --check   alone: measure nothing, compare results with known ones\n"
+      "For example:\n  {0} --check\n  {0} --benchmark_min_time=0.1\n"
+      "Exit codes: 0 fine, 1 a check failed, 2 bad input.\n",
+      program);
+  std::fflush(stdout);
+}
+
 int run_kernels(int argc, char** argv, const std::function<void()>& check) {
   if (argc == 2 && std::string_view{argv[1]} == "--check") return run_check(check);
+  if (argc == 2 && std::string_view{argv[1]} == "--help") print_own_help(argv[0]);
   add_context("host_", whole_host_facts());
   add_context("program_", program_facts(command_line(argc, argv)));
   benchmark::AddCustomContext("slurm", job_facts(environment_variables()).dump());

@@ -1,5 +1,7 @@
 #include "harness/environment/shared_options.hpp"
 
+#include <fmt/ranges.h>
+
 namespace longhaul::harness {
 namespace {
 
@@ -40,7 +42,15 @@ Argument add(Arguments& arguments, SharedOptions& options, Shared which, const s
   return arguments.option("--out", options.out, text);
 }
 
+constexpr const char* kExitCodes =
+    "Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 the run failed, 128 + the signal that "
+    "ended it (143: SIGTERM).";
+
 }  // namespace
+
+std::string help_footer(std::initializer_list<const char*> examples) {
+  return fmt::format("For example:\n  {}\n{}", fmt::join(examples, "\n  "), kExitCodes);
+}
 
 void add_shared_options(Arguments& arguments, SharedOptions& options,
                         std::initializer_list<SharedOption> chosen) {

@@ -35,6 +35,9 @@ struct SharedOption {
 void add_shared_options(Arguments& arguments, SharedOptions& options,
                         std::initializer_list<SharedOption> chosen);
 
+/// Below the help: lines that work in the root of a checkout, and exit codes.
+[[nodiscard]] std::string help_footer(std::initializer_list<const char*> examples);
+
 constexpr const char* kRanksPerProcess = "--ranks-per-process";
 constexpr int kMostRanksPerProcess = 1024;
 

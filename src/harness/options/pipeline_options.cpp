@@ -1,6 +1,7 @@
 #include "harness/options/pipeline_options.hpp"
 
 #include "base/error.hpp"
+#include "base/program/command_words.hpp"
 #include "base/unit_text.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "report/planning.hpp"
@@ -72,17 +73,22 @@ void declare_run(Arguments& arguments, PipelineOptions& options) {
 void declare(Arguments& arguments, PipelineOptions& options) {
   declare_work(arguments, options);
   declare_run(arguments, options);
+  arguments.footer(
+      help_footer({"scripts/mpi -n 8 build/bin/bench_pipeline benchmarks/scenarios/m70-2dc.toml "
+                   "--schedule 1f1b,best --iterations 5 --out runs/first",
+                   "scripts/mpi -n 8 build/bin/bench_pipeline benchmarks/scenarios/m70-2dc.toml "
+                   "--schedule 1f1b,best --iterations 5 --out runs/first --resume"}));
 }
 
 Duration deadline_of(const std::string& text) {
-  const Duration deadline = parse_duration(text);
+  const Duration deadline = value_of("--deadline", [&] { return parse_duration(text); });
   if (deadline <= Duration::zero())
     fail("--deadline {} is not positive (nobody could ever wait). Give 10s.", text);
   return deadline;
 }
 
 Bytes payload_of(const std::string& text) {
-  const Bytes payload = parse_bytes(text);
+  const Bytes payload = value_of("--payload", [&] { return parse_bytes(text); });
   if (payload > Bytes{1 << 30})
     fail("--payload {} is more than a message can hold (1 GiB). Give 64KiB.", text);
   return payload;
@@ -94,7 +100,8 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   settings.planner = report::planner_options_of(options.planner, settings.arrangement);
   settings.deadline = deadline_of(options.deadline);
   settings.engine.payload = payload_of(options.payload);
-  settings.engine.credit = parse_duration(options.credit);
+  settings.engine.credit =
+      value_of("--credit", [&] { return parse_duration(options.credit); });
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
   settings.transport = comm::transport_kind_of(options.transport);

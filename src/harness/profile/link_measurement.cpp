@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/program/command_words.hpp"
 #include "base/unit_text.hpp"
 #include "engine/engine.hpp"
 #include "harness/profile/plan_builder.hpp"
@@ -195,7 +196,7 @@ std::vector<Duration> parse_targets(const std::string& list) {
   std::vector<Duration> targets;
   std::stringstream in{list};
   for (std::string item; std::getline(in, item, ',');) {
-    targets.push_back(parse_duration(item));
+    targets.push_back(value_of("--targets", [&] { return parse_duration(item); }));
     if (targets.back() <= Duration::zero())
       fail("target {} is not positive (there is no error relative to it). Give 0.5ms, 1ms, ...",
            item);

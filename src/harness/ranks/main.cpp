@@ -1,5 +1,6 @@
 #include "harness/ranks/main.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -7,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/program/command_words.hpp"
+#include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "comm/group/session.hpp"
 #include "comm/group/thread_group.hpp"
@@ -31,27 +34,42 @@ void require_utf8(int argc, char** argv) {
   }
 }
 
-/// The command line's --ranks-per-process, before the line is read as a whole, which the ranks do.
-/// An invalid value is refused then.
-int asked_ranks_per_process(int argc, char** argv) {
-  const std::size_t length = std::strlen(kRanksPerProcess);
-  int asked = 1;
+/// The value of an option before the line is read as a whole, which the ranks do; nullptr: none.
+const char* early_value(int argc, char** argv, const char* option) {
+  const std::size_t length = std::strlen(option);
+  const char* value = nullptr;
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
-    if (std::strncmp(argv[i], kRanksPerProcess, length) != 0) continue;
-    const char* text = argv[i] + length;
-    if (*text == '=')
-      ++text;
-    else if (*text != '\0' || i + 1 == argc)
-      continue;
-    else
-      text = argv[i + 1];
-    int number = 0;
-    const char* const end = text + std::strlen(text);
-    const auto [at, problem] = std::from_chars(text, end, number);
-    if (problem == std::errc{} && at == end && number >= 1 && number <= kMostRanksPerProcess)
-      asked = number;
+    if (std::strncmp(argv[i], option, length) != 0) continue;
+    if (argv[i][length] == '=')
+      value = argv[i] + length + 1;
+    else if (argv[i][length] == '\0' && i + 1 < argc)
+      value = argv[i + 1];
   }
-  return asked;
+  return value;
+}
+
+/// An invalid value is refused when the line is read.
+int asked_ranks_per_process(int argc, char** argv) {
+  const char* const text = early_value(argc, argv, kRanksPerProcess);
+  if (text == nullptr) return 1;
+  int number = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [at, problem] = std::from_chars(text, end, number);
+  const bool fits = problem == std::errc{} && at == end;
+  return fits && number >= 1 && number <= kMostRanksPerProcess ? number : 1;
+}
+
+/// How long MPI may take to start: on many hosts, seconds beyond the deadline.
+Duration longest_start(int argc, char** argv) {
+  using namespace std::chrono_literals;
+  Duration deadline = engine::WatchdogOptions{}.deadline;
+  if (const char* const text = early_value(argc, argv, "--deadline")) {
+    try {
+      deadline = std::clamp(parse_duration(text), Duration::zero(), Duration{24h});
+    } catch (const Error&) {  // refused when the line is read
+    }
+  }
+  return deadline + 30s;
 }
 
 /// A rank from here on.
@@ -73,7 +91,7 @@ int run_rank(const std::function<ExitCode()>& body) {
 }  // namespace
 
 int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
-  const comm::Session session{argc, argv};
+  const comm::Session session{argc, argv, longest_start(argc, argv)};
   const int ranks = asked_ranks_per_process(argc, argv);
   if (ranks == 1) return run_rank(body);
   if (comm::processes() > 1) {
@@ -119,12 +137,12 @@ std::optional<ExitCode> parse_arguments(Arguments& arguments, int argc, char** a
   arguments.version(fmt::format("{} ({})", version(), git_commit()));
   require_utf8(argc, argv);
   try {
-    const std::optional<std::string> text = arguments.parse(argc, argv);
+    const std::optional<std::string> text = parse_words(arguments, argc, argv);
     if (!text) return std::nullopt;
     if (comm::world_rank() == 0) fmt::print("{}", *text);
     return ExitCode::fine;
-  } catch (const ArgumentError& problem) {
-    throw CollectiveError{fmt::format("{}. See {} --help.", problem.what(), argv[0])};
+  } catch (const Error& problem) {
+    throw CollectiveError{problem.what(), problem.code()};
   }
 }
 

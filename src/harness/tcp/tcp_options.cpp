@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "base/program/command_words.hpp"
 #include "base/unit_text.hpp"
 #include "harness/tcp/tcp_run.hpp"
 
@@ -31,7 +32,7 @@ double scale_of(const std::string& text) {
 }
 
 Duration positive(const char* name, const std::string& text) {
-  const Duration time = parse_duration(text);
+  const Duration time = value_of(name, [&] { return parse_duration(text); });
   if (time <= Duration::zero()) fail("{} {} is not positive. Give 2s.", name, text);
   return time;
 }
@@ -74,17 +75,17 @@ TcpSettings settings_of(const TcpOptions& options) {
     settings.latencies.push_back(positive("--latency", word));
   for (const std::string& word : words_of(options.connections))
     settings.connections.push_back(connections_of(word));
-  settings.cap = parse_bandwidth(options.cap);
-  settings.window = parse_bytes(options.window);
+  settings.cap = value_of("--cap", [&] { return parse_bandwidth(options.cap); });
+  settings.window = value_of("--window", [&] { return parse_bytes(options.window); });
   settings.scale = scale_of(options.scale);
   settings.repetitions = options.repetitions;
   settings.flows.congestion_control = options.congestion_control;
-  settings.flows.send_buffer = parse_bytes(options.send_buffer);
-  settings.flows.receive_buffer = parse_bytes(options.receive_buffer);
+  settings.flows.send_buffer = value_of("--send-buffer", [&] { return parse_bytes(options.send_buffer); });
+  settings.flows.receive_buffer = value_of("--receive-buffer", [&] { return parse_bytes(options.receive_buffer); });
   settings.flows.warmup = positive("--warmup", options.warmup);
   settings.flows.measured = positive("--measured", options.measured);
   settings.forwarder.mtu = options.mtu;
-  settings.forwarder.wan.queue = parse_bytes(options.queue);
+  settings.forwarder.wan.queue = value_of("--queue", [&] { return parse_bytes(options.queue); });
   settings.forwarder.wan.all.loss = options.loss;
   settings.forwarder.wan.seed = options.seed;
   for (const int connections : settings.connections)

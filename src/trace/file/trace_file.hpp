@@ -63,6 +63,9 @@ void write_segment(const std::filesystem::path& directory, const IterationKey& k
                    const std::vector<int>& ranks, const Timeline& rows);
 /// The iterations of which every rank's rows are there, in order. Goes by the files' names alone.
 [[nodiscard]] std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory);
+/// The same of a run of so many ranks: reads no file.
+[[nodiscard]] std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory,
+                                                            int ranks);
 /// Everything that is finished: iterations of which every rank's segment is there. Times within an
 /// iteration are moved so that its first op on any rank starts at 0. Ignores half-written files.
 /// `clocks` has an entry for each rank, where they were compared at both ends of the run.

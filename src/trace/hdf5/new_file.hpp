@@ -23,7 +23,8 @@ public:
   NewFile& operator=(const NewFile&) = delete;
 
   [[nodiscard]] const std::filesystem::path& temporary() const { return temporary_; }
-  /// Gives the file its name at once; throws Error if another process took the name meanwhile.
+  /// Gives the file its name at once; throws Error if another process took the name meanwhile. It
+  /// is on the disk then (fsync), content before name: a machine that fails leaves no empty file.
   void publish();
 
 private:

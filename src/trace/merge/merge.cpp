@@ -38,6 +38,12 @@ SegmentFiles complete_segments(const std::filesystem::path& directory, std::int6
   return files;
 }
 
+std::vector<IterationKey> keys_of(const SegmentFiles& files) {
+  std::vector<IterationKey> keys;
+  for (const auto& [key, of_ranks] : files) keys.push_back(key);
+  return keys;
+}
+
 class MemoryTarget : public MergeTarget {
 public:
   void append(std::span<const TimelineRow> rows) override {
@@ -135,10 +141,11 @@ void begin_run(const std::filesystem::path& directory, const RunInfo& info,
 }
 
 std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory) {
-  std::vector<IterationKey> keys;
-  for (const auto& [key, files] : complete_segments(directory, read_ranks(directory / kRunFile)))
-    keys.push_back(key);
-  return keys;
+  return keys_of(complete_segments(directory, read_ranks(directory / kRunFile)));
+}
+
+std::vector<IterationKey> finished_iterations(const std::filesystem::path& directory, int ranks) {
+  return keys_of(complete_segments(directory, ranks));
 }
 
 Trace merge_run(const std::filesystem::path& directory, std::span<const RankClock> clocks) {

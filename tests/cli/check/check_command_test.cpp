@@ -169,5 +169,27 @@ TEST(CheckCommand, SaysWhatIsWrongWithATrace) {
   EXPECT_THAT(run.out, HasSubstr("not a valid trace"));
 }
 
+TEST(CheckCommand, ReportsOnEachOfSeveralFiles) {
+  const TempDir dir;
+  const std::string good = dir.write("s.toml", kTwoSites);
+  const std::string broken = dir.write("b.toml", "[parallel]\nstages = \n");
+  const std::string missing = dir.path("none.toml");
+  const Outcome run = longhaul_run({"check", broken, missing, good});
+  EXPECT_EQ(run.code, 2) << run.err;
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, HasSubstr(broken + ": cannot be checked"));
+  EXPECT_THAT(run.out, HasSubstr("b.toml:2:"));
+  EXPECT_THAT(run.out, HasSubstr(missing + ": cannot be read (there is no such file)"));
+  EXPECT_THAT(run.out, HasSubstr("two-sites"));
+  const auto files = longhaul_run({"check", broken, missing, good, "--json"}).json()["files"];
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files[0]["ok"], false);
+  EXPECT_EQ(files[1]["ok"], false);
+  EXPECT_EQ(files[2]["ok"], true);
+  const Outcome alone = longhaul_run({"check", missing});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_EQ(alone.out, "") << "an error as of any command";
+}
+
 }  // namespace
 }  // namespace longhaul::test

@@ -66,7 +66,13 @@ TEST_P(SlipTest, IsAnsweredInOneLineWithTheNearestKnownWord) {
 INSTANTIATE_TEST_SUITE_P(
     CommandLine, SlipTest,
     ::testing::Values(
-        Slip{{}, "longhaul: no command given. `longhaul --help` lists them."},
+        Slip{{"version", "x"}, "unknown command \"longhaul version\""},
+        Slip{{"--json"}, "longhaul: unknown option \"--json\""},
+        Slip{{"simulate", "s.toml", "--out", ""},
+             "--out \"\" names no file or directory (results are not written to standard output)"},
+        Slip{{"simulate", "s.toml", "--out="}, "--out \"\" names no file or directory"},
+        Slip{{"simulate", "s.toml", "--out", "-"}, "--out \"-\" names no file or directory"},
+        Slip{{"simulate", "s.toml", "--out=-"}, "--out \"-\" names no file or directory"},
         Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
         Slip{{"frobnicate"},
              "Known: schedule, simulate, check, plan, ops, layers, trace, compare, link, "
@@ -94,6 +100,20 @@ TEST(CommandLine, VersionNamesTheCommit) {
   const Outcome run = longhaul_run({"--version"});
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.out, ::testing::MatchesRegex("longhaul [^ ]+ \\([^ ]+\\)\n"));
+}
+
+TEST(CommandLine, HelpAndVersionMayBeAskedForWithoutDashes) {
+  const std::string help = longhaul_run({"--help"}).out;
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"help"}}) {
+    const Outcome run = longhaul_run(words);
+    EXPECT_EQ(run.code, 0);
+    EXPECT_EQ(run.out, help);
+    EXPECT_EQ(run.err, "");
+  }
+  EXPECT_EQ(longhaul_run({"help", "trace", "export"}).out,
+            longhaul_run({"trace", "export", "--help"}).out);
+  EXPECT_EQ(longhaul_run({"version"}).out, longhaul_run({"--version"}).out);
+  EXPECT_EQ(longhaul_run({"help", "simulat"}).code, 2);
 }
 
 TEST(CommandLine, HelpNamesCommandsAndOptions) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -100,9 +101,18 @@ protected:
     }
     return trace::finished_iterations(out()).size();
   }
-  /// Processes of the ranks.
+  /// Processes of the ranks: children of mpirun, which is one of the script's.
   [[nodiscard]] std::vector<int> rank_pids() const {
+    const std::map<int, int> parents = parents_of_processes();
     std::vector<int> pids;
+    for (const auto& [pid, parent] : parents) {
+      const auto launcher = parents.find(parent);
+      if (launcher != parents.end() && launcher->second == child_) pids.push_back(pid);
+    }
+    return pids;
+  }
+  [[nodiscard]] static std::map<int, int> parents_of_processes() {
+    std::map<int, int> parents;
     for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
       const std::string name = entry.path().filename().string();
       if (name.find_first_not_of("0123456789") != std::string::npos) continue;
@@ -115,9 +125,9 @@ protected:
       char state = 0;
       int parent = 0;
       rest >> state >> parent;
-      if (parent == child_) pids.push_back(std::stoi(name));
+      parents[std::stoi(name)] = parent;
     }
-    return pids;
+    return parents;
   }
   /// Waits until no process works on the scenario; false: some do not end.
   [[nodiscard]] bool wait_for_no_process() const {

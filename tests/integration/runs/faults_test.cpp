@@ -52,16 +52,44 @@ TEST_F(FaultsTest, AFrozenRankIsNamed) {
   expect_readable(1);
 }
 
-TEST_F(FaultsTest, TermToMpirunEndsTheRunWithAReport) {
-  start(4, {"--schedule", "1f1b", "--iterations", "100000", "--out", out()});
-  const std::size_t finished = wait_for_iterations(2);
+TEST_F(FaultsTest, ASignalEndsTheRunWithAReportAndItsOwnCode) {
+  for (const auto& [signal, name] :
+       {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}}) {
+    std::filesystem::remove_all(out());
+    start(4, {"--schedule", "1f1b", "--iterations", "100000", "--out", out()});
+    const std::size_t finished = wait_for_iterations(2);
+    kill(child_, signal);
+    const auto asked = Clock::now();
+    EXPECT_EQ(finish(), 128 + signal) << "not 1, as where a check failed: " << output();
+    EXPECT_LT(Clock::now() - asked, 10s);
+    // mpirun tells its ranks by SIGTERM, whatever it was told by.
+    EXPECT_THAT(output(), AllOf(HasSubstr("SIGTERM"), HasSubstr("rank 0"), HasSubstr("rank 3")))
+        << name;
+    EXPECT_EQ(output().find(" is gone"), std::string::npos) << "all were told alike: " << output();
+    expect_readable(finished);
+    EXPECT_THAT(output(), HasSubstr(" of 100000 iterations are kept; --resume goes on"));
+  }
+}
+
+TEST_F(FaultsTest, ASignalToOneRankEndsTheRunWithItsCode) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    std::filesystem::remove_all(out());
+    start(4, {"--schedule", "1f1b", "--iterations", "100000", "--out", out()});
+    (void)wait_for_iterations(2);
+    const std::vector<int> pids = rank_pids();
+    ASSERT_EQ(pids.size(), 4u) << output();
+    kill(pids[1], signal);
+    EXPECT_EQ(finish(), 128 + signal) << output();
+    EXPECT_THAT(output(), HasSubstr("was told to end (signal "));
+  }
+}
+
+TEST_F(FaultsTest, WithoutOutNothingIsSaidToBeKept) {
+  start(4, {"--schedule", "1f1b", "--iterations", "1000000"});
+  std::this_thread::sleep_for(3s);
   kill(child_, SIGTERM);
-  const auto asked = Clock::now();
-  EXPECT_NE(finish(), 0);
-  EXPECT_LT(Clock::now() - asked, 10s);
-  EXPECT_THAT(output(), AllOf(HasSubstr("SIGTERM"), HasSubstr("rank 0"), HasSubstr("rank 3")));
-  EXPECT_EQ(output().find(" is gone"), std::string::npos) << "all were told alike: " << output();
-  expect_readable(finished);
+  EXPECT_EQ(finish(), 128 + SIGTERM) << output();
+  EXPECT_EQ(output().find("are kept"), std::string::npos) << output();
 }
 
 TEST_F(FaultsTest, KilledOrFrozenAtRandomTimesARunEndsAndLosesNoFinishedIteration) {
@@ -97,6 +125,26 @@ TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
   EXPECT_NE(finish(), 0);
   EXPECT_LT(Clock::now() - stopped_at, 1s + 10s) << output();
   EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(" is stopped")));
+}
+
+/// A rank is stopped as soon as its program is there: long before it has met the others.
+TEST_F(FaultsTest, ARankFrozenInsideMpiInitEndsTheRunAtTheDeadline) {
+  start(4, {"--schedule", "1f1b", "--iterations", "1", "--deadline", "1s"});
+  std::vector<int> pids;
+  while (pids.empty() && waitpid(child_, nullptr, WNOHANG) == 0) {
+    pids = rank_pids();
+    std::erase_if(pids, [](int pid) {
+      const std::string words = file_text("/proc/" + std::to_string(pid) + "/cmdline");
+      return !words.starts_with(LONGHAUL_BENCH_PIPELINE);
+    });
+    std::this_thread::sleep_for(100us);
+  }
+  ASSERT_FALSE(pids.empty()) << output();
+  kill(pids.front(), SIGSTOP);
+  const auto stopped_at = Clock::now();
+  EXPECT_EQ(finish(), 3) << output();
+  EXPECT_LT(Clock::now() - stopped_at, 1s + 30s + 15s) << output();
+  EXPECT_THAT(output(), HasSubstr("for the ranks to start (MPI_Init) (a rank is dead or stopped)"));
 }
 
 /// The check column has to see each of them. Payloads are small: MPI takes a large one only when it

@@ -159,6 +159,55 @@ TEST_F(ResumeTest, HalfWrittenFilesAreSweptAside) {
   EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
 }
 
+/// Without them it could not be said that the iteration was right.
+TEST_F(ResumeTest, AnIterationWhoseChecksAreGoneIsPlayedAnew) {
+  cut_short(two_);
+  const std::filesystem::path whole = scratch_.path() / "whole";
+  std::filesystem::copy(out(), whole);
+  const std::filesystem::path journal = out() + "/journal.jsonl";
+  const std::string text = file_text(journal);
+  const auto line_of = [&](const std::string& part) {
+    const std::size_t at = text.find(part);
+    const std::size_t begin = text.rfind('\n', at) + 1;
+    return std::pair{begin, text.find('\n', at) + 1 - begin};
+  };
+  const auto without = [&](const std::string& part) {
+    const auto [begin, length] = line_of(part);
+    return std::string{text}.erase(begin, length);
+  };
+  struct Damage {
+    const char* what;
+    std::string left;
+    int finished;
+  };
+  std::string renamed = text;
+  const std::size_t last = renamed.rfind("\"corrupted\"");
+  ASSERT_NE(last, std::string::npos) << text;
+  renamed.replace(last, 11, "\"corrubted\"");
+  for (const auto& [what, left, finished] :
+       {Damage{"emptied", "", 0}, Damage{"cut", text.substr(0, text.size() - 40), 1},
+        Damage{"a line of it lost", without("\"iteration\":0,"), 0},
+        Damage{"its warm-up lost", without("\"iteration\":-1,"), 0},
+        Damage{"its beginning lost", without("\"part\":"), 0},
+        Damage{"a count of it lost", renamed, 1}}) {
+    SCOPED_TRACE(what);
+    std::filesystem::remove_all(out());
+    std::filesystem::copy(whole, out());
+    std::ofstream{journal, std::ios::trunc} << left;
+    if (left.empty()) std::filesystem::remove(journal);
+    ASSERT_EQ(run(4, two_ + Words{"--resume"}), 0) << output();
+    for (const auto& schedule : record()["schedules"]) {
+      EXPECT_EQ(schedule["n"], 3);
+      EXPECT_EQ(schedule["checks"]["messages"], 4 * 6 * 4) << "each was checked, once";
+    }
+    const auto kept = trace::finished_iterations(whole.string());
+    std::size_t aside = 0;
+    for (const auto& file : std::filesystem::directory_iterator{out() + "/unfinished-1"})
+      aside += file.path().filename().string().starts_with("segment.") ? 1U : 0U;
+    EXPECT_EQ(aside, kept.size() - static_cast<std::size_t>(finished));
+  }
+}
+
 /// Earlier failures stay in the record.
 TEST_F(ResumeTest, WrongMessagesOfEarlierPartsCount) {
   const Words words{"--schedule", "1f1b", "--iterations", "100000", "--out", out()};

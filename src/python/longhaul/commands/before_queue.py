@@ -63,7 +63,8 @@ def refusal(scenario, words, ranks):
         said = done.stderr.strip().splitlines()
         if done.returncode != BAD_INPUT or not said:
             return ""
-        return re.sub(r"^longhaul: | See \S+ --help\.$", "", said[-1])
+        return re.sub(r"^longhaul: (bench_pipeline: )?| `bench_pipeline --help` [a-z ]+\.$", "",
+                      said[-1])
 
 
 def check_real_layers(words, refused):
