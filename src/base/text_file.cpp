@@ -17,7 +17,17 @@ std::string reason() { return std::strerror(errno); }
 
 }  // namespace
 
+void refuse_named_pipe(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::string name = file.string();
+  if (name.starts_with("/dev/") || name.starts_with("/proc/")) return;
+  if (std::filesystem::is_fifo(file, error))
+    fail("{}: cannot be read (it is a named pipe, and no one may ever write to it). Name a file.",
+         name);
+}
+
 std::string read_text_file(const std::filesystem::path& file) {
+  refuse_named_pipe(file);
   if (std::filesystem::is_directory(file))
     fail("{}: cannot be read (it is a directory). Name a file.", file.string());
   errno = 0;

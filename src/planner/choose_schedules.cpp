@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/program/program.hpp"
+#include "planner/plan_memory.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "schedule/csv/csv.hpp"
@@ -60,6 +61,7 @@ Result<ScheduleResult> ScheduleChooser::try_choose(const ScheduleRequest& reques
 }
 
 ChosenSchedules ScheduleChooser::choose() const {
+  require_plan_memory(scenario_, free_memory());
   ChosenSchedules chosen;
   std::optional<Progress> progress;
   for (const ScheduleRequest& request : requests_) {

@@ -1,13 +1,45 @@
 #include "harness/records/pipeline_output.hpp"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
+#include "engine/payloads/fault.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/records/pipeline_record.hpp"
 
 namespace longhaul::harness {
+
+namespace {
+
+/// Could the fault strike a schedule in the iterations `first` to `end` - 1?
+bool can_strike(const engine::Fault& fault, const Plan& plan, int first, int end) {
+  const bool is_played = fault.iteration >= first && fault.iteration < end;
+  if (!is_played || std::cmp_greater_equal(index(fault.rank), plan.ranks.size())) return false;
+  if (fault.aim == engine::FaultAim::write || fault.kind == engine::FaultKind::perturb) return true;
+  return engine::find_fault_op(fault, plan, fault.rank, fault.iteration).has_value();
+}
+
+/// A test that injects a fault must not pass because there was none.
+void tell_of_idle_fault(const PipelineInput& input, const PipelineOptions& options,
+                        const std::vector<PipelineMeasurement>& measurements,
+                        const std::vector<EarlierIterations>& earlier) {
+  if (options.fault.empty() || options.adaptive || !options.changes.empty()) return;
+  const engine::Fault fault = engine::parse_fault(options.fault);
+  for (std::size_t i = 0; i < input.schedules.size(); ++i) {
+    const int first = i < earlier.size() ? earlier[i].count : 0;
+    const int end = static_cast<int>(measurements[i].makespans_ns.size());
+    if (can_strike(fault, input.schedules[i].plan, first, end)) return;
+  }
+  fmt::print(stderr,
+             "longhaul: --fault {} never struck (no schedule has such an op of that rank in an "
+             "iteration that was played)\n",
+             options.fault);
+}
+
+}  // namespace
 
 trace::RunInfo info_of(const PipelineInput& input, const PipelineOptions& options,
                        const nlohmann::json& environment) {
@@ -41,6 +73,7 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
                transport_note(environment), parts_text(parts));
   }
   std::fflush(stdout);
+  tell_of_idle_fault(input_, options_, measurements, directory.earlier());
   if (options_.out.empty()) return;
   if (const auto weather = weather_environment(measurements); !weather.is_null())
     environment["weather"] = weather;

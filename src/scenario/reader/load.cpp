@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/index.hpp"
+#include "base/text_file.hpp"
 #include "scenario/reader/costs_file.hpp"
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/reader/link_trace.hpp"
@@ -39,6 +40,7 @@ std::string read_file(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error))
     fail("{}: this is a directory (a scenario is a TOML file). Name the file.", file.string());
+  refuse_named_pipe(file);
   std::ifstream stream{file, std::ios::binary};
   if (!stream)
     fail("{}: the file cannot be read ({}). Check its name and permissions.", file.string(),

@@ -147,6 +147,19 @@ TEST_F(FaultsTest, ARankFrozenInsideMpiInitEndsTheRunAtTheDeadline) {
   EXPECT_THAT(output(), HasSubstr("for the ranks to start (MPI_Init) (a rank is dead or stopped)"));
 }
 
+TEST_F(FaultsTest, AFaultThatNeverStruckSaysSo) {
+  for (const char* fault : {"corrupt@1:900:0", "corrupt@1:0:7", "kill@9:0:0"}) {
+    EXPECT_EQ(
+        run(4, {"--schedule", "1f1b", "--iterations", "1", "--warmup", "1", "--fault", fault}), 0)
+        << output();
+    EXPECT_THAT(output(), HasSubstr(std::string{"--fault "} + fault + " never struck"));
+  }
+  EXPECT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "1", "--payload", "1KiB", "--fault",
+                    "corrupt@1:0:0"}),
+            1);
+  EXPECT_EQ(output().find("never struck"), std::string::npos) << output();
+}
+
 /// The check column has to see each of them. Payloads are small: MPI takes a large one only when it
 /// is received, so that a copy without a receive would never leave.
 TEST_F(FaultsTest, MessagesThatAreHurtAreSeen) {
