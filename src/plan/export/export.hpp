@@ -24,11 +24,12 @@ struct ChakraRounding {
 
 /// The ops of one rank as a Chakra execution trace (MLCommons; messages GlobalMetadata and Node of
 /// its et_def.proto, each after its length), for ASTRA-sim and others. Node ids are op ids.
-/// `data_deps` holds all that a node waits for, the op before it on its lane too (but for receives,
-/// which may be posted at once), since ASTRA-sim follows no other; `ctrl_deps` names that one
-/// again. Durations are whole microseconds, rounded so that no device is ever more than half of one
-/// ahead or late. Communication carries the plan's own time as its duration, for readers that
-/// replay.
+/// `data_deps` holds all that a node waits for to be complete: its inputs and, for blocks and
+/// collectives, the one before it on its lane, which `ctrl_deps` names again. A message does not
+/// wait for the one before, which is complete when it has arrived; ids keep their order.
+/// `comm_size` of an all-gather is what one rank brings, of others all bytes, as ASTRA-sim reads.
+/// Durations are whole microseconds, rounded so that no device is ever more than half of one ahead
+/// or late. Communication carries the plan's own time as its duration, for readers that replay.
 [[nodiscard]] ChakraRounding export_chakra(const Plan& plan, Rank rank, std::ostream& out);
 
 /// ASTRA-sim's --comm-group-configuration: JSON, ranks by the number that the traces' pg_name
