@@ -91,7 +91,8 @@ Answer schedule_command(const Options& options) {
   const plan::GoalSimulator simulator = goal_simulator_of(options.goal, format);
   std::optional<ScheduleOutput> output;
   if (!options.out.empty()) output.emplace(format, simulator, options.out, scenario);
-  const planner::PlannerOptions planner = planner_options_of(options);
+  planner::PlannerOptions planner = planner_options_of(options);
+  if (planner.search.placements.empty()) planner.search.placements = placements_of(format);
   const planner::ScheduleRequest request = planner::parse_single_schedule_option(options.schedule);
   const planner::ScheduleResult made = planner::choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;

@@ -47,6 +47,15 @@ plan::GoalSimulator goal_simulator_of(const std::string& text, OutputFormat form
   return *simulator;
 }
 
+std::vector<schedule::Placement> placements_of(OutputFormat format) {
+  std::vector<schedule::Placement> placements;
+  if (format != OutputFormat::pytorch) return placements;
+  for (const schedule::Placement placement : every<schedule::Placement>()) {
+    if (placement != schedule::Placement::bidirectional) placements.push_back(placement);
+  }
+  return placements;
+}
+
 ScheduleOutput::ScheduleOutput(OutputFormat format, plan::GoalSimulator simulator, std::string out,
                                const Scenario& scenario)
     : format_{format}, simulator_{simulator}, out_{std::move(out)} {

@@ -7,6 +7,7 @@
 #include "plan/export/export.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
 
 namespace longhaul::cli {
@@ -21,6 +22,8 @@ LONGHAUL_LISTED_ENUM(OutputFormat, LONGHAUL_OUTPUT_FORMATS);
 /// --goal of the format goal; "" is atlahs. Throws Error that names the nearest known simulator,
 /// and where another format leaves no use for it.
 [[nodiscard]] plan::GoalSimulator goal_simulator_of(const std::string& text, OutputFormat format);
+/// Where best may place chunks so that the format holds it; empty: anywhere.
+[[nodiscard]] std::vector<schedule::Placement> placements_of(OutputFormat format);
 
 /// A schedule in a format of others, ready to be written: nothing is on disk before write().
 class ScheduleOutput {

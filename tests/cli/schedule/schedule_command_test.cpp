@@ -112,6 +112,25 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
   }
 }
 
+TEST(ScheduleCommand, BestKeepsToPlacementsThatPyTorchHolds) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const auto candidates = [&](const std::vector<std::string>& extra) {
+    std::vector<std::string> arguments{"schedule",       scenario, "--schedule", "best",
+                                       "--search-moves", "0",      "--json"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    const Outcome run = longhaul_run(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json()["schedules"][0]["planning"].dump();
+  };
+  EXPECT_THAT(candidates({}), HasSubstr("cross-bd"));
+  const std::string kept = candidates({"--format", "pytorch", "--out", dir.path("x.csv")});
+  EXPECT_THAT(kept, ::testing::Not(HasSubstr("cross-bd")));
+  EXPECT_THAT(kept, HasSubstr("zbv"));
+  EXPECT_THAT(candidates({"--format", "pytorch", "--placement", "ud"}),
+              ::testing::Not(HasSubstr("zbv")));
+}
+
 TEST(ScheduleCommand, WritesGoalForTwoSimulators) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
