@@ -39,7 +39,8 @@ def schedule_of(options, scenario):
     if options.schedule.endswith(".csv"):
         with open(options.schedule, encoding="utf-8") as file:
             return longhaul.Schedule.from_csv(file.read())
-    return longhaul.make_schedule(options.schedule, scenario, moves=10_000, threads=1)
+    return longhaul.make_schedule(options.schedule, scenario, moves=10_000, threads=1,
+                                  placement="ud,loop,wave")
 
 
 def chunk_model(chunk):

@@ -11,6 +11,7 @@
 #include "scenario/reader/load.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
 #include "trace/report/report.hpp"
@@ -43,6 +44,17 @@ auto guarded(Work&& work) {
 
 Arrangement arrangement_of(Comm comm) {
   return comm == Comm::grouped ? Arrangement::grouped : Arrangement::decoupled;
+}
+
+/// A comma list; none where it is empty.
+std::vector<schedule::Placement> placements_of(std::string_view list) {
+  std::vector<schedule::Placement> placements;
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    placements.push_back(schedule::parse_placement(list.substr(0, comma)));
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return placements;
 }
 
 /// Rows that are given once hold for every replica of the scenario.
@@ -169,6 +181,7 @@ Schedule make_schedule(const std::string& name, const Scenario& scenario, Comm c
     options.search.moves = search.moves;
     options.search.seed = search.seed;
     options.search.threads = search.threads;
+    options.search.placements = placements_of(search.placement);
     options.search.arrangement = arrangement_of(comm);
     options.solver.arrangement = arrangement_of(comm);
     return Maker::wrap(planner::make_schedule(name, scenario.data().scenario, options).schedule);

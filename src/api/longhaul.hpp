@@ -100,6 +100,9 @@ struct Search {
   std::optional<std::int64_t> moves;  ///< instead of seconds: repeatable on any machine
   std::uint64_t seed = 1;
   int threads = 0;  ///< 0: one for each core
+  /// Comma list of ud, loop, wave, bd, which it keeps to; empty: any. pytorch_csv() holds all of
+  /// "ud,loop,wave".
+  std::string placement = {};
 };
 
 /// Makes a schedule by name: "1f1b", "zbv", "cross-ud", "best", "atlas+NAME", ... Throws Error for

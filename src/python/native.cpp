@@ -11,8 +11,8 @@ namespace api = longhaul::api;
 namespace {
 
 longhaul::api::Search search_of(double seconds, std::optional<std::int64_t> moves,
-                                std::uint64_t seed, int threads) {
-  return {seconds, moves, seed, threads};
+                                std::uint64_t seed, int threads, std::string placement) {
+  return {seconds, moves, seed, threads, std::move(placement)};
 }
 
 void bind_scenario(py::module_& module) {
@@ -102,15 +102,17 @@ PYBIND11_MODULE(longhaul_native, module) {
   module.def(
       "make_schedule",
       [](const std::string& name, const longhaul::api::Scenario& scenario, longhaul::api::Comm comm,
-         double seconds, std::optional<std::int64_t> moves, std::uint64_t seed, int threads) {
+         double seconds, std::optional<std::int64_t> moves, std::uint64_t seed, int threads,
+         const std::string& placement) {
         const py::gil_scoped_release others_run;
         return longhaul::api::make_schedule(name, scenario, comm,
-                                            search_of(seconds, moves, seed, threads));
+                                            search_of(seconds, moves, seed, threads, placement));
       },
       py::arg("name"), py::arg("scenario"), py::arg("comm") = longhaul::api::Comm::decoupled,
       py::kw_only(), py::arg("seconds") = 1.0, py::arg("moves") = py::none(), py::arg("seed") = 1,
-      py::arg("threads") = 0,
-      "Makes a schedule by name; the last four are for those that are looked for (best).");
+      py::arg("threads") = 0, py::arg("placement") = "",
+      "Makes a schedule by name; the last five are for those that are looked for (best). placement "
+      "is a comma list of ud, loop, wave, bd; 'ud,loop,wave': as pytorch_csv() can hold it.");
   module.def("why_invalid", &why_invalid, py::arg("schedule"), py::arg("scenario") = py::none(),
              py::arg("comm") = longhaul::api::Comm::decoupled,
              "Why it cannot run, on a scenario or at all; None: it can.");

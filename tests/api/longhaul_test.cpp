@@ -136,6 +136,22 @@ TEST(Api, SearchesRepeatWithASeedAndMoves) {
                 HasSubstr("neither is negative"));
 }
 
+TEST(Api, ASearchKeepsToPlacements) {
+  Search search{0, 200, 1, 1};
+  search.placement = "ud";
+  const Schedule one_each = make_schedule("best", two_sites(), Comm::decoupled, search);
+  EXPECT_EQ(one_each.device_of_chunk(), (std::vector<int>{0, 1}));
+  search.placement = "wave";
+  const Schedule wave = make_schedule("best", two_sites(), Comm::decoupled, search);
+  EXPECT_EQ(wave.device_of_chunk(), (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_FALSE(wave.pytorch_csv().empty());
+  search.placement = "ud,loop,waev";
+  EXPECT_THAT(error_of([&] {
+                static_cast<void>(make_schedule("best", two_sites(), Comm::decoupled, search));
+              }),
+              HasSubstr("Did you mean \"wave\"?"));
+}
+
 // Every name makes a valid schedule on a scenario that ships, or says why it cannot.
 TEST(Api, MakesEverySchedule) {
   const Scenario scenario =

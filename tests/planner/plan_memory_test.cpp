@@ -7,6 +7,7 @@
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::planner {
 namespace {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-/// Reads GOAL text by the grammar of LogGOPSim's txt2bin, and evaluates it.
+/// Reads GOAL text by the grammar of LogGOPSim's txt2bin.
 namespace longhaul::testing {
 
 struct GoalOp {
@@ -84,6 +84,13 @@ private:
     return std::stoll(word);
   }
 
+  /// Processors and interfaces have 8 bits in the binary file.
+  int small_number(std::istream& words) const {
+    const std::int64_t read = number(words);
+    if (read > 255) refuse("more than 8 bits");
+    return static_cast<int>(read);
+  }
+
   void expect(std::istream& words, const std::string& wanted) const {
     std::string word;
     words >> word;
@@ -112,9 +119,9 @@ private:
       if (key == "tag" && op.kind != GoalOp::Kind::calc) {
         op.tag = static_cast<std::uint32_t>(number(words));
       } else if (key == "cpu") {
-        op.cpu = static_cast<int>(number(words));
+        op.cpu = small_number(words);
       } else if (key == "nic" && op.kind != GoalOp::Kind::calc) {
-        op.nic = static_cast<int>(number(words));
+        op.nic = small_number(words);
       } else {
         refuse("unknown key \"" + key + "\"");
       }
@@ -163,71 +170,5 @@ inline std::map<std::size_t, std::size_t> matched_receives(const Goal& goal) {
   if (!sends.empty()) throw std::runtime_error("a send without its receive");
   return matched;
 }
-
-/// LogGOPS without overheads (o = g = O = 0), in ns: a message holds its interface for size * G and
-/// arrives L later.
-struct LogGops {
-  std::int64_t latency = 0;
-  std::int64_t per_byte = 0;
-};
-
-/// End of each op, where messages of one interface are chained by `irequires` and no processor is
-/// short of time. A send ends when it begins, as an eager one does.
-class GoalEvaluator {
-public:
-  static std::vector<std::int64_t> ends(const Goal& goal, LogGops network = {}) {
-    return GoalEvaluator{goal, network}.run();
-  }
-
-private:
-  GoalEvaluator(const Goal& goal, LogGops network)
-      : goal_{goal}, network_{network}, time_(goal.ops.size()) {
-    for (const auto& [send, recv] : matched_receives(goal)) send_of_[recv] = send;
-  }
-  struct Time {
-    enum class State { unknown, open, known } state = State::unknown;
-    std::int64_t start = 0;
-    std::int64_t end = 0;
-  };
-
-  std::vector<std::int64_t> run() {
-    std::vector<std::int64_t> ends;
-    // Ids grow along lanes, so that the recursion stays shallow where it begins with the first.
-    for (std::size_t i = 0; i < goal_.ops.size(); ++i) ends.push_back(time_of(i).end);
-    return ends;
-  }
-
-  const Time& time_of(std::size_t i) {
-    Time& time = time_[i];
-    if (time.state == Time::State::known) return time;
-    if (time.state == Time::State::open) throw std::runtime_error("a cycle: " + goal_.ops[i].label);
-    time.state = Time::State::open;
-    const GoalOp& op = goal_.ops[i];
-    for (const std::size_t before : op.requires_end)
-      time.start = std::max(time.start, time_of(before).end);
-    for (const std::size_t before : op.requires_start) {
-      const GoalOp& other = goal_.ops[before];
-      const bool holds = op.kind == GoalOp::Kind::send && other.kind == op.kind &&
-                         other.nic == op.nic && other.rank == op.rank;
-      time.start = std::max(time.start, time_of(before).start + (holds ? transfer(other) : 0));
-    }
-    time.end = time.start;
-    if (op.kind == GoalOp::Kind::calc) time.end += op.size;
-    if (op.kind == GoalOp::Kind::recv)
-      time.end =
-          std::max(time.end, time_of(send_of_.at(i)).start + transfer(op) + network_.latency);
-    time.state = Time::State::known;
-    return time;
-  }
-
-  [[nodiscard]] std::int64_t transfer(const GoalOp& op) const {
-    return op.size * network_.per_byte;
-  }
-
-  const Goal& goal_;
-  LogGops network_;
-  std::vector<Time> time_;
-  std::map<std::size_t, std::size_t> send_of_;
-};
 
 }  // namespace longhaul::testing

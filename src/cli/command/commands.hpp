@@ -59,6 +59,7 @@ struct Options {
   std::optional<int> rank;
   bool json = false;
   std::string command_line;  ///< as typed, for records
+  std::string goal;          ///< of `schedule`: the simulator of --format goal
 };
 
 /// A command's text for stdout, and whether the answer is yes.

@@ -108,6 +108,9 @@ void Parser::add_schedule() {
   command.option("--format", options_.format,
                  "of the file: longhaul (CSV, default), pytorch (CSV), goal (LogGOPSim) or "
                  "chakra (ASTRA-sim; a file for each rank)");
+  command.option("--goal", options_.goal,
+                 "of --format goal: atlahs (default; a host is a datacenter) or loggopsim (the "
+                 "original; a host is a rank)");
   add_planning(command);
 }
 

@@ -88,9 +88,11 @@ std::string text_of(const planner::ScheduleResult& made, const Scenario& scenari
 Answer schedule_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const OutputFormat format = output_format_of(options.format);
+  const plan::GoalSimulator simulator = goal_simulator_of(options.goal, format);
   std::optional<ScheduleOutput> output;
-  if (!options.out.empty()) output.emplace(format, options.out, scenario);
-  const planner::PlannerOptions planner = planner_options_of(options);
+  if (!options.out.empty()) output.emplace(format, simulator, options.out, scenario);
+  planner::PlannerOptions planner = planner_options_of(options);
+  if (planner.search.placements.empty()) planner.search.placements = placements_of(format);
   const planner::ScheduleRequest request = planner::parse_single_schedule_option(options.schedule);
   const planner::ScheduleResult made = planner::choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
@@ -107,6 +109,7 @@ Answer schedule_command(const Options& options) {
       json["schedules"][0]["timetable"] = timetable_json(*request.generator, schedule, scenario);
     if (output) json["out"] = options.out;
     if (output && format == OutputFormat::chakra) json["files"] = output->files();
+    if (output && !output->remarks().empty()) json["remarks"] = output->remarks();
     answer.text = report::json_text(json);
   } else {
     answer.text = text_of(made, scenario, record, options);

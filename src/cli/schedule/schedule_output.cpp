@@ -35,8 +35,30 @@ OutputFormat output_format_of(const std::string& text) {
   fail("--format: unknown format \"{}\". {}", text, suggestion(text, every_name<OutputFormat>()));
 }
 
-ScheduleOutput::ScheduleOutput(OutputFormat format, std::string out, const Scenario& scenario)
-    : format_{format}, out_{std::move(out)} {
+plan::GoalSimulator goal_simulator_of(const std::string& text, OutputFormat format) {
+  if (text.empty()) return plan::GoalSimulator::atlahs;
+  const auto simulator = from_string<plan::GoalSimulator>(text);
+  if (!simulator)
+    fail("--goal: unknown simulator \"{}\". {}", text,
+         suggestion(text, every_name<plan::GoalSimulator>()));
+  if (format != OutputFormat::goal)
+    fail("--goal: there is no GOAL file (the format is {}). Give --format goal, or leave it out.",
+         to_string(format));
+  return *simulator;
+}
+
+std::vector<schedule::Placement> placements_of(OutputFormat format) {
+  std::vector<schedule::Placement> placements;
+  if (format != OutputFormat::pytorch) return placements;
+  for (const schedule::Placement placement : every<schedule::Placement>()) {
+    if (placement != schedule::Placement::bidirectional) placements.push_back(placement);
+  }
+  return placements;
+}
+
+ScheduleOutput::ScheduleOutput(OutputFormat format, plan::GoalSimulator simulator, std::string out,
+                               const Scenario& scenario)
+    : format_{format}, simulator_{simulator}, out_{std::move(out)} {
   if (format_ != OutputFormat::chakra) {
     report::require_new_file(out_);
     return;
@@ -60,15 +82,19 @@ void ScheduleOutput::prepare(const Schedule& schedule, const Scenario& scenario,
     case OutputFormat::pytorch:
       add(out_, schedule::write_csv(schedule, schedule::CsvFormat::pytorch));
       break;
-    case OutputFormat::goal: {
-      std::ostringstream text;
-      plan::export_goal(plan::lower(schedule, scenario, arrangement), text);
-      add(out_, std::move(text).str());
-      break;
-    }
+    case OutputFormat::goal: return prepare_goal(plan::lower(schedule, scenario, arrangement));
     case OutputFormat::chakra: return prepare_chakra(plan::lower(schedule, scenario, arrangement));
   }
   note_ = fmt::format("wrote {}\n", out_);
+}
+
+void ScheduleOutput::prepare_goal(const Plan& plan) {
+  std::ostringstream text;
+  plan::export_goal(plan, simulator_, text);
+  add(out_, std::move(text).str());
+  remarks_ = plan::goal_remarks(plan, simulator_);
+  note_ = fmt::format("wrote {}, for {}\n", out_, to_string(simulator_));
+  for (const std::string& remark : remarks_) note_ += remark + '\n';
 }
 
 void ScheduleOutput::prepare_chakra(const Plan& plan) {

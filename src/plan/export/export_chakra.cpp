@@ -130,13 +130,23 @@ private:
     node.number(field::node::kId, index(id))
         .text(field::node::kName, node_name(op))
         .number(field::node::kType, node_type(op.kind));
-    const bool in_turn = id != lane.first && op.kind != OpKind::recv;
+    // A message would wait until the one before has arrived.
+    const bool is_message = op.kind == OpKind::send || op.kind == OpKind::recv;
+    const bool in_turn = id != lane.first && !is_message;
     if (in_turn) node.number(field::node::kControl, index(id) - 1);
     for (const OpId before : plan_.after_of(id)) node.number(field::node::kData, index(before));
     if (in_turn) node.number(field::node::kData, index(id) - 1);
     node.number(field::node::kDuration, duration);
     add_attributes(node, id);
     return node;
+  }
+
+  /// ASTRA-sim takes what a rank has before the collective: of an all-gather its share.
+  [[nodiscard]] Bytes told_size(const Op& op) const {
+    if (op.kind != OpKind::collective || facts_of(op.collective).brings != Portion::share)
+      return op.size;
+    const auto members = static_cast<std::int64_t>(plan_.collectives[op.match].size());
+    return (op.size + Bytes{members - 1}) / members;
   }
 
   void add_attributes(ProtobufMessage& node, OpId id) const {
@@ -146,7 +156,7 @@ private:
     };
     add("is_cpu_op", field::attribute::kBool, 0);
     if (op.kind == OpKind::compute) return;
-    add("comm_size", field::attribute::kInt64, static_cast<std::uint64_t>(op.size.count()));
+    add("comm_size", field::attribute::kInt64, static_cast<std::uint64_t>(told_size(op).count()));
     if (op.kind == OpKind::collective) {
       add("comm_type", field::attribute::kInt64, facts_of(op.collective).number_in_chakra);
       const int group = groups_.number.at(Groups::ranks_of(plan_, plan_.collectives[op.match]));

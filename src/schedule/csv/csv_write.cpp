@@ -61,12 +61,14 @@ void append_header(std::string& text, const Schedule& schedule) {
 
 /// Throws where torch.distributed.pipelining has no words for something.
 void check_pytorch(const Schedule& schedule) {
-  const auto refuse = [](const std::string& what) {
-    fail("PyTorch's format cannot hold this schedule ({}). Write the longhaul format.", what);
+  const auto refuse = [](const std::string& what,
+                         const char* remedy = "Write the longhaul format.") {
+    fail("PyTorch's format cannot hold this schedule ({}). {}", what, remedy);
   };
   if (!schedule.replicas_share_rows()) refuse("its replicas follow different orders");
   if (schedule.copies != 1) {
-    refuse(fmt::format("it runs {} copies of the model in one pipeline", schedule.copies));
+    refuse(fmt::format("it runs {} copies of the model in one pipeline", schedule.copies),
+           "Make it with --placement ud,loop,wave, or write the longhaul format.");
   }
   if (schedule.cell != 1) {
     refuse(fmt::format("its pipelines take turns on the WAN in cells of {}", schedule.cell));

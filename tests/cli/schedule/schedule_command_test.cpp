@@ -92,6 +92,11 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
       {{"--schedule", "1f1b", "--format", "pytroch"}, "Did you mean \"pytorch\"?"},
       {{"--schedule", "1f1b", "--format", "chackra"}, "Did you mean \"chakra\"?"},
       {{"--schedule", "cross-bd", "--format", "pytorch"}, "2 copies of the model"},
+      {{"--schedule", "cross-bd", "--format", "pytorch"}, "--placement ud,loop,wave"},
+      {{"--schedule", "1f1b", "--format", "goal", "--goal", "loggopsin"},
+       "--goal: unknown simulator \"loggopsin\". Did you mean \"loggopsim\"?"},
+      {{"--schedule", "1f1b", "--format", "goal", "--goal", "htsim"}, "Known: atlahs, loggopsim"},
+      {{"--schedule", "1f1b", "--goal", "atlahs"}, "--goal: there is no GOAL file"},
       {{"--schedule", "1f1b", "--comm", "groupd"}, "Did you mean \"grouped\"?"},
       {{"--schedule", "1f1b", "--set", "paralel.stages=4"}, "parallel"},
       {{"--schedule", "missing.csv"}, "missing.csv: cannot be read"},
@@ -107,15 +112,49 @@ TEST(ScheduleCommand, BadInputWritesNothing) {
   }
 }
 
-TEST(ScheduleCommand, WritesGoal) {
+TEST(ScheduleCommand, BestKeepsToPlacementsThatPyTorchHolds) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", kUniform);
-  const std::string goal = dir.path("x.goal");
-  const Outcome run = longhaul_run(
-      {"schedule", scenario, "--schedule", "cross-bd", "--format", "goal", "--out", goal});
-  ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("wrote " + goal));
-  EXPECT_THAT(testing::file_text(goal), HasSubstr("num_ranks 4\n"));
+  const auto candidates = [&](const std::vector<std::string>& extra) {
+    std::vector<std::string> arguments{"schedule",       scenario, "--schedule", "best",
+                                       "--search-moves", "0",      "--json"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    const Outcome run = longhaul_run(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json()["schedules"][0]["planning"].dump();
+  };
+  EXPECT_THAT(candidates({}), HasSubstr("cross-bd"));
+  const std::string kept = candidates({"--format", "pytorch", "--out", dir.path("x.csv")});
+  EXPECT_THAT(kept, ::testing::Not(HasSubstr("cross-bd")));
+  EXPECT_THAT(kept, HasSubstr("zbv"));
+  EXPECT_THAT(candidates({"--format", "pytorch", "--placement", "ud"}),
+              ::testing::Not(HasSubstr("zbv")));
+}
+
+TEST(ScheduleCommand, WritesGoalForTwoSimulators) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kUniform);
+  const auto write = [&](const std::string& name, const std::vector<std::string>& extra) {
+    std::vector<std::string> arguments{"schedule", scenario, "--schedule", "1f1b",
+                                       "--format", "goal",   "--out",      dir.path(name)};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    return longhaul_run(arguments);
+  };
+  const Outcome usual = write("x.goal", {});
+  ASSERT_EQ(usual.code, 0) << usual.err;
+  EXPECT_THAT(usual.out, HasSubstr("wrote " + dir.path("x.goal") + ", for atlahs\n"));
+  EXPECT_THAT(usual.out, HasSubstr("LogGOPSim takes -L 0 -G 0 -o 0"));
+  EXPECT_THAT(testing::file_text(dir.path("x.goal")), HasSubstr("num_ranks 1\n"));
+  ASSERT_EQ(write("named.goal", {"--goal", "atlahs"}).code, 0);
+  EXPECT_EQ(testing::file_text(dir.path("named.goal")), testing::file_text(dir.path("x.goal")));
+  const Outcome original = write("y.goal", {"--goal", "loggopsim"});
+  ASSERT_EQ(original.code, 0) << original.err;
+  EXPECT_THAT(original.out, HasSubstr("for loggopsim\n"));
+  EXPECT_THAT(testing::file_text(dir.path("y.goal")), HasSubstr("num_ranks 4\n"));
+  const Outcome grouped = write("z.goal", {"--comm", "grouped"});
+  EXPECT_THAT(grouped.out, HasSubstr("LogGOPSim will not wait for receives"));
+  const Outcome json = write("w.goal", {"--comm", "grouped", "--json"});
+  EXPECT_THAT(json.json()["remarks"].dump(), HasSubstr("LogGOPSim will not wait for receives"));
 }
 
 TEST(ScheduleCommand, WritesAChakraTraceForEachRank) {

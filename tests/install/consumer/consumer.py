@@ -13,6 +13,9 @@ assert max(row.end_ns for row in prediction.rows) == prediction.makespan_ns
 again = longhaul.Schedule.from_csv(schedule.csv())
 assert [again.row(d) for d in range(again.devices)] == [
     schedule.row(d) for d in range(schedule.devices)]
+wave = longhaul.make_schedule("best", scenario, moves=100, threads=1, placement="wave")
+assert wave.device_of_chunk == [*range(8), *reversed(range(8))]
+assert wave.pytorch_csv()
 try:
     longhaul.make_schedule("no-such", scenario)
 except longhaul.Error as error:

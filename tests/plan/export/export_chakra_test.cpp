@@ -94,14 +94,16 @@ TEST(ExportChakra, NamesTheGroupOfACollective) {
   scenario = spread(scenario, 2, Duration{100}, Duration{50});
   const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
   std::vector<std::uint64_t> kinds;
+  std::vector<std::uint64_t> sizes;
   for (const testing::ChakraNode& node : written(plan, 3).trace.nodes) {
     if (node.type != kCollective) continue;
     kinds.push_back(node.number.at("comm_type"));
+    sizes.push_back(node.number.at("comm_size"));
     EXPECT_EQ(node.text.at("pg_name"), "2");
     EXPECT_EQ(node.value_field.at("pg_name"), 29);
-    EXPECT_EQ(node.number.at("comm_size"), 8u << 20U);
   }
-  EXPECT_THAT(kinds, ElementsAre(2, 7));  // all-gather, reduce-scatter
+  EXPECT_THAT(kinds, ElementsAre(2, 7));                  // all-gather, reduce-scatter
+  EXPECT_THAT(sizes, ElementsAre(4u << 20U, 8u << 20U));  // what one rank brings, all
   EXPECT_EQ(chakra_groups(plan), "{\n  \"1\": [0, 2],\n  \"2\": [1, 3]\n}\n");
   scenario.parallel.gradient_sync = GradientSync::none;
   EXPECT_EQ(chakra_groups(lower(schedule::generate("1f1b", scenario), scenario)), "");
@@ -201,7 +203,7 @@ TEST(ExportChakra, HasTheRelaysOfACell) {
   EXPECT_EQ(dry_run(traces), nodes);
 }
 
-TEST(ExportChakra, KeepsEveryDependencyAndTheOrderOfLanes) {
+TEST(ExportChakra, KeepsEveryDependencyAndTheOrderOfBlocks) {
   Scenario scenario = uniform_scenario(3, 6);
   scenario.parallel.replicas = 2;
   scenario = spread(scenario, 3, Duration{100}, Duration{50});
@@ -211,8 +213,14 @@ TEST(ExportChakra, KeepsEveryDependencyAndTheOrderOfLanes) {
       const OpId id{static_cast<std::uint32_t>(node.id)};
       EXPECT_EQ(plan.rank_of(id), Rank{static_cast<int>(rank)});
       for (const OpId before : plan.after_of(id)) EXPECT_THAT(node.data, Contains(index(before)));
-      if (id != plan.lane_of(id).first && plan.op(id).kind != OpKind::recv) {
+      if (id != plan.lane_of(id).first &&
+          (plan.op(id).kind == OpKind::compute || plan.op(id).kind == OpKind::collective)) {
         EXPECT_THAT(node.data, Contains(node.id - 1));
+      }
+      // A message waits for its input, not until the one before has arrived.
+      if (node.type == kSend) {
+        EXPECT_THAT(node.data, ::testing::SizeIs(plan.after_of(id).size()));
+        EXPECT_THAT(node.control, IsEmpty());
       }
     }
   }

@@ -159,6 +159,7 @@ TEST(PyTorchFormat, SaysWhyItCannotHoldASchedule) {
     return "written";
   };
   EXPECT_THAT(refusal("cross-bd"), HasSubstr("it runs 2 copies of the model in one pipeline"));
+  EXPECT_THAT(refusal("cross-bd"), HasSubstr("--placement ud,loop,wave"));
   scenario.memory.recompute = true;
   EXPECT_THAT(refusal("1f1b"), HasSubstr("a recompute"));
 }
