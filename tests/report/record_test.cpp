@@ -64,7 +64,9 @@ TEST(Record, MarksWhatDoesNotFitTheCapacity) {
   scenario.memory.budget = 2;
   const auto record_with = [&](const char* name, std::vector<std::optional<Bytes>> capacity) {
     scenario.memory.capacity = std::move(capacity);
-    return make_record(report_of_two_ranks(), schedule::generate(name, scenario), scenario);
+    trace::IterationReport report = report_of_two_ranks();
+    report.schedule = name;
+    return make_record(report, schedule::generate(name, scenario), scenario);
   };
   const std::vector<schedule::DeviceNeed> needs =
       schedule::device_memory(schedule::generate("gpipe", scenario), scenario);

@@ -24,6 +24,7 @@ import synthetic
 from longhaul.commands import figure, sweep
 from longhaul.contained import contained
 from longhaul.errors import Failure, guarded
+from longhaul.running import runs
 from longhaul.trace import COLUMNS, RANGES, TABLES, read_trace
 
 TRACES, SWEEPS = 160, 80
@@ -232,11 +233,13 @@ class Sweeps(DamageTest):
         """Not the scenario, which has not changed: the point is done anew, and its run set aside."""
         for name in (self.files()[1], self.files()[3]):
             for content in (b"{", b"[]", b"", b"\xff\xfe"):
-                record = self.kept / self.files()[2]
-                whole = record.read_bytes()
-                record.unlink()  # it was cut short, so its input counts
+                files = [self.kept / self.files()[2], self.kept / runs.LEDGER]
+                whole = [file.read_bytes() for file in files]
+                for file in files:
+                    file.unlink()  # it was cut short, so its input counts
                 code, said = self.resume(name, content)
-                record.write_bytes(whole)
+                for file, was in zip(files, whole):
+                    file.write_bytes(was)
                 self.assertEqual(0, code, said)
                 self.assertIn(f"{name.split('/')[-1]} is damaged", " ".join(said))
                 self.assertFalse([line for line in said if "tiny.toml" in line], said)

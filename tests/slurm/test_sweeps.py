@@ -26,12 +26,12 @@ class Sweeps(JobTest):
         shutil.copy(ROOT / "benchmarks" / "scenarios" / "m8-2dc.toml", odd)
         quoted = str(odd).replace('"', '\\"')
         number = self.sweep(f'--scenario "{quoted}" --cells 0:0,1:1 {SHORT}',
-                            f"--scenario m8-2dc --cells 0:0 {SHORT} --set run.no_such_key=1")
+                            f"--scenario m8-2dc --cells 0:0 {SHORT} --extra '--fault kill@1:4'")
         self.assert_ended(f"{number}_1", "COMPLETED", "0:0", "sweep")
         self.assert_ended(f"{number}_2", "FAILED", "3:0", "sweep")
         rows = self.rows(self.out / "sweep.csv")
         self.assertEqual({(row["scenario"], row["transfer_ratio"], row["check"]) for row in rows},
-                         {("m8-2dc", "0.0", "ok"), ("m8-2dc", "1.0", "ok")})
+                         {("m8-2dc", "0", "ok"), ("m8-2dc", "1", "ok")})
         self.assertTrue((self.out / "task-1" / odd.stem).is_dir())
         self.assertEqual(list(ROOT.glob("here")) + list(self.cluster.directory.glob("here")), [])
 
@@ -51,7 +51,7 @@ class Sweeps(JobTest):
         self.assertEqual((first.read_bytes(), first.stat().st_mtime_ns), before)
         self.assertEqual([(row["latency_ratio"], row["n"]) for row in
                           self.rows(self.out / "sweep.csv")],
-                         [("0.0", "20"), ("1.0", "20"), ("2.0", "20")])
+                         [("0", "20"), ("1", "20"), ("2", "20")])
 
 
 class Figures(JobTest):

@@ -67,6 +67,7 @@ std::optional<std::string> parse_words(Arguments& arguments, int argc, const cha
   } catch (const ArgumentError& error) {
     refuse_leftovers(arguments, program);
     refuse_misused_options(words, arguments.flags(), arguments.repeatable());
+    refuse_out_without_name(words);
     fail("{}: bad command line ({}). `{} --help` tells what it takes.", program, error.what(),
          program);
   }

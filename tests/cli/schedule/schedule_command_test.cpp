@@ -153,8 +153,8 @@ TEST(ScheduleCommand, WritesGoalForTwoSimulators) {
   EXPECT_THAT(testing::file_text(dir.path("y.goal")), HasSubstr("num_ranks 4\n"));
   const Outcome grouped = write("z.goal", {"--comm", "grouped"});
   EXPECT_THAT(grouped.out, HasSubstr("LogGOPSim will not wait for receives"));
-  const Outcome json = write("w.goal", {"--comm", "grouped", "--json"});
-  EXPECT_THAT(json.json()["remarks"].dump(), HasSubstr("LogGOPSim will not wait for receives"));
+  const Outcome in_json = write("w.goal", {"--comm", "grouped", "--json"});
+  EXPECT_THAT(in_json.json()["remarks"].dump(), HasSubstr("LogGOPSim will not wait for receives"));
 }
 
 TEST(ScheduleCommand, WritesAChakraTraceForEachRank) {

@@ -23,7 +23,7 @@ using testing::AstraSlots;
 using testing::ChakraNode;
 using testing::ChakraTrace;
 
-struct Compared {
+struct ComparedNodes {
   int blocks = 0;
   int collectives = 0;
 };
@@ -45,7 +45,7 @@ std::map<std::string, int> members_of(const std::string& groups) {
 
 /// Every block and collective as ASTRA-sim's rules give it is ours, to the nanosecond.
 void expect_our_times(const Plan& plan, AstraNetwork network, AstraSlots slots,
-                      Compared& compared) {
+                      ComparedNodes& compared) {
   const OpTimes times = sim::simulate(plan);
   std::vector<testing::ChakraTrace> traces;
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
@@ -103,7 +103,7 @@ Scenario random_scenario(std::uint64_t seed, AstraNetwork& network) {
 }
 
 TEST(ExportChakra, TakesOurTimesWhereMessagesMayOverlap) {
-  Compared compared;
+  ComparedNodes compared;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     AstraNetwork network;
     const Scenario scenario = random_scenario(seed, network);
@@ -119,7 +119,7 @@ TEST(ExportChakra, TakesOurTimesWhereMessagesMayOverlap) {
 }
 
 TEST(ExportChakra, TakesOurTimesInOneSlotWhileNoRankSendsTwoAtOnce) {
-  Compared compared;
+  ComparedNodes compared;
   int plans = 0;
   int left_out = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -143,7 +143,7 @@ TEST(ExportChakra, TakesOurTimesInOneSlotWhileNoRankSendsTwoAtOnce) {
 
 // Latency of 76 ms, blocks of 38 ms: several messages of a boundary are on their way at once.
 TEST(ExportChakra, TakesOurTimesOnPresets) {
-  Compared compared;
+  ComparedNodes compared;
   for (const std::string name : {"m70-2dc", "m70-4dc"}) {
     Scenario scenario = scenario::load_scenario(
         LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/" + name + ".toml", std::vector<std::string>{});
@@ -164,7 +164,7 @@ TEST(ExportChakra, TakesOurTimesOnPresets) {
 TEST(ExportChakra, RingsTakeOurTimes) {
   for (const int replicas : {2, 3}) {
     for (const GradientSync sync : {GradientSync::all_reduce, GradientSync::zero1}) {
-      Compared compared;
+      ComparedNodes compared;
       Scenario scenario = uniform_scenario(2, 4, Duration{40'000});
       scenario.parallel.replicas = replicas;
       scenario.parallel.gradient_sync = sync;

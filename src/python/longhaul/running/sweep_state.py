@@ -108,7 +108,8 @@ def is_whole(file, wanted):
     if kept is None:
         return False
     asked = kept.get("asked", {})
-    if not isinstance(asked, dict) or asked.get("scenario", wanted["scenario"]) != wanted["scenario"]:
+    text = asked.get("scenario", wanted["scenario"]) if isinstance(asked, dict) else None
+    if not isinstance(text, str) or not text.startswith(wanted["scenario"]):  # --set stands behind it
         tools.say(f"  {file} is damaged (not the scenario that its point was begun with); the point is "
                   "done anew")
         return False

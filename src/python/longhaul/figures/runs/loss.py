@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from longhaul import provenance, records
+from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
@@ -80,7 +80,7 @@ def commands(directory, options):
             ("one-rank", directory / ONE_RANK, [*options.set, "parallel.stages=1"], "1f1b"),
             ("schedules", scenario, options.set, options.schedule)):
         target = directory / name
-        command = ["scripts/mpi", "-n", tools.ranks_of(scenario, overrides),
+        command = ["scripts/mpi", "-n", scenario_text.ranks_of(scenario, overrides),
                    tools.from_root(tools.binary("bench_pipeline")), tools.from_root(file),
                    "--compute", "real", "--device", options.device,
                    "--optimizer", "adamw", "--learning-rate", f"{options.learning_rate:g}",

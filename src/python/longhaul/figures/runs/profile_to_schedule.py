@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from longhaul import provenance, records
+from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import RUN_FAILED, Failure
@@ -95,7 +95,7 @@ def make(directory, options):
 def commands(directory, options):
     """(its directory, command) in order: each profile right before the runs that it predicts."""
     scenario = tools.scenario_file(options.scenario)
-    ranks = tools.ranks_of(scenario, options.set)
+    ranks = scenario_text.ranks_of(scenario, options.set)
     for name, stands_for, schedules, extra in RUNS:
         profile = directory / f"profile-{name}"
         yield profile, words("scripts/mpi", "-n", ranks, program("bench_profile"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from longhaul import provenance, records
+from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import Failure
@@ -104,7 +104,7 @@ def commands(directory, options):
         schedules = options.schedule
         if name == FIXED:
             schedules += f",{tools.from_root(conservative)}"
-        run = ["scripts/mpi", "-n", tools.ranks_of(scenario, overrides),
+        run = ["scripts/mpi", "-n", scenario_text.ranks_of(scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(scenario),
                "--schedule", schedules, "--iterations", options.iterations, *sets(overrides),
                *(["--adaptive"] if name == ADAPTIVE else []), *extra,
