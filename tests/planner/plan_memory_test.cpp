@@ -40,7 +40,7 @@ TEST(PlanMemory, TooManyMicrobatchesAreRefusedWithTheBytesThatTheyNeed) {
   EXPECT_THAT([&] { require_plan_memory(scenario, needed); },
               ThrowsMessage<Error>(AllOf(HasSubstr("parallel.microbatches = 16777216 on 8 ranks "
                                                    "takes at least "),
-                                         HasSubstr(" TiB of memory"))));
+                                         HasSubstr(" GiB of memory"))));
 }
 
 TEST(PlanMemory, SomeIsFreeHere) {

@@ -104,6 +104,7 @@ Request Parser::parse(std::span<const std::string> typed) {
     }
   } catch (const ArgumentError& error) {
     refuse_misused(arguments);
+    refuse_out_without_name(arguments);
     fail("bad command line ({}). `longhaul --help` tells what it takes.", error.what());
   }
   const longhaul::Arguments& command = chosen();
