@@ -121,9 +121,8 @@ ExitCode main_of(int argc, char** argv) {
   Arguments arguments{
       "Validates link emulation: error of latency and bandwidth against their targets."};
   declare(arguments, options);
-  arguments.footer(
-      harness::help_footer({"scripts/mpi -n 2 build/bin/bench_link --targets 2ms,5ms",
-                            "scripts/mpi -n 2 build/bin/bench_link --check"}));
+  arguments.footer(harness::help_footer({"scripts/mpi -n 2 build/bin/bench_link --targets 2ms,5ms",
+                                         "scripts/mpi -n 2 build/bin/bench_link --check"}));
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   std::vector<Duration> targets;
   harness::collectively([&] {

@@ -64,9 +64,9 @@ void algorithm_1(benchmark::State& state) {
   state.SetLabel(options.schedule.name);
   std::int64_t simulated = 0;
   for (auto _ : state) {
-    const planner::GpuInventory supply{scenario};
-    planner::CellTimes cells{supply};
-    benchmark::DoNotOptimize(planner::algorithm1(supply, options, cells));
+    const planner::GpuInventory inventory{scenario};
+    planner::CellTimes cells{inventory};
+    benchmark::DoNotOptimize(planner::algorithm1(inventory, options, cells));
     simulated = cells.simulated();
   }
   state.counters["cells"] = static_cast<double>(simulated);
@@ -80,9 +80,9 @@ void search(benchmark::State& state) {
   state.SetLabel(state.range(1) == 0 ? "throughput" : "cost");
   planner::SiteSearch found;
   for (auto _ : state) {
-    const planner::GpuInventory supply{scenario};
-    planner::CellTimes cells{supply};
-    found = planner::search_sites(supply, options, cells);
+    const planner::GpuInventory inventory{scenario};
+    planner::CellTimes cells{inventory};
+    found = planner::search_sites(inventory, options, cells);
   }
   state.counters["candidates"] = static_cast<double>(found.candidates);
   state.counters["evaluated"] = static_cast<double>(found.evaluated);
@@ -105,12 +105,12 @@ BENCHMARK(search)
 /// The search over two datacenters proves its answer, and algorithm 1 finds none that is better.
 void check() {
   const Scenario scenario = sites(2, 2);
-  const planner::GpuInventory supply{scenario};
-  planner::CellTimes cells{supply};
-  const planner::SitePlans plans = planner::algorithm1(supply, {}, cells);
+  const planner::GpuInventory inventory{scenario};
+  planner::CellTimes cells{inventory};
+  const planner::SitePlans plans = planner::algorithm1(inventory, {}, cells);
   const planner::SitePlan* best =
       planner::best_plan(plans.plans, planner::SiteObjective::throughput);
-  const planner::SiteSearch found = planner::search_sites(supply, {}, cells);
+  const planner::SiteSearch found = planner::search_sites(inventory, {}, cells);
   harness::expect(best != nullptr && found.best && found.gap == 0, "a plan is found and proven");
   harness::expect(planner::score(*found.best, planner::SiteObjective::throughput) <=
                       planner::score(*best, planner::SiteObjective::throughput),

@@ -20,7 +20,7 @@ ExitCode run(const harness::ProfileSettings& options) {
   harness::Environment environment{ranks, options.command_line};
   const comm::TransportChoice transport =
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), device);
-  const std::unique_ptr<nn::TensorOps> math = harness::make_math(device, ranks);
+  const std::unique_ptr<nn::TensorOps> math = harness::make_tensor_ops(device, ranks);
   const harness::ModelProfile profile = harness::with_watchdog(ranks, [&] {
     return harness::profile_model(ranks, *math, input.scenario, input.schedule,
                                   {input.rule, harness::deadline_of(options.deadline)});

@@ -53,13 +53,13 @@ std::string names_of(std::span<const Unit> units) {
 
 /// Spellings of others, in small letters.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherNames{
-    {{"sec", "s"},         {"secs", "s"},        {"second", "s"},      {"seconds", "s"},
-     {"msec", "ms"},       {"millisecond", "ms"}, {"milliseconds", "ms"}, {"usec", "us"},
-     {"microseconds", "us"}, {"\xC2\xB5s", "us"}, {"nsec", "ns"},       {"minute", "min"},
-     {"minutes", "min"},   {"hour", "h"},        {"hours", "h"},       {"hr", "h"},
-     {"bit/s", "bps"},     {"kbit/s", "kbps"},   {"mbit/s", "Mbps"},   {"gbit/s", "Gbps"},
-     {"tbit/s", "Tbps"},   {"kbit", "kbps"},     {"mbit", "Mbps"},     {"gbit", "Gbps"},
-     {"byte", "B"},        {"bytes", "B"},       {"gbits/s", "Gbps"}}};
+    {{"sec", "s"},           {"secs", "s"},         {"second", "s"},        {"seconds", "s"},
+     {"msec", "ms"},         {"millisecond", "ms"}, {"milliseconds", "ms"}, {"usec", "us"},
+     {"microseconds", "us"}, {"\xC2\xB5s", "us"},   {"nsec", "ns"},         {"minute", "min"},
+     {"minutes", "min"},     {"hour", "h"},         {"hours", "h"},         {"hr", "h"},
+     {"bit/s", "bps"},       {"kbit/s", "kbps"},    {"mbit/s", "Mbps"},     {"gbit/s", "Gbps"},
+     {"tbit/s", "Tbps"},     {"kbit", "kbps"},      {"mbit", "Mbps"},       {"gbit", "Gbps"},
+     {"byte", "B"},          {"bytes", "B"},        {"gbits/s", "Gbps"}}};
 
 std::string in_small_letters(std::string_view word) {
   std::string small{word};

@@ -17,19 +17,19 @@ double traffic(std::initializer_list<ArrayView> operands) {
   return bytes;
 }
 
-MathCall elementwise(const char* operation, ArrayView what, double bytes) {
+TensorOpsCall elementwise(const char* operation, ArrayView what, double bytes) {
   return {operation, fmt::format("count={}", what.count), what.type, 0, bytes, {}};
 }
 
 /// Works on rows of `width` numbers of `rows`.
-MathCall by_rows(const char* operation, ArrayView rows, int width, double bytes) {
+TensorOpsCall by_rows(const char* operation, ArrayView rows, int width, double bytes) {
   return {operation, fmt::format("rows={} width={}", rows.count / to_size(width), width),
           rows.type, 0,
           bytes,     {}};
 }
 
-MathCall by_heads(const char* operation, const AttentionShape& shape, ArrayView qkv, double flops,
-                  double bytes) {
+TensorOpsCall by_heads(const char* operation, const AttentionShape& shape, ArrayView qkv,
+                       double flops, double bytes) {
   return {operation,
           fmt::format("batch={} sequence={} heads={} kv_heads={} head_size={}", shape.batch,
                       shape.sequence, shape.heads, shape.kv_heads, shape.head_size),
@@ -47,7 +47,7 @@ double forward_flops(const AttentionShape& shape) {
 }  // namespace
 
 template <typename Work>
-void TimedTensorOps::timed(MathCall call, Work work) {
+void TimedTensorOps::timed(TensorOpsCall call, Work work) {
   math_.finish();
   const TimePoint begin = now();
   work();
@@ -56,7 +56,7 @@ void TimedTensorOps::timed(MathCall call, Work work) {
   calls_.push_back(std::move(call));
 }
 
-std::vector<MathCall> TimedTensorOps::take() { return std::exchange(calls_, {}); }
+std::vector<TensorOpsCall> TimedTensorOps::take() { return std::exchange(calls_, {}); }
 
 void TimedTensorOps::copy(ArrayView from, ArrayView to) {
   timed(elementwise("copy", from, traffic({from, to})), [&] { math_.copy(from, to); });

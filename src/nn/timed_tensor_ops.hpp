@@ -9,7 +9,7 @@
 namespace longhaul::nn {
 
 /// One call of a device's arithmetic, and how long it took.
-struct MathCall {
+struct TensorOpsCall {
   std::string operation;  ///< "gemm", "attention", "rms_norm_weight_gradient"
   std::string shape;  ///< "m=64 n=128 k=256 nt add": what its time depends on, see docs/profile.md
   NumberType type{};  ///< of what it works on
@@ -27,7 +27,7 @@ public:
 
   /// The calls since the last take(), in their order; without allocations, copies from and to the
   /// host, and fill_random.
-  [[nodiscard]] std::vector<MathCall> take();
+  [[nodiscard]] std::vector<TensorOpsCall> take();
 
   [[nodiscard]] NumberType working_type() const override { return math_.working_type(); }
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return math_.allocate(bytes); }
@@ -71,10 +71,10 @@ public:
 private:
   /// Runs `work` with the device idle before and after it; `call` says what it is.
   template <typename Work>
-  void timed(MathCall call, Work work);
+  void timed(TensorOpsCall call, Work work);
 
   TensorOps& math_;
-  std::vector<MathCall> calls_;
+  std::vector<TensorOpsCall> calls_;
 };
 
 }  // namespace longhaul::nn

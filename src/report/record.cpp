@@ -50,7 +50,8 @@ std::string peak_text(const ScheduleRecord& record) {
   const auto highest =
       std::max_element(record.peak_activation.begin(), record.peak_activation.end());
   const double peak = highest == record.peak_activation.end() ? 0.0 : *highest;
-  return fmt::format("{:.2f}{}", peak, record.over_budget.empty() && record.too_large.empty() ? "  " : " !");
+  return fmt::format("{:.2f}{}", peak,
+                     record.over_budget.empty() && record.too_large.empty() ? "  " : " !");
 }
 
 std::string budget_note(std::span<const ScheduleRecord> records, const Scenario& scenario) {

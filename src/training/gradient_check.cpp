@@ -107,7 +107,7 @@ void GradientCheck::compare_with_cpu(const ParameterMap& map, int iteration,
   }
 }
 
-WholeModel::WholeModel(std::unique_ptr<nn::TensorOps> math, RealModel model, int microbatches,
+WholeModel::WholeModel(std::unique_ptr<nn::TensorOps> math, TrainingModel model, int microbatches,
                        int replicas)
     : model_{std::move(model)},
       microbatches_{microbatches},

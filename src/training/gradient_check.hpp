@@ -17,7 +17,8 @@ namespace longhaul::training {
 class WholeModel {
 public:
   /// Weights are the first ones of the model's seed.
-  WholeModel(std::unique_ptr<nn::TensorOps> math, RealModel model, int microbatches, int replicas);
+  WholeModel(std::unique_ptr<nn::TensorOps> math, TrainingModel model, int microbatches,
+             int replicas);
 
   struct Result {
     double loss = 0;
@@ -32,7 +33,7 @@ public:
   [[nodiscard]] NumberType type() const { return reference_.working_type(); }
 
 private:
-  RealModel model_;
+  TrainingModel model_;
   int microbatches_, replicas_;
   nn::Reference reference_;
 };

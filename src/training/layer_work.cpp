@@ -13,7 +13,7 @@
 namespace longhaul::training {
 
 LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario,
-                     Rank self, nn::TensorOps& math, nn::DeviceMemory& memory, RealModel model)
+                     Rank self, nn::TensorOps& math, nn::DeviceMemory& memory, TrainingModel model)
     : plan_{plan},
       schedule_{schedule},
       scenario_{scenario},

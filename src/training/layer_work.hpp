@@ -16,7 +16,7 @@
 namespace longhaul::training {
 
 /// The tensors and operations of real blocks.
-struct RealModel {
+struct TrainingModel {
   nn::ModelShape shape;
   std::uint64_t seed = 1;  ///< of the first weights
   nn::OptimizerOptions optimizer;
@@ -31,7 +31,7 @@ public:
   /// `plan` was lowered from `schedule`; all outlive this. Throws Error where a chunk would be
   /// empty, or replicas would train apart, and where memory does not hold the weights.
   LayerWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self,
-            nn::TensorOps& math, nn::DeviceMemory& memory, RealModel model);
+            nn::TensorOps& math, nn::DeviceMemory& memory, TrainingModel model);
 
   /// Gradients are zero and weights ready to be gathered. While no block runs.
   void begin_iteration(int iteration);
@@ -45,7 +45,7 @@ public:
   [[nodiscard]] StageShard& stage_of(OpId collective);
   [[nodiscard]] std::vector<StageShard>& stages() { return stages_; }
   [[nodiscard]] nn::TensorOps& math() { return math_; }
-  [[nodiscard]] const RealModel& model() const { return model_; }
+  [[nodiscard]] const TrainingModel& model() const { return model_; }
   /// This rank's part of the iteration's loss; waits for the device.
   [[nodiscard]] double loss();
   /// Bytes that a block of this rank took (above 0) or gave back, in the last iteration: what is
@@ -69,7 +69,7 @@ private:
   Rank self_;
   nn::TensorOps& math_;
   nn::DeviceMemory& memory_;
-  RealModel model_;
+  TrainingModel model_;
   OpRange ops_;
   Tensors tensors_;
   int iteration_ = 0;

@@ -59,10 +59,8 @@ TEST(UnitText, NamesTheUnitThatWasMeant) {
     }
     return "accepted";
   };
-  for (const auto& [text, meant] : {std::pair{"5Gbit/s", "Gbps"},
-                                    {"5 gbps", "Gbps"},
-                                    {"100Mbit/s", "Mbps"},
-                                    {"1bit/s", "bps"}})
+  for (const auto& [text, meant] :
+       {std::pair{"5Gbit/s", "Gbps"}, {"5 gbps", "Gbps"}, {"100Mbit/s", "Mbps"}, {"1bit/s", "bps"}})
     EXPECT_NE(message(parse_bandwidth, text).find(std::string{"Did you mean "} + meant + "? "),
               std::string::npos)
         << message(parse_bandwidth, text);

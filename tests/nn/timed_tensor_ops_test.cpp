@@ -45,10 +45,10 @@ TEST(TimedMath, SaysWhatItsTimesDependOn) {
   two.timed.zero(c.view());
   two.timed.gemm({4, 4, 6, false, true, true}, a.view(), b.view(), c.view());
   two.timed.add(a.view(), b.view(), b.view());
-  const std::vector<MathCall> calls = two.timed.take();
-  EXPECT_THAT(calls,
-              ElementsAre(Field(&MathCall::operation, "zero"), Field(&MathCall::operation, "gemm"),
-                          Field(&MathCall::operation, "add")));
+  const std::vector<TensorOpsCall> calls = two.timed.take();
+  EXPECT_THAT(calls, ElementsAre(Field(&TensorOpsCall::operation, "zero"),
+                                 Field(&TensorOpsCall::operation, "gemm"),
+                                 Field(&TensorOpsCall::operation, "add")));
   EXPECT_EQ(calls[1].shape, "m=4 n=4 k=6 nt add");
   EXPECT_EQ(calls[1].flops, 2 * 4 * 4 * 6);
   EXPECT_EQ(calls[1].bytes, 4 * (24 + 24 + 16 + 16));
@@ -65,7 +65,7 @@ TEST(TimedMath, CountsAttentionBehindTheMaskOnly) {
   const Buffer sums = two.memory.take(8 * 8, NumberType::f32, "sums");
   two.timed.fill_random(1, 1, qkv.view());
   two.timed.attention(shape, qkv.view(), out.view(), sums.view());
-  const std::vector<MathCall> calls = two.timed.take();
+  const std::vector<TensorOpsCall> calls = two.timed.take();
   ASSERT_EQ(calls.size(), 1U);
   EXPECT_EQ(calls[0].shape, "batch=2 sequence=8 heads=4 kv_heads=2 head_size=16");
   EXPECT_EQ(calls[0].flops, 2.0 * 2 * 8 * 8 * 64);  // 2 b s^2 d

@@ -21,7 +21,7 @@ RECORDS = {
         {"schedule": "1f1b", "difference_percent": 0.5, "check": "ok"},
         {"schedule": "zbv", "difference_percent": 3.5, "check": "ok"}]},
 }
-PROGRAMS = [*RECORDS, "bench_profile", "cuda_math_test", "cuda_device_test",
+PROGRAMS = [*RECORDS, "bench_profile", "cuda_tensor_ops_test", "cuda_device_test",
             "cuda_device_error_test", "device_transport_test"]
 
 

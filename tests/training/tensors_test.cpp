@@ -132,7 +132,7 @@ TEST(Difference, IsRelativeAndNeverPassesWhatIsNoNumber) {
 /// Two ranks hold a tensor, the second few and small numbers of it: what is twice the allowed
 /// difference there is little beside the whole.
 TEST(GradientCheck, HoldsAShardAgainstItsOwnNorm) {
-  training::RealModel model;
+  training::TrainingModel model;
   model.shape = training::model_shape(tiny_scenario(1, 2, 2));
   model.seed = 7;
   model.text = nn::SyntheticText{model.shape, 3};
@@ -208,7 +208,7 @@ TEST(RealMemory, OutOfMemoryNamesBlockBytesAndBudget) {
   const Scenario scenario = tiny_scenario(1, 2, 3);
   const Schedule schedule = schedule::generate("gpipe", scenario);
   const Plan plan = plan::lower(schedule, scenario, Arrangement::decoupled);
-  training::RealModel model;
+  training::TrainingModel model;
   model.shape = training::model_shape(scenario);
   model.text = nn::SyntheticText{model.shape, 1};
   nn::CpuTensorOps math;

@@ -10,8 +10,8 @@ namespace {
 
 void refuse_leftovers(const Arguments& arguments, const std::string& program) {
   const std::vector<std::string> left = arguments.left();
-  const auto option = std::ranges::find_if(
-      left, [](const std::string& word) { return word.starts_with("-"); });
+  const auto option =
+      std::ranges::find_if(left, [](const std::string& word) { return word.starts_with("-"); });
   if (option != left.end()) {
     const std::string word = option->substr(0, option->find('='));
     fail("{}: unknown option \"{}\". {} `{} --help` lists them.", program, word,

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The measurement of all files together: of each value the best that any shows, since whatever else ran
-/// beside a test only made it worse.
+/// The measurement of all files together: of each value the best that any shows, since whatever
+/// else ran beside a test only made it worse.
 struct Combined {
   const LinkMeasurement* latency = nullptr;
   const LinkMeasurement* bandwidth = nullptr;

@@ -25,11 +25,11 @@ std::string place(const longhaul::Arguments& command) {
 
 /// Options that take no value.
 const std::vector<std::string> kFlags{"--json",
-                                       "--robust",
-                                       "--any-microbatch-order",
-                                       "--solver-without-dp",
-                                       "--solver-without-fusion",
-                                       "--pooled"};
+                                      "--robust",
+                                      "--any-microbatch-order",
+                                      "--solver-without-dp",
+                                      "--solver-without-fusion",
+                                      "--pooled"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
 void refuse_misused(std::span<const std::string> arguments) {

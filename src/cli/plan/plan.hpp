@@ -42,7 +42,7 @@ struct PlanOptions {
 [[nodiscard]] planner::SiteSearchOptions search_options_of(const PlanOptions& options);
 
 /// The best plan by the objective, by algorithm 1 or the search. Throws Error where there is none.
-[[nodiscard]] planner::SitePlan best_of(const planner::GpuInventory& supply,
+[[nodiscard]] planner::SitePlan best_of(const planner::GpuInventory& inventory,
                                         const PlanOptions& options, planner::CellTimes& cells);
 
 /// The first keys of every record of `longhaul plan`.

@@ -13,13 +13,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string heading(const planner::GpuInventory& supply, const std::string& what) {
-  const Parallel& parallel = supply.scenario().parallel;
+std::string heading(const planner::GpuInventory& inventory, const std::string& what) {
+  const Parallel& parallel = inventory.scenario().parallel;
   std::string gpus;
   for (const DatacenterId id :
-       planner::ordered_datacenters(supply, planner::SiteOrder::availability))
-    gpus += fmt::format("{}{} {}", gpus.empty() ? "" : ", ", supply.name(id), supply.gpus(id));
-  return fmt::format("{}: {}; {}, {}; GPUs: {}\n\n", supply.scenario().name, what,
+       planner::ordered_datacenters(inventory, planner::SiteOrder::availability))
+    gpus +=
+        fmt::format("{}{} {}", gpus.empty() ? "" : ", ", inventory.name(id), inventory.gpus(id));
+  return fmt::format("{}: {}; {}, {}; GPUs: {}\n\n", inventory.scenario().name, what,
                      report::counted(parallel.stages, "stage"),
                      report::counted(parallel.microbatches, "microbatch"), gpus);
 }
@@ -42,36 +43,39 @@ void require_best(const planner::SiteSearch& search) {
 }
 
 Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
-                         const planner::GpuInventory& supply) {
-  planner::CellTimes cells{supply, plan.model, plan.threads};
-  const planner::SitePlans plans = planner::algorithm1(supply, algorithm1_options_of(plan), cells);
+                         const planner::GpuInventory& inventory) {
+  planner::CellTimes cells{inventory, plan.model, plan.threads};
+  const planner::SitePlans plans =
+      planner::algorithm1(inventory, algorithm1_options_of(plan), cells);
   (void)best_of(plans, planner::SiteObjective::throughput);
   if (!options.json)
-    return {heading(supply, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
-                                        plans.pipelines)) +
-            plans_text(supply, plans.plans) + '\n' + best_text(supply, plans.plans)};
-  ordered_json json = plan_header(options, plan, supply.scenario());
+    return {heading(inventory, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
+                                           plans.pipelines)) +
+            plans_text(inventory, plans.plans) + '\n' + best_text(inventory, plans.plans)};
+  ordered_json json = plan_header(options, plan, inventory.scenario());
   json["order"] = ordered_json::array();
-  for (const DatacenterId id : plans.order) json["order"].push_back(supply.name(id));
+  for (const DatacenterId id : plans.order) json["order"].push_back(inventory.name(id));
   json["pipelines_per_cell"] = plans.pipelines;
   json["max_cells"] = plans.most_cells;
   json["plans"] = ordered_json::array();
-  for (const planner::SitePlan& each : plans.plans) json["plans"].push_back(to_json(supply, each));
-  json.update(best_json(supply, plans.plans));
+  for (const planner::SitePlan& each : plans.plans)
+    json["plans"].push_back(to_json(inventory, each));
+  json.update(best_json(inventory, plans.plans));
   return {report::json_text(json)};
 }
 
 Answer search_answer(const Options& options, const PlanOptions& plan,
-                     const planner::GpuInventory& supply) {
-  planner::CellTimes cells{supply, plan.model, plan.threads};
-  const planner::SiteSearch search = planner::search_sites(supply, search_options_of(plan), cells);
+                     const planner::GpuInventory& inventory) {
+  planner::CellTimes cells{inventory, plan.model, plan.threads};
+  const planner::SiteSearch search =
+      planner::search_sites(inventory, search_options_of(plan), cells);
   require_best(search);
   if (!options.json)
-    return {heading(supply, fmt::format("the best by {}", planner::to_string(plan.objective))) +
-            plan_text(supply, *search.best) + "\n\n" + search_text(search)};
-  ordered_json json = plan_header(options, plan, supply.scenario());
+    return {heading(inventory, fmt::format("the best by {}", planner::to_string(plan.objective))) +
+            plan_text(inventory, *search.best) + "\n\n" + search_text(search)};
+  ordered_json json = plan_header(options, plan, inventory.scenario());
   json["objective"] = planner::to_string(plan.objective);
-  json["plan"] = to_json(supply, *search.best);
+  json["plan"] = to_json(inventory, *search.best);
   json["search"] = to_json(search);
   return {report::json_text(json)};
 }
@@ -115,15 +119,16 @@ planner::SiteSearchOptions search_options_of(const PlanOptions& options) {
           options.limit};
 }
 
-planner::SitePlan best_of(const planner::GpuInventory& supply, const PlanOptions& options,
+planner::SitePlan best_of(const planner::GpuInventory& inventory, const PlanOptions& options,
                           planner::CellTimes& cells) {
   if (options.exact) {
-    planner::SiteSearch search = planner::search_sites(supply, search_options_of(options), cells);
+    planner::SiteSearch search =
+        planner::search_sites(inventory, search_options_of(options), cells);
     require_best(search);
     return *std::move(search.best);
   }
   const planner::SitePlans plans =
-      planner::algorithm1(supply, algorithm1_options_of(options), cells);
+      planner::algorithm1(inventory, algorithm1_options_of(options), cells);
   return best_of(plans, options.objective);
 }
 
@@ -149,9 +154,9 @@ Answer plan_command(const Options& options) {
   const Scenario scenario = scenario::load_scenario(options.files.front(), options.overrides,
                                                     scenario::Placing::optional);
   if (!options.plan.break_even.empty()) return break_even_answer(options, plan, scenario);
-  const planner::GpuInventory supply{scenario};
-  return plan.exact ? search_answer(options, plan, supply)
-                    : algorithm1_answer(options, plan, supply);
+  const planner::GpuInventory inventory{scenario};
+  return plan.exact ? search_answer(options, plan, inventory)
+                    : algorithm1_answer(options, plan, inventory);
 }
 
 }  // namespace longhaul::cli

@@ -32,7 +32,7 @@ void add_figures(const planner::SiteFigures& figures, ordered_json& json) {
 
 }  // namespace
 
-ordered_json to_json(const planner::GpuInventory& supply, const planner::SitePlan& plan) {
+ordered_json to_json(const planner::GpuInventory& inventory, const planner::SitePlan& plan) {
   const planner::SiteLayout& layout = plan.layout;
   ordered_json json{{"schedule", plan.schedule},
                     {"cells", layout.cells},
@@ -44,10 +44,10 @@ ordered_json to_json(const planner::GpuInventory& supply, const planner::SitePla
     return json;
   }
   json["way"] = ordered_json::array();
-  for (const planner::DatacenterStages& share : layout.way)
-    json["way"].push_back({{"datacenter", supply.name(share.datacenter)},
+  for (const planner::DatacenterStages& share : layout.placement)
+    json["way"].push_back({{"datacenter", inventory.name(share.datacenter)},
                            {"stages", share.stages},
-                           {"gpus", share.stages * layout.replicas() * supply.gpus_of_stage()}});
+                           {"gpus", share.stages * layout.replicas() * inventory.gpus_of_stage()}});
   json["pipeline_ns"] = plan.times.pipeline.count();
   json["all_reduce_ns"] = plan.times.all_reduce.count();
   json["iteration_ns"] = plan.times.iteration().count();
@@ -56,7 +56,7 @@ ordered_json to_json(const planner::GpuInventory& supply, const planner::SitePla
   return json;
 }
 
-ordered_json best_json(const planner::GpuInventory& supply,
+ordered_json best_json(const planner::GpuInventory& inventory,
                        const std::vector<planner::SitePlan>& plans) {
   ordered_json json;
   for (const planner::SiteObjective objective : every<planner::SiteObjective>()) {
@@ -65,8 +65,8 @@ ordered_json best_json(const planner::GpuInventory& supply,
         best == nullptr ? ordered_json(nullptr) : ordered_json(best - plans.data());
   }
   json["left_out"] = ordered_json::array();
-  for (const LeftOut& out : left_out(supply, plans)) {
-    ordered_json each{{"datacenter", supply.name(out.datacenter)}};
+  for (const LeftOut& out : left_out(inventory, plans)) {
+    ordered_json each{{"datacenter", inventory.name(out.datacenter)}};
     each["best_with"] =
         out.with == nullptr ? ordered_json(nullptr) : ordered_json(out.with - plans.data());
     each["gain"] = out.with == nullptr ? ordered_json(nullptr) : ordered_json(out.gain);

@@ -16,18 +16,18 @@ constexpr planner::SiteObjective kReportedObjectives[] = {
     planner::SiteObjective::throughput, planner::SiteObjective::cost, planner::SiteObjective::time};
 
 bool uses(const planner::SitePlan& plan, DatacenterId datacenter) {
-  return std::ranges::find(plan.layout.way, datacenter, &planner::DatacenterStages::datacenter) !=
-         plan.layout.way.end();
+  return std::ranges::find(plan.layout.placement, datacenter,
+                           &planner::DatacenterStages::datacenter) != plan.layout.placement.end();
 }
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 std::string number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
 
-std::string gpus_text(const planner::GpuInventory& supply, const planner::SitePlan& plan) {
+std::string gpus_text(const planner::GpuInventory& inventory, const planner::SitePlan& plan) {
   std::string text;
-  for (const planner::DatacenterStages& share : plan.layout.way)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", supply.name(share.datacenter),
-                        share.stages * plan.layout.replicas() * supply.gpus_of_stage());
+  for (const planner::DatacenterStages& share : plan.layout.placement)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", inventory.name(share.datacenter),
+                        share.stages * plan.layout.replicas() * inventory.gpus_of_stage());
   return text;
 }
 
@@ -41,8 +41,8 @@ std::string marks(const std::vector<planner::SitePlan>& plans, const planner::Si
   return plan.pareto ? text + '*' : text;
 }
 
-Table plan_table(const planner::GpuInventory& supply, const char* time_unit) {
-  const bool tokens = supply.scenario().model.has_value();
+Table plan_table(const planner::GpuInventory& inventory, const char* time_unit) {
+  const bool tokens = inventory.scenario().model.has_value();
   return Table{{{"D"},
                 {"GPUs", Align::left},
                 {"stages", Align::left},
@@ -60,7 +60,7 @@ Table plan_table(const planner::GpuInventory& supply, const char* time_unit) {
                 {"", Align::left}}};
 }
 
-std::vector<std::string> plan_row(const planner::GpuInventory& supply,
+std::vector<std::string> plan_row(const planner::GpuInventory& inventory,
                                   const planner::SitePlan& plan, const report::TimeScale& scale,
                                   const std::string& mark) {
   const std::string cells = std::to_string(plan.layout.cells);
@@ -69,8 +69,8 @@ std::vector<std::string> plan_row(const planner::GpuInventory& supply,
   const auto time = [&](Duration of) { return scale.text(static_cast<double>(of.count())); };
   const bool tokens = figures.tokens_per_second.has_value();
   return {cells,
-          gpus_text(supply, plan),
-          planner::to_text(supply, plan.layout.way),
+          gpus_text(inventory, plan),
+          planner::to_text(inventory, plan.layout.placement),
           time(plan.times.pipeline),
           time(plan.times.all_reduce),
           time(plan.times.iteration()),
@@ -85,14 +85,14 @@ std::vector<std::string> plan_row(const planner::GpuInventory& supply,
           mark};
 }
 
-std::string left_out_text(const planner::GpuInventory& supply,
+std::string left_out_text(const planner::GpuInventory& inventory,
                           const std::vector<planner::SitePlan>& plans) {
   std::string text;
-  for (const LeftOut& out : left_out(supply, plans)) {
-    const std::string& name = supply.name(out.datacenter);
+  for (const LeftOut& out : left_out(inventory, plans)) {
+    const std::string& name = inventory.name(out.datacenter);
     if (out.with == nullptr) {
       text += fmt::format("{} stays out: no number of cells needs its {} GPUs\n", name,
-                          supply.gpus(out.datacenter));
+                          inventory.gpus(out.datacenter));
       continue;
     }
     text += fmt::format(
@@ -106,14 +106,14 @@ std::string left_out_text(const planner::GpuInventory& supply,
 
 }  // namespace
 
-std::vector<LeftOut> left_out(const planner::GpuInventory& supply,
+std::vector<LeftOut> left_out(const planner::GpuInventory& inventory,
                               const std::vector<planner::SitePlan>& plans) {
   std::vector<LeftOut> out;
   const planner::SitePlan* const best =
       planner::best_plan(plans, planner::SiteObjective::throughput);
   if (best == nullptr) return out;
   for (const DatacenterId id :
-       planner::ordered_datacenters(supply, planner::SiteOrder::availability)) {
+       planner::ordered_datacenters(inventory, planner::SiteOrder::availability)) {
     if (uses(*best, id)) continue;
     LeftOut left{id, nullptr, 0};
     for (const planner::SitePlan& plan : plans) {
@@ -131,23 +131,23 @@ std::vector<LeftOut> left_out(const planner::GpuInventory& supply,
   return out;
 }
 
-std::string plans_text(const planner::GpuInventory& supply,
+std::string plans_text(const planner::GpuInventory& inventory,
                        const std::vector<planner::SitePlan>& plans) {
   double largest = 0;
   for (const planner::SitePlan& plan : plans)
     largest = std::max(largest, static_cast<double>(plan.times.iteration().count()));
   const report::TimeScale scale{largest};
-  Table table = plan_table(supply, scale.unit());
+  Table table = plan_table(inventory, scale.unit());
   for (const planner::SitePlan& plan : plans)
-    table.add_row(plan_row(supply, plan, scale, marks(plans, plan)));
+    table.add_row(plan_row(inventory, plan, scale, marks(plans, plan)));
   return table.text() +
          "T, C, t: best by throughput, cost, time; *: no other is as fast and as cheap a sample\n";
 }
 
-std::string plan_text(const planner::GpuInventory& supply, const planner::SitePlan& plan) {
+std::string plan_text(const planner::GpuInventory& inventory, const planner::SitePlan& plan) {
   std::string text = fmt::format(
       "{}, D={} cells of C={}: {} ({}), {} an iteration, {:.4g} iterations/s", plan.schedule,
-      plan.layout.cells, plan.layout.pipelines, planner::to_text(supply, plan.layout.way),
+      plan.layout.cells, plan.layout.pipelines, planner::to_text(inventory, plan.layout.placement),
       report::counted(plan.figures.gpus_used, "GPU"), to_text(plan.times.iteration()),
       plan.figures.iterations_per_second);
   if (plan.figures.dollars_per_hour)
@@ -159,17 +159,18 @@ std::string plan_text(const planner::GpuInventory& supply, const planner::SitePl
   return text;
 }
 
-std::string best_text(const planner::GpuInventory& supply,
+std::string best_text(const planner::GpuInventory& inventory,
                       const std::vector<planner::SitePlan>& plans) {
   std::string text;
   for (const planner::SiteObjective objective : kReportedObjectives) {
     const planner::SitePlan* const best = planner::best_plan(plans, objective);
     if (best == nullptr) continue;
-    const bool hours = objective == planner::SiteObjective::cost && !supply.priced();
-    text += fmt::format("best by {}{}: {}\n", planner::to_string(objective),
-                        hours ? " (GPU hours: a price is missing)" : "", plan_text(supply, *best));
+    const bool hours = objective == planner::SiteObjective::cost && !inventory.priced();
+    text +=
+        fmt::format("best by {}{}: {}\n", planner::to_string(objective),
+                    hours ? " (GPU hours: a price is missing)" : "", plan_text(inventory, *best));
   }
-  return text + left_out_text(supply, plans);
+  return text + left_out_text(inventory, plans);
 }
 
 std::string search_text(const planner::SiteSearch& search) {

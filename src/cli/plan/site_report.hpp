@@ -18,26 +18,26 @@ struct LeftOut {
   double gain = 0;                          ///< throughput without over throughput with, less 1
 };
 /// Those with GPUs that the plan of the highest throughput does not use.
-[[nodiscard]] std::vector<LeftOut> left_out(const planner::GpuInventory& supply,
+[[nodiscard]] std::vector<LeftOut> left_out(const planner::GpuInventory& inventory,
                                             const std::vector<planner::SitePlan>& plans);
 
 /// A line for each plan; the best and the Pareto set are marked.
-[[nodiscard]] std::string plans_text(const planner::GpuInventory& supply,
+[[nodiscard]] std::string plans_text(const planner::GpuInventory& inventory,
                                      const std::vector<planner::SitePlan>& plans);
 /// The best by throughput, cost and time, and which datacenters they leave out.
-[[nodiscard]] std::string best_text(const planner::GpuInventory& supply,
+[[nodiscard]] std::string best_text(const planner::GpuInventory& inventory,
                                     const std::vector<planner::SitePlan>& plans);
 /// "D=5 C=2: west 30 > east 30, 12.3 iterations/s, ..."
-[[nodiscard]] std::string plan_text(const planner::GpuInventory& supply,
+[[nodiscard]] std::string plan_text(const planner::GpuInventory& inventory,
                                     const planner::SitePlan& plan);
 [[nodiscard]] std::string search_text(const planner::SiteSearch& search);
 [[nodiscard]] std::string break_even_text(const std::vector<planner::BreakEvenPoint>& points,
                                           const std::string& a, const std::string& b);
 
-[[nodiscard]] nlohmann::ordered_json to_json(const planner::GpuInventory& supply,
+[[nodiscard]] nlohmann::ordered_json to_json(const planner::GpuInventory& inventory,
                                              const planner::SitePlan& plan);
 /// Indices of the best plans, and the datacenters that are left out.
-[[nodiscard]] nlohmann::ordered_json best_json(const planner::GpuInventory& supply,
+[[nodiscard]] nlohmann::ordered_json best_json(const planner::GpuInventory& inventory,
                                                const std::vector<planner::SitePlan>& plans);
 [[nodiscard]] nlohmann::ordered_json to_json(const planner::SiteSearch& search);
 [[nodiscard]] nlohmann::ordered_json to_json(const planner::BreakEvenPoint& point);

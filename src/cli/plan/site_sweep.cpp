@@ -100,7 +100,7 @@ public:
     }
   }
 
-  /// Calls visit(values, supply, best) for each point.
+  /// Calls visit(values, inventory, best) for each point.
   template <typename Visit>
   void each(Visit&& visit) {
     std::vector<std::size_t> at(sweeps_.size(), 0);
@@ -108,8 +108,8 @@ public:
       std::vector<std::string> values;
       for (std::size_t i = 0; i < at.size(); ++i) values.push_back(sweeps_[i].values[at[i]]);
       const Scenario scenario = scenario_at(values);
-      const planner::GpuInventory supply{scenario};
-      visit(values, supply, best_at(supply));
+      const planner::GpuInventory inventory{scenario};
+      visit(values, inventory, best_at(inventory));
     }
   }
   [[nodiscard]] const std::vector<ParameterSweep>& sweeps() const { return sweeps_; }
@@ -141,11 +141,11 @@ private:
   }
 
   /// In a sweep of GPUs alone, cells are the same at every point: each kind is simulated once.
-  planner::SitePlan best_at(const planner::GpuInventory& supply) {
+  planner::SitePlan best_at(const planner::GpuInventory& inventory) {
     try {
-      if (cells_) return best_of(supply, plan_, *cells_);
-      planner::CellTimes cells{supply, plan_.model, plan_.threads};
-      return best_of(supply, plan_, cells);
+      if (cells_) return best_of(inventory, plan_, *cells_);
+      planner::CellTimes cells{inventory, plan_.model, plan_.threads};
+      return best_of(inventory, plan_, cells);
     } catch (const Error& error) {
       planner::SitePlan none;
       none.infeasible = error.what();
@@ -166,14 +166,14 @@ Answer as_json(const Options& options, const PlanOptions& plan, Grid& grid) {
   nlohmann::ordered_json json = plan_header(options, plan, grid.base());
   json["objective"] = planner::to_string(plan.objective);
   json["sweep"] = nlohmann::ordered_json::array();
-  grid.each(
-      [&](const auto& values, const planner::GpuInventory& supply, const planner::SitePlan& best) {
-        nlohmann::ordered_json point;
-        for (std::size_t i = 0; i < values.size(); ++i)
-          point["values"][grid.sweeps()[i].path] = values[i];
-        point["best"] = to_json(supply, best);
-        json["sweep"].push_back(std::move(point));
-      });
+  grid.each([&](const auto& values, const planner::GpuInventory& inventory,
+                const planner::SitePlan& best) {
+    nlohmann::ordered_json point;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      point["values"][grid.sweeps()[i].path] = values[i];
+    point["best"] = to_json(inventory, best);
+    json["sweep"].push_back(std::move(point));
+  });
   return {report::json_text(json)};
 }
 
@@ -201,7 +201,7 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
                                  {"$/h"}});
   Table table{std::move(columns)};
   double first = 0;
-  grid.each([&](const auto& values, const planner::GpuInventory& supply,
+  grid.each([&](const auto& values, const planner::GpuInventory& inventory,
                 const planner::SitePlan& best) {
     std::vector<std::string> row = values;
     if (!best.feasible()) {
@@ -210,12 +210,13 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
     }
     const planner::SiteFigures& figures = best.figures;
     if (first == 0) first = figures.iterations_per_second;
-    row.insert(row.end(),
-               {std::to_string(best.layout.cells), planner::to_text(supply, best.layout.way),
-                std::to_string(figures.gpus_used), to_text(best.times.iteration()),
-                fmt::format("{:.4g}", figures.iterations_per_second),
-                fmt::format("{:.3f}", figures.iterations_per_second / first),
-                figures.dollars_per_hour ? fmt::format("{:.4g}", *figures.dollars_per_hour) : "-"});
+    row.insert(
+        row.end(),
+        {std::to_string(best.layout.cells), planner::to_text(inventory, best.layout.placement),
+         std::to_string(figures.gpus_used), to_text(best.times.iteration()),
+         fmt::format("{:.4g}", figures.iterations_per_second),
+         fmt::format("{:.3f}", figures.iterations_per_second / first),
+         figures.dollars_per_hour ? fmt::format("{:.4g}", *figures.dollars_per_hour) : "-"});
     table.add_row(std::move(row));
   });
   return {fmt::format("the best plan by {} at each value\n\n", planner::to_string(plan.objective)) +

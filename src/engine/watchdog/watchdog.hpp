@@ -21,7 +21,8 @@ struct WatchdogOptions {
 /// of the host what it did last; then all ranks end: with 128 + the signal, or with exit code 3.
 class Watchdog {
 public:
-  /// Takes SIGTERM, SIGINT and SIGHUP (unless it is ignored) over for this process, once for all of its ranks.
+  /// Takes SIGTERM, SIGINT and SIGHUP (unless it is ignored) over for this process, once for all of
+  /// its ranks.
   Watchdog(const comm::HostRanks& host_ranks, const WatchdogOptions& options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -105,9 +105,9 @@ std::string kept_text(const std::filesystem::path& directory, int ranks,
   const auto kept = trace::finished_iterations(directory, ranks).size();
   return fmt::format("  {}{} iterations are kept; {}\n", kept,
                      wanted ? fmt::format(" of {}", *wanted) : std::string{},
-                     can_go_on ? "--resume goes on"
-                               : fmt::format("longhaul trace merge {} reads them",
-                                             directory.string()));
+                     can_go_on
+                         ? "--resume goes on"
+                         : fmt::format("longhaul trace merge {} reads them", directory.string()));
 }
 
 /// A new directory that no run had before.

@@ -151,7 +151,7 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape) {
   const LayerFlops flops{shape};
   const auto expect = [&](const char* block, double expected) {
     double counted = 0;
-    for (const nn::MathCall& call : counting.take()) counted += call.flops;
+    for (const nn::TensorOpsCall& call : counting.take()) counted += call.flops;
     if (std::abs(counted - expected) > 1e-9 * expected)
       throw Error{fmt::format("{} of a layer takes {:.6g} FLOPs, and {:.6g} were counted (the "
                               "layer's calls have changed). Correct LayerFlops.",

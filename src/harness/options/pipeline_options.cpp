@@ -100,8 +100,7 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   settings.planner = report::planner_options_of(options.planner, settings.arrangement);
   settings.deadline = deadline_of(options.deadline);
   settings.engine.payload = payload_of(options.payload);
-  settings.engine.credit =
-      value_of("--credit", [&] { return parse_duration(options.credit); });
+  settings.engine.credit = value_of("--credit", [&] { return parse_duration(options.credit); });
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
   settings.transport = comm::transport_kind_of(options.transport);

@@ -18,9 +18,9 @@ constexpr float kLearningRate = 1e-6F;  // weights stay what they are, nearly
 /// Collects calls by what they are.
 class Operators {
 public:
-  void add(const std::string& part, const std::string& block, std::vector<nn::MathCall> calls,
+  void add(const std::string& part, const std::string& block, std::vector<nn::TensorOpsCall> calls,
            bool first) {
-    for (nn::MathCall& call : calls) {
+    for (nn::TensorOpsCall& call : calls) {
       OperatorTimes& times = find(part, block, call);
       if (first) ++times.calls;
       times.samples.push_back(static_cast<double>(call.time.count()));
@@ -29,7 +29,7 @@ public:
   [[nodiscard]] std::vector<OperatorTimes> take() { return std::move(all_); }
 
 private:
-  OperatorTimes& find(const std::string& part, const std::string& block, nn::MathCall& call) {
+  OperatorTimes& find(const std::string& part, const std::string& block, nn::TensorOpsCall& call) {
     const auto same = [&](const OperatorTimes& known) {
       return known.part == part && known.block == block && known.call.operation == call.operation &&
              known.call.shape == call.shape && known.call.type == call.type;

@@ -12,9 +12,9 @@ namespace longhaul::harness {
 /// One operator of one block of one kind of layer: what it is, how often the block calls it, and
 /// how long a call takes, in ns.
 struct OperatorTimes {
-  std::string part;   ///< "embedding", "layer", "head"
-  std::string block;  ///< "F", "R", "D", "W", "update"
-  nn::MathCall call;  ///< its time aside
+  std::string part;        ///< "embedding", "layer", "head"
+  std::string block;       ///< "F", "R", "D", "W", "update"
+  nn::TensorOpsCall call;  ///< its time aside
   int calls = 0;
   std::vector<double> samples;
 };

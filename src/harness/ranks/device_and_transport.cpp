@@ -65,7 +65,7 @@ DeviceKind device_kind_of(const std::string& text) {
   fail("--device {} is neither cpu nor cuda. Write --device cpu.", text);
 }
 
-std::unique_ptr<nn::TensorOps> make_math(DeviceKind kind, const engine::Ranks& ranks) {
+std::unique_ptr<nn::TensorOps> make_tensor_ops(DeviceKind kind, const engine::Ranks& ranks) {
   if (kind == DeviceKind::cpu) return nn::make_cpu_math();
   return nn::make_cuda_tensor_ops(gpu_of(ranks));
 }
@@ -86,8 +86,8 @@ std::unique_ptr<engine::DataPlane> make_data_plane(DeviceKind kind, const engine
                                       options.payload);
 }
 
-std::unique_ptr<engine::Device> make_real_device(DeviceKind kind, const engine::Ranks& ranks,
-                                                 engine::BlockWork& work, nn::TensorOps& math) {
+std::unique_ptr<engine::Device> make_layer_device(DeviceKind kind, const engine::Ranks& ranks,
+                                                  engine::BlockWork& work, nn::TensorOps& math) {
   if (kind == DeviceKind::cpu)
     return std::make_unique<device::LayerDevice>(work, ranks.host_ranks());
   return device::make_cuda_layer_device(gpu_of(ranks), math, work);

@@ -21,7 +21,8 @@ LONGHAUL_LISTED_ENUM(DeviceKind, LONGHAUL_DEVICE_KINDS);
 [[nodiscard]] DeviceKind device_kind_of(const std::string& text);
 
 /// The tensor operations that this rank computes with. Throws Error where the device is not there.
-[[nodiscard]] std::unique_ptr<nn::TensorOps> make_math(DeviceKind kind, const engine::Ranks& ranks);
+[[nodiscard]] std::unique_ptr<nn::TensorOps> make_tensor_ops(DeviceKind kind,
+                                                             const engine::Ranks& ranks);
 /// Blocks that take their modelled time.
 [[nodiscard]] std::unique_ptr<engine::Device> make_timed_device(DeviceKind kind,
                                                                 const engine::Ranks& ranks,
@@ -31,10 +32,10 @@ LONGHAUL_LISTED_ENUM(DeviceKind, LONGHAUL_DEVICE_KINDS);
     DeviceKind kind, const engine::Ranks& ranks, const Plan& plan,
     const engine::EngineOptions& options);
 /// Blocks of `work`, which computes with `math`; both outlive the device.
-[[nodiscard]] std::unique_ptr<engine::Device> make_real_device(DeviceKind kind,
-                                                               const engine::Ranks& ranks,
-                                                               engine::BlockWork& work,
-                                                               nn::TensorOps& math);
+[[nodiscard]] std::unique_ptr<engine::Device> make_layer_device(DeviceKind kind,
+                                                                const engine::Ranks& ranks,
+                                                                engine::BlockWork& work,
+                                                                nn::TensorOps& math);
 
 /// Help text of --transport.
 [[nodiscard]] std::string transport_help();

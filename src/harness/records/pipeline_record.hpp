@@ -25,7 +25,7 @@ namespace longhaul::harness {
 [[nodiscard]] std::string busy_table(const std::vector<PipelineMeasurement>& measurements);
 
 /// Results of a schedule of real layers, for the record.
-[[nodiscard]] nlohmann::ordered_json real_json(const RealOutcome& outcome);
+[[nodiscard]] nlohmann::ordered_json real_json(const TrainingOutcome& outcome);
 
 /// Loss of the last iteration, for the table.
 [[nodiscard]] std::string loss_text(const PipelineMeasurement& measurement);

@@ -8,7 +8,7 @@
 
 namespace longhaul::harness {
 
-nlohmann::ordered_json real_json(const RealOutcome& outcome) {
+nlohmann::ordered_json real_json(const TrainingOutcome& outcome) {
   return {{"loss", outcome.losses},
           {"iterations_checked", outcome.checked},
           {"allowed_difference", outcome.allowed},

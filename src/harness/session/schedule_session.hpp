@@ -27,7 +27,7 @@ struct PipelineMeasurement {
   std::vector<schedule::DeviceNeed> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
-  std::optional<RealOutcome> real{};        ///< of real layers
+  std::optional<TrainingOutcome> real{};    ///< of real layers
   engine::Checks checks;                    ///< of all ranks and iterations, warm-up included
   std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
   engine::LeaseCost lease;

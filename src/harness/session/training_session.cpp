@@ -23,8 +23,8 @@ constexpr Duration kReferencePatience = std::chrono::hours{2};
 /// Lines about wrong tensors that are kept: more say nothing more.
 constexpr std::size_t kNamedProblems = 16;
 
-training::RealModel model_of(const Scenario& scenario, const ComputeSettings& settings) {
-  training::RealModel model;
+training::TrainingModel model_of(const Scenario& scenario, const ComputeSettings& settings) {
+  training::TrainingModel model;
   model.shape = training::model_shape(scenario);
   model.seed = scenario.run.seed;
   model.optimizer = settings.optimizer;
@@ -65,7 +65,7 @@ TrainingSession::TrainingSession(engine::Ranks& ranks, const Scenario& scenario,
       settings_{settings},
       model_{model_of(scenario, settings)},
       checks_all_{checks_all(scenario, settings.checks)},
-      math_{make_math(settings.device, ranks)},
+      math_{make_tensor_ops(settings.device, ranks)},
       memory_{*math_, budget_of(scenario, ranks.self())} {
   if (!ranks.is_first() || settings.checks == GradientChecks::off) return;
   const Parallel& parallel = scenario.parallel;
@@ -75,7 +75,7 @@ TrainingSession::TrainingSession(engine::Ranks& ranks, const Scenario& scenario,
   };
   const bool needs_cpu_reference =
       math_->working_type() != NumberType::f32 && operations(scenario) <= kSmallModel;
-  check_.emplace(reference(make_math(settings.device, ranks)),
+  check_.emplace(reference(make_tensor_ops(settings.device, ranks)),
                  needs_cpu_reference ? reference(nn::make_cpu_math()) : nullptr);
 }
 
@@ -99,7 +99,7 @@ void TrainingSession::begin(const PlannedSchedule& planned, const Scenario& scen
 }
 
 std::unique_ptr<engine::Device> TrainingSession::make_device() {
-  return make_real_device(settings_.device, ranks_, *work_, *math_);
+  return make_layer_device(settings_.device, ranks_, *work_, *math_);
 }
 
 void TrainingSession::begin_iteration(int iteration) {
@@ -210,7 +210,7 @@ void TrainingSession::set_state(const State& state) {
   math_->finish();
 }
 
-RealOutcome TrainingSession::finish() {
+TrainingOutcome TrainingSession::finish() {
   for (const std::int64_t peak :
        ranks_.world().all_gather(static_cast<std::int64_t>(memory_.peak())))
     outcome_.peak_bytes.push_back(peak);

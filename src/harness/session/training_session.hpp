@@ -16,7 +16,7 @@
 namespace longhaul::harness {
 
 /// Results of real layers in a run segment; on rank 0.
-struct RealOutcome {
+struct TrainingOutcome {
   std::vector<double> losses;            ///< of each measured iteration
   int checked = 0;                       ///< iterations, warm-up included
   double allowed = 0;                    ///< relative difference; 0 where none was checked
@@ -47,7 +47,7 @@ public:
   void end_iteration(int iteration, engine::Checks& checks);
   /// The plan, its blocks with the bytes that they took in the last iteration.
   [[nodiscard]] const Plan& measured_plan() const { return measured_plan_; }
-  [[nodiscard]] RealOutcome finish();
+  [[nodiscard]] TrainingOutcome finish();
 
 private:
   struct State;
@@ -61,7 +61,7 @@ private:
 
   engine::Ranks& ranks_;
   ComputeSettings settings_;
-  training::RealModel model_;
+  training::TrainingModel model_;
   bool checks_all_;
   std::unique_ptr<nn::TensorOps> math_;
   nn::DeviceMemory memory_;
@@ -74,7 +74,7 @@ private:
   int checked_before_ = 0;                        ///< iterations of segments before
   int steps_ = 0;                                 ///< of the optimizer
   Plan measured_plan_;
-  RealOutcome outcome_;
+  TrainingOutcome outcome_;
 };
 
 /// Throws Error where the schedules of the input cannot be computed: says what to change.

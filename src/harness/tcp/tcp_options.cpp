@@ -80,8 +80,10 @@ TcpSettings settings_of(const TcpOptions& options) {
   settings.scale = scale_of(options.scale);
   settings.repetitions = options.repetitions;
   settings.flows.congestion_control = options.congestion_control;
-  settings.flows.send_buffer = value_of("--send-buffer", [&] { return parse_bytes(options.send_buffer); });
-  settings.flows.receive_buffer = value_of("--receive-buffer", [&] { return parse_bytes(options.receive_buffer); });
+  settings.flows.send_buffer =
+      value_of("--send-buffer", [&] { return parse_bytes(options.send_buffer); });
+  settings.flows.receive_buffer =
+      value_of("--receive-buffer", [&] { return parse_bytes(options.receive_buffer); });
   settings.flows.warmup = positive("--warmup", options.warmup);
   settings.flows.measured = positive("--measured", options.measured);
   settings.forwarder.mtu = options.mtu;

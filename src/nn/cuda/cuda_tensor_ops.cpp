@@ -32,7 +32,7 @@ void each_piece(std::size_t count, F&& f) {
 
 }  // namespace
 
-CudaTensorOps::CudaTensorOps(int device, const CudaMathOptions& options)
+CudaTensorOps::CudaTensorOps(int device, const CudaTensorOpsOptions& options)
     : stream_{normal_on(device)},
       pool_{device, stream_.get()},
       staging_{stream_.get()},

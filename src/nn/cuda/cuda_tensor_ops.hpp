@@ -18,7 +18,7 @@ namespace longhaul::nn {
 /// Whose attention: cuDNN's where it is built in, found and right on a small problem; else our own.
 enum class AttentionChoice : std::uint8_t { best, own };
 
-struct CudaMathOptions {
+struct CudaTensorOpsOptions {
   GemmChoice gemm = GemmChoice::timed;
   AttentionChoice attention = AttentionChoice::best;
   /// Blocks of our own attention; small ones for tests.
@@ -32,7 +32,7 @@ struct CudaMathOptions {
 /// its device. Scratch (docs/kernels.md) comes beside what allocate() gives.
 class CudaTensorOps final : public TensorOps {
 public:
-  explicit CudaTensorOps(int device, const CudaMathOptions& options = {});
+  explicit CudaTensorOps(int device, const CudaTensorOpsOptions& options = {});
   ~CudaTensorOps() override;
 
   /// All work is given to this one; wait for events here to order it after other streams.

@@ -8,51 +8,51 @@
 namespace longhaul::planner {
 namespace {
 
-void require_one_cell(const GpuInventory& supply, int pipelines) {
-  if (supply.most_cells(pipelines) >= 1) return;
+void require_one_cell(const GpuInventory& inventory, int pipelines) {
+  if (inventory.most_cells(pipelines) >= 1) return;
   std::int64_t all = 0;
-  for (int i = 0; i < supply.datacenters(); ++i) all += supply.gpus(DatacenterId{i});
-  const int of_stage = supply.gpus_of_stage();
+  for (int i = 0; i < inventory.datacenters(); ++i) all += inventory.gpus(DatacenterId{i});
+  const int of_stage = inventory.gpus_of_stage();
   fail(
       "all datacenters together have {} GPUs, and one DP-cell needs {} ({} pipelines of {} stages"
       "{}). Add GPUs, or lower parallel.stages or parallel.cell.",
-      all, static_cast<std::int64_t>(pipelines) * supply.stages() * of_stage, pipelines,
-      supply.stages(), of_stage > 1 ? fmt::format(" of {} GPUs", of_stage) : std::string{});
+      all, static_cast<std::int64_t>(pipelines) * inventory.stages() * of_stage, pipelines,
+      inventory.stages(), of_stage > 1 ? fmt::format(" of {} GPUs", of_stage) : std::string{});
 }
 
-std::string why_not_held(const GpuInventory& supply, std::span<const DatacenterId> order,
+std::string why_not_held(const GpuInventory& inventory, std::span<const DatacenterId> order,
                          int replicas) {
   std::int64_t held = 0;
-  for (const DatacenterId id : order) held += supply.stages_for(id, replicas);
-  return fmt::format("the datacenters hold {} of {} stages {} times", held, supply.stages(),
+  for (const DatacenterId id : order) held += inventory.stages_for(id, replicas);
+  return fmt::format("the datacenters hold {} of {} stages {} times", held, inventory.stages(),
                      replicas);
 }
 
 }  // namespace
 
-SitePlan make_plan(const GpuInventory& supply, const CellQuery& query, const CellTime& time) {
+SitePlan make_plan(const GpuInventory& inventory, const CellQuery& query, const CellTime& time) {
   SitePlan plan;
   plan.schedule = query.schedule.name;
   plan.layout = query.layout;
   plan.infeasible = time.failure;
   if (!plan.feasible()) return plan;
-  plan.times = {time.time, all_reduce_time(supply, query.layout), time.busy};
-  plan.figures = figures_of(supply, plan.layout, plan.times);
+  plan.times = {time.time, all_reduce_time(inventory, query.layout), time.busy};
+  plan.figures = figures_of(inventory, plan.layout, plan.times);
   return plan;
 }
 
-SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+SitePlans algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                      CellTimes& cells) {
-  return try_algorithm1(supply, options, cells).or_throw();
+  return try_algorithm1(inventory, options, cells).or_throw();
 }
 
-Result<SitePlans> try_algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+Result<SitePlans> try_algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                                  CellTimes& cells) {
   SitePlans result;
-  result.order = ordered_datacenters(supply, options.order);
-  result.pipelines = options.pipelines.value_or(cell_size(supply, result.order));
-  require_one_cell(supply, result.pipelines);
-  result.most_cells = supply.most_cells(result.pipelines);
+  result.order = ordered_datacenters(inventory, options.order);
+  result.pipelines = options.pipelines.value_or(cell_size(inventory, result.order));
+  require_one_cell(inventory, result.pipelines);
+  result.most_cells = inventory.most_cells(result.pipelines);
   const int last = std::min(result.most_cells, options.most_cells.value_or(result.most_cells));
   std::vector<CellQuery> queries;
   std::vector<std::size_t> of_query;
@@ -60,19 +60,19 @@ Result<SitePlans> try_algorithm1(const GpuInventory& supply, const Algorithm1Opt
     SitePlan plan;
     plan.schedule = options.schedule.name;
     plan.layout = {{}, count, result.pipelines};
-    if (auto way = greedy_way(supply, result.order, plan.layout.replicas())) {
-      plan.layout.way = *std::move(way);
+    if (auto placement = greedy_placement(inventory, result.order, plan.layout.replicas())) {
+      plan.layout.placement = *std::move(placement);
       of_query.push_back(result.plans.size());
       queries.push_back({options.schedule, plan.layout});
     } else {
-      plan.infeasible = why_not_held(supply, result.order, plan.layout.replicas());
+      plan.infeasible = why_not_held(inventory, result.order, plan.layout.replicas());
     }
     result.plans.push_back(std::move(plan));
   }
   const Result<std::vector<CellTime>> times = cells.try_times(queries);
   if (!times) return times.refusal();
   for (std::size_t i = 0; i < queries.size(); ++i)
-    result.plans[of_query[i]] = make_plan(supply, queries[i], (*times)[i]);
+    result.plans[of_query[i]] = make_plan(inventory, queries[i], (*times)[i]);
   mark_pareto(result.plans);
   return result;
 }

@@ -15,7 +15,7 @@ namespace longhaul::planner {
 /// One way to train: a layout under a schedule, with its times and what it costs.
 struct SitePlan {
   std::string schedule;
-  SiteLayout layout;  ///< without a way where infeasible
+  SiteLayout layout;  ///< without a placement where infeasible
   SiteTimes times;
   SiteFigures figures;
   std::string infeasible;  ///< why there is no such plan; empty: there is
@@ -40,15 +40,15 @@ struct SitePlans {
 
 /// Atlas' algorithm 1, to the letter: for each D the datacenters in order take as many stages as
 /// they hold, one DP-cell is simulated, the all-reduce is added. Throws Error where no datacenter
-/// has GPUs, all together cannot hold one cell, or neighbours on a way have no link.
-[[nodiscard]] SitePlans algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+/// has GPUs, all together cannot hold one cell, or neighbours in a placement have no link.
+[[nodiscard]] SitePlans algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                                    CellTimes& cells);
 /// The same, where a missing link is an answer.
-Result<SitePlans> try_algorithm1(const GpuInventory& supply, const Algorithm1Options& options,
+Result<SitePlans> try_algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                                  CellTimes& cells);
 
 /// Fills in the times and figures of a layout that was simulated.
-[[nodiscard]] SitePlan make_plan(const GpuInventory& supply, const CellQuery& query,
+[[nodiscard]] SitePlan make_plan(const GpuInventory& inventory, const CellQuery& query,
                                  const CellTime& time);
 
 /// The figure by which plans are compared; smaller is better in all: time per iteration of a

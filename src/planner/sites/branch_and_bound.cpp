@@ -22,8 +22,8 @@ constexpr std::size_t kOrders = 256;
 
 class Search {
 public:
-  Search(const GpuInventory& supply, const SiteSearchOptions& options, CellTimes& cells)
-      : supply_{supply}, options_{options}, cells_{cells} {}
+  Search(const GpuInventory& inventory, const SiteSearchOptions& options, CellTimes& cells)
+      : inventory_{inventory}, options_{options}, cells_{cells} {}
 
   SiteSearch run() {
     const std::int64_t before = cells_.simulated();
@@ -42,13 +42,13 @@ public:
 private:
   [[nodiscard]] std::vector<int> values_of_c() const {
     if (!options_.pipelines.empty()) return options_.pipelines;
-    return {cell_size(supply_, ordered_datacenters(supply_, SiteOrder::availability))};
+    return {cell_size(inventory_, ordered_datacenters(inventory_, SiteOrder::availability))};
   }
 
   void start_from(const ScheduleRequest& schedule, int pipelines) {
-    const int last = supply_.most_cells(pipelines);
+    const int last = inventory_.most_cells(pipelines);
     for (int count = 1; count <= std::min(last, options_.most_cells.value_or(last)); ++count) {
-      PlacementTree tree{supply_, {schedule, count, pipelines}, options_.objective};
+      PlacementTree tree{inventory_, {schedule, count, pipelines}, options_.objective};
       found_.candidates += tree.count();
       if (tree.count() == 0) ++found_.unsupplied;
       if (tree.count() > 0) trees_.push_back(std::move(tree));
@@ -58,8 +58,8 @@ private:
 
   void take_algorithm1(const ScheduleRequest& schedule, int pipelines) {
     const Result<SitePlans> plans = try_algorithm1(
-        supply_, {SiteOrder::availability, schedule, pipelines, options_.most_cells}, cells_);
-    if (!plans) return;  // a link is missing on its way: the search does without this start
+        inventory_, {SiteOrder::availability, schedule, pipelines, options_.most_cells}, cells_);
+    if (!plans) return;  // a link is missing in its placement: the search does without this start
     if (const SitePlan* best = best_plan(plans->plans, options_.objective)) consider(*best);
   }
 
@@ -77,9 +77,9 @@ private:
       const double score = score_;
       in_parallel(leaves.size(), cells_.threads(), [&](std::size_t i) {
         const CellQuery query = query_of(tree, leaves[i]);
-        const Duration least = cells_.least_time(query, tree.hops(query.layout.way),
-                                                 tree.time_of(leaves[i].way, score));
-        leaves[i].bound = std::max(leaves[i].bound, tree.score_of(leaves[i].way, least));
+        const Duration least = cells_.least_time(query, tree.hops(query.layout.placement),
+                                                 tree.time_of(leaves[i].placement, score));
+        leaves[i].bound = std::max(leaves[i].bound, tree.score_of(leaves[i].placement, least));
       });
       std::ranges::stable_sort(leaves, {}, &PlacementTree::Leaf::bound);
     }
@@ -90,12 +90,12 @@ private:
         if (!options_.prune || leaf.bound < score_) queries.push_back(query_of(tree, leaf));
       const std::vector<CellTime> times = cells_.times(queries);
       for (std::size_t q = 0; q < queries.size(); ++q)
-        consider(make_plan(supply_, queries[q], times[q]));
+        consider(make_plan(inventory_, queries[q], times[q]));
     }
   }
 
   static CellQuery query_of(const PlacementTree& tree, const PlacementTree::Leaf& leaf) {
-    return {tree.group().schedule, {leaf.way, tree.group().cells, tree.group().pipelines}};
+    return {tree.group().schedule, {leaf.placement, tree.group().cells, tree.group().pipelines}};
   }
 
   void look_through(PlacementTree& tree) {
@@ -127,7 +127,7 @@ private:
     }
   }
 
-  const GpuInventory& supply_;
+  const GpuInventory& inventory_;
   const SiteSearchOptions& options_;
   CellTimes& cells_;
   std::vector<PlacementTree> trees_;
@@ -142,12 +142,12 @@ std::int64_t SiteSearch::pruned_in_all() const {
   return std::accumulate(std::begin(pruned), std::end(pruned), std::int64_t{0});
 }
 
-SiteSearch search_sites(const GpuInventory& supply, const SiteSearchOptions& options,
+SiteSearch search_sites(const GpuInventory& inventory, const SiteSearchOptions& options,
                         CellTimes& cells) {
-  if (supply.datacenters() > kMostDatacenters)
+  if (inventory.datacenters() > kMostDatacenters)
     fail("the scenario has {} datacenters (the search takes up to {}). Use --search algorithm1.",
-         supply.datacenters(), kMostDatacenters);
-  SiteSearch found = Search{supply, options, cells}.run();
+         inventory.datacenters(), kMostDatacenters);
+  SiteSearch found = Search{inventory, options, cells}.run();
   return found;
 }
 

@@ -32,7 +32,7 @@ LONGHAUL_LISTED_ENUM(SitePrune, LONGHAUL_SITE_PRUNES);
 
 struct SiteSearch {
   std::optional<SitePlan> best;
-  std::int64_t candidates = 0;  ///< (schedule, C, D, way) that the datacenters can hold
+  std::int64_t candidates = 0;  ///< (schedule, C, D, placement) that the datacenters can hold
   /// Candidates that were not pruned. Their orders were made, and simulated unless these are
   /// known to be no better (CellTimes::least_time()).
   std::int64_t evaluated = 0;
@@ -44,13 +44,13 @@ struct SiteSearch {
   [[nodiscard]] std::int64_t pruned_in_all() const;
 };
 
-/// The best of all schedules, C, D and ways, where a way is any sequence of different datacenters,
-/// each but the last with all the stages that it holds (algorithm 1 for every order of every
-/// subset). Depth first over the sequences, with the bounds of PlacementBounds; never worse than
-/// algorithm 1, which it starts from. The best of all unless the limit ends it. Deterministic,
+/// The best of all schedules, C, D and placements, where a placement is any sequence of different
+/// datacenters, each but the last with all the stages that it holds (algorithm 1 for every order of
+/// every subset). Depth first over the sequences, with the bounds of PlacementBounds; never worse
+/// than algorithm 1, which it starts from. The best of all unless the limit ends it. Deterministic,
 /// whatever the number of threads. Throws Error as algorithm1() does (but for links, which it does
 /// without), and for more than 12 datacenters.
-[[nodiscard]] SiteSearch search_sites(const GpuInventory& supply, const SiteSearchOptions& options,
-                                      CellTimes& cells);
+[[nodiscard]] SiteSearch search_sites(const GpuInventory& inventory,
+                                      const SiteSearchOptions& options, CellTimes& cells);
 
 }  // namespace longhaul::planner

@@ -58,12 +58,12 @@ private:
   /// Iterations a second of the best plan in the one site; 0 where it holds none.
   double alone(DatacenterId site) {
     const Scenario one = only(scenario_, site, site);
-    const GpuInventory supply{one};
+    const GpuInventory inventory{one};
     Algorithm1Options plan = options_.plan;
     plan.pipelines = pipelines();
-    if (supply.most_cells(*plan.pipelines) == 0) return 0;
-    CellTimes cells{supply, options_.model, options_.threads};
-    const SitePlans plans = algorithm1(supply, plan, cells);
+    if (inventory.most_cells(*plan.pipelines) == 0) return 0;
+    CellTimes cells{inventory, options_.model, options_.threads};
+    const SitePlans plans = algorithm1(inventory, plan, cells);
     const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
     return best == nullptr ? 0 : best->figures.iterations_per_second;
   }
@@ -81,12 +81,13 @@ private:
       link.latency = point.latency;
       link.bandwidth = bandwidth;
     }
-    const GpuInventory supply{linked};
+    const GpuInventory inventory{linked};
     Algorithm1Options plan = options_.plan;
     plan.pipelines = pipelines();
-    CellTimes cells{supply, options_.model, options_.threads};
-    SitePlans plans = algorithm1(supply, plan, cells);
-    std::erase_if(plans.plans, [](const SitePlan& each) { return each.layout.way.size() < 2; });
+    CellTimes cells{inventory, options_.model, options_.threads};
+    SitePlans plans = algorithm1(inventory, plan, cells);
+    std::erase_if(plans.plans,
+                  [](const SitePlan& each) { return each.layout.placement.size() < 2; });
     const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
     point.two = best == nullptr ? 0 : best->figures.iterations_per_second;
     point.cells = best == nullptr ? 0 : best->layout.cells;

@@ -5,22 +5,23 @@
 
 namespace longhaul::planner {
 
-/// The scenario with one DP-cell of `pipelines` pipelines placed on the layout's way, alone,
+/// The scenario with one DP-cell of `pipelines` pipelines placed as the layout says, alone,
 /// without data parallelism: PP of algorithm 1. It has 1/D of resources that all D cells share (an
 /// aggregate of a pair of datacenters, a link with sharing = "datacenter"). Refused where
-/// neighbours on the way have no link.
-Result<Scenario> cell_scenario(const GpuInventory& supply, const SiteLayout& layout, int pipelines);
+/// neighbours in the placement have no link.
+Result<Scenario> cell_scenario(const GpuInventory& inventory, const SiteLayout& layout,
+                               int pipelines);
 
 /// The scenario with all pipelines of the layout placed: what `simulate` and ranks run. Throws
 /// Error where neighbours have no link.
-[[nodiscard]] Scenario placed_scenario(const GpuInventory& supply, const SiteLayout& layout);
+[[nodiscard]] Scenario placed_scenario(const GpuInventory& inventory, const SiteLayout& layout);
 
 /// All-reduce of the gradients of a stage among so many replicas inside the datacenter: a ring at
 /// the rate of the nodes' interfaces inside it (or of its own link), by the scenario's
 /// gradient_sync; zero1 is a reduce-scatter and an all-gather, as long together.
-[[nodiscard]] Duration all_reduce_inside(const GpuInventory& supply, DatacenterId where,
+[[nodiscard]] Duration all_reduce_inside(const GpuInventory& inventory, DatacenterId where,
                                          StageId stage, int replicas);
 /// The longest of all stages, which synchronise at the same time.
-[[nodiscard]] Duration all_reduce_time(const GpuInventory& supply, const SiteLayout& layout);
+[[nodiscard]] Duration all_reduce_time(const GpuInventory& inventory, const SiteLayout& layout);
 
 }  // namespace longhaul::planner

@@ -17,19 +17,20 @@ namespace {
 std::int64_t bits(double value) { return std::bit_cast<std::int64_t>(value); }
 
 /// Do pipelines of a cell hold a resource together that is not their turns' on the WAN?
-bool share_something(const Scenario& scenario, const StagePlacement& way) {
+bool share_something(const Scenario& scenario, const StagePlacement& placement) {
   const auto shared = [&](DatacenterId from, DatacenterId to) {
     const Link* const link = scenario.link(from, to);
     return link != nullptr &&
            (link->sharing == Sharing::datacenter || !link->aggregate.is_unlimited());
   };
-  for (std::size_t i = 0; i < way.size(); ++i) {
-    const DatacenterId here = way[i].datacenter;
+  for (std::size_t i = 0; i < placement.size(); ++i) {
+    const DatacenterId here = placement[i].datacenter;
     const NodeInterfaces* const nodes = scenario.interfaces(here);
     const bool several = nodes != nullptr && nodes->gpus > 1;
-    if (several && (way.size() > 1 || !nodes->internal.is_unlimited())) return true;
+    if (several && (placement.size() > 1 || !nodes->internal.is_unlimited())) return true;
     if (shared(here, here)) return true;
-    if (i > 0 && (shared(way[i - 1].datacenter, here) || shared(here, way[i - 1].datacenter)))
+    if (i > 0 &&
+        (shared(placement[i - 1].datacenter, here) || shared(here, placement[i - 1].datacenter)))
       return true;
   }
   return false;
@@ -90,15 +91,15 @@ std::size_t CellTimes::unknown(std::span<const CellQuery> queries) const {
 }
 
 CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
-  const Scenario& scenario = supply_.scenario();
+  const Scenario& scenario = inventory_.scenario();
   const SiteLayout& layout = query.layout;
   Key key{std::ranges::find(schedules_, query.schedule.name) - schedules_.begin(),
           layout.pipelines};
-  for (std::size_t i = 0; i < layout.way.size(); ++i) {
-    const DatacenterStages& share = layout.way[i];
+  for (std::size_t i = 0; i < layout.placement.size(); ++i) {
+    const DatacenterStages& share = layout.placement[i];
     const DatacenterId here = share.datacenter;
     if (i > 0) {
-      const DatacenterId before = layout.way[i - 1].datacenter;
+      const DatacenterId before = layout.placement[i - 1].datacenter;
       append_link(scenario.link(before, here), layout.cells, key);
       append_link(scenario.link(here, before), layout.cells, key);
     }
@@ -119,9 +120,9 @@ CellTimes::Key CellTimes::key_of(const CellQuery& query) const {
 /// The scenario of one pipeline where the others are equal and independent.
 Result<Scenario> CellTimes::scenario_of(const CellQuery& query) const {
   const SiteLayout& layout = query.layout;
-  const bool together = (layout.way.size() > 1 && query.schedule.shares_wan()) ||
-                        share_something(supply_.scenario(), layout.way);
-  return cell_scenario(supply_, layout, together ? layout.pipelines : 1);
+  const bool together = (layout.placement.size() > 1 && query.schedule.shares_wan()) ||
+                        share_something(inventory_.scenario(), layout.placement);
+  return cell_scenario(inventory_, layout, together ? layout.pipelines : 1);
 }
 
 Duration CellTimes::least_time(const CellQuery& query, std::span<const schedule::LeastHop> hops,

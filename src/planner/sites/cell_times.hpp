@@ -26,7 +26,7 @@ struct CellTime {
   Duration time{};      ///< PP_time
   double busy = 0;      ///< share of it in which a GPU computes, mean over the cell's GPUs
   std::string failure;  ///< why the schedule is not defined there; empty: it is
-  std::optional<Refusal> missing_link;  ///< between neighbours on the way
+  std::optional<Refusal> missing_link;  ///< between neighbours in the placement
 };
 
 /// How the WAN of a cell is simulated; both are exact runs of their own plan. Pooled: a message
@@ -36,17 +36,17 @@ struct CellTime {
 LONGHAUL_LISTED_ENUM(CellModel, LONGHAUL_CELL_MODELS);
 
 /// Simulates DP-cells, each kind once: the time of a cell follows from its schedule, its size, the
-/// stages and speeds along its way and the links between them, not from which datacenters these
-/// are. A cell inside one datacenter, or whose pipelines share nothing, is one pipeline.
+/// stages and speeds along its placement and the links between them, not from which datacenters
+/// these are. A cell inside one datacenter, or whose pipelines share nothing, is one pipeline.
 class CellTimes {
 public:
-  /// `supply` must outlive it. `threads`: 0 for all cores.
-  explicit CellTimes(const GpuInventory& supply, CellModel model = CellModel::relays,
+  /// `inventory` must outlive it. `threads`: 0 for all cores.
+  explicit CellTimes(const GpuInventory& inventory, CellModel model = CellModel::relays,
                      int threads = 0)
-      : supply_{supply}, model_{model}, threads_{threads} {}
+      : inventory_{inventory}, model_{model}, threads_{threads} {}
 
   /// Times in the order of the queries; unknown ones are simulated, on all threads. Refused where
-  /// neighbours on a way have no link.
+  /// neighbours in a placement have no link.
   Result<std::vector<CellTime>> try_times(std::span<const CellQuery> queries);
   /// The same where they have one; throws Error where not.
   [[nodiscard]] std::vector<CellTime> times(std::span<const CellQuery> queries) {
@@ -72,7 +72,7 @@ private:
   [[nodiscard]] Result<Scenario> scenario_of(const CellQuery& query) const;
   [[nodiscard]] CellTime simulate_cell(const CellQuery& query) const;
 
-  const GpuInventory& supply_;
+  const GpuInventory& inventory_;
   CellModel model_;
   int threads_;
   std::vector<std::string> schedules_;  ///< what the keys call by number

@@ -8,7 +8,7 @@
 namespace longhaul::planner {
 
 /// Cost and yield of a layout (docs/sites.md has the formulas). Money in $; only where each
-/// datacenter on the way has a price. An egress price that is not given is 0.
+/// datacenter of the placement has a price. An egress price that is not given is 0.
 struct SiteFigures {
   int gpus_used = 0;
   double iterations_per_second = 0;  ///< of one pipeline each: D C / time, the paper's throughput
@@ -29,19 +29,19 @@ struct SiteFigures {
   double cost = 0;
 };
 
-[[nodiscard]] SiteFigures figures_of(const GpuInventory& supply, const SiteLayout& layout,
+[[nodiscard]] SiteFigures figures_of(const GpuInventory& inventory, const SiteLayout& layout,
                                      const SiteTimes& times);
 
 /// Samples of one iteration of one pipeline.
-[[nodiscard]] double samples_of_pipeline(const GpuInventory& supply);
+[[nodiscard]] double samples_of_pipeline(const GpuInventory& inventory);
 
-/// Bytes that leave each datacenter of the way in one iteration of one pipeline: activations to the
-/// next, gradients to the one before.
-[[nodiscard]] std::vector<double> egress_of_pipeline(const GpuInventory& supply,
-                                                     const StagePlacement& way);
+/// Bytes that leave each datacenter of the placement in one iteration of one pipeline: activations
+/// to the next, gradients to the one before.
+[[nodiscard]] std::vector<double> egress_of_pipeline(const GpuInventory& inventory,
+                                                     const StagePlacement& placement);
 
 /// $ of that: bytes / 1e9 * egress_price.
-[[nodiscard]] double egress_dollars_of_pipeline(const GpuInventory& supply,
-                                                const StagePlacement& way);
+[[nodiscard]] double egress_dollars_of_pipeline(const GpuInventory& inventory,
+                                                const StagePlacement& placement);
 
 }  // namespace longhaul::planner

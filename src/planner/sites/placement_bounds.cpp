@@ -20,9 +20,9 @@ std::int64_t transfer(Bytes size, double bits_per_second) {
 
 std::int64_t CellBound::largest() const { return std::max({compute, wan, path}); }
 
-PlacementBounds::PlacementBounds(const GpuInventory& supply, const ScheduleRequest& schedule,
+PlacementBounds::PlacementBounds(const GpuInventory& inventory, const ScheduleRequest& schedule,
                                  int pipelines, int cells)
-    : supply_{supply}, pipelines_{pipelines}, cells_{cells} {
+    : inventory_{inventory}, pipelines_{pipelines}, cells_{cells} {
   const schedule::Generator* const rows = schedule.generator;  // in cells or not
   sharp_ = rows != nullptr && rows->placement == schedule::Placement::unidirectional &&
            !rows->divides_wgrad;
@@ -33,13 +33,13 @@ PlacementBounds::PlacementBounds(const GpuInventory& supply, const ScheduleReque
 }
 
 void PlacementBounds::fill_stages(int replicas) {
-  const Costs& costs = supply_.costs();
-  const bool recompute = supply_.scenario().memory.recompute;
-  for (int d = 0; d < supply_.datacenters(); ++d) {
-    const double speed = supply_.scenario().datacenters[at(d)].speed;
+  const Costs& costs = inventory_.costs();
+  const bool recompute = inventory_.scenario().memory.recompute;
+  for (int d = 0; d < inventory_.datacenters(); ++d) {
+    const double speed = inventory_.scenario().datacenters[at(d)].speed;
     const auto time = [&](Duration of) { return scaled(of, 1 / speed).count(); };
     std::vector<StageTime>& mine = stages_.emplace_back();
-    for (int s = 0; s < supply_.stages(); ++s) {
+    for (int s = 0; s < inventory_.stages(); ++s) {
       const std::size_t i = at(s);
       StageTime stage;
       stage.forward = time(costs.forward[i]);
@@ -49,10 +49,11 @@ void PlacementBounds::fill_stages(int replicas) {
       if (split_) stage.back = std::min(stage.back, time(costs.dgrad[i]));
       // The last stage has its activations at once (Varuna): no R is counted there.
       const std::int64_t again =
-          recompute && sharp_ && s + 1 < supply_.stages() ? time(costs.recompute[i]) : 0;
+          recompute && sharp_ && s + 1 < inventory_.stages() ? time(costs.recompute[i]) : 0;
       stage.work = stage.forward + stage.back + again;
       stage.all_work = stage.forward + (split_ ? std::min(whole, parts) : whole) + again;
-      stage.all_reduce = all_reduce_inside(supply_, DatacenterId{d}, StageId{s}, replicas).count();
+      stage.all_reduce =
+          all_reduce_inside(inventory_, DatacenterId{d}, StageId{s}, replicas).count();
       mine.push_back(stage);
     }
   }
@@ -60,8 +61,8 @@ void PlacementBounds::fill_stages(int replicas) {
 
 /// Bounds as if every stage to come lay where it is fastest, next to the one before.
 void PlacementBounds::fill_rest() {
-  const std::size_t stages = at(supply_.stages());
-  const std::int64_t microbatches = supply_.scenario().parallel.microbatches;
+  const std::size_t stages = at(inventory_.stages());
+  const std::int64_t microbatches = inventory_.scenario().parallel.microbatches;
   rest_path_.assign(stages + 1, 0);
   rest_compute_.assign(stages + 1, 0);
   for (std::size_t s = stages; s-- > 0;) {
@@ -80,7 +81,7 @@ void PlacementBounds::fill_rest() {
 }
 
 PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, StageId stage) const {
-  const Scenario& scenario = supply_.scenario();
+  const Scenario& scenario = inventory_.scenario();
   const Link* const link = scenario.link(from, to);
   Hop hop;
   double rate = Bandwidth::unlimited().bits_per_second();
@@ -98,11 +99,11 @@ PlacementBounds::Hop PlacementBounds::hop(DatacenterId from, DatacenterId to, St
   } else if (out != nullptr && out->gpus == 1) {
     rate = std::min(rate, out->internal.bits_per_second());
   }
-  hop.transfer = transfer(supply_.costs().message[at(stage)], rate);
+  hop.transfer = transfer(inventory_.costs().message[at(stage)], rate);
   return hop;
 }
 
-std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& way) const {
+std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& placement) const {
   std::vector<schedule::LeastHop> hops;
   const auto cross = [&](DatacenterId from, DatacenterId to) {
     const StageId stage{hops.size()};
@@ -111,9 +112,10 @@ std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& way)
     hops.push_back({Duration{out.transfer}, Duration{out.latency}, Duration{home.transfer},
                     Duration{home.latency}});
   };
-  for (std::size_t i = 0; i < way.size(); ++i) {
-    if (i > 0) cross(way[i - 1].datacenter, way[i].datacenter);
-    for (int s = 1; s < way[i].stages; ++s) cross(way[i].datacenter, way[i].datacenter);
+  for (std::size_t i = 0; i < placement.size(); ++i) {
+    if (i > 0) cross(placement[i - 1].datacenter, placement[i].datacenter);
+    for (int s = 1; s < placement[i].stages; ++s)
+      cross(placement[i].datacenter, placement[i].datacenter);
   }
   return hops;
 }
@@ -121,10 +123,10 @@ std::vector<schedule::LeastHop> PlacementBounds::hops(const StagePlacement& way)
 std::int64_t PlacementBounds::cheapest_exit(std::size_t from, StageId stage) const {
   std::int64_t cheapest = std::numeric_limits<std::int64_t>::max();
   const DatacenterId here{static_cast<int>(from)};
-  for (int d = 0; d < supply_.datacenters(); ++d) {
+  for (int d = 0; d < inventory_.datacenters(); ++d) {
     const DatacenterId there{d};
-    if (there == here || supply_.scenario().link(here, there) == nullptr) continue;
-    if (supply_.scenario().link(there, here) == nullptr) continue;
+    if (there == here || inventory_.scenario().link(here, there) == nullptr) continue;
+    if (inventory_.scenario().link(there, here) == nullptr) continue;
     cheapest = std::min(cheapest, hop(here, there, stage).time() + hop(there, here, stage).time());
   }
   return cheapest == std::numeric_limits<std::int64_t>::max() ? 0 : cheapest;
@@ -132,7 +134,7 @@ std::int64_t PlacementBounds::cheapest_exit(std::size_t from, StageId stage) con
 
 PlacementBounds::State PlacementBounds::extended(const State& state, DatacenterStages share) const {
   State next = state;
-  const std::int64_t microbatches = supply_.scenario().parallel.microbatches;
+  const std::int64_t microbatches = inventory_.scenario().parallel.microbatches;
   const auto cross = [&](DatacenterId from, DatacenterId to, StageId stage) {
     const Hop out = hop(from, to, stage);
     const Hop home = hop(to, from, stage);
@@ -163,10 +165,11 @@ PlacementBounds::State PlacementBounds::extended(const State& state, DatacenterS
 CellBound PlacementBounds::bound(const State& state) const {
   CellBound bound;
   std::int64_t round = state.there + state.back;
-  if (sharp_ && state.stages > 0 && state.stages < supply_.stages())
+  if (sharp_ && state.stages > 0 && state.stages < inventory_.stages())
     round += cheapest_exit(state.last, StageId{state.stages - 1});
   bound.path = round + rest_path_[at(state.stages)];
-  const std::int64_t rest = state.stages < supply_.stages() ? rest_compute_[at(state.stages)] : 0;
+  const std::int64_t rest =
+      state.stages < inventory_.stages() ? rest_compute_[at(state.stages)] : 0;
   bound.compute = std::max(state.compute, rest == 0 ? 0 : round + rest);
   bound.wan = state.messages > 0 ? bound.path + state.messages : 0;
   return bound;

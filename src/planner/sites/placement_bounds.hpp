@@ -19,13 +19,13 @@ struct CellBound {
   [[nodiscard]] std::int64_t largest() const;
 };
 
-/// Lower bounds of PP_time for ways that are built datacenter by datacenter, in constant time for
-/// each stage added. For a way that is not complete they hold for all that begin so. They hold for
-/// every schedule that keeps to the order of a microbatch's blocks; sharper ones, of the way to a
-/// stage and of links, where each device has one chunk and blocks are whole.
+/// Lower bounds of PP_time for placements that are built datacenter by datacenter, in constant time
+/// for each stage added. For a placement that is not complete they hold for all that begin so. They
+/// hold for every schedule that keeps to the order of a microbatch's blocks; sharper ones, of the
+/// way to a stage and of links, where each device has one chunk and blocks are whole.
 class PlacementBounds {
 public:
-  PlacementBounds(const GpuInventory& supply, const ScheduleRequest& schedule, int pipelines,
+  PlacementBounds(const GpuInventory& inventory, const ScheduleRequest& schedule, int pipelines,
                   int cells);
 
   struct State {
@@ -39,8 +39,8 @@ public:
   };
   [[nodiscard]] State extended(const State& state, DatacenterStages share) const;
   [[nodiscard]] CellBound bound(const State& state) const;
-  /// Hops of the boundaries between the stages of a complete way.
-  [[nodiscard]] std::vector<schedule::LeastHop> hops(const StagePlacement& way) const;
+  /// Hops of the boundaries between the stages of a complete placement.
+  [[nodiscard]] std::vector<schedule::LeastHop> hops(const StagePlacement& placement) const;
 
 private:
   struct Hop {
@@ -60,7 +60,7 @@ private:
   [[nodiscard]] Hop hop(DatacenterId from, DatacenterId to, StageId stage) const;
   [[nodiscard]] std::int64_t cheapest_exit(std::size_t from, StageId stage) const;
 
-  const GpuInventory& supply_;
+  const GpuInventory& inventory_;
   bool sharp_ = false;   ///< see above
   bool split_ = false;   ///< W may follow the last gradient
   bool pooled_ = false;  ///< the cell's pipelines share the WAN in time

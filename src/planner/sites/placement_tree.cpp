@@ -30,16 +30,16 @@ bool linked(const Scenario& scenario, DatacenterId a, DatacenterId b) {
 
 }  // namespace
 
-PlacementTree::PlacementTree(const GpuInventory& supply, Group group, SiteObjective objective)
-    : supply_{supply},
+PlacementTree::PlacementTree(const GpuInventory& inventory, Group group, SiteObjective objective)
+    : inventory_{inventory},
       group_{std::move(group)},
       objective_{objective},
-      bounds_{supply, group_.schedule, group_.pipelines, group_.cells},
+      bounds_{inventory, group_.schedule, group_.pipelines, group_.cells},
       least_price_{std::numeric_limits<double>::infinity()} {
-  const auto count = to_size(supply.datacenters());
+  const auto count = to_size(inventory.datacenters());
   for (std::size_t d = 0; d < count; ++d) {
-    stages_.push_back(supply.stages_for(id_of(d), group_.cells * group_.pipelines));
-    const auto& price = supply.scenario().datacenters[d].price;
+    stages_.push_back(inventory.stages_for(id_of(d), group_.cells * group_.pipelines));
+    const auto& price = inventory.scenario().datacenters[d].price;
     if (stages_[d] > 0 && price) least_price_ = std::min(least_price_, *price);
   }
   equal_to_.resize(count);
@@ -50,12 +50,12 @@ PlacementTree::PlacementTree(const GpuInventory& supply, Group group, SiteObject
   }
 }
 
-/// Does the time or cost of a way stay the same when the two change places?
+/// Does the time or cost of a placement stay the same when the two change places?
 bool PlacementTree::is_interchangeable(std::size_t a, std::size_t b) const {
-  const Scenario& scenario = supply_.scenario();
+  const Scenario& scenario = inventory_.scenario();
   const Datacenter& one = scenario.datacenters[a];
   const Datacenter& two = scenario.datacenters[b];
-  if (std::min(stages_[a], supply_.stages()) != std::min(stages_[b], supply_.stages()))
+  if (std::min(stages_[a], inventory_.stages()) != std::min(stages_[b], inventory_.stages()))
     return false;
   if (one.speed != two.speed || one.price != two.price ||
       one.egress_price.value_or(0) != two.egress_price.value_or(0))
@@ -89,7 +89,7 @@ std::int64_t PlacementTree::completions(std::uint32_t used, int left) {
   return completions_[used] = count;
 }
 
-double PlacementTree::score_of(std::int64_t time, const StagePlacement& way,
+double PlacementTree::score_of(std::int64_t time, const StagePlacement& placement,
                                bool with_egress) const {
   const auto nanoseconds = static_cast<double>(time);
   const double replicas = static_cast<double>(group_.cells) * group_.pipelines;
@@ -98,56 +98,58 @@ double PlacementTree::score_of(std::int64_t time, const StagePlacement& way,
   // Cost of one pipeline's samples: its GPUs for so long, and its egress.
   double an_hour = 0;
   int placed = 0;
-  const bool priced = supply_.priced();
-  for (const DatacenterStages& share : way) {
-    const auto& datacenter = supply_.scenario().datacenters[index(share.datacenter)];
+  const bool priced = inventory_.priced();
+  for (const DatacenterStages& share : placement) {
+    const auto& datacenter = inventory_.scenario().datacenters[index(share.datacenter)];
     an_hour += (priced ? *datacenter.price : 1) * share.stages;
     placed += share.stages;
   }
-  an_hour += (priced ? least_price_ : 1) * (supply_.stages() - placed);
-  double cost = an_hour * supply_.gpus_of_stage() * nanoseconds / 3.6e12;
-  if (with_egress && priced) cost += egress_dollars_of_pipeline(supply_, way);
-  return cost / samples_of_pipeline(supply_);
+  an_hour += (priced ? least_price_ : 1) * (inventory_.stages() - placed);
+  double cost = an_hour * inventory_.gpus_of_stage() * nanoseconds / 3.6e12;
+  if (with_egress && priced) cost += egress_dollars_of_pipeline(inventory_, placement);
+  return cost / samples_of_pipeline(inventory_);
 }
 
-double PlacementTree::score_of(const StagePlacement& way, Duration time) const {
-  const SiteLayout layout{way, group_.cells, group_.pipelines};
-  return score_of((time + all_reduce_time(supply_, layout)).count(), way, true);
+double PlacementTree::score_of(const StagePlacement& placement, Duration time) const {
+  const SiteLayout layout{placement, group_.cells, group_.pipelines};
+  return score_of((time + all_reduce_time(inventory_, layout)).count(), placement, true);
 }
 
 /// Every objective grows with the time in proportion, from where no time is taken.
-Duration PlacementTree::time_of(const StagePlacement& way, double score) const {
+Duration PlacementTree::time_of(const StagePlacement& placement, double score) const {
   constexpr Duration kSecond = 1s;
-  const double least = score_of(way, Duration::zero());
-  const double seconds = (score - least) / (score_of(way, kSecond) - least);
+  const double least = score_of(placement, Duration::zero());
+  const double seconds = (score - least) / (score_of(placement, kSecond) - least);
   if (!(seconds < 1e9)) return Duration::max();
   return Duration{static_cast<std::int64_t>(std::max(0.0, seconds * 1e9))};
 }
 
-PlacementTree::Judged PlacementTree::judged(const Node& node, const StagePlacement& way) const {
+PlacementTree::NodeBound PlacementTree::bound_of(const Node& node,
+                                                 const StagePlacement& placement) const {
   const CellBound bound = bounds_.bound(node.state);
   const std::int64_t largest = bound.largest();
-  Judged judged;
-  judged.bound = score_of(largest + node.state.all_reduce, way, true);
-  if (score_of(largest, way, false) < score_) {
-    judged.reason = SitePrune::all_reduce;
+  NodeBound result;
+  result.bound = score_of(largest + node.state.all_reduce, placement, true);
+  if (score_of(largest, placement, false) < score_) {
+    result.reason = SitePrune::all_reduce;
   } else if (bound.compute == largest) {
-    judged.reason = SitePrune::compute;
+    result.reason = SitePrune::compute;
   } else {
-    judged.reason = bound.wan == largest ? SitePrune::wan : SitePrune::path;
+    result.reason = bound.wan == largest ? SitePrune::wan : SitePrune::path;
   }
-  return judged;
+  return result;
 }
 
 void PlacementTree::descend(const Node& node) {
-  const int left = supply_.stages() - node.state.stages;
+  const int left = inventory_.stages() - node.state.stages;
   for (std::size_t d = 0; d < stages_.size(); ++d) {
     if ((node.used >> d & 1U) != 0 || stages_[d] == 0) continue;
     const int stages = std::min(left, stages_[d]);
     Node next{node.used | 1U << d, {}};
     const std::int64_t below = stages == left ? 1 : completions(next.used, left - stages);
     const auto prune = [&](SitePrune reason) { pruned_[static_cast<int>(reason)] += below; };
-    if (!way_.empty() && !linked(supply_.scenario(), way_.back().datacenter, id_of(d))) {
+    if (!placement_.empty() &&
+        !linked(inventory_.scenario(), placement_.back().datacenter, id_of(d))) {
       prune(SitePrune::no_link);
       continue;
     }
@@ -156,16 +158,16 @@ void PlacementTree::descend(const Node& node) {
       continue;
     }
     next.state = bounds_.extended(node.state, {id_of(d), stages});
-    way_.push_back({id_of(d), stages});
-    const Judged judged = this->judged(next, way_);
-    if (prune_ && judged.bound >= score_) {
-      prune(judged.reason);
+    placement_.push_back({id_of(d), stages});
+    const NodeBound found = bound_of(next, placement_);
+    if (prune_ && found.bound >= score_) {
+      prune(found.reason);
     } else if (stages == left) {
-      leaves_.push_back({way_, judged.bound, judged.reason});
+      leaves_.push_back({placement_, found.bound, found.reason});
     } else {
       descend(next);
     }
-    way_.pop_back();
+    placement_.pop_back();
   }
 }
 
@@ -175,7 +177,7 @@ std::vector<PlacementTree::Leaf> PlacementTree::leaves(
   prune_ = prune;
   pruned_ = pruned;
   leaves_.clear();
-  const Judged root = judged(Node{}, {});
+  const NodeBound root = bound_of(Node{}, {});
   if (prune_ && root.bound >= score_) {
     pruned_[static_cast<int>(root.reason)] += count();
   } else {

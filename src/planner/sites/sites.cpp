@@ -27,15 +27,15 @@ Costs at_speed_one(const Scenario& scenario) {
   return costs;
 }
 
-void order_by_distance(const GpuInventory& supply, std::vector<DatacenterId>& order) {
+void order_by_distance(const GpuInventory& inventory, std::vector<DatacenterId>& order) {
   const auto latency = [&](DatacenterId a, DatacenterId b) {
-    const Link* const link = supply.scenario().link(a, b);
+    const Link* const link = inventory.scenario().link(a, b);
     return link == nullptr ? Duration::max() : link->latency;
   };
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto begin = order.begin() + static_cast<std::ptrdiff_t>(i);
     const auto nearest = std::ranges::min_element(begin, order.end(), {}, [&](DatacenterId id) {
-      return std::pair{latency(order[i - 1], id), -supply.gpus(id)};
+      return std::pair{latency(order[i - 1], id), -inventory.gpus(id)};
     });
     std::rotate(begin, nearest, nearest + 1);
   }
@@ -68,32 +68,32 @@ bool GpuInventory::priced() const {
   return true;
 }
 
-std::vector<DatacenterId> ordered_datacenters(const GpuInventory& supply, SiteOrder order) {
+std::vector<DatacenterId> ordered_datacenters(const GpuInventory& inventory, SiteOrder order) {
   std::vector<DatacenterId> ids;
-  for (int i = 0; i < supply.datacenters(); ++i) {
-    if (supply.gpus(DatacenterId{i}) > 0) ids.push_back(DatacenterId{i});
+  for (int i = 0; i < inventory.datacenters(); ++i) {
+    if (inventory.gpus(DatacenterId{i}) > 0) ids.push_back(DatacenterId{i});
   }
   const auto price = [&](DatacenterId id) {
     if (order != SiteOrder::price) return 0.0;
-    return supply.scenario().datacenters[index(id)].price.value_or(
+    return inventory.scenario().datacenters[index(id)].price.value_or(
         std::numeric_limits<double>::infinity());
   };
   std::ranges::stable_sort(ids, {}, [&](DatacenterId id) {
-    return std::pair{price(id), -supply.gpus(id)};
+    return std::pair{price(id), -inventory.gpus(id)};
   });
-  if (order == SiteOrder::distance && !ids.empty()) order_by_distance(supply, ids);
+  if (order == SiteOrder::distance && !ids.empty()) order_by_distance(inventory, ids);
   return ids;
 }
 
-std::optional<StagePlacement> greedy_way(const GpuInventory& supply,
-                                         std::span<const DatacenterId> order, int replicas) {
-  StagePlacement way;
-  int left = supply.stages();
+std::optional<StagePlacement> greedy_placement(const GpuInventory& inventory,
+                                               std::span<const DatacenterId> order, int replicas) {
+  StagePlacement placement;
+  int left = inventory.stages();
   for (const DatacenterId id : order) {
-    const int stages = std::min(left, supply.stages_for(id, replicas));
-    if (stages > 0) way.push_back({id, stages});
+    const int stages = std::min(left, inventory.stages_for(id, replicas));
+    if (stages > 0) placement.push_back({id, stages});
     left -= stages;
-    if (left == 0) return way;
+    if (left == 0) return placement;
   }
   return std::nullopt;
 }
@@ -107,15 +107,15 @@ std::optional<Bandwidth> node_rate(const Scenario& scenario, DatacenterId from, 
   return rate;
 }
 
-int cell_size(const GpuInventory& supply, std::span<const DatacenterId> order) {
+int cell_size(const GpuInventory& inventory, std::span<const DatacenterId> order) {
   constexpr std::int64_t kMost = 255;  // Op::pieces
-  if (supply.scenario().parallel.cell) return *supply.scenario().parallel.cell;
+  if (inventory.scenario().parallel.cell) return *inventory.scenario().parallel.cell;
   std::int64_t pipelines = 1;
   const auto raise = [&](DatacenterId from, DatacenterId to) {
-    const auto rate = node_rate(supply.scenario(), from, to);
+    const auto rate = node_rate(inventory.scenario(), from, to);
     if (!rate) return;
-    const Costs& costs = supply.costs();
-    const double speed = supply.scenario().datacenters[index(from)].speed;
+    const Costs& costs = inventory.costs();
+    const double speed = inventory.scenario().datacenters[index(from)].speed;
     for (std::size_t s = 0; s + 1 < costs.forward.size(); ++s) {
       const std::int64_t forward = scaled(costs.forward[s], 1 / speed).count();
       const std::int64_t transfer = (costs.message[s] / *rate).count();
@@ -129,10 +129,10 @@ int cell_size(const GpuInventory& supply, std::span<const DatacenterId> order) {
   return static_cast<int>(std::min(pipelines, kMost));
 }
 
-std::string to_text(const GpuInventory& supply, const StagePlacement& way) {
+std::string to_text(const GpuInventory& inventory, const StagePlacement& placement) {
   std::string text;
-  for (const DatacenterStages& share : way)
-    text += fmt::format("{}{} {}", text.empty() ? "" : " > ", supply.name(share.datacenter),
+  for (const DatacenterStages& share : placement)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " > ", inventory.name(share.datacenter),
                         share.stages);
   return text;
 }

@@ -19,13 +19,13 @@ struct DatacenterStages {
   friend bool operator==(const DatacenterStages&, const DatacenterStages&) = default;
 };
 
-/// The way of a pipeline from its first stage to its last: whole datacenters, each at most once,
-/// none with no stage.
+/// The placement of a pipeline from its first stage to its last: whole datacenters, each at most
+/// once, none with no stage.
 using StagePlacement = std::vector<DatacenterStages>;
 
-/// Which datacenters do what: D DP-cells of C pipelines (Atlas section 4.5), all on one way.
+/// Which datacenters do what: D DP-cells of C pipelines (Atlas section 4.5), all on one placement.
 struct SiteLayout {
-  StagePlacement way;
+  StagePlacement placement;
   int cells = 1;      ///< D
   int pipelines = 1;  ///< C, of a cell
   [[nodiscard]] int replicas() const { return cells * pipelines; }
@@ -81,14 +81,14 @@ private:
 LONGHAUL_LISTED_ENUM(SiteOrder, LONGHAUL_SITE_ORDERS);
 
 /// All datacenters with at least one GPU. Ties: more GPUs, then the order of the file.
-[[nodiscard]] std::vector<DatacenterId> ordered_datacenters(const GpuInventory& supply,
+[[nodiscard]] std::vector<DatacenterId> ordered_datacenters(const GpuInventory& inventory,
                                                             SiteOrder order);
 
 /// Lines 2 to 10 of algorithm 1: each datacenter in turn takes all the stages it can hold. nullopt
 /// where they cannot hold all.
-[[nodiscard]] std::optional<StagePlacement> greedy_way(const GpuInventory& supply,
-                                                       std::span<const DatacenterId> order,
-                                                       int replicas);
+[[nodiscard]] std::optional<StagePlacement> greedy_placement(const GpuInventory& inventory,
+                                                             std::span<const DatacenterId> order,
+                                                             int replicas);
 
 /// Rate of a message between nodes of two datacenters: the smallest of link and interfaces.
 /// nullopt where there is no link.
@@ -97,9 +97,9 @@ LONGHAUL_LISTED_ENUM(SiteOrder, LONGHAUL_SITE_ORDERS);
 
 /// C: parallel.cell where given; otherwise the largest transfer over forward time of any stage on
 /// any link between neighbours of the order, rounded up (Atlas section 4.4); 1 to 255.
-[[nodiscard]] int cell_size(const GpuInventory& supply, std::span<const DatacenterId> order);
+[[nodiscard]] int cell_size(const GpuInventory& inventory, std::span<const DatacenterId> order);
 
 /// "west 20 > east 40".
-[[nodiscard]] std::string to_text(const GpuInventory& supply, const StagePlacement& way);
+[[nodiscard]] std::string to_text(const GpuInventory& inventory, const StagePlacement& placement);
 
 }  // namespace longhaul::planner

@@ -70,8 +70,8 @@ private:
 };
 
 /// The begin of a run: attributes, prediction, number of ranks.
-struct Begun {
-  explicit Begun(const std::filesystem::path& directory)
+struct RunHeader {
+  explicit RunHeader(const std::filesystem::path& directory)
       : file{directory / kRunFile}, ranks{read_ranks(file)}, reader{file, findings} {
     hdf5::require_none(file, findings);
     hdf5::check_groups(reader, findings);
@@ -83,14 +83,14 @@ struct Begun {
   hdf5::TraceReader reader;
 };
 
-struct Merged {
+struct MergedRows {
   Timeline names;  ///< that the rows use
   std::uint64_t left_out;
 };
 
 /// All finished iterations.
-Merged merge_segments(const std::filesystem::path& directory, const Begun& begun,
-                      std::span<const RankClock> clocks, MergeTarget& target) {
+MergedRows merge_segments(const std::filesystem::path& directory, const RunHeader& begun,
+                          std::span<const RankClock> clocks, MergeTarget& target) {
   LONGHAUL_ASSERT(clocks.empty() || std::cmp_equal(clocks.size(), begun.ranks),
                   "{} clocks of {} ranks", clocks.size(), begun.ranks);
   Merger merger{begun.reader.predicted().names(), clocks, target};
@@ -100,7 +100,7 @@ Merged merge_segments(const std::filesystem::path& directory, const Begun& begun
 }
 
 /// The prediction with which the run began, and what was added meanwhile.
-std::uint64_t write_predictions(hdf5::Id root, const Begun& begun, const Timeline& names,
+std::uint64_t write_predictions(hdf5::Id root, const RunHeader& begun, const Timeline& names,
                                 const MergeOptions& options) {
   hdf5::TimelineWriter writer{root, "predicted"};
   RowsInFile rows{begun.reader.predicted()};
@@ -150,7 +150,7 @@ std::vector<IterationKey> finished_iterations(const std::filesystem::path& direc
 
 Trace merge_run(const std::filesystem::path& directory, std::span<const RankClock> clocks) {
   const hdf5::Silence silence;
-  Begun begun{directory};
+  RunHeader begun{directory};
   Trace trace{begun.reader.info(), {}, {}};
   hdf5::read_all(begun.reader.predicted(), trace.predicted, begun.findings);
   hdf5::require_none(begun.file, begun.findings);
@@ -163,7 +163,7 @@ Trace merge_run(const std::filesystem::path& directory, std::span<const RankCloc
 MergedRows merge_run_into(const std::filesystem::path& directory, const std::filesystem::path& file,
                           const MergeOptions& options) {
   const hdf5::Silence silence;
-  const Begun begun{directory};
+  const RunHeader begun{directory};
   RunInfo info = begun.reader.info();
   if (options.environment) info.environment = *options.environment;
   MergedRows rows;

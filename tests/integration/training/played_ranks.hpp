@@ -58,7 +58,7 @@ private:
   Schedule schedule_;
   Scenario scenario_;
   Plan plan_;
-  training::RealModel model_;
+  training::TrainingModel model_;
   std::vector<PlayedRank> ranks_;
   std::uint64_t order_seed_;
   std::vector<bool> done_;

@@ -4,14 +4,16 @@
 
 #include "base/bf16.hpp"
 #include "chunk_suite.hpp"
-#include "math_suite.hpp"
 #include "nn/counter_random.hpp"
+#include "tensor_ops_suite.hpp"
 
 namespace longhaul::nn {
 
-INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, ::testing::Values(MathUnderTest{"cpu", make_cpu_math}),
+INSTANTIATE_TEST_SUITE_P(Cpu, TensorOpsSuite,
+                         ::testing::Values(TensorOpsUnderTest{"cpu", make_cpu_math}),
                          [](const auto& test) { return test.param.name; });
-INSTANTIATE_TEST_SUITE_P(Cpu, ChunkSuite, ::testing::Values(MathUnderTest{"cpu", make_cpu_math}),
+INSTANTIATE_TEST_SUITE_P(Cpu, ChunkSuite,
+                         ::testing::Values(TensorOpsUnderTest{"cpu", make_cpu_math}),
                          [](const auto& test) { return test.param.name; });
 
 namespace {

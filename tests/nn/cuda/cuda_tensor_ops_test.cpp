@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.hpp"
-#include "nn/cuda/math_fixture.hpp"
+#include "nn/cuda/tensor_ops_fixture.hpp"
 
 /// Order, memory and repetition on one stream.
 namespace longhaul::nn {

@@ -1,4 +1,4 @@
-#include "nn/cuda/math_fixture.hpp"
+#include "nn/cuda/tensor_ops_fixture.hpp"
 
 /// Our own attention in blocks of queries, and the check that a library's has to pass.
 namespace longhaul::nn {

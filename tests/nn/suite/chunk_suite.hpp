@@ -4,17 +4,17 @@
 #include <string>
 
 #include "chunk_pipeline.hpp"
-#include "math_suite.hpp"
 #include "naive_model.hpp"
 #include "nn/layers/chunk.hpp"
+#include "tensor_ops_suite.hpp"
 
-/// Layers and chunks on any TensorOps; instantiated as MathSuite is.
+/// Layers and chunks on any TensorOps; instantiated as TensorOpsSuite is.
 namespace longhaul::nn {
 
 /// Small and odd, with grouped heads and two sequences.
 [[nodiscard]] ModelShape tiny_model(int layers);
 
-class ChunkSuite : public ::testing::TestWithParam<MathUnderTest> {
+class ChunkSuite : public ::testing::TestWithParam<TensorOpsUnderTest> {
 protected:
   void SetUp() override;
 

@@ -17,11 +17,12 @@ using test::sites_scenario;
 const std::vector<std::string> kSchedules{"1f1b",  "gpipe",  "zb-h1", "cross-ud",
                                           "atlas", "varuna", "zbv"};
 
-CellBound bound_of(const GpuInventory& supply, const CellQuery& query) {
-  const PlacementBounds bounds{supply, query.schedule, query.layout.pipelines, query.layout.cells};
+CellBound bound_of(const GpuInventory& inventory, const CellQuery& query) {
+  const PlacementBounds bounds{inventory, query.schedule, query.layout.pipelines,
+                               query.layout.cells};
   PlacementBounds::State state;
   std::int64_t before = 0;
-  for (const DatacenterStages& share : query.layout.way) {
+  for (const DatacenterStages& share : query.layout.placement) {
     state = bounds.extended(state, share);
     const std::int64_t now = bounds.bound(state).largest();
     EXPECT_LE(before, now) << "a longer way has a lower bound";
@@ -33,19 +34,19 @@ CellBound bound_of(const GpuInventory& supply, const CellQuery& query) {
 TEST(WayBounds, LieBelowEveryCell) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Scenario scenario = test::random_sites(seed, 3);
-    const GpuInventory supply{scenario};
-    CellTimes cells{supply, CellModel::pooled, 1};
+    const GpuInventory inventory{scenario};
+    CellTimes cells{inventory, CellModel::pooled, 1};
     for (const std::string& schedule : kSchedules) {
       const int pipelines = *scenario.parallel.cell;
-      for (int count = 1; count <= supply.most_cells(pipelines); ++count) {
-        const auto order = ordered_datacenters(supply, SiteOrder::distance);
-        const auto way = greedy_way(supply, order, count * pipelines);
-        if (!way) continue;
-        const CellQuery query{parse_schedule(schedule), {*way, count, pipelines}};
+      for (int count = 1; count <= inventory.most_cells(pipelines); ++count) {
+        const auto order = ordered_datacenters(inventory, SiteOrder::distance);
+        const auto placement = greedy_placement(inventory, order, count * pipelines);
+        if (!placement) continue;
+        const CellQuery query{parse_schedule(schedule), {*placement, count, pipelines}};
         const CellTime time = cells.times({{query}}).front();
         if (!time.failure.empty()) continue;
-        EXPECT_LE(bound_of(supply, query).largest(), time.time.count())
-            << schedule << " on " << to_text(supply, *way) << ", seed " << seed;
+        EXPECT_LE(bound_of(inventory, query).largest(), time.time.count())
+            << schedule << " on " << to_text(inventory, *placement) << ", seed " << seed;
       }
     }
   }
@@ -54,31 +55,31 @@ TEST(WayBounds, LieBelowEveryCell) {
 // One stage, one microbatch: every bound is the time itself.
 TEST(WayBounds, AreTightWhereNothingOverlaps) {
   const Scenario scenario = test::sites_scenario(2, 1, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory};
   const CellQuery query{parse_schedule("1f1b"),
                         {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
   // F, message, F, B, message, B.
   EXPECT_EQ(cells.times({{query}}).front().time, 1ms + 8ms + 1ms + 2ms + 8ms + 2ms);
-  EXPECT_EQ(bound_of(supply, query).largest(), (22ms - 2ns) / 1ns);  // a ns for each rounding
+  EXPECT_EQ(bound_of(inventory, query).largest(), (22ms - 2ns) / 1ns);  // a ns for each rounding
 }
 
-SiteSearch search(const GpuInventory& supply, const SiteSearchOptions& options) {
-  CellTimes cells{supply, CellModel::pooled, 1};
-  return search_sites(supply, options, cells);
+SiteSearch search(const GpuInventory& inventory, const SiteSearchOptions& options) {
+  CellTimes cells{inventory, CellModel::pooled, 1};
+  return search_sites(inventory, options, cells);
 }
 
 TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Scenario scenario = test::random_sites(seed, 4);
-    const GpuInventory supply{scenario};
+    const GpuInventory inventory{scenario};
     for (const SiteObjective objective :
          {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
       SiteSearchOptions options{
           parse_schedules("1f1b,zb-h1"), {1, 2}, std::nullopt, objective, true, std::nullopt};
-      const SiteSearch found = search(supply, options);
+      const SiteSearch found = search(inventory, options);
       options.prune = false;
-      const SiteSearch all = search(supply, options);
+      const SiteSearch all = search(inventory, options);
       ASSERT_TRUE(found.best && all.best);
       EXPECT_EQ(score(*found.best, objective), score(*all.best, objective)) << "seed " << seed;
       EXPECT_EQ(found.candidates, all.candidates);
@@ -92,12 +93,12 @@ TEST(SiteSearch, EqualsExhaustiveSearchAtFourDatacenters) {
 TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const Scenario scenario = test::random_sites(seed, 4);
-    const GpuInventory supply{scenario};
+    const GpuInventory inventory{scenario};
     SiteSearchOptions options{parse_schedules("atlas"),  {2},  std::nullopt,
                               SiteObjective::throughput, true, std::nullopt};
-    const SiteSearch found = search(supply, options);
+    const SiteSearch found = search(inventory, options);
     options.prune = false;
-    const SiteSearch all = search(supply, options);
+    const SiteSearch all = search(inventory, options);
     ASSERT_TRUE(found.best && all.best);
     EXPECT_EQ(score(*found.best, options.objective), score(*all.best, options.objective));
   }
@@ -106,18 +107,18 @@ TEST(SiteSearch, EqualsExhaustiveSearchWithCellsThatShareTheWan) {
 TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Scenario scenario = test::random_sites(seed, 5);
-    const GpuInventory supply{scenario};
-    CellTimes cells{supply, CellModel::pooled, 1};
+    const GpuInventory inventory{scenario};
+    CellTimes cells{inventory, CellModel::pooled, 1};
     for (const SiteOrder order : {SiteOrder::availability, SiteOrder::price, SiteOrder::distance}) {
       const int pipelines = *scenario.parallel.cell;
       const SitePlans plans =
-          algorithm1(supply, {order, parse_schedule("1f1b"), pipelines, std::nullopt}, cells);
+          algorithm1(inventory, {order, parse_schedule("1f1b"), pipelines, std::nullopt}, cells);
       SiteSearchOptions options;
       options.schedules = parse_schedules("1f1b");
       options.pipelines = {pipelines};
       for (const SiteObjective objective : {SiteObjective::throughput, SiteObjective::cost}) {
         options.objective = objective;
-        const SiteSearch found = search_sites(supply, options, cells);
+        const SiteSearch found = search_sites(inventory, options, cells);
         ASSERT_TRUE(found.best);
         EXPECT_LE(score(*found.best, objective),
                   score(*best_plan(plans.plans, objective), objective))
@@ -130,12 +131,12 @@ TEST(SiteSearch, IsNeverWorseThanAlgorithm1) {
 TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Scenario scenario = test::random_sites(seed, 4);
-    const GpuInventory supply{scenario};
+    const GpuInventory inventory{scenario};
     SiteSearchOptions options{parse_schedules("1f1b"),   {1},  std::nullopt,
                               SiteObjective::throughput, true, 1};
-    const SiteSearch some = search(supply, options);
+    const SiteSearch some = search(inventory, options);
     options.limit.reset();
-    const SiteSearch all = search(supply, options);
+    const SiteSearch all = search(inventory, options);
     EXPECT_EQ(some.evaluated + some.pruned_in_all() + some.unexplored, some.candidates);
     EXPECT_GE(score(*all.best, options.objective),
               score(*some.best, options.objective) * (1 - some.gap) * (1 - 1e-12));
@@ -145,11 +146,12 @@ TEST(SiteSearch, SaysHowFarALimitMayBeOff) {
 
 TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
   const Scenario scenario = test::sites_scenario(8, 4, {8, 8, 8, 8}, 1ms, Bandwidth{5e9}, 1);
-  const GpuInventory supply{scenario};
+  const GpuInventory inventory{scenario};
   SiteSearchOptions options;
   options.schedules = parse_schedules("1f1b");
-  const SiteSearch found = search(supply, options);
-  // 4! / (4 - k)! ways of k datacenters: D = 1 one, 2 two, 3 four, 4 four (8/3 = 2 stages each).
+  const SiteSearch found = search(inventory, options);
+  // 4! / (4 - k)! placements of k datacenters: D = 1 one, 2 two, 3 four, 4 four (8/3 = 2 stages
+  // each).
   EXPECT_EQ(found.candidates, 4 + 12 + 24 + 24);
   EXPECT_LE(found.evaluated, 4);
   EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
@@ -160,15 +162,15 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
   std::erase_if(scenario.links, [](const Link& link) {
     return link.from != DatacenterId{1} && link.to != DatacenterId{1};
   });
-  const GpuInventory supply{scenario};
+  const GpuInventory inventory{scenario};
   SiteSearchOptions options;
   options.schedules = parse_schedules("1f1b");
-  const SiteSearch found = search(supply, options);
+  const SiteSearch found = search(inventory, options);
   ASSERT_TRUE(found.best);
   EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
-  for (std::size_t i = 0; i + 1 < found.best->layout.way.size(); ++i)
-    EXPECT_NE(scenario.link(found.best->layout.way[i].datacenter,
-                            found.best->layout.way[i + 1].datacenter),
+  for (std::size_t i = 0; i + 1 < found.best->layout.placement.size(); ++i)
+    EXPECT_NE(scenario.link(found.best->layout.placement[i].datacenter,
+                            found.best->layout.placement[i + 1].datacenter),
               nullptr);
 }
 
@@ -176,8 +178,8 @@ TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
 TEST(CellTimes, KnowTheOthersWhereALinkIsMissing) {
   Scenario scenario = test::sites_scenario(2, 1, {4, 1}, 7ms, Bandwidth{1e9}, 1);
   std::erase_if(scenario.links, [](const Link& link) { return link.from != link.to; });
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply, CellModel::relays, 1};
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory, CellModel::relays, 1};
   const CellQuery unlinked{parse_schedule("1f1b"),
                            {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}};
   const CellQuery inside{parse_schedule("1f1b"), {{{DatacenterId{0}, 2}}, 1, 1}};
@@ -194,8 +196,8 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
   inside.bandwidth = Bandwidth{8388608e3};
   inside.sharing = Sharing::datacenter;
   scenario.links.push_back(inside);
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory};
   const auto time = [&](int count, int pipelines) {
     return cells
         .times({{CellQuery{parse_schedule("1f1b"), {{{DatacenterId{0}, 2}}, count, pipelines}}}})
@@ -212,13 +214,13 @@ TEST(CellTimes, WaitForEachOtherOnALinkInsideADatacenter) {
 TEST(CellTimes, PooledAndRelaysAgreeNearly) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Scenario scenario = test::random_sites(seed, 3);
-    const GpuInventory supply{scenario};
-    CellTimes pooled{supply, CellModel::pooled, 1};
-    CellTimes relays{supply, CellModel::relays, 1};
-    const auto order = ordered_datacenters(supply, SiteOrder::availability);
-    const auto way = greedy_way(supply, order, supply.most_cells(2) * 2);
-    if (!way) continue;
-    const CellQuery query{parse_schedule("atlas"), {*way, supply.most_cells(2), 2}};
+    const GpuInventory inventory{scenario};
+    CellTimes pooled{inventory, CellModel::pooled, 1};
+    CellTimes relays{inventory, CellModel::relays, 1};
+    const auto order = ordered_datacenters(inventory, SiteOrder::availability);
+    const auto placement = greedy_placement(inventory, order, inventory.most_cells(2) * 2);
+    if (!placement) continue;
+    const CellQuery query{parse_schedule("atlas"), {*placement, inventory.most_cells(2), 2}};
     const CellTime one = pooled.times({{query}}).front();
     const CellTime two = relays.times({{query}}).front();
     ASSERT_EQ(one.failure, two.failure);
@@ -245,12 +247,12 @@ TEST(BreakEven, FindsTheBandwidthFromWhichTwoBeatOne) {
       link.latency = latencies[0];
       link.bandwidth = Bandwidth{points[0].bandwidth->bits_per_second() * factor};
     }
-    const GpuInventory supply{near};
-    CellTimes cells{supply};
+    const GpuInventory inventory{near};
+    CellTimes cells{inventory};
     const SitePlans plans = algorithm1(
-        supply, {SiteOrder::availability, parse_schedule("1f1b"), 1, std::nullopt}, cells);
+        inventory, {SiteOrder::availability, parse_schedule("1f1b"), 1, std::nullopt}, cells);
     const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
-    EXPECT_EQ(best->layout.way.size(), factor < 1 ? 1U : 2U);
+    EXPECT_EQ(best->layout.placement.size(), factor < 1 ? 1U : 2U);
   }
 }
 

@@ -15,9 +15,9 @@ using test::sites_scenario;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<int> stages_of(const StagePlacement& way) {
+std::vector<int> stages_of(const StagePlacement& placement) {
   std::vector<int> stages;
-  for (const DatacenterStages& share : way) stages.push_back(share.stages);
+  for (const DatacenterStages& share : placement) stages.push_back(share.stages);
   return stages;
 }
 
@@ -39,24 +39,24 @@ Algorithm1Options with(const std::string& schedule) {
 
 TEST(Sites, TakeStagesAsAlgorithm1Says) {
   const Scenario two = test::sites_scenario(60, 60, {600, 600}, 10ms, Bandwidth{5e9}, 2);
-  const GpuInventory supply{two};
-  EXPECT_EQ(supply.most_cells(2), 10);
-  const auto order = ordered_datacenters(supply, SiteOrder::availability);
-  EXPECT_THAT(stages_of(*greedy_way(supply, order, 10)), ElementsAre(60));
-  EXPECT_THAT(stages_of(*greedy_way(supply, order, 12)), ElementsAre(50, 10));
-  EXPECT_THAT(stages_of(*greedy_way(supply, order, 20)), ElementsAre(30, 30));
+  const GpuInventory inventory{two};
+  EXPECT_EQ(inventory.most_cells(2), 10);
+  const auto order = ordered_datacenters(inventory, SiteOrder::availability);
+  EXPECT_THAT(stages_of(*greedy_placement(inventory, order, 10)), ElementsAre(60));
+  EXPECT_THAT(stages_of(*greedy_placement(inventory, order, 12)), ElementsAre(50, 10));
+  EXPECT_THAT(stages_of(*greedy_placement(inventory, order, 20)), ElementsAre(30, 30));
 }
 
 // Section 6.3: DC-set 2 with C = 4 uses all GPUs, more stages where there are more.
 TEST(Sites, GiveLargerDatacentersMoreStages) {
   const Scenario set =
       test::sites_scenario(60, 60, {300, 600, 500, 200, 400}, 10ms, Bandwidth{5e9}, 4);
-  const GpuInventory supply{set};
-  EXPECT_EQ(supply.most_cells(4), 8);
-  const auto order = ordered_datacenters(supply, SiteOrder::availability);
+  const GpuInventory inventory{set};
+  EXPECT_EQ(inventory.most_cells(4), 8);
+  const auto order = ordered_datacenters(inventory, SiteOrder::availability);
   EXPECT_THAT(order, ElementsAre(DatacenterId{1}, DatacenterId{2}, DatacenterId{4}, DatacenterId{0},
                                  DatacenterId{3}));
-  EXPECT_THAT(stages_of(*greedy_way(supply, order, 32)), ElementsAre(18, 15, 12, 9, 6));
+  EXPECT_THAT(stages_of(*greedy_placement(inventory, order, 32)), ElementsAre(18, 15, 12, 9, 6));
 }
 
 TEST(Sites, OrderByPriceAndByDistance) {
@@ -66,27 +66,27 @@ TEST(Sites, OrderByPriceAndByDistance) {
   for (Link& link : scenario.links) {
     if (link.from == DatacenterId{1} && link.to == DatacenterId{2}) link.latency = 1ms;
   }
-  const GpuInventory supply{scenario};
+  const GpuInventory inventory{scenario};
   const DatacenterId a{0}, b{1}, c{2};
-  EXPECT_THAT(ordered_datacenters(supply, SiteOrder::availability), ElementsAre(b, a, c));
-  EXPECT_THAT(ordered_datacenters(supply, SiteOrder::price), ElementsAre(c, a, b));
-  EXPECT_THAT(ordered_datacenters(supply, SiteOrder::distance), ElementsAre(b, c, a));
+  EXPECT_THAT(ordered_datacenters(inventory, SiteOrder::availability), ElementsAre(b, a, c));
+  EXPECT_THAT(ordered_datacenters(inventory, SiteOrder::price), ElementsAre(c, a, b));
+  EXPECT_THAT(ordered_datacenters(inventory, SiteOrder::distance), ElementsAre(b, c, a));
 }
 
 TEST(Sites, CellSizeIsTransferOverForwardRoundedUp) {
   Scenario scenario = test::sites_scenario(4, 4, {8, 8}, 10ms, Bandwidth{8388608e3 / 2.5}, 1);
   scenario.parallel.cell.reset();
-  const GpuInventory supply{scenario};
-  EXPECT_EQ(cell_size(supply, ordered_datacenters(supply, SiteOrder::availability)), 3);
+  const GpuInventory inventory{scenario};
+  EXPECT_EQ(cell_size(inventory, ordered_datacenters(inventory, SiteOrder::availability)), 3);
 }
 
 TEST(Algorithm1, CountsAnIterationByHand) {
   // P = M = 2, F = 1 ms, B = 2 ms: 1F1B in one datacenter takes (M + P - 1) (F + B) = 9 ms.
   Scenario scenario = test::sites_scenario(2, 2, {8}, 10ms, Bandwidth{5e9}, 2);
   scenario.nodes[0].internal = Bandwidth::unlimited();
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
-  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory};
+  const SitePlans plans = algorithm1(inventory, with("1f1b"), cells);
   ASSERT_EQ(plans.plans.size(), 2U);
   EXPECT_EQ(plans.plans[1].times.pipeline, 9ms);
   EXPECT_EQ(plans.plans[1].times.all_reduce, 0ms);
@@ -98,30 +98,30 @@ TEST(Algorithm1, CountsAnIterationByHand) {
 
 TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
   const Scenario scenario = test::sites_scenario(2, 2, {16}, 10ms, Bandwidth{5e9}, 2);
-  const GpuInventory supply{scenario};
+  const GpuInventory inventory{scenario};
   // 2 * 3/4 of 8 MiB at 100 Gbps.
-  EXPECT_EQ(all_reduce_inside(supply, DatacenterId{0}, StageId{0}, 4),
+  EXPECT_EQ(all_reduce_inside(inventory, DatacenterId{0}, StageId{0}, 4),
             2 * (Bytes{8 << 20} * 3 / 4 / Bandwidth{100e9}));
 }
 
 TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
   Scenario scenario = test::sites_scenario(6, 8, {16, 8}, 3ms, Bandwidth{5e9}, 2);
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
-  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory};
+  const SitePlans plans = algorithm1(inventory, with("1f1b"), cells);
   ASSERT_EQ(plans.plans.size(), 2U);
   for (const SitePlan& plan : plans.plans) {
     ASSERT_TRUE(plan.feasible()) << plan.infeasible;
-    const Scenario placed = placed_scenario(supply, plan.layout);
+    const Scenario placed = placed_scenario(inventory, plan.layout);
     EXPECT_EQ(makespan_of(schedule::generate("1f1b", placed), placed), plan.times.iteration());
   }
 }
 
 TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
   const Scenario scenario = test::sites_scenario(3, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
-  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory};
+  const SitePlans plans = algorithm1(inventory, with("1f1b"), cells);
   ASSERT_EQ(plans.plans.size(), 3U);
   EXPECT_TRUE(plans.plans[1].feasible());
   EXPECT_THAT(plans.plans[2].infeasible, HasSubstr("hold 2 of 3 stages"));
@@ -130,22 +130,22 @@ TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
 TEST(Algorithm1, RefusesWhatCannotBePlanned) {
   const Scenario small = test::sites_scenario(12, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   EXPECT_THAT(failure_of([&] {
-                const GpuInventory supply{small};
-                CellTimes cells{supply};
-                static_cast<void>(algorithm1(supply, with("1f1b"), cells));
+                const GpuInventory inventory{small};
+                CellTimes cells{inventory};
+                static_cast<void>(algorithm1(inventory, with("1f1b"), cells));
               }),
               HasSubstr("have 10 GPUs, and one DP-cell needs 12"));
   Scenario apart = test::sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   apart.links.clear();
   EXPECT_THAT(failure_of([&] {
-                const GpuInventory supply{apart};
-                CellTimes cells{supply};
-                static_cast<void>(algorithm1(supply, with("1f1b"), cells));
+                const GpuInventory inventory{apart};
+                CellTimes cells{inventory};
+                static_cast<void>(algorithm1(inventory, with("1f1b"), cells));
               }),
               HasSubstr("no link from dca to dcb"));
   Scenario unknown = test::sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   unknown.datacenters[1].gpus.reset();
-  EXPECT_THAT(failure_of([&] { const GpuInventory supply{unknown}; }),
+  EXPECT_THAT(failure_of([&] { const GpuInventory inventory{unknown}; }),
               HasSubstr("datacenter.dcb.gpus"));
 }
 
@@ -154,9 +154,9 @@ TEST(Cost, IsCountedByHand) {
   scenario.datacenters[0].price = 2;
   scenario.datacenters[1].price = 3;
   scenario.datacenters[0].egress_price = 0.1;
-  const GpuInventory supply{scenario};
+  const GpuInventory inventory{scenario};
   const SiteLayout layout{{{DatacenterId{0}, 2}, {DatacenterId{1}, 2}}, 1, 2};
-  const SiteFigures figures = figures_of(supply, layout, {1800s, 0ns, 0.5});
+  const SiteFigures figures = figures_of(inventory, layout, {1800s, 0ns, 0.5});
   EXPECT_EQ(figures.gpus_used, 8);
   EXPECT_DOUBLE_EQ(*figures.gpu_dollars_per_hour, 4 * 2 + 4 * 3);
   const double each_way = 2 * 3 * 1048576.0;  // pipelines, microbatches, 1 MiB
@@ -184,12 +184,12 @@ TEST(Cost, ParetoLeavesOutWhatAnotherBeatsInBoth) {
 // 600 GPUs and a tenth more (section 6.4): the tenth adds nothing.
 TEST(Algorithm1, LeavesATenthOut) {
   const Scenario scenario = test::sites_scenario(60, 60, {600, 60}, 10ms, Bandwidth{5e9}, 2);
-  const GpuInventory supply{scenario};
-  CellTimes cells{supply};
-  const SitePlans plans = algorithm1(supply, with("1f1b"), cells);
+  const GpuInventory inventory{scenario};
+  CellTimes cells{inventory};
+  const SitePlans plans = algorithm1(inventory, with("1f1b"), cells);
   const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
   ASSERT_NE(best, nullptr);
-  EXPECT_THAT(stages_of(best->layout.way), ElementsAre(60));
+  EXPECT_THAT(stages_of(best->layout.placement), ElementsAre(60));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "nn/cuda/math_fixture.hpp"
+#include "nn/cuda/tensor_ops_fixture.hpp"
 
 /// The kernels over rows, at the sizes where they take another way: packs of 8 or single numbers,
 /// 1, 2 or 4 packs of each thread in registers or rows read twice, views that begin anywhere.

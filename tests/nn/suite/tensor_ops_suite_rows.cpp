@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "math_suite.hpp"
+#include "tensor_ops_suite.hpp"
 
 /// Norm, SwiGLU, embedding and cross-entropy.
 namespace longhaul::nn {
@@ -19,7 +19,7 @@ struct Rows {
 
 constexpr Rows kRows[] = {{1, 1}, {3, 7}, {5, 64}, {17, 130}, {2, 1000}, {130, 8}, {3, 4096}};
 
-TEST_P(MathSuite, RowsAreDividedByTheirRootMeanSquare) {
+TEST_P(TensorOpsSuite, RowsAreDividedByTheirRootMeanSquare) {
   for (const Rows rows : kRows) {
     SCOPED_TRACE(rows.width);
     const Tensor x = random(rows.count()), weight = random(rows.columns()),
@@ -30,7 +30,7 @@ TEST_P(MathSuite, RowsAreDividedByTheirRootMeanSquare) {
   }
 }
 
-TEST_P(MathSuite, ARowOfZerosStaysFinite) {
+TEST_P(TensorOpsSuite, ARowOfZerosStaysFinite) {
   const Tensor x = tensor(16), weight = random(16), y = tensor(16),
                inverse = tensor(1, NumberType::f32);
   math().zero(x);
@@ -39,7 +39,7 @@ TEST_P(MathSuite, ARowOfZerosStaysFinite) {
   expect_near(inverse, {1 / std::sqrt(naive::kNormEpsilon)});
 }
 
-TEST_P(MathSuite, NormGradients) {
+TEST_P(TensorOpsSuite, NormGradients) {
   for (const Rows rows : kRows) {
     SCOPED_TRACE(rows.width);
     const Tensor x = random(rows.count()), weight = random(rows.columns()),
@@ -62,7 +62,7 @@ TEST_P(MathSuite, NormGradients) {
   }
 }
 
-TEST_P(MathSuite, GatedUnitsAndTheirGradients) {
+TEST_P(TensorOpsSuite, GatedUnitsAndTheirGradients) {
   for (const Rows rows : kRows) {
     SCOPED_TRACE(rows.width);
     const Tensor both = random(2 * rows.count(), working(), 6), dy = random(rows.count()),
@@ -74,7 +74,7 @@ TEST_P(MathSuite, GatedUnitsAndTheirGradients) {
   }
 }
 
-TEST_P(MathSuite, GatesFarFromZeroStayFinite) {
+TEST_P(TensorOpsSuite, GatesFarFromZeroStayFinite) {
   Tensor both = tensor(8), dy = tensor(4);
   both.write({200, -200, 1e4F, -1e4F, 2, 2, 2, 2});
   dy.write({1, 1, 1, 1});
@@ -85,7 +85,7 @@ TEST_P(MathSuite, GatesFarFromZeroStayFinite) {
   expect_near(gradient, {2, 0, 2, 0, 200, 0, 1e4, 0});
 }
 
-TEST_P(MathSuite, TokensTakeTheirRowsAndGiveBackTheirSums) {
+TEST_P(TensorOpsSuite, TokensTakeTheirRowsAndGiveBackTheirSums) {
   for (const int width : {1, 6, 130}) {
     const Tokens numbers{4, 0, 4, 4, 8, 1, 0, 4};
     const auto columns = static_cast<std::size_t>(width);
@@ -107,7 +107,7 @@ TEST_P(MathSuite, TokensTakeTheirRowsAndGiveBackTheirSums) {
 }
 
 /// 400 times the same token, so that an order of summation would show.
-TEST_P(MathSuite, SumsOfOneTokenAreTheSameInEveryRun) {
+TEST_P(TensorOpsSuite, SumsOfOneTokenAreTheSameInEveryRun) {
   const Tensor tokens = integers(Tokens(400, 2)), dy = random(400 * 64);
   Numbers first;
   for (int run = 0; run < 5; ++run) {
@@ -119,7 +119,7 @@ TEST_P(MathSuite, SumsOfOneTokenAreTheSameInEveryRun) {
   }
 }
 
-TEST_P(MathSuite, CrossEntropyAddsTheLossAndLeavesTheGradient) {
+TEST_P(TensorOpsSuite, CrossEntropyAddsTheLossAndLeavesTheGradient) {
   for (const int vocabulary : {1, 7, 130, 5000}) {
     SCOPED_TRACE(vocabulary);
     const Tokens goals{0, -1, vocabulary - 1, vocabulary / 2, -5};
@@ -135,7 +135,7 @@ TEST_P(MathSuite, CrossEntropyAddsTheLossAndLeavesTheGradient) {
   }
 }
 
-TEST_P(MathSuite, LogitsFarFromZeroStayFinite) {
+TEST_P(TensorOpsSuite, LogitsFarFromZeroStayFinite) {
   const Tensor targets = integers({0, 1});
   Tensor logits = tensor(6), loss = tensor(1, NumberType::f32);
   math().zero(loss);

@@ -1,4 +1,4 @@
-#include "math_suite.hpp"
+#include "tensor_ops_suite.hpp"
 
 namespace longhaul::nn {
 
@@ -24,7 +24,7 @@ std::size_t rows_of_sums(const AttentionShape& shape) {
                               << "/" << shape.kv_heads << " heads of " << shape.head_size;
 }
 
-TEST_P(MathSuite, QueriesAndKeysTurnWithTheirPosition) {
+TEST_P(TensorOpsSuite, QueriesAndKeysTurnWithTheirPosition) {
   for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(shown(shape));
     for (const float theta : {10'000.0F, 500'000.0F}) {
@@ -40,7 +40,7 @@ TEST_P(MathSuite, QueriesAndKeysTurnWithTheirPosition) {
   }
 }
 
-TEST_P(MathSuite, TurnsOfDistantPositionsAreExact) {
+TEST_P(TensorOpsSuite, TurnsOfDistantPositionsAreExact) {
   const AttentionShape shape{1, 5000, 1, 1, 4};
   const Tensor qkv = random(shape.tokens() * shape.width());
   const Numbers before = qkv.read();
@@ -48,7 +48,7 @@ TEST_P(MathSuite, TurnsOfDistantPositionsAreExact) {
   expect_near(qkv, naive::rotary(shape, 500'000, Direction::forward, before));
 }
 
-TEST_P(MathSuite, AttentionOfEachHead) {
+TEST_P(TensorOpsSuite, AttentionOfEachHead) {
   for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(shown(shape));
     const Tensor qkv = random(shape.tokens() * shape.width(), working(), 2),
@@ -61,7 +61,7 @@ TEST_P(MathSuite, AttentionOfEachHead) {
   }
 }
 
-TEST_P(MathSuite, ScoresFarFromZeroStayFinite) {
+TEST_P(TensorOpsSuite, ScoresFarFromZeroStayFinite) {
   const AttentionShape shape{1, 3, 1, 1, 2};
   Tensor qkv = tensor(18);
   qkv.write({1000, 0, 1000, 0, 1, 2, 1000, 0, -1000, 0, 3, 4, -1000, 0, -1000, 0, 5, 6});
@@ -70,7 +70,7 @@ TEST_P(MathSuite, ScoresFarFromZeroStayFinite) {
   expect_near(out, {1, 2, 1, 2, 4, 5});
 }
 
-TEST_P(MathSuite, LaterTokensChangeNothingBefore) {
+TEST_P(TensorOpsSuite, LaterTokensChangeNothingBefore) {
   const AttentionShape shape{2, 40, 4, 2, 8};
   Tensor qkv = random(shape.tokens() * shape.width());
   const Tensor out = tensor(shape.tokens() * width_of_output(shape)),
@@ -92,7 +92,7 @@ TEST_P(MathSuite, LaterTokensChangeNothingBefore) {
   }
 }
 
-TEST_P(MathSuite, AttentionGradients) {
+TEST_P(TensorOpsSuite, AttentionGradients) {
   for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(shown(shape));
     const Tensor qkv = random(shape.tokens() * shape.width(), working(), 2),

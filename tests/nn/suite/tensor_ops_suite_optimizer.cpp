@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "math_suite.hpp"
+#include "tensor_ops_suite.hpp"
 
 namespace longhaul::nn {
 
@@ -8,7 +8,7 @@ namespace {
 
 using naive::Numbers;
 
-TEST_P(MathSuite, GradientDescent) {
+TEST_P(TensorOpsSuite, GradientDescent) {
   const Tensor gradient = random(77, NumberType::f32), master = random(77, NumberType::f32),
                weights = tensor(77);
   Numbers expected = master.read();
@@ -25,7 +25,7 @@ TEST_P(MathSuite, GradientDescent) {
 }
 
 /// By hand: gradient 0.5 twice, then -1. beta1 0.5 and beta2 0.75 keep the numbers short.
-TEST_P(MathSuite, AdamWByHand) {
+TEST_P(TensorOpsSuite, AdamWByHand) {
   AdamW options{0.1F, 0.5F, 0.75F, 0, 0.5F, 1};
   Tensor gradient = tensor(1, NumberType::f32), master = tensor(1, NumberType::f32);
   const Tensor mean = tensor(1, NumberType::f32), square = tensor(1, NumberType::f32),
@@ -55,7 +55,7 @@ TEST_P(MathSuite, AdamWByHand) {
   EXPECT_EQ(weights.read(), rounded.read());
 }
 
-TEST_P(MathSuite, AdamWOfPartsIsAdamWOfTheWhole) {
+TEST_P(TensorOpsSuite, AdamWOfPartsIsAdamWOfTheWhole) {
   const std::size_t count = 1003;
   const AdamW options{};
   const Tensor gradient = random(count, NumberType::f32);
@@ -79,7 +79,7 @@ TEST_P(MathSuite, AdamWOfPartsIsAdamWOfTheWhole) {
   for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i].read(), parts[i].read());
 }
 
-TEST_P(MathSuite, NothingMovesWithoutGradientAndDecay) {
+TEST_P(TensorOpsSuite, NothingMovesWithoutGradientAndDecay) {
   AdamW options{};
   options.weight_decay = 0;
   const Tensor gradient = tensor(9, NumberType::f32), master = random(9, NumberType::f32),

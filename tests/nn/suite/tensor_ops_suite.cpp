@@ -1,4 +1,4 @@
-#include "math_suite.hpp"
+#include "tensor_ops_suite.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ naive::Numbers Tensor::read() const {
   return {numbers.begin(), numbers.end()};
 }
 
-void MathSuite::SetUp() {
+void TensorOpsSuite::SetUp() {
   if (GetParam().why_not) {
     const std::string why = GetParam().why_not();
     if (!why.empty()) GTEST_SKIP() << why;
@@ -32,9 +32,9 @@ void MathSuite::SetUp() {
   math_ = GetParam().make();
 }
 
-Tensor MathSuite::tensor(std::size_t count, NumberType type) { return {*math_, count, type}; }
+Tensor TensorOpsSuite::tensor(std::size_t count, NumberType type) { return {*math_, count, type}; }
 
-Tensor MathSuite::random(std::size_t count, NumberType type, float bound) {
+Tensor TensorOpsSuite::random(std::size_t count, NumberType type, float bound) {
   Tensor made = tensor(count, type);
   std::vector<float> numbers(count);
   for (std::size_t i = 0; i < count; ++i) numbers[i] = bound * counter_random(seed_, i);
@@ -43,18 +43,18 @@ Tensor MathSuite::random(std::size_t count, NumberType type, float bound) {
   return made;
 }
 
-Tensor MathSuite::integers(const naive::Tokens& numbers) {
+Tensor TensorOpsSuite::integers(const naive::Tokens& numbers) {
   Tensor made = tensor(numbers.size(), NumberType::i32);
   math().copy_in(std::span{numbers}, made);
   return made;
 }
 
-void MathSuite::expect_near(const Tensor& got, const naive::Numbers& expected, double factor) {
+void TensorOpsSuite::expect_near(const Tensor& got, const naive::Numbers& expected, double factor) {
   expect_near(got, expected, got.view().type, factor);
 }
 
-void MathSuite::expect_near(const Tensor& got, const naive::Numbers& expected,
-                            NumberType as_exact_as, double factor) {
+void TensorOpsSuite::expect_near(const Tensor& got, const naive::Numbers& expected,
+                                 NumberType as_exact_as, double factor) {
   const double tolerance = factor * (as_exact_as == NumberType::bf16 ? 8e-3 : 5e-6);
   const naive::Numbers numbers = got.read();
   ASSERT_EQ(numbers.size(), expected.size());
@@ -71,7 +71,7 @@ namespace {
 
 using naive::Numbers;
 
-TEST_P(MathSuite, MemoryIsAlignedAndRefusedWhereThereIsNone) {
+TEST_P(TensorOpsSuite, MemoryIsAlignedAndRefusedWhereThereIsNone) {
   std::byte* const one = math().allocate(1);
   std::byte* const other = math().allocate(1'000'000);
   for (const std::byte* const memory : {one, other}) {
@@ -83,7 +83,7 @@ TEST_P(MathSuite, MemoryIsAlignedAndRefusedWhereThereIsNone) {
   math().release(other);
 }
 
-TEST_P(MathSuite, NumbersComeBackAsTheyWentIn) {
+TEST_P(TensorOpsSuite, NumbersComeBackAsTheyWentIn) {
   const std::vector<float> numbers{0, 1, -2.5F, 0x1p-20F, -0x1.8p30F, 3};
   for (const NumberType type : {NumberType::f32, NumberType::bf16}) {
     Tensor there = tensor(numbers.size(), type);
@@ -92,13 +92,13 @@ TEST_P(MathSuite, NumbersComeBackAsTheyWentIn) {
   }
 }
 
-TEST_P(MathSuite, Bf16RoundsToTheNearestEvenNumber) {
+TEST_P(TensorOpsSuite, Bf16RoundsToTheNearestEvenNumber) {
   Tensor there = tensor(4, NumberType::bf16);
   there.write({1 + 0x1p-8F, 1 + 0x3p-8F, 1 + 0x1.1p-8F, -1 - 0x0.fp-8F});
   EXPECT_EQ(there.read(), (Numbers{1, 1 + 0x1p-6, 1 + 0x1p-7, -1}));
 }
 
-TEST_P(MathSuite, CopiesOnTheDeviceConvert) {
+TEST_P(TensorOpsSuite, CopiesOnTheDeviceConvert) {
   const Tensor from = random(37, NumberType::f32);
   const Tensor half = tensor(37, NumberType::bf16), back = tensor(37, NumberType::f32);
   Tensor rounded = tensor(37, NumberType::bf16);
@@ -113,7 +113,7 @@ TEST_P(MathSuite, CopiesOnTheDeviceConvert) {
   EXPECT_EQ(same.read(), rounded.read());
 }
 
-TEST_P(MathSuite, PartsOfAViewAreCopiedAndZeroedAlone) {
+TEST_P(TensorOpsSuite, PartsOfAViewAreCopiedAndZeroedAlone) {
   for (const NumberType type : {NumberType::f32, NumberType::bf16}) {
     const Tensor whole = random(50, type);
     Numbers expected = whole.read();
@@ -125,7 +125,7 @@ TEST_P(MathSuite, PartsOfAViewAreCopiedAndZeroedAlone) {
   }
 }
 
-TEST_P(MathSuite, RandomNumbersAreThoseOfTheCounter) {
+TEST_P(TensorOpsSuite, RandomNumbersAreThoseOfTheCounter) {
   for (const NumberType type : {NumberType::f32, NumberType::bf16}) {
     const Tensor filled = tensor(1001, type);
     Tensor expected = tensor(1001, type);
@@ -137,7 +137,7 @@ TEST_P(MathSuite, RandomNumbersAreThoseOfTheCounter) {
   }
 }
 
-TEST_P(MathSuite, SumsAddUpInPlaceToo) {
+TEST_P(TensorOpsSuite, SumsAddUpInPlaceToo) {
   for (const std::size_t count : {1U, 7U, 1000U}) {
     const Tensor a = random(count), b = random(count), sum = tensor(count);
     Numbers expected = a.read();
@@ -153,7 +153,7 @@ TEST_P(MathSuite, SumsAddUpInPlaceToo) {
 constexpr Gemm kShapes[] = {{1, 1, 1},    {3, 5, 7},     {8, 8, 8},  {33, 17, 65},
                             {1, 130, 40}, {64, 96, 128}, {96, 1, 9}, {129, 66, 31}};
 
-TEST_P(MathSuite, ProductsInEveryOrderOfStorage) {
+TEST_P(TensorOpsSuite, ProductsInEveryOrderOfStorage) {
   for (Gemm shape : kShapes) {
     for (const int way : {0, 1, 2, 3, 4, 5, 6, 7}) {
       shape.transpose_a = (way & 1) != 0;
@@ -174,7 +174,7 @@ TEST_P(MathSuite, ProductsInEveryOrderOfStorage) {
   }
 }
 
-TEST_P(MathSuite, ProductsOverwriteWhateverWasThere) {
+TEST_P(TensorOpsSuite, ProductsOverwriteWhateverWasThere) {
   const Gemm shape{5, 4, 3};
   const Tensor a = random(15), b = random(12);
   Tensor c = tensor(20);

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cuda/accelerator.hpp"
-#include "math_suite.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/cuda_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
+#include "tensor_ops_suite.hpp"
 
 namespace longhaul::nn {
 

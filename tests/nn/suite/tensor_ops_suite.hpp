@@ -13,19 +13,19 @@
 #include "nn/tensor_ops.hpp"
 
 /// Every operation of a TensorOps against naive.hpp. A test program links the object library
-/// `math_suite` and says
-///   INSTANTIATE_TEST_SUITE_P(Cpu, MathSuite, ::testing::Values(MathUnderTest{"cpu",
+/// `tensor_ops_suite` and says
+///   INSTANTIATE_TEST_SUITE_P(Cpu, TensorOpsSuite, ::testing::Values(TensorOpsUnderTest{"cpu",
 ///   make_cpu_math}));
 /// Tolerances follow from the working type.
 namespace longhaul::nn {
 
-struct MathUnderTest {
+struct TensorOpsUnderTest {
   std::string name;
   std::function<std::unique_ptr<TensorOps>()> make;
   std::function<std::string()> why_not{};  ///< why it cannot run here; empty: it can
 };
 
-inline void PrintTo(const MathUnderTest& math, std::ostream* out) { *out << math.name; }
+inline void PrintTo(const TensorOpsUnderTest& math, std::ostream* out) { *out << math.name; }
 
 /// Device memory of a test, given back at its end.
 class Tensor {
@@ -48,7 +48,7 @@ private:
   ArrayView view_;
 };
 
-class MathSuite : public ::testing::TestWithParam<MathUnderTest> {
+class TensorOpsSuite : public ::testing::TestWithParam<TensorOpsUnderTest> {
 protected:
   void SetUp() override;
 
