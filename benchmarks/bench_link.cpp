@@ -28,9 +28,8 @@ struct Options : harness::SharedOptions {
 ExitCode verdict(const std::vector<harness::LinkMeasurement>& measurements,
                  const engine::Checks& checks, const Options& options) {
   if (checks.wrong() > 0) return ExitCode::answer_is_no;
-  if (!options.check) return ExitCode::fine;
-  return std::ranges::any_of(measurements, harness::is_too_fast) ? ExitCode::answer_is_no
-                                                                 : ExitCode::fine;
+  const bool wrong = options.check && std::ranges::any_of(measurements, harness::is_too_fast);
+  return wrong ? ExitCode::answer_is_no : ExitCode::fine;
 }
 
 /// Samples are those of all pairs of ranks together.

@@ -35,7 +35,7 @@ public:
   /// A file for the report beside stderr, which leads through the launcher and ends with it.
   void report_also_to(std::filesystem::path file) { report_file_ = std::move(file); }
 
-  /// Lines on what a run that a signal ends, or the loss of its launcher, leaves behind.
+  /// Lines on what stays of a run that a signal, or the loss of its launcher, ends.
   void tell_kept(std::function<std::string()> kept) { kept_ = std::move(kept); }
 
   /// The events of the plan's ops, for the report (nullptr: not known).

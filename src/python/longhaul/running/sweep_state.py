@@ -109,7 +109,7 @@ def is_whole(file, wanted):
         return False
     asked = kept.get("asked", {})
     text = asked.get("scenario", wanted["scenario"]) if isinstance(asked, dict) else None
-    if not isinstance(text, str) or not text.startswith(wanted["scenario"]):  # --set stands behind it
+    if not isinstance(text, str) or not text.startswith(wanted["scenario"]):  # --set stands after it
         tools.say(f"  {file} is damaged (not the scenario that its point was begun with); the point is "
                   "done anew")
         return False
