@@ -22,7 +22,8 @@ public:
 
   [[nodiscard]] std::size_t earliest() const { return leaves_ == 1 ? 0 : winner_[1]; }
   [[nodiscard]] Duration time(std::size_t device) const { return times_[device]; }
-  void set(std::size_t device, Duration time) {
+  /// A third of a greedy run is here: 17% longer where the compiler calls it.
+  [[gnu::always_inline]] inline void set(std::size_t device, Duration time) {
     times_[device] = time;
     for (std::size_t node = (leaves_ + device) / 2; node >= 1; node /= 2) {
       const std::uint32_t left = winner_[2 * node];
