@@ -54,6 +54,11 @@ TEST(LowerBound, IsNeverAboveTheOptimumOfAllOrders) {
 Scenario odd_scenario(int stages, int microbatches, Random& random) {
   Scenario scenario = far_apart(stages, microbatches, Duration{random.between(0, 600)},
                                 Duration{random.between(0, 100)});
+  for (Link& link : scenario.links) {  // no way is like the other
+    link.latency = Duration{random.between(0, 600)};
+    link.bandwidth =
+        Bandwidth{link.bandwidth.bits_per_second() * static_cast<double>(random.between(1, 4))};
+  }
   scenario.memory.budget = 0.25 * static_cast<double>(random.between(2, 6));
   const std::int64_t longer = random.between(0, 1) == 0 ? 1 : 20;
   for (std::size_t d = 0; d < scenario.costs.forward.size(); ++d) {

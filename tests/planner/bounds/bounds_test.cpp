@@ -71,6 +71,19 @@ TEST(LowerBound, CountsRoundTripsUnderTheMemoryLimit) {
   EXPECT_NE(bound.reason.find("memory"), std::string::npos) << bound.reason;
 }
 
+// The same over links that differ each way: F 100, 100 and 500 there, F and D 200, 40 and 300 back,
+// D 100 and W 100: 1440. With recomputation before it, D begins no sooner; W then follows D.
+TEST(LowerBound, CountsBothWaysOfARoundTrip) {
+  Scenario scenario = two_datacenters(2, 4, {}, Duration{100});
+  scenario.memory.budget = 0.5;
+  for (Link& link : scenario.links) {
+    const bool there = link.from < link.to;
+    link.latency = there ? 500ns : 300ns;
+    if (!there) link.bandwidth = Bandwidth{link.bandwidth.bits_per_second() * 2.5};
+  }
+  EXPECT_EQ(bound_of("1f1b", scenario), 4 * 1440ns);
+}
+
 // 2 replicas, ZeRO-1: gather, then F D W of 4 microbatches, then scatter; one device each.
 TEST(LowerBound, HoldsDataParallelCommunication) {
   Scenario scenario = uniform_scenario(1, 4);

@@ -143,6 +143,48 @@ TEST(Evaluator, LeavesSharedLinksAndCopiesToTheSimulator) {
   count_refusals(tally);
 }
 
+/// Moves after which an iteration takes longer, and those of them with an exact estimate.
+struct Estimates {
+  int longer = 0, exact = 0;
+};
+
+Estimates estimates_from(const char* name, const Scenario& scenario, Random& random) {
+  const Schedule start = whole_blocks(schedule::generate(name, scenario));
+  const OrderProblem problem{start, scenario};
+  Estimates result;
+  for (int move = 0; move < 600; ++move) {
+    Orders orders{problem, start};
+    Evaluator evaluator{orders, problem.links().front()};
+    const std::int64_t before = evaluator.makespan();
+    const auto row = orders.row(static_cast<int>(random.between(0, problem.devices() - 1)));
+    Change change;
+    if (!Moves{orders}.shift(row[random.next() % row.size()],
+                             static_cast<int>(random.between(-6, 6)), change))
+      continue;
+    const std::int64_t estimate = evaluator.estimate(change);
+    orders.apply(change);
+    if (!evaluator.apply(change, kAny) || evaluator.makespan() <= before) continue;
+    ++result.longer;
+    result.exact += estimate == evaluator.makespan() ? 1 : 0;
+  }
+  return result;
+}
+
+// Blocks of 100. Messages of 80 never wait for each other; those of 250 and 900 do, before a moved
+// block, within the stretch that moves, and after it.
+TEST(Evaluator, EstimatesMovesExactlyThatMakeAnIterationLonger) {
+  Random random{1};
+  for (const char* name : {"1f1b", "zb-h1", "zbv", "cross-wave"}) {
+    for (const Duration transfer : {80ns, 250ns, 900ns}) {
+      const int stages = transfer == 900ns ? 2 : 4;
+      const Scenario scenario = spread(uniform_scenario(stages, 8), stages, 130ns, transfer);
+      const Estimates found = estimates_from(name, scenario, random);
+      EXPECT_GT(found.longer, 50) << name;
+      EXPECT_EQ(found.exact, found.longer) << name << " " << transfer.count();
+    }
+  }
+}
+
 // F and B of 100 on two devices 50 apart: 100 + 50 + 100 + 100 + 50 + 100.
 TEST(Evaluator, AddsUpOneMicrobatchAndItsWayBack) {
   const Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{50}, Duration{});
