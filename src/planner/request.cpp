@@ -32,10 +32,9 @@ constexpr std::array kSearches{
 
 struct Group {
   std::string_view name;
-  schedule::Knowledge knowledge;
+  bool is_static;
 };
-constexpr std::array kGroups{Group{"static", schedule::Knowledge::counts},
-                             Group{"dynamic", schedule::Knowledge::times}};
+constexpr std::array kGroups{Group{"static", true}, Group{"dynamic", false}};
 /// All schedules that share the WAN in time.
 constexpr std::string_view kSharedGroup = "shared";
 
@@ -126,7 +125,7 @@ void append_group(std::vector<ScheduleRequest>& requests, std::string_view word)
   for (const schedule::Generator& generator : schedule::generators()) {
     if (word == kSharedGroup)
       append_of_group(requests, generator, !generator.shares_wan);
-    else if (generator.knowledge == group->knowledge)
+    else if (schedule::is_static(generator.knowledge) == group->is_static)
       append_of_group(requests, generator, false);
   }
 }

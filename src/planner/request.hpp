@@ -52,8 +52,8 @@ struct ScheduleName {
 /// One name. Throws Error where it is unknown, with the nearest known one, and for a file.
 [[nodiscard]] ScheduleRequest parse_schedule(std::string_view name);
 
-/// A comma list: names, files (.csv), and the groups `static` (counts decide), `dynamic` (times
-/// decide) and `shared` (pipelines take turns on the WAN). Throws Error on unknown names and on
+/// A comma list: names, files (.csv), and the groups `static` (links decide nothing), `dynamic`
+/// (they do) and `shared` (pipelines take turns on the WAN). Throws Error on unknown names and on
 /// repeated ones.
 [[nodiscard]] std::vector<ScheduleRequest> parse_schedules(std::string_view list);
 

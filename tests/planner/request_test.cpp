@@ -31,9 +31,9 @@ std::string refusal(const std::string& list) {
 TEST(ScheduleRequests, KeepsNamesAndFilesAndExpandsGroups) {
   EXPECT_THAT(names_of(parse_schedules("1f1b, best ,mine.csv")),
               ElementsAre("1f1b", "best", "mine.csv"));
-  EXPECT_THAT(
-      names_of(parse_schedules("mine.csv,static")),
-      ElementsAre("mine.csv", "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"));
+  EXPECT_THAT(names_of(parse_schedules("mine.csv,static")),
+              ElementsAre("mine.csv", "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv",
+                          "zbv-auto"));
   std::size_t dynamic = 0;
   for (const schedule::Generator& generator : schedule::generators())
     dynamic += generator.knowledge == schedule::Knowledge::times ? 1 : 0;

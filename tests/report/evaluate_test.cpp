@@ -19,7 +19,7 @@ TEST(ChosenSchedules, StaticSkipsWhatIsNotDefinedAndNamingItIsAnError) {
       longhaul_run({"simulate", scenario, "--schedule", "static", "--json", odd[0], odd[1]});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto answer = run.json();
-  EXPECT_EQ(answer["schedules"].size(), 5U);
+  EXPECT_EQ(answer["schedules"].size(), 6U);
   ASSERT_EQ(answer["skipped"].size(), 1U);
   EXPECT_EQ(answer["skipped"][0]["schedule"], "interleaved-1f1b");
   EXPECT_NE(answer["skipped"][0]["reason"], "");
@@ -59,7 +59,7 @@ latency = "100ns"
   Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto answer = run.json();
-  EXPECT_EQ(answer["schedules"].size(), 5U);
+  EXPECT_EQ(answer["schedules"].size(), 6U);
   ASSERT_EQ(answer["skipped"].size(), 1U);
   EXPECT_EQ(answer["skipped"][0]["schedule"], "interleaved-1f1b");
   EXPECT_THAT(std::string{answer["skipped"][0]["reason"]}, HasSubstr("no link from"));

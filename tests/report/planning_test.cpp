@@ -100,7 +100,7 @@ TEST(Planning, PlacementRestrictsBest) {
   const auto wave = chosen("wave");
   for (const auto& candidate : wave["candidates"])
     EXPECT_THAT(candidate["schedule"].get<std::string>(),
-                ::testing::AnyOf("zbv", HasSubstr("wave")));
+                ::testing::AnyOf("zbv", "zbv-auto", HasSubstr("wave")));
   EXPECT_GT(chosen("ud,wave")["candidates"].size(), wave["candidates"].size());
 }
 

@@ -55,6 +55,22 @@ std::optional<Refusal> add_candidate(const schedule::Generator& generator, const
   return makespan.refusal();
 }
 
+/// Its entry in the registry.
+const schedule::Generator* place_of(const Schedule& schedule) {
+  return schedule::find_generator(schedule.name);
+}
+
+/// All generators; those whose schedules tend to be the shortest first.
+std::vector<const schedule::Generator*> by_promise() {
+  std::vector<const schedule::Generator*> sorted;
+  for (const schedule::Generator& generator : schedule::generators()) sorted.push_back(&generator);
+  std::ranges::stable_sort(sorted, {}, [](const schedule::Generator* generator) {
+    return std::pair{generator->backward == schedule::Backward::whole,
+                     schedule::is_static(generator->knowledge)};
+  });
+  return sorted;
+}
+
 /// One schedule of every layout that can run, within the budget or not.
 std::vector<Schedule> runnable_layouts(const Candidates& candidates) {
   std::vector<Schedule> layouts;
@@ -110,14 +126,25 @@ Refusal why_no_schedule(const std::vector<Schedule>& layouts, const Candidates& 
 }  // namespace
 
 Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
-                           const std::vector<schedule::Placement>& placements) {
+                           const std::vector<schedule::Placement>& placements,
+                           const std::function<bool()>& enough) {
   Candidates candidates;
-  for (const schedule::Generator& generator : schedule::generators()) {
-    if (!is_wanted(generator, placements)) continue;
-    if (auto why = add_candidate(generator, scenario, arrangement, candidates))
-      candidates.rejected.push_back({std::string{generator.name}, std::move(why->reason)});
+  for (const schedule::Generator* generator : by_promise()) {
+    if (!is_wanted(*generator, placements)) continue;
+    const bool unseen = enough && !candidates.fitting.empty() && enough();
+    auto why = unseen ? refused(
+                            "the time of candidates was over before it (the rest is for moves). "
+                            "Give the search more time.")
+                      : add_candidate(*generator, scenario, arrangement, candidates);
+    if (why) candidates.rejected.push_back({std::string{generator->name}, std::move(why->reason)});
   }
-  std::ranges::stable_sort(candidates.fitting, {}, &Candidate::makespan);
+  std::ranges::sort(candidates.rejected, {}, [](const RejectedCandidate& rejected) {
+    return schedule::find_generator(rejected.schedule);
+  });
+  std::ranges::sort(candidates.runnable, {}, place_of);
+  std::ranges::sort(candidates.fitting, {}, [](const Candidate& candidate) {
+    return std::pair{candidate.makespan, place_of(candidate.schedule)};
+  });
   return candidates;
 }
 
@@ -128,7 +155,8 @@ SearchResult find_best(const Scenario& scenario, const SearchOptions& options) {
 Result<SearchResult> try_find_best(const Scenario& scenario, const SearchOptions& options) {
   SearchResult found;
   Portfolio portfolio{scenario, options};
-  found.candidates = find_candidates(scenario, options.arrangement, options.placements);
+  found.candidates = find_candidates(scenario, options.arrangement, options.placements,
+                                     [&] { return portfolio.is_late(); });
   const auto layouts = runnable_layouts(found.candidates);
   for (const Schedule& layout : layouts) portfolio.add_layout(layout);
   for (const Candidate& candidate : found.candidates.fitting)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,15 +29,18 @@ struct RejectedCandidate {
 };
 
 struct Candidates {
-  std::vector<Candidate> fitting;  ///< by makespan, then in the order of the registry
-  std::vector<RejectedCandidate> rejected;
+  std::vector<Candidate> fitting;           ///< by makespan, then in the order of the registry
+  std::vector<RejectedCandidate> rejected;  ///< in the order of the registry; so are `runnable`
   std::vector<Schedule> runnable;  ///< of the rejected ones, decoupled and with memory enough
 };
 
 /// Every static and dynamic schedule of the registry that lies on one of `placements` (empty: any),
-/// simulated; those that share the WAN in cells are rejected. Deterministic.
+/// simulated; those that share the WAN in cells are rejected. Deterministic. `enough` (asked once
+/// one fits): from then on the others are rejected unseen; those that know links and split backward
+/// passes come first.
 [[nodiscard]] Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
-                                         const std::vector<schedule::Placement>& placements = {});
+                                         const std::vector<schedule::Placement>& placements = {},
+                                         const std::function<bool()>& enough = {});
 
 /// How a search looks, and for how long.
 struct SearchOptions {

@@ -26,6 +26,9 @@ constexpr std::int64_t kListedBlocks = 400'000;
 /// order that has to be simulated is looked at ten times less often.
 constexpr double kHope = 1.12;
 constexpr double kHopeOfSimulations = 1.03;
+/// The least time of a search, a block: that of 50 evaluations of a whole order of P = 64
+/// (docs/performance.md: 24,576 blocks, 1000 a second).
+constexpr std::chrono::microseconds kLeastPerBlock{2};
 using Clock = std::chrono::steady_clock;
 
 std::size_t threads_of(const SearchOptions& options) {
@@ -94,7 +97,6 @@ void Portfolio::add_own_starts() {
   }
 }
 
-/// Has a good part of the time gone, so that what is left should go into the search?
 bool Portfolio::is_late() const {
   return !options_.moves && Clock::now() - begin_ > options_.time * 3 / 10;
 }
@@ -124,9 +126,20 @@ std::vector<Portfolio::Search> Portfolio::first_searches(std::size_t count) cons
   return searches;
 }
 
+/// As many as the time that is left is worth, at least one.
+std::size_t Portfolio::affordable_searches() const {
+  if (options_.moves) return kSearches;
+  const std::size_t most = kSearches * std::max<std::size_t>(1, threads_ / 2);
+  std::int64_t blocks = 1;
+  for (const Start& start : starts_)
+    blocks = std::max(blocks, std::int64_t{start.layout->problem.blocks()});
+  const auto left = std::max(begin_ + options_.time - Clock::now(), Clock::duration::zero());
+  const auto worth = left * static_cast<std::int64_t>(threads_) / (kLeastPerBlock * blocks);
+  return std::clamp(static_cast<std::size_t>(worth), std::size_t{1}, most);
+}
+
 Portfolio::Outcome Portfolio::run() {
-  const std::size_t factor = options_.moves ? 1 : std::max<std::size_t>(1, threads_ / 2);
-  std::vector<Search> searches = first_searches(kSearches * factor);
+  std::vector<Search> searches = first_searches(affordable_searches());
   Outcome total;
   for (int round = 0; round < kRounds; ++round) {
     run_round(searches, round);
@@ -135,7 +148,7 @@ Portfolio::Outcome Portfolio::run() {
       total.moves += std::exchange(search.moves, 0);
       total.accepted += std::exchange(search.accepted, 0);
     }
-    if (round + 1 < kRounds) searches.resize(searches.size() / 2);
+    if (round + 1 < kRounds) searches.resize(std::max<std::size_t>(1, searches.size() / 2));
   }
   total.schedule = searches.front().from.schedule;
   total.schedule.name = searches.front().from.name;

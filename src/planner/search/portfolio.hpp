@@ -40,6 +40,9 @@ public:
   /// where there is nothing else.
   void add_own_starts();
   [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
+  /// Has a good part of the time gone, so that what is left should go into moves? Never in a search
+  /// that is bounded by moves.
+  [[nodiscard]] bool is_late() const;
 
   /// Searches from the best starts, several seeds on all threads: many searches first, fewer and
   /// longer ones after. With a number of moves the result does not depend on the threads. Needs a
@@ -58,7 +61,7 @@ private:
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };
-  [[nodiscard]] bool is_late() const;
+  [[nodiscard]] std::size_t affordable_searches() const;
   [[nodiscard]] std::vector<Search> first_searches(std::size_t count) const;
   void run_round(std::vector<Search>& searches, int round);
   void run_search(Search& search, int round, std::size_t index,

@@ -16,6 +16,7 @@ std::optional<Refusal> fill_interleaved_1f1b(const Scenario& scenario, Schedule&
 void fill_zb_h1(const Scenario& scenario, Schedule& schedule);
 void fill_zb_h2(const Scenario& scenario, Schedule& schedule);
 void fill_zbv(const Scenario& scenario, Schedule& schedule);
+std::optional<Refusal> fill_zbv_auto(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_cross_ud(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_cross_ud_sub(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_cross_wave(const Scenario& scenario, Schedule& schedule);

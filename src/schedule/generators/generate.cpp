@@ -91,7 +91,7 @@ std::span<const std::string> static_schedule_names() {
   static const std::vector<std::string> kNames = [] {
     std::vector<std::string> names;
     for (const Generator& generator : generators()) {
-      if (generator.knowledge == Knowledge::counts) names.emplace_back(generator.name);
+      if (is_static(generator.knowledge)) names.emplace_back(generator.name);
     }
     return names;
   }();

@@ -15,7 +15,7 @@ namespace longhaul::schedule {
 struct Generator;
 
 /// Names of the static schedules, in the order of a report: gpipe, 1f1b, interleaved-1f1b, zb-h1,
-/// zb-h2, zbv.
+/// zb-h2, zbv, zbv-auto.
 [[nodiscard]] std::span<const std::string> static_schedule_names();
 
 /// Makes the schedule `name` for the scenario (its P, M, v, replicas, recompute). Throws Error for

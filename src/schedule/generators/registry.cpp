@@ -35,6 +35,8 @@ constexpr std::array kGenerators{
               everywhere<families::fill_zb_h2>},
     Generator{"zbv", "zero bubble on device span with two chunks a device in a V", Placement::wave,
               Backward::split, Knowledge::counts, everywhere<families::fill_zbv>},
+    Generator{"zbv-auto", "zbv that looks at F, D, W and memory, by its authors' list scheduling",
+              Placement::wave, Backward::split, Knowledge::costs, families::fill_zbv_auto},
     Generator{
         "cross-ud", "CrossPipe's greedy: blocks as the links let them run, one stage a device",
         Placement::unidirectional, Backward::split, Knowledge::times, families::fill_cross_ud},

@@ -19,8 +19,13 @@ struct CellRules;
 /// How a schedule runs the backward pass: as one B, or as D and W.
 enum class Backward { whole, split };
 
-/// Inputs of a schedule's order: counts alone, or times and links of the scenario as well.
-enum class Knowledge { counts, times };
+/// Inputs of a schedule's order: counts alone; costs of blocks and memory as well; links too.
+enum class Knowledge { counts, costs, times };
+
+/// Is it made as if messages took no time? Then it belongs to the group `static`.
+[[nodiscard]] constexpr bool is_static(Knowledge knowledge) {
+  return knowledge != Knowledge::times;
+}
 
 /// One kind of schedule that generate() can make. To add one: a file beside this one, a line in
 /// the table of registry.cpp.

@@ -27,8 +27,9 @@ TEST(SimulateCommand, PrintsTheKnownTimesOfTheStaticSchedulesAsJson) {
   EXPECT_EQ(answer["command_line"], "longhaul simulate " + scenario + " --schedule static --json");
   // Makespan and device span of SCHEDULES' table for P=4, M=8.
   const std::vector<std::tuple<std::string, int, int>> known{
-      {"gpipe", 3300, 3300}, {"1f1b", 3300, 3300},  {"interleaved-1f1b", 2850, 2850},
-      {"zb-h1", 2700, 2700}, {"zb-h2", 2700, 2400}, {"zbv", 2550, 2400}};
+      {"gpipe", 3300, 3300},   {"1f1b", 3300, 3300},  {"interleaved-1f1b", 2850, 2850},
+      {"zb-h1", 2700, 2700},   {"zb-h2", 2700, 2400}, {"zbv", 2550, 2400},
+      {"zbv-auto", 2550, 2400}};
   ASSERT_EQ(answer["schedules"].size(), known.size());
   for (std::size_t i = 0; i < known.size(); ++i) {
     const auto& [name, makespan, span] = known[i];

@@ -110,6 +110,7 @@ double activations_allowed(const std::string& name, const Parallel& parallel, in
   if (name == "zb-h1") return std::min(p, m);
   if (name == "zb-h2") return std::min(2 * p - 1, m);
   if (name == "zbv") return std::min(p, m);
+  if (name == "zbv-auto") return p;  // the budget
   // Interleaved: the warm-up's chunks and one more are held at once.
   const int v = parallel.chunks;
   const int warm_up = std::min(2 * (p - device - 1) + (v - 1) * p, m * v);

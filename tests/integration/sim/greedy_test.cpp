@@ -10,6 +10,7 @@
 #include "plan/lowering/lower.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
+#include "schedule/generators/greedy/row_times.hpp"
 #include "schedule/random_scenario.hpp"
 #include "sim/simulate.hpp"
 
@@ -129,6 +130,39 @@ TEST(CrossUdSub, IsNeverSlowerThanWholeBlocks) {
     faster += parts < whole;
   }
   EXPECT_GT(faster, 5);
+}
+
+// Rows of any schedule of split backwards, not only the greedy's own.
+TEST(RowTimes, AreTheSimulatorsWhereLinksArePrivate) {
+  int compared = 0;
+  for (const char* name : {"zb-h1", "zb-h2", "zbv", "zbv-auto", "cross-wave"}) {
+    for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+      const Scenario scenario = test::random_scenario(seed);
+      if (!only_pairs(scenario)) continue;
+      const Schedule schedule = schedule::generate(name, scenario);
+      const schedule::families::GreedyProblem problem =
+          schedule::families::greedy_problem(scenario, schedule, 1).or_throw();
+      ASSERT_EQ(schedule::families::time_of_rows(problem, schedule.rows),
+                simulated(schedule, scenario))
+          << name << ", seed " << seed;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 500);
+}
+
+// It is one of its starts, compared in the greedy's own time.
+TEST(CrossWave, IsNeverLongerThanZbvAutoWhereLinksArePrivate) {
+  int shorter = 0;
+  for (std::uint64_t seed = 0; seed < kInstances; ++seed) {
+    const Scenario scenario = test::random_scenario(seed);
+    if (!only_pairs(scenario)) continue;
+    const Duration blind = simulated(schedule::generate("zbv-auto", scenario), scenario);
+    const Duration aware = simulated(schedule::generate("cross-wave", scenario), scenario);
+    ASSERT_LE(aware, blind) << "seed " << seed;
+    shorter += aware < blind ? 1 : 0;
+  }
+  EXPECT_GT(shorter, 50);
 }
 
 }  // namespace

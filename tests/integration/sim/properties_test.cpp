@@ -212,7 +212,7 @@ TEST(SimulateProperties, EqualsTheReferenceOnRandomInstances) {
       }
     }
   }
-  EXPECT_EQ(simulated, 150 * 6 * 2);
+  EXPECT_EQ(simulated, 150 * 7 * 2);
 }
 
 // With a link per pair, waiting for the other side can only add time.

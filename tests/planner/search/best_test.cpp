@@ -9,6 +9,7 @@
 #include "planner/search/portfolio.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
+#include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::planner {
@@ -114,6 +115,39 @@ TEST(Best, IsNeverWorseThanWhatItCouldChooseAndAlwaysWithinTheBudget) {
   }
   EXPECT_GT(found, 150);
   EXPECT_GT(improved, 60);
+}
+
+std::vector<std::string> names_of(const std::vector<RejectedCandidate>& rejected) {
+  std::vector<std::string> names;
+  for (const RejectedCandidate& one : rejected) names.push_back(one.schedule);
+  return names;
+}
+
+// One that fits is needed all the same: gpipe comes first in the registry, but knows no links.
+TEST(FindCandidates, LeavesOutWhatIsLeftOnceThereIsEnough) {
+  const Scenario scenario = two_datacenters(4, 8, 100);
+  const std::vector ud{schedule::Placement::unidirectional};
+  int asked = 0;
+  const Candidates few =
+      find_candidates(scenario, Arrangement::decoupled, ud, [&] { return ++asked > 1; });
+  ASSERT_EQ(few.fitting.size(), 2U);
+  EXPECT_EQ(few.fitting[0].schedule.name, "cross-ud");
+  EXPECT_EQ(few.fitting[1].schedule.name, "cross-ud-sub");
+  EXPECT_THAT(names_of(few.rejected),
+              ::testing::ElementsAre("gpipe", "1f1b", "zb-h1", "zb-h2", "varuna", "varuna-fill",
+                                     "atlas", "atlas-timed", "atlas-even"));
+  EXPECT_THAT(few.rejected.front().reason, ::testing::HasSubstr("Give the search more time"));
+}
+
+TEST(FindCandidates, AreInTheOrderOfTheRegistryWhereTheyTakeEqualTimes) {
+  const Candidates all = find_candidates(uniform_scenario(1, 3), Arrangement::decoupled);
+  std::vector<const schedule::Generator*> entries;
+  for (const Candidate& candidate : all.fitting) {
+    ASSERT_EQ(candidate.makespan, all.fitting.front().makespan) << candidate.schedule.name;
+    entries.push_back(schedule::find_generator(candidate.schedule.name));
+  }
+  EXPECT_GT(entries.size(), 5U);
+  EXPECT_TRUE(std::ranges::is_sorted(entries));
 }
 
 TEST(Best, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {

@@ -41,8 +41,9 @@ std::string message_of(const std::function<void()>& action) {
 
 TEST(StaticScheduleNames, AreInTheOrderOfAReport) {
   const auto names = static_schedule_names();
-  EXPECT_THAT(std::vector<std::string>(names.begin(), names.end()),
-              ElementsAre("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv"));
+  EXPECT_THAT(
+      std::vector<std::string>(names.begin(), names.end()),
+      ElementsAre("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zbv", "zbv-auto"));
 }
 
 TEST(Generate, GivesTheRowsOfTheDefinitions) {

@@ -29,15 +29,18 @@ BLOCK_NAMES = {"F": "forward (F)", "B": "backward (B = D + W)", "D": "input grad
                "W": "weight gradient (W)", "R": "recompute (R)"}
 
 SCHEDULE_NAMES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved-1f1b": "Interleaved 1F1B",
-                  "zb-h1": "ZB-H1", "zb-h2": "ZB-H2", "zbv": "ZBV", "cross-ud": "CrossUD",
+                  "zb-h1": "ZB-H1", "zb-h2": "ZB-H2", "zbv": "ZBV",
+                  "zbv-auto": "ZBV, cost-aware", "cross-ud": "CrossUD",
                   "cross-ud-sub": "CrossUDSub", "cross-wave": "CrossWave",
                   "cross-loop": "CrossLoop", "cross-bd": "CrossBD",
                   "cross-ud-opt": "CrossUD, solver", "cross-wave-opt": "CrossWave, solver",
                   "best": "best (search)"}
-# The static ones are ordered dark to light, steps of 30 and more in luminance. Delay-aware ones are
+# The static ones are ordered dark to light, steps of 30 and more in luminance (but zbv-auto, a
+# darker zbv). Delay-aware ones are
 # purple (one stage a device), green (wave) or red (whichever is best).
 SCHEDULE_COLOURS = {"gpipe": "#1f1f1f", "1f1b": "#0b5394", "interleaved-1f1b": "#c9561a",
                     "zb-h1": "#3fa7d6", "zb-h2": "#9fcf8f", "zbv": "#f0e442",
+                    "zbv-auto": "#b8a500",
                     "cross-ud": "#4a148c", "cross-ud-sub": "#bf8fe0", "cross-wave": "#2aa552",
                     "cross-loop": "#8c6d5a", "cross-bd": "#8a8a2a", "cross-ud-opt": "#a000c8",
                     "cross-wave-opt": "#00601f", "best": "#c2185b"}

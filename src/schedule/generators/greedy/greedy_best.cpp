@@ -7,7 +7,7 @@ namespace longhaul::schedule::families {
 namespace {
 
 /// How many blocks may be placed to find out which rules serve best: some milliseconds.
-constexpr std::int64_t kTrialBlocks = std::int64_t{1} << 17;
+constexpr std::int64_t kTrialBlocks = std::int64_t{1} << 18;
 
 std::int64_t blocks_of(const GreedyProblem& problem) {
   std::int64_t blocks = 0;

@@ -17,6 +17,7 @@ public:
     int sender = 0;  ///< chunk; ties go to the lower one
     BlockKind kind = BlockKind::F;
     const GreedyHop* hop = nullptr;
+    int microbatch = 0;  ///< for a replay of rows alone
   };
 
   explicit GreedyLinks(int resources) : free_at_(to_size(resources)) {}

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "schedule/generators/greedy/greedy_run.hpp"
+#include "schedule/generators/greedy/row_times.hpp"
 
 namespace longhaul::schedule::families {
 
@@ -73,21 +74,12 @@ void GreedyRun::lay_out_devices() {
 }
 
 Duration GreedyRun::finish() {
-  Duration end{};
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     LONGHAUL_ASSERT(chunks_[c].wgrads == chunks_[c].count,
                     "chunk {} stopped at F {}, D {}, W {} of {}", c, chunks_[c].forwards,
                     chunks_[c].dgrads, chunks_[c].wgrads, chunks_[c].count);
   }
-  for (const auto& mine : problem_.chunks_on) {
-    std::vector<ChunkId> by_end = mine;
-    std::ranges::sort(by_end, {}, [&](ChunkId chunk) { return reduced_[at(chunk)]; });
-    Duration reduced{};  // a device's reductions take turns
-    for (const ChunkId chunk : by_end)
-      reduced = std::max(reduced, reduced_[at(chunk)]) + problem_.chunks[at(chunk)].reduction;
-    end = std::max(end, reduced);
-  }
-  return end;
+  return reductions_end(problem_, reduced_);
 }
 
 Duration GreedyRun::input_of(const Block& block) const {
