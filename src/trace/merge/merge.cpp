@@ -83,14 +83,14 @@ struct RunHeader {
   hdf5::TraceReader reader;
 };
 
-struct MergedRows {
+struct MergedSegments {
   Timeline names;  ///< that the rows use
   std::uint64_t left_out;
 };
 
 /// All finished iterations.
-MergedRows merge_segments(const std::filesystem::path& directory, const RunHeader& begun,
-                          std::span<const RankClock> clocks, MergeTarget& target) {
+MergedSegments merge_segments(const std::filesystem::path& directory, const RunHeader& begun,
+                              std::span<const RankClock> clocks, MergeTarget& target) {
   LONGHAUL_ASSERT(clocks.empty() || std::cmp_equal(clocks.size(), begun.ranks),
                   "{} clocks of {} ranks", clocks.size(), begun.ranks);
   Merger merger{begun.reader.predicted().names(), clocks, target};
