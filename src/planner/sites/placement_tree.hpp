@@ -30,7 +30,7 @@ public:
   /// How many candidates there are.
   [[nodiscard]] std::int64_t count() { return completions(0, inventory_.stages()); }
   /// A bound of the score of every candidate.
-  [[nodiscard]] double bound() const { return judged(Node{}, {}).bound; }
+  [[nodiscard]] double bound() const { return bound_of(Node{}, {}).bound; }
   /// The score of a complete placement whose cell takes `time`.
   [[nodiscard]] double score_of(const StagePlacement& placement, Duration time) const;
   /// How long a cell on the placement takes where its score is `score`.
