@@ -22,6 +22,17 @@ struct Line {
 
 constexpr std::size_t kMostRows = 8;
 
+/// A class without what nearly all have in common: "ud, budget 1".
+std::string in_fewer_words(std::string holds_for) {
+  for (const std::string_view common :
+       {" placement", ", whole blocks or parts", ", not recomputed"}) {
+    for (std::size_t at = holds_for.find(common); at != std::string::npos;
+         at = holds_for.find(common))
+      holds_for.erase(at, common.size());
+  }
+  return holds_for;
+}
+
 double busy_ratio(const plan::ResourceUse& use, const ScheduleRecord& record) {
   if (record.makespan_ns <= 0) return 0.0;
   return static_cast<double>(use.busy.count()) / static_cast<double>(record.makespan_ns);
@@ -76,12 +87,13 @@ planner::Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
 std::string bound_table_text(std::span<const ScheduleRecord> records) {
   std::vector<Line> lines;
   for (const ScheduleRecord& record : records) {
+    if (!record.bound) continue;
     const auto same = std::ranges::find_if(lines, [&](const Line& line) {
-      return line.bound.lower_bound == record.bound.lower_bound &&
-             line.bound.holds_for == record.bound.holds_for;
+      return line.bound.lower_bound == record.bound->lower_bound &&
+             line.bound.holds_for == record.bound->holds_for;
     });
     if (same == lines.end()) {
-      lines.push_back({record.bound, {record.schedule}});
+      lines.push_back({*record.bound, {record.schedule}});
     } else {
       same->schedules.push_back(record.schedule);
     }
@@ -91,14 +103,14 @@ std::string bound_table_text(std::span<const ScheduleRecord> records) {
   for (const ScheduleRecord& record : records) largest = std::max(largest, record.makespan_ns);
   const TimeScale scale{static_cast<double>(largest)};
   Table table{{{fmt::format("bound [{}]", scale.unit())},
-               {"no schedule ends before, of", Align::left},
-               {"because of", Align::left},
-               {"here", Align::left}}};
+               {"schedules", Align::left},
+               {"of all with", Align::left},
+               {"because of", Align::left}}};
   for (const Line& line : lines)
     table.add_row({scale.text(static_cast<double>(line.bound.lower_bound.count())),
-                   line.bound.holds_for, line.bound.reason,
-                   fmt::format("{}", fmt::join(line.schedules, " "))});
-  return "\nWhat gaps are to:\n" + table.text();
+                   fmt::format("{}", fmt::join(line.schedules, " ")),
+                   in_fewer_words(line.bound.holds_for), line.bound.reason});
+  return "\nGaps are to bounds of a schedule's own placement and memory:\n" + table.text();
 }
 
 nlohmann::ordered_json resources_json(const ScheduleRecord& record) {

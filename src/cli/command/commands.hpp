@@ -57,6 +57,7 @@ struct Options {
   std::optional<int> iteration;
   std::optional<int> iterations;  ///< of `simulate`: played under weather
   std::optional<int> rank;
+  bool bounds = false;  ///< of `simulate`: computes them for every schedule
   bool json = false;
   std::string command_line;  ///< as typed, for records
   std::string goal;          ///< of `schedule`: the simulator of --format goal

@@ -126,6 +126,11 @@ void Parser::add_simulate() {
   command.option("--iterations", options_.iterations,
                  "also play so many iterations back to back under the links' weather (trace, "
                  "jitter, loss, outage)");
+  command
+      .flag("--bounds", options_.bounds,
+            "also say how far each schedule is above a time that none of its class undercuts "
+            "(best and the solver's always do)")
+      .takes_no_value();
   add_planning(command);
 }
 

@@ -97,9 +97,8 @@ Answer schedule_command(const Options& options) {
   const planner::ScheduleResult made = planner::choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
   if (output) output->prepare(schedule, scenario, planner.search.arrangement);
-  Timeline timeline;
   const report::ScheduleRecord record =
-      report::evaluate(made, scenario, planner.search.arrangement, timeline);
+      report::evaluate(made, scenario, planner.search.arrangement, report::Bounds::computed);
   Answer answer;
   if (options.json) {
     nlohmann::ordered_json json = record_header(options, scenario);
