@@ -157,7 +157,8 @@ ordered_json to_json(const ScheduleRecord& record) {
   return json;
 }
 
-std::string table_text(std::span<const ScheduleRecord> records, const Scenario& scenario) {
+std::string table_text(std::span<const ScheduleRecord> records, const Scenario& scenario,
+                       TableWidth width) {
   const TimeScale whole{largest_of(records, &ScheduleRecord::makespan_ns)};
   double largest_share = 0;
   for (const ScheduleRecord& record : records)
@@ -167,17 +168,18 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
                                      {fmt::format("makespan [{}]", whole.unit())}};
   const bool bounds = count_with_bound(records) > 0;
   if (bounds) columns.push_back({"gap [%]"});
-  columns.insert(columns.end(), {{fmt::format("per microbatch [{}]", share.unit())},
-                                 {fmt::format("device span [{}]", whole.unit())},
-                                 {"bubble [%]"},
-                                 {"peak act."},
-                                 {"WAN crossings"}});
+  columns.insert(columns.end(),
+                 {{fmt::format("per microbatch [{}]", share.unit()), Align::right, 1},
+                  {fmt::format("device span [{}]", whole.unit()), Align::right, 2},
+                  {"bubble [%]"},
+                  {"peak act."},
+                  {"WAN crossings"}});
   const bool data_parallel = any_has(records, &ScheduleRecord::dp_overlap);
   const bool throughput = any_has(records, &ScheduleRecord::tokens_per_second);
   const bool utilization = any_has(records, &ScheduleRecord::mfu);
   if (data_parallel) columns.push_back({"DP overlap [%]"});
-  if (throughput) columns.push_back({"tokens/s"});
-  if (utilization) columns.push_back({"MFU [%]"});
+  if (throughput) columns.push_back({"tokens/s", Align::right, 4});
+  if (utilization) columns.push_back({"MFU [%]", Align::right, 3});
   Table table{columns};
   for (const ScheduleRecord& record : records) {
     std::vector<std::string> cells{record.schedule,
@@ -192,13 +194,13 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));
   }
-  std::string text = table.text() + budget_note(records, scenario) + capacity_note(records);
+  std::string text = table.text(width) + budget_note(records, scenario) + capacity_note(records);
   if (count_with_bound(records) < std::ssize(records))
     text += "--bounds shows how far each is above a time that none of its class undercuts\n";
-  return text + bound_table_text(records);
+  return text + bound_table_text(records, width);
 }
 
-std::string idle_table_text(std::span<const ScheduleRecord> records) {
+std::string idle_table_text(std::span<const ScheduleRecord> records, TableWidth width) {
   std::vector<Table::Column> columns{{"schedule", Align::left}, {"idle [%]"}};
   std::vector<trace::IdlePart> shown;
   for (const trace::IdlePart& part : trace::idle_parts()) {
@@ -207,7 +209,7 @@ std::string idle_table_text(std::span<const ScheduleRecord> records) {
     });
     if (!anywhere) continue;
     shown.push_back(part);
-    columns.push_back({part.name});
+    columns.push_back({part.name, Align::right, 1});
   }
   Table table{columns};
   for (const ScheduleRecord& record : records) {
@@ -220,7 +222,7 @@ std::string idle_table_text(std::span<const ScheduleRecord> records) {
     for (const trace::IdlePart& part : shown) cells.push_back(share(record.idle.*part.member));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table.text(width);
 }
 
 TimeScale::TimeScale(double largest_ns) : unit_{"ns"}, factor_{1}, decimals_{0} {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/table.hpp"
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "scenario/scenario.hpp"
@@ -59,9 +60,11 @@ enum class Bounds : std::uint8_t { left_out, computed };
 /// A line for each schedule, and below it the bounds of the gaps and the meaning of the marks; DP
 /// overlap where there is DP communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
-                                     const Scenario& scenario);
+                                     const Scenario& scenario,
+                                     TableWidth width = TableWidth::whole);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.
-[[nodiscard]] std::string idle_table_text(std::span<const ScheduleRecord> records);
+[[nodiscard]] std::string idle_table_text(std::span<const ScheduleRecord> records,
+                                          TableWidth width = TableWidth::whole);
 
 /// Prints times of one column in one unit, so that they compare at a glance.
 class TimeScale {

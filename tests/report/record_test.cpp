@@ -211,11 +211,10 @@ TEST(ResourceTable, ShowsTheBusiestUnderEachSchedule) {
   const std::vector<ScheduleRecord> records{record_with_links("a", 3), record_with_links("b", 4)};
   EXPECT_EQ(resource_table_text(records),
             "\nHow busy links, interfaces and collectives were, the busiest first:\n"
-            "busy [%]     a     b\n"
-            "--------  ----  ----\n"
-            "link 3     0.0  30.0\n"
-            "link 2    20.0  20.0\n"
-            "link 1    10.0  10.0\n");
+            "busy [%]  link 3  link 2  link 1\n"
+            "--------  ------  ------  ------\n"
+            "a            0.0    20.0    10.0\n"
+            "b           30.0    20.0    10.0\n");
 }
 
 TEST(ResourceTable, LeavesOutWhatIsIdleAndTellsHowManyMoreThereAre) {

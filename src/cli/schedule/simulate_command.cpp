@@ -89,9 +89,10 @@ Simulator simulator_of(const Options& options, const Scenario& scenario) {
 
 std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
                     const Options& options) {
+  const TableWidth width = table_width(options);
   std::string text = fmt::format("{}: {}; simulated, {}\n\n", scenario.name,
                                  report::size_text(scenario), options.comm);
-  text += report::table_text(simulation.records, scenario);
+  text += report::table_text(simulation.records, scenario, width);
   std::string notes;
   for (const planner::ScheduleResult& made : simulation.made) notes += report::planning_note(made);
   if (!notes.empty()) text += '\n' + notes;
@@ -101,9 +102,10 @@ std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenar
             report::under_jitter_text(simulation.under_jitter);
   if (!simulation.under_weather.empty())
     text += report::under_weather_text(simulation.under_weather, scenario);
-  text += "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records);
   text +=
-      report::resource_table_text(simulation.records) +
+      "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records, width);
+  text +=
+      report::resource_table_text(simulation.records, width) +
       report::ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
   for (const planner::SkippedSchedule& skipped : simulation.skipped)
     text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
