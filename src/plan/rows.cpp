@@ -9,77 +9,26 @@
 namespace longhaul::plan {
 namespace {
 
-RowKind row_kind(const Op& op) {
-  switch (op.kind) {
-    case OpKind::compute: return row_kind_of(op.block_kind);
-    case OpKind::send: return RowKind::send;
-    case OpKind::recv: return RowKind::recv;
-    case OpKind::collective: return row_kind_of(op.collective);
-  }
-  return {};
-}
-
 /// The plan's own ids translated to the timeline's tables.
-struct Translation {
-  std::int32_t schedule = 0;
-  std::vector<std::int32_t> datacenter, lane, resource;
-
-  Translation(Timeline& timeline, const Plan& plan) {
-    schedule = trace::NameTable{timeline.schedules}.index_of(plan.schedule);
-    trace::NameTable datacenters{timeline.datacenters};
-    for (const std::string& name : plan.datacenters)
-      datacenter.push_back(datacenters.index_of(name));
-    trace::NameTable lanes{timeline.lanes};
-    for (const Lane& l : plan.lanes) lane.push_back(lanes.index_of(l.name));
-    trace::NameTable resources{timeline.resources};
-    for (const Resource& r : plan.resources) resource.push_back(resources.index_of(r.name));
-  }
-};
-
-TimelineRow make_row(const Plan& plan, const Translation& names, const OpTimes& times,
-                     int iteration, OpId id) {
-  const Op& op = plan.op(id);
-  const Rank rank = plan.rank_of(id);
-  const RankInfo& info = plan.ranks[index(rank)];
-  const auto resources = plan.resources_of(id);
-  TimelineRow row;
-  row.schedule = names.schedule;
-  row.iteration = iteration;
-  row.op = static_cast<std::int64_t>(index(id));
-  row.rank = static_cast<std::int32_t>(rank);
-  row.replica = number(info.replica);
-  row.device = number(info.device);
-  row.datacenter = names.datacenter[index(info.datacenter)];
-  row.lane = names.lane[index(op.lane)];
-  row.resource = resources.empty() ? -1 : names.resource[index(resources.front())];
-  row.kind = row_kind(op);
-  row.chunk = op.chunk;
-  row.microbatch = op.microbatch;
-  row.part = op.part;
-  row.parts = op.parts;
-  row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
-  row.leg = op.leg;
-  row.owner = number(plan.owner_of(id));
-  row.piece = op.piece;
-  row.pieces = op.pieces;
-  row.size_bytes = op.size.count();
-  row.planned_ns = op.duration.count();
-  row.ready_ns = times[index(id)].ready.count();
-  row.start_ns = times[index(id)].start.count();
-  row.end_ns = times[index(id)].end.count();
-  const OpId cause = times[index(id)].bound_by;
-  row.bound_by = cause == kNone<OpId> ? -1 : static_cast<std::int64_t>(index(cause));
-  row.bound_kind = times[index(id)].bound_kind;
-  return row;
+PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
+  PlanRows::Numbering numbers;
+  numbers.schedule = trace::NameTable{timeline.schedules}.index_of(plan.schedule);
+  trace::NameTable datacenters{timeline.datacenters};
+  for (const std::string& name : plan.datacenters)
+    numbers.datacenter.push_back(datacenters.index_of(name));
+  trace::NameTable lanes{timeline.lanes};
+  for (const Lane& l : plan.lanes) numbers.lane.push_back(lanes.index_of(l.name));
+  trace::NameTable resources{timeline.resources};
+  for (const Resource& r : plan.resources) numbers.resource.push_back(resources.index_of(r.name));
+  return numbers;
 }
 
 void append_range(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
                   std::size_t first, std::size_t last) {
-  const Translation names{timeline, plan};
+  const PlanRows::Numbering numbers = numbering_in(timeline, plan);
+  const PlanRows rows{plan, times, iteration, &numbers};
   timeline.rows.reserve(timeline.rows.size() + last - first);
-  for (std::size_t i = first; i < last; ++i)
-    timeline.rows.push_back(
-        make_row(plan, names, times, iteration, OpId{static_cast<std::uint32_t>(i)}));
+  for (std::size_t i = first; i < last; ++i) timeline.rows.push_back(rows[i]);
 }
 
 }  // namespace

@@ -10,6 +10,36 @@
 
 namespace longhaul::plan {
 
+/// The rows of one iteration of a plan, each made when it is asked for: what append_rows() adds,
+/// without the memory. Ids of datacenters, lanes and resources are the plan's own, unless a
+/// `Numbering` says otherwise. Plan and times must outlive it.
+class PlanRows {
+public:
+  /// Indices into tables of names, by the plan's.
+  struct Numbering {
+    std::int32_t schedule = 0;
+    std::vector<std::int32_t> datacenter, lane, resource;
+  };
+
+  PlanRows(const Plan& plan, const OpTimes& times, int iteration = 0,
+           const Numbering* numbers = nullptr)
+      : plan_{&plan}, times_{&times}, numbers_{numbers}, iteration_{iteration} {}
+
+  [[nodiscard]] std::size_t size() const { return plan_->ops.size(); }
+  /// That of op `i`.
+  [[nodiscard, gnu::always_inline]] TimelineRow operator[](std::size_t i) const;
+  /// The receive of a send and the other way round; for the view of an iteration.
+  [[nodiscard]] std::size_t other_side(std::size_t i) const { return plan_->ops[i].match; }
+
+private:
+  [[nodiscard]] static RowKind kind_of(const Op& op);
+
+  const Plan* plan_;
+  const OpTimes* times_;
+  const Numbering* numbers_;
+  int iteration_;
+};
+
 /// Adds the rows of one iteration to `timeline` (its name tables are extended as needed), for the
 /// ops of all ranks or of one. Shared by sim and runtime, so that rows join by op id.
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration);
@@ -35,5 +65,57 @@ struct ResourceUse {
 
 /// The occupancy of every resource of the plan, in the plan's order.
 [[nodiscard]] std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times);
+
+inline RowKind PlanRows::kind_of(const Op& op) {
+  switch (op.kind) {
+    case OpKind::compute: return row_kind_of(op.block_kind);
+    case OpKind::send: return RowKind::send;
+    case OpKind::recv: return RowKind::recv;
+    case OpKind::collective: return row_kind_of(op.collective);
+  }
+  return {};
+}
+
+// Here, so that a caller that reads three fields makes three.
+inline TimelineRow PlanRows::operator[](std::size_t i) const {
+  const OpId id{static_cast<std::uint32_t>(i)};
+  const Op& op = plan_->ops[i];
+  const OpTime& time = (*times_)[i];
+  const Rank rank = plan_->rank_of(id);
+  const RankInfo& info = plan_->ranks[index(rank)];
+  const auto resources = plan_->resources_of(id);
+  const auto numbered = [this](std::vector<std::int32_t> Numbering::*table, std::size_t own) {
+    return numbers_ == nullptr ? static_cast<std::int32_t>(own) : (numbers_->*table)[own];
+  };
+  TimelineRow row;
+  row.schedule = numbers_ == nullptr ? 0 : numbers_->schedule;
+  row.iteration = iteration_;
+  row.op = static_cast<std::int64_t>(i);
+  row.rank = static_cast<std::int32_t>(rank);
+  row.replica = number(info.replica);
+  row.device = number(info.device);
+  row.datacenter = numbered(&Numbering::datacenter, index(info.datacenter));
+  row.lane = numbered(&Numbering::lane, index(op.lane));
+  row.resource = resources.empty() ? -1 : numbered(&Numbering::resource, index(resources.front()));
+  row.kind = kind_of(op);
+  row.chunk = op.chunk;
+  row.microbatch = op.microbatch;
+  row.part = op.part;
+  row.parts = op.parts;
+  row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
+  row.leg = op.leg;
+  row.owner = number(plan_->owner_of(id));
+  row.piece = op.piece;
+  row.pieces = op.pieces;
+  row.size_bytes = op.size.count();
+  row.planned_ns = op.duration.count();
+  row.ready_ns = time.ready.count();
+  row.start_ns = time.start.count();
+  row.end_ns = time.end.count();
+  row.bound_by =
+      time.bound_by == kNone<OpId> ? -1 : static_cast<std::int64_t>(index(time.bound_by));
+  row.bound_kind = time.bound_kind;
+  return row;
+}
 
 }  // namespace longhaul::plan

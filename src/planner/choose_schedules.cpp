@@ -4,6 +4,7 @@
 
 #include "base/program/program.hpp"
 #include "planner/plan_memory.hpp"
+#include "planner/search/in_parallel.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/share_wan.hpp"
 #include "schedule/csv/csv.hpp"
@@ -60,16 +61,34 @@ Result<ScheduleResult> ScheduleChooser::try_choose(const ScheduleRequest& reques
   return request.is_file() ? read_runnable(request) : make_runnable(request);
 }
 
+/// Those that are neither looked for nor read, made on all threads: what came of each, by request.
+std::vector<ScheduleChooser::Attempt> ScheduleChooser::make_plain() const {
+  std::vector<Attempt> attempts(requests_.size());
+  in_parallel(requests_.size(), options_.search.threads, [&](std::size_t i) {
+    if (requests_[i].is_looked_for() || requests_[i].is_file()) return;
+    try {
+      attempts[i].result = try_choose(requests_[i]);
+    } catch (...) {
+      attempts[i].failure = std::current_exception();
+    }
+  });
+  return attempts;
+}
+
 ChosenSchedules ScheduleChooser::choose() const {
   require_plan_memory(scenario_, free_memory());
   ChosenSchedules chosen;
   std::optional<Progress> progress;
-  for (const ScheduleRequest& request : requests_) {
+  std::vector<Attempt> attempts = make_plain();
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const ScheduleRequest& request = requests_[i];
     if (request.is_looked_for()) {
       progress.emplace("looking for schedules", std::ssize(requests_));
       progress->update(std::ssize(chosen.schedules), request.name);
     }
-    Result<ScheduleResult> tried = try_choose(request);
+    if (attempts[i].failure) std::rethrow_exception(attempts[i].failure);
+    Result<ScheduleResult> tried =
+        attempts[i].result ? *std::move(attempts[i].result) : try_choose(request);
     if (!tried && request.from_group) {
       chosen.skipped.push_back({request.name, tried.refusal().reason});
       continue;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +44,12 @@ public:
   [[nodiscard]] const std::vector<ScheduleRequest>& requests() const { return requests_; }
 
 private:
+  struct Attempt {
+    std::optional<Result<ScheduleResult>> result;
+    std::exception_ptr failure;
+  };
+
+  [[nodiscard]] std::vector<Attempt> make_plain() const;
   Result<ScheduleResult> read_runnable(const ScheduleRequest& request) const;
   Result<ScheduleResult> make_runnable(const ScheduleRequest& request) const;
 

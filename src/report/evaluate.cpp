@@ -1,6 +1,7 @@
 #include "report/evaluate.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -8,9 +9,12 @@
 #include "base/table.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
+#include "planner/plan_memory.hpp"
+#include "planner/search/in_parallel.hpp"
 #include "planner/search/makespan.hpp"
 #include "report/record.hpp"
 #include "sim/simulate.hpp"
+#include "trace/report/report_rows.hpp"
 
 namespace longhaul::report {
 namespace {
@@ -18,8 +22,9 @@ namespace {
 /// Takes the solver's proof where it says more. Its class is narrower than ours: what it started
 /// from may lie outside, and below.
 void raise_bound(ScheduleRecord& record, const planner::SolverResult& solved) {
-  if (solved.bound <= record.bound.lower_bound || solved.bound.count() > record.makespan_ns) return;
-  record.bound = {solved.bound, solved.holds_for, "the solver's proof"};
+  if (record.bound && solved.bound <= record.bound->lower_bound) return;
+  if (solved.bound.count() > record.makespan_ns) return;
+  record.bound = planner::Bound{solved.bound, solved.holds_for, "the solver's proof"};
 }
 
 constexpr int kMostIterations = 1'000'000;
@@ -42,21 +47,39 @@ UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
 }  // namespace
 
 ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
-                        Arrangement arrangement, Timeline& timeline) {
+                        Arrangement arrangement, Bounds bounds, Timeline* timeline) {
   const Schedule& schedule = made.schedule;
   const Plan plan = plan::lower(schedule, scenario, arrangement);
   const OpTimes times = sim::simulate(plan);
-  plan::append_rows(timeline, plan, times, 0);
-  const auto named = std::find(timeline.schedules.begin(), timeline.schedules.end(), plan.schedule);
-  const int position = static_cast<int>(named - timeline.schedules.begin());
-  const std::int64_t budget = scenario.activation_budget().count();
+  if (timeline != nullptr) plan::append_rows(*timeline, plan, times, 0);
+  trace::IterationReport report =
+      trace::report_rows(plan::PlanRows{plan, times}, scenario.activation_budget().count());
+  report.schedule = plan.schedule;
+  const bool looked_for = made.found || made.solved;
   ScheduleRecord record =
-      make_record(trace::report_iteration(timeline, position, 0, budget), schedule, scenario);
+      make_record(report, schedule, scenario, looked_for ? Bounds::computed : bounds);
   if (made.solved) raise_bound(record, *made.solved);
   record.resources = plan::occupancy(plan, times);
   std::erase_if(record.resources,
                 [](const plan::ResourceUse& use) { return use.kind == ResourceKind::device; });
   return record;
+}
+
+std::vector<ScheduleRecord> evaluate_all(std::span<const planner::ScheduleResult> schedules,
+                                         const Scenario& scenario, Arrangement arrangement,
+                                         Bounds bounds, int threads) {
+  if (threads == 0) {
+    const std::int64_t one =
+        std::max<std::int64_t>(1, planner::least_plan_memory(scenario).count());
+    const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    threads =
+        static_cast<int>(std::clamp(planner::free_memory().count() / one, std::int64_t{1}, cores));
+  }
+  std::vector<ScheduleRecord> records(schedules.size());
+  planner::in_parallel(schedules.size(), threads, [&](std::size_t i) {
+    records[i] = evaluate(schedules[i], scenario, arrangement, bounds);
+  });
+  return records;
 }
 
 Duration UnderWeather::median() const {

@@ -17,9 +17,17 @@
 
 namespace longhaul::report {
 
-/// Lowers and simulates; its rows go to the end of `timeline` as iteration 0.
+/// Lowers and simulates. What was looked for (`best`, a solver's) has its bound in any case. Where
+/// `timeline` is there, its rows go to its end as iteration 0.
 [[nodiscard]] ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
-                                      Arrangement arrangement, Timeline& timeline);
+                                      Arrangement arrangement, Bounds bounds,
+                                      Timeline* timeline = nullptr);
+
+/// The records of several schedules in their order, on so many threads (0: all cores, but no more
+/// than there is memory for).
+[[nodiscard]] std::vector<ScheduleRecord> evaluate_all(
+    std::span<const planner::ScheduleResult> schedules, const Scenario& scenario,
+    Arrangement arrangement, Bounds bounds, int threads);
 
 /// One schedule over the iterations of a run under the scenario's weather.
 struct UnderWeather {

@@ -40,6 +40,11 @@ bool any_has(std::span<const ScheduleRecord> records,
                      [&](const ScheduleRecord& record) { return (record.*member).has_value(); });
 }
 
+std::ptrdiff_t count_with_bound(std::span<const ScheduleRecord> records) {
+  return std::ranges::count_if(
+      records, [](const ScheduleRecord& record) { return record.bound.has_value(); });
+}
+
 double largest_of(std::span<const ScheduleRecord> records, std::int64_t ScheduleRecord::*member) {
   std::int64_t largest = 0;
   for (const ScheduleRecord& record : records) largest = std::max(largest, record.*member);
@@ -93,7 +98,7 @@ double microbatches(const Scenario& scenario) {
 }  // namespace
 
 ScheduleRecord make_record(const trace::IterationReport& report, const Schedule& schedule,
-                           const Scenario& scenario) {
+                           const Scenario& scenario, Bounds bounds) {
   ScheduleRecord record;
   record.schedule = report.schedule;
   record.makespan_ns = report.makespan_ns;
@@ -102,7 +107,7 @@ ScheduleRecord make_record(const trace::IterationReport& report, const Schedule&
       static_cast<double>(report.makespan_ns) / scenario.parallel.microbatches;
   record.bubble_ratio = report.bubble_ratio;
   record.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
-  record.bound = bound_of(schedule, scenario);
+  if (bounds == Bounds::computed) record.bound = bound_of(schedule, scenario);
   record.idle = report.idle;
   record.dp_overlap = report.dp_overlap;
   const auto peaks = by_device(report.peak_activation_bytes, scenario.parallel.stages);
@@ -132,10 +137,13 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["makespan_ns"] = record.makespan_ns;
   json["device_span_ns"] = record.device_span_ns;
   json["per_microbatch_ns"] = record.per_microbatch_ns;
-  json["lower_bound_ns"] = record.bound.lower_bound.count();
-  json["gap"] = record.gap();
-  json["bound_holds_for"] = record.bound.holds_for;
-  json["bound_reason"] = record.bound.reason;
+  const auto of_bound = [&](auto value) {
+    return record.bound ? ordered_json(value(*record.bound)) : ordered_json(nullptr);
+  };
+  json["lower_bound_ns"] = of_bound([](const auto& bound) { return bound.lower_bound.count(); });
+  json["gap"] = optional_number(record.gap());
+  json["bound_holds_for"] = of_bound([](const auto& bound) { return bound.holds_for; });
+  json["bound_reason"] = of_bound([](const auto& bound) { return bound.reason; });
   json["bubble_ratio"] = record.bubble_ratio;
   json["peak_activation"] = record.peak_activation;
   json["over_budget"] = record.over_budget;
@@ -149,46 +157,50 @@ ordered_json to_json(const ScheduleRecord& record) {
   return json;
 }
 
-std::string table_text(std::span<const ScheduleRecord> records, const Scenario& scenario) {
+std::string table_text(std::span<const ScheduleRecord> records, const Scenario& scenario,
+                       TableWidth width) {
   const TimeScale whole{largest_of(records, &ScheduleRecord::makespan_ns)};
   double largest_share = 0;
   for (const ScheduleRecord& record : records)
     largest_share = std::max(largest_share, record.per_microbatch_ns);
   const TimeScale share{largest_share};
   std::vector<Table::Column> columns{{"schedule", Align::left},
-                                     {fmt::format("makespan [{}]", whole.unit())},
-                                     {"gap [%]"},
-                                     {fmt::format("per microbatch [{}]", share.unit())},
-                                     {fmt::format("device span [{}]", whole.unit())},
-                                     {"bubble [%]"},
-                                     {"peak act."},
-                                     {"WAN crossings"}};
+                                     {fmt::format("makespan [{}]", whole.unit())}};
+  const bool bounds = count_with_bound(records) > 0;
+  if (bounds) columns.push_back({"gap [%]"});
+  columns.insert(columns.end(),
+                 {{fmt::format("per microbatch [{}]", share.unit()), Align::right, 1},
+                  {fmt::format("device span [{}]", whole.unit()), Align::right, 2},
+                  {"bubble [%]"},
+                  {"peak act."},
+                  {"WAN crossings"}});
   const bool data_parallel = any_has(records, &ScheduleRecord::dp_overlap);
   const bool throughput = any_has(records, &ScheduleRecord::tokens_per_second);
   const bool utilization = any_has(records, &ScheduleRecord::mfu);
   if (data_parallel) columns.push_back({"DP overlap [%]"});
-  if (throughput) columns.push_back({"tokens/s"});
-  if (utilization) columns.push_back({"MFU [%]"});
+  if (throughput) columns.push_back({"tokens/s", Align::right, 4});
+  if (utilization) columns.push_back({"MFU [%]", Align::right, 3});
   Table table{columns};
   for (const ScheduleRecord& record : records) {
     std::vector<std::string> cells{record.schedule,
-                                   whole.text(static_cast<double>(record.makespan_ns)),
-                                   percent_text(record.gap()),
-                                   share.text(record.per_microbatch_ns),
-                                   whole.text(static_cast<double>(record.device_span_ns)),
-                                   percent_text(mean(record.bubble_ratio)),
-                                   peak_text(record),
-                                   std::to_string(record.wan_crossings_on_critical_path)};
+                                   whole.text(static_cast<double>(record.makespan_ns))};
+    if (bounds) cells.push_back(record.bound ? percent_text(*record.gap()) : "-");
+    cells.insert(cells.end(), {share.text(record.per_microbatch_ns),
+                               whole.text(static_cast<double>(record.device_span_ns)),
+                               percent_text(mean(record.bubble_ratio)), peak_text(record),
+                               std::to_string(record.wan_crossings_on_critical_path)});
     if (data_parallel) cells.push_back(record.dp_overlap ? percent_text(*record.dp_overlap) : "-");
     if (throughput) cells.push_back(fmt::format("{:.0f}", record.tokens_per_second.value_or(0)));
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));
   }
-  return table.text() + budget_note(records, scenario) + capacity_note(records) +
-         bound_table_text(records);
+  std::string text = table.text(width) + budget_note(records, scenario) + capacity_note(records);
+  if (count_with_bound(records) < std::ssize(records))
+    text += "--bounds shows how far each is above a time that none of its class undercuts\n";
+  return text + bound_table_text(records, width);
 }
 
-std::string idle_table_text(std::span<const ScheduleRecord> records) {
+std::string idle_table_text(std::span<const ScheduleRecord> records, TableWidth width) {
   std::vector<Table::Column> columns{{"schedule", Align::left}, {"idle [%]"}};
   std::vector<trace::IdlePart> shown;
   for (const trace::IdlePart& part : trace::idle_parts()) {
@@ -197,7 +209,7 @@ std::string idle_table_text(std::span<const ScheduleRecord> records) {
     });
     if (!anywhere) continue;
     shown.push_back(part);
-    columns.push_back({part.name});
+    columns.push_back({part.name, Align::right, 1});
   }
   Table table{columns};
   for (const ScheduleRecord& record : records) {
@@ -210,7 +222,7 @@ std::string idle_table_text(std::span<const ScheduleRecord> records) {
     for (const trace::IdlePart& part : shown) cells.push_back(share(record.idle.*part.member));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table.text(width);
 }
 
 TimeScale::TimeScale(double largest_ns) : unit_{"ns"}, factor_{1}, decimals_{0} {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/table.hpp"
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "scenario/scenario.hpp"
@@ -29,20 +30,28 @@ struct ScheduleRecord {
   std::vector<int> over_budget;         ///< devices
   std::vector<schedule::DeviceNeed> too_large;  ///< for their devices' capacity
   int wan_crossings_on_critical_path = 0;
-  planner::Bound bound;  ///< no schedule with its placement and memory ends before
+  /// No schedule with its placement and memory ends before; absent where no one asked for it.
+  std::optional<planner::Bound> bound;
   trace::IdleTime idle;
   std::optional<double> dp_overlap;          ///< where data-parallel communication takes time
   std::optional<double> tokens_per_second;   ///< where the model is known
   std::optional<double> mfu;                 ///< where the GPU's peak rate is known too
   std::vector<plan::ResourceUse> resources;  ///< all but devices
 
-  /// How far the makespan is above the bound, as a ratio.
-  [[nodiscard]] double gap() const { return planner::gap(Duration{makespan_ns}, bound); }
+  /// How far the makespan is above the bound, as a ratio; nullopt without a bound.
+  [[nodiscard]] std::optional<double> gap() const {
+    if (!bound) return std::nullopt;
+    return planner::gap(Duration{makespan_ns}, *bound);
+  }
 };
+
+/// A bound takes several times as long as the rest of a record.
+enum class Bounds : std::uint8_t { left_out, computed };
 
 /// Without `resources`.
 [[nodiscard]] ScheduleRecord make_record(const trace::IterationReport& report,
-                                         const Schedule& schedule, const Scenario& scenario);
+                                         const Schedule& schedule, const Scenario& scenario,
+                                         Bounds bounds = Bounds::computed);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const ScheduleRecord& record);
 /// ns by name of part.
@@ -51,9 +60,11 @@ struct ScheduleRecord {
 /// A line for each schedule, and below it the bounds of the gaps and the meaning of the marks; DP
 /// overlap where there is DP communication, tokens/s and MFU where known.
 [[nodiscard]] std::string table_text(std::span<const ScheduleRecord> records,
-                                     const Scenario& scenario);
+                                     const Scenario& scenario,
+                                     TableWidth width = TableWidth::whole);
 /// Where the idle time went, in % of device time; parts that are 0 everywhere are left out.
-[[nodiscard]] std::string idle_table_text(std::span<const ScheduleRecord> records);
+[[nodiscard]] std::string idle_table_text(std::span<const ScheduleRecord> records,
+                                          TableWidth width = TableWidth::whole);
 
 /// Prints times of one column in one unit, so that they compare at a glance.
 class TimeScale {

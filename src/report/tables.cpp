@@ -20,7 +20,18 @@ struct Line {
   std::vector<std::string> schedules;
 };
 
-constexpr std::size_t kMostRows = 8;
+constexpr std::size_t kMostShown = 8;
+
+/// A class without what nearly all have in common: "ud, budget 1".
+std::string in_fewer_words(std::string holds_for) {
+  for (const std::string_view common :
+       {" placement", ", whole blocks or parts", ", not recomputed"}) {
+    for (std::size_t at = holds_for.find(common); at != std::string::npos;
+         at = holds_for.find(common))
+      holds_for.erase(at, common.size());
+  }
+  return holds_for;
+}
 
 double busy_ratio(const plan::ResourceUse& use, const ScheduleRecord& record) {
   if (record.makespan_ns <= 0) return 0.0;
@@ -28,15 +39,15 @@ double busy_ratio(const plan::ResourceUse& use, const ScheduleRecord& record) {
 }
 
 /// A resource under every schedule; ones that a schedule does not have are idle under it.
-struct Row {
-  std::string resource;
+struct BusyResource {
+  std::string name;
   std::vector<double> ratios;  ///< index: schedule
   [[nodiscard]] double largest() const { return *std::ranges::max_element(ratios); }
 };
 
 /// Those that are busy under some schedule, the busiest first.
-std::vector<Row> busy_rows(std::span<const ScheduleRecord> records) {
-  std::vector<Row> rows;
+std::vector<BusyResource> busy_rows(std::span<const ScheduleRecord> records) {
+  std::vector<BusyResource> rows;
   std::map<std::string, std::size_t> row_of;
   for (std::size_t r = 0; r < records.size(); ++r) {
     for (const plan::ResourceUse& use : records[r].resources) {
@@ -45,8 +56,8 @@ std::vector<Row> busy_rows(std::span<const ScheduleRecord> records) {
       rows[at->second].ratios[r] = busy_ratio(use, records[r]);
     }
   }
-  std::erase_if(rows, [](const Row& row) { return row.largest() <= 0.0; });
-  std::ranges::stable_sort(rows, std::ranges::greater{}, &Row::largest);
+  std::erase_if(rows, [](const BusyResource& resource) { return resource.largest() <= 0.0; });
+  std::ranges::stable_sort(rows, std::ranges::greater{}, &BusyResource::largest);
   return rows;
 }
 
@@ -73,15 +84,16 @@ planner::Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
   return planner::lower_bound(schedule, wider);
 }
 
-std::string bound_table_text(std::span<const ScheduleRecord> records) {
+std::string bound_table_text(std::span<const ScheduleRecord> records, TableWidth width) {
   std::vector<Line> lines;
   for (const ScheduleRecord& record : records) {
+    if (!record.bound) continue;
     const auto same = std::ranges::find_if(lines, [&](const Line& line) {
-      return line.bound.lower_bound == record.bound.lower_bound &&
-             line.bound.holds_for == record.bound.holds_for;
+      return line.bound.lower_bound == record.bound->lower_bound &&
+             line.bound.holds_for == record.bound->holds_for;
     });
     if (same == lines.end()) {
-      lines.push_back({record.bound, {record.schedule}});
+      lines.push_back({*record.bound, {record.schedule}});
     } else {
       same->schedules.push_back(record.schedule);
     }
@@ -91,14 +103,14 @@ std::string bound_table_text(std::span<const ScheduleRecord> records) {
   for (const ScheduleRecord& record : records) largest = std::max(largest, record.makespan_ns);
   const TimeScale scale{static_cast<double>(largest)};
   Table table{{{fmt::format("bound [{}]", scale.unit())},
-               {"no schedule ends before, of", Align::left},
-               {"because of", Align::left},
-               {"here", Align::left}}};
+               {"schedules", Align::left},
+               {"of all with", Align::left},
+               {"because of", Align::left, 1}}};
   for (const Line& line : lines)
     table.add_row({scale.text(static_cast<double>(line.bound.lower_bound.count())),
-                   line.bound.holds_for, line.bound.reason,
-                   fmt::format("{}", fmt::join(line.schedules, " "))});
-  return "\nWhat gaps are to:\n" + table.text();
+                   fmt::format("{}", fmt::join(line.schedules, " ")),
+                   in_fewer_words(line.bound.holds_for), line.bound.reason});
+  return "\nGaps are to bounds of a schedule's own placement and memory:\n" + table.text(width);
 }
 
 nlohmann::ordered_json resources_json(const ScheduleRecord& record) {
@@ -112,21 +124,22 @@ nlohmann::ordered_json resources_json(const ScheduleRecord& record) {
   return json;
 }
 
-std::string resource_table_text(std::span<const ScheduleRecord> records) {
-  const std::vector<Row> rows = busy_rows(records);
+std::string resource_table_text(std::span<const ScheduleRecord> records, TableWidth width) {
+  const std::vector<BusyResource> rows = busy_rows(records);
   if (rows.empty()) return {};
+  const std::span shown = std::span{rows}.first(std::min(rows.size(), kMostShown));
   std::vector<Table::Column> columns{{"busy [%]", Align::left}};
-  for (const ScheduleRecord& record : records) columns.push_back({record.schedule});
+  for (const BusyResource& resource : shown) columns.push_back({resource.name, Align::right, 1});
   Table table{columns};
-  for (const Row& row : std::span{rows}.first(std::min(rows.size(), kMostRows))) {
-    std::vector<std::string> cells{row.resource};
-    for (const double ratio : row.ratios) cells.push_back(percent_text(ratio));
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    std::vector<std::string> cells{records[r].schedule};
+    for (const BusyResource& resource : shown) cells.push_back(percent_text(resource.ratios[r]));
     table.add_row(std::move(cells));
   }
   std::string text = "\nHow busy links, interfaces and collectives were, the busiest first:\n";
-  text += table.text();
-  if (rows.size() > kMostRows)
-    text += fmt::format("and {} more that are less busy\n", rows.size() - kMostRows);
+  text += table.text(width);
+  if (rows.size() > kMostShown)
+    text += fmt::format("and {} more that are less busy\n", rows.size() - kMostShown);
   return text;
 }
 

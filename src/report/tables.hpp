@@ -17,14 +17,16 @@ namespace longhaul::report {
 [[nodiscard]] planner::Bound bound_of(const Schedule& schedule, const Scenario& scenario);
 
 /// The bounds that the gaps of a table refer to: a line for each, after an empty line.
-[[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records);
+[[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records,
+                                           TableWidth width = TableWidth::whole);
 
 /// [{"resource", "busy_ns", "busy_ratio", "holds"}] in the order of the plan, idle ones too.
 [[nodiscard]] nlohmann::ordered_json resources_json(const ScheduleRecord& record);
 
 /// For people: under each schedule, how much of the makespan the busiest links, interfaces and
 /// collectives were held; begins with an empty line. Empty where none was held for any time.
-[[nodiscard]] std::string resource_table_text(std::span<const ScheduleRecord> records);
+[[nodiscard]] std::string resource_table_text(std::span<const ScheduleRecord> records,
+                                              TableWidth width = TableWidth::whole);
 
 /// How the messages of one iteration of a schedule travelled.
 struct LegsOfSchedule {

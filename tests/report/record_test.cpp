@@ -106,14 +106,27 @@ TEST(Record, HoldsItsMakespanAgainstTheBound) {
   const Scenario scenario = uniform_scenario(2, 3);
   ScheduleRecord record =
       make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario);
-  EXPECT_EQ(record.bound.lower_bound,
+  EXPECT_EQ(record.bound->lower_bound,
             planner::lower_bound(schedule::generate("1f1b", scenario), scenario).lower_bound);
-  record.bound.lower_bound = Duration{7200};
-  record.bound.holds_for = "some class";
+  record.bound->lower_bound = Duration{7200};
+  record.bound->holds_for = "some class";
   EXPECT_DOUBLE_EQ(to_json(record)["gap"].get<double>(), 0.25);
   const std::string text = table_text({&record, 1}, scenario);
   EXPECT_THAT(text, ::testing::AllOf(HasSubstr("gap [%]"), HasSubstr("25.0"),
-                                     HasSubstr("7.200  some class")));
+                                     HasSubstr("7.200  1f1b       some class")));
+}
+
+TEST(Record, WithoutABoundItsKeysAreNull) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  const ScheduleRecord record = make_record(
+      report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario, Bounds::left_out);
+  EXPECT_FALSE(record.gap());
+  const auto answer = to_json(record);
+  for (const char* key : {"lower_bound_ns", "gap", "bound_holds_for", "bound_reason"})
+    EXPECT_TRUE(answer[key].is_null()) << key;
+  const std::string text = table_text({&record, 1}, scenario);
+  EXPECT_THAT(text, HasSubstr("--bounds shows"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("gap")));
 }
 
 TEST(Record, ASchedulesBoundAllowsTheMemoryThatItTakes) {
@@ -198,11 +211,10 @@ TEST(ResourceTable, ShowsTheBusiestUnderEachSchedule) {
   const std::vector<ScheduleRecord> records{record_with_links("a", 3), record_with_links("b", 4)};
   EXPECT_EQ(resource_table_text(records),
             "\nHow busy links, interfaces and collectives were, the busiest first:\n"
-            "busy [%]     a     b\n"
-            "--------  ----  ----\n"
-            "link 3     0.0  30.0\n"
-            "link 2    20.0  20.0\n"
-            "link 1    10.0  10.0\n");
+            "busy [%]  link 3  link 2  link 1\n"
+            "--------  ------  ------  ------\n"
+            "a            0.0    20.0    10.0\n"
+            "b           30.0    20.0    10.0\n");
 }
 
 TEST(ResourceTable, LeavesOutWhatIsIdleAndTellsHowManyMoreThereAre) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/error.hpp"
+#include "base/table.hpp"
 #include "report/planning.hpp"
 
 namespace longhaul {
@@ -57,7 +58,9 @@ struct Options {
   std::optional<int> iteration;
   std::optional<int> iterations;  ///< of `simulate`: played under weather
   std::optional<int> rank;
+  bool bounds = false;  ///< of `simulate`: computes them for every schedule
   bool json = false;
+  bool wide = false;         ///< tables with all their columns
   std::string command_line;  ///< as typed, for records
   std::string goal;          ///< of `schedule`: the simulator of --format goal
 };
@@ -67,6 +70,11 @@ struct Answer {
   std::string text;
   ExitCode code = ExitCode::fine;
 };
+
+/// That of the command's tables.
+[[nodiscard]] inline TableWidth table_width(const Options& options) {
+  return options.wide ? TableWidth::whole : TableWidth::fitting;
+}
 
 /// Commands write nothing but the file of `out`, and that last; they throw Error on bad input.
 [[nodiscard]] Answer schedule_command(const Options& options);

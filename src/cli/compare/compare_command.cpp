@@ -189,7 +189,7 @@ std::string notes_of(const Compared& compared) {
   return text;
 }
 
-std::string text_of(const Compared& compared) {
+std::string text_of(const Compared& compared, TableWidth width) {
   double largest = 0;
   for (const Comparison& c : compared.comparisons)
     largest = std::max({largest, c.a.median, c.b.median});
@@ -210,7 +210,7 @@ std::string text_of(const Compared& compared) {
           ? "B to A: median of all pairs, interval of Mann and Whitney's test. Of 20 comparisons "
             "of equal runs one is expected to differ.\n"
           : "simulated: no noise, any difference counts\n";
-  return fmt::format("A: {}\nB: {}\n\n", compared.a.source, compared.b.source) + table.text() +
+  return fmt::format("A: {}\nB: {}\n\n", compared.a.source, compared.b.source) + table.text(width) +
          method + notes_of(compared);
 }
 
@@ -223,7 +223,8 @@ Answer compare_command(const Options& options) {
       options.expect.empty() || std::ranges::all_of(compared.comparisons, [&](const Comparison& c) {
         return holds(options.expect, c.verdict);
       });
-  std::string text = options.json ? json_text_of(compared, options, expected) : text_of(compared);
+  std::string text = options.json ? json_text_of(compared, options, expected)
+                                  : text_of(compared, table_width(options));
   if (!expected && !options.json) text += fmt::format("expected B to be {}: no\n", options.expect);
   return {std::move(text), expected ? ExitCode::fine : ExitCode::answer_is_no};
 }

@@ -75,6 +75,7 @@ longhaul::Arguments& Parser::add_command(longhaul::Arguments& parent, const std:
   added.keeps_unknown();
   if (files.most > 0) added.option("FILE", options_.files, what).values(0, kMostFiles);
   added.flag("--json", options_.json, "print JSON").takes_no_value();
+  added.flag("--wide", options_.wide, "tables with all columns, however wide").takes_no_value();
   entries_[&added] = {command, files, what};
   return added;
 }
@@ -126,6 +127,11 @@ void Parser::add_simulate() {
   command.option("--iterations", options_.iterations,
                  "also play so many iterations back to back under the links' weather (trace, "
                  "jitter, loss, outage)");
+  command
+      .flag("--bounds", options_.bounds,
+            "also say how far each schedule is above a time that none of its class undercuts "
+            "(best and the solver's always do)")
+      .takes_no_value();
   add_planning(command);
 }
 

@@ -51,7 +51,8 @@ Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
   if (!options.json)
     return {heading(inventory, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
                                            plans.pipelines)) +
-            plans_text(inventory, plans.plans) + '\n' + best_text(inventory, plans.plans)};
+            plans_text(inventory, plans.plans, table_width(options)) + '\n' +
+            best_text(inventory, plans.plans)};
   ordered_json json = plan_header(options, plan, inventory.scenario());
   json["order"] = ordered_json::array();
   for (const DatacenterId id : plans.order) json["order"].push_back(inventory.name(id));

@@ -44,19 +44,19 @@ std::string marks(const std::vector<planner::SitePlan>& plans, const planner::Si
 Table plan_table(const planner::GpuInventory& inventory, const char* time_unit) {
   const bool tokens = inventory.scenario().model.has_value();
   return Table{{{"D"},
-                {"GPUs", Align::left},
+                {"GPUs", Align::left, 1},
                 {"stages", Align::left},
-                {fmt::format("PP [{}]", time_unit)},
-                {"all-reduce"},
+                {fmt::format("PP [{}]", time_unit), Align::right, 6},
+                {"all-reduce", Align::right, 5},
                 {"iteration"},
                 {"D*C/s"},
-                {tokens ? "tokens/s" : "samples/s"},
-                {"busy [%]"},
-                {"$/h"},
-                {"$/iteration"},
-                {tokens ? "$/1M tokens" : "$/sample"},
-                {"WAN GB"},
-                {"WAN $"},
+                {tokens ? "tokens/s" : "samples/s", Align::right, 8},
+                {"busy [%]", Align::right, 7},
+                {"$/h", Align::right, 9},
+                {"$/iteration", Align::right, 4},
+                {tokens ? "$/1M tokens" : "$/sample", Align::right, 10},
+                {"WAN GB", Align::right, 3},
+                {"WAN $", Align::right, 2},
                 {"", Align::left}}};
 }
 
@@ -132,7 +132,7 @@ std::vector<LeftOut> left_out(const planner::GpuInventory& inventory,
 }
 
 std::string plans_text(const planner::GpuInventory& inventory,
-                       const std::vector<planner::SitePlan>& plans) {
+                       const std::vector<planner::SitePlan>& plans, TableWidth width) {
   double largest = 0;
   for (const planner::SitePlan& plan : plans)
     largest = std::max(largest, static_cast<double>(plan.times.iteration().count()));
@@ -140,7 +140,7 @@ std::string plans_text(const planner::GpuInventory& inventory,
   Table table = plan_table(inventory, scale.unit());
   for (const planner::SitePlan& plan : plans)
     table.add_row(plan_row(inventory, plan, scale, marks(plans, plan)));
-  return table.text() +
+  return table.text(width) +
          "T, C, t: best by throughput, cost, time; *: no other is as fast and as cheap a sample\n";
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/table.hpp"
 #include "planner/sites/algorithm1.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 #include "planner/sites/break_even.hpp"
@@ -23,7 +24,7 @@ struct LeftOut {
 
 /// A line for each plan; the best and the Pareto set are marked.
 [[nodiscard]] std::string plans_text(const planner::GpuInventory& inventory,
-                                     const std::vector<planner::SitePlan>& plans);
+                                     const std::vector<planner::SitePlan>& plans, TableWidth width);
 /// The best by throughput, cost and time, and which datacenters they leave out.
 [[nodiscard]] std::string best_text(const planner::GpuInventory& inventory,
                                     const std::vector<planner::SitePlan>& plans);

@@ -194,18 +194,20 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
   for (const ParameterSweep& sweep : grid.sweeps()) columns.push_back({sweep.path});
   columns.insert(columns.end(), {{"D"},
                                  {"stages", Align::left},
-                                 {"GPUs"},
+                                 {"GPUs", Align::right, 2},
                                  {"iteration"},
                                  {"D*C/s"},
-                                 {"to the first"},
-                                 {"$/h"}});
+                                 {"to the first", Align::right, 1},
+                                 {"$/h", Align::right, 3}});
   Table table{std::move(columns)};
+  std::string reasons;
   double first = 0;
   grid.each([&](const auto& values, const planner::GpuInventory& inventory,
                 const planner::SitePlan& best) {
     std::vector<std::string> row = values;
     if (!best.feasible()) {
-      row.insert(row.end(), {"-", best.infeasible});
+      reasons += fmt::format("no plan at {}: {}\n", fmt::join(values, ", "), best.infeasible);
+      row.insert(row.end(), {"-", "no plan"});
       return table.add_row(std::move(row));
     }
     const planner::SiteFigures& figures = best.figures;
@@ -220,7 +222,7 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
     table.add_row(std::move(row));
   });
   return {fmt::format("the best plan by {} at each value\n\n", planner::to_string(plan.objective)) +
-          table.text()};
+          table.text(table_width(options)) + reasons};
 }
 
 }  // namespace longhaul::cli

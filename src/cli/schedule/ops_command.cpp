@@ -51,7 +51,7 @@ void for_each_op(const Lane& lane, Visit&& visit) {
   for (std::uint32_t id = first; id < first + lane.count; ++id) visit(OpId{id});
 }
 
-std::string rank_ops_text(const Plan& plan, int rank) {
+std::string rank_ops_text(const Plan& plan, int rank, TableWidth width) {
   const RankInfo& info = plan.ranks[at(rank)];
   std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
                                  info.device, plan.datacenters[index(info.datacenter)]);
@@ -60,8 +60,8 @@ std::string rank_ops_text(const Plan& plan, int rank) {
                {"what", Align::left},
                {"takes"},
                {"bytes"},
-               {"after", Align::left},
-               {"holds", Align::left}}};
+               {"after", Align::left, 2},
+               {"holds", Align::left, 1}}};
   for (const Lane& lane : plan.lanes) {
     if (lane.rank != Rank{rank}) continue;
     for_each_op(lane, [&](OpId id) {
@@ -72,7 +72,7 @@ std::string rank_ops_text(const Plan& plan, int rank) {
                      fmt::format("{}", fmt::join(resource_names(plan, id), ", "))});
     });
   }
-  return text + table.text();
+  return text + table.text(width);
 }
 
 ordered_json op_json(const Plan& plan, OpId id) {
@@ -152,7 +152,7 @@ Answer ops_command(const Options& options) {
   std::string text = fmt::format("{} on {}: {} on {}, {}\n", plan.schedule, scenario.name,
                                  report::counted(std::ssize(plan.ops), "op"),
                                  report::counted(std::ssize(plan.ranks), "rank"), options.comm);
-  for (const int rank : ranks) text += '\n' + rank_ops_text(plan, rank);
+  for (const int rank : ranks) text += '\n' + rank_ops_text(plan, rank, table_width(options));
   return {text};
 }
 

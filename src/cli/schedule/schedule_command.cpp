@@ -24,7 +24,8 @@ std::size_t count_of(std::span<const Block> row, BlockKind kind) {
 }
 
 /// A line for each device: its chunks, its blocks by kind, its memory and its idle share.
-std::string device_table(const Schedule& schedule, const report::ScheduleRecord& record) {
+std::string device_table(const Schedule& schedule, const report::ScheduleRecord& record,
+                         TableWidth width) {
   std::vector<Table::Column> columns{{"device"}, {"chunks", Align::left}};
   std::vector<BlockKind> shown;
   for (const BlockKind kind : every<BlockKind>()) {
@@ -47,7 +48,7 @@ std::string device_table(const Schedule& schedule, const report::ScheduleRecord&
     cells.push_back(report::percent_text(record.bubble_ratio[d]));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return table.text(width);
 }
 
 /// The times by which the generator decided (Atlas' figure 6), a row for each
@@ -74,12 +75,14 @@ nlohmann::ordered_json timetable_json(const schedule::Generator& generator,
 std::string text_of(const planner::ScheduleResult& made, const Scenario& scenario,
                     const report::ScheduleRecord& record, const Options& options) {
   const Schedule& schedule = made.schedule;
+  const TableWidth width = table_width(options);
   return fmt::format("{} on {}: {}, {}, {}; simulated, {}\n\n", schedule.name, scenario.name,
                      report::counted(schedule.devices, "device"),
                      report::counted(schedule.chunks, "chunk"),
                      report::counted(schedule.microbatches, "microbatch"), options.comm) +
-         device_table(schedule, record) + '\n' + report::table_text({&record, 1}, scenario) +
-         report::resource_table_text({&record, 1}) + report::planning_text(made) +
+         device_table(schedule, record, width) + '\n' +
+         report::table_text({&record, 1}, scenario, width) +
+         report::resource_table_text({&record, 1}, width) + report::planning_text(made) +
          report::ignored_text(scenario);
 }
 
@@ -97,9 +100,8 @@ Answer schedule_command(const Options& options) {
   const planner::ScheduleResult made = planner::choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
   if (output) output->prepare(schedule, scenario, planner.search.arrangement);
-  Timeline timeline;
   const report::ScheduleRecord record =
-      report::evaluate(made, scenario, planner.search.arrangement, timeline);
+      report::evaluate(made, scenario, planner.search.arrangement, report::Bounds::computed);
   Answer answer;
   if (options.json) {
     nlohmann::ordered_json json = record_header(options, scenario);

@@ -23,20 +23,18 @@ struct SimulatedSchedules {
   Timeline timeline;  ///< of all schedules where a trace is wanted
 };
 
-enum class KeepRows { no, yes };
-
 /// Predicts what was asked for: parsed values go in, SimulatedSchedules come out.
 class Simulator {
 public:
   /// `scenario` must live as long.
   Simulator(const Scenario& scenario, planner::PlannerOptions planner,
-            std::vector<planner::ScheduleRequest> requests, std::optional<int> iterations,
-            KeepRows keep)
+            std::vector<planner::ScheduleRequest> requests, const Options& options)
       : scenario_{scenario},
         planner_{std::move(planner)},
         requests_{std::move(requests)},
-        iterations_{iterations},
-        keep_{keep} {}
+        iterations_{options.iterations},
+        bounds_{options.bounds ? report::Bounds::computed : report::Bounds::left_out},
+        keeps_rows_{!options.out.empty()} {}
 
   [[nodiscard]] SimulatedSchedules run() const {
     planner::ChosenSchedules chosen =
@@ -44,10 +42,13 @@ public:
     SimulatedSchedules simulation;
     simulation.skipped = std::move(chosen.skipped);
     simulation.made = std::move(chosen.schedules);
-    for (const planner::ScheduleResult& made : simulation.made) {
-      Timeline alone;
-      Timeline& timeline = keep_ == KeepRows::yes ? simulation.timeline : alone;
-      simulation.records.push_back(report::evaluate(made, scenario_, arrangement(), timeline));
+    if (keeps_rows_) {
+      for (const planner::ScheduleResult& made : simulation.made)
+        simulation.records.push_back(
+            report::evaluate(made, scenario_, arrangement(), bounds_, &simulation.timeline));
+    } else {
+      simulation.records = report::evaluate_all(simulation.made, scenario_, arrangement(), bounds_,
+                                                planner_.search.threads);
     }
     if (planner_.robust) simulation.under_jitter = all_under_jitter(simulation.made);
     if (iterations_)
@@ -75,22 +76,23 @@ private:
   planner::PlannerOptions planner_;
   std::vector<planner::ScheduleRequest> requests_;
   std::optional<int> iterations_;
-  KeepRows keep_;
+  report::Bounds bounds_;
+  bool keeps_rows_;
 };
 
 Simulator simulator_of(const Options& options, const Scenario& scenario) {
   planner::PlannerOptions planner = planner_options_of(options);
   if (options.iterations) report::require_iteration_count(*options.iterations);
   if (planner.robust) planner::require_jitter(scenario);
-  return {scenario, std::move(planner), planner::parse_schedule_option(options.schedule),
-          options.iterations, options.out.empty() ? KeepRows::no : KeepRows::yes};
+  return {scenario, std::move(planner), planner::parse_schedule_option(options.schedule), options};
 }
 
 std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenario,
                     const Options& options) {
+  const TableWidth width = table_width(options);
   std::string text = fmt::format("{}: {}; simulated, {}\n\n", scenario.name,
                                  report::size_text(scenario), options.comm);
-  text += report::table_text(simulation.records, scenario);
+  text += report::table_text(simulation.records, scenario, width);
   std::string notes;
   for (const planner::ScheduleResult& made : simulation.made) notes += report::planning_note(made);
   if (!notes.empty()) text += '\n' + notes;
@@ -100,9 +102,10 @@ std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenar
             report::under_jitter_text(simulation.under_jitter);
   if (!simulation.under_weather.empty())
     text += report::under_weather_text(simulation.under_weather, scenario);
-  text += "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records);
   text +=
-      report::resource_table_text(simulation.records) +
+      "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records, width);
+  text +=
+      report::resource_table_text(simulation.records, width) +
       report::ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
   for (const planner::SkippedSchedule& skipped : simulation.skipped)
     text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
@@ -129,12 +132,13 @@ ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scena
   return json;
 }
 
-/// The bound of each schedule, by name.
+/// The bounds that were computed, by the name of their schedule.
 ordered_json bounds_json(const SimulatedSchedules& simulation) {
   ordered_json json = ordered_json::object();
   for (const report::ScheduleRecord& record : simulation.records)
-    json[record.schedule] = {{"lower_bound_ns", record.bound.lower_bound.count()},
-                             {"holds_for", record.bound.holds_for}};
+    if (record.bound)
+      json[record.schedule] = {{"lower_bound_ns", record.bound->lower_bound.count()},
+                               {"holds_for", record.bound->holds_for}};
   return json;
 }
 

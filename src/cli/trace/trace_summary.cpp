@@ -81,7 +81,7 @@ ordered_json to_json(const Summary& summary) {
   return json;
 }
 
-std::string text_of(const std::vector<Summary>& summaries) {
+std::string text_of(const std::vector<Summary>& summaries, TableWidth width) {
   double largest = 0;
   for (const Summary& summary : summaries)
     largest = std::max({largest, summary.measured.p95, summary.predicted_ns.value_or(0)});
@@ -111,7 +111,7 @@ std::string text_of(const std::vector<Summary>& summaries) {
   }
   std::vector<report::LegsOfSchedule> legs;
   for (const Summary& summary : summaries) legs.push_back({summary.schedule, summary.legs});
-  return table.text() + report::leg_table_text(legs);
+  return table.text(width) + report::leg_table_text(legs);
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ Answer trace_summary_command(const Options& options) {
   std::vector<Summary> summaries;
   for (const std::string& schedule : traced_schedules(trace, options))
     summaries.push_back(summary_of(trace, schedule));
-  if (!options.json) return {text_of(summaries)};
+  if (!options.json) return {text_of(summaries, table_width(options))};
   ordered_json json = report::record_header();
   json["trace"] = options.files.front();
   json["creator"] = trace.info.creator;

@@ -192,17 +192,18 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
   std::vector<report::ScheduleRecord> measured, predicted;
   for (const PipelineMeasurement& m : measurements) {
     const SampleSummary& s = m.summary;
-    std::vector<std::string> cells{m.predicted.schedule,
-                                   scale.text(static_cast<double>(m.predicted.makespan_ns)),
-                                   report::percent_text(m.predicted.gap()),
-                                   scale.text(s.median),
-                                   interval_text(s, scale),
-                                   scale.text(s.min),
-                                   scale.text(s.p95),
-                                   std::to_string(s.n),
-                                   fmt::format("{:+.2f}", m.difference_percent()),
-                                   report::percent_text(report::mean(m.measured.bubble_ratio)),
-                                   peak_text(m)};
+    std::vector<std::string> cells{
+        m.predicted.schedule,
+        scale.text(static_cast<double>(m.predicted.makespan_ns)),
+        m.predicted.gap() ? report::percent_text(*m.predicted.gap()) : "-",
+        scale.text(s.median),
+        interval_text(s, scale),
+        scale.text(s.min),
+        scale.text(s.p95),
+        std::to_string(s.n),
+        fmt::format("{:+.2f}", m.difference_percent()),
+        report::percent_text(report::mean(m.measured.bubble_ratio)),
+        peak_text(m)};
     if (data_parallel)
       cells.push_back(m.measured.dp_overlap ? report::percent_text(*m.measured.dp_overlap) : "-");
     if (input.compute.real) cells.push_back(loss_text(m));

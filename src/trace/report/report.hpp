@@ -12,8 +12,6 @@
 
 namespace longhaul::trace {
 
-struct IterationView;
-
 /// Where the idle time of devices went, by walking the rows (docs/metrics.md). ns, summed over
 /// devices; the parts add up to the whole idle time, devices * makespan - busy.
 struct IdleTime {
@@ -78,9 +76,5 @@ struct PathStep {
                                       std::int64_t activation_budget_bytes);
 [[nodiscard]] IterationReport report_iteration(const Timeline& timeline, int schedule,
                                                int iteration, std::int64_t activation_budget_bytes);
-
-/// attribute_idle() for an iteration that has been looked at already.
-[[nodiscard]] IdleTime attribute_idle(const IterationView& view,
-                                      std::int64_t activation_budget_bytes);
 
 }  // namespace longhaul::trace

@@ -1,27 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
+#include "trace/timeline/row_lookup.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::trace {
-
-inline constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
-
-/// Finds rows of one (schedule, iteration), ordered by op id, by their op.
-class RowIndex {
-public:
-  explicit RowIndex(std::span<const TimelineRow> rows) : rows_{rows} {}
-  /// Position of the row of `op`; kNoRow if there is none.
-  [[nodiscard]] std::size_t find(std::int64_t op) const;
-
-private:
-  std::span<const TimelineRow> rows_;
-};
 
 /// For every send the position of its receive and the other way round; kNoRow for other rows and
 /// for messages that lack a side. A message is named by its ranks, chunk, microbatch, part, leg,
@@ -30,46 +20,111 @@ private:
 [[nodiscard]] std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows);
 
 /// Rows of one iteration, by rank and by message. Holds positions in `rows`, which it refers to.
-struct IterationView {
-  explicit IterationView(std::span<const TimelineRow> iteration_rows);
+/// `Rows` has size() and [], which gives a TimelineRow: rows that are there
+/// (std::span<const TimelineRow>), or ones made when they are asked for (plan::PlanRows), which
+/// know the other side of a message themselves. Made rows save the memory of 144 bytes an op.
+template <typename Rows>
+struct IterationViewOf {
+  explicit IterationViewOf(Rows iteration_rows);
 
-  std::span<const TimelineRow> rows;
+  Rows rows;
   std::vector<std::vector<std::size_t>> blocks;  ///< of each rank, in order of start
-  std::vector<std::size_t> other_side;           ///< match_messages(rows)
-  std::int64_t begin_ns = 0;                     ///< first op on any rank
-  std::int64_t end_ns = 0;                       ///< last block or collective on any rank
+  std::vector<std::size_t> sends, receives, collectives;
+  std::vector<std::int32_t> datacenters;  ///< of each rank; -1 for ranks without rows
+  std::int64_t begin_ns = 0;              ///< first op on any rank
+  std::int64_t end_ns = 0;                ///< last block or collective on any rank
+  /// The block or collective that ends last, the lowest op of several; kNoRow where there is none.
+  std::size_t last = kNoRow;
 
   [[nodiscard]] std::int64_t makespan_ns() const { return end_ns - begin_ns; }
   /// Time within the iteration during which the rank runs a block.
   [[nodiscard]] std::int64_t busy_ns(std::size_t rank) const;
   /// The time within the iteration nearest to `time_ns`.
-  [[nodiscard]] std::int64_t clamped(std::int64_t time_ns) const;
-};
-
-/// Blocks, or receives, by rank, chunk and microbatch.
-class RowLookup {
-public:
-  enum class Of : std::uint8_t { blocks, receives };
-  RowLookup(std::span<const TimelineRow> rows, Of what);
-  /// Positions of the rows of that name, in order of their end.
-  [[nodiscard]] std::span<const std::size_t> find(std::int32_t rank, std::int32_t chunk,
-                                                  std::int32_t microbatch) const;
+  [[nodiscard]] std::int64_t clamped(std::int64_t time_ns) const {
+    return std::clamp(time_ns, begin_ns, end_ns);
+  }
+  /// Of a send its receive and the other way round, as match_messages() has it.
+  [[nodiscard]] std::size_t other_side(std::size_t row) const {
+    if constexpr (kKnowsOtherSide) {
+      return rows.other_side(row);
+    } else {
+      return other_side_[row];
+    }
+  }
 
 private:
-  std::span<const TimelineRow> rows_;
-  std::vector<std::size_t> order_;
+  static constexpr bool kKnowsOtherSide = requires(const Rows& r, std::size_t i) {
+    r.other_side(i);
+  };
+
+  void add(std::size_t position, const TimelineRow& row);
+
+  std::vector<std::size_t> other_side_;
 };
+using IterationView = IterationViewOf<std::span<const TimelineRow>>;
 
 inline constexpr std::int64_t kNever = INT64_MAX;
 
-/// For each block of each rank: since when a forward after it in the row had its input, but would
-/// not have fit into the activation budget in the gap before the block; kNever if there is none.
-[[nodiscard]] std::vector<std::vector<std::int64_t>> blocked_forwards_since(
-    const IterationView& view, std::int64_t activation_budget_bytes);
-
-/// Activation memory of a rank in the gap before each of its blocks, and after the last.
-[[nodiscard]] std::vector<std::int64_t> memory_in_gaps(const IterationView& view, std::size_t rank);
 /// Sum that stops at the limits of its type.
 [[nodiscard]] std::int64_t saturating_sum(std::int64_t a, std::int64_t b);
+
+/// Activation memory of a rank in the gap before each of its blocks, and after the last.
+template <typename Rows>
+[[nodiscard]] std::vector<std::int64_t> memory_in_gaps(const IterationViewOf<Rows>& view,
+                                                       std::size_t rank) {
+  std::vector<std::int64_t> memory{0};
+  memory.reserve(view.blocks[rank].size() + 1);
+  for (const std::size_t i : view.blocks[rank])
+    memory.push_back(saturating_sum(memory.back(), view.rows[i].size_bytes));
+  return memory;
+}
+
+template <typename Rows>
+IterationViewOf<Rows>::IterationViewOf(Rows iteration_rows) : rows{iteration_rows} {
+  if constexpr (!kKnowsOtherSide) other_side_ = match_messages(rows);
+  if (rows.size() == 0) return;
+  begin_ns = rows[0].start_ns;
+  for (std::size_t i = 0; i < rows.size(); ++i) add(i, rows[i]);
+  if (last == kNoRow || end_ns < begin_ns) end_ns = begin_ns;
+  const auto start = [this](std::size_t i) { return rows[i].start_ns; };
+  for (auto& mine : blocks)
+    if (!std::ranges::is_sorted(mine, {}, start)) std::ranges::stable_sort(mine, {}, start);
+}
+
+template <typename Rows>
+void IterationViewOf<Rows>::add(std::size_t position, const TimelineRow& row) {
+  const auto rank = at(row.rank);
+  if (rank >= blocks.size()) {
+    blocks.resize(rank + 1);
+    datacenters.resize(rank + 1, -1);
+  }
+  datacenters[rank] = row.datacenter;
+  begin_ns = std::min(begin_ns, row.start_ns);
+  if (row.kind == RowKind::send) return sends.push_back(position);
+  if (row.kind == RowKind::recv) return receives.push_back(position);
+  if (is_compute(row.kind)) {
+    blocks[rank].push_back(position);
+  } else if (is_collective(row.kind)) {
+    collectives.push_back(position);
+  } else {
+    return;
+  }
+  if (last != kNoRow && row.end_ns <= end_ns) return;
+  last = position;
+  end_ns = row.end_ns;
+}
+
+template <typename Rows>
+std::int64_t IterationViewOf<Rows>::busy_ns(std::size_t rank) const {
+  std::int64_t busy = 0;
+  std::int64_t until = begin_ns;
+  for (const std::size_t i : blocks[rank]) {
+    const TimelineRow& row = rows[i];
+    const std::int64_t from = std::max(until, clamped(row.start_ns));
+    until = std::max(from, clamped(row.end_ns));
+    busy += until - from;
+  }
+  return busy;
+}
 
 }  // namespace longhaul::trace

@@ -15,7 +15,8 @@ TEST(ScheduleCommand, PrintsTheRecordOfSimulateAndWritesTheFile) {
   const Outcome made =
       longhaul_run({"schedule", scenario, "--schedule", "zb-h1", "--out", csv, "--json"});
   ASSERT_EQ(made.code, 0) << made.err;
-  const Outcome simulated = longhaul_run({"simulate", scenario, "--schedule", "zb-h1", "--json"});
+  const Outcome simulated =
+      longhaul_run({"simulate", scenario, "--schedule", "zb-h1", "--bounds", "--json"});
   EXPECT_EQ(made.json()["schedules"], simulated.json()["schedules"]);
   EXPECT_EQ(made.json()["schedules"][0]["makespan_ns"], 2700);
   EXPECT_THAT(testing::file_text(csv), HasSubstr("0F0,0F1,0F2,0F3,0I0,0W0"));

@@ -109,8 +109,9 @@ TEST(SimulateCommand, NothingEndsBeforeItsBound) {
                                                        {"memory.budget=2"},
                                                        {"costs.backward=150ns"}};
   for (const auto& setting : settings) {
-    const Outcome run = longhaul_run({"simulate", scenario, "--schedule", "static,dynamic,best",
-                                      "--search-moves", "100", "--set", setting.front(), "--json"});
+    const Outcome run =
+        longhaul_run({"simulate", scenario, "--schedule", "static,dynamic,best", "--search-moves",
+                      "100", "--set", setting.front(), "--bounds", "--json"});
     ASSERT_EQ(run.code, 0) << run.err;
     const auto answer = run.json();
     for (const auto& record : answer["schedules"]) {
@@ -124,6 +125,44 @@ TEST(SimulateCommand, NothingEndsBeforeItsBound) {
           << "its own placement is one of those";
     }
   }
+}
+
+TEST(SimulateCommand, BoundsAreThereWhereTheyAreAskedForAndOfBest) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const std::vector<std::string> plain{"simulate",  scenario,         "--schedule",
+                                       "1f1b,best", "--search-moves", "100"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), plain.begin(), plain.end());
+    return longhaul_run(more);
+  };
+  const auto records = with({"--json"}).json()["schedules"];
+  for (const char* key : {"lower_bound_ns", "gap", "bound_holds_for", "bound_reason"}) {
+    EXPECT_TRUE(records[0].contains(key)) << key;
+    EXPECT_TRUE(records[0][key].is_null()) << key;
+    EXPECT_FALSE(records[1][key].is_null()) << key;
+  }
+  const auto bounded = with({"--json", "--bounds"}).json()["schedules"];
+  EXPECT_GT(bounded[0]["gap"], 0.0);
+  EXPECT_EQ(bounded[1], records[1]);
+  EXPECT_THAT(with({}).out, HasSubstr("--bounds shows"));
+  EXPECT_THAT(with({"--bounds"}).out, Not(HasSubstr("--bounds shows")));
+  const std::string alone = longhaul_run({"simulate", scenario, "--schedule", "1f1b"}).out;
+  EXPECT_THAT(alone, Not(HasSubstr("gap")));
+  EXPECT_THAT(alone, Not(HasSubstr("Gaps")));
+}
+
+TEST(SimulateCommand, AnswersTheSameOnAnyNumberOfThreads) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kTwoSites);
+  const auto on = [&](const std::string& threads) {
+    return longhaul_run({"simulate", scenario, "--schedule", "static,dynamic", "--search-threads",
+                         threads, "--set", "parallel.microbatches=9"});
+  };
+  const Outcome one = on("1");
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("skipped interleaved-1f1b"));
+  for (const char* threads : {"2", "7"}) EXPECT_EQ(on(threads).out, one.out) << threads;
 }
 
 TEST(SimulateCommand, PrintsATableForPeople) {

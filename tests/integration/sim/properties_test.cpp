@@ -12,6 +12,7 @@
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
+#include "support/report_of_plan.hpp"
 
 namespace longhaul {
 namespace {
@@ -274,6 +275,21 @@ TEST(SimulateProperties, StatingTheServedOrderOnEveryLinkChangesNothing) {
     }
   }
   EXPECT_GT(orders, 500);
+}
+
+TEST(SimulateProperties, ReportsNeedNoRows) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random{seed};
+    const Scenario scenario = random_scenario(random);
+    for (const char* name : {"1f1b", "zb-h1", "zbv"}) {
+      const Schedule schedule = schedule::generate(name, scenario);
+      for (const Arrangement arrangement : every<Arrangement>()) {
+        const Plan plan = plan::lower(schedule, scenario, arrangement);
+        testing::expect_equal_reports(plan, sim::simulate(plan),
+                                      scenario.activation_budget().count(), seed);
+      }
+    }
+  }
 }
 
 }  // namespace

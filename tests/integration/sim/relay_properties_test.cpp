@@ -11,6 +11,7 @@
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "support/cells.hpp"
+#include "support/report_of_plan.hpp"
 #include "trace/validate/check_rows.hpp"
 
 namespace longhaul {
@@ -147,6 +148,15 @@ TEST(Relays, LanesToBothSidesShareTheEgress) {
     ASSERT_EQ(holds.size(), 2u * 2 * 3);
     for (std::size_t i = 1; i < holds.size(); ++i) EXPECT_GE(holds[i].first, holds[i - 1].second);
     for (const auto& [start, end] : holds) EXPECT_EQ(end - start, Duration{100});
+  }
+}
+
+TEST(RelayProperties, ReportsNeedNoRows) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Instance instance = random_instance(seed, false);
+    const Plan plan = plan::lower(instance.schedule, instance.scenario);
+    testing::expect_equal_reports(plan, sim::simulate(plan),
+                                  instance.scenario.activation_budget().count(), seed);
   }
 }
 

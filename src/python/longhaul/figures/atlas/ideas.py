@@ -155,7 +155,8 @@ def compare(place, kind, options, files):
         for name in CELLS:
             wanted[name, "shared"] = made(name, directory, overrides, options)
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(SCENARIO), "--schedule",
-               ",".join(map(str, wanted.values())), "--json", *set_words(overrides)]
+               ",".join(map(str, wanted.values())), "--bounds", "--json",
+               *set_words(overrides)]
     entries = json.loads(tools.run(command))["schedules"]
     return [{"ratio": place.ratio, "microbatches": place.microbatches,
              "latency_ms": place.latency_ms, "budget": place.budget, "kind": kind.text,

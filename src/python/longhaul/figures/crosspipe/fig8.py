@@ -58,7 +58,7 @@ def draw(options):
     shown = all_series(options)
     points = {("latency", delay): predict.ratios(delay, 0) for delay in DELAYS}
     points |= {("transfer", delay): predict.ratios(0, delay) for delay in DELAYS}
-    said = series.answers(shown, scenario, points)
+    said = series.answers(shown, scenario, points, bounds=True)
     zbv = next(one for one in shown if one.schedule == "zbv")
     ideal = said[zbv, ("latency", 0)]["makespan_ns"]
     table = pd.DataFrame([

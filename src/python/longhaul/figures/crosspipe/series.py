@@ -52,13 +52,14 @@ def solved(placement, moves, time_limit_s=None, overrides=()):
                   placement)
 
 
-def answers(series, scenario, points, comm="decoupled"):
+def answers(series, scenario, points, comm="decoupled", bounds=False):
     """{(series, point): entry of the record}. `points`: {key: overrides}. Series that differ in
-    their schedule alone share a call."""
+    their schedule alone share a call. `bounds`: with a lower bound for each."""
     asked = {}
     for one in series:
         for key, overrides in points.items():
-            call = ((*overrides, *one.overrides), one.extra)
+            extra = (*one.extra, "--bounds") if bounds else one.extra
+            call = ((*overrides, *one.overrides), extra)
             asked.setdefault(call, []).append((one, key))
     questions = {call: predict.Question(scenario, tuple(dict.fromkeys(
         one.schedule for one, _ in places)), call[0], comm, call[1])

@@ -1,43 +1,42 @@
+#pragma once
+
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <vector>
 
 #include "base/index.hpp"
 #include "trace/report/report.hpp"
 #include "trace/timeline/iteration_view.hpp"
+#include "trace/timeline/memory_limit.hpp"
 
 namespace longhaul::trace {
-namespace {
-
-constexpr std::array kParts{
-    IdlePart{"dependency", &IdleTime::dependency}, IdlePart{"link_wait", &IdleTime::link_wait},
-    IdlePart{"link_busy", &IdleTime::link_busy},   IdlePart{"rendezvous", &IdleTime::rendezvous},
-    IdlePart{"memory", &IdleTime::memory},         IdlePart{"straggler", &IdleTime::straggler},
-    IdlePart{"collective", &IdleTime::collective}, IdlePart{"drained", &IdleTime::drained}};
 
 /// Part of a device's idle time, from `begin` up to `end`.
-struct Gap {
+struct IdleGap {
   std::int64_t begin = 0, end = 0;
   std::int64_t forward_blocked_since = kNever;
 };
 
 /// Walks back from the block after each gap. Every step takes the latest piece of what is left of
 /// the gap, so that the pieces add up to it.
+template <typename Rows>
 class Attribution {
 public:
-  explicit Attribution(const IterationView& view)
+  explicit Attribution(const IterationViewOf<Rows>& view)
       : view_{view},
         index_{view.rows},
-        blocks_{view.rows, RowLookup::Of::blocks},
-        receives_{view.rows, RowLookup::Of::receives} {}
+        blocks_{view.rows, all_blocks(view)},
+        receives_{view.rows, view.receives} {}
 
   IdleTime run(std::int64_t activation_budget_bytes) {
-    const auto since = blocked_forwards_since(view_, activation_budget_bytes);
     for (std::size_t rank = 0; rank < view_.blocks.size(); ++rank) {
+      const std::vector<std::int64_t> since =
+          blocked_forwards_since(view_, rank, blocks_, receives_, activation_budget_bytes);
       std::int64_t until = view_.begin_ns;
       for (std::size_t k = 0; k < view_.blocks[rank].size(); ++k) {
         const TimelineRow& block = view_.rows[view_.blocks[rank][k]];
         const std::int64_t start = view_.clamped(block.start_ns);
-        if (start > until) before_block(block, {until, start, since[rank][k]});
+        if (start > until) before_block(block, {until, start, since[k]});
         until = std::max(until, view_.clamped(block.end_ns));
       }
       after_last_block(rank, until);
@@ -46,35 +45,41 @@ public:
   }
 
 private:
+  [[nodiscard]] static std::vector<std::size_t> all_blocks(const IterationViewOf<Rows>& view) {
+    std::vector<std::size_t> all;
+    for (const auto& mine : view.blocks) all.insert(all.end(), mine.begin(), mine.end());
+    return all;
+  }
+
   /// Gives the time after `from` to `part`, and takes it off the gap.
-  void take(Gap& gap, std::int64_t from_ns, std::int64_t IdleTime::*part) {
+  void take(IdleGap& gap, std::int64_t from_ns, std::int64_t IdleTime::*part) {
     const std::int64_t from = std::clamp(from_ns, gap.begin, gap.end);
     idle_.*part += gap.end - from;
     gap.end = from;
   }
 
-  void before_block(const TimelineRow& block, Gap gap) {
+  void before_block(const TimelineRow& block, IdleGap gap) {
     const std::size_t at = index_.find(block.bound_by);
-    if (at == kNoRow) return before_producer(nullptr, gap);
+    if (at == kNoRow) return before_producer(kNoRow, gap);
     const TimelineRow& cause = view_.rows[at];
     if (is_collective(cause.kind)) return take(gap, gap.begin, &IdleTime::collective);
     if (cause.kind != RowKind::recv && cause.kind != RowKind::send)
-      return before_producer(nullptr, gap);
+      return before_producer(kNoRow, gap);
     // Its input on the wire or, in plans whose blocks depend on sends, its own message.
     take(gap, cause.start_ns, &IdleTime::link_wait);
-    const std::size_t send = cause.kind == RowKind::send ? at : view_.other_side[at];
-    if (send == kNoRow) return before_producer(nullptr, gap);
+    const std::size_t send = cause.kind == RowKind::send ? at : view_.other_side(at);
+    if (send == kNoRow) return before_producer(kNoRow, gap);
     before_transfer(view_.rows[send], gap);
   }
 
-  void before_transfer(const TimelineRow& send, Gap gap) {
+  void before_transfer(const TimelineRow& send, IdleGap gap) {
     const bool paired = send.bound_kind == BoundKind::rendezvous;
     take(gap, send.ready_ns, paired ? &IdleTime::rendezvous : &IdleTime::link_busy);
     const std::size_t brought = brought_to_relay(send);
     if (brought == kNoRow) return before_producer(producer_of(send), gap);
     take(gap, view_.rows[brought].start_ns, &IdleTime::link_wait);
-    const std::size_t before = view_.other_side[brought];
-    if (before == kNoRow) return before_producer(nullptr, gap);
+    const std::size_t before = view_.other_side(brought);
+    if (before == kNoRow) return before_producer(kNoRow, gap);
     before_transfer(view_.rows[before], gap);  // one leg nearer to the producer
   }
 
@@ -93,67 +98,53 @@ private:
   }
 
   /// The rest of a gap: the block whose result it waits for was not computed yet.
-  void before_producer(const TimelineRow* producer, Gap gap) {
+  void before_producer(std::size_t producer, IdleGap gap) {
     take(gap, gap.forward_blocked_since, &IdleTime::memory);
-    if (producer != nullptr) {
+    if (producer != kNoRow) {
+      const TimelineRow& block = view_.rows[producer];
       const std::int64_t overrun =
-          std::max<std::int64_t>(producer->end_ns - producer->start_ns - producer->planned_ns, 0);
+          std::max<std::int64_t>(block.end_ns - block.start_ns - block.planned_ns, 0);
       take(gap, std::max(gap.begin, gap.end - std::min(overrun, gap.end - gap.begin)),
            &IdleTime::straggler);
     }
     take(gap, gap.begin, &IdleTime::dependency);
   }
 
-  /// The block whose end made the message ready.
-  [[nodiscard]] const TimelineRow* producer_of(const TimelineRow& send) const {
-    const TimelineRow* latest = nullptr;
+  /// The block whose end made the message ready; kNoRow where none did.
+  [[nodiscard]] std::size_t producer_of(const TimelineRow& send) const {
+    std::size_t latest = kNoRow;
     for (const std::size_t i : blocks_.find(send.rank, send.chunk, send.microbatch)) {
       const TimelineRow& row = view_.rows[i];
       const bool passes_on =
           row.kind == RowKind::F || row.kind == RowKind::D || row.kind == RowKind::B;
-      if (passes_on && row.end_ns <= send.start_ns) latest = &row;
+      if (passes_on && row.end_ns <= send.start_ns) latest = i;
     }
     return latest;
   }
 
   void after_last_block(std::size_t rank, std::int64_t until) {
-    Gap gap{until, view_.end_ns};
+    IdleGap gap{until, view_.end_ns};
     take(gap, std::max(until, last_collective_[rank]), &IdleTime::drained);
     take(gap, until, &IdleTime::collective);
   }
 
-  const IterationView& view_;
-  RowIndex index_;
-  RowLookup blocks_, receives_;
-  std::vector<std::int64_t> last_collective_ = last_collectives();  ///< end, of each rank
-  IdleTime idle_;
-
-  [[nodiscard]] std::vector<std::int64_t> last_collectives() const {
-    std::vector<std::int64_t> last(view_.blocks.size(), view_.begin_ns);
-    for (const TimelineRow& row : view_.rows) {
+  /// The last end of a collective of each rank; the begin where it has none.
+  [[nodiscard]] static std::vector<std::int64_t> last_collectives(
+      const IterationViewOf<Rows>& view) {
+    std::vector<std::int64_t> last(view.blocks.size(), view.begin_ns);
+    for (const std::size_t i : view.collectives) {
+      const TimelineRow& row = view.rows[i];
       auto& mine = last[at(row.rank)];
-      if (is_collective(row.kind)) mine = std::max(mine, row.end_ns);
+      mine = std::max(mine, row.end_ns);
     }
     return last;
   }
+
+  const IterationViewOf<Rows>& view_;
+  RowIndexOf<Rows> index_;
+  RowLookupOf<Rows> blocks_, receives_;
+  std::vector<std::int64_t> last_collective_ = last_collectives(view_);
+  IdleTime idle_;
 };
-
-}  // namespace
-
-std::span<const IdlePart> idle_parts() { return kParts; }
-
-std::int64_t IdleTime::total() const {
-  std::int64_t sum = 0;
-  for (const IdlePart& part : kParts) sum += this->*part.member;
-  return sum;
-}
-
-IdleTime attribute_idle(const IterationView& view, std::int64_t activation_budget_bytes) {
-  return Attribution{view}.run(activation_budget_bytes);
-}
-
-IdleTime attribute_idle(std::span<const TimelineRow> rows, std::int64_t activation_budget_bytes) {
-  return attribute_idle(IterationView{rows}, activation_budget_bytes);
-}
 
 }  // namespace longhaul::trace

@@ -1,10 +1,12 @@
-#include <algorithm>
+#pragma once
+
+#include <cstdint>
 #include <map>
+#include <vector>
 
 #include "trace/timeline/iteration_view.hpp"
 
 namespace longhaul::trace {
-namespace {
 
 /// Forwards of one rank that lie ahead: the earliest arrival among those above a size. Kept are
 /// only those that no larger one precedes, so arrivals grow with sizes.
@@ -28,14 +30,17 @@ private:
 };
 
 /// Does the receive bring its rank something of its own, not what it relays for another?
-bool is_own(const TimelineRow& receive) {
+[[nodiscard]] inline bool is_own(const TimelineRow& receive) {
   return receive.owner == receive.replica && receive.leg != MessageLeg::scatter;
 }
 
 /// When the input of a forward was there: received with all its pieces, or computed by the rank
 /// itself.
-std::int64_t arrival_of_input(const IterationView& view, const RowLookup& blocks,
-                              const RowLookup& receives, const TimelineRow& forward) {
+template <typename Rows>
+[[nodiscard]] std::int64_t arrival_of_input(const IterationViewOf<Rows>& view,
+                                            const RowLookupOf<Rows>& blocks,
+                                            const RowLookupOf<Rows>& receives,
+                                            const TimelineRow& forward) {
   if (forward.chunk <= 0) return view.begin_ns;
   const std::int32_t producer = forward.chunk - 1;
   // A gradient may share the name; it comes later than the activation.
@@ -46,42 +51,28 @@ std::int64_t arrival_of_input(const IterationView& view, const RowLookup& blocks
   }
   std::int64_t computed = kNever;
   for (const std::size_t i : blocks.find(forward.rank, producer, forward.microbatch)) {
-    if (view.rows[i].kind == RowKind::F) computed = view.rows[i].end_ns;
+    const TimelineRow& block = view.rows[i];
+    if (block.kind == RowKind::F) computed = block.end_ns;
   }
   return computed;
 }
 
-}  // namespace
-
-std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
-std::vector<std::int64_t> memory_in_gaps(const IterationView& view, std::size_t rank) {
-  std::vector<std::int64_t> memory{0};
-  for (const std::size_t i : view.blocks[rank])
-    memory.push_back(saturating_sum(memory.back(), view.rows[i].size_bytes));
-  return memory;
-}
-
-std::vector<std::vector<std::int64_t>> blocked_forwards_since(
-    const IterationView& view, std::int64_t activation_budget_bytes) {
-  std::vector<std::vector<std::int64_t>> since;
-  for (const auto& mine : view.blocks) since.emplace_back(mine.size(), kNever);
+/// For each block of a rank: since when a forward after it in the row had its input, but would not
+/// have fit into the activation budget in the gap before the block; kNever if there is none.
+/// `blocks` and `receives` find those of all ranks.
+template <typename Rows>
+[[nodiscard]] std::vector<std::int64_t> blocked_forwards_since(
+    const IterationViewOf<Rows>& view, std::size_t rank, const RowLookupOf<Rows>& blocks,
+    const RowLookupOf<Rows>& receives, std::int64_t activation_budget_bytes) {
+  std::vector<std::int64_t> since(view.blocks[rank].size(), kNever);
   if (activation_budget_bytes <= 0) return since;
-  const RowLookup blocks{view.rows, RowLookup::Of::blocks};
-  const RowLookup receives{view.rows, RowLookup::Of::receives};
-  for (std::size_t rank = 0; rank < view.blocks.size(); ++rank) {
-    const std::vector<std::int64_t> memory = memory_in_gaps(view, rank);
-    ForwardsAhead ahead;
-    for (std::size_t k = view.blocks[rank].size(); k-- > 0;) {
-      since[rank][k] = ahead.earliest_above(saturating_sum(activation_budget_bytes, -memory[k]));
-      const TimelineRow& row = view.rows[view.blocks[rank][k]];
-      if (row.kind == RowKind::F && row.size_bytes > 0)
-        ahead.add(row.size_bytes, arrival_of_input(view, blocks, receives, row));
-    }
+  const std::vector<std::int64_t> memory = memory_in_gaps(view, rank);
+  ForwardsAhead ahead;
+  for (std::size_t k = since.size(); k-- > 0;) {
+    since[k] = ahead.earliest_above(saturating_sum(activation_budget_bytes, -memory[k]));
+    const TimelineRow& row = view.rows[view.blocks[rank][k]];
+    if (row.kind == RowKind::F && row.size_bytes > 0)
+      ahead.add(row.size_bytes, arrival_of_input(view, blocks, receives, row));
   }
   return since;
 }

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <vector>
+
+#include "base/index.hpp"
+#include "trace/report/idle.hpp"
+#include "trace/report/report.hpp"
+#include "trace/timeline/iteration_view.hpp"
+
+// report_iteration() for rows that are made when they are asked for as well (IterationViewOf).
+namespace longhaul::trace {
+
+/// Largest, over ranks, of first F to last block.
+template <typename Rows>
+[[nodiscard]] std::int64_t device_span_ns(const IterationViewOf<Rows>& view) {
+  std::int64_t span = 0;
+  for (const auto& mine : view.blocks) {
+    const auto first =
+        std::ranges::find_if(mine, [&](std::size_t i) { return view.rows[i].kind == RowKind::F; });
+    if (first == mine.end()) continue;
+    const std::int64_t begin = view.rows[*first].start_ns;
+    for (const std::size_t i : mine) span = std::max(span, view.rows[i].end_ns - begin);
+  }
+  return span;
+}
+
+template <typename Rows>
+[[nodiscard]] double bubble_ratio(const IterationViewOf<Rows>& view, std::size_t rank) {
+  if (view.makespan_ns() == 0) return 0;
+  return 1.0 - static_cast<double>(view.busy_ns(rank)) / static_cast<double>(view.makespan_ns());
+}
+
+/// Time within [begin, end) during which the rank runs a block.
+template <typename Rows>
+[[nodiscard]] std::int64_t busy_within_ns(const IterationViewOf<Rows>& view, std::size_t rank,
+                                          std::int64_t begin, std::int64_t end) {
+  std::int64_t busy = 0;
+  for (const std::size_t i : view.blocks[rank]) {
+    const TimelineRow& block = view.rows[i];
+    if (block.start_ns >= end) break;
+    const std::int64_t from = std::max(begin, block.start_ns);
+    const std::int64_t to = std::min(end, block.end_ns);
+    if (to <= from) continue;
+    busy += to - from;
+    begin = to;  // blocks that overlap count once
+  }
+  return busy;
+}
+
+template <typename Rows>
+[[nodiscard]] std::optional<double> dp_overlap(const IterationViewOf<Rows>& view) {
+  std::int64_t total = 0;
+  std::int64_t hidden = 0;
+  for (const std::size_t i : view.collectives) {
+    const TimelineRow& row = view.rows[i];
+    if (row.end_ns <= row.start_ns) continue;
+    total += row.end_ns - row.start_ns;
+    hidden += busy_within_ns(view, at(row.rank), row.start_ns, row.end_ns);
+  }
+  if (total == 0) return std::nullopt;
+  return static_cast<double>(hidden) / static_cast<double>(total);
+}
+
+/// Is the other rank of this message in another datacenter?
+[[nodiscard]] inline bool leaves(const TimelineRow& row,
+                                 const std::vector<std::int32_t>& datacenter_of_rank) {
+  if (row.peer < 0) return false;
+  const auto peer = at(row.peer);
+  return peer < datacenter_of_rank.size() && datacenter_of_rank[peer] >= 0 &&
+         datacenter_of_rank[peer] != row.datacenter;
+}
+
+template <typename Rows>
+void add_messages(const IterationViewOf<Rows>& view, IterationReport& report) {
+  for (const std::size_t i : view.sends) {
+    const TimelineRow& row = view.rows[i];
+    LegUse& use = report.legs[index(row.leg)];
+    const std::int64_t busy = row.end_ns - row.start_ns;
+    ++use.messages;
+    use.bytes += row.size_bytes;
+    use.busy_ns += busy;
+    if (leaves(row, view.datacenters)) report.wan_busy_ns += busy;
+  }
+}
+
+/// critical_path() of an iteration that has been looked at.
+template <typename Rows>
+[[nodiscard]] std::vector<PathStep> critical_path(const IterationViewOf<Rows>& view) {
+  const RowIndexOf<Rows> index{view.rows};
+  std::vector<bool> visited(view.rows.size(), false);  // rows of a broken trace may form a cycle
+  std::vector<PathStep> path;
+  for (std::size_t at = view.last; at != kNoRow && !visited[at];) {
+    visited[at] = true;
+    const TimelineRow& row = view.rows[at];
+    const bool crosses = row.kind == RowKind::recv && leaves(row, view.datacenters);
+    path.push_back({row.op, row.start_ns, row.end_ns, crosses});
+    at = index.find(row.bound_by);
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+/// All of the report but its schedule and iteration.
+template <typename Rows>
+[[nodiscard]] IterationReport report_rows(Rows rows, std::int64_t activation_budget_bytes) {
+  const IterationViewOf<Rows> view{rows};
+  IterationReport report;
+  report.makespan_ns = view.makespan_ns();
+  report.device_span_ns = device_span_ns(view);
+  for (std::size_t rank = 0; rank < view.blocks.size(); ++rank) {
+    report.bubble_ratio.push_back(bubble_ratio(view, rank));
+    // A block takes at its start and releases at its end.
+    report.peak_activation_bytes.push_back(std::ranges::max(memory_in_gaps(view, rank)));
+  }
+  report.idle = Attribution<Rows>{view}.run(activation_budget_bytes);
+  report.dp_overlap = dp_overlap(view);
+  add_messages(view, report);
+  report.wan_crossings_on_critical_path =
+      static_cast<int>(std::ranges::count_if(critical_path(view), &PathStep::crosses_datacenters));
+  return report;
+}
+
+}  // namespace longhaul::trace
