@@ -5,13 +5,14 @@
 
 #include "base/index.hpp"
 #include "base/listed_enum.hpp"
+#include "base/version.hpp"
 
 namespace longhaul {
 
 void assertion_failed(const char* condition, const std::string& values,
                       std::source_location where) {
-  fmt::print(stderr, "longhaul: internal error at {}:{} in {}: {} is false: {}\n",
-             where.file_name(), where.line(), where.function_name(), condition, values);
+  fmt::print(stderr, "longhaul: internal error at {} in {}: {} is false: {}\n", source_place(where),
+             where.function_name(), condition, values);
   std::abort();
 }
 

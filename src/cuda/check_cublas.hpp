@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 
 #include "base/error.hpp"
+#include "base/version.hpp"
 
 namespace longhaul::cuda {
 
@@ -12,10 +13,10 @@ namespace longhaul::cuda {
 inline void check(cublasStatus_t code,
                   std::source_location where = std::source_location::current()) {
   if (code == CUBLAS_STATUS_SUCCESS) return;
-  throw Error{fmt::format("{}: {} ({}:{}, {}). cuBLASLt has refused or failed.",
-                          cublasLtGetStatusName(code), cublasLtGetStatusString(code),
-                          where.file_name(), where.line(), where.function_name()),
-              ExitCode::run_failed};
+  throw Error{
+      fmt::format("{}: {} ({}, {}). cuBLASLt has refused or failed.", cublasLtGetStatusName(code),
+                  cublasLtGetStatusString(code), source_place(where), where.function_name()),
+      ExitCode::run_failed};
 }
 
 }  // namespace longhaul::cuda

@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include "base/error.hpp"
+#include "base/version.hpp"
 #include "comm/blocking_call.hpp"
 #include "comm/group/thread_group.hpp"
 
@@ -71,8 +72,8 @@ void check(int code, std::source_location where) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  throw Error{fmt::format("MPI failed at {}:{} ({}). See the ranks' messages above.",
-                          where.file_name(), where.line(), text.data()),
+  throw Error{fmt::format("MPI failed at {} ({}). See the ranks' messages above.",
+                          source_place(where), text.data()),
               ExitCode::run_failed};
 }
 

@@ -8,6 +8,7 @@
 #include <nccl.h>
 
 #include "base/error.hpp"
+#include "base/version.hpp"
 
 namespace longhaul::comm::nccl {
 
@@ -16,9 +17,9 @@ namespace longhaul::comm::nccl {
 inline void check(ncclResult_t code, ncclComm_t comm = nullptr,
                   std::source_location where = std::source_location::current()) {
   if (code == ncclSuccess || code == ncclInProgress) return;
-  throw Error{fmt::format("NCCL: {} ({}) ({}:{}, {}). NCCL_DEBUG=INFO makes it say more.",
-                          ncclGetErrorString(code), ncclGetLastError(comm), where.file_name(),
-                          where.line(), where.function_name()),
+  throw Error{fmt::format("NCCL: {} ({}) ({}, {}). NCCL_DEBUG=INFO makes it say more.",
+                          ncclGetErrorString(code), ncclGetLastError(comm), source_place(where),
+                          where.function_name()),
               ExitCode::run_failed};
 }
 

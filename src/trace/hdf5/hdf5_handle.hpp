@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <source_location>
 #include <utility>
 
 namespace longhaul::trace::hdf5 {
@@ -10,12 +9,13 @@ namespace longhaul::trace::hdf5 {
 /// HDF5's own id type (asserted in the source), so that hdf5.h stays out of headers.
 using Id = std::int64_t;
 
-/// Passes on what an HDF5 call returned; throws Error with HDF5's own words if it is negative.
-std::int64_t check(std::int64_t returned,
-                   std::source_location where = std::source_location::current());
+/// Passes on what an HDF5 call returned. If it is negative, throws Error with the reason in our
+/// words (HDF5's are about itself): "it is no HDF5 file", or what the system says, as "No space
+/// left on device".
+std::int64_t check(std::int64_t returned);
 
-/// Around all that we do with HDF5. Keeps it from printing to stderr: its words travel in Error
-/// instead. And keeps other threads of this process out, for which serial HDF5 is not made.
+/// Around all that we do with HDF5. Keeps it from printing to stderr: an Error tells instead. And
+/// keeps other threads of this process out, for which serial HDF5 is not made.
 class Silence {
 public:
   Silence();
@@ -35,8 +35,7 @@ public:
   using Close = int (*)(Id);
 
   /// Throws Error if `id` says that the call failed.
-  Handle(Id id, Close closer, std::source_location where = std::source_location::current())
-      : id_{check(id, where)}, close_{closer} {}
+  Handle(Id id, Close closer) : id_{check(id)}, close_{closer} {}
   Handle(Handle&& other) noexcept : id_{std::exchange(other.id_, kNoId)}, close_{other.close_} {}
   Handle& operator=(Handle&& other) noexcept {
     std::swap(id_, other.id_);
@@ -47,7 +46,7 @@ public:
 
   [[nodiscard]] Id get() const { return id_; }
   /// Closes now and throws Error where the destructor could only report.
-  void close(std::source_location where = std::source_location::current());
+  void close();
 
 private:
   static constexpr Id kNoId = -1;

@@ -68,6 +68,7 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
   IterationReport report = report_rows(rows, activation_budget_bytes);
   report.schedule = timeline.schedules[at(schedule)];
   report.iteration = iteration;
+  report.traffic = traffic_of(rows, timeline.datacenters);
   return report;
 }
 
