@@ -78,6 +78,7 @@ constexpr std::array kWave{
                 .patience = 0.5,
                 .sharing = 0.9,
                 .deep_dgrad = true},
+    GreedyRules{},  // as section 4.2 states them
 };
 
 constexpr std::array kLoop{
