@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/program/working_line.hpp"
 #include "cli/child/in_child.hpp"
 #include "cli/parse/parser.hpp"
 
@@ -78,10 +79,14 @@ ForeignFiles foreign_files(const std::vector<std::string>& files) {
 Answer answer_of(std::span<const std::string> arguments) {
   const Request request = read_command_line(arguments);
   if (!request.command) return {request.text, ExitCode::fine};
+  const auto answer = [&] {
+    const WorkingLine line{fmt::format("longhaul {}", arguments.front())};
+    return request.command(request.options);
+  };
   const ForeignFiles foreign = foreign_files(request.options.files);
-  if (foreign.names.empty()) return request.command(request.options);
+  if (foreign.names.empty()) return answer();
   return in_child(fmt::format("{}", fmt::join(foreign.names, ", ")), limits_for(foreign.bytes),
-                  [&] { return request.command(request.options); });
+                  answer);
 }
 
 /// Names in files of strangers may hold what a terminal obeys: it is shown as '?'.

@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "base/program/command_words.hpp"
+#include "base/program/working_line.hpp"
 
 namespace longhaul {
 
@@ -36,10 +37,14 @@ std::optional<ExitCode> read_arguments(Arguments& arguments, int argc, char** ar
 }
 
 Progress::Progress(std::string label, std::int64_t total)
-    : label_{std::move(label)}, total_{total}, visible_{isatty(STDERR_FILENO) == 1} {}
+    : label_{std::move(label)}, total_{total}, visible_{isatty(STDERR_FILENO) == 1} {
+  if (visible_) WorkingLine::give_way(1);
+}
 
 Progress::~Progress() {
-  if (visible_) fmt::print(stderr, "\r\033[K");
+  if (!visible_) return;
+  fmt::print(stderr, "\r\033[K");
+  WorkingLine::give_way(-1);
 }
 
 void Progress::update(std::int64_t done, const std::string& note) {

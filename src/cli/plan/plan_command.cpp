@@ -25,34 +25,24 @@ std::string heading(const planner::GpuInventory& inventory, const std::string& w
                      report::counted(parallel.microbatches, "microbatch"), gpus);
 }
 
-const planner::SitePlan& best_of(const planner::SitePlans& plans,
-                                 planner::SiteObjective objective) {
-  const planner::SitePlan* const best = planner::best_plan(plans.plans, objective);
-  if (best == nullptr)
-    fail("no plan can be made (D = 1: {}). Change the scenario or --schedule.",
-         plans.plans.front().infeasible);
-  return *best;
-}
-
 void require_best(const planner::SiteSearch& search) {
   if (search.best) return;
-  fail(
-      "no plan can be made of {} candidates (links, or what the schedule needs, are missing). See "
-      "`longhaul plan` without --search exact for the reason.",
-      search.candidates);
+  fail("no plan can be made: {}", search.why_none);
 }
 
 Answer algorithm1_answer(const Options& options, const PlanOptions& plan,
                          const planner::GpuInventory& inventory) {
   planner::CellTimes cells{inventory, plan.model, plan.threads};
   const planner::SitePlans plans =
-      planner::algorithm1(inventory, algorithm1_options_of(plan), cells);
-  (void)best_of(plans, planner::SiteObjective::throughput);
+      planner::plan_sites(inventory, algorithm1_options_of(plan), cells);
+  const std::string schedules =
+      plan.schedules.size() == 1 ? plan.schedules.front().name
+                                 : fmt::format("the best of {} schedules", plan.schedules.size());
   if (!options.json)
-    return {heading(inventory, fmt::format("algorithm 1 with {}, C={}", plan.schedules.front().name,
-                                           plans.pipelines)) +
-            plans_text(inventory, plans.plans, table_width(options)) + '\n' +
-            best_text(inventory, plans.plans)};
+    return {
+        heading(inventory, fmt::format("algorithm 1 with {}, C={}", schedules, plans.pipelines)) +
+        plans_text(inventory, plans.plans, table_width(options)) + '\n' +
+        best_text(inventory, plans.plans)};
   ordered_json json = plan_header(options, plan, inventory.scenario());
   json["order"] = ordered_json::array();
   for (const DatacenterId id : plans.order) json["order"].push_back(inventory.name(id));
@@ -110,6 +100,7 @@ planner::Algorithm1Options algorithm1_options_of(const PlanOptions& options) {
   planner::Algorithm1Options wanted;
   wanted.order = options.order;
   wanted.schedule = options.schedules.front();
+  wanted.others.assign(options.schedules.begin() + 1, options.schedules.end());
   if (!options.pipelines.empty()) wanted.pipelines = options.pipelines.front();
   wanted.most_cells = options.most_cells;
   return wanted;
@@ -129,8 +120,8 @@ planner::SitePlan best_of(const planner::GpuInventory& inventory, const PlanOpti
     return *std::move(search.best);
   }
   const planner::SitePlans plans =
-      planner::algorithm1(inventory, algorithm1_options_of(options), cells);
-  return best_of(plans, options.objective);
+      planner::plan_sites(inventory, algorithm1_options_of(options), cells);
+  return *planner::best_plan(plans.plans, options.objective);
 }
 
 ordered_json plan_header(const Options& options, const PlanOptions& plan,

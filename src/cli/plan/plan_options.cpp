@@ -135,7 +135,7 @@ DatacenterId datacenter_of(const Scenario& scenario, const std::string& name, co
 
 PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& schedules) {
   PlanOptions options;
-  options.schedules = schedules_of(schedules.empty() ? schedule::kSitePlannerSchedule : schedules);
+  options.schedules = schedules_of(schedules.empty() ? schedule::kSitePlannerSchedules : schedules);
   if (!arguments.order.empty())
     options.order = choice<planner::SiteOrder>("--order", arguments.order);
   if (!arguments.search.empty()) options.exact = is_exact(arguments.search);
@@ -151,9 +151,8 @@ PlanOptions plan_options_of(const PlanArguments& arguments, const std::string& s
     options.limit = whole_number("--limit", arguments.limit, 1, 1 << 30);
   if (!arguments.threads.empty())
     options.threads = whole_number("--threads", arguments.threads, 1, kMostThreads);
-  if (!options.exact && (options.schedules.size() > 1 || options.pipelines.size() > 1))
-    fail("--{}: a list is for --search exact (algorithm 1 takes one). Name one, or add it.",
-         options.schedules.size() > 1 ? "schedule" : "cell");
+  if (!options.exact && options.pipelines.size() > 1)
+    fail("--cell: a list is for --search exact (algorithm 1 takes one). Name one, or add it.");
   if (arguments.pooled) options.model = planner::CellModel::pooled;
   const std::string latencies =
       arguments.latencies.empty() ? "5ms,10ms,20ms,40ms,80ms" : arguments.latencies;

@@ -76,9 +76,13 @@ ordered_json best_json(const planner::GpuInventory& inventory,
 }
 
 ordered_json to_json(const planner::SiteSearch& search) {
-  ordered_json json{{"candidates", search.candidates},     {"evaluated", search.evaluated},
-                    {"simulated_cells", search.simulated}, {"unsupplied", search.unsupplied},
-                    {"unexplored", search.unexplored},     {"gap", search.gap}};
+  ordered_json json{{"candidates", search.candidates},
+                    {"evaluated", search.evaluated},
+                    {"simulated_cells", search.simulated},
+                    {"unsupplied", search.unsupplied},
+                    {"unexplored", search.unexplored},
+                    {"gap", search.gap},
+                    {"filling", planner::to_string(search.filling)}};
   for (const planner::SitePrune prune : every<planner::SitePrune>())
     json["pruned"][planner::to_string(prune)] = search.pruned[index(prune)];
   return json;

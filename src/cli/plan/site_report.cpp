@@ -44,6 +44,7 @@ std::string marks(const std::vector<planner::SitePlan>& plans, const planner::Si
 Table plan_table(const planner::GpuInventory& inventory, const char* time_unit) {
   const bool tokens = inventory.scenario().model.has_value();
   return Table{{{"D"},
+                {"schedule", Align::left, 11},
                 {"GPUs", Align::left, 1},
                 {"stages", Align::left},
                 {fmt::format("PP [{}]", time_unit), Align::right, 6},
@@ -64,11 +65,12 @@ std::vector<std::string> plan_row(const planner::GpuInventory& inventory,
                                   const planner::SitePlan& plan, const report::TimeScale& scale,
                                   const std::string& mark) {
   const std::string cells = std::to_string(plan.layout.cells);
-  if (!plan.feasible()) return {cells, "-", plan.infeasible};
+  if (!plan.feasible()) return {cells, "-", "-", plan.infeasible};
   const planner::SiteFigures& figures = plan.figures;
   const auto time = [&](Duration of) { return scale.text(static_cast<double>(of.count())); };
   const bool tokens = figures.tokens_per_second.has_value();
   return {cells,
+          plan.schedule,
           gpus_text(inventory, plan),
           planner::to_text(inventory, plan.layout.placement),
           time(plan.times.pipeline),
@@ -177,6 +179,8 @@ std::string search_text(const planner::SiteSearch& search) {
   std::string text =
       fmt::format("{} candidates: {} evaluated ({} cells simulated), {} pruned\n",
                   search.candidates, search.evaluated, search.simulated, search.pruned_in_all());
+  if (search.filling == planner::Filling::full)
+    text += "each datacenter but the last takes all the stages that it holds\n";
   if (search.unexplored > 0)
     text += fmt::format("{} not looked at (--limit): the best may be up to {:.1f}% off\n",
                         search.unexplored, 100 * search.gap);
@@ -198,6 +202,8 @@ std::string break_even_text(const std::vector<planner::BreakEvenPoint>& points,
     std::string verdict = "never, not even over an unlimited link";
     if (point.verdict == planner::BreakEven::always)
       verdict = "always, from the lowest that is tried";
+    if (point.verdict == planner::BreakEven::no_plan)
+      verdict = fmt::format("no plan uses both: {}", point.reason);
     if (point.bandwidth) verdict = to_text(*point.bandwidth);
     table.add_row({to_text(point.latency), verdict, number(point.one), number(point.two),
                    std::to_string(point.cells)});

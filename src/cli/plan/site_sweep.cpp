@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
+#include "base/program/working_line.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
@@ -89,6 +90,7 @@ public:
       sweeps_.push_back(parse_sweep(text));
       gpus_alone_ = gpus_alone_ && !site_of_gpus(sweeps_.back().path).empty();
       points *= sweeps_.back().values.size();
+      points_ = points;
       if (points > kMostPoints)
         fail("--sweep: the grid has more than {} points. Take larger steps, or fewer sweeps.",
              kMostPoints);
@@ -104,7 +106,9 @@ public:
   template <typename Visit>
   void each(Visit&& visit) {
     std::vector<std::size_t> at(sweeps_.size(), 0);
+    std::size_t point = 0;
     for (bool more = true; more; more = advance(at)) {
+      WorkingLine::step(fmt::format("point {} of {}", ++point, points_));
       std::vector<std::string> values;
       for (std::size_t i = 0; i < at.size(); ++i) values.push_back(sweeps_[i].values[at[i]]);
       const Scenario scenario = scenario_at(values);
@@ -156,6 +160,7 @@ private:
   const Options& options_;
   const PlanOptions& plan_;
   std::vector<ParameterSweep> sweeps_;
+  std::size_t points_ = 0;
   bool gpus_alone_ = true;
   Scenario base_;
   std::unique_ptr<planner::GpuInventory> base_supply_;

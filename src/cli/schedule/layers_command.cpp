@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/program/working_line.hpp"
 #include "base/table.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/layers.hpp"
@@ -89,7 +90,9 @@ Answer layers_command(const Options& options) {
   planner::SearchOptions search = planner_options_of(options).search;
   if (options.planner.search_time.empty() && !search.moves) search.moves = kMovesPerAssignment;
   const Bytes bytes = scenario.activation_budget();
+  int looked_at = 0;
   const planner::WithLayers with_layers = [&](const std::vector<int>& layers) {
+    WorkingLine::step(fmt::format("division {}", ++looked_at));
     Scenario divided =
         scenario::load_scenario(options.files.front(), with_override(options, list_text(layers)));
     divided.memory.budget *= static_cast<double>(bytes.count()) /

@@ -8,18 +8,6 @@
 namespace longhaul::planner {
 namespace {
 
-void require_one_cell(const GpuInventory& inventory, int pipelines) {
-  if (inventory.most_cells(pipelines) >= 1) return;
-  std::int64_t all = 0;
-  for (int i = 0; i < inventory.datacenters(); ++i) all += inventory.gpus(DatacenterId{i});
-  const int of_stage = inventory.gpus_of_stage();
-  fail(
-      "all datacenters together have {} GPUs, and one DP-cell needs {} ({} pipelines of {} stages"
-      "{}). Add GPUs, or lower parallel.stages or parallel.cell.",
-      all, static_cast<std::int64_t>(pipelines) * inventory.stages() * of_stage, pipelines,
-      inventory.stages(), of_stage > 1 ? fmt::format(" of {} GPUs", of_stage) : std::string{});
-}
-
 std::string why_not_held(const GpuInventory& inventory, std::span<const DatacenterId> order,
                          int replicas) {
   std::int64_t held = 0;
@@ -28,7 +16,89 @@ std::string why_not_held(const GpuInventory& inventory, std::span<const Datacent
                      replicas);
 }
 
+/// The faster of two plans on one layout.
+bool is_better(const SitePlan& plan, const SitePlan& than) {
+  if (!plan.feasible()) return false;
+  return !than.feasible() || plan.times.iteration() < than.times.iteration();
+}
+
+std::vector<ScheduleRequest> schedules_of(const Algorithm1Options& options) {
+  std::vector<ScheduleRequest> schedules{options.schedule};
+  schedules.insert(schedules.end(), options.others.begin(), options.others.end());
+  return schedules;
+}
+
+/// The layouts of D = 1, 2, ... without times, or why there is none.
+SitePlans layouts(int pipelines, const GpuInventory& inventory,
+                  const std::vector<DatacenterId>& order, const Algorithm1Options& options) {
+  SitePlans result;
+  result.order = order;
+  result.pipelines = pipelines;
+  result.most_cells = inventory.most_cells(pipelines);
+  const int last = std::min(result.most_cells, options.most_cells.value_or(result.most_cells));
+  for (int count = 1; count <= last; ++count) {
+    SitePlan plan;
+    plan.schedule = options.schedule.name;
+    plan.layout = {{}, count, pipelines};
+    auto placement = greedy_placement(inventory, order, plan.layout.replicas());
+    if (!placement) {
+      plan.infeasible = why_not_held(inventory, order, plan.layout.replicas());
+    } else if (const auto why = why_unlinked(inventory, *placement)) {
+      plan.infeasible = why->reason;
+    } else {
+      plan.layout.placement = *std::move(placement);
+    }
+    result.plans.push_back(std::move(plan));
+  }
+  return result;
+}
+
+/// The plans of one C. Refused where no cell fits, or links are what every D lacks.
+Result<SitePlans> with_cells_of(int pipelines, const GpuInventory& inventory,
+                                const std::vector<DatacenterId>& order,
+                                const Algorithm1Options& options, CellTimes& cells) {
+  if (auto why = why_no_cell(inventory, pipelines)) return *std::move(why);
+  SitePlans result = layouts(pipelines, inventory, order, options);
+  std::vector<CellQuery> queries;
+  std::vector<std::size_t> of_query;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    if (!result.plans[i].feasible()) continue;
+    for (const ScheduleRequest& schedule : schedules_of(options)) {
+      of_query.push_back(i);
+      queries.push_back({schedule, result.plans[i].layout});
+    }
+  }
+  if (queries.empty()) return Refusal{result.plans.front().infeasible};
+  const Result<std::vector<CellTime>> times = cells.try_times(queries);
+  if (!times) return times.refusal();
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    SitePlan plan = make_plan(inventory, queries[i], (*times)[i]);
+    const bool first = i == 0 || of_query[i - 1] != of_query[i];
+    SitePlan& best = result.plans[of_query[i]];
+    if (first || is_better(plan, best)) best = std::move(plan);
+  }
+  mark_pareto(result.plans);
+  return result;
+}
+
 }  // namespace
+
+std::optional<Refusal> why_no_cell(const GpuInventory& inventory, int pipelines) {
+  if (inventory.most_cells(pipelines) >= 1) return std::nullopt;
+  std::int64_t all = 0;
+  std::string names;
+  for (const DatacenterId id : ordered_datacenters(inventory, SiteOrder::availability)) {
+    all += inventory.gpus(id);
+    names += (names.empty() ? "" : ", ") + inventory.name(id);
+  }
+  const int of_stage = inventory.gpus_of_stage();
+  return refused(
+      "all datacenters together have {} GPUs{}, and one DP-cell needs {} ({} pipelines of {} stages"
+      "{}). Add GPUs, or lower parallel.stages or parallel.cell.",
+      all, names.empty() ? "" : fmt::format(" ({})", names),
+      static_cast<std::int64_t>(pipelines) * inventory.stages() * of_stage, pipelines,
+      inventory.stages(), of_stage > 1 ? fmt::format(" of {} GPUs", of_stage) : std::string{});
+}
 
 SitePlan make_plan(const GpuInventory& inventory, const CellQuery& query, const CellTime& time) {
   SitePlan plan;
@@ -48,33 +118,15 @@ SitePlans algorithm1(const GpuInventory& inventory, const Algorithm1Options& opt
 
 Result<SitePlans> try_algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                                  CellTimes& cells) {
-  SitePlans result;
-  result.order = ordered_datacenters(inventory, options.order);
-  result.pipelines = options.pipelines.value_or(cell_size(inventory, result.order));
-  require_one_cell(inventory, result.pipelines);
-  result.most_cells = inventory.most_cells(result.pipelines);
-  const int last = std::min(result.most_cells, options.most_cells.value_or(result.most_cells));
-  std::vector<CellQuery> queries;
-  std::vector<std::size_t> of_query;
-  for (int count = 1; count <= last; ++count) {
-    SitePlan plan;
-    plan.schedule = options.schedule.name;
-    plan.layout = {{}, count, result.pipelines};
-    if (auto placement = greedy_placement(inventory, result.order, plan.layout.replicas())) {
-      plan.layout.placement = *std::move(placement);
-      of_query.push_back(result.plans.size());
-      queries.push_back({options.schedule, plan.layout});
-    } else {
-      plan.infeasible = why_not_held(inventory, result.order, plan.layout.replicas());
-    }
-    result.plans.push_back(std::move(plan));
+  const std::vector<DatacenterId> order = ordered_datacenters(inventory, options.order);
+  const std::vector<int> sizes =
+      options.pipelines ? std::vector{*options.pipelines} : cell_sizes(inventory, order);
+  Result<SitePlans> tried = refused("no size of a DP-cell was tried");
+  for (const int pipelines : sizes) {
+    tried = with_cells_of(pipelines, inventory, order, options, cells);
+    if (tried && std::ranges::any_of(tried->plans, &SitePlan::feasible)) break;
   }
-  const Result<std::vector<CellTime>> times = cells.try_times(queries);
-  if (!times) return times.refusal();
-  for (std::size_t i = 0; i < queries.size(); ++i)
-    result.plans[of_query[i]] = make_plan(inventory, queries[i], (*times)[i]);
-  mark_pareto(result.plans);
-  return result;
+  return tried;
 }
 
 double score(const SitePlan& plan, SiteObjective objective) {

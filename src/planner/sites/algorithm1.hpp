@@ -26,9 +26,10 @@ struct SitePlan {
 
 struct Algorithm1Options {
   SiteOrder order = SiteOrder::availability;
-  ScheduleRequest schedule = parse_schedule(schedule::kSitePlannerSchedule);
-  std::optional<int> pipelines;  ///< C; default: cell_size()
+  ScheduleRequest schedule = parse_schedule(schedule::kAtlasPlannerSchedule);
+  std::optional<int> pipelines;  ///< C; default: the first of cell_sizes() that gives a plan
   std::optional<int> most_cells;
+  std::vector<ScheduleRequest> others{};  ///< of each D the fastest of `schedule` and these
 };
 
 struct SitePlans {
@@ -39,13 +40,17 @@ struct SitePlans {
 };
 
 /// Atlas' algorithm 1, to the letter: for each D the datacenters in order take as many stages as
-/// they hold, one DP-cell is simulated, the all-reduce is added. Throws Error where no datacenter
-/// has GPUs, all together cannot hold one cell, or neighbours in a placement have no link.
+/// they hold, one DP-cell is simulated, the all-reduce is added. A D whose placement lacks a link
+/// is infeasible. Throws Error where no datacenter has GPUs, all together cannot hold one cell, or
+/// links are what every D lacks.
 [[nodiscard]] SitePlans algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                                    CellTimes& cells);
-/// The same, where a missing link is an answer.
+/// The same, where that is an answer.
 Result<SitePlans> try_algorithm1(const GpuInventory& inventory, const Algorithm1Options& options,
                                  CellTimes& cells);
+
+/// Why all datacenters together hold no cell of so many pipelines; nullopt where they do.
+[[nodiscard]] std::optional<Refusal> why_no_cell(const GpuInventory& inventory, int pipelines);
 
 /// Fills in the times and figures of a layout that was simulated.
 [[nodiscard]] SitePlan make_plan(const GpuInventory& inventory, const CellQuery& query,

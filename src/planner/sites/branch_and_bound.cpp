@@ -26,6 +26,7 @@ public:
       : inventory_{inventory}, options_{options}, cells_{cells} {}
 
   SiteSearch run() {
+    found_.filling = filling_of(inventory_.datacenters(), inventory_.stages());
     const std::int64_t before = cells_.simulated();
     for (const ScheduleRequest& schedule : options_.schedules) {
       for (const int pipelines : values_of_c()) start_from(schedule, pipelines);
@@ -35,6 +36,7 @@ public:
     std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return trees_[i].bound(); });
     for (const std::size_t i : by_bound) look_through(trees_[i]);
     found_.simulated = cells_.simulated() - before;
+    if (!found_.best) found_.why_none = why_none();
     if (least_unexplored_ < score_) found_.gap = 1 - least_unexplored_ / score_;
     return std::move(found_);
   }
@@ -42,13 +44,14 @@ public:
 private:
   [[nodiscard]] std::vector<int> values_of_c() const {
     if (!options_.pipelines.empty()) return options_.pipelines;
-    return {cell_size(inventory_, ordered_datacenters(inventory_, SiteOrder::availability))};
+    return cell_sizes(inventory_);
   }
 
   void start_from(const ScheduleRequest& schedule, int pipelines) {
     const int last = inventory_.most_cells(pipelines);
     for (int count = 1; count <= std::min(last, options_.most_cells.value_or(last)); ++count) {
-      PlacementTree tree{inventory_, {schedule, count, pipelines}, options_.objective};
+      PlacementTree tree{
+          inventory_, {schedule, count, pipelines}, options_.objective, found_.filling};
       found_.candidates += tree.count();
       if (tree.count() == 0) ++found_.unsupplied;
       if (tree.count() > 0) trees_.push_back(std::move(tree));
@@ -63,7 +66,17 @@ private:
     if (const SitePlan* best = best_plan(plans->plans, options_.objective)) consider(*best);
   }
 
+  /// The first reason of: too few GPUs, no link, what a schedule says.
+  [[nodiscard]] std::string why_none() const {
+    const std::vector<int> sizes = values_of_c();
+    if (auto why = why_no_cell(inventory_, std::ranges::min(sizes))) return why->reason;
+    if (trees_.empty()) return "each datacenter holds fewer stages than a pipeline's share of it";
+    if (!failure_.empty()) return failure_;
+    return "no sequence of datacenters that holds all stages is linked both ways. Add a [[link]]";
+  }
+
   void consider(const SitePlan& plan) {
+    if (!plan.feasible() && failure_.empty()) failure_ = plan.infeasible;
     if (!plan.feasible() || score(plan, options_.objective) >= score_) return;
     score_ = score(plan, options_.objective);
     found_.best = plan;
@@ -133,10 +146,49 @@ private:
   std::vector<PlacementTree> trees_;
   double least_unexplored_ = std::numeric_limits<double>::infinity();
   double score_ = std::numeric_limits<double>::infinity();
+  std::string failure_;  ///< the first of a candidate
   SiteSearch found_;
 };
 
 }  // namespace
+
+Filling filling_of(int datacenters, int stages) {
+  constexpr double kMostPlacements = 2'000;
+  double placements = 0;
+  double sequences = 1;     // of k datacenters
+  double compositions = 1;  // of all stages into k shares
+  for (int k = 1; k <= std::min(datacenters, stages); ++k) {
+    sequences *= datacenters - k + 1;
+    if (k > 1) compositions *= static_cast<double>(stages - k + 1) / (k - 1);
+    placements += sequences * compositions;
+  }
+  return placements <= kMostPlacements ? Filling::any : Filling::full;
+}
+
+SitePlans plan_sites(const GpuInventory& inventory, const Algorithm1Options& options,
+                     CellTimes& cells) {
+  Result<SitePlans> plans = try_algorithm1(inventory, options, cells);
+  if (plans && std::ranges::any_of(plans->plans, &SitePlan::feasible)) return *std::move(plans);
+  SiteSearchOptions any_order;
+  any_order.schedules = {options.schedule};
+  any_order.schedules.insert(any_order.schedules.end(), options.others.begin(),
+                             options.others.end());
+  any_order.pipelines = {options.pipelines.value_or(cell_sizes(inventory).front())};
+  any_order.most_cells = 1;
+  const SiteSearch found = search_sites(inventory, any_order, cells);
+  if (!found.best) {
+    if (plans) fail("no plan can be made (D = 1: {}).", plans->plans.front().infeasible);
+    return std::move(plans).or_throw();
+  }
+  SitePlans alone;
+  alone.pipelines = found.best->layout.pipelines;
+  alone.most_cells = inventory.most_cells(alone.pipelines);
+  for (const DatacenterStages& share : found.best->layout.placement)
+    alone.order.push_back(share.datacenter);
+  alone.plans = {*found.best};
+  mark_pareto(alone.plans);
+  return alone;
+}
 
 std::int64_t SiteSearch::pruned_in_all() const {
   return std::accumulate(std::begin(pruned), std::end(pruned), std::int64_t{0});

@@ -11,8 +11,8 @@
 namespace longhaul::planner {
 
 struct SiteSearchOptions {
-  std::vector<ScheduleRequest> schedules{parse_schedule(schedule::kSitePlannerSchedule)};
-  std::vector<int> pipelines;  ///< values of C; empty: cell_size() over all links
+  std::vector<ScheduleRequest> schedules{parse_schedule(schedule::kAtlasPlannerSchedule)};
+  std::vector<int> pipelines;  ///< values of C; empty: cell_sizes() of any order
   std::optional<int> most_cells;
   SiteObjective objective = SiteObjective::throughput;
   bool prune = true;  ///< false: simulates every candidate
@@ -30,9 +30,20 @@ struct SiteSearchOptions {
   X(all_reduce, "all-reduce and egress") X(symmetry, "alike datacenters") X(no_link, "no link")
 LONGHAUL_LISTED_ENUM(SitePrune, LONGHAUL_SITE_PRUNES);
 
+/// How many stages a datacenter of a placement may take: all that it holds, but for the last one;
+/// or any number of them.
+#define LONGHAUL_FILLINGS(X) X(full, "full") X(any, "any")
+LONGHAUL_LISTED_ENUM(Filling, LONGHAUL_FILLINGS);
+
+/// `any` where the scenario's datacenters have at most 2,000 placements, however many GPUs there
+/// are: then more GPUs only add placements, and no answer is worse for them.
+[[nodiscard]] Filling filling_of(int datacenters, int stages);
+
 struct SiteSearch {
   std::optional<SitePlan> best;
-  std::int64_t candidates = 0;  ///< (schedule, C, D, placement) that the datacenters can hold
+  std::string why_none;             ///< where there is no best
+  Filling filling = Filling::full;  ///< of the placements that were searched
+  std::int64_t candidates = 0;      ///< (schedule, C, D, placement) that the datacenters can hold
   /// Candidates that were not pruned. Their orders were made, and simulated unless these are
   /// known to be no better (CellTimes::least_time()).
   std::int64_t evaluated = 0;
@@ -45,12 +56,17 @@ struct SiteSearch {
 };
 
 /// The best of all schedules, C, D and placements, where a placement is any sequence of different
-/// datacenters, each but the last with all the stages that it holds (algorithm 1 for every order of
-/// every subset). Depth first over the sequences, with the bounds of PlacementBounds; never worse
-/// than algorithm 1, which it starts from. The best of all unless the limit ends it. Deterministic,
-/// whatever the number of threads. Throws Error as algorithm1() does (but for links, which it does
-/// without), and for more than 12 datacenters.
+/// datacenters, each with any number of stages that it holds, or each but the last with all of them
+/// (algorithm 1 for every order of every subset): filling_of(). Depth first over the sequences,
+/// with the bounds of PlacementBounds; never worse than algorithm 1, which it starts from. The best
+/// of all unless the limit ends it. Deterministic, whatever the number of threads. Throws Error as
+/// algorithm1() does (but for links, which it does without), and for more than 12 datacenters.
 [[nodiscard]] SiteSearch search_sites(const GpuInventory& inventory,
                                       const SiteSearchOptions& options, CellTimes& cells);
+
+/// Algorithm 1, and where its order has no plan the best one of a single pipeline in any order:
+/// more GPUs never leave fewer answers. Throws Error, with the reason, where there is none.
+[[nodiscard]] SitePlans plan_sites(const GpuInventory& inventory, const Algorithm1Options& options,
+                                   CellTimes& cells);
 
 }  // namespace longhaul::planner

@@ -34,6 +34,7 @@ public:
             const BreakEvenOptions& options)
       : scenario_{only(scenario, a, b)}, a_{a}, b_{b}, options_{options} {
     require_joined(scenario, a, b);
+    set_sizes();
     one_ = std::max(alone(a), alone(b));
   }
 
@@ -42,7 +43,10 @@ public:
     double low = options_.lowest.bits_per_second();
     double high = options_.highest.bits_per_second();
     if (beats(point, Bandwidth{low})) return point.verdict = BreakEven::always, point;
-    if (!beats(point, Bandwidth::unlimited())) return point;
+    if (!beats(point, Bandwidth::unlimited())) {
+      if (point.two == 0) point.verdict = BreakEven::no_plan, point.reason = why_no_plan();
+      return point;
+    }
     if (!beats(point, Bandwidth{high})) low = high, high = 1e3 * high;
     while (high > low * (1 + options_.tolerance)) {
       const double middle = std::sqrt(low * high);
@@ -55,23 +59,48 @@ public:
   }
 
 private:
+  /// One and two sites take the same values of C: those of the link as it is, of which both sites
+  /// together hold a cell.
+  void set_sizes() {
+    const GpuInventory inventory{scenario_};
+    sizes_ = options_.plan.pipelines ? std::vector{*options_.plan.pipelines}
+                                     : cell_sizes(inventory, std::array{a_, b_});
+    require_none(why_no_cell(inventory, sizes_.back()));
+  }
+
+  /// The best plan of all values of C, of those that use at least so many sites.
+  std::optional<SitePlan> best_of(const GpuInventory& inventory, std::size_t sites) {
+    CellTimes cells{inventory, options_.model, options_.threads};
+    std::vector<SitePlan> all;
+    for (const int pipelines : sizes_) {
+      Algorithm1Options plan = options_.plan;
+      plan.pipelines = pipelines;
+      const Result<SitePlans> plans = try_algorithm1(inventory, plan, cells);
+      if (plans) all.insert(all.end(), plans->plans.begin(), plans->plans.end());
+    }
+    std::erase_if(all, [&](const SitePlan& plan) { return plan.layout.placement.size() < sites; });
+    const SitePlan* const best = best_plan(all, SiteObjective::throughput);
+    return best == nullptr ? std::nullopt : std::optional{*best};
+  }
+
   /// Iterations a second of the best plan in the one site; 0 where it holds none.
   double alone(DatacenterId site) {
     const Scenario one = only(scenario_, site, site);
     const GpuInventory inventory{one};
-    Algorithm1Options plan = options_.plan;
-    plan.pipelines = pipelines();
-    if (inventory.most_cells(*plan.pipelines) == 0) return 0;
-    CellTimes cells{inventory, options_.model, options_.threads};
-    const SitePlans plans = algorithm1(inventory, plan, cells);
-    const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
-    return best == nullptr ? 0 : best->figures.iterations_per_second;
+    const auto best = best_of(inventory, 1);
+    return best ? best->figures.iterations_per_second : 0;
   }
 
-  /// C: one and two sites are compared with the same, that of the scenario as it is.
-  int pipelines() const {
-    if (options_.plan.pipelines) return *options_.plan.pipelines;
-    return cell_size(GpuInventory{scenario_}, std::array{a_, b_});
+  [[nodiscard]] std::string why_no_plan() {
+    const GpuInventory inventory{scenario_};
+    CellTimes cells{inventory, options_.model, options_.threads};
+    Algorithm1Options plan = options_.plan;
+    plan.pipelines = sizes_.back();
+    const Result<SitePlans> plans = try_algorithm1(inventory, plan, cells);
+    if (!plans) return plans.refusal().reason;
+    const auto without = std::ranges::find_if_not(plans->plans, &SitePlan::feasible);
+    if (without != plans->plans.end()) return without->infeasible;
+    return "for every D the first of them has GPUs enough";
   }
 
   bool beats(BreakEvenPoint& point, Bandwidth bandwidth) {
@@ -82,21 +111,16 @@ private:
       link.bandwidth = bandwidth;
     }
     const GpuInventory inventory{linked};
-    Algorithm1Options plan = options_.plan;
-    plan.pipelines = pipelines();
-    CellTimes cells{inventory, options_.model, options_.threads};
-    SitePlans plans = algorithm1(inventory, plan, cells);
-    std::erase_if(plans.plans,
-                  [](const SitePlan& each) { return each.layout.placement.size() < 2; });
-    const SitePlan* const best = best_plan(plans.plans, SiteObjective::throughput);
-    point.two = best == nullptr ? 0 : best->figures.iterations_per_second;
-    point.cells = best == nullptr ? 0 : best->layout.cells;
+    const auto best = best_of(inventory, 2);
+    point.two = best ? best->figures.iterations_per_second : 0;
+    point.cells = best ? best->layout.cells : 0;
     return point.two > one_;
   }
 
   Scenario scenario_;
   DatacenterId a_, b_;
   const BreakEvenOptions& options_;
+  std::vector<int> sizes_;  ///< values of C, the smallest last
   double one_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/listed_enum.hpp"
@@ -10,8 +11,9 @@
 namespace longhaul::planner {
 
 /// Two sites beat one from a bandwidth on; already at the lowest bandwidth that was tried; not even
-/// over an unlimited link.
-#define LONGHAUL_BREAK_EVENS(X) X(found, "found") X(always, "always") X(never, "never")
+/// over an unlimited link; no plan uses both, whatever the link.
+#define LONGHAUL_BREAK_EVENS(X) \
+  X(found, "found") X(always, "always") X(never, "never") X(no_plan, "no_plan")
 LONGHAUL_LISTED_ENUM(BreakEven, LONGHAUL_BREAK_EVENS);
 
 /// How fast the link between two sites must be until both together train faster than the better of
@@ -21,8 +23,9 @@ struct BreakEvenPoint {
   BreakEven verdict = BreakEven::never;
   std::optional<Bandwidth> bandwidth;  ///< between two nodes, each way; of `found`
   double one = 0;                      ///< iterations a second of the best plan in one site
-  double two = 0;  ///< of the best plan in both: at the bandwidth, or at the end that decided
-  int cells = 0;   ///< D of that plan
+  double two = 0;        ///< of the best plan in both: at the bandwidth, or at the end that decided
+  int cells = 0;         ///< D of that plan
+  std::string reason{};  ///< of `no_plan`
 };
 
 struct BreakEvenOptions {
@@ -35,8 +38,9 @@ struct BreakEvenOptions {
 
 /// Bisection on a logarithmic scale, for each latency, by algorithm 1 on the two sites alone; the
 /// interfaces of nodes stay as they are. Where the throughput does not grow with the bandwidth
-/// throughout (a generator's rule may turn) it is one of the crossings. Throws Error where one of
-/// the sites is not there, has no GPUs, or no link joins them.
+/// throughout (a generator's rule may turn) it is one of the crossings. One and two sites take the
+/// same values of C: those of the scenario's link, and 1. Throws Error where no link joins the
+/// sites, or both together hold no pipeline.
 [[nodiscard]] std::vector<BreakEvenPoint> break_even(const Scenario& scenario, DatacenterId a,
                                                      DatacenterId b,
                                                      std::span<const Duration> latencies,

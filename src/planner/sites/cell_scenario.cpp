@@ -49,12 +49,7 @@ Result<Scenario> placed(const GpuInventory& inventory, const SiteLayout& layout,
   const std::vector<DatacenterId> where = stages_of(layout.placement);
   LONGHAUL_ASSERT(static_cast<int>(where.size()) == inventory.stages(), "{} stages of {}",
                   where.size(), inventory.stages());
-  for (std::size_t i = 0; i + 1 < layout.placement.size(); ++i) {
-    const DatacenterId here = layout.placement[i].datacenter;
-    const DatacenterId next = layout.placement[i + 1].datacenter;
-    if (auto why = why_no_link(inventory, here, next)) return *std::move(why);
-    if (auto why = why_no_link(inventory, next, here)) return *std::move(why);
-  }
+  if (auto why = why_unlinked(inventory, layout.placement)) return *std::move(why);
   Scenario scenario = inventory.scenario();
   scenario.text.clear();
   scenario.parallel.replicas = replicas;
@@ -67,6 +62,17 @@ Result<Scenario> placed(const GpuInventory& inventory, const SiteLayout& layout,
 }
 
 }  // namespace
+
+std::optional<Refusal> why_unlinked(const GpuInventory& inventory,
+                                    const StagePlacement& placement) {
+  for (std::size_t i = 0; i + 1 < placement.size(); ++i) {
+    const DatacenterId here = placement[i].datacenter;
+    const DatacenterId there = placement[i + 1].datacenter;
+    if (auto why = why_no_link(inventory, here, there)) return why;
+    if (auto why = why_no_link(inventory, there, here)) return why;
+  }
+  return std::nullopt;
+}
 
 Result<Scenario> cell_scenario(const GpuInventory& inventory, const SiteLayout& layout,
                                int pipelines) {

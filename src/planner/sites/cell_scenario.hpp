@@ -5,6 +5,10 @@
 
 namespace longhaul::planner {
 
+/// The link between neighbours in the placement that is missing; nullopt where all are there.
+[[nodiscard]] std::optional<Refusal> why_unlinked(const GpuInventory& inventory,
+                                                  const StagePlacement& placement);
+
 /// The scenario with one DP-cell of `pipelines` pipelines placed as the layout says, alone,
 /// without data parallelism: PP of algorithm 1. It has 1/D of resources that all D cells share (an
 /// aggregate of a pair of datacenters, a link with sharing = "datacenter"). Refused where

@@ -30,12 +30,14 @@ bool linked(const Scenario& scenario, DatacenterId a, DatacenterId b) {
 
 }  // namespace
 
-PlacementTree::PlacementTree(const GpuInventory& inventory, Group group, SiteObjective objective)
+PlacementTree::PlacementTree(const GpuInventory& inventory, Group group, SiteObjective objective,
+                             Filling filling)
     : inventory_{inventory},
       group_{std::move(group)},
       objective_{objective},
       bounds_{inventory, group_.schedule, group_.pipelines, group_.cells},
-      least_price_{std::numeric_limits<double>::infinity()} {
+      least_price_{std::numeric_limits<double>::infinity()},
+      filling_{filling} {
   const auto count = to_size(inventory.datacenters());
   for (std::size_t d = 0; d < count; ++d) {
     stages_.push_back(inventory.stages_for(id_of(d), group_.cells * group_.pipelines));
@@ -79,14 +81,16 @@ bool PlacementTree::has_unused_equal(std::size_t datacenter, std::uint32_t used)
 }
 
 std::int64_t PlacementTree::completions(std::uint32_t used, int left) {
-  const auto [found, is_new] = completions_.try_emplace(used, 0);
-  if (!is_new) return found->second;
+  const auto known = completions_.find({used, left});
+  if (known != completions_.end()) return known->second;
   std::int64_t count = 0;
   for (std::size_t d = 0; d < stages_.size(); ++d) {
     if ((used >> d & 1U) != 0 || stages_[d] == 0) continue;
-    count += stages_[d] >= left ? 1 : completions(used | 1U << d, left - stages_[d]);
+    const int most = std::min(left, stages_[d]);
+    for (int stages = fewest(most); stages <= most; ++stages)
+      count += stages == left ? 1 : completions(used | 1U << d, left - stages);
   }
-  return completions_[used] = count;
+  return completions_[{used, left}] = count;
 }
 
 double PlacementTree::score_of(std::int64_t time, const StagePlacement& placement,
@@ -144,31 +148,31 @@ void PlacementTree::descend(const Node& node) {
   const int left = inventory_.stages() - node.state.stages;
   for (std::size_t d = 0; d < stages_.size(); ++d) {
     if ((node.used >> d & 1U) != 0 || stages_[d] == 0) continue;
-    const int stages = std::min(left, stages_[d]);
-    Node next{node.used | 1U << d, {}};
-    const std::int64_t below = stages == left ? 1 : completions(next.used, left - stages);
-    const auto prune = [&](SitePrune reason) { pruned_[static_cast<int>(reason)] += below; };
-    if (!placement_.empty() &&
-        !linked(inventory_.scenario(), placement_.back().datacenter, id_of(d))) {
-      prune(SitePrune::no_link);
-      continue;
-    }
-    if (prune_ && has_unused_equal(d, node.used)) {
-      prune(SitePrune::symmetry);
-      continue;
-    }
-    next.state = bounds_.extended(node.state, {id_of(d), stages});
-    placement_.push_back({id_of(d), stages});
-    const NodeBound found = bound_of(next, placement_);
-    if (prune_ && found.bound >= score_) {
-      prune(found.reason);
-    } else if (stages == left) {
-      leaves_.push_back({placement_, found.bound, found.reason});
-    } else {
-      descend(next);
-    }
-    placement_.pop_back();
+    const int most = std::min(left, stages_[d]);
+    for (int stages = most; stages >= fewest(most); --stages) descend_into(node, d, stages);
   }
+}
+
+void PlacementTree::descend_into(const Node& node, std::size_t datacenter, int stages) {
+  const int left = inventory_.stages() - node.state.stages;
+  Node next{node.used | 1U << datacenter, {}};
+  const std::int64_t below = stages == left ? 1 : completions(next.used, left - stages);
+  const auto prune = [&](SitePrune reason) { pruned_[static_cast<int>(reason)] += below; };
+  const DatacenterId here = id_of(datacenter);
+  if (!placement_.empty() && !linked(inventory_.scenario(), placement_.back().datacenter, here))
+    return prune(SitePrune::no_link);
+  if (prune_ && has_unused_equal(datacenter, node.used)) return prune(SitePrune::symmetry);
+  next.state = bounds_.extended(node.state, {here, stages});
+  placement_.push_back({here, stages});
+  const NodeBound found = bound_of(next, placement_);
+  if (prune_ && found.bound >= score_) {
+    prune(found.reason);
+  } else if (stages == left) {
+    leaves_.push_back({placement_, found.bound, found.reason});
+  } else {
+    descend(next);
+  }
+  placement_.pop_back();
 }
 
 std::vector<PlacementTree::Leaf> PlacementTree::leaves(

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "planner/sites/branch_and_bound.hpp"
@@ -24,7 +25,8 @@ public:
     SitePrune reason{};  ///< what prunes it if the bound does
   };
 
-  PlacementTree(const GpuInventory& inventory, Group group, SiteObjective objective);
+  PlacementTree(const GpuInventory& inventory, Group group, SiteObjective objective,
+                Filling filling);
 
   [[nodiscard]] const Group& group() const { return group_; }
   /// How many candidates there are.
@@ -54,6 +56,9 @@ private:
   };
 
   [[nodiscard]] std::int64_t completions(std::uint32_t used, int left);
+  /// The fewest stages that a datacenter which can take `most` may take.
+  [[nodiscard]] int fewest(int most) const { return filling_ == Filling::any ? 1 : most; }
+  void descend_into(const Node& node, std::size_t datacenter, int stages);
   [[nodiscard]] NodeBound bound_of(const Node& node, const StagePlacement& placement) const;
   [[nodiscard]] double score_of(std::int64_t time, const StagePlacement& placement,
                                 bool with_egress) const;
@@ -69,8 +74,9 @@ private:
   std::vector<std::vector<std::size_t>>
       equal_to_;  ///< earlier ones that are interchangeable with it
   double least_price_ = 0;
-  std::unordered_map<std::uint32_t, std::int64_t> completions_;
-  StagePlacement placement_;  ///< while descending
+  Filling filling_;
+  std::map<std::pair<std::uint32_t, int>, std::int64_t> completions_;  ///< by used, left
+  StagePlacement placement_;                                           ///< while descending
   double score_ = 0;
   bool prune_ = true;
   std::int64_t* pruned_ = nullptr;

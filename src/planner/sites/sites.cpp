@@ -1,8 +1,10 @@
 #include "planner/sites/sites.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -127,6 +129,29 @@ int cell_size(const GpuInventory& inventory, std::span<const DatacenterId> order
     raise(order[i + 1], order[i]);
   }
   return static_cast<int>(std::min(pipelines, kMost));
+}
+
+std::vector<int> cell_sizes(const GpuInventory& inventory, std::span<const DatacenterId> order) {
+  std::vector<int> sizes{cell_size(inventory, order)};
+  if (inventory.scenario().parallel.cell) return sizes;
+  for (std::size_t count = order.size(); count-- > 1;) {
+    const int size = cell_size(inventory, order.first(count));
+    if (size < sizes.back()) sizes.push_back(size);
+  }
+  if (sizes.back() > 1) sizes.push_back(1);
+  return sizes;
+}
+
+std::vector<int> cell_sizes(const GpuInventory& inventory) {
+  if (const auto given = inventory.scenario().parallel.cell) return {*given};
+  std::set<int> sizes{1};
+  for (int a = 0; a < inventory.datacenters(); ++a) {
+    for (int b = 0; b < a; ++b)
+      sizes.insert(cell_size(inventory, std::array{DatacenterId{a}, DatacenterId{b}}));
+  }
+  const std::vector<int> all(sizes.begin(), sizes.end());
+  if (all.size() <= 4) return all;
+  return {all.front(), all[all.size() / 3], all[2 * all.size() / 3], all.back()};
 }
 
 std::string to_text(const GpuInventory& inventory, const StagePlacement& placement) {

@@ -99,6 +99,15 @@ LONGHAUL_LISTED_ENUM(SiteOrder, LONGHAUL_SITE_ORDERS);
 /// any link between neighbours of the order, rounded up (Atlas section 4.4); 1 to 255.
 [[nodiscard]] int cell_size(const GpuInventory& inventory, std::span<const DatacenterId> order);
 
+/// The values of C that a plan in this order may have, the preferred first: cell_size(), that of
+/// the order's beginnings (a far site may ask for larger cells than all GPUs make), and 1. Where
+/// parallel.cell is given it alone.
+[[nodiscard]] std::vector<int> cell_sizes(const GpuInventory& inventory,
+                                          std::span<const DatacenterId> order);
+/// Those of any order: of all pairs of the scenario's datacenters, with GPUs or not, and 1, so that
+/// more GPUs take none away; of more than 4 the smallest, the largest and two between them.
+[[nodiscard]] std::vector<int> cell_sizes(const GpuInventory& inventory);
+
 /// "west 20 > east 40".
 [[nodiscard]] std::string to_text(const GpuInventory& inventory, const StagePlacement& placement);
 

@@ -57,8 +57,12 @@ inline constexpr std::string_view kSharedPrefix = "atlas+";
 /// NAME of shared_name(NAME); nullopt for other names.
 [[nodiscard]] std::optional<std::string_view> name_without_sharing(std::string_view shared);
 
-/// The one that datacenters are planned for where no one names another.
-inline constexpr std::string_view kSitePlannerSchedule = "atlas";
+/// Those that datacenters are planned for where no one names others: of each plan the fastest
+/// counts. They hold no more activations than 1F1B, or than the budget.
+inline constexpr std::string_view kSitePlannerSchedules =
+    "1f1b,zbv,cross-ud-sub,cross-wave,cross-loop,atlas,atlas+cross-ud";
+/// The one of Atlas' own planner.
+inline constexpr std::string_view kAtlasPlannerSchedule = "atlas";
 
 /// All generators, in the order of a report, static ones first.
 [[nodiscard]] std::span<const Generator> generators();

@@ -41,7 +41,9 @@ gpus = )" +
 class PlanCommand : public ::testing::Test {
 protected:
   Outcome plan(const std::string& text, std::vector<std::string> more) {
-    std::vector<std::string> arguments{"plan", dir_.write("s.toml", text), "--schedule", "1f1b"};
+    std::vector<std::string> arguments{"plan", dir_.write("s.toml", text)};
+    if (std::ranges::find(more, "--schedule") == more.end())
+      arguments.insert(arguments.end(), {"--schedule", "1f1b"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return longhaul_run(arguments);
   }
@@ -88,6 +90,66 @@ TEST_F(PlanCommand, SaysWhenADatacenterIsBetterLeftOut) {
   EXPECT_THAT(far.out, HasSubstr("leaving b out is better"));
 }
 
+TEST_F(PlanCommand, SaysOfEachDWhichLinkIsMissing) {
+  const auto answer = plan(sites("12", ""), {"--json"}).json();
+  ASSERT_EQ(answer["plans"].size(), 6U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(answer["plans"][i]["feasible"]) << i;
+  for (std::size_t i = 3; i < 6; ++i)
+    EXPECT_THAT(std::string{answer["plans"][i]["reason"]}, HasSubstr("no link from a to b")) << i;
+}
+
+// A third site over a slow link asks for C = 84: 336 GPUs, and there are 32.
+TEST_F(PlanCommand, AThirdSiteTakesNoPlanAway) {
+  const std::string third = sites("12") + R"([[datacenter]]
+name = "c"
+price = 1.0
+gpus = 8
+[[link]]
+between = ["a", "c"]
+latency = "5ms"
+bandwidth = "10Mbps"
+[[link]]
+between = ["b", "c"]
+latency = "5ms"
+bandwidth = "10Mbps"
+)";
+  std::string text = third;
+  text.erase(text.find("cell = 1\n"), 9);
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--search", "exact"}, {"--break-even", "a,c"}}) {
+    const Outcome without = plan(text, {"--set", "datacenter.c.gpus=0"});
+    ASSERT_EQ(without.code, 0) << without.err;
+    const Outcome with = plan(text, more);
+    EXPECT_EQ(with.code, 0) << with.err;
+  }
+}
+
+TEST_F(PlanCommand, GivesTheReasonWhereThereIsNone) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--search", "exact"}, {"--break-even", "a,b"}}) {
+    std::vector<std::string> words = more;
+    words.insert(words.end(), {"--set", "parallel.stages=30"});
+    expect_refused(sites("12"), words, "have 24 GPUs (a, b), and one DP-cell needs 30");
+  }
+  expect_refused(sites("12", ""), {"--set", "parallel.stages=20"}, "no link from a to b");
+  expect_refused(sites("12", ""), {"--set", "parallel.stages=20", "--search", "exact"}, "link");
+}
+
+TEST_F(PlanCommand, TakesTheFastestOfSeveralSchedules) {
+  const auto best = [&](const std::string& schedules) {
+    const Outcome run = plan(sites("12"), {"--schedule", schedules, "--json"});
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json();
+  };
+  const auto one = best("1f1b"), other = best("zb-h1"), both = best("1f1b,zb-h1");
+  for (std::size_t i = 0; i < 6; ++i) {
+    const auto time = [&](const auto& answer) {
+      return answer["plans"][i]["iteration_ns"].template get<std::int64_t>();
+    };
+    EXPECT_EQ(time(both), std::min(time(one), time(other))) << i;
+  }
+}
+
 TEST_F(PlanCommand, SweepsStartAtNoGpusAtAll) {
   const Outcome run = plan(sites("12"), {"--sweep", "datacenter.b.gpus=0:12:4", "--json"});
   ASSERT_EQ(run.code, 0) << run.err;
@@ -130,7 +192,6 @@ TEST_F(PlanCommand, FindsBreakEven) {
 TEST_F(PlanCommand, RefusesBadInput) {
   const std::string good = sites("12");
   expect_refused(good, {"--set", "parallel.stages=30"}, "one DP-cell needs 30");
-  expect_refused(sites("12", ""), {}, "no link from a to b");
   expect_refused(good, {"--sweep", "datacenter.b.gpsu=0:12:4"}, "gpsu");
   expect_refused(good, {"--sweep", "datacenter.c.gpus=0:12:4"}, "no datacenter \"c\"");
   expect_refused(good, {"--sweep", "datacenter.b.gpus=-4:12:4"}, "-4 is no number of GPUs");

@@ -150,11 +150,71 @@ TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
   SiteSearchOptions options;
   options.schedules = parse_schedules("1f1b");
   const SiteSearch found = search(inventory, options);
-  // 4! / (4 - k)! placements of k datacenters: D = 1 one, 2 two, 3 four, 4 four (8/3 = 2 stages
-  // each).
-  EXPECT_EQ(found.candidates, 4 + 12 + 24 + 24);
-  EXPECT_LE(found.evaluated, 4);
+  // 4! / (4 - k)! sequences of k datacenters, times the ways to divide 8 stages into k shares of at
+  // most 8, 4 and 2 stages: D = 1, 2, and 3 and 4 (8/3 = 2 stages each).
+  EXPECT_EQ(found.candidates,
+            (4 * 1 + 12 * 7 + 24 * 21 + 24 * 35) + (12 * 1 + 24 * 12 + 24 * 31) + 24 + 24);
+  EXPECT_LE(found.evaluated, found.candidates / 24) << "all orders of four are one";
   EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
+}
+
+/// Up to 12 GPUs each, C by the links, of which some are missing.
+Scenario random_inventory(std::uint64_t seed) {
+  Random random{seed + 1000};
+  Scenario scenario = test::random_sites(seed, 3);
+  scenario.parallel.cell.reset();
+  for (Datacenter& datacenter : scenario.datacenters)
+    datacenter.gpus = static_cast<int>(random.between(0, 12));
+  const DatacenterId lonely{static_cast<int>(random.between(0, 5))};  // 3 to 5: none is
+  std::erase_if(scenario.links, [&](const Link& link) {
+    return (link.from == lonely || link.to == lonely) && random.between(0, 1) == 0;
+  });
+  return scenario;
+}
+
+TEST(SiteSearch, MoreGpusTakeNoPlanAwayAndMakeNoneWorse) {
+  int planned = 0;
+  int better = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Scenario less = random_inventory(seed);
+    Scenario more = less;
+    Random random{seed};
+    for (Datacenter& datacenter : more.datacenters)
+      *datacenter.gpus += static_cast<int>(random.between(0, 1) * random.between(0, 9));
+    const GpuInventory few{less}, many{more};
+    ASSERT_EQ(filling_of(few.datacenters(), few.stages()), Filling::any);
+    CellTimes cells_of_few{few, CellModel::pooled, 1}, cells_of_many{many, CellModel::pooled, 1};
+    for (const SiteObjective objective :
+         {SiteObjective::throughput, SiteObjective::cost, SiteObjective::time}) {
+      SiteSearchOptions options{
+          parse_schedules("1f1b,atlas"), {}, std::nullopt, objective, true, std::nullopt};
+      const SiteSearch before = search_sites(few, options, cells_of_few);
+      const SiteSearch after = search_sites(many, options, cells_of_many);
+      EXPECT_EQ(before.why_none.empty(), before.best.has_value()) << seed;
+      if (!before.best) continue;
+      ++planned;
+      ASSERT_TRUE(after.best) << "seed " << seed << ": " << after.why_none;
+      EXPECT_LE(score(*after.best, objective), score(*before.best, objective) * (1 + 1e-12))
+          << "seed " << seed << ", " << to_string(objective);
+      better += score(*after.best, objective) < score(*before.best, objective);
+      const Algorithm1Options plan{SiteOrder::availability, parse_schedule("1f1b"), std::nullopt,
+                                   std::nullopt, parse_schedules("atlas")};
+      for (const SitePlans& plans :
+           {plan_sites(few, plan, cells_of_few), plan_sites(many, plan, cells_of_many)})
+        EXPECT_NE(best_plan(plans.plans, objective), nullptr) << seed;
+    }
+  }
+  EXPECT_GT(planned, 60);
+  EXPECT_GT(better, 10);
+}
+
+TEST(SiteSearch, TakesAnyNumberOfStagesWhereThereAreFewPlacements) {
+  // Sequences of 1, 2, 3 datacenters times ways to divide the stages: 3 + 6 (P - 1) + 6 (P - 1)
+  // (P - 2) / 2.
+  EXPECT_EQ(filling_of(3, 26), Filling::any);   // 1,953
+  EXPECT_EQ(filling_of(3, 27), Filling::full);  // 2,109
+  EXPECT_EQ(filling_of(2, 999), Filling::any);
+  EXPECT_EQ(filling_of(8, 60), Filling::full);
 }
 
 TEST(SiteSearch, DoesWithoutLinksThatAreNotThere) {
