@@ -63,15 +63,15 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   for (const harness::LinkTest test : {harness::LinkTest::latency, harness::LinkTest::bandwidth}) {
     for (const Duration target : targets) {
       measurements.push_back(harness::measure_until(rule, test, target, ranks, settings, checks));
+      environment.watch_load();
       if (ranks.is_first()) progress.update(std::ssize(measurements), to_text(target));
     }
   }
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
   const std::string code = harness::on_rank0(ranks.world(), [&] {
-    auto record = harness::link_record(
-        {harness::command_line(argc, argv), parse_bytes(options.payload), rule}, measurements,
-        after, checks);
+    auto record = harness::link_record({harness::command_line(argc, argv), settings, rule},
+                                       measurements, after, checks);
     record["device"] = options.device;
     record["environment"]["transport"] = harness::transport_json(transport);
     record["baseline_ns"] = settings.baseline.count();

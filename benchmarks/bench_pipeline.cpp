@@ -26,7 +26,7 @@ std::vector<harness::SwitchingOutcome> run_all(engine::Ranks& ranks,
                                                const harness::PipelineOptions& options,
                                                const engine::EngineOptions& engine,
                                                const harness::AdaptOptions& adapt,
-                                               const comm::ClockOffset& clock,
+                                               harness::Environment& environment,
                                                harness::RunDirectory& directory) {
   int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
   for (const harness::EarlierIterations& earlier : directory.earlier()) total -= earlier.count;
@@ -35,8 +35,9 @@ std::vector<harness::SwitchingOutcome> run_all(engine::Ranks& ranks,
   int done = 0;
   const harness::PipelineSinks sinks{
       harness::traced_directory(options),
-      clock,
+      environment.clock(),
       [&](const std::string& schedule) {
+        environment.watch_load();
         ++done;
         if (progress) progress->update(done, schedule);
       },
@@ -92,7 +93,7 @@ ExitCode run(const harness::PipelineOptions& options, const harness::PipelineSet
   const TimePoint began = now();
   const auto outcomes = harness::with_watchdog(ranks, [&] {
     return run_all(ranks, input, options, engine, harness::adapt_options_of(options, settings),
-                   environment.clock(), directory);
+                   environment, directory);
   });
   const Duration took = now() - began;
   nlohmann::json after = harness::described(environment.after(), options, transport);

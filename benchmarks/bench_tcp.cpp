@@ -55,14 +55,16 @@ int main_of(int argc, char** argv) {
   if (!options.out.empty()) require_free(options.out);
   if (const auto code = wan_emulator::skipped("bench_tcp")) return *code;
 
-  const nlohmann::ordered_json before = harness::machine_now();
+  std::vector<nlohmann::ordered_json> looks{harness::machine_now()};
   const auto steps =
       static_cast<std::int64_t>(1 + settings.latencies.size() * settings.connections.size());
   Progress progress{"bench_tcp", steps};
   std::int64_t step = 0;
-  const harness::TcpRun run = harness::measure_points(
-      settings, [&](const std::string& what) { progress.update(step++, what); });
-  const nlohmann::ordered_json record = harness::record_of(run, options, before);
+  const harness::TcpRun run = harness::measure_points(settings, [&](const std::string& what) {
+    progress.update(step++, what);
+    looks.push_back(harness::machine_now());
+  });
+  const nlohmann::ordered_json record = harness::record_of(run, options, looks);
   fmt::print("{}", options.json ? record.dump(2) + "\n" : harness::table_of(run));
   if (!options.out.empty()) {
     write_file(options.out / "tcp.csv", harness::csv_of(run));

@@ -58,6 +58,7 @@ bool ComputeLane::finish(const FinishedBlock& block, TimePoint at) {
       stamped ? std::max(block.due, state_.ops.times()[index(block.op)].start) : block.due;
   given_.pop_front();
   free_ = {due, block.op, BoundKind::lane};
+  if (!stamped) state_.lateness.add(at - due);
   state_.ops.ended(block.op, stamped ? due : at, due);
   return true;
 }

@@ -67,6 +67,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   state.checks = {};
   state.wrong.clear();
   state.transfers = {};
+  state.lateness = {};
   state.relays.begin_iteration();
   state.data_plane.begin_iteration(state.run, iteration);
   parts_->device.begin_iteration(iteration);
@@ -95,7 +96,8 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
           state.transfers.total,
           state.transfers.longest,
           state.wrong,
-          state.conditions.age(state.began)};
+          state.conditions.age(state.began),
+          state.lateness};
 }
 
 void Engine::barrier(int which) {

@@ -24,6 +24,7 @@ struct IterationResult {
   Duration transfer_longest{};
   std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
   Duration weather_age{};             ///< see LinkConditions::age: when this rank began
+  Lateness lateness{};                ///< of this rank's timers
 };
 
 /// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and

@@ -143,6 +143,7 @@ struct EngineState {
   Checks checks;
   std::vector<WrongMessage> wrong;  ///< of this iteration, the first few
   TransferCost transfers;
+  Lateness lateness;
   int open_transfers = 0;  ///< header seen, payload on its way
   std::unordered_map<comm::RequestId, Expected> expected;
   OpId posted = kNone<OpId>;  ///< last given to the transport, and perhaps not expected yet

@@ -62,4 +62,15 @@ struct LeaseCost {
   LeaseCost& operator+=(const LeaseCost& other);
 };
 
+/// How late a rank noticed that its blocks were over: from when one was due to when it was seen.
+/// Blocks whose device stamps them itself are not counted.
+struct Lateness {
+  std::int64_t blocks = 0;
+  Duration total{};
+  Duration longest{};
+  /// One block; seen before it was due counts as in time.
+  void add(Duration late);
+  Lateness& operator+=(const Lateness& other);
+};
+
 }  // namespace longhaul::engine

@@ -62,6 +62,20 @@ Checks& Checks::operator+=(const Checks& other) {
   return *this;
 }
 
+void Lateness::add(Duration late) {
+  late = std::max(late, Duration::zero());
+  ++blocks;
+  total += late;
+  longest = std::max(longest, late);
+}
+
+Lateness& Lateness::operator+=(const Lateness& other) {
+  blocks += other.blocks;
+  total += other.total;
+  longest = std::max(longest, other.longest);
+  return *this;
+}
+
 LeaseCost& LeaseCost::operator+=(const LeaseCost& other) {
   leases += other.leases;
   total += other.total;

@@ -102,4 +102,8 @@ Load load_now() {
   return load;
 }
 
+std::array<double, 3> largest_of(const std::array<double, 3>& a, const std::array<double, 3>& b) {
+  return {std::max(a[0], b[0]), std::max(a[1], b[1]), std::max(a[2], b[2])};
+}
+
 }  // namespace longhaul::host

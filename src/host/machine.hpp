@@ -38,5 +38,8 @@ struct Load {
   Duration processor_time{};
 };
 [[nodiscard]] Load load_now();
+/// Of each average the larger one.
+[[nodiscard]] std::array<double, 3> largest_of(const std::array<double, 3>& a,
+                                               const std::array<double, 3>& b);
 
 }  // namespace longhaul::host

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kChunk = 256 << 10;
+constexpr auto kChunk = static_cast<std::size_t>(kFlowWrite.count());
 constexpr std::int64_t kTurn = 4 << 20;  ///< bytes of one connection before others have their turn
 constexpr int kWaitMilliseconds = 50;
 constexpr int kWarmupParts = 10;  ///< after each of which the window is limited anew

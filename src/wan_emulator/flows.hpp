@@ -8,6 +8,9 @@
 
 namespace longhaul::wan_emulator {
 
+/// Bytes that a sender hands its socket in one call: a message, as far as a stream has any.
+inline constexpr Bytes kFlowWrite{256 << 10};
+
 /// Some TCP connections from one site to another that send as fast as they may.
 struct FlowSettings {
   int connections = 1;

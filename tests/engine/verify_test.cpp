@@ -67,5 +67,17 @@ TEST_F(VerifyOrder, LongestWaitSpansStartAndEndOfTheIteration) {
   EXPECT_EQ(longest_wait(plan_, times_, Rank{0}), Duration{79}) << "from its last end to the last";
 }
 
+TEST(Lateness, CountsBlocksAndKeepsTheLongest) {
+  Lateness late;
+  late.add(Duration{30});
+  late.add(Duration{10});
+  late.add(Duration{-5});  // seen before it was due
+  Lateness all{2, Duration{7}, Duration{6}};
+  all += late;
+  EXPECT_EQ(all.blocks, 5);
+  EXPECT_EQ(all.total, Duration{47});
+  EXPECT_EQ(all.longest, Duration{30});
+}
+
 }  // namespace
 }  // namespace longhaul::engine

@@ -161,6 +161,21 @@ class Written(unittest.TestCase):
                          (1, 1, 1000000))
         self.assertEqual((row["blocks"], row["network"]), ("timed", "emulated"))
 
+    def test_a_record_alone_has_all_but_the_number_of_its_run(self):
+        """What its starter counts is which run of its point it is; the rest is in the record."""
+        record = {"command_line": "bench_pipeline x.toml", "git_commit": "c0ffee12",
+                  "payload_bytes": 65536, "message_bytes": 1 << 20, "lateness_credit_ns": 0,
+                  "compute": {"compute": "timed"}, "network": "emulated",
+                  "environment": {"load_average": {"before": [0.5, 1, 1], "during": [2.5, 1, 1],
+                                                   "after": [1.5, 1, 1]}}}
+        facts = provenance.of(record, self.directory)
+        missing = {name for name in (*provenance.COLUMNS, *provenance.KINDS)
+                   if facts.get(name) is None}
+        self.assertEqual(missing, {"n", "time_scale", "measurement", "measurements"})
+        self.assertEqual(facts["load_average_during"], 2.5)
+        self.assertEqual((facts["payload_sent_bytes"], facts["payload_nominal_bytes"]),
+                         (65536, 1 << 20))
+
     def test_a_point_measured_again_keeps_its_first_run(self):
         self.sweep()
         first = (self.point() / "record.json").read_text()

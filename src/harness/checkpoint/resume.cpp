@@ -23,12 +23,13 @@ engine::IterationResult sum_of(const comm::Communicator& world,
   struct Parts {
     engine::Checks checks;
     engine::LeaseCost lease;
+    engine::Lateness lateness;
     std::int64_t transfers = 0;
     Duration total{}, longest{};
   };
   static_assert(std::is_trivially_copyable_v<Parts>);
-  const Parts part{mine.checks, mine.lease, mine.transfers, mine.transfer_total,
-                   mine.transfer_longest};
+  const Parts part{mine.checks,    mine.lease,          mine.lateness,
+                   mine.transfers, mine.transfer_total, mine.transfer_longest};
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{&part, 1}), counts);
   engine::IterationResult sums;
@@ -38,6 +39,7 @@ engine::IterationResult sum_of(const comm::Communicator& world,
     engine::IterationResult one;
     one.checks = other.checks;
     one.lease = other.lease;
+    one.lateness = other.lateness;
     one.transfers = other.transfers;
     one.transfer_total = other.total;
     one.transfer_longest = other.longest;

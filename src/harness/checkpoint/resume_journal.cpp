@@ -60,6 +60,8 @@ engine::IterationResult sums_of(const Json& entry) {
   sums.checks.of_leg = entry.value("of_leg", sums.checks.of_leg);
   sums.lease = {entry.value("leases", 0LL), Duration{entry.value("lease_total_ns", 0LL)},
                 Duration{entry.value("lease_longest_ns", 0LL)}};
+  sums.lateness = {entry.value("blocks_seen", 0LL), Duration{entry.value("late_total_ns", 0LL)},
+                   Duration{entry.value("late_longest_ns", 0LL)}};
   sums.transfers = entry.value("transfers", 0LL);
   sums.transfer_total = Duration{entry.value("transfer_total_ns", 0LL)};
   sums.transfer_longest = Duration{entry.value("transfer_longest_ns", 0LL)};
@@ -182,6 +184,9 @@ Json sums_entry(int position, int iteration, const engine::IterationResult& sums
   entry["leases"] = sums.lease.leases;
   entry["lease_total_ns"] = sums.lease.total.count();
   entry["lease_longest_ns"] = sums.lease.longest.count();
+  entry["blocks_seen"] = sums.lateness.blocks;
+  entry["late_total_ns"] = sums.lateness.total.count();
+  entry["late_longest_ns"] = sums.lateness.longest.count();
   entry["transfers"] = sums.transfers;
   entry["transfer_total_ns"] = sums.transfer_total.count();
   entry["transfer_longest_ns"] = sums.transfer_longest.count();

@@ -68,7 +68,7 @@ struct LinkMeasurement {
 /// Settings of a run of bench_link.
 struct LinkRun {
   std::string command_line;
-  Bytes payload;
+  LinkSettings settings;
   StoppingRule rule;
 };
 

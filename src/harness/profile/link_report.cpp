@@ -20,7 +20,8 @@ nlohmann::ordered_json link_record(const LinkRun& run,
                                    const engine::Checks& checks) {
   nlohmann::ordered_json record = report::record_header(
       {.benchmark = "bench_link", .numbers = "measured", .command_line = run.command_line});
-  record["payload_bytes"] = run.payload.count();
+  record["payload_bytes"] = run.settings.payload.count();
+  record["message_bytes"] = run.settings.size.count();
   record["stopping"] = rule_json(run.rule);
   record["check"] = checks.wrong() == 0 ? "ok" : "wrong";
   record["environment"] = environment;

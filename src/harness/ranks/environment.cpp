@@ -78,7 +78,15 @@ Environment::Environment(engine::Ranks& ranks, std::string command_line)
       machine_{host::describe_machine()},
       binding_{host::bind_self(ranks.host_ranks())},
       load_before_{host::load_now()},
+      load_during_{load_before_.average},
       clock_{comm::measure_clock_offset(ranks.world(), ranks.host_ranks()), {}} {}
+
+void Environment::watch_load() {
+  const TimePoint at = now();
+  if (at - load_seen_ < std::chrono::seconds{1}) return;
+  load_seen_ = at;
+  load_during_ = host::largest_of(load_during_, host::load_now().average);
+}
 
 Json Environment::of_this_host() const {
   const host::Load load = host::load_now();
@@ -95,6 +103,7 @@ Json Environment::of_this_host() const {
   host["load_average"]["before"] = load_before_.average;
   if (!finished_) return host;
   host["load_average"]["after"] = load.average;
+  host["load_average"]["during"] = host::largest_of(load_during_, load.average);
   host["clock_after"] = to_json(clock_.end);
   host["clock_drift_ppm"] = 1e6 * clock_.drift();
   const auto ticks = std::max<std::int64_t>(1, load.all_ticks - load_before_.all_ticks);

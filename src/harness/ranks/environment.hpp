@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/clock.hpp"
 #include "comm/group/clock_sync.hpp"
 #include "engine/ranks.hpp"
 #include "host/machine.hpp"
@@ -22,6 +24,9 @@ public:
   [[nodiscard]] nlohmann::json before();
   /// The same with what happened since. Collective likewise.
   [[nodiscard]] nlohmann::json after();
+  /// Looks at the load, at most once a second; for the largest while the run went on. Between
+  /// iterations: it reads a file.
+  void watch_load();
   /// Moves this rank's stamps to rank 0's clock, as it stood when the run began.
   [[nodiscard]] const comm::ClockOffset& clock() const { return clock_.start; }
   /// Drift of the ranks' clocks since then, for stamps that were moved so. On rank 0, after a call
@@ -39,6 +44,8 @@ private:
   host::Machine machine_;
   host::RankBinding binding_;
   host::Load load_before_;
+  std::array<double, 3> load_during_;  ///< the largest averages seen
+  TimePoint load_seen_{};
   comm::ClockAlignment clock_;
   std::vector<trace::RankClock> rank_clocks_;
   bool finished_ = false;

@@ -69,8 +69,8 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
   if (options_.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}{}{}{}", pipeline_table(measurements, input_, options_), changes_text(outcomes),
-               transport_note(environment), parts_text(parts));
+    fmt::print("{}{}{}{}", pipeline_table(measurements, input_, options_, environment),
+               changes_text(outcomes), transport_note(environment), parts_text(parts));
   }
   std::fflush(stdout);
   tell_of_idle_fault(input_, options_, measurements, directory.earlier());

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
-#include <fmt/ranges.h>
-
-#include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "harness/records/credibility.hpp"
 #include "harness/records/sample_report.hpp"
 #include "harness/session/check_report.hpp"
 #include "report/record_file.hpp"
-#include "report/tables.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -17,10 +14,6 @@ namespace {
 using nlohmann::ordered_json;
 
 std::int64_t whole_ns(double ns) { return static_cast<std::int64_t>(ns + 0.5); }
-
-Duration mean_of(Duration total, std::int64_t count) {
-  return count > 0 ? total / count : Duration::zero();
-}
 
 ordered_json memory_json(const std::vector<schedule::DeviceNeed>& devices) {
   ordered_json json = ordered_json::array();
@@ -35,6 +28,19 @@ ordered_json memory_json(const std::vector<schedule::DeviceNeed>& devices) {
 
 bool fits(const PipelineMeasurement& m) {
   return std::ranges::all_of(m.memory, &schedule::DeviceNeed::fits);
+}
+
+/// Times and rates of the scenario itself, as the table has them.
+ordered_json own_scale_json(const PipelineMeasurement& m, const PipelineInput& input) {
+  const PipelineMeasurement own = at_own_scale(m, input.time_scale);
+  const OwnRates rates = own_rates(m, input);
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? ordered_json(*value) : ordered_json(nullptr);
+  };
+  return {{"predicted_ns", own.predicted.makespan_ns},
+          {"measured_median_ns", whole_ns(own.summary.median)},
+          {"tokens_per_second", or_null(rates.tokens_per_second)},
+          {"mfu", or_null(rates.mfu)}};
 }
 
 /// The record of a tool's prediction, under the names that benchmarks use.
@@ -64,6 +70,9 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["real_transfer"] = {{"n", m.transfers},
                            {"mean_ns", mean_of(m.transfer_total, m.transfers).count()},
                            {"longest_ns", m.transfer_longest.count()}};
+  json["timer_lateness"] = {{"n", m.lateness.blocks},
+                            {"mean_ns", mean_of(m.lateness.total, m.lateness.blocks).count()},
+                            {"longest_ns", m.lateness.longest.count()}};
   json["lease"] = {{"n", m.lease.leases},
                    {"mean_ns", mean_of(m.lease.total, m.lease.leases).count()},
                    {"longest_ns", m.lease.longest.count()}};
@@ -78,56 +87,6 @@ nlohmann::json planning_of(const std::string& schedule, const PipelineInput& inp
       input.schedules, schedule,
       [](const PlannedSchedule& planned) -> const auto& { return planned.schedule.name; });
   return found == input.schedules.end() ? nullptr : found->planning;
-}
-
-std::string peak_text(const PipelineMeasurement& m) {
-  const auto highest = std::ranges::max_element(m.measured.peak_activation);
-  return fmt::format("{:.2f}{}", highest == m.measured.peak_activation.end() ? 0.0 : *highest,
-                     m.predicted.over_budget.empty() ? "  " : " !");
-}
-
-std::string notes(const std::vector<PipelineMeasurement>& measurements,
-                  const PipelineInput& input) {
-  std::string text;
-  for (const PipelineMeasurement& m : measurements)
-    if (!m.predicted.over_budget.empty())
-      text += fmt::format("! {} is over its memory budget on device {}\n", m.predicted.schedule,
-                          fmt::join(m.predicted.over_budget, ", "));
-  for (const PipelineMeasurement& m : measurements)
-    if (m.straggling)
-      text += fmt::format("{}: with run.stragglers {} are predicted; measured {:+.2f}%\n",
-                          m.predicted.schedule, to_text(*m.straggling),
-                          m.straggling_difference_percent());
-  for (const PipelineMeasurement& m : measurements)
-    text += stopping_note(m.predicted.schedule, input.stopping, m.makespans_ns) +
-            outlier_note(m.predicted.schedule, m.makespans_ns, m.summary);
-  engine::LeaseCost lease;
-  for (const PipelineMeasurement& m : measurements) lease += m.lease;
-  if (lease.leases > 0)
-    text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
-                        to_text(mean_of(lease.total, lease.leases)), to_text(lease.longest));
-  for (const PipelineMeasurement& m : measurements)
-    text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
-  for (const PipelineMeasurement& m : measurements)
-    for (const schedule::DeviceNeed& device : m.memory)
-      if (!device.fits())
-        text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
-                            device.device, to_text(device.total()), to_text(*device.capacity));
-  for (const PlannedSchedule& planned : input.schedules)
-    if (!planned.planning.is_null())
-      text += fmt::format("{}: found from {}, {} moves tried\n", planned.schedule.name,
-                          planned.planning["started_from"].get<std::string>(),
-                          planned.planning["moves_tried"].get<std::int64_t>());
-  for (const planner::SkippedSchedule& skipped : input.skipped)
-    text += fmt::format("skipped {}: {}\n", skipped.schedule, skipped.reason);
-  return text;
-}
-
-/// Without emulation the two are about different networks.
-std::string network_note(const PipelineOptions& options) {
-  if (options.emulate == "on") return "";
-  return "emulation is off: measured over the network as it is; predicted is what the scenario's "
-         "links would give\n";
 }
 
 }  // namespace
@@ -154,9 +113,15 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["time_scale"] = input.time_scale;
   record["scenario"] = input.scenario.text;
   record["environment"] = environment;
+  const RunConditions conditions = conditions_of(input, options, environment);
+  record["message_bytes"] = largest_message(measurements).count();
   record["schedules"] = ordered_json::array();
   for (const PipelineMeasurement& m : measurements) {
     record["schedules"].push_back(schedule_json(m));
+    record["schedules"].back()["own_scale"] = own_scale_json(m, input);
+    const std::vector<std::string> doubts = doubts_of(m, conditions);
+    record["schedules"].back()["credible"] = doubts.empty();
+    record["schedules"].back()["doubts"] = doubts;
     record["schedules"].back()["stopped"] = stopped_json(input.stopping, m.makespans_ns);
     const auto planning = planning_of(m.predicted.schedule, input);
     if (!planning.is_null()) record["schedules"].back()["planning"] = planning;
@@ -165,57 +130,6 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   for (const planner::SkippedSchedule& skipped : input.skipped)
     record["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
   return record;
-}
-
-std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
-                           const PipelineInput& input, const PipelineOptions& options) {
-  double largest = 0;
-  for (const PipelineMeasurement& m : measurements) largest = std::max(largest, m.summary.p95);
-  const report::TimeScale scale{largest};
-  const bool data_parallel = std::ranges::any_of(
-      measurements, [](const auto& m) { return m.measured.dp_overlap.has_value(); });
-  std::vector<Table::Column> columns{{"schedule", Align::left},
-                                     {fmt::format("predicted [{}]", scale.unit())},
-                                     {"gap [%]"},
-                                     {"median"},
-                                     {"95% CI of median"},
-                                     {"min"},
-                                     {"p95"},
-                                     {"n"},
-                                     {"diff [%]"},
-                                     {"bubble [%]"},
-                                     {"peak act."}};
-  if (data_parallel) columns.push_back({"DP overlap [%]"});
-  if (input.compute.real) columns.push_back({"loss"});
-  columns.push_back({"check", Align::left});
-  Table table{columns};
-  std::vector<report::ScheduleRecord> measured, predicted;
-  for (const PipelineMeasurement& m : measurements) {
-    const SampleSummary& s = m.summary;
-    std::vector<std::string> cells{m.predicted.schedule,
-                                   scale.text(static_cast<double>(m.predicted.makespan_ns)),
-                                   report::percent_text(m.predicted.gap()),
-                                   scale.text(s.median),
-                                   interval_text(s, scale),
-                                   scale.text(s.min),
-                                   scale.text(s.p95),
-                                   std::to_string(s.n),
-                                   fmt::format("{:+.2f}", m.difference_percent()),
-                                   report::percent_text(report::mean(m.measured.bubble_ratio)),
-                                   peak_text(m)};
-    if (data_parallel)
-      cells.push_back(m.measured.dp_overlap ? report::percent_text(*m.measured.dp_overlap) : "-");
-    if (input.compute.real) cells.push_back(loss_text(m));
-    cells.push_back(check_text(m.checks));
-    table.add_row(std::move(cells));
-    measured.push_back(m.measured);
-    predicted.push_back(m.predicted);
-  }
-  return table.text() + real_note(measurements, input, options) + network_note(options) +
-         weather_table(measurements, input, options) + notes(measurements, input) +
-         report::bound_table_text(predicted) +
-         "\nwhere the idle time went, measured, % of device time\n" +
-         report::idle_table_text(measured) + busy_table(measurements);
 }
 
 }  // namespace longhaul::harness

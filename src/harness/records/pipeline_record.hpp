@@ -15,10 +15,22 @@ namespace longhaul::harness {
     const std::vector<PipelineMeasurement>& measurements, const PipelineInput& input,
     const PipelineOptions& options, const nlohmann::json& environment);
 
-/// For people: predicted against measured, and where the idle time went.
-[[nodiscard]] std::string pipeline_table(const std::vector<PipelineMeasurement>& measurements,
-                                         const PipelineInput& input,
-                                         const PipelineOptions& options);
+/// For people: what was run, predicted against measured at the scenario's own scale, what makes the
+/// numbers doubtful, and where the idle time went.
+[[nodiscard]] std::string pipeline_table(const std::vector<PipelineMeasurement>& played,
+                                         const PipelineInput& input, const PipelineOptions& options,
+                                         const nlohmann::json& environment);
+
+/// Makespans, bound and idle time divided by `time_scale`; costs of the runtime (leases, transfers,
+/// lateness) stay as they were, for they do not scale.
+[[nodiscard]] PipelineMeasurement at_own_scale(PipelineMeasurement measurement, double time_scale);
+
+/// Of the median, at the scenario's own scale, as `longhaul simulate` has them; nullopt where the
+/// model or the GPU's peak rate is not known.
+struct OwnRates {
+  std::optional<double> tokens_per_second, mfu;
+};
+[[nodiscard]] OwnRates own_rates(const PipelineMeasurement& played, const PipelineInput& input);
 
 /// For people: links, interfaces and collectives that are held for any time, the busiest of each
 /// schedule, predicted and measured. Empty where none is.

@@ -39,7 +39,7 @@ std::string changes_text(const std::vector<SwitchingOutcome>& outcomes) {
   std::string text;
   for (const SwitchingOutcome& outcome : outcomes) {
     if (outcome.events.empty()) continue;
-    text += fmt::format("\nwhat happened to {}, by iteration\n",
+    text += fmt::format("\nwhat happened to {}, by iteration, in times as played\n",
                         outcome.segments.front().predicted.schedule);
     for (const RunEvent& event : outcome.events)
       text += fmt::format("{:>4}  {:<9}  {}{}", event.iteration, event.what, event.text,

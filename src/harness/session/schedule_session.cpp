@@ -82,6 +82,25 @@ std::optional<Duration> straggling_makespan(const Plan& plan, const Run& run) {
   return std::ranges::max(sim::simulate(plan::with_stragglers(plan, run)), {}, &OpTime::end).end;
 }
 
+/// Mean planned time of the blocks that take any; 0 of none.
+Duration mean_block(const Plan& plan) {
+  Duration total{};
+  std::int64_t blocks = 0;
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::compute || op.duration <= Duration::zero()) continue;
+    total += op.duration;
+    ++blocks;
+  }
+  return blocks > 0 ? total / blocks : Duration::zero();
+}
+
+Bytes largest_message(const Plan& plan) {
+  Bytes largest{};
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::send) largest = std::max(largest, op.size);
+  return largest;
+}
+
 /// By how much a rank may be slower than its prediction: that knows neither noise nor stragglers.
 int slowness(const Run& run) {
   double factor = 1.0;
@@ -157,6 +176,7 @@ IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteratio
 void add(engine::IterationResult& sums, const engine::IterationResult& result) {
   sums.checks += result.checks;
   sums.lease += result.lease;
+  sums.lateness += result.lateness;
   sums.transfers += result.transfers;
   sums.transfer_total += result.transfer_total;
   sums.transfer_longest = std::max(sums.transfer_longest, result.transfer_longest);
@@ -259,6 +279,9 @@ PipelineMeasurement ScheduleSession::finish() {
   measurement_.lease = {world.sum(sums_.lease.leases),
                         Duration{world.sum(sums_.lease.total.count())},
                         Duration{world.maximum(sums_.lease.longest.count())}};
+  measurement_.lateness = {world.sum(sums_.lateness.blocks),
+                           Duration{world.sum(sums_.lateness.total.count())},
+                           Duration{world.maximum(sums_.lateness.longest.count())}};
   measurement_.transfers = world.sum(sums_.transfers);
   measurement_.transfer_total = Duration{world.sum(sums_.transfer_total.count())};
   measurement_.transfer_longest = Duration{world.maximum(sums_.transfer_longest.count())};
@@ -280,6 +303,8 @@ void ScheduleSession::summarize_outcomes() {
                                      planned_.schedule, scenario_);
   measurement_.straggling = straggling_makespan(planned_.plan, scenario_.run);
   measurement_.memory = schedule::device_memory(planned_.schedule, scenario_);
+  measurement_.mean_block = mean_block(planned_.plan);
+  measurement_.message = largest_message(planned_.plan);
 }
 
 double PipelineMeasurement::difference_percent() const {

@@ -31,6 +31,9 @@ struct PipelineMeasurement {
   engine::Checks checks;                    ///< of all ranks and iterations, warm-up included
   std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
   engine::LeaseCost lease;
+  engine::Lateness lateness;  ///< of all ranks and iterations, warm-up included
+  Duration mean_block{};      ///< as planned and played, of the blocks that take time
+  Bytes message;              ///< the largest one, as the scenario has it
   std::int64_t transfers = 0;
   Duration transfer_total{}, transfer_longest{};
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <thread>
@@ -120,6 +121,16 @@ ordered_json machine_now() {
           {"load_average", load}};
 }
 
+ordered_json load_of(const std::vector<ordered_json>& looks) {
+  std::array<double, 3> largest{};
+  for (const ordered_json& look : looks)
+    for (std::size_t i = 0; i < largest.size(); ++i)
+      largest[i] = std::max(largest[i], look["load_average"][i].get<double>());
+  return {{"before", looks.front()["load_average"]},
+          {"during", largest},
+          {"after", looks.back()["load_average"]}};
+}
+
 std::string table_of(const TcpRun& run) {
   const double factor = factor_of_published(run);
   Table table{{{"latency"},
@@ -160,15 +171,17 @@ std::string csv_of(const TcpRun& run) {
 }
 
 ordered_json record_of(const TcpRun& run, const TcpOptions& options,
-                       const ordered_json& machine_before) {
+                       std::vector<ordered_json> looks) {
+  looks.push_back(machine_now());
   const Shape shape = shape_of(run);
   ordered_json record = report::record_header(
       {.benchmark = "bench_tcp", .numbers = "measured", .command_line = options.command_line});
   record["check"] = shape.holds ? "ok" : "wrong";
   record["remarks"] = shape.remarks;
   record["environment"] = local_environment(options.command_line);
-  record["environment"]["before"] = machine_before;
-  record["environment"]["after"] = machine_now();
+  record["environment"]["before"] = looks.front();
+  record["environment"]["after"] = looks.back();
+  record["environment"]["load_average"] = load_of(looks);
   record["wan"] = {{"with", "tun"},
                    {"realtime", run.realtime},
                    {"mtu_bytes", options.mtu},
@@ -177,6 +190,8 @@ ordered_json record_of(const TcpRun& run, const TcpOptions& options,
                    {"seed", options.seed},
                    {"ceiling_bits_per_second", run.ceiling.rate.bits_per_second()},
                    {"ceiling_packets_per_second", run.ceiling.packets_per_second}};
+  record["message_bytes"] = wan_emulator::kFlowWrite.count();
+  record["payload_bytes"] = wan_emulator::kFlowWrite.count();
   record["scale"] = run.scale;
   record["cap_bits_per_second"] = run.cap.bits_per_second();
   record["window_bytes"] = run.window.count();

@@ -81,9 +81,14 @@ struct Shape {
 /// The kernel, processors and the load average, as they are now.
 [[nodiscard]] nlohmann::ordered_json machine_now();
 
+/// {"before", "during", "after"}: averages of 1, 5 and 15 minutes of looks at machine_now(), the
+/// first and the last of them, and the largest of all. Precondition: there is one.
+[[nodiscard]] nlohmann::ordered_json load_of(const std::vector<nlohmann::ordered_json>& looks);
+
 [[nodiscard]] std::string table_of(const TcpRun& run);
 [[nodiscard]] std::string csv_of(const TcpRun& run);
+/// `looks` at machine_now(): the first was before the run, the others while it went on.
 [[nodiscard]] nlohmann::ordered_json record_of(const TcpRun& run, const TcpOptions& options,
-                                               const nlohmann::ordered_json& machine_before);
+                                               std::vector<nlohmann::ordered_json> looks);
 
 }  // namespace longhaul::harness

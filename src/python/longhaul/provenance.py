@@ -30,7 +30,9 @@ def of(record, directory=None):
     """{column: fact} of a benchmark's record, without `n`; None for what the record does not say.
     `directory`: the run's, for what stands beside its record."""
     kept = kept_of(directory)
-    nominal = message_bytes(directory) if directory is not None else None
+    nominal = record.get("message_bytes")
+    if nominal is None and directory is not None:
+        nominal = message_bytes(directory)  # of a record from before it had them
     return {
         "command": command_of(record), "commit": commit_of(record),
         "load_average": load_average(record),

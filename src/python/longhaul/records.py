@@ -143,11 +143,12 @@ def time_scale_of(record, overrides):
 
 def link_table(directory):
     """Samples that bench_link wrote: test (latency, bandwidth), target_ns, sample_ns,
-    error_percent. Its targets are times: no message has another size than the one sent."""
+    error_percent."""
     record = read_record(directory)
     facts = provenance.of(record, Path(directory))
-    facts |= {"payload_nominal_bytes": facts["payload_sent_bytes"], "time_scale": 1.0,
-              "lateness_credit_ns": 0}
+    facts |= {"time_scale": 1.0, "lateness_credit_ns": 0}
+    if facts["payload_nominal_bytes"] is None:
+        facts["payload_nominal_bytes"] = facts["payload_sent_bytes"]
     rows = []
     for entry in record.get("measurements", []):
         target, samples = entry["target_ns"], entry["samples_ns"]

@@ -24,7 +24,36 @@ TEST_F(RunsTest, AGoodRunLeavesARecordAndATraceThatValidates) {
     EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
     const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
     EXPECT_EQ(trace.measured.rows.size(), 2 * trace.predicted.rows.size());
+    EXPECT_THAT(output(), HasSubstr("four: 4 ranks, payload 64 KiB of 1 MiB, time_scale 1; "
+                                    "measured, " +
+                                    std::string{comm} + "\n"));
+    EXPECT_THAT(output(), HasSubstr("machine: load "));
+    const nlohmann::json found = record();
+    EXPECT_EQ(found["message_bytes"], 1 << 20);
+    const auto& load = found["environment"]["load_average"];
+    EXPECT_GE(load["during"][0], load["before"][0]);
+    EXPECT_GE(load["during"][0], load["after"][0]);
+    for (const auto& schedule : found["schedules"]) {
+      EXPECT_GT(schedule["timer_lateness"]["n"], 0);
+      EXPECT_EQ(schedule["credible"], schedule["doubts"].empty());
+    }
   }
+}
+
+/// A block of 300 ns takes what a rank's loop takes: the record and the table say so.
+TEST_F(RunsTest, BlocksTooShortToPlayAreDoubtful) {
+  ASSERT_EQ(run(4, {"--schedule", "1f1b", "--iterations", "2", "--set", "run.time_scale=0.0001",
+                    "--trace", "off", "--out", out()}),
+            0)
+      << output();
+  EXPECT_THAT(output(), AllOf(HasSubstr("time_scale 0.0001 (times are the scenario's own)"),
+                              HasSubstr("ok, doubtful"),
+                              HasSubstr("blocks of 300 ns cannot be played here")));
+  const auto schedule = record()["schedules"][0];
+  EXPECT_EQ(schedule["check"], "ok") << "messages were right";
+  EXPECT_EQ(schedule["credible"], false);
+  EXPECT_NEAR(schedule["own_scale"]["predicted_ns"].get<double>(),
+              1e4 * schedule["predicted_ns"].get<double>(), 1e4);
 }
 
 TEST_F(RunsTest, WithoutATraceItMeasuresAllTheSame) {
