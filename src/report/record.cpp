@@ -105,6 +105,7 @@ ScheduleRecord make_record(const trace::IterationReport& report, const Schedule&
   record.bound = bound_of(schedule, scenario);
   record.idle = report.idle;
   record.dp_overlap = report.dp_overlap;
+  record.traffic = report.traffic;
   const auto peaks = by_device(report.peak_activation_bytes, scenario.parallel.stages);
   const auto& activations = scenario.costs.activation;
   const std::int64_t unit = std::max_element(activations.begin(), activations.end())->count();
@@ -146,6 +147,7 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["tokens_per_second"] = optional_number(record.tokens_per_second);
   json["mfu"] = optional_number(record.mfu);
   json["resources"] = resources_json(record);
+  json["traffic"] = traffic_json(record.traffic);
   return json;
 }
 

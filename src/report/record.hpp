@@ -35,6 +35,7 @@ struct ScheduleRecord {
   std::optional<double> tokens_per_second;   ///< where the model is known
   std::optional<double> mfu;                 ///< where the GPU's peak rate is known too
   std::vector<plan::ResourceUse> resources;  ///< all but devices
+  std::vector<trace::Traffic> traffic;       ///< by pair of datacenters
 
   /// How far the makespan is above the bound, as a ratio.
   [[nodiscard]] double gap() const { return planner::gap(Duration{makespan_ns}, bound); }

@@ -130,6 +130,35 @@ std::string resource_table_text(std::span<const ScheduleRecord> records) {
   return text;
 }
 
+nlohmann::ordered_json traffic_json(const std::vector<trace::Traffic>& traffic) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const trace::Traffic& each : traffic)
+    json.push_back({{"from", each.from},
+                    {"to", each.to},
+                    {"message_bytes", each.message_bytes},
+                    {"data_parallel_bytes", each.data_parallel_bytes}});
+  return json;
+}
+
+std::string traffic_table_text(const std::vector<TrafficOfSchedule>& schedules) {
+  Table table{{{"schedule", Align::left},
+               {"between", Align::left},
+               {"messages"},
+               {"data parallelism"},
+               {"together"}}};
+  bool any = false;
+  for (const TrafficOfSchedule& each : schedules) {
+    for (const trace::Traffic& sent : each.traffic) {
+      if (sent.from == sent.to) continue;
+      any = true;
+      table.add_row({each.schedule, sent.from + ">" + sent.to, to_text(Bytes{sent.message_bytes}),
+                     to_text(Bytes{sent.data_parallel_bytes}),
+                     to_text(Bytes{sent.message_bytes + sent.data_parallel_bytes})});
+    }
+  }
+  return any ? "\nbytes between datacenters in an iteration\n" + table.text() : "";
+}
+
 nlohmann::ordered_json legs_json(const trace::IterationReport& report) {
   nlohmann::ordered_json json;
   for (const MessageLeg leg : every<MessageLeg>()) {

@@ -97,7 +97,7 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
       keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
                         "lower_bound_ns", "gap", "bound_holds_for", "bound_reason", "bubble_ratio",
                         "peak_activation", "over_budget", "fits", "wan_crossings_on_critical_path",
-                        "idle", "tokens_per_second", "mfu", "resources"));
+                        "idle", "tokens_per_second", "mfu", "resources", "traffic"));
   EXPECT_EQ(answer["idle"]["dependency"], 5000);
   EXPECT_EQ(answer["idle"].size(), trace::idle_parts().size());
 }

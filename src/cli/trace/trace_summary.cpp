@@ -78,6 +78,7 @@ ordered_json to_json(const Summary& summary) {
   json["predicted_bubble_ratio"] = or_null(summary.predicted_bubble);
   json["legs"] = report::legs_json(summary.legs);
   json["wan_busy_ns"] = summary.legs.wan_busy_ns;
+  json["traffic"] = report::traffic_json(summary.legs.traffic);
   return json;
 }
 
@@ -110,8 +111,12 @@ std::string text_of(const std::vector<Summary>& summaries) {
                    ratio(summary.predicted_bubble, "{:.1f}")});
   }
   std::vector<report::LegsOfSchedule> legs;
-  for (const Summary& summary : summaries) legs.push_back({summary.schedule, summary.legs});
-  return table.text() + report::leg_table_text(legs);
+  std::vector<report::TrafficOfSchedule> traffic;
+  for (const Summary& summary : summaries) {
+    legs.push_back({summary.schedule, summary.legs});
+    traffic.push_back({summary.schedule, summary.legs.traffic});
+  }
+  return table.text() + report::traffic_table_text(traffic) + report::leg_table_text(legs);
 }
 
 }  // namespace

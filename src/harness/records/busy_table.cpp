@@ -2,6 +2,7 @@
 
 #include "base/table.hpp"
 #include "harness/records/pipeline_record.hpp"
+#include "report/tables.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -32,10 +33,14 @@ std::string busy_table(const std::vector<PipelineMeasurement>& measurements) {
                      report::percent_text(busy_ratio(m.measured.resources[i], m.measured))});
     }
   }
-  return any ? "\nhow busy links and collectives were, the busiest of each schedule, % of the "
-               "makespan\n" +
-                   table.text()
-             : "";
+  std::vector<report::TrafficOfSchedule> traffic;
+  for (const PipelineMeasurement& m : measurements)
+    traffic.push_back({m.predicted.schedule, m.predicted.traffic});
+  return (any ? "\nhow busy links and collectives were, the busiest of each schedule, % of the "
+                "makespan\n" +
+                    table.text()
+              : "") +
+         report::traffic_table_text(traffic);
 }
 
 }  // namespace longhaul::harness

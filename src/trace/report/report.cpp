@@ -168,6 +168,7 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
   report.idle = attribute_idle(view, activation_budget_bytes);
   report.dp_overlap = dp_overlap(view);
   add_messages(view, report);
+  report.traffic = traffic_of(rows, timeline.datacenters);
   const std::vector<PathStep> path = critical_path(rows);
   report.wan_crossings_on_critical_path =
       static_cast<int>(std::ranges::count_if(path, &PathStep::crosses_datacenters));

@@ -41,6 +41,18 @@ struct LegUse {
   std::int64_t busy_ns = 0;  ///< sum of their transfers
 };
 
+/// Bytes that an iteration sends from one datacenter to another, or inside one.
+struct Traffic {
+  std::string from, to;
+  std::int64_t message_bytes = 0;        ///< of activations and gradients, each leg of its own
+  std::int64_t data_parallel_bytes = 0;  ///< of collectives, on rings of their members by rank
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+/// Of the rows of one iteration: pairs that send anything, in the order of `datacenters`, which the
+/// rows name. docs/metrics.md.
+[[nodiscard]] std::vector<Traffic> traffic_of(std::span<const TimelineRow> rows,
+                                              std::span<const std::string> datacenters);
+
 /// Metrics of one iteration of one schedule. Formulas: docs/metrics.md.
 struct IterationReport {
   std::string schedule;
@@ -53,6 +65,7 @@ struct IterationReport {
   std::array<LegUse, kCountOf<MessageLeg>>
       legs{};                    ///< index: MessageLeg; those but `whole` are relayed
   std::int64_t wan_busy_ns = 0;  ///< transfers between datacenters, whole or in pieces
+  std::vector<Traffic> traffic;  ///< by pair of datacenters
   int wan_crossings_on_critical_path = 0;
   /// Share of the time of data-parallel communication during which its device computes; nullopt
   /// where no collective takes time.

@@ -55,6 +55,47 @@ TEST_F(SimulatedTrace, SummaryRepeatsTheSimulatedTimes) {
   EXPECT_THAT(longhaul_run({"trace", "summary", trace_}).out, HasSubstr("zb-h1"));
 }
 
+/// A pipeline of two stages in each of two sites. Weights of 8 MiB a stage: a gather and a scatter
+/// of two members send half of them each way, so that 2 * (4 + 4) MiB cross, and no message does.
+TEST(TraceSummary, CountsTheBytesOfDataParallelism) {
+  const TempDir dir;
+  const std::string trace = dir.path("t.h5");
+  const std::string scenario = dir.write("dp.toml", R"([costs]
+forward = "2ms"
+dgrad = "2ms"
+wgrad = "2ms"
+activation = "2MiB"
+message = "1MiB"
+weights = "8MiB"
+[parallel]
+stages = 2
+replicas = 2
+microbatches = 4
+gradient_sync = "zero1"
+[[datacenter]]
+name = "west"
+replicas = [0]
+[[datacenter]]
+name = "east"
+replicas = [1]
+[[link]]
+between = ["west", "east"]
+latency = "2ms"
+bandwidth = "8Gbps"
+)");
+  ASSERT_EQ(longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--out", trace}).code, 0);
+  const Outcome text = longhaul_run({"trace", "summary", trace});
+  EXPECT_THAT(text.out, HasSubstr("bytes between datacenters in an iteration\n"
+                                  "schedule  between    messages  data parallelism  together\n"));
+  EXPECT_THAT(text.out, HasSubstr("1f1b      west>east       0 B            16 MiB    16 MiB\n"
+                                  "1f1b      east>west       0 B            16 MiB    16 MiB\n"));
+  const auto traffic =
+      longhaul_run({"trace", "summary", trace, "--json"}).json()["schedules"][0]["traffic"];
+  ASSERT_EQ(traffic.size(), 4U);  // inside each, and both ways between them
+  EXPECT_EQ(traffic[0]["message_bytes"], 8 << 20) << "4 activations and 4 gradients in west";
+  EXPECT_EQ(traffic[1]["data_parallel_bytes"], 16 << 20);
+}
+
 TEST(RelayedTrace, SummaryCountsTheMessagesOfEveryLeg) {
   const TempDir dir;
   const std::string trace = dir.path("t.h5");
