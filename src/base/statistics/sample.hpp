@@ -84,4 +84,16 @@ struct Ratio {
 /// values are independent and that, up to a factor, both samples vary equally.
 [[nodiscard]] Ratio ratio_of(std::span<const double> a, std::span<const double> b);
 
+/// Quantile of Student's t: P(|T| <= t) = `confidence`, for `freedom` >= 1 degrees of freedom and a
+/// confidence in (0, 1). Source: Abramowitz and Stegun, 26.7.3 and 26.7.4, inverted by bisection.
+[[nodiscard]] double student_t(std::size_t freedom, double confidence = 0.95);
+
+/// The ratio of programs that were run several times: `a` and `b` have one value a run, its median.
+/// Precondition: neither is empty, three together, all positive; throws Error otherwise. Mean
+/// difference of logarithms with Student's 95% interval, the spread between runs of one side pooled
+/// over both: what a start, a neighbour or a warm machine adds to a whole run is in it, where the
+/// interval of one run's iterations (above) does not know of it. Assumed: runs are independent, and
+/// their medians' logarithms normal with one variance.
+[[nodiscard]] Ratio ratio_of_runs(std::span<const double> a, std::span<const double> b);
+
 }  // namespace longhaul

@@ -53,7 +53,8 @@ struct Options {
   std::string out;
   std::string scenario;  ///< of `check` for a schedule
   LinkArguments link;
-  std::string expect;  ///< of `compare`
+  std::string expect;    ///< of `compare`
+  std::string at_least;  ///< of `compare`: "1%"
   std::optional<int> iteration;
   std::optional<int> iterations;  ///< of `simulate`: played under weather
   std::optional<int> rank;

@@ -14,32 +14,41 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// One side: its runs, and what they are called together.
+struct Side {
+  std::vector<ComparedRun> runs;
+  std::string source;  ///< "runs/one, runs/two"
+};
+
 /// Everything that a comparison says: feeds text and JSON.
 struct Compared {
-  ComparedRun a, b;
+  Side a, b;
+  double at_least = 0;
   std::vector<Difference> differences;
   std::vector<Comparison> comparisons;
   std::vector<std::string> only_a, only_b;  ///< names without a counterpart
   std::vector<std::string> troubles;
-};
 
-std::vector<std::string> names_of(const ComparedRun& run) {
-  std::vector<std::string> names;
-  for (const NamedSample& sample : run.samples) names.push_back(sample.name);
-  return names;
-}
+  [[nodiscard]] bool is_measured() const { return a.runs.front().is_measured; }
+  [[nodiscard]] bool is_of_runs() const { return a.runs.size() + b.runs.size() > 2; }
+};
 
 const NamedSample* find(const ComparedRun& run, const std::string& name) {
   const auto found = std::ranges::find(run.samples, name, &NamedSample::name);
   return found == run.samples.end() ? nullptr : &*found;
 }
 
-const NamedSample& named(const ComparedRun& run, const std::string& name) {
-  const NamedSample* sample = find(run, name);
-  if (sample == nullptr)
-    fail("--schedule: {} holds no schedule \"{}\". {}", run.source, name,
-         suggestion(name, names_of(run)));
-  return *sample;
+bool has(const Side& side, const std::string& name) {
+  return std::ranges::all_of(side.runs,
+                             [&](const auto& run) { return find(run, name) != nullptr; });
+}
+
+/// The names that all runs of a side have.
+std::vector<std::string> names_of(const Side& side) {
+  std::vector<std::string> names;
+  for (const NamedSample& sample : side.runs.front().samples)
+    if (has(side, sample.name)) names.push_back(sample.name);
+  return names;
 }
 
 /// Ratios of anything else mean nothing; no run takes 292 years.
@@ -54,44 +63,75 @@ void require_times(const ComparedRun& run, const NamedSample& sample) {
            sample.name, run.source, time);
 }
 
-void add(Compared& compared, const NamedSample& a, const NamedSample& b) {
-  require_times(compared.a, a);
-  require_times(compared.b, b);
-  compared.comparisons.push_back(compare(a, b, compared.a.is_measured));
-  for (const auto& [run, sample] : {std::pair{&compared.a, &a}, {&compared.b, &b}})
+/// A schedule in each run of a side.
+std::vector<NamedSample> samples_of(const Side& side, const std::string& name,
+                                    std::vector<std::string>& troubles) {
+  std::vector<NamedSample> samples;
+  for (const ComparedRun& run : side.runs) {
+    const NamedSample* sample = find(run, name);
+    if (sample == nullptr)
+      fail("--schedule: {} holds no schedule \"{}\". {}", run.source, name,
+           suggestion(name, names_of(side)));
+    require_times(run, *sample);
     if (!sample->trouble.empty())
-      compared.troubles.push_back(
-          fmt::format("{} of {}: {}", sample->name, run->source, sample->trouble));
+      troubles.push_back(fmt::format("{} of {}: {}", name, run.source, sample->trouble));
+    samples.push_back(*sample);
+  }
+  return samples;
+}
+
+void add(Compared& compared, const std::string& ours, const std::string& theirs) {
+  const auto a = samples_of(compared.a, ours, compared.troubles);
+  const auto b = samples_of(compared.b, theirs, compared.troubles);
+  compared.comparisons.push_back(compare(a, b, compared.is_measured(), compared.at_least));
 }
 
 /// --schedule S, or S,T: S of A against T of B.
 void add_asked(Compared& compared, const std::string& asked) {
   const std::size_t comma = asked.find(',');
   const std::string ours = asked.substr(0, comma);
-  const std::string theirs = comma == std::string::npos ? ours : asked.substr(comma + 1);
-  add(compared, named(compared.a, ours), named(compared.b, theirs));
+  add(compared, ours, comma == std::string::npos ? ours : asked.substr(comma + 1));
 }
 
 void add_common(Compared& compared) {
-  for (const NamedSample& sample : compared.a.samples) {
-    if (const NamedSample* other = find(compared.b, sample.name))
-      add(compared, sample, *other);
+  for (const std::string& name : names_of(compared.a)) {
+    if (has(compared.b, name))
+      add(compared, name, name);
     else
-      compared.only_a.push_back(sample.name);
+      compared.only_a.push_back(name);
   }
-  for (const NamedSample& sample : compared.b.samples)
-    if (find(compared.a, sample.name) == nullptr) compared.only_b.push_back(sample.name);
+  for (const std::string& name : names_of(compared.b))
+    if (!has(compared.a, name)) compared.only_b.push_back(name);
   if (compared.comparisons.empty())
     fail("{} and {} have no schedule in common ({} and {}). Name one of each: --schedule S,T.",
          compared.a.source, compared.b.source, fmt::join(names_of(compared.a), ", "),
          fmt::join(names_of(compared.b), ", "));
 }
 
+Side side_of(const std::vector<std::string>& sources) {
+  Side side{{}, fmt::format("{}", fmt::join(sources, ", "))};
+  for (const std::string& source : sources) side.runs.push_back(read_compared(source));
+  return side;
+}
+
+/// What is not the same in all runs of one side: they are to be runs of one thing.
+void add_differences_within(const char* name, const Side& side, Compared& compared) {
+  for (std::size_t i = 1; i < side.runs.size(); ++i)
+    for (const Difference& d : differences_of(side.runs.front(), side.runs[i]))
+      compared.troubles.push_back(fmt::format("runs of {} differ: {}: {} {} | {} {}", name, d.what,
+                                              side.runs.front().source, d.a, side.runs[i].source,
+                                              d.b));
+}
+
 Compared compared_of(const Options& options) {
+  const Sides sides = sides_of(options.files);
   Compared compared;
-  compared.a = read_compared(options.files[0]);
-  compared.b = read_compared(options.files[1]);
-  compared.differences = differences_of(compared.a, compared.b);
+  compared.at_least = at_least_of(options.at_least);
+  compared.a = side_of(sides.a);
+  compared.b = side_of(sides.b);
+  add_differences_within("A", compared.a, compared);
+  add_differences_within("B", compared.b, compared);
+  compared.differences = differences_of(compared.a.runs.front(), compared.b.runs.front());
   if (options.schedule.empty())
     add_common(compared);
   else
@@ -99,8 +139,11 @@ Compared compared_of(const Options& options) {
   return compared;
 }
 
-constexpr const char* kMethod =
-    "ratio: median of all pairs B / A with the 95% interval of Mann and Whitney's test";
+std::string method_of(const Compared& compared) {
+  return compared.is_of_runs()
+             ? "ratio: mean log ratio of the runs' medians, with Student's 95% interval over runs"
+             : "ratio: median of all pairs B / A with the 95% interval of Mann and Whitney's test";
+}
 
 ordered_json to_json(const SampleSummary& s) {
   const auto limit = [&](double Interval::*end) {
@@ -113,8 +156,15 @@ ordered_json to_json(const SampleSummary& s) {
           {"outliers", s.outliers.positions.size()}};
 }
 
+ordered_json to_json(const SideSample& side) {
+  ordered_json json = to_json(side.iterations);
+  json["runs"] = side.run_medians_ns.size();
+  json["run_medians_ns"] = side.run_medians_ns;
+  return json;
+}
+
 ordered_json to_json(const Comparison& c) {
-  ordered_json json{{"schedule_a", c.a_name}, {"schedule_b", c.b_name}};
+  ordered_json json{{"schedule_a", c.a.name}, {"schedule_b", c.b.name}};
   json["a"] = to_json(c.a);
   json["b"] = to_json(c.b);
   json["ratio"] = c.ratio.estimate;
@@ -129,9 +179,11 @@ std::string json_text_of(const Compared& compared, const Options& options, bool 
   ordered_json json = report::record_header();
   json["a"] = compared.a.source;
   json["b"] = compared.b.source;
-  json["numbers"] = compared.a.is_measured ? "measured" : "simulated";
-  json["time_scale"] = compared.a.time_scale;
-  json["method"] = kMethod;
+  json["numbers"] = compared.is_measured() ? "measured" : "simulated";
+  json["time_scale"] = compared.a.runs.front().time_scale;
+  json["method"] = method_of(compared);
+  json["holds_for"] = compared.is_of_runs() ? "runs like these" : "these two runs";
+  json["at_least_percent"] = 100 * compared.at_least;
   json["outlier_rule"] = kOutlierRule;
   json["differences"] = ordered_json::array();
   for (const Difference& d : compared.differences)
@@ -151,33 +203,45 @@ std::string json_text_of(const Compared& compared, const Options& options, bool 
 std::string percent(double ratio) { return fmt::format("{:+.2f}", 100 * (ratio - 1)); }
 
 std::vector<std::string> cells_of(const Comparison& c, const report::TimeScale& scale) {
-  const auto interval = [&](const SampleSummary& s) {
-    return s.median_interval ? fmt::format("{} - {}", scale.text(s.median_interval->low),
-                                           scale.text(s.median_interval->high))
-                             : std::string{"-"};
+  // Iterations of several runs are no sample of one thing: the spread between runs is in the ratio.
+  const auto interval = [&](const SideSample& side) {
+    const auto& found = side.iterations.median_interval;
+    return found && side.run_medians_ns.size() == 1
+               ? fmt::format("{} - {}", scale.text(found->low), scale.text(found->high))
+               : std::string{"-"};
   };
   const auto& ratio = c.ratio.interval;
-  return {c.a_name == c.b_name ? c.a_name : c.a_name + " / " + c.b_name,
-          scale.text(c.a.median),
+  return {c.a.name == c.b.name ? c.a.name : c.a.name + " / " + c.b.name,
+          scale.text(c.a.iterations.median),
           interval(c.a),
-          std::to_string(c.a.n),
-          scale.text(c.b.median),
+          std::to_string(c.a.iterations.n),
+          scale.text(c.b.iterations.median),
           interval(c.b),
-          std::to_string(c.b.n),
+          std::to_string(c.b.iterations.n),
           percent(c.ratio.estimate),
           ratio ? fmt::format("{} to {}", percent(ratio->low), percent(ratio->high)) : "-",
           to_string(c.verdict)};
 }
 
-std::string notes_of(const Compared& compared) {
+std::string side_notes(char name, const SideSample& side, const report::TimeScale& scale) {
+  std::string text;
+  const auto& medians = side.run_medians_ns;
+  if (medians.size() > 1)
+    text += fmt::format("{} of {}: medians of {} runs from {} to {} {}\n", side.name, name,
+                        medians.size(), scale.text(std::ranges::min(medians)),
+                        scale.text(std::ranges::max(medians)), scale.unit());
+  if (!side.iterations.outliers.positions.empty())
+    text +=
+        fmt::format("{} of {}: {} of {} samples beyond Tukey's fences, kept in all numbers\n",
+                    side.name, name, side.iterations.outliers.positions.size(), side.iterations.n);
+  return text;
+}
+
+std::string notes_of(const Compared& compared, const report::TimeScale& scale) {
   std::string text;
   for (const Comparison& c : compared.comparisons) {
-    if (!c.reason.empty()) text += fmt::format("{}: {}\n", c.b_name, c.reason);
-    for (const auto& [side, s] : {std::pair{'A', &c.a}, {'B', &c.b}})
-      if (!s->outliers.positions.empty())
-        text += fmt::format(
-            "{} of {}: {} of {} samples beyond Tukey's fences, kept in all numbers\n",
-            side == 'A' ? c.a_name : c.b_name, side, s->outliers.positions.size(), s->n);
+    if (!c.reason.empty()) text += fmt::format("{}: {}\n", c.b.name, c.reason);
+    text += side_notes('A', c.a, scale) + side_notes('B', c.b, scale);
   }
   for (const std::string& trouble : compared.troubles) text += fmt::format("! {}\n", trouble);
   for (const Difference& d : compared.differences)
@@ -189,10 +253,30 @@ std::string notes_of(const Compared& compared) {
   return text;
 }
 
+/// What "B is" means, and how often it is wrong.
+std::string method_text(const Compared& compared) {
+  const std::string least =
+      compared.at_least > 0
+          ? fmt::format(" Differences up to {:g}% do not count.\n", 100 * compared.at_least)
+          : std::string{"\n"};
+  if (!compared.is_measured()) return "simulated: no noise, any difference counts." + least;
+  if (compared.is_of_runs())
+    return fmt::format(
+               "B to A: mean log ratio of the medians of {} and {} runs, with Student's interval "
+               "over runs. Of 20\ncomparisons of equal programs, run in turn, one at most is "
+               "expected to differ.",
+               compared.a.runs.size(), compared.b.runs.size()) +
+           least;
+  return "B to A: median of all pairs, interval of Mann and Whitney's test over iterations. It is "
+         "about these two runs:\nruns of equal programs differ by more than their iterations tell. "
+         "To compare programs, give several runs\na side, taken in turn: A1,A2,A3:B1,B2,B3." +
+         least;
+}
+
 std::string text_of(const Compared& compared) {
   double largest = 0;
   for (const Comparison& c : compared.comparisons)
-    largest = std::max({largest, c.a.median, c.b.median});
+    largest = std::max({largest, c.a.iterations.median, c.b.iterations.median});
   const report::TimeScale scale{largest};
   Table table{{{"schedule", Align::left},
                {fmt::format("A median [{}]", scale.unit())},
@@ -205,13 +289,8 @@ std::string text_of(const Compared& compared) {
                {"95% CI"},
                {"B is", Align::left}}};
   for (const Comparison& c : compared.comparisons) table.add_row(cells_of(c, scale));
-  const std::string method =
-      compared.a.is_measured
-          ? "B to A: median of all pairs, interval of Mann and Whitney's test. Of 20 comparisons "
-            "of equal runs one is expected to differ.\n"
-          : "simulated: no noise, any difference counts\n";
   return fmt::format("A: {}\nB: {}\n\n", compared.a.source, compared.b.source) + table.text() +
-         method + notes_of(compared);
+         method_text(compared) + notes_of(compared, scale);
 }
 
 }  // namespace

@@ -63,6 +63,10 @@ NamedSample schedule_sample(const Json& entry, bool is_measured) {
     sample.times_ns = {entry.at("makespan_ns").get<double>()};
   const std::string check = entry.value("check", "ok");
   if (check != "ok") sample.trouble = "check: " + check;
+  const auto doubts = entry.value("doubts", std::vector<std::string>{});
+  if (!doubts.empty())
+    sample.trouble +=
+        fmt::format("{}doubtful: {}", sample.trouble.empty() ? "" : "; ", fmt::join(doubts, "; "));
   return sample;
 }
 
@@ -124,6 +128,20 @@ ComparedRun read_trace_of(const std::string& source) {
   return run;
 }
 
+/// "A1,A2"
+std::vector<std::string> runs_in(const std::string& side) {
+  if (std::filesystem::exists(side)) return {side};
+  std::vector<std::string> runs;
+  for (std::size_t begin = 0; begin <= side.size();) {
+    const std::size_t end = std::min(side.find(',', begin), side.size());
+    runs.push_back(side.substr(begin, end - begin));
+    if (runs.back().empty())
+      fail("compare: \"{}\" names a run without a name. Write A1,A2:B1,B2.", side);
+    begin = end + 1;
+  }
+  return runs;
+}
+
 }  // namespace
 
 ComparedRun read_compared(const std::string& source) {
@@ -132,6 +150,18 @@ ComparedRun read_compared(const std::string& source) {
     return read_record((path / "record.json").string(), source);
   const bool is_record = path.extension() == ".json";
   return is_record ? read_record(source, source) : read_trace_of(source);
+}
+
+Sides sides_of(std::span<const std::string> words) {
+  if (words.size() == 2) return {runs_in(words[0]), runs_in(words[1])};
+  const std::string& word = words.front();
+  const std::size_t colon = std::filesystem::exists(word) ? std::string::npos : word.find(':');
+  if (colon == std::string::npos)
+    fail(
+        "compare: a file is missing (B, with which {} is to be compared). Write A B, or "
+        "A1,A2:B1,B2.",
+        word);
+  return {runs_in(word.substr(0, colon)), runs_in(word.substr(colon + 1))};
 }
 
 }  // namespace longhaul::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -10,9 +11,40 @@
 namespace longhaul::cli {
 namespace {
 
-Verdict verdict_of(double low, double high) {
-  if (high < 1) return Verdict::faster;
-  return low > 1 ? Verdict::slower : Verdict::not_distinguishable;
+Verdict verdict_of(const Interval& ratio, double at_least) {
+  if (ratio.high < 1 - at_least) return Verdict::faster;
+  return ratio.low > 1 + at_least ? Verdict::slower : Verdict::not_distinguishable;
+}
+
+Verdict verdict_of(double ratio, double at_least) {
+  return verdict_of(Interval{ratio, ratio}, at_least);
+}
+
+SideSample side_of(std::span<const NamedSample> runs) {
+  SideSample side{runs.front().name, {}, {}};
+  std::vector<double> all;
+  for (const NamedSample& run : runs) {
+    all.insert(all.end(), run.times_ns.begin(), run.times_ns.end());
+    side.run_medians_ns.push_back(summarize(run.times_ns).median);
+  }
+  side.iterations = summarize(all);
+  return side;
+}
+
+/// By the iterations of two runs alone.
+void judge_iterations(Comparison& result, const std::vector<double>& a,
+                      const std::vector<double>& b, double at_least) {
+  result.ratio = ratio_of(a, b);
+  if (!result.ratio.interval) {
+    result.reason = fmt::format("too few samples: {} and {}, 4 and 4 can tell", a.size(), b.size());
+    return;
+  }
+  const Verdict told = verdict_of(*result.ratio.interval, at_least);
+  const double medians = result.b.iterations.median / result.a.iterations.median;
+  if (told == Verdict::not_distinguishable || told == verdict_of(medians, 0))
+    result.verdict = told;
+  else
+    result.reason = "pairs and medians disagree: the samples are of different shapes";
 }
 
 /// "12: latency = "10ms" | latency = "20ms"" of the first line that differs.
@@ -53,29 +85,31 @@ const std::array<Expectation, 5>& expectations() {
 
 }  // namespace
 
-Comparison compare(const NamedSample& a, const NamedSample& b, bool is_measured) {
+Comparison compare(std::span<const NamedSample> a, std::span<const NamedSample> b, bool is_measured,
+                   double at_least) {
   Comparison result;
-  result.a_name = a.name;
-  result.b_name = b.name;
-  result.a = summarize(a.times_ns);
-  result.b = summarize(b.times_ns);
-  result.ratio = ratio_of(a.times_ns, b.times_ns);
-  if (!is_measured) {
-    result.verdict = verdict_of(result.ratio.estimate, result.ratio.estimate);
-    return result;
+  result.a = side_of(a);
+  result.b = side_of(b);
+  if (result.is_of_runs()) {
+    result.ratio = ratio_of_runs(result.a.run_medians_ns, result.b.run_medians_ns);
+    result.verdict = verdict_of(*result.ratio.interval, at_least);
+  } else if (is_measured) {
+    judge_iterations(result, a.front().times_ns, b.front().times_ns, at_least);
+  } else {
+    result.ratio = ratio_of(a.front().times_ns, b.front().times_ns);
+    result.verdict = verdict_of(result.ratio.estimate, at_least);
   }
-  if (!result.ratio.interval) {
-    result.reason =
-        fmt::format("too few samples: {} and {}, 4 and 4 can tell", result.a.n, result.b.n);
-    return result;
-  }
-  const Verdict told = verdict_of(result.ratio.interval->low, result.ratio.interval->high);
-  const double medians = result.b.median / result.a.median;
-  if (told == Verdict::not_distinguishable || told == verdict_of(medians, medians))
-    result.verdict = told;
-  else
-    result.reason = "pairs and medians disagree: the samples are of different shapes";
   return result;
+}
+
+double at_least_of(const std::string& text) {
+  if (text.empty()) return 0;
+  double percent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc{} || rest + 1 != end || *rest != '%' || !(percent >= 0 && percent < 100))
+    fail("--at-least {} is no percentage (from 0% to below 100%). Write --at-least 1%.", text);
+  return percent / 100;
 }
 
 std::vector<Difference> differences_of(const ComparedRun& a, const ComparedRun& b) {

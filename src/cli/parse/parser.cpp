@@ -199,9 +199,12 @@ void Parser::add_trace() {
 void Parser::add_compare() {
   longhaul::Arguments& command = add_command(
       tool_, "compare", "is B faster, slower, or not distinguishable from A?", compare_command,
-      {2, 2}, "run directory, record (.json) or trace (.h5): A, then B");
+      {1, 2},
+      "run directory, record (.json) or trace (.h5): A, then B; several runs of each: A1,A2:B1,B2");
   command.option("--schedule", options_.schedule,
                  "only this one; S,T: S of A against T of B (default: all that both have)");
+  command.option("--at-least", options_.at_least,
+                 "faster or slower by more than this alone: 1% (default: by anything)");
   command.option("--expect", options_.expect,
                  "exit 1 unless B is faster, slower, not-faster, not-slower or "
                  "not-distinguishable, in every comparison");

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,6 +86,95 @@ TEST_F(Compare, EqualRunsAreRarelyToldApart) {
                  ? 1
                  : 0;
   EXPECT_LE(wrong, 21);  // P(X > 21) < 0.001 for Binomial(200, 0.05)
+}
+
+/// Runs of one program whose iterations vary by 1% and whose starts by 2%, as neighbours and
+/// placement make them: iterations alone tell most of them apart, runs do not.
+TEST_F(Compare, TheSpreadBetweenRunsIsInTheIntervalOfSeveral) {
+  Random random{1};
+  std::uint64_t seed = 1000;
+  const auto some_run = [&] {
+    const double center = 1e9 * (1 + 0.02 * random.normal());
+    return write(std::to_string(++seed) + ".json",
+                 record({entry("1f1b", sample(center, 12, seed))}));
+  };
+  const auto side = [&] { return some_run() + "," + some_run() + "," + some_run(); };
+  int told_of_one = 0, told_of_several = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto is_told = [&](const std::vector<std::string>& sides) {
+      std::vector<std::string> words{"compare", "--json"};
+      words.insert(words.end(), sides.begin(), sides.end());
+      return longhaul_run(words).json()["comparisons"][0]["b_is"] != "not distinguishable";
+    };
+    told_of_one += is_told({some_run(), some_run()}) ? 1 : 0;
+    told_of_several += is_told({side(), side()}) ? 1 : 0;
+  }
+  EXPECT_GT(told_of_one, 30) << "one run a side says nothing of the program";
+  EXPECT_LE(told_of_several, 8);  // P(X > 8) < 0.005 for Binomial(60, 0.05)
+}
+
+/// Medians 100, 102 and 110, 112 of runs: log ratios +0.0935, pooled deviation 0.0134.
+TEST_F(Compare, SeveralRunsASide) {
+  const auto run_of = [&](const std::string& name, double time) {
+    return write(name + ".json", record({entry("1f1b", {time, time, time})}));
+  };
+  const std::string a = run_of("a1", 100) + "," + run_of("a2", 102);
+  const std::string b = run_of("b1", 110) + "," + run_of("b2", 112);
+  const json found = longhaul_run({"compare", a + ":" + b, "--json"}).json();
+  EXPECT_EQ(found["holds_for"], "runs like these");
+  const json c = found["comparisons"][0];
+  EXPECT_EQ(c["a"]["runs"], 2);
+  EXPECT_EQ(c["b"]["run_medians_ns"], (json{110.0, 112.0}));
+  EXPECT_NEAR(c["ratio"].get<double>(), std::sqrt(110.0 * 112 / (100 * 102)), 1e-12);
+  EXPECT_NEAR(c["ratio_low"].get<double>(), 1.0375, 1e-4);
+  EXPECT_EQ(c["b_is"], "slower");
+  EXPECT_EQ(longhaul_run({"compare", a, b, "--json"}).json()["comparisons"], found["comparisons"]);
+  const Outcome text = longhaul_run({"compare", a, b});
+  EXPECT_THAT(text.out, HasSubstr("medians of 2 and 2 runs"));
+  EXPECT_THAT(text.out, HasSubstr("1f1b of A: medians of 2 runs from 100.0 to 102.0 ns"));
+  EXPECT_THAT(longhaul_run({"compare", a, a}).out, HasSubstr("not distinguishable"));
+}
+
+TEST_F(Compare, SaysWhomAnAnswerIsAbout) {
+  const std::string a = write("a.json", record({entry("1f1b", sample(1e9, 12, 1))}));
+  EXPECT_THAT(longhaul_run({"compare", a, a}).out, HasSubstr("It is about these two runs:"));
+  EXPECT_EQ(longhaul_run({"compare", a, a, "--json"}).json()["holds_for"], "these two runs");
+}
+
+TEST_F(Compare, DifferencesBelowTheLeastDoNotCount) {
+  const std::string a = write("a.json", record({entry("1f1b", sample(1e9, 30, 1))}));
+  const std::string b = write("b.json", record({entry("1f1b", sample(1.02e9, 30, 2))}));
+  const auto verdict = [&](const std::string& least) {
+    return longhaul_run({"compare", a, b, "--at-least", least, "--json"})
+        .json()["comparisons"][0]["b_is"];
+  };
+  EXPECT_EQ(verdict("0%"), "slower");
+  EXPECT_EQ(verdict("1%"), "slower");
+  EXPECT_EQ(verdict("3%"), "not distinguishable");
+  for (const char* odd : {"1", "x%", "-1%", "100%"})
+    EXPECT_EQ(longhaul_run({"compare", a, b, "--at-least", odd}).code, 2) << odd;
+}
+
+TEST_F(Compare, RunsOfASideAreHeldAgainstEachOther) {
+  json other = record({entry("1f1b", {1, 1, 1, 1})});
+  const std::string a = write("a.json", other);
+  other["git_commit"] = "def";
+  const std::string b = write("b.json", other);
+  EXPECT_THAT(longhaul_run({"compare", a + "," + b, a}).out,
+              HasSubstr("! runs of A differ: commit: " + a + " abc | " + b + " def"));
+  other["time_scale"] = 1.0;
+  EXPECT_EQ(longhaul_run({"compare", a + "," + write("c.json", other), a}).code, 2);
+  EXPECT_THAT(longhaul_run({"compare", a + ",", a}).err, HasSubstr("a run without a name"));
+  const std::string odd = write("with,comma:and colon.json", record({entry("1f1b", {1, 1, 1, 1})}));
+  EXPECT_EQ(longhaul_run({"compare", odd, a}).code, 0) << "a file that is there is one run";
+}
+
+TEST_F(Compare, DoubtsOfARunAreTold) {
+  json other = record({entry("1f1b", {1, 1, 1, 1})});
+  other["schedules"][0]["doubts"] = {"load 9.0 on 2 cores"};
+  const std::string a = write("a.json", other);
+  EXPECT_THAT(longhaul_run({"compare", a, a}).out,
+              HasSubstr("! 1f1b of " + a + ": doubtful: load 9.0 on 2 cores"));
 }
 
 TEST_F(Compare, NeedsMediansToAgreeWithPairs) {
