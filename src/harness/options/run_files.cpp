@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/text_file.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "trace/hdf5/new_file.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::string read_whole(const std::filesystem::path& file) {
+  refuse_named_pipe(file);
   std::ifstream stream{file, std::ios::binary};
   std::ostringstream text;
   text << stream.rdbuf();

@@ -1,5 +1,7 @@
 // Whole runs of bench_pipeline, from outside: what goes well, what it leaves, and what is
 // refused.
+#include <sys/stat.h>
+
 #include "integration/runs/bench_pipeline_fixture.hpp"
 
 namespace longhaul::testing {
@@ -54,6 +56,18 @@ TEST_F(RunsTest, BlocksTooShortToPlayAreDoubtful) {
   EXPECT_EQ(schedule["credible"], false);
   EXPECT_NEAR(schedule["own_scale"]["predicted_ns"].get<double>(),
               1e4 * schedule["predicted_ns"].get<double>(), 1e4);
+}
+
+/// No one may ever write to a named pipe: a run that read it would hang.
+TEST_F(RunsTest, NamedPipesAreRefusedAtOnce) {
+  const std::string pipe = out() + ".csv";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(run(4, {"--schedule", pipe}), 2);
+  EXPECT_THAT(output(), HasSubstr("it is a named pipe"));
+  std::filesystem::remove(scenario());
+  ASSERT_EQ(mkfifo(scenario().c_str(), 0600), 0);
+  EXPECT_EQ(run(4, {}), 2);
+  EXPECT_THAT(output(), HasSubstr("it is a named pipe"));
 }
 
 TEST_F(RunsTest, WithoutATraceItMeasuresAllTheSame) {
