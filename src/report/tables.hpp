@@ -41,19 +41,6 @@ struct TrafficOfSchedule {
 /// line. Empty where nothing leaves a datacenter.
 [[nodiscard]] std::string traffic_table_text(const std::vector<TrafficOfSchedule>& schedules);
 
-/// What the ranks of one iteration of a schedule sent from datacenter to datacenter.
-struct TrafficOfSchedule {
-  std::string schedule;
-  std::vector<trace::Traffic> traffic;
-};
-
-/// [{"from", "to", "message_bytes", "data_parallel_bytes"}], inside datacenters too.
-[[nodiscard]] nlohmann::ordered_json traffic_json(const std::vector<trace::Traffic>& traffic);
-
-/// For people: bytes between datacenters, of messages and of data parallelism; begins with an empty
-/// line. Empty where nothing leaves a datacenter.
-[[nodiscard]] std::string traffic_table_text(const std::vector<TrafficOfSchedule>& schedules);
-
 /// How the messages of one iteration of a schedule travelled.
 struct LegsOfSchedule {
   std::string schedule;
