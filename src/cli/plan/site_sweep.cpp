@@ -198,6 +198,7 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
   std::vector<Table::Column> columns;
   for (const ParameterSweep& sweep : grid.sweeps()) columns.push_back({sweep.path});
   columns.insert(columns.end(), {{"D"},
+                                 {"schedule", Align::left, 4},
                                  {"stages", Align::left},
                                  {"GPUs", Align::right, 2},
                                  {"iteration"},
@@ -212,16 +213,16 @@ Answer sweep_answer(const Options& options, const PlanOptions& plan) {
     std::vector<std::string> row = values;
     if (!best.feasible()) {
       reasons += fmt::format("no plan at {}: {}\n", fmt::join(values, ", "), best.infeasible);
-      row.insert(row.end(), {"-", "no plan"});
+      row.insert(row.end(), {"-", "-", "no plan"});
       return table.add_row(std::move(row));
     }
     const planner::SiteFigures& figures = best.figures;
     if (first == 0) first = figures.iterations_per_second;
     row.insert(
         row.end(),
-        {std::to_string(best.layout.cells), planner::to_text(inventory, best.layout.placement),
-         std::to_string(figures.gpus_used), to_text(best.times.iteration()),
-         fmt::format("{:.4g}", figures.iterations_per_second),
+        {std::to_string(best.layout.cells), best.schedule,
+         planner::to_text(inventory, best.layout.placement), std::to_string(figures.gpus_used),
+         to_text(best.times.iteration()), fmt::format("{:.4g}", figures.iterations_per_second),
          fmt::format("{:.3f}", figures.iterations_per_second / first),
          figures.dollars_per_hour ? fmt::format("{:.4g}", *figures.dollars_per_hour) : "-"});
     table.add_row(std::move(row));
