@@ -123,7 +123,7 @@ struct Search {
 struct LONGHAUL_API Row {
   int rank = 0;
   std::string lane;     ///< "compute", "send>3", "recv<3", "collective"
-  std::string kind;     ///< F B D W R send recv all_gather reduce_scatter all_reduce
+  std::string kind;     ///< F B D W R send recv, or a collective: all_gather, ...
   int chunk = -1;       ///< -1: none
   int microbatch = -1;  ///< -1: none
   int peer = -1;        ///< the other rank of a message; -1: none
