@@ -63,10 +63,12 @@ private:
 
   static Name name_of(const TimelineRow& row) { return {row.rank, row.chunk, row.microbatch}; }
   [[nodiscard]] std::uint32_t bucket_of(const Name& name) const {
-    constexpr std::uint32_t kRanks = 0x9E3779B1, kChunks = 0x85EBCA6B;  // odd: all bits are used
+    constexpr std::uint32_t kRankFactor = 0x9E3779B1,
+                            kChunkFactor = 0x85EBCA6B;  // odd: all bits are used
     const auto [rank, chunk, microbatch] = name;
-    return (static_cast<std::uint32_t>(rank) * kRanks +
-            static_cast<std::uint32_t>(chunk) * kChunks + static_cast<std::uint32_t>(microbatch)) &
+    return (static_cast<std::uint32_t>(rank) * kRankFactor +
+            static_cast<std::uint32_t>(chunk) * kChunkFactor +
+            static_cast<std::uint32_t>(microbatch)) &
            mask_;
   }
   void sort_bucket(std::uint32_t bucket);
