@@ -43,7 +43,7 @@ TEST(RunRatio, OneRunAgainstTwoHasAnIntervalAndOneAgainstOneHasNone) {
 /// Runs of one program that differ by 2% from start to start: wrong in 5% of 2,000 comparisons,
 /// give or take three standard deviations.
 TEST(RunRatio, EqualProgramsDifferInOneOfTwentyComparisons) {
-  for (const std::size_t runs : {2, 3, 4}) {
+  for (const std::size_t runs : {2U, 3U, 4U}) {
     Random random{runs};
     const auto side = [&] {
       std::vector<double> medians(runs);

@@ -95,7 +95,8 @@ TEST_F(Compare, TheSpreadBetweenRunsIsInTheIntervalOfSeveral) {
   std::uint64_t seed = 1000;
   const auto some_run = [&] {
     const double center = 1e9 * (1 + 0.02 * random.normal());
-    return write(std::to_string(++seed) + ".json",
+    ++seed;
+    return write(std::to_string(seed) + ".json",
                  record({entry("1f1b", sample(center, 12, seed))}));
   };
   const auto side = [&] { return some_run() + "," + some_run() + "," + some_run(); };
