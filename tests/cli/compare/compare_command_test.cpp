@@ -96,8 +96,7 @@ TEST_F(Compare, TheSpreadBetweenRunsIsInTheIntervalOfSeveral) {
   const auto some_run = [&] {
     const double center = 1e9 * (1 + 0.02 * random.normal());
     ++seed;
-    return write(std::to_string(seed) + ".json",
-                 record({entry("1f1b", sample(center, 12, seed))}));
+    return write(std::to_string(seed) + ".json", record({entry("1f1b", sample(center, 12, seed))}));
   };
   const auto side = [&] { return some_run() + "," + some_run() + "," + some_run(); };
   int told_of_one = 0, told_of_several = 0;
