@@ -36,7 +36,8 @@ between = ["west", "east"]
 latency = "2ms"
 """
 MEASURED = ("measured", "samples_ns", "real_transfer", "lease", "difference_percent", "stopped",
-            "outliers", "links", "check_detail")
+            "outliers", "links", "check_detail", "timer_lateness", "credible", "doubts",
+            "own_scale")
 
 
 def is_built():
