@@ -52,8 +52,8 @@ ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& sce
   const Plan plan = plan::lower(schedule, scenario, arrangement);
   const OpTimes times = sim::simulate(plan);
   if (timeline != nullptr) plan::append_rows(*timeline, plan, times, 0);
-  trace::IterationReport report =
-      trace::report_rows(plan::PlanRows{plan, times}, scenario.activation_budget().count());
+  trace::IterationReport report = trace::report_rows(
+      plan::PlanRows{plan, times}, scenario.activation_budget().count(), plan.datacenters);
   report.schedule = plan.schedule;
   const bool looked_for = made.found || made.solved;
   ScheduleRecord record =

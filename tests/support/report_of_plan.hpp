@@ -23,7 +23,7 @@ inline void expect_equal_reports(const Plan& plan, const OpTimes& times, std::in
     ASSERT_EQ(rows[i].start_ns, timeline.rows[i].start_ns) << seed;
   }
   const trace::IterationReport kept = trace::report_iteration(timeline, 0, 0, budget_bytes);
-  const trace::IterationReport made = trace::report_rows(rows, budget_bytes);
+  const trace::IterationReport made = trace::report_rows(rows, budget_bytes, plan.datacenters);
   EXPECT_EQ(made.makespan_ns, kept.makespan_ns) << seed;
   EXPECT_EQ(made.device_span_ns, kept.device_span_ns) << seed;
   EXPECT_EQ(made.bubble_ratio, kept.bubble_ratio) << seed;
@@ -33,6 +33,7 @@ inline void expect_equal_reports(const Plan& plan, const OpTimes& times, std::in
   EXPECT_EQ(made.wan_busy_ns, kept.wan_busy_ns) << seed;
   EXPECT_EQ(made.wan_crossings_on_critical_path, kept.wan_crossings_on_critical_path) << seed;
   EXPECT_EQ(made.dp_overlap, kept.dp_overlap) << seed;
+  EXPECT_EQ(made.traffic, kept.traffic) << seed;
   // Nothing is lost between the parts.
   std::int64_t busy = 0;
   for (const TimelineRow& row : timeline.rows)

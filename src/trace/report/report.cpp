@@ -57,6 +57,11 @@ IdleTime attribute_idle(std::span<const TimelineRow> rows, std::int64_t activati
   return Attribution{IterationView{rows}}.run(activation_budget_bytes);
 }
 
+std::vector<Traffic> traffic_of(std::span<const TimelineRow> rows,
+                                std::span<const std::string> datacenters) {
+  return traffic_of(IterationView{rows}, datacenters);
+}
+
 IterationReport report_iteration(const Timeline& timeline, int schedule, int iteration,
                                  std::int64_t activation_budget_bytes) {
   const auto rows = rows_of(timeline, schedule, iteration);
@@ -65,10 +70,9 @@ IterationReport report_iteration(const Timeline& timeline, int schedule, int ite
         "there is no iteration {} of schedule {}. List what the trace holds with "
         "`longhaul trace`.",
         iteration, schedule);
-  IterationReport report = report_rows(rows, activation_budget_bytes);
+  IterationReport report = report_rows(rows, activation_budget_bytes, timeline.datacenters);
   report.schedule = timeline.schedules[at(schedule)];
   report.iteration = iteration;
-  report.traffic = traffic_of(rows, timeline.datacenters);
   return report;
 }
 

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <ranges>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/index.hpp"
 #include "trace/report/idle.hpp"
 #include "trace/report/report.hpp"
+#include "trace/report/traffic.hpp"
 #include "trace/timeline/iteration_view.hpp"
 
 // report_iteration() for rows that are made when they are asked for as well (IterationViewOf).
@@ -104,9 +107,11 @@ template <typename Rows>
   return path;
 }
 
-/// All of the report but its schedule and iteration.
+/// All of the report but its schedule and iteration. `datacenters`: their names, by the numbers in
+/// the rows.
 template <typename Rows>
-[[nodiscard]] IterationReport report_rows(Rows rows, std::int64_t activation_budget_bytes) {
+[[nodiscard]] IterationReport report_rows(Rows rows, std::int64_t activation_budget_bytes,
+                                          std::span<const std::string> datacenters) {
   const IterationViewOf<Rows> view{rows};
   IterationReport report;
   report.makespan_ns = view.makespan_ns();
@@ -119,6 +124,7 @@ template <typename Rows>
   report.idle = Attribution<Rows>{view}.run(activation_budget_bytes);
   report.dp_overlap = dp_overlap(view);
   add_messages(view, report);
+  report.traffic = traffic_of(view, datacenters);
   report.wan_crossings_on_critical_path =
       static_cast<int>(std::ranges::count_if(critical_path(view), &PathStep::crosses_datacenters));
   return report;

@@ -1,26 +1,16 @@
+#include "trace/report/traffic.hpp"
+
 #include <algorithm>
-#include <map>
 #include <tuple>
-#include <utility>
 
 #include "base/index.hpp"
-#include "trace/report/report.hpp"
 
 namespace longhaul::trace {
 namespace {
 
-using Pair = std::pair<std::int32_t, std::int32_t>;  ///< from datacenter, to datacenter
-using Totals = std::map<Pair, Traffic>;
-
 /// What the members of a collective have in common: its kind, its lowest rank, and the place among
 /// those of a member that are so, since each member has them in one order.
 using CollectiveKey = std::tuple<RowKind, std::int32_t, std::int32_t>;
-
-std::map<std::int32_t, std::int32_t> datacenters_by_rank(std::span<const TimelineRow> rows) {
-  std::map<std::int32_t, std::int32_t> datacenters;
-  for (const TimelineRow& row : rows) datacenters[row.rank] = row.datacenter;
-  return datacenters;
-}
 
 std::map<CollectiveKey, std::vector<const TimelineRow*>> collectives_of(
     std::span<const TimelineRow> rows) {
@@ -28,7 +18,6 @@ std::map<CollectiveKey, std::vector<const TimelineRow*>> collectives_of(
       seen;  // by kind, peer, rank
   std::map<CollectiveKey, std::vector<const TimelineRow*>> members;
   for (const TimelineRow& row : rows) {
-    if (!is_collective(row.kind)) continue;
     const std::int32_t place = seen[{row.kind, row.peer, row.rank}]++;
     members[{row.kind, row.peer, place}].push_back(&row);
   }
@@ -43,38 +32,28 @@ int rounds_of(RowKind kind) {
   return 0;
 }
 
-void add_collectives(std::span<const TimelineRow> rows, Totals& totals) {
+}  // namespace
+
+void TrafficTotals::add_collectives(std::span<const TimelineRow> rows) {
   for (const auto& [key, group] : collectives_of(rows)) {
     const auto members = static_cast<std::int64_t>(group.size());
     if (members < 2) continue;
     for (std::size_t i = 0; i < group.size(); ++i) {
       const TimelineRow& row = *group[i];
       const std::int32_t next = group[(i + 1) % group.size()]->datacenter;
-      totals[{row.datacenter, next}].data_parallel_bytes +=
+      totals_[{row.datacenter, next}].data_parallel_bytes +=
           rounds_of(row.kind) * (row.size_bytes * (members - 1) / members);
     }
   }
 }
 
-}  // namespace
-
-std::vector<Traffic> traffic_of(std::span<const TimelineRow> rows,
-                                std::span<const std::string> datacenters) {
-  Totals totals;
-  const auto datacenter_of = datacenters_by_rank(rows);
-  for (const TimelineRow& row : rows) {
-    if (row.kind != RowKind::send) continue;
-    const auto peer = datacenter_of.find(row.peer);
-    if (peer != datacenter_of.end())
-      totals[{row.datacenter, peer->second}].message_bytes += row.size_bytes;
-  }
-  add_collectives(rows, totals);
+std::vector<Traffic> TrafficTotals::named(std::span<const std::string> datacenters) && {
   std::vector<Traffic> traffic;
   const auto name = [&](std::int32_t number) {
     const bool known = number >= 0 && std::cmp_less(number, datacenters.size());
     return known ? datacenters[at(number)] : std::string{"?"};
   };
-  for (auto& [pair, sums] : totals) {
+  for (auto& [pair, sums] : totals_) {
     if (sums.message_bytes == 0 && sums.data_parallel_bytes == 0) continue;
     sums.from = name(pair.first);
     sums.to = name(pair.second);

@@ -94,6 +94,8 @@ bandwidth = "8Gbps"
   ASSERT_EQ(traffic.size(), 4U);  // inside each, and both ways between them
   EXPECT_EQ(traffic[0]["message_bytes"], 8 << 20) << "4 activations and 4 gradients in west";
   EXPECT_EQ(traffic[1]["data_parallel_bytes"], 16 << 20);
+  const auto simulated = longhaul_run({"simulate", scenario, "--schedule", "1f1b", "--json"});
+  EXPECT_EQ(simulated.json()["schedules"][0]["traffic"], traffic) << "rows that are not kept";
 }
 
 TEST(RelayedTrace, SummaryCountsTheMessagesOfEveryLeg) {
