@@ -24,8 +24,9 @@ LONGHAUL_LISTED_ENUM(OpKind, LONGHAUL_OP_KINDS);
 /// The part of a collective's numbers that a member brings or gets: 1/n of them, all of them, or
 /// all where it is the first member and none where it is another.
 enum class Portion : std::uint8_t { share, whole, whole_of_first };
-/// Treatment of the numbers that members bring.
-enum class Merging : std::uint8_t { side_by_side, sum };
+/// Treatment of the numbers that members bring: one member's after the other's; part i of each
+/// member's for member i; their sum.
+enum class Merging : std::uint8_t { side_by_side, transposed, sum };
 /// When it runs: before the first F of its stage, for which it brings weights, or after the stage's
 /// last W or B, which made its gradients.
 enum class CollectiveTurn : std::uint8_t { before_forward, after_gradients };
@@ -40,7 +41,15 @@ enum class CollectiveTurn : std::uint8_t { before_forward, after_gradients };
   X(all_reduce, "all_reduce", 9, "all-reduce", Portion::whole, Portion::whole, Merging::sum, \
     CollectiveTurn::after_gradients, 2, 0)                                                   \
   X(broadcast, "broadcast", 10, "broadcast", Portion::whole_of_first, Portion::whole,        \
-    Merging::side_by_side, CollectiveTurn::before_forward, 2, 5)
+    Merging::side_by_side, CollectiveTurn::before_forward, 2, 5)                             \
+  X(reduce, "reduce", 11, "reduce", Portion::whole, Portion::whole_of_first, Merging::sum,   \
+    CollectiveTurn::after_gradients, 2, 1)                                                   \
+  X(gather, "gather", 12, "gather", Portion::share, Portion::whole_of_first,                 \
+    Merging::side_by_side, CollectiveTurn::after_gradients, 1, 3)                            \
+  X(scatter, "scatter", 13, "scatter", Portion::whole_of_first, Portion::share,              \
+    Merging::side_by_side, CollectiveTurn::before_forward, 1, 4)                             \
+  X(all_to_all, "all_to_all", 14, "all-to-all", Portion::whole, Portion::whole,              \
+    Merging::transposed, CollectiveTurn::before_forward, 1, 6)
 LONGHAUL_LISTED_ENUM(CollectiveKind, LONGHAUL_COLLECTIVE_KINDS);
 
 /// The facts of a kind of collective: all that plan, time, run, check or export one ask here.
@@ -129,10 +138,15 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
   X(whole, "whole", 0) X(scatter, "scatter", 1) X(wan, "wan", 2) X(gather, "gather", 3)
 LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
 
+/// How far a message goes: inside a node, between nodes of a datacenter, between datacenters.
+#define LONGHAUL_NETWORK_LEVELS(X) X(node, "node") X(datacenter, "datacenter") X(wan, "wan")
+LONGHAUL_LISTED_ENUM(NetworkLevel, LONGHAUL_NETWORK_LEVELS);
+
 /// Resources that ops hold one at a time. `link` is that of an ordered pair
 /// of ranks, `shared_link` one that all messages of an ordered pair of datacenters share,
 /// `aggregate` all that such a pair has (Link::aggregate). `egress` and `ingress` are a node's
-/// interface to the WAN, `internal_out` and `internal_in` its interface inside its datacenter.
+/// interface to the WAN, `internal_out` and `internal_in` its interface inside its datacenter,
+/// `port_out` and `port_in` a rank's inside its node.
 #define LONGHAUL_RESOURCE_KINDS(X) \
   X(device, "device")              \
   X(collective, "collective")      \
@@ -140,7 +154,9 @@ LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
   X(shared_link, "shared-link")    \
   X(aggregate, "aggregate")        \
   X(egress, "egress")              \
-  X(ingress, "ingress") X(internal_out, "internal-out") X(internal_in, "internal-in")
+  X(ingress, "ingress")            \
+  X(internal_out, "internal-out")  \
+  X(internal_in, "internal-in") X(port_out, "port-out") X(port_in, "port-in")
 LONGHAUL_LISTED_ENUM(ResourceKind, LONGHAUL_RESOURCE_KINDS);
 
 /// The types of the numbers that layers work with and that collectives exchange: X(enumerator,

@@ -14,7 +14,8 @@ TEST(Vocabulary, KeepsTheNumbersOfTraces) {
       {"F", 0},          {"B", 1},          {"D", 2},
       {"W", 3},          {"R", 4},          {"send", 5},
       {"recv", 6},       {"all_gather", 7}, {"reduce_scatter", 8},
-      {"all_reduce", 9}, {"broadcast", 10}};
+      {"all_reduce", 9}, {"broadcast", 10}, {"reduce", 11},
+      {"gather", 12},    {"scatter", 13},   {"all_to_all", 14}};
   for (const auto& [name, number] : kinds) {
     EXPECT_STREQ(to_string(static_cast<RowKind>(number)), name);
     EXPECT_EQ(from_string<RowKind>(name), static_cast<RowKind>(number));

@@ -11,14 +11,23 @@ struct StagedCollectives::Staged {
   std::shared_ptr<std::byte> mine{}, result{};  ///< pinned
 };
 
+namespace {
+
+/// Both of a member's memories lie in one place; it may lack one of them.
+bool has_memory_on_device(const Exchange& exchange) {
+  return exchange.result.empty() ? is_on_device(exchange.mine.data())
+                                 : is_on_device(exchange.result.data());
+}
+
+}  // namespace
+
 void StagedCollectives::begin(RequestId request, CollectiveKind kind, std::span<const Rank> members,
                               const Exchange& exchange_of_caller) {
-  const auto staged =
-      std::make_shared<Staged>(Staged{request,
-                                      kind,
-                                      {members.begin(), members.end()},
-                                      exchange_of_caller,
-                                      is_on_device(exchange_of_caller.result.data())});
+  const auto staged = std::make_shared<Staged>(Staged{request,
+                                                      kind,
+                                                      {members.begin(), members.end()},
+                                                      exchange_of_caller,
+                                                      has_memory_on_device(exchange_of_caller)});
   ++under_way_;
   if (!staged->on_device) return exchange(staged);
   const Exchange& caller = staged->of_caller;

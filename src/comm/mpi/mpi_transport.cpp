@@ -90,6 +90,22 @@ RequestId MpiTransport::collective(CollectiveKind kind, std::span<const Rank> me
       if (count > 0) std::memcpy(result, mine, exchange.mine.size());
       check(MPI_Ibcast(result, int_count(exchange.result.size() / width), type, 0, comm, &request));
       break;
+    case CollectiveKind::reduce:
+      check(MPI_Ireduce(mine, result, count, type, MPI_SUM, 0, comm, &request));
+      break;
+    case CollectiveKind::gather:
+      check(MPI_Igather(mine, count, type, result, count, type, 0, comm, &request));
+      break;
+    case CollectiveKind::scatter: {
+      const int share = int_count(exchange.result.size() / width);
+      check(MPI_Iscatter(mine, share, type, result, share, type, 0, comm, &request));
+      break;
+    }
+    case CollectiveKind::all_to_all: {
+      const int share = count / static_cast<int>(members.size());
+      check(MPI_Ialltoall(mine, share, type, result, share, type, comm, &request));
+      break;
+    }
   }
   return add(request, Kind::collective, self(), std::move(widened));
 }

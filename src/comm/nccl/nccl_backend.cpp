@@ -25,6 +25,38 @@ ncclDataType_t type_of(NumberType type) {
   return ncclUint8;
 }
 
+/// What NCCL has no call for, as messages at once. The parts of `mine` (one for each member, or all
+/// for the first) go to the members, and theirs come into the parts of `result`.
+ncclResult_t exchange_parts(const std::byte* mine, std::byte* result, const Exchange& exchange,
+                            const CollectiveFacts& facts, ncclComm_t comm, cudaStream_t stream) {
+  int members = 0;
+  int self = 0;
+  ncclResult_t state = ncclCommCount(comm, &members);
+  if (state == ncclSuccess) state = ncclCommUserRank(comm, &self);
+  if (state != ncclSuccess) return state;
+  const bool to_first = facts.gets == Portion::whole_of_first;
+  const bool from_first = facts.brings == Portion::whole_of_first;
+  const std::size_t out = to_first ? exchange.mine.size() : exchange.mine.size() / to_size(members);
+  const std::size_t in =
+      from_first ? exchange.result.size() : exchange.result.size() / to_size(members);
+  state = ncclGroupStart();
+  for (int peer = 0; peer < members && state == ncclSuccess; ++peer) {
+    const bool sends = out > 0 && (!to_first || peer == 0);
+    const bool receives = in > 0 && (!from_first || peer == 0);
+    const std::byte* const from = mine + (to_first ? 0 : at(peer) * out);
+    std::byte* const to = result + (from_first ? 0 : at(peer) * in);
+    if (peer == self && sends && receives) {
+      if (cudaMemcpyAsync(to, from, in, cudaMemcpyDeviceToDevice, stream) != cudaSuccess)
+        state = ncclUnhandledCudaError;
+      continue;
+    }
+    if (sends) state = ncclSend(from, out, ncclUint8, peer, comm, stream);
+    if (receives && state == ncclSuccess) state = ncclRecv(to, in, ncclUint8, peer, comm, stream);
+  }
+  const ncclResult_t ended = ncclGroupEnd();
+  return state == ncclSuccess ? ended : state;
+}
+
 ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result,
                    const Exchange& exchange, ncclComm_t comm, cudaStream_t stream) {
   const ncclDataType_t type = type_of(exchange.type);
@@ -39,6 +71,12 @@ ncclResult_t begin(CollectiveKind kind, const std::byte* mine, std::byte* result
       return ncclAllReduce(mine, result, count, type, ncclSum, comm, stream);
     case CollectiveKind::broadcast:
       return ncclBroadcast(mine, result, exchange.result.size() / width, type, 0, comm, stream);
+    case CollectiveKind::reduce:
+      return ncclReduce(mine, result, count, type, ncclSum, 0, comm, stream);
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+    case CollectiveKind::all_to_all:
+      return exchange_parts(mine, result, exchange, facts_of(kind), comm, stream);
   }
   return ncclInvalidArgument;
 }

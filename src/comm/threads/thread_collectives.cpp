@@ -8,17 +8,41 @@
 namespace longhaul::comm {
 namespace {
 
+void copy_part(const Exchange& from, std::size_t from_at, const Exchange& to, std::size_t to_at,
+               std::size_t size) {
+  LONGHAUL_ASSERT(from_at + size <= from.mine.size() && to_at + size <= to.result.size(),
+                  "{} bytes at {} of {} have no room at {} of {}", size, from_at, from.mine.size(),
+                  to_at, to.result.size());
+  if (size > 0) std::memcpy(to.result.data() + to_at, from.mine.data() + from_at, size);
+}
+
+/// One member's numbers after the other's, for those that get any.
 void gather(std::span<const Exchange> members) {
   for (const Exchange& to : members) {
     std::size_t at = 0;
     for (const Exchange& from : members) {
-      LONGHAUL_ASSERT(at + from.mine.size() <= to.result.size(), "no room for {} bytes at {} of {}",
-                      from.mine.size(), at, to.result.size());
-      if (!from.mine.empty())
-        std::memcpy(to.result.data() + at, from.mine.data(), from.mine.size());
+      if (to.result.empty()) continue;
+      copy_part(from, 0, to, at, from.mine.size());
       at += from.mine.size();
     }
   }
+}
+
+/// The first member's numbers, a part for each.
+void scatter(std::span<const Exchange> members) {
+  std::size_t at = 0;
+  for (const Exchange& to : members) {
+    copy_part(members.front(), at, to, 0, to.result.size());
+    at += to.result.size();
+  }
+}
+
+/// Part i of each member's numbers to member i.
+void transpose(std::span<const Exchange> members) {
+  const std::size_t part = members.front().mine.size() / members.size();
+  for (std::size_t i = 0; i < members.size(); ++i)
+    for (std::size_t j = 0; j < members.size(); ++j)
+      copy_part(members[j], i * part, members[i], j * part, part);
 }
 
 /// Arithmetic of a sum: in `Sum`, from and to the type that lies in buffers.
@@ -55,7 +79,8 @@ void sum_up(CollectiveKind kind, std::span<const Exchange> members) {
   std::size_t at = 0;
   for (const Exchange& to : members) {
     const bool scatters = facts_of(kind).gets == Portion::share;
-    const std::size_t size = scatters ? to.result.size() : all.size();
+    const bool nothing = facts_of(kind).gets == Portion::whole_of_first && to.result.empty();
+    const std::size_t size = scatters || nothing ? to.result.size() : all.size();
     LONGHAUL_ASSERT(size <= to.result.size() && at + size <= all.size(), "{} bytes at {} of {}",
                     size, at, all.size());
     if (size > 0) std::memcpy(to.result.data(), all.data() + at, size);
@@ -66,7 +91,12 @@ void sum_up(CollectiveKind kind, std::span<const Exchange> members) {
 }  // namespace
 
 void exchange_among(CollectiveKind kind, std::span<const Exchange> members) {
-  if (facts_of(kind).merging == Merging::side_by_side) return gather(members);
+  const CollectiveFacts& facts = facts_of(kind);
+  if (facts.merging == Merging::transposed) return transpose(members);
+  if (facts.merging == Merging::side_by_side)
+    return facts.brings == Portion::whole_of_first && facts.gets == Portion::share
+               ? scatter(members)
+               : gather(members);
   switch (members.front().type) {
     case NumberType::i64: return sum_up<Plainly<std::int64_t>>(kind, members);
     case NumberType::f32: return sum_up<Plainly<float>>(kind, members);

@@ -78,5 +78,9 @@ ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                            cudaStream_t stream) {
   return FORWARD(ncclBroadcast)(sendbuff, recvbuff, count, datatype, root, comm, stream);
 }
+ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return FORWARD(ncclReduce)(sendbuff, recvbuff, count, datatype, op, root, comm, stream);
+}
 
 }  // extern "C"

@@ -98,23 +98,45 @@ comm::Exchange SyntheticDataPlane::exchange(OpId collective) {
 
 bool SyntheticDataPlane::exchanged(OpId collective) {
   const std::vector<std::int64_t>& result = numbers_[collective].result;
-  return facts_of(plan_.op(collective).collective).merging == Merging::sum
-             ? is_sum(collective, result)
-             : is_side_by_side(collective, result);
+  switch (facts_of(plan_.op(collective).collective).merging) {
+    case Merging::sum: return is_sum(collective, result);
+    case Merging::side_by_side: return is_side_by_side(collective, result);
+    case Merging::transposed: return is_transposed(collective, result);
+  }
+  return false;
 }
 
 bool SyntheticDataPlane::is_side_by_side(OpId collective,
                                          const std::vector<std::int64_t>& result) const {
   const Op& op = plan_.op(collective);
   const std::vector<OpId>& members = plan_.collectives[op.match];
+  const CollectiveFacts& facts = facts_of(op.collective);
+  if (result.empty()) return facts.got(members.size(), members.size(), place_of(collective)) == 0;
+  if (facts.gets == Portion::share) {  // of what the first member brings
+    const std::size_t offset = place_of(collective) * result.size();
+    for (std::size_t i = 0; i < result.size(); ++i)
+      if (result[i] != contribution(collective, plan_.rank_of(members.front()), offset + i))
+        return false;
+    return true;
+  }
   std::size_t next = 0;
   for (std::size_t place = 0; place < members.size(); ++place) {
-    const std::size_t brought =
-        facts_of(op.collective).brought(result.size(), members.size(), place);
+    const std::size_t brought = facts.brought(result.size(), members.size(), place);
     for (std::size_t i = 0; i < brought; ++i, ++next)
       if (result[next] != contribution(collective, plan_.rank_of(members[place]), i)) return false;
   }
   return next == result.size();
+}
+
+bool SyntheticDataPlane::is_transposed(OpId collective,
+                                       const std::vector<std::int64_t>& result) const {
+  const std::vector<OpId>& members = plan_.collectives[plan_.op(collective).match];
+  const std::size_t part = result.size() / members.size();
+  const std::size_t offset = place_of(collective) * part;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (result[i] != contribution(collective, plan_.rank_of(members[i / part]), offset + i % part))
+      return false;
+  return true;
 }
 
 bool SyntheticDataPlane::is_sum(OpId collective, const std::vector<std::int64_t>& result) const {

@@ -34,6 +34,7 @@ private:
   [[nodiscard]] std::size_t place_of(OpId collective) const;
   [[nodiscard]] bool is_side_by_side(OpId collective,
                                      const std::vector<std::int64_t>& result) const;
+  [[nodiscard]] bool is_transposed(OpId collective, const std::vector<std::int64_t>& result) const;
   [[nodiscard]] bool is_sum(OpId collective, const std::vector<std::int64_t>& result) const;
 
   const Plan& plan_;

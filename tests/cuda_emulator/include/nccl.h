@@ -72,4 +72,6 @@ ncclResult_t ncclAllGather(const void* mine, void* result, std::size_t mine_coun
                            ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void* mine, void* result, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduce(const void* mine, void* result, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t comm, cudaStream_t stream);
 // NOLINTEND

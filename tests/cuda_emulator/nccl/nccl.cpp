@@ -15,12 +15,12 @@
 
 namespace longhaul::on_host {
 
-bool Comm::wait(const std::function<bool()>& ready) {
+bool Comm::wait(const std::function<bool()>& ready, const std::function<bool(int)>& needs) {
   for (unsigned looks = 0; !aborted; ++looks) {
     if (state != ncclRemoteError && state != ncclInvalidUsage && ready()) return true;
     if (looks % 64 == 63 && state == ncclSuccess)
       for (int peer = 0; peer < world.ranks(); ++peer)
-        if (world.is_gone(peer) && !ready())
+        if (world.is_gone(peer) && (!needs || needs(peer)) && !ready())
           fail(ncclRemoteError, "rank " + std::to_string(peer) + " is gone");
     const timespec nap{0, looks < 64 ? 5'000 : 100'000};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
@@ -168,7 +168,8 @@ ncclResult_t ask_collective(ncclComm_t comm, cudaStream_t stream, Collective kin
   const auto ranks = static_cast<std::size_t>(comm->comm->world.ranks());
   const std::size_t in = kind == Collective::reduce_scatter ? bytes * ranks : bytes;
   const std::size_t out = kind == Collective::all_gather ? bytes * ranks : bytes;
-  if (!on_a_device(mine, in) || !on_a_device(result, out)) return ncclInvalidArgument;
+  const bool gets = kind != Collective::reduce || comm->comm->rank == 0;
+  if (!on_a_device(mine, in) || (gets && !on_a_device(result, out))) return ncclInvalidArgument;
   return ask(comm, {nullptr, stream, std::nullopt, [=, shared = comm->comm] {
                       run_collective(*shared, kind, static_cast<const std::byte*>(mine),
                                      static_cast<std::byte*>(result), count, type);
@@ -334,4 +335,10 @@ ncclResult_t ncclAllGather(const void* mine, void* result, std::size_t mine_coun
 ncclResult_t ncclBroadcast(const void* mine, void* result, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
   return ask_broadcast(comm, stream, root, mine, result, count * longhaul::on_host::bytes_of(type));
+}
+ncclResult_t ncclReduce(const void* mine, void* result, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t, int root, ncclComm_t comm, cudaStream_t stream) {
+  if (root != 0) return ncclInvalidArgument;  // the transport asks for no other
+  return ask_collective(comm, stream, longhaul::on_host::Collective::reduce, mine, result, count,
+                        type);
 }

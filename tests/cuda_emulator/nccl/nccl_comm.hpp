@@ -28,7 +28,9 @@ struct Comm {
 
   /// Waits until `ready`. False: it never will (this rank has aborted). A peer that is gone is an
   /// error, which stays until this rank aborts, as with NCCL.
-  [[nodiscard]] bool wait(const std::function<bool()>& ready);
+  /// `needs`: the ranks without which it can never be ready; empty: all.
+  [[nodiscard]] bool wait(const std::function<bool()>& ready,
+                          const std::function<bool(int)>& needs = {});
   /// All ranks come here.
   [[nodiscard]] bool barrier();
   void fail(ncclResult_t code, const std::string& why);
@@ -46,8 +48,9 @@ struct Transfer {
 /// Moves them until all are through, or this rank has aborted.
 void run_transfers(Comm& comm, std::vector<Transfer> transfers);
 
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather };
-/// `count`: numbers of the result of one rank (all_gather: of what it brings).
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, reduce };
+/// `count`: numbers of the result of one rank (all_gather: of what it brings). The result of a
+/// reduce is written on rank 0 alone.
 void run_collective(Comm& comm, Collective kind, const std::byte* mine, std::byte* result,
                     std::size_t count, ncclDataType_t type);
 

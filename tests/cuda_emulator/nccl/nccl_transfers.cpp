@@ -132,8 +132,14 @@ void run_transfers(Comm& comm, std::vector<Transfer> transfers) {
     return std::all_of(transfers.begin(), transfers.end(),
                        [](const Transfer& transfer) { return transfer.finished; });
   };
+  // A rank that has done its part may have left: the others go on.
+  const auto has_part = [&](int peer) {
+    return std::any_of(transfers.begin(), transfers.end(), [&](const Transfer& transfer) {
+      return !transfer.finished && transfer.peer == peer;
+    });
+  };
   while (!all_finished())
-    if (!comm.wait(step_all)) return;
+    if (!comm.wait(step_all, has_part)) return;
 }
 
 void run_collective(Comm& comm, Collective kind, const std::byte* mine, std::byte* result,
@@ -155,7 +161,8 @@ void run_collective(Comm& comm, Collective kind, const std::byte* mine, std::byt
     const int parts = kind == Collective::reduce_scatter ? ranks : 1;
     for (int owner = 0; owner < parts; ++owner) {
       const std::byte* const from = mine + static_cast<std::size_t>(owner) * bytes + first;
-      const bool takes = parts == 1 || owner == comm.rank;
+      const bool takes =
+          kind == Collective::reduce ? comm.rank == 0 : parts == 1 || owner == comm.rank;
       if (!exchange(comm, from, part, [&] {
             if (takes) sum_stages(comm, sums.data(), part, type);
           }))

@@ -104,13 +104,20 @@ protected:
     const auto me = static_cast<std::size_t>(self());
     const CollectiveFacts& facts = facts_of(kind);
     std::vector<Number> expected;
+    const std::size_t got = facts.got(all, n, me);
+    if (kind == CollectiveKind::scatter || kind == CollectiveKind::all_to_all) {
+      const std::size_t share = all / n;
+      for (std::size_t i = 0; i < got; ++i)
+        expected.push_back(make(value(i / share, me * share + i % share)));
+      return expected;
+    }
     if (facts.merging == Merging::side_by_side) {
+      if (got == 0) return expected;
       for (std::size_t rank = 0; rank < n; ++rank)
         for (std::size_t i = 0; i < facts.brought(all, n, rank); ++i)
           expected.push_back(make(value(rank, i)));
       return expected;
     }
-    const std::size_t got = facts.got(all, n, me);
     const std::size_t first = facts.gets == Portion::share ? me * got : 0;
     for (std::size_t i = first; i < first + got; ++i) {
       std::int64_t total = 0;
@@ -128,19 +135,23 @@ protected:
     const std::size_t n = members.size();
     const auto me = static_cast<std::size_t>(self());
     for (const CollectiveKind kind : every<CollectiveKind>()) {
-      const bool divides =
-          facts_of(kind).brings == Portion::share || facts_of(kind).gets == Portion::share;
+      const bool divides = facts_of(kind).brings == Portion::share ||
+                           facts_of(kind).gets == Portion::share ||
+                           kind == CollectiveKind::all_to_all;
       const std::size_t all = share * n + (divides ? 0 : 1);  // no multiple of the ranks
       std::vector<Number> in(facts_of(kind).brought(all, n, me));
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = make(value(me, i));
       const std::size_t size = in.size() * sizeof(Number);
       Memory from{std::max<std::size_t>(size, 1)};  // a member may bring nothing
-      Memory to{facts_of(kind).got(all, n, me) * sizeof(Number)};
+      const std::size_t got = facts_of(kind).got(all, n, me) * sizeof(Number);
+      Memory to{std::max<std::size_t>(got, 1)};  // or get nothing
       Bytes8 raw(std::max<std::size_t>(size, 1));
       if (size > 0) std::memcpy(raw.data(), in.data(), size);
       from.write(raw);
-      finish({transport_->collective(kind, members, {type, from.span().first(size), to.span()})});
+      finish({transport_->collective(kind, members,
+                                     {type, from.span().first(size), to.span().first(got)})});
       raw = to.read();
+      raw.resize(got);
       const std::vector<Number> expected = expected_of<Number>(kind, all, make, value);
       std::vector<Number> out(raw.size() / sizeof(Number));
       std::memcpy(out.data(), raw.data(), raw.size());
