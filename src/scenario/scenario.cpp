@@ -103,6 +103,9 @@ Scenario Scenario::as_played() const {
     node.egress = slowed(node.egress, factor);
     node.ingress = slowed(node.ingress, factor);
     node.internal = slowed(node.internal, factor);
+    node.internal_latency = scaled(node.internal_latency, factor);
+    node.device = slowed(node.device, factor);
+    node.device_latency = scaled(node.device_latency, factor);
   }
   if (played.model) {  // so that utilization stays what it is
     played.model->achieved_flops /= factor;

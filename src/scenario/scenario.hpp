@@ -179,15 +179,18 @@ struct Link {
   LinkWeather weather{};
 };
 
-/// Interfaces of the nodes of one datacenter: to the WAN (Atlas: 5 Gbps each way) and to the other
-/// nodes of the datacenter (Atlas: 100 Gbps). Node k of a datacenter holds its k-th `gpus` ranks,
-/// in order of rank.
+/// Interfaces of the nodes of one datacenter, three levels of network: to the WAN (Atlas: 5 Gbps
+/// each way), to the other nodes of the datacenter (Atlas: 100 Gbps), and of each GPU inside its
+/// node. Node k of a datacenter holds its k-th `gpus` ranks, in order of rank.
 struct NodeInterfaces {
   DatacenterId datacenter{};
   int gpus = 1;
   Bandwidth egress;
   Bandwidth ingress;
   Bandwidth internal{};  ///< each way, for messages between nodes of the datacenter
+  Duration internal_latency{};
+  Bandwidth device{};  ///< of a rank's port, each way, for messages inside its node
+  Duration device_latency{};
 };
 
 struct Run {

@@ -68,12 +68,30 @@ void NetworkRoutes::cross(Rank from, Rank to, NetworkRoute& route) const {
 
 void NetworkRoutes::stay(Rank from, Rank to, NetworkRoute& route) const {
   const NodeInterfaces* const nodes = scenario_.interfaces(scenario_.datacenter_of(from));
-  if (nodes == nullptr || nodes->internal.is_unlimited()) return;
+  if (nodes == nullptr) return;
   const int out = node(from, nodes->gpus);
   const int in = node(to, nodes->gpus);
-  if (out == in) return;
+  if (out == in) return stay_in_node(from, to, *nodes, route);
+  if (nodes->internal.is_unlimited()) return;
+  route.latency += nodes->internal_latency;
   add(route, {{ResourceKind::internal_out, number(nodes->datacenter), out}, nodes->internal});
   add(route, {{ResourceKind::internal_in, number(nodes->datacenter), in}, nodes->internal});
+}
+
+void NetworkRoutes::stay_in_node(Rank from, Rank to, const NodeInterfaces& nodes,
+                                 NetworkRoute& route) {
+  if (nodes.device.is_unlimited()) return;
+  route.latency += nodes.device_latency;
+  add(route, {{ResourceKind::port_out, static_cast<int>(index(from)), 0}, nodes.device});
+  add(route, {{ResourceKind::port_in, static_cast<int>(index(to)), 0}, nodes.device});
+}
+
+NetworkLevel NetworkRoutes::level(Rank from, Rank to) const {
+  const DatacenterId datacenter = scenario_.datacenter_of(from);
+  if (datacenter != scenario_.datacenter_of(to)) return NetworkLevel::wan;
+  const NodeInterfaces* const nodes = scenario_.interfaces(datacenter);
+  const int gpus = nodes == nullptr ? 1 : nodes->gpus;
+  return node(from, gpus) == node(to, gpus) ? NetworkLevel::node : NetworkLevel::datacenter;
 }
 
 }  // namespace longhaul::schedule

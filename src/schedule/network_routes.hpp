@@ -10,7 +10,7 @@ namespace longhaul::schedule {
 
 /// A resource that a message may hold while it is transferred. The two numbers: the ranks of a
 /// link, (from, to), the datacenters of a shared link or an aggregate, the datacenter and the node
-/// of an interface.
+/// of an interface, the rank of a port and 0.
 struct LinkResource {
   ResourceKind kind = ResourceKind::link;
   int first = 0, second = 0;
@@ -44,12 +44,15 @@ public:
   explicit NetworkRoutes(const Scenario& scenario);
 
   [[nodiscard]] NetworkRoute between(Rank from, Rank to) const;
+  /// A datacenter without [[node]] has nodes of one rank.
+  [[nodiscard]] NetworkLevel level(Rank from, Rank to) const;
   /// Which node of its datacenter the rank lies in, if there are `gpus` ranks in each.
   [[nodiscard]] int node(Rank rank, int gpus) const { return place_[index(rank)] / gpus; }
 
 private:
   void cross(Rank from, Rank to, NetworkRoute& route) const;
   void stay(Rank from, Rank to, NetworkRoute& route) const;
+  static void stay_in_node(Rank from, Rank to, const NodeInterfaces& nodes, NetworkRoute& route);
 
   const Scenario& scenario_;
   std::vector<int> place_;  ///< how many lower ranks share the rank's datacenter

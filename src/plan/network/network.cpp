@@ -35,6 +35,9 @@ std::string Network::name_resource(const schedule::LinkResource& resource) const
     case ResourceKind::ingress:
     case ResourceKind::internal_out:
     case ResourceKind::internal_in: return of_node();
+    case ResourceKind::port_out:
+    case ResourceKind::port_in:
+      return fmt::format("{} {}", to_string(resource.kind), resource.first);
     case ResourceKind::device:
     case ResourceKind::collective: break;  // no message holds them
   }

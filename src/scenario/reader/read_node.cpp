@@ -13,6 +13,19 @@ int ranks_of_node(const Datacenter& datacenter, const std::optional<Model>& mode
   return std::max(1, *datacenter.gpus_per_node / (model ? model->tensor_parallel : 1));
 }
 
+/// A link of the datacenter to itself says what these keys say.
+void refuse_second_latency(const Section& section, const NodeInterfaces& node,
+                           const Scenario& scenario) {
+  if (scenario.link(node.datacenter, node.datacenter) == nullptr) return;
+  const std::string& name = scenario.datacenters[index(node.datacenter)].name;
+  for (const char* key : {"device", "device_latency", "internal_latency"})
+    if (const auto field = section.find(key))
+      fail_at(field->node->place,
+              "{} and [[link]] between = [\"{}\", \"{}\"] are both given (they set the same "
+              "messages' times). Keep one.",
+              field->path, name, name);
+}
+
 }  // namespace
 
 DatacenterId datacenter_named(const Field& field, const Scenario& scenario) {
@@ -27,7 +40,10 @@ DatacenterId datacenter_named(const Field& field, const Scenario& scenario) {
 }
 
 void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) {
-  const Section section{table, "node", {"datacenter", "gpus", "egress", "ingress", "internal"}};
+  const Section section{table,
+                        "node",
+                        {"datacenter", "gpus", "egress", "ingress", "internal", "internal_latency",
+                         "device", "device_latency"}};
   const Field where = section.require("datacenter", "interfaces belong to nodes of one");
   NodeInterfaces node;
   node.datacenter = datacenter_named(where, scenario);
@@ -48,6 +64,22 @@ void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) 
   read_side("egress", node.egress);
   read_side("ingress", node.ingress);
   read_side("internal", node.internal);
+  read_side("device", node.device);
+  const auto read_latency = [&](const char* key, const char* rate, bool limited,
+                                Duration& latency) {
+    const auto field = section.find(key);
+    if (!field) return;
+    latency = read_duration(*field);
+    if (!limited && latency > Duration::zero())
+      fail_at(field->node->place,
+              "{} = {} has no rate beside it (a level without one takes no time). Give node.{} "
+              "as well.",
+              field->path, to_text(*field->node), rate);
+  };
+  read_latency("internal_latency", "internal", !node.internal.is_unlimited(),
+               node.internal_latency);
+  read_latency("device_latency", "device", !node.device.is_unlimited(), node.device_latency);
+  refuse_second_latency(section, node, scenario);
   scenario.nodes.push_back(node);
 }
 

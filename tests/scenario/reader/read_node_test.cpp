@@ -68,5 +68,42 @@ TEST(Sites, JitterPresetsAreTheFluctuationOfAtlasFigure7) {
               HasSubstr("Did you mean \"atlas-a-b\"?"));
 }
 
+TEST(Sites, TakesPortsAndLatenciesInsideADatacenter) {
+  const std::string node =
+      "[[node]]\ndatacenter = \"east\"\ngpus = 2\ndevice = \"300GB/s\"\ndevice_latency = \"2us\"\n"
+      "internal = \"25GB/s\"\ninternal_latency = \"5us\"\n";
+  const Scenario scenario = parse_sites(joined(kLines) + node);
+  const NodeInterfaces& east = *scenario.interfaces(kEast);
+  EXPECT_EQ(east.device.bits_per_second(), 2400e9);
+  EXPECT_EQ(east.device_latency, 2us);
+  EXPECT_EQ(east.internal_latency, 5us);
+  const NodeInterfaces slowed =
+      *parse_sites(joined(kLines) + node, {"run.time_scale=2"}).as_played().interfaces(kEast);
+  EXPECT_EQ(slowed.device.bits_per_second(), 1200e9);
+  EXPECT_EQ(slowed.device_latency, 4us);
+  EXPECT_EQ(slowed.internal_latency, 10us);
+  EXPECT_EQ(parse_sites(joined(kLines) + node, {"node.east.device_latency=9us"})
+                .interfaces(kEast)
+                ->device_latency,
+            9us);
+}
+
+TEST(Sites, RefusesALevelWithALatencyAndNoRate) {
+  const std::string node = "[[node]]\ndatacenter = \"east\"\n";
+  EXPECT_THAT(
+      complaint(joined(kLines) + node + "device_latency = \"2us\"\n"),
+      HasSubstr("node.device_latency = \"2us\" has no rate beside it (a level without one takes no "
+                "time). Give node.device as well."));
+  EXPECT_THAT(complaint(joined(kLines) + node + "internal_latency = \"2us\"\n"),
+              HasSubstr("Give node.internal as well."));
+}
+
+TEST(Sites, RefusesPortsBesideALinkOfTheDatacenterToItself) {
+  const std::string link = "[[link]]\nbetween = [\"east\", \"east\"]\nlatency = \"1ms\"\n";
+  const std::string node = "[[node]]\ndatacenter = \"east\"\ndevice = \"300GB/s\"\n";
+  EXPECT_THAT(complaint(joined(kLines) + link + node),
+              HasSubstr("node.device and [[link]] between = [\"east\", \"east\"] are both given"));
+}
+
 }  // namespace
 }  // namespace longhaul::scenario
