@@ -158,6 +158,9 @@ class Pages(PageTest):
     def test_readme(self):
         self.assertEqual(6, self.hold("README.md"))
 
+    def test_collectives(self):
+        self.assertEqual(3, self.hold("docs/collectives.md"))
+
     def test_other_pages(self):
         """All of them in one directory."""
         held = 0

@@ -35,6 +35,21 @@ struct PlanArguments {
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_plan_options(Arguments& command, PlanArguments& arguments);
 
+/// The options of `longhaul collective` as typed; empty: the default.
+struct CollectiveArguments {
+  std::string kind;
+  std::string bytes;
+  std::string group;
+  std::string algorithm;
+  std::string mesh;
+  std::string order;
+  std::string per_dimension;
+  std::string pieces;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_collective_options(Arguments& command, CollectiveArguments& arguments);
+
 /// Ends of the link that `link import` prints; empty where they are not given.
 struct LinkArguments {
   std::string between;  ///< "a,b"
@@ -48,7 +63,8 @@ struct Options {
   std::vector<std::string> overrides;  ///< --set PATH=VALUE
   std::string schedule;
   report::PlannerArguments planner;
-  PlanArguments plan;  ///< of `plan`
+  PlanArguments plan;              ///< of `plan`
+  CollectiveArguments collective;  ///< of `collective`
   std::string comm = "decoupled";
   std::string format;
   std::string out;
@@ -89,6 +105,7 @@ struct Answer {
 [[nodiscard]] Answer trace_attribution_command(const Options& options);
 [[nodiscard]] Answer trace_export_command(const Options& options);
 [[nodiscard]] Answer trace_merge_command(const Options& options);
+[[nodiscard]] Answer collective_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 

@@ -142,7 +142,7 @@ ordered_json number_or_null(const std::optional<Value>& value, Number number) {
   return value ? ordered_json(number(*value)) : ordered_json(nullptr);
 }
 
-ordered_json to_json(const LinkMeasurement& one) {
+ordered_json measurement_json(const LinkMeasurement& one) {
   const auto same = [](auto value) { return value; };
   const auto rate = [](Bandwidth value) { return value.bits_per_second(); };
   return {{"file", one.file},
@@ -167,7 +167,7 @@ Answer link_import_command(const Options& options) {
       report::record_header({.creator = "longhaul", .command_line = options.command_line});
   json["link"] = toml;
   json["files"] = ordered_json::array();
-  for (const LinkMeasurement& one : measured) json["files"].push_back(to_json(one));
+  for (const LinkMeasurement& one : measured) json["files"].push_back(measurement_json(one));
   return {report::json_text(json)};
 }
 

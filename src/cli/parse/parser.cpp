@@ -24,6 +24,9 @@ constexpr std::array kExamples{
             "first.h5"},
     Example{"ops", "longhaul ops benchmarks/scenarios/m70-2dc.toml --schedule 1f1b --rank 3"},
     Example{"layers", "longhaul layers benchmarks/scenarios/m70-2dc.toml"},
+    Example{"collective",
+            "longhaul collective benchmarks/scenarios/dp-2dc.toml --kind all-reduce "
+            "--bytes 64MiB --algorithm all"},
     Example{"plan", "longhaul plan benchmarks/scenarios/atlas-5dc.toml"},
     Example{"trace summary", "longhaul trace summary first.h5"},
     Example{"trace attribution", "longhaul trace attribution first.h5 --schedule zb-h1"},
@@ -45,6 +48,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_plan();
   add_ops();
   add_layers();
+  add_collective();
   add_trace();
   add_compare();
   add_link();
@@ -173,6 +177,14 @@ void Parser::add_layers() {
   add_planning(add_command(tool_, "layers",
                            "divide a model's layers over its stages: even, balanced and refined",
                            layers_command, {1, 1}, "scenario (.toml)"));
+}
+
+void Parser::add_collective() {
+  longhaul::Arguments& command = add_command(
+      tool_, "collective", "predict a collective among ranks of a scenario, by algorithm",
+      collective_command, {1, 1}, "scenario (.toml)");
+  add_collective_options(command, options_.collective);
+  add_overrides(command);
 }
 
 void Parser::add_trace() {

@@ -57,6 +57,7 @@ private:
   void add_planning(longhaul::Arguments& command);
   void add_schedule();
   void add_simulate();
+  void add_collective();
   void add_check();
   void add_ops();
   void add_plan();

@@ -5,6 +5,7 @@
 #include "base/program/arguments.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
+#include "cli/command/option_values.hpp"
 #include "cli/plan/plan.hpp"
 #include "planner/make_schedule.hpp"
 #include "schedule/cells.hpp"
@@ -14,21 +15,6 @@ namespace {
 
 constexpr int kMostCells = 1'000'000;
 constexpr int kMostThreads = 4096;
-
-template <ListedEnum Value>
-Value choice(const char* option, const std::string& word) {
-  if (const auto value = from_string<Value>(word)) return *value;
-  fail("{}: there is no \"{}\". {}", option, word, suggestion(word, every_name<Value>()));
-}
-
-int whole_number(const char* option, const std::string& text, int least, int most) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc{} || stopped != end || value < least || value > most)
-    fail("{}: \"{}\" is no whole number from {} to {}. Give one.", option, text, least, most);
-  return value;
-}
 
 double tolerance_of(const std::string& text) {
   double value = 0;

@@ -16,22 +16,22 @@ namespace {
 using testing::bidirectional_gpipe;
 using ::testing::ElementsAre;
 
-struct Collective {
+struct CollectiveOp {
   CollectiveKind kind;
   std::vector<int> chunks;  ///< of each member
   std::vector<int> ranks;
   Duration duration;
-  friend bool operator==(const Collective&, const Collective&) = default;
-  friend void PrintTo(const Collective& c, std::ostream* out) {
+  friend bool operator==(const CollectiveOp&, const CollectiveOp&) = default;
+  friend void PrintTo(const CollectiveOp& c, std::ostream* out) {
     *out << static_cast<int>(c.kind) << " chunks " << ::testing::PrintToString(c.chunks)
          << " ranks " << ::testing::PrintToString(c.ranks) << " in " << c.duration.count();
   }
 };
 
-std::vector<Collective> collectives_of(const Plan& plan) {
-  std::vector<Collective> all;
+std::vector<CollectiveOp> collectives_of(const Plan& plan) {
+  std::vector<CollectiveOp> all;
   for (const auto& members : plan.collectives) {
-    Collective collective{plan.op(members.front()).collective, {}, {}, {}};
+    CollectiveOp collective{plan.op(members.front()).collective, {}, {}, {}};
     for (const OpId id : members) {
       collective.chunks.push_back(plan.op(id).chunk);
       collective.ranks.push_back(static_cast<int>(plan.rank_of(id)));
@@ -56,8 +56,8 @@ TEST(BidirectionalPlan, SumsTheGradientsOfTheTwoCopies) {
   // gradients are there first.
   const Duration both{2 * (4 * 50 + 100)};
   EXPECT_THAT(collectives_of(plan),
-              ElementsAre(Collective{CollectiveKind::all_reduce, {3, 1}, {0, 1}, both},
-                          Collective{CollectiveKind::all_reduce, {0, 2}, {0, 1}, both}));
+              ElementsAre(CollectiveOp{CollectiveKind::all_reduce, {3, 1}, {0, 1}, both},
+                          CollectiveOp{CollectiveKind::all_reduce, {0, 2}, {0, 1}, both}));
 }
 
 TEST(BidirectionalPlan, Zero1GathersBeforeAndScattersAfter) {
@@ -93,11 +93,11 @@ TEST(BidirectionalPlan, TheMiddleDeviceSumsAtHome) {
   const Scenario scenario = synchronised(3, 4, 1, GradientSync::all_reduce);
   const auto all = collectives_of(lower(testing::bidirectional_gpipe(3, 4), scenario));
   ASSERT_EQ(all.size(), 2u);
-  for (const Collective& collective : all) EXPECT_THAT(collective.ranks, ElementsAre(0, 2));
+  for (const CollectiveOp& collective : all) EXPECT_THAT(collective.ranks, ElementsAre(0, 2));
   Scenario twice = synchronised(3, 4, 2, GradientSync::all_reduce);
   const auto replicated = collectives_of(lower(testing::bidirectional_gpipe(3, 4, 2), twice));
   ASSERT_EQ(replicated.size(), 3u);
-  EXPECT_TRUE(std::ranges::any_of(replicated, [](const Collective& collective) {
+  EXPECT_TRUE(std::ranges::any_of(replicated, [](const CollectiveOp& collective) {
     return collective.ranks == std::vector{1, 4} && collective.chunks == std::vector{1, 1};
   }));
 }

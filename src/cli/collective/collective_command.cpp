@@ -1,0 +1,127 @@
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/collective/collective_options.hpp"
+#include "planner/collectives/collective_times.hpp"
+#include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::CollectiveBound;
+using planner::CollectiveTime;
+
+std::vector<CollectiveTime> times_of(const CollectiveRequest& request, const Scenario& scenario) {
+  if (request.wanted == Wanted::best)
+    return {planner::best_collective(request.collective, scenario).or_throw()};
+  if (request.wanted == Wanted::one)
+    return {planner::play_collective(request.collective, scenario).or_throw()};
+  std::vector<CollectiveTime> times;
+  for (const plan::Collective& each : planner::every_algorithm(request.collective, scenario))
+    times.push_back(planner::play_collective(each, scenario).or_throw());
+  if (times.empty()) require_none(plan::why_no_steps(request.collective));
+  return times;
+}
+
+std::vector<const char*> algorithm_names(const plan::Mesh& mesh) {
+  std::vector<const char*> names;
+  for (const plan::CollectiveAlgorithm each : mesh.algorithms)
+    names.push_back(plan::to_string(each));
+  return names;
+}
+
+/// "ring", "2x8 by 1,0: exchange, ring".
+std::string algorithm_text(const plan::Collective& collective) {
+  if (collective.mesh.sizes.empty()) return plan::to_string(collective.algorithm);
+  return fmt::format("{} by {}: {}", fmt::join(collective.mesh.sizes, "x"),
+                     fmt::join(collective.mesh.order, ","),
+                     fmt::join(algorithm_names(collective.mesh), ", "));
+}
+
+std::string bound_text(Duration duration, const CollectiveBound& bound) {
+  if (bound.lower_bound == Duration::zero()) return "-";
+  return fmt::format("{:+.1f}%", 100.0 * (static_cast<double>(duration.count()) /
+                                              static_cast<double>(bound.lower_bound.count()) -
+                                          1));
+}
+
+std::string text_of(const std::vector<CollectiveTime>& times, const CollectiveBound& bound,
+                    const plan::Collective& asked, const Scenario& scenario, TableWidth width) {
+  std::string text =
+      fmt::format("{}: {} of {} among {} of {}; simulated, alone on the network\n\n", scenario.name,
+                  to_text(asked.kind), to_text(asked.size),
+                  report::counted(std::ssize(asked.members), "rank"), scenario.ranks());
+  Table table{{{"algorithm", Align::left},
+               {"pieces"},
+               {"time"},
+               {"over bound"},
+               {"messages", Align::right, 3},
+               {"in nodes"},
+               {"between nodes"},
+               {"WAN"},
+               {"busiest", Align::left, 1},
+               {"busy", Align::right, 2}}};
+  for (const CollectiveTime& each : times)
+    table.add_row({algorithm_text(each.collective), std::to_string(each.collective.pieces),
+                   to_text(each.duration), bound_text(each.duration, bound),
+                   std::to_string(each.messages), to_text(each.bytes.node),
+                   to_text(each.bytes.datacenter), to_text(each.bytes.wan), each.busiest.name,
+                   to_text(each.busiest.busy)});
+  text += table.text(width);
+  if (bound.lower_bound > Duration::zero())
+    text += fmt::format("\nNo algorithm ends before {}: {}.\n", to_text(bound.lower_bound),
+                        bound.reason);
+  return text;
+}
+
+ordered_json mesh_json(const plan::Collective& collective) {
+  ordered_json json;
+  const plan::Mesh& mesh = collective.mesh;
+  const bool flat = mesh.sizes.empty();
+  json["mesh"] = flat ? ordered_json{} : ordered_json(mesh.sizes);
+  json["order"] = flat ? ordered_json{} : ordered_json(mesh.order);
+  json["per_dimension"] = flat ? ordered_json{} : ordered_json(algorithm_names(mesh));
+  return json;
+}
+
+ordered_json time_json(const CollectiveTime& time, const CollectiveBound& bound) {
+  const plan::Collective& collective = time.collective;
+  ordered_json json{{"kind", to_text(collective.kind)},
+                    {"algorithm", plan::to_string(collective.algorithm)}};
+  json.update(mesh_json(collective));
+  json["pieces"] = collective.pieces;
+  json["members"] = collective.members.size();
+  json["size_bytes"] = collective.size.count();
+  json["duration_ns"] = time.duration.count();
+  json["messages"] = time.messages;
+  json["bytes_by_level"] = {{"node", time.bytes.node.count()},
+                            {"datacenter", time.bytes.datacenter.count()},
+                            {"wan", time.bytes.wan.count()}};
+  json["busiest"] =
+      time.busiest.name.empty()
+          ? ordered_json{}
+          : ordered_json{{"resource", time.busiest.name}, {"busy_ns", time.busiest.busy.count()}};
+  json["lower_bound_ns"] = bound.lower_bound.count();
+  json["bound_reason"] = bound.reason;
+  return json;
+}
+
+}  // namespace
+
+Answer collective_command(const Options& options) {
+  const Scenario scenario = scenario_of(options);
+  const CollectiveRequest request = read_collective(options.collective, scenario);
+  const std::vector<CollectiveTime> times = times_of(request, scenario);
+  const CollectiveBound bound = planner::bound_of_collective(request.collective, scenario);
+  if (!options.json)
+    return {text_of(times, bound, request.collective, scenario, table_width(options))};
+  ordered_json json = record_header(options, scenario);
+  json["collectives"] = ordered_json::array();
+  for (const CollectiveTime& each : times) json["collectives"].push_back(time_json(each, bound));
+  return {report::json_text(json)};
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,246 @@
+#include "plan/steps/collective_steps.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "plan/steps/line_steps.hpp"
+#include "plan/steps/prove.hpp"
+#include "support/collectives.hpp"
+
+namespace longhaul::plan {
+namespace {
+
+using testing::along;
+using ::testing::ElementsAre;
+using testing::flat;
+using ::testing::HasSubstr;
+using Algorithm = CollectiveAlgorithm;
+
+std::string wrong_in(const Collective& collective) {
+  const auto why = why_wrong(steps_of(collective));
+  return why ? why->reason : "";
+}
+
+std::string name_of(const Collective& collective) {
+  return fmt::format("{} {} of {} in {} pieces, mesh {} order {}", to_text(collective.kind),
+                     to_string(collective.algorithm), collective.members.size(), collective.pieces,
+                     fmt::join(collective.mesh.sizes, "x"), fmt::join(collective.mesh.order, ","));
+}
+
+/// Bytes that a member sends, of all pieces.
+std::vector<std::int64_t> sent_by_member(const CollectiveSteps& steps) {
+  std::vector<std::int64_t> sent(to_size(steps.members));
+  for (const StepMessage& message : steps.messages) sent[at(message.from)] += message.size.count();
+  return sent;
+}
+
+TEST(CollectiveSteps, EachFlatAlgorithmGivesEachMemberWhatTheKindSays) {
+  int played = 0;
+  for (const CollectiveKind kind : every<CollectiveKind>()) {
+    for (const Algorithm algorithm : every<Algorithm>()) {
+      if (algorithm == Algorithm::hierarchical) continue;
+      for (int members = 1; members <= 17; ++members) {
+        for (int pieces = 1; pieces <= 4; ++pieces) {
+          const Collective each = flat(kind, members, Bytes{1001}, algorithm, pieces);
+          if (why_no_steps(each)) continue;
+          ASSERT_EQ(wrong_in(each), "") << name_of(each);
+          ++played;
+        }
+      }
+    }
+  }
+  EXPECT_GT(played, 1500);
+}
+
+/// Sizes of at least 2 whose product is `members`.
+void append_meshes(int members, std::vector<int>& sizes, std::vector<std::vector<int>>& to) {
+  if (members == 1 && sizes.size() > 1) to.push_back(sizes);
+  for (int size = 2; size <= members; ++size) {
+    if (members % size != 0) continue;
+    sizes.push_back(size);
+    append_meshes(members / size, sizes, to);
+    sizes.pop_back();
+  }
+}
+
+TEST(CollectiveSteps, EachMeshInEachOrderGivesEachMemberWhatTheKindSays) {
+  int played = 0;
+  for (int members = 4; members <= 16; ++members) {
+    std::vector<std::vector<int>> meshes;
+    std::vector<int> sizes;
+    append_meshes(members, sizes, meshes);
+    for (const auto& mesh : meshes) {
+      std::vector<int> order(mesh.size());
+      std::iota(order.begin(), order.end(), 0);
+      do {
+        for (const CollectiveKind kind : every<CollectiveKind>()) {
+          for (const Algorithm first : every<Algorithm>()) {
+            for (const Algorithm others :
+                 {Algorithm::ring, Algorithm::direct, Algorithm::halving}) {
+              std::vector<Algorithm> algorithms(mesh.size(), others);
+              algorithms[at(order.back())] = first;
+              const Collective each = along(kind, Bytes{997}, mesh, order, algorithms, 2);
+              if (why_no_steps(each)) continue;
+              ASSERT_EQ(wrong_in(each), "") << name_of(each) << to_string(first);
+              ++played;
+            }
+          }
+        }
+      } while (std::ranges::next_permutation(order).found);
+    }
+  }
+  EXPECT_GT(played, 2000);
+}
+
+// The checker sees what it is for: each way in which steps can be wrong.
+TEST(CollectiveSteps, AProofFailsOnEachKindOfFault) {
+  const CollectiveSteps right =
+      steps_of(flat(CollectiveKind::all_reduce, 4, Bytes{64}, Algorithm::ring));
+  ASSERT_FALSE(why_wrong(right));
+  const auto reason = [](const CollectiveSteps& steps) {
+    const auto why = why_wrong(steps);
+    return why ? why->reason : "";
+  };
+  CollectiveSteps early = right;
+  early.messages[4].after_count = 0;
+  EXPECT_THAT(reason(early), HasSubstr("does not wait for message"));
+  CollectiveSteps twice = right;
+  twice.messages[5] = twice.messages[1];
+  twice.messages[5].step = 1;
+  EXPECT_THAT(reason(twice), HasSubstr("with a contribution that it has"));
+  CollectiveSteps lacking = right;
+  lacking.messages.pop_back();
+  EXPECT_EQ(reason(lacking), "member 0 ends with 3 of 4 contributions to item 1.");
+  CollectiveSteps lost = right;
+  lost.messages[8].adds = false;
+  lost.messages[4].adds = false;
+  EXPECT_THAT(reason(lost), HasSubstr("without a contribution that it has"));
+  CollectiveSteps nothing =
+      steps_of(flat(CollectiveKind::broadcast, 4, Bytes{64}, Algorithm::tree));
+  nothing.messages[0].from = 3;
+  EXPECT_THAT(reason(nothing), HasSubstr("does not have it"));
+}
+
+// As the issue words it: in step k of an all-gather shard i-k goes to i+1, of a reduce-scatter
+// i-k-1.
+TEST(CollectiveSteps, ARingPassesShardsOn) {
+  for (const auto& [kind, offset] :
+       {std::pair{CollectiveKind::all_gather, 0}, {CollectiveKind::reduce_scatter, 1}}) {
+    const CollectiveSteps steps = steps_of(flat(kind, 5, Bytes{5}, Algorithm::ring));
+    ASSERT_EQ(steps.messages.size(), 20U);
+    for (const StepMessage& message : steps.messages) {
+      EXPECT_EQ(message.to, (message.from + 1) % 5);
+      const auto ranges = steps.ranges_of(message);
+      ASSERT_EQ(ranges.size(), 1U);
+      EXPECT_EQ(ranges[0].count, 1U);
+      EXPECT_EQ(static_cast<int>(ranges[0].first), (message.from - message.step - offset + 10) % 5);
+    }
+  }
+}
+
+TEST(CollectiveSteps, ShardsOfSizesThatDoNotDivide) {
+  const CollectiveSteps steps =
+      steps_of(flat(CollectiveKind::all_gather, 4, Bytes{10}, Algorithm::direct));
+  EXPECT_THAT(sent_by_member(steps), ElementsAre(9, 9, 6, 6));  // shards of 3, 3, 2, 2
+  const CollectiveSteps pieces =
+      steps_of(flat(CollectiveKind::all_gather, 4, Bytes{10}, Algorithm::direct, 3));
+  EXPECT_THAT(sent_by_member(pieces), ElementsAre(9, 9, 6, 6)) << "a shard stays what it is";
+  EXPECT_EQ(pieces.messages.back().size, Bytes{0}) << "2 bytes in 3 pieces";
+}
+
+// Closed forms of bytes: a ring and halving send (n-1)/n of the vector a phase, an exchange the
+// vector log2 n times, a tree the vector to each of n-1 members.
+TEST(CollectiveSteps, SendTheBytesOfTheirClosedForms) {
+  const std::int64_t size = 8 * 7 * 6 * 5 * 16;
+  const auto total = [&](CollectiveKind kind, int members, Algorithm algorithm) {
+    const auto sent = sent_by_member(steps_of(flat(kind, members, Bytes{size}, algorithm)));
+    return std::accumulate(sent.begin(), sent.end(), std::int64_t{0});
+  };
+  for (const int n : {2, 4, 8, 16}) {
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::halving, Algorithm::direct}) {
+      EXPECT_EQ(total(CollectiveKind::all_gather, n, algorithm), (n - 1) * size);
+      EXPECT_EQ(total(CollectiveKind::reduce_scatter, n, algorithm), (n - 1) * size);
+      EXPECT_EQ(total(CollectiveKind::all_reduce, n, algorithm), 2 * (n - 1) * size);
+    }
+    const auto doublings = std::countr_zero(static_cast<unsigned>(n));
+    EXPECT_EQ(total(CollectiveKind::all_reduce, n, Algorithm::exchange), n * doublings * size);
+    EXPECT_EQ(total(CollectiveKind::all_to_all, n, Algorithm::direct), (n - 1) * size);
+    EXPECT_EQ(total(CollectiveKind::all_to_all, n, Algorithm::ring), n * (n - 1) / 2 * size);
+    for (const Algorithm algorithm :
+         {Algorithm::ring, Algorithm::direct, Algorithm::tree, Algorithm::double_tree}) {
+      EXPECT_EQ(total(CollectiveKind::broadcast, n, algorithm), (n - 1) * size);
+      EXPECT_EQ(total(CollectiveKind::reduce, n, algorithm), (n - 1) * size);
+    }
+    EXPECT_EQ(total(CollectiveKind::all_reduce, n, Algorithm::double_tree), 2 * (n - 1) * size);
+  }
+  EXPECT_EQ(total(CollectiveKind::gather, 8, Algorithm::direct), size / 8 * 7);
+  EXPECT_EQ(total(CollectiveKind::scatter, 8, Algorithm::tree), size / 8 * 12);
+}
+
+// A mesh sends along each dimension what a flat ring of that size would: near first, the far
+// dimension carries the least.
+TEST(CollectiveSteps, AMeshSendsLeastAlongTheDimensionThatAReductionTakesLast) {
+  const Collective near_first = along(CollectiveKind::all_reduce, Bytes{3200}, {4, 8}, {1, 0});
+  const CollectiveSteps steps = steps_of(near_first);
+  std::map<bool, std::int64_t> bytes;  // by: along the far dimension
+  for (const StepMessage& message : steps.messages)
+    bytes[message.from / 8 != message.to / 8] += message.size.count();
+  EXPECT_EQ(bytes[false], 32 * 2 * 3200 * 7 / 8);
+  EXPECT_EQ(bytes[true], 32 * 2 * (3200 / 8) * 3 / 4);
+}
+
+TEST(CollectiveSteps, OfTwoTreesEachMemberHasChildrenInOne) {
+  for (int members = 2; members <= 40; ++members) {
+    const std::vector<int> one = binary_tree(members, 0);
+    const std::vector<int> other = binary_tree(members, 1);
+    std::vector<int> children_in_one(to_size(members), 0);
+    std::vector<int> children_in_other(to_size(members), 0);
+    for (int i = 0; i < members; ++i) {
+      if (one[at(i)] >= 0) ++children_in_one[at(one[at(i)])];
+      if (other[at(i)] >= 0) ++children_in_other[at(other[at(i)])];
+    }
+    int in_both = 0;
+    for (int i = 0; i < members; ++i) {
+      EXPECT_LE(children_in_one[at(i)], 2);
+      EXPECT_LE(children_in_other[at(i)], 2);
+      in_both += children_in_one[at(i)] > 0 && children_in_other[at(i)] > 0 ? 1 : 0;
+    }
+    EXPECT_LE(in_both, members % 2) << members;  // of an odd number, one is left over
+  }
+}
+
+TEST(CollectiveSteps, SayWhyThereAreNone) {
+  const auto why = [](const Collective& collective) {
+    const auto refusal = why_no_steps(collective);
+    return refusal ? refusal->reason : "";
+  };
+  EXPECT_EQ(why(along(CollectiveKind::all_gather, Bytes{8}, {2, 2}, {0, 1})), "");
+  Collective wrong = along(CollectiveKind::all_gather, Bytes{8}, {2, 3}, {0, 1});
+  wrong.members.pop_back();
+  EXPECT_EQ(why(wrong),
+            "a mesh of 2x3 has 6 places and the group 5 members. Give sizes whose product is 5.");
+  EXPECT_THAT(why(flat(CollectiveKind::all_reduce, 6, Bytes{8}, Algorithm::halving)),
+              HasSubstr("6 members are no power of 2"));
+  EXPECT_EQ(why(flat(CollectiveKind::all_reduce, 4, Bytes{3}, Algorithm::ring, 4)),
+            "4 pieces are more than 3 bytes. Use fewer pieces.");
+  EXPECT_EQ(why(flat(CollectiveKind::all_gather, 4, Bytes{8}, Algorithm::exchange)),
+            "all-gather has no algorithm exchange. It has ring, halving, direct, hierarchical.");
+  EXPECT_THAT(why(along(CollectiveKind::all_reduce, Bytes{8}, {2, 2}, {1, 0},
+                        {Algorithm::ring, Algorithm::exchange})),
+              HasSubstr("dimension 1 is exchanged whole, which comes last"));
+  EXPECT_THAT(why(along(CollectiveKind::all_reduce, Bytes{8}, {2, 2}, {1, 1})),
+              HasSubstr("does not name each of the 2 dimensions once"));
+  wrong = flat(CollectiveKind::all_gather, 2, Bytes{8}, Algorithm::ring);
+  wrong.members = {Rank{3}, Rank{3}};
+  EXPECT_EQ(why(wrong), "rank 3 stands twice in the group. Name each once.");
+  wrong.members = {Rank{3}, Rank{2}};
+  EXPECT_THAT(why(wrong), HasSubstr("ascending order"));
+}
+
+}  // namespace
+}  // namespace longhaul::plan
