@@ -2,8 +2,9 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
-#include "cli/collective/collective_options.hpp"
+#include "cli/command/commands.hpp"
 #include "planner/collectives/collective_times.hpp"
+#include "report/collective_options.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
 
@@ -14,10 +15,11 @@ using nlohmann::ordered_json;
 using planner::CollectiveBound;
 using planner::CollectiveTime;
 
-std::vector<CollectiveTime> times_of(const CollectiveRequest& request, const Scenario& scenario) {
-  if (request.wanted == Wanted::best)
+std::vector<CollectiveTime> times_of(const report::CollectiveRequest& request,
+                                     const Scenario& scenario) {
+  if (request.wanted == report::Wanted::best)
     return {planner::best_collective(request.collective, scenario).or_throw()};
-  if (request.wanted == Wanted::one)
+  if (request.wanted == report::Wanted::one)
     return {planner::play_collective(request.collective, scenario).or_throw()};
   std::vector<CollectiveTime> times;
   for (const plan::Collective& each : planner::every_algorithm(request.collective, scenario))
@@ -31,14 +33,6 @@ std::vector<const char*> algorithm_names(const plan::Mesh& mesh) {
   for (const plan::CollectiveAlgorithm each : mesh.algorithms)
     names.push_back(plan::to_string(each));
   return names;
-}
-
-/// "ring", "2x8 by 1,0: exchange, ring".
-std::string algorithm_text(const plan::Collective& collective) {
-  if (collective.mesh.sizes.empty()) return plan::to_string(collective.algorithm);
-  return fmt::format("{} by {}: {}", fmt::join(collective.mesh.sizes, "x"),
-                     fmt::join(collective.mesh.order, ","),
-                     fmt::join(algorithm_names(collective.mesh), ", "));
 }
 
 std::string bound_text(Duration duration, const CollectiveBound& bound) {
@@ -65,7 +59,7 @@ std::string text_of(const std::vector<CollectiveTime>& times, const CollectiveBo
                {"busiest", Align::left, 1},
                {"busy", Align::right, 2}}};
   for (const CollectiveTime& each : times)
-    table.add_row({algorithm_text(each.collective), std::to_string(each.collective.pieces),
+    table.add_row({report::algorithm_text(each.collective), std::to_string(each.collective.pieces),
                    to_text(each.duration), bound_text(each.duration, bound),
                    std::to_string(each.messages), to_text(each.bytes.node),
                    to_text(each.bytes.datacenter), to_text(each.bytes.wan), each.busiest.name,
@@ -113,7 +107,7 @@ ordered_json time_json(const CollectiveTime& time, const CollectiveBound& bound)
 
 Answer collective_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
-  const CollectiveRequest request = read_collective(options.collective, scenario);
+  const report::CollectiveRequest request = report::read_collective(options.collective, scenario);
   const std::vector<CollectiveTime> times = times_of(request, scenario);
   const CollectiveBound bound = planner::bound_of_collective(request.collective, scenario);
   if (!options.json)

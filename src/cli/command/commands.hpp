@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/table.hpp"
+#include "report/collective_options.hpp"
 #include "report/planning.hpp"
 
 namespace longhaul {
@@ -35,21 +36,6 @@ struct PlanArguments {
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_plan_options(Arguments& command, PlanArguments& arguments);
 
-/// The options of `longhaul collective` as typed; empty: the default.
-struct CollectiveArguments {
-  std::string kind;
-  std::string bytes;
-  std::string group;
-  std::string algorithm;
-  std::string mesh;
-  std::string order;
-  std::string per_dimension;
-  std::string pieces;
-};
-
-/// Declares the options of `arguments`, which must outlive `command`.
-void add_collective_options(Arguments& command, CollectiveArguments& arguments);
-
 /// Ends of the link that `link import` prints; empty where they are not given.
 struct LinkArguments {
   std::string between;  ///< "a,b"
@@ -63,8 +49,8 @@ struct Options {
   std::vector<std::string> overrides;  ///< --set PATH=VALUE
   std::string schedule;
   report::PlannerArguments planner;
-  PlanArguments plan;              ///< of `plan`
-  CollectiveArguments collective;  ///< of `collective`
+  PlanArguments plan;                      ///< of `plan`
+  report::CollectiveArguments collective;  ///< of `collective`
   std::string comm = "decoupled";
   std::string format;
   std::string out;

@@ -183,7 +183,7 @@ void Parser::add_collective() {
   longhaul::Arguments& command = add_command(
       tool_, "collective", "predict a collective among ranks of a scenario, by algorithm",
       collective_command, {1, 1}, "scenario (.toml)");
-  add_collective_options(command, options_.collective);
+  report::add_collective_options(command, options_.collective);
   add_overrides(command);
 }
 

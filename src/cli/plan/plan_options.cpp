@@ -3,9 +3,9 @@
 
 #include "base/error.hpp"
 #include "base/program/arguments.hpp"
+#include "base/program/option_values.hpp"
 #include "base/suggest.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/option_values.hpp"
 #include "cli/plan/plan.hpp"
 #include "planner/make_schedule.hpp"
 #include "schedule/cells.hpp"

@@ -9,7 +9,7 @@
 #include "base/listed_enum.hpp"
 #include "base/suggest.hpp"
 
-namespace longhaul::cli {
+namespace longhaul {
 
 /// The enumerator of that name. Throws Error that names the nearest, or all.
 template <ListedEnum Value>
@@ -40,4 +40,4 @@ template <ListedEnum Value>
   }
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul

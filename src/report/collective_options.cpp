@@ -1,14 +1,14 @@
-#include "cli/collective/collective_options.hpp"
+#include "report/collective_options.hpp"
 
 #include <algorithm>
 
 #include "base/index.hpp"
 #include "base/program/arguments.hpp"
+#include "base/program/option_values.hpp"
 #include "base/unit_text.hpp"
-#include "cli/command/option_values.hpp"
 #include "planner/collectives/collective_times.hpp"
 
-namespace longhaul::cli {
+namespace longhaul::report {
 namespace {
 
 using plan::CollectiveAlgorithm;
@@ -155,4 +155,13 @@ CollectiveRequest read_collective(const CollectiveArguments& arguments, const Sc
   return request;
 }
 
-}  // namespace longhaul::cli
+std::string algorithm_text(const plan::Collective& collective) {
+  const plan::Mesh& mesh = collective.mesh;
+  if (mesh.sizes.empty()) return plan::to_string(collective.algorithm);
+  std::vector<const char*> names;
+  for (const CollectiveAlgorithm each : mesh.algorithms) names.push_back(plan::to_string(each));
+  return fmt::format("{} by {}: {}", fmt::join(mesh.sizes, "x"), fmt::join(mesh.order, ","),
+                     fmt::join(names, ", "));
+}
+
+}  // namespace longhaul::report

@@ -1,0 +1,92 @@
+#include "harness/collectives/collective_measurement.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "base/index.hpp"
+#include "engine/engine.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+/// When a rank's first message began and its last one was over, by its host's clock.
+struct RankSpan {
+  Duration begin = Duration::max(), end = Duration::min();
+};
+
+RankSpan span_of(const Plan& plan, Rank rank, const OpTimes& times) {
+  RankSpan span;
+  const OpRange range = ops_of_rank(plan, rank);
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    span.begin = std::min(span.begin, times[i].start);
+    span.end = std::max(span.end, times[i].end);
+  }
+  return span;
+}
+
+/// Rank 0 gets the time from the first begin to the last end.
+double duration_of(const engine::Ranks& ranks, const RankSpan& mine) {
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(std::as_bytes(std::span{&mine, std::size_t{1}}), counts);
+  if (!ranks.is_first()) return 0;
+  std::vector<RankSpan> spans(bytes.size() / sizeof(RankSpan));
+  std::memcpy(spans.data(), bytes.data(), bytes.size());
+  const Duration begin = std::ranges::min(spans, {}, &RankSpan::begin).begin;
+  const Duration end = std::ranges::max(spans, {}, &RankSpan::end).end;
+  return static_cast<double>((end - begin).count());
+}
+
+}  // namespace
+
+double CollectiveMeasurement::difference_percent() const {
+  const auto expected = static_cast<double>(predicted.duration.count());
+  return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
+}
+
+CollectiveMeasurement measure_collective(const plan::Collective& collective,
+                                         const Scenario& scenario, engine::Ranks& ranks,
+                                         const CollectiveSettings& settings) {
+  CollectiveMeasurement measured;
+  measured.predicted = planner::play_collective(collective, scenario).or_throw();
+  const Plan plan =
+      plan::lower_collective(collective, plan::steps_of(collective), scenario).or_throw();
+  const auto device = make_timed_device(settings.device, ranks, settings.engine.credit);
+  const auto data_plane = make_data_plane(settings.device, ranks, plan, settings.engine);
+  ranks.watchdog().watch(&plan, measured.predicted.duration);
+  engine::Engine engine{plan, ranks, *device, *data_plane, settings.engine};
+  for (int iteration = -settings.warmup; iteration < settings.iterations; ++iteration) {
+    const engine::IterationResult result = engine.run(iteration);
+    measured.checks += result.checks;
+    const double duration = duration_of(ranks, span_of(plan, ranks.self(), result.times));
+    if (iteration >= 0 && ranks.is_first()) measured.durations_ns.push_back(duration);
+  }
+  ranks.watchdog().watch(nullptr, {});
+  measured.checks.messages = ranks.world().sum(measured.checks.messages);
+  measured.checks.corrupted = ranks.world().sum(measured.checks.wrong());
+  if (ranks.is_first()) measured.summary = summarize(measured.durations_ns);
+  return measured;
+}
+
+CollectiveRates rates_of(const plan::Collective& collective, double duration_ns) {
+  const auto members = static_cast<double>(collective.members.size());
+  const auto bytes = static_cast<double>(collective.size.count());
+  CollectiveRates rates;
+  if (duration_ns <= 0) return rates;
+  rates.algorithm = bytes / duration_ns * 1e9;
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce:
+      rates.bus = rates.algorithm * 2 * (members - 1) / members;
+      break;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter: rates.bus = rates.algorithm * (members - 1) / members; break;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce: rates.bus = rates.algorithm; break;
+  }
+  return rates;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,59 @@
+#include "harness/collectives/collective_measurement.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/collectives.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using testing::flat;
+using ::testing::HasSubstr;
+
+CollectiveMeasurement measured(CollectiveKind kind, std::vector<double> durations) {
+  CollectiveMeasurement made;
+  made.predicted.collective = flat(kind, 4, Bytes{4'000'000}, plan::CollectiveAlgorithm::ring);
+  made.predicted.duration = 4ms;
+  made.predicted.messages = 12;
+  made.durations_ns = std::move(durations);
+  made.summary = summarize(made.durations_ns);
+  return made;
+}
+
+// The factors of nccl-tests (doc/PERFORMANCE.md), of 4 ranks and 4 MB in 4 ms.
+TEST(CollectiveRates, AreThoseOfNcclTests) {
+  const auto bus = [](CollectiveKind kind) {
+    const plan::Collective collective =
+        flat(kind, 4, Bytes{4'000'000}, plan::CollectiveAlgorithm::ring);
+    EXPECT_DOUBLE_EQ(rates_of(collective, 4e6).algorithm, 1e9);
+    return rates_of(collective, 4e6).bus;
+  };
+  EXPECT_DOUBLE_EQ(bus(CollectiveKind::all_reduce), 1.5e9);
+  EXPECT_DOUBLE_EQ(bus(CollectiveKind::all_gather), 0.75e9);
+  EXPECT_DOUBLE_EQ(bus(CollectiveKind::reduce_scatter), 0.75e9);
+  EXPECT_DOUBLE_EQ(bus(CollectiveKind::all_to_all), 0.75e9);
+  EXPECT_DOUBLE_EQ(bus(CollectiveKind::broadcast), 1e9);
+  EXPECT_DOUBLE_EQ(bus(CollectiveKind::reduce), 1e9);
+}
+
+TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
+  const std::vector<CollectiveMeasurement> all{
+      measured(CollectiveKind::all_reduce, {4.2e6, 4.1e6, 4.4e6, 4.1e6, 4.3e6, 4.2e6, 4.2e6}),
+      measured(CollectiveKind::broadcast, {4e6})};
+  const std::string text = collective_tables(all);
+  EXPECT_THAT(text, HasSubstr("all-reduce of 3.815 MiB among 4 ranks\n"));
+  EXPECT_THAT(text, HasSubstr("\nbroadcast of 3.815 MiB among 4 ranks\n"));
+  EXPECT_THAT(text, HasSubstr("4 ms    4.2 ms  4.1 ms - 4.4 ms   +5.00"));
+  EXPECT_THAT(text, HasSubstr("- (n < 6)   +0.00"));
+  const auto json = collectives_json(all);
+  EXPECT_EQ(json[0]["n"], 7);
+  EXPECT_EQ(json[0]["median_ns"], 4.2e6);
+  EXPECT_NEAR(json[0]["difference_percent"].get<double>(), 5, 1e-9);
+  EXPECT_EQ(json[0]["durations_ns"].size(), 7U);
+  EXPECT_TRUE(json[1]["interval_ns"].is_null());
+}
+
+}  // namespace
+}  // namespace longhaul::harness
