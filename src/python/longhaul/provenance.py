@@ -5,10 +5,7 @@ import json
 import re
 import shlex
 
-import pandas as pd
-
 from longhaul.errors import Failure
-from longhaul.trace import message_bytes
 
 # Of a row's run. The load is that of one minute, before it and the largest while it went on; bytes
 # are those of a message; `measurement` counts the runs of one point by one program from 1, of which
@@ -32,6 +29,7 @@ def of(record, directory=None):
     kept = kept_of(directory)
     nominal = record.get("message_bytes")
     if nominal is None and directory is not None:
+        from longhaul.trace import message_bytes  # reads HDF5, which few callers need
         nominal = message_bytes(directory)  # of a record from before it had them
     return {
         "command": command_of(record), "commit": commit_of(record),
@@ -116,13 +114,13 @@ def problems(table):
                if not COMMIT.fullmatch(name)]
         if odd:
             found.append(f"made from a tree with changes, or from none that is known: {odd[0]}")
-    if "n" in rows.columns and (least := pd.to_numeric(rows["n"]).min()) < LEAST_N:
+    if "n" in rows.columns and (least := rows["n"].astype(float).min()) < LEAST_N:
         found.append(f"n = {least:g}, wanted are {LEAST_N} at least")
     if "time_scale" in rows.columns and len(scales := set(rows["time_scale"].dropna())) > 1:
         found.append("several time scales in one table: "
                      + ", ".join(f"{scale:g}" for scale in sorted(scales)))
     if "measurement" in rows.columns:
-        if later := int((pd.to_numeric(rows["measurement"]) > 1).sum()):
+        if later := int((rows["measurement"].astype(float) > 1).sum()):
             found.append(f"{later} rows are not of the first run of their point")
     return found
 
@@ -136,7 +134,7 @@ def later_note(table):
     """For people, where rows are not of the first run of their point; else empty."""
     if "measurement" not in table.columns:
         return ""
-    later = int((pd.to_numeric(table["measurement"]) > 1).sum())
+    later = int((table["measurement"].astype(float) > 1).sum())
     return f"{later} measured rows are of a second run: the first is gone." if later else ""
 
 
@@ -144,13 +142,13 @@ def again_note(table):
     """For people, where points were measured more than once; else empty."""
     if "measurements" not in table.columns:
         return ""
-    again = int((pd.to_numeric(table["measurements"]) > 1).sum())
+    again = int((table["measurements"].astype(float) > 1).sum())
     return (f"{again} of {len(table)} rows were measured more than once: the first run is shown, "
             "the others are beside it.") if again else ""
 
 
 def require_first(table, results):
     """Refuses a directory whose points lost their first runs."""
-    if (pd.to_numeric(table["measurement"]) > 1).any():
+    if (table["measurement"].astype(float) > 1).any():
         raise Failure(f"{results}: the first run of some points is gone (runs may be added with "
                       "--again, never replaced). Bring it back, or measure into another DIR.")

@@ -5,8 +5,6 @@ import math
 import shlex
 from pathlib import Path
 
-import pandas as pd
-
 from longhaul import provenance, scenario_text
 from longhaul.errors import Failure
 from longhaul.provenance import command_of
@@ -64,6 +62,7 @@ def pipeline_table(directory, runs="first"):
         except (AttributeError, KeyError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise Failure(f"{file}: not a record of bench_pipeline ({type(error).__name__}: {error}; it "
                           "may be damaged). Remove it, and run its point again.") from error
+    import pandas as pd  # half a second that no other function here needs
     table = pd.DataFrame(rows, columns=[*COLUMNS, "point"])
     if table.empty:
         return table[COLUMNS]
@@ -157,4 +156,5 @@ def link_table(directory):
                                  "n": len(samples)}, facts) for sample in samples]
     if not rows:
         raise Failure("the record holds no measurements of a link. Give what bench_link wrote.")
+    import pandas as pd
     return pd.DataFrame(rows)

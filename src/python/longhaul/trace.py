@@ -16,7 +16,7 @@ SCHEMA_VERSION = 2
 # The numbers in a file are positions in these, where it does not name them itself. The lists are
 # src/base/vocabulary.hpp's; a kind that is neither of a block nor of a message is a collective.
 KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce",
-         "broadcast")
+         "broadcast", "reduce", "gather", "scatter", "all_to_all")
 BLOCK_KINDS = KINDS[:5]
 MESSAGE_KINDS = KINDS[5:7]
 LEGS = ("whole", "scatter", "wan", "gather")

@@ -11,7 +11,6 @@ from pathlib import Path
 from longhaul import scenario_text
 from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure
 from longhaul.running import children
-from longhaul.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[4]
 SCENARIOS = ROOT / "benchmarks" / "scenarios"
@@ -68,6 +67,12 @@ def start(command, timeout, **options):
     if threading.current_thread() is threading.main_thread():
         return children.run(command, timeout_s=timeout, **options)
     return subprocess.run(command, timeout=timeout, check=False, stdin=subprocess.DEVNULL, **options)
+
+
+def read_trace(path):
+    """That of longhaul.trace, whose libraries take half a second to load: only where one is read."""
+    from longhaul import trace
+    return trace.read_trace(path)
 
 
 def simulate(scenario, schedules, overrides=(), comm="decoupled"):
