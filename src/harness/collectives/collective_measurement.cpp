@@ -6,6 +6,7 @@
 
 #include "base/index.hpp"
 #include "engine/engine.hpp"
+#include "engine/payloads/collective_data_plane.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -37,6 +38,18 @@ double duration_of(const engine::Ranks& ranks, const RankSpan& mine) {
   return static_cast<double>((end - begin).count());
 }
 
+/// Whole messages are sent, and memory holds the vectors.
+bool adds_up(const plan::Collective& collective, const plan::CollectiveSteps& steps,
+             const CollectiveSettings& settings) {
+  constexpr Bytes kMost{256 << 20};
+  const auto fits = [&](const plan::StepMessage& message) {
+    return message.size <= settings.engine.payload;
+  };
+  return settings.device == DeviceKind::cpu &&
+         engine::CollectiveDataPlane::memory_of(collective) <= kMost &&
+         std::ranges::all_of(steps.messages, fits);
+}
+
 }  // namespace
 
 double CollectiveMeasurement::difference_percent() const {
@@ -49,21 +62,36 @@ CollectiveMeasurement measure_collective(const plan::Collective& collective,
                                          const CollectiveSettings& settings) {
   CollectiveMeasurement measured;
   measured.predicted = planner::play_collective(collective, scenario).or_throw();
-  const Plan plan =
-      plan::lower_collective(collective, plan::steps_of(collective), scenario).or_throw();
+  const plan::CollectiveSteps steps = plan::steps_of(collective);
+  const plan::CollectivePlan lowered =
+      plan::lower_collective(collective, steps, scenario).or_throw();
+  const Plan& plan = lowered.plan;
+  measured.adds_up = adds_up(collective, steps, settings);
   const auto device = make_timed_device(settings.device, ranks, settings.engine.credit);
-  const auto data_plane = make_data_plane(settings.device, ranks, plan, settings.engine);
+  std::unique_ptr<engine::DataPlane> data_plane;
+  const engine::CollectiveDataPlane* numbers = nullptr;
+  if (measured.adds_up) {
+    auto made =
+        std::make_unique<engine::CollectiveDataPlane>(lowered, collective, steps, ranks.self());
+    numbers = made.get();
+    data_plane = std::move(made);
+  } else {
+    data_plane = make_data_plane(settings.device, ranks, plan, settings.engine);
+  }
   ranks.watchdog().watch(&plan, measured.predicted.duration);
   engine::Engine engine{plan, ranks, *device, *data_plane, settings.engine};
   for (int iteration = -settings.warmup; iteration < settings.iterations; ++iteration) {
     const engine::IterationResult result = engine.run(iteration);
     measured.checks += result.checks;
+    if (numbers != nullptr) measured.checks.wrong_tensors += numbers->wrong_items();
     const double duration = duration_of(ranks, span_of(plan, ranks.self(), result.times));
     if (iteration >= 0 && ranks.is_first()) measured.durations_ns.push_back(duration);
   }
   ranks.watchdog().watch(nullptr, {});
-  measured.checks.messages = ranks.world().sum(measured.checks.messages);
-  measured.checks.corrupted = ranks.world().sum(measured.checks.wrong());
+  engine::Checks all;
+  all.messages = ranks.world().sum(measured.checks.messages);
+  all.corrupted = ranks.world().sum(measured.checks.wrong());
+  measured.checks = all;
   if (ranks.is_first()) measured.summary = summarize(measured.durations_ns);
   return measured;
 }

@@ -27,6 +27,9 @@ struct CollectiveMeasurement {
   std::vector<double> durations_ns;
   SampleSummary summary;
   engine::Checks checks;  ///< of all ranks and iterations, warm-up included
+  /// Numbers were sent whole, added up on arrival, and compared at the end. Otherwise payloads were
+  /// cut, and say whose they are alone.
+  bool adds_up = false;
 
   [[nodiscard]] double difference_percent() const;
 };

@@ -53,6 +53,8 @@ std::string collective_tables(const std::vector<CollectiveMeasurement>& measured
                      rate_text(rates.bus), std::to_string(each.checks.wrong())});
     }
     text += table.text();
+    if (!measured[first - 1].adds_up)
+      text += "payloads were cut (--payload): messages were checked, numbers not added up\n";
   }
   return text;
 }
@@ -79,6 +81,7 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
     json["difference_percent"] = each.difference_percent();
     json["algorithm_bytes_per_second"] = rates.algorithm;
     json["bus_bytes_per_second"] = rates.bus;
+    json["adds_up"] = each.adds_up;
     json["wrong"] = each.checks.wrong();
     json["durations_ns"] = each.durations_ns;
     all.push_back(std::move(json));

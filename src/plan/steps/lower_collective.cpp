@@ -20,7 +20,7 @@ public:
                      const Scenario& scenario)
       : collective_{collective}, steps_{steps}, scenario_{scenario}, network_{scenario, plan_} {}
 
-  Result<Plan> run() {
+  Result<CollectivePlan> run() {
     plan_.schedule = to_text(collective_.kind);
     plan_.stages = scenario_.parallel.stages;
     plan_.replicas = scenario_.parallel.replicas;
@@ -35,7 +35,7 @@ public:
       for (const DeviceId device : scenario_.device_ids()) lay_out(replica, device);
     fill();
     if (network_.missing_link()) return *network_.missing_link();
-    return std::move(plan_);
+    return CollectivePlan{std::move(plan_), std::move(send_), std::move(receive_)};
   }
 
 private:
@@ -112,8 +112,8 @@ private:
 
 }  // namespace
 
-Result<Plan> lower_collective(const Collective& collective, const CollectiveSteps& steps,
-                              const Scenario& scenario) {
+Result<CollectivePlan> lower_collective(const Collective& collective, const CollectiveSteps& steps,
+                                        const Scenario& scenario) {
   return CollectiveLowering{collective, steps, scenario}.run();
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/index.hpp"
+#include "schedule/network_routes.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::planner {
@@ -51,15 +52,16 @@ Result<CollectiveTime> play_collective(const Collective& collective, const Scena
         to_text(collective.kind), collective.members.size(), collective.pieces,
         to_string(collective.algorithm), kMostMessages);
   const plan::CollectiveSteps steps = plan::steps_of(collective);
-  const Result<Plan> plan = plan::lower_collective(collective, steps, scenario);
-  if (!plan) return plan.refusal();
-  const OpTimes times = sim::simulate(*plan);
+  const Result<plan::CollectivePlan> lowered = plan::lower_collective(collective, steps, scenario);
+  if (!lowered) return lowered.refusal();
+  const Plan& plan = lowered->plan;
+  const OpTimes times = sim::simulate(plan);
   CollectiveTime played;
   played.collective = collective;
   for (const OpTime& time : times) played.duration = std::max(played.duration, time.end);
   played.messages = steps.messages.size();
   played.bytes = plan::bytes_by_level(collective, steps, scenario);
-  find_busiest(*plan, times, played);
+  find_busiest(plan, times, played);
   return played;
 }
 
