@@ -7,9 +7,14 @@
 namespace longhaul {
 namespace {
 
-/// "F(chunk 3, microbatch 5)", of a message in pieces "piece 1 of replica 0's F(...)".
+/// "F(chunk 3, microbatch 5)", of a message in pieces "piece 1 of replica 0's F(...)", of a
+/// collective's "step 3 of all-reduce".
 std::string payload_of(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
+  if (is_step(op))
+    return fmt::format("step {}{} of {}", op.microbatch,
+                       op.pieces > 1 ? fmt::format(" (piece {})", op.piece) : std::string{},
+                       to_text(op.collective));
   if (op.leg == MessageLeg::whole) return to_text(op.block());
   const ReplicaId owner = plan.owner_of(id);
   const bool relayed = owner != plan.ranks[index(plan.rank_of(id))].replica;

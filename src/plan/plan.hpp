@@ -27,6 +27,7 @@ enum class ResourceSetId : std::uint32_t {};
 ///    arrives the recv's `duration` (the latency) later. `block()` is the producer. A piece's wan
 ///    send comes after its scatter's recv and its gather send after its wan recv, on the relay's
 ///    rank; the block that needs the message waits for all pieces.
+///    A message may be a step of a collective instead (is_step()).
 ///  - collective: all members (Plan::collectives[match]) start together when the last is ready and
 ///    end `duration` later.
 struct Op {
@@ -53,6 +54,12 @@ struct Op {
   [[nodiscard]] Block block() const { return {block_kind, part, parts, chunk, microbatch}; }
 };
 static_assert(sizeof(Op) <= 56);
+
+/// Is it a side of a message that a collective is made of? Its `microbatch` is the step then, its
+/// `piece` that of the collective (modulo 256), and it belongs to no chunk.
+[[nodiscard]] inline bool is_step(const Op& op) {
+  return (op.kind == OpKind::send || op.kind == OpKind::recv) && number(op.chunk) < 0;
+}
 
 /// An order: its ops start in turn. They have consecutive ids, from `first` on.
 struct Lane {

@@ -91,8 +91,15 @@ private:
         lane = plan_.op(send).lane;
         route = network_.route(rank_of(message.from), rank_of(message.to));
       }
-      join_sides(plan_, send, receive_[m], Block{BlockKind::F, 0, 1, ChunkId{-1}, MicrobatchId{-1}},
-                 message.size, route);
+      join_sides(plan_, send, receive_[m],
+                 Block{BlockKind::F, 0, 1, ChunkId{-1}, MicrobatchId{message.step}}, message.size,
+                 route);
+      for (const OpId side : {send, receive_[m]}) {
+        Op& op = plan_.ops[index(side)];
+        op.collective = collective_.kind;
+        op.piece = static_cast<std::uint8_t>(message.piece);
+        op.pieces = static_cast<std::uint8_t>(std::min(steps_.pieces, 255));
+      }
       for (const std::uint32_t before : steps_.after_of(message))
         plan_.add_after(plan_.ops[index(send)], receive_[before]);
       for (const std::int32_t left : {message.left_before, message.left_of_piece})

@@ -102,14 +102,14 @@ TEST(CollectiveDataPlane, SeesALostMessageAWrongByteAndTheMessageOfAnotherIterat
   const plan::Collective ring = flat(CollectiveKind::all_reduce, 4, Bytes{64}, Algorithm::ring);
   Members lost{ring};
   EXPECT_GT(lost.play(0, [](std::uint32_t m, Payload&) { return m != 5; }), 0);
-  Members hurt{ring};
+  Members damaged{ring};
   const auto flip = [](std::uint32_t m, Payload& payload) {
     if (m == 5) payload.bytes.back() ^= std::byte{1};
     return true;
   };
   // The shard that it was of is wrong on each of the four members.
-  EXPECT_EQ(hurt.play(0, flip), 4);
-  EXPECT_EQ(hurt.refused(), 0) << "its label was right";
+  EXPECT_EQ(damaged.play(0, flip), 4);
+  EXPECT_EQ(damaged.refused(), 0) << "its label was right";
   Members old{ring};
   std::vector<std::byte> kept;
   EXPECT_EQ(old.play(0,
