@@ -44,11 +44,9 @@ public:
       for (int device = 0; device < relaxation_.devices; ++device) {
         part.raise(one_machine_bound(device_jobs(replica, device)),
                    [&] { return fmt::format("work of device {} between head and tail", device); });
-        part.raise(split_tail_bound(relaxation_, relaxation_.replicas[replica], times_[replica],
-                                    device),
-                   [&] {
-                     return fmt::format("work of device {}, split where Ws fill its tail", device);
-                   });
+        part.raise(
+            split_tail_bound(relaxation_, relaxation_.replicas[replica], times_[replica], device),
+            [&] { return fmt::format("work of device {}, split where Ws fill its tail", device); });
         part.raise(collectives(replica, device),
                    [&] { return fmt::format("data-parallel communication of device {}", device); });
       }

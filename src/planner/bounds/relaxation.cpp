@@ -54,8 +54,7 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const schedule:
   relaxed.count = layout.microbatches_of(chunk);
   relaxed.forward = time(BlockKind::F);
   relaxed.gradient = std::min(relaxed.dgrad, relaxed.backward);
-  relaxed.weight =
-      std::min(relaxed.dgrad + relaxed.wgrad, relaxed.backward) - relaxed.gradient;
+  relaxed.weight = std::min(relaxed.dgrad + relaxed.wgrad, relaxed.backward) - relaxed.gradient;
   relaxed.taken = memory.effect(block(BlockKind::F)).at_start;
   relaxed.recomputed = recompute;
   if (recompute) {

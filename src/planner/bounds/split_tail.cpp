@@ -30,7 +30,8 @@ public:
         const RelaxedChunk& chunk = *priced.chunk;
         const Duration saved = chunk.dgrad + chunk.wgrad - chunk.backward;
         if (saved > Duration::zero() && saved < chunk.wgrad)
-          longest = std::max(longest, with(from.after, nanoseconds(saved) / nanoseconds(chunk.wgrad)));
+          longest =
+              std::max(longest, with(from.after, nanoseconds(saved) / nanoseconds(chunk.wgrad)));
       }
     }
     constexpr long double kRounding = 1e-3;  // of the sum, and more
@@ -86,9 +87,9 @@ private:
       const RelaxedChunk& chunk = *h.chunk;
       const long double split = nanoseconds(chunk.dgrad), fused = nanoseconds(chunk.backward);
       const long double weight = nanoseconds(chunk.wgrad);
-      const long double each =
-          h.after >= tail ? work_of(chunk) + std::min(fused, split + rest * weight)
-                          : rest * (work_of(chunk) + std::min(fused, split + weight));
+      const long double each = h.after >= tail
+                                   ? work_of(chunk) + std::min(fused, split + rest * weight)
+                                   : rest * (work_of(chunk) + std::min(fused, split + weight));
       sum += chunk.count * each;
       reduction = std::min(reduction, chunk.reduction);
     }
