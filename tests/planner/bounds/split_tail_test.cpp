@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "planner/search/best.hpp"
 #include "planner/search/makespan.hpp"
