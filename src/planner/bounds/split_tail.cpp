@@ -24,18 +24,19 @@ public:
 
   [[nodiscard]] Duration bound() const {
     long double longest = 0;
+    Duration whole{};
     for (const Here& from : here_) {
       longest = std::max({longest, with(from.after, 0), with(from.after, 1)});
       for (const Here& priced : here_) {
         const RelaxedChunk& chunk = *priced.chunk;
-        const Duration saved = chunk.dgrad + chunk.wgrad - chunk.backward;
-        if (saved > Duration::zero() && saved < chunk.wgrad)
-          longest =
-              std::max(longest, with(from.after, nanoseconds(saved) / nanoseconds(chunk.wgrad)));
+        if (has_price(chunk))
+          longest = std::max(longest, with(from.after, nanoseconds(saved_by_backward(chunk)) /
+                                                           nanoseconds(chunk.wgrad)));
       }
+      if (are_alike()) whole = std::max(whole, with_whole_splits(from.after));
     }
     constexpr long double kRounding = 1e-3;  // of the sum, and more
-    return Duration{static_cast<std::int64_t>(std::ceil(longest - kRounding))};
+    return std::max(whole, Duration{static_cast<std::int64_t>(std::ceil(longest - kRounding))});
   }
 
 private:
@@ -94,6 +95,45 @@ private:
       reduction = std::min(reduction, chunk.reduction);
     }
     return sum + rest * nanoseconds(reduction);
+  }
+
+  static Duration saved_by_backward(const RelaxedChunk& chunk) {
+    return chunk.dgrad + chunk.wgrad - chunk.backward;
+  }
+  static bool has_price(const RelaxedChunk& chunk) {
+    return saved_by_backward(chunk) > Duration::zero() && chunk.backward > chunk.dgrad;
+  }
+
+  /// Does it cost the same to split any of the backward passes?
+  [[nodiscard]] bool are_alike() const {
+    const RelaxedChunk& one = *here_.front().chunk;
+    return has_price(one) && std::ranges::all_of(here_, [&](const Here& h) {
+             return h.chunk->dgrad == one.dgrad && h.chunk->wgrad == one.wgrad &&
+                    h.chunk->backward == one.backward;
+           });
+  }
+
+  /// The least over s of the header. Needs are_alike().
+  [[nodiscard]] Duration with_whole_splits(Duration tail) const {
+    const RelaxedChunk& one = *here_.front().chunk;
+    const Duration saved = saved_by_backward(one);
+    Duration reduction = Duration::max();
+    Duration all = begin_;
+    Duration ahead = begin_ + tail;
+    std::int64_t most = 0;
+    for (const Here& h : here_) {
+      const RelaxedChunk& chunk = *h.chunk;
+      const Duration work = chunk.count * (chunk.forward + chunk.recompute + chunk.backward);
+      all += work;
+      if (h.after >= tail) ahead += work;
+      if (h.after >= tail) most += chunk.count;
+      reduction = std::min(reduction, chunk.reduction);
+    }
+    all += reduction;
+    if (ahead <= all) return all;
+    const std::int64_t below = std::min(most, (ahead - all) / one.wgrad);
+    const Duration with_fewer = ahead - below * (one.wgrad - saved);
+    return below == most ? with_fewer : std::min(with_fewer, all + (below + 1) * saved);
   }
 
   std::vector<Here> here_;

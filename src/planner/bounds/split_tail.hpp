@@ -18,6 +18,10 @@ namespace longhaul::planner {
 /// (1 - p) times its least work. With p the share of a W that its B saves, both choices cost the
 /// same, and a tail of q takes p q.
 ///
+/// Where D, W and B of all its chunks take the same times, the number s of microbatches that are
+/// split decides: each adds to the work between r and T what its B would save, and takes all but D
+/// off that between r and T - q. The least of the larger sum over all whole s is a bound too.
+///
 /// r: the earliest F. In addition, no memory is released before the first gradient starts, at g, so
 /// until then the device has run no more F and R than the memory holds Fs. If that is a time of x,
 /// as much work is left at g as if it had started at g - x and never waited.

@@ -52,6 +52,17 @@ TEST(SplitTail, FillsTheTailWithWsAtTheirPrice) {
   EXPECT_EQ(lower_bound(schedule, scenario).lower_bound, 1550ns);
 }
 
+// The same with a tail of 430: four Ws and 30 of waiting, not 4.3 Ws.
+TEST(SplitTail, CountsWholeWs) {
+  Scenario scenario = far_apart(2, 6, 280ns);
+  scenario.costs.backward.assign(2, 150ns);
+  scenario.memory.budget = 3;
+  EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 380ns + 6 * 250ns + 4 * 50ns + 30ns);
+  // From 50 of waiting on a fifth W is as good.
+  for (Link& link : scenario.links) link.latency = 305ns;
+  EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 405ns + 6 * 250ns + 5 * 50ns);
+}
+
 // Where two cost as much as one, splitting is free, and where one costs more than two, too: four Ws
 // fill a tail of 400.
 TEST(SplitTail, HasNoPriceWhereBIsNotCheaper) {
