@@ -33,7 +33,7 @@ public:
           longest = std::max(longest, with(from.after, nanoseconds(saved_by_backward(chunk)) /
                                                            nanoseconds(chunk.wgrad)));
       }
-      if (are_alike()) whole = std::max(whole, with_whole_splits(from.after));
+      if (has_one_price()) whole = std::max(whole, with_whole_splits(from.after));
     }
     constexpr long double kRounding = 1e-3;  // of the sum, and more
     return std::max(whole, Duration{static_cast<std::int64_t>(std::ceil(longest - kRounding))});
@@ -105,7 +105,7 @@ private:
   }
 
   /// Does it cost the same to split any of the backward passes?
-  [[nodiscard]] bool are_alike() const {
+  [[nodiscard]] bool has_one_price() const {
     const RelaxedChunk& one = *here_.front().chunk;
     return has_price(one) && std::ranges::all_of(here_, [&](const Here& h) {
              return h.chunk->dgrad == one.dgrad && h.chunk->wgrad == one.wgrad &&
@@ -113,7 +113,7 @@ private:
            });
   }
 
-  /// The least over s of the header. Needs are_alike().
+  /// The least over s of the header. Needs has_one_price().
   [[nodiscard]] Duration with_whole_splits(Duration tail) const {
     const RelaxedChunk& one = *here_.front().chunk;
     const Duration saved = saved_by_backward(one);
