@@ -110,7 +110,7 @@ std::string bound_table_text(std::span<const ScheduleRecord> records, TableWidth
     table.add_row({scale.text(static_cast<double>(line.bound.lower_bound.count())),
                    fmt::format("{}", fmt::join(line.schedules, " ")),
                    in_fewer_words(line.bound.holds_for), line.bound.reason});
-  return "\nGaps are to bounds of a schedule's own placement and memory:\n" + table.text(width);
+  return "\nGaps are to bounds of the same placement and memory:\n" + table.text(width);
 }
 
 nlohmann::ordered_json resources_json(const ScheduleRecord& record) {

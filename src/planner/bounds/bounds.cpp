@@ -9,6 +9,7 @@
 
 #include "planner/bounds/one_machine.hpp"
 #include "planner/bounds/relaxation.hpp"
+#include "planner/bounds/split_tail.hpp"
 #include "planner/bounds/stage_times.hpp"
 
 // Every part of the bound relaxes the problem of relaxation.hpp, and the largest is taken:
@@ -43,6 +44,9 @@ public:
       for (int device = 0; device < relaxation_.devices; ++device) {
         part.raise(one_machine_bound(device_jobs(replica, device)),
                    [&] { return fmt::format("work of device {} between head and tail", device); });
+        part.raise(
+            split_tail_bound(relaxation_, relaxation_.replicas[replica], times_[replica], device),
+            [&] { return fmt::format("work of device {}, split where Ws fill its tail", device); });
         part.raise(collectives(replica, device),
                    [&] { return fmt::format("data-parallel communication of device {}", device); });
       }

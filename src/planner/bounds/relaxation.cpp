@@ -46,13 +46,15 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const schedule:
                          const schedule::ActivationModel& memory, ChunkId chunk) {
   const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
   const auto time = [&](BlockKind kind) { return costs.duration(block(kind)); };
-  const Duration split = time(BlockKind::D) + time(BlockKind::W);
   RelaxedChunk relaxed;
+  relaxed.dgrad = time(BlockKind::D);
+  relaxed.wgrad = time(BlockKind::W);
+  relaxed.backward = time(BlockKind::B);
   relaxed.device = number(layout.device_of_chunk[chunk]);
   relaxed.count = layout.microbatches_of(chunk);
   relaxed.forward = time(BlockKind::F);
-  relaxed.gradient = std::min(time(BlockKind::D), time(BlockKind::B));
-  relaxed.weight = std::min(split, time(BlockKind::B)) - relaxed.gradient;
+  relaxed.gradient = std::min(relaxed.dgrad, relaxed.backward);
+  relaxed.weight = std::min(relaxed.dgrad + relaxed.wgrad, relaxed.backward) - relaxed.gradient;
   relaxed.taken = memory.effect(block(BlockKind::F)).at_start;
   relaxed.recomputed = recompute;
   if (recompute) {

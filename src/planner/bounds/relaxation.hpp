@@ -32,6 +32,7 @@ struct RelaxedChunk {
   int device = 0;
   int count = 0;  ///< microbatches that run through it
   Duration forward{}, gradient{}, weight{};
+  Duration dgrad{}, wgrad{}, backward{};  ///< of a D, W and B as they are
   bool recomputed = false;
   Duration recompute{};
   Duration gather{};     ///< of weights, before its first F
