@@ -63,13 +63,14 @@ void LaneSweep::drain() {
 
 void LaneSweep::advance(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
-  while (state.next != state.end && post(state.next, lane) && try_start(state.next)) {
+  while (state.next != state.end) {
+    if (times_[state.next].ready == kPending && !post(state.next, lane)) return;
+    if (!try_start(state.next)) return;
   }
 }
 
 /// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
-bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
-  if (times_[id].ready != kPending) return true;
+inline bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
   const Op& op = plan_.ops[id];
   Bound bound;
   for (std::uint32_t i = op.first_after, last = op.first_after + op.after_count; i < last; ++i) {
@@ -88,7 +89,7 @@ bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
 }
 
 /// Starts a posted op if it can be; false: another lane will, or it asked for a shared resource.
-bool LaneSweep::try_start(std::uint32_t id) {
+inline bool LaneSweep::try_start(std::uint32_t id) {
   const Op& op = plan_.ops[id];
   switch (op.kind) {
     case OpKind::compute:
@@ -104,7 +105,7 @@ bool LaneSweep::try_start(std::uint32_t id) {
 }
 
 /// Both sides are posted. `other` is the side whose lane is not being advanced.
-bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
+inline bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
   if (shared(plan_.ops[send])) return ask(send), false;
   run_transfer(send, bound_of(send));
   work_.push_back(lane_of(other));
@@ -175,7 +176,7 @@ std::uint32_t LaneSweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
 }
 
 /// The cause that binds a posted op, its lane and its private resources included.
-LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
+inline LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
   const Op& op = plan_.ops[id];
   const LaneState& lane = lanes_[index(op.lane)];
   Bound bound{times_[id].ready, static_cast<std::uint32_t>(index(times_[id].bound_by)),
@@ -185,23 +186,23 @@ LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
     const LaneState& receiving = lanes_[lane_of(op.match)];
     bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
   }
-  // A shared set is asked for in the pool instead.
-  if (!shared(op))
+  if (shared(op))  // asked for in the pool; the lane itself goes on once its last op has started
+    bound.raise(lane.last_start, lane.last, BoundKind::lane);
+  else
     bound.raise(lane.free, lane.last,
                 op.kind == OpKind::send ? BoundKind::resource : BoundKind::lane);
-  bound.raise(lane.last_start, lane.last, BoundKind::lane);
   return bound;
 }
 
 /// Gives back until when it holds its resources.
-Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
+inline Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
   const Duration end = bound.until + plan_.ops[id].duration;
   finish(id, end, end, bound);
   return end;
 }
 
 /// Gives back until when it holds its resources.
-Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
+inline Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
   const std::uint32_t recv = plan_.ops[send].match;
   Duration hold_end = bound.until + plan_.ops[send].duration;
   Duration arrives = hold_end + plan_.ops[recv].duration;
@@ -221,7 +222,7 @@ Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
 }
 
 /// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.
-void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
+inline void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
   OpTime& time = times_[id];
   auto waiting = static_cast<std::uint32_t>(time.start.count());
   time.start = bound.until;
