@@ -71,10 +71,9 @@ void LaneSweep::advance(std::uint32_t lane) {
 
 /// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
 inline bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
-  const Op& op = plan_.ops[id];
   Bound bound;
-  for (std::uint32_t i = op.first_after, last = op.first_after + op.after_count; i < last; ++i) {
-    const auto cause = static_cast<std::uint32_t>(index(plan_.after[i]));
+  for (const OpId before : plan_.after_of(OpId{id})) {
+    const auto cause = static_cast<std::uint32_t>(index(before));
     const Duration end = times_[cause].end;
     if (end == kPending) {
       lanes_[lane].next_waiter = exchange_waiter(cause, lane);

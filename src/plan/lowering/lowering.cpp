@@ -98,8 +98,8 @@ void Lowering::reserve() {
   for (const auto& mine : collectives_) collectives += mine.size() * to_size(schedule_.replicas);
   // A piece has at most three legs.
   plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
-  // A block waits for its input, a send for its producer, a grouped receive for the block before.
-  plan_.after.reserve((grouped() ? 3 : 2) * plain + 4 * pieces + 2 * collectives);
+  // Blocks that wait for several: all pieces of their input, collectives.
+  plan_.after.reserve(pieces + 2 * collectives);
 }
 
 void Lowering::lay_out_lanes(ReplicaId replica, int local) {
