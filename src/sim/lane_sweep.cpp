@@ -24,7 +24,7 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 LaneSweep::LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at)
     : plan_{plan},
       at_{at},
-      times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
+      times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending}),
       posted_(plan.collectives.size(), 0),
       pool_{plan} {
   for (const Lane& lane : plan.lanes) {
@@ -71,6 +71,10 @@ void LaneSweep::advance(std::uint32_t lane) {
 
 /// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
 inline bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
+  if (plan_.ops[id].after_count == 0) {  // bound by nothing, as its record says already
+    times_[id].ready = Duration{};
+    return true;
+  }
   Bound bound;
   for (const OpId before : plan_.after_of(OpId{id})) {
     const auto cause = static_cast<std::uint32_t>(index(before));
@@ -103,11 +107,20 @@ inline bool LaneSweep::try_start(std::uint32_t id) {
   return false;
 }
 
+/// Posts the next op of a lane of messages, whose last one has just been started by its other side.
+/// Most cannot start yet: their lane need not come to the worklist for them.
+inline void LaneSweep::go_on(std::uint32_t lane) {
+  const LaneState& state = lanes_[lane];
+  if (state.next == state.end) return;
+  if (!post(state.next, lane)) return;
+  if (times_[plan_.ops[state.next].match].ready != kPending) work_.push_back(lane);
+}
+
 /// Both sides are posted. `other` is the side whose lane is not being advanced.
 inline bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
   if (shared(plan_.ops[send])) return ask(send), false;
   run_transfer(send, bound_of(send));
-  work_.push_back(lane_of(other));
+  go_on(lane_of(other));
   return true;
 }
 
@@ -221,7 +234,8 @@ inline Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) 
 }
 
 /// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.
-inline void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
+inline void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end,
+                              const Bound& bound) {
   OpTime& time = times_[id];
   auto waiting = static_cast<std::uint32_t>(time.start.count());
   time.start = bound.until;
