@@ -2,12 +2,32 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/index.hpp"
 
 namespace longhaul::plan {
+namespace {
+
+/// Sorts waits that lie in a few ascending runs, one of each channel: it merges them in pairs.
+void merge_runs(Waits& waits) {
+  std::vector<Waits::iterator> ends{waits.begin()};
+  while (ends.back() != waits.end())
+    ends.push_back(std::is_sorted_until(ends.back(), waits.end()));
+  while (ends.size() > 2) {
+    std::vector<Waits::iterator> merged{ends.front()};
+    for (std::size_t run = 1; run < ends.size(); run += 2) {
+      const auto last = ends[std::min(run + 1, ends.size() - 1)];
+      std::inplace_merge(ends[run - 1], ends[run], last);
+      merged.push_back(last);
+    }
+    ends = std::move(merged);
+  }
+}
+
+}  // namespace
 
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
                    Crossing crossing)
@@ -147,7 +167,7 @@ Waits Lowering::waits_of(ReplicaId replica, int local, DeviceId device) const {
   }
   if (relays_) relays_->append_waits(local, device, waits);
   add_gathers(replica, device, waits);
-  std::ranges::sort(waits);
+  merge_runs(waits);
   return waits;
 }
 
