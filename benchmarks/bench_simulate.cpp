@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "base/program/program.hpp"
 #include "harness/environment/kernel_main.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
@@ -145,5 +146,6 @@ void check() {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
+  longhaul::keep_freed_memory();  // as `longhaul` does
   return longhaul::harness::run_kernels(argc, argv, longhaul::check);
 }

@@ -14,8 +14,7 @@ namespace {
 /// Sorts waits that lie in a few ascending runs, one of each channel: it merges them in pairs.
 void merge_runs(Waits& waits) {
   std::vector<Waits::iterator> ends{waits.begin()};
-  while (ends.back() != waits.end())
-    ends.push_back(std::is_sorted_until(ends.back(), waits.end()));
+  while (ends.back() != waits.end()) ends.push_back(std::is_sorted_until(ends.back(), waits.end()));
   while (ends.size() > 2) {
     std::vector<Waits::iterator> merged{ends.front()};
     for (std::size_t run = 1; run < ends.size(); run += 2) {
