@@ -51,8 +51,8 @@ TEST(Plan, KeepsTheDependenciesOfEachOpInTheirOrder) {
   Plan plan;
   plan.ops.resize(4);
   plan.add_after(plan.ops[1], OpId{7});
-  for (const std::uint32_t before : {9, 4, 5}) plan.add_after(plan.ops[2], OpId{before});
-  for (const std::uint32_t before : {2, 0}) plan.add_after(plan.ops[3], OpId{before});
+  for (const OpId before : {OpId{9}, OpId{4}, OpId{5}}) plan.add_after(plan.ops[2], before);
+  for (const OpId before : {OpId{2}, OpId{0}}) plan.add_after(plan.ops[3], before);
   EXPECT_THAT(plan.after_of(OpId{0}), ::testing::IsEmpty());
   EXPECT_THAT(plan.after_of(OpId{1}), ElementsAre(OpId{7}));
   EXPECT_THAT(plan.after_of(OpId{2}), ElementsAre(OpId{9}, OpId{4}, OpId{5}));

@@ -92,7 +92,7 @@ RowLookupOf<Rows>::RowLookupOf(Rows rows, std::span<const std::size_t> positions
     bucket[i] = bucket_of(name_of(rows_[positions[i]]));
     ++begin_[bucket[i]];
   }
-  // The ends of all buckets; filled from behind, each comes down to the bucket's begin.
+  // The ends of all buckets; as they are filled, last one first, each becomes the bucket's begin.
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
   order_.resize(positions.size());
   for (std::size_t i = positions.size(); i-- > 0;)
