@@ -1,10 +1,10 @@
-// How fast is the simulator: 1F1B, P = 64, M = 1024 (LogGOPSim's and vTrain's published rates are
-// in docs/performance.md), how it grows to 10^7 ops, and one iteration of 3,000 GPUs whose cells
-// share the WAN. One rank, one core.
+// How fast is the simulator: 1F1B, P = 64, M = 1024 (others' rates: docs/performance.md), to 10^7
+// ops, and one iteration of 3,000 GPUs whose cells share the WAN. One rank, one core.
 #include <algorithm>
 
 #include <benchmark/benchmark.h>
 
+#include "base/program/program.hpp"
 #include "harness/environment/kernel_main.hpp"
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
@@ -145,5 +145,6 @@ void check() {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
+  longhaul::keep_freed_memory();  // as `longhaul` does
   return longhaul::harness::run_kernels(argc, argv, longhaul::check);
 }

@@ -43,7 +43,7 @@ struct Op {
   LaneId lane{};
   Rank peer = kNone<Rank>;
   std::uint32_t match = 0;  ///< OpId of the other side, or index into Plan::collectives
-  std::uint32_t first_after = 0;
+  OpId after{};  ///< the only one that it depends on, or of several the position: Plan::after_of()
   ResourceSetId resources{};
   std::uint8_t piece = 0;   ///< which one of the message: the LocalDPRank of the ranks that take it
   std::uint8_t pieces = 1;  ///< of the message; `size` is the piece's
@@ -105,7 +105,7 @@ struct Plan {
   std::vector<std::string> datacenters;
   std::vector<RankInfo> ranks;
   std::vector<Op> ops;      ///< index: OpId; a lane's ops lie together, a rank's lanes lie together
-  std::vector<OpId> after;  ///< Op::first_after, after_count; on the same rank
+  std::vector<OpId> after;  ///< what ops with several dependencies wait for; on the same rank
   std::vector<Lane> lanes;  ///< a rank's lanes lie together, its compute lane first
   std::vector<Resource> resources;
   std::vector<ResourceId> set_items;     ///< resource sets, one after the other
@@ -116,8 +116,11 @@ struct Plan {
   [[nodiscard]] const Op& op(OpId id) const { return ops[index(id)]; }
   [[nodiscard]] const Lane& lane_of(OpId id) const { return lanes[index(ops[index(id)].lane)]; }
   [[nodiscard]] Rank rank_of(OpId id) const { return lane_of(id).rank; }
+  /// The ops that it depends on. Most have one at most, which is kept in the op itself: less memory
+  /// and one look-up less.
   [[nodiscard]] std::span<const OpId> after_of(OpId id) const {
-    return {after.data() + op(id).first_after, op(id).after_count};
+    const Op& own = op(id);
+    return {own.after_count > 1 ? after.data() + index(own.after) : &own.after, own.after_count};
   }
   [[nodiscard]] std::span<const ResourceId> resources_of(OpId id) const {
     const std::size_t set = index(op(id).resources);
@@ -132,9 +135,15 @@ struct Plan {
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
   /// Adds a dependency to an op of this plan; all of one op's must be added one after the other.
   void add_after(Op& op, OpId before) {
-    if (op.after_count == 0) op.first_after = static_cast<std::uint32_t>(after.size());
+    if (op.after_count++ == 0) {
+      op.after = before;
+      return;
+    }
+    if (op.after_count == 2) {
+      after.push_back(op.after);
+      op.after = OpId{static_cast<std::uint32_t>(after.size() - 1)};
+    }
     after.push_back(before);
-    ++op.after_count;
   }
 };
 

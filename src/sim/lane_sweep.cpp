@@ -24,7 +24,7 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 LaneSweep::LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at)
     : plan_{plan},
       at_{at},
-      times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending, {}, {}}),
+      times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending}),
       posted_(plan.collectives.size(), 0),
       pool_{plan} {
   for (const Lane& lane : plan.lanes) {
@@ -63,17 +63,21 @@ void LaneSweep::drain() {
 
 void LaneSweep::advance(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
-  while (state.next != state.end && post(state.next, lane) && try_start(state.next)) {
+  while (state.next != state.end) {
+    if (times_[state.next].ready == kPending && !post(state.next, lane)) return;
+    if (!try_start(state.next)) return;
   }
 }
 
 /// Fixes when the op at the head of its lane is ready; false: the lane waits for a dependency.
-bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
-  if (times_[id].ready != kPending) return true;
-  const Op& op = plan_.ops[id];
+inline bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
+  if (plan_.ops[id].after_count == 0) {  // bound by nothing, as its record says already
+    times_[id].ready = Duration{};
+    return true;
+  }
   Bound bound;
-  for (std::uint32_t i = op.first_after, last = op.first_after + op.after_count; i < last; ++i) {
-    const auto cause = static_cast<std::uint32_t>(index(plan_.after[i]));
+  for (const OpId before : plan_.after_of(OpId{id})) {
+    const auto cause = static_cast<std::uint32_t>(index(before));
     const Duration end = times_[cause].end;
     if (end == kPending) {
       lanes_[lane].next_waiter = exchange_waiter(cause, lane);
@@ -88,7 +92,7 @@ bool LaneSweep::post(std::uint32_t id, std::uint32_t lane) {
 }
 
 /// Starts a posted op if it can be; false: another lane will, or it asked for a shared resource.
-bool LaneSweep::try_start(std::uint32_t id) {
+inline bool LaneSweep::try_start(std::uint32_t id) {
   const Op& op = plan_.ops[id];
   switch (op.kind) {
     case OpKind::compute:
@@ -103,11 +107,20 @@ bool LaneSweep::try_start(std::uint32_t id) {
   return false;
 }
 
+/// Posts the next op of a lane of messages, whose last one has just been started by its other side.
+/// Most cannot start yet: their lane need not come to the worklist for them.
+inline void LaneSweep::go_on(std::uint32_t lane) {
+  const LaneState& state = lanes_[lane];
+  if (state.next == state.end) return;
+  if (!post(state.next, lane)) return;
+  if (times_[plan_.ops[state.next].match].ready != kPending) work_.push_back(lane);
+}
+
 /// Both sides are posted. `other` is the side whose lane is not being advanced.
-bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
+inline bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
   if (shared(plan_.ops[send])) return ask(send), false;
   run_transfer(send, bound_of(send));
-  work_.push_back(lane_of(other));
+  go_on(lane_of(other));
   return true;
 }
 
@@ -175,7 +188,7 @@ std::uint32_t LaneSweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
 }
 
 /// The cause that binds a posted op, its lane and its private resources included.
-LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
+inline LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
   const Op& op = plan_.ops[id];
   const LaneState& lane = lanes_[index(op.lane)];
   Bound bound{times_[id].ready, static_cast<std::uint32_t>(index(times_[id].bound_by)),
@@ -185,23 +198,23 @@ LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
     const LaneState& receiving = lanes_[lane_of(op.match)];
     bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
   }
-  // A shared set is asked for in the pool instead.
-  if (!shared(op))
+  if (shared(op))  // asked for in the pool; the lane itself goes on once its last op has started
+    bound.raise(lane.last_start, lane.last, BoundKind::lane);
+  else
     bound.raise(lane.free, lane.last,
                 op.kind == OpKind::send ? BoundKind::resource : BoundKind::lane);
-  bound.raise(lane.last_start, lane.last, BoundKind::lane);
   return bound;
 }
 
 /// Gives back until when it holds its resources.
-Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
+inline Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
   const Duration end = bound.until + plan_.ops[id].duration;
   finish(id, end, end, bound);
   return end;
 }
 
 /// Gives back until when it holds its resources.
-Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
+inline Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
   const std::uint32_t recv = plan_.ops[send].match;
   Duration hold_end = bound.until + plan_.ops[send].duration;
   Duration arrives = hold_end + plan_.ops[recv].duration;
@@ -221,7 +234,8 @@ Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
 }
 
 /// Fills in the op's times, moves its lane on and wakes the lanes that wait for the op.
-void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound) {
+inline void LaneSweep::finish(std::uint32_t id, Duration hold_end, Duration end,
+                              const Bound& bound) {
   OpTime& time = times_[id];
   auto waiting = static_cast<std::uint32_t>(time.start.count());
   time.start = bound.until;

@@ -81,17 +81,20 @@ private:
 
   void drain();
   void advance(std::uint32_t lane);
-  bool post(std::uint32_t id, std::uint32_t lane);
-  bool try_start(std::uint32_t id);
-  bool start_message(std::uint32_t send, std::uint32_t other_lane);
+  // The steps of most ops are inlined into advance() (docs/performance.md).
+  [[gnu::always_inline]] bool post(std::uint32_t id, std::uint32_t lane);
+  [[gnu::always_inline]] bool try_start(std::uint32_t id);
+  [[gnu::always_inline]] bool start_message(std::uint32_t send, std::uint32_t other_lane);
+  [[gnu::always_inline]] void go_on(std::uint32_t lane);
   bool start_collective(const Op& op);
   void ask(std::uint32_t id);
   void serve(const Request& request);
 
-  Duration run_compute(std::uint32_t id, const Bound& bound);
-  Duration run_transfer(std::uint32_t send, const Bound& bound);
-  [[nodiscard]] Bound bound_of(std::uint32_t id) const;
-  void finish(std::uint32_t id, Duration hold_end, Duration end, const Bound& bound);
+  [[gnu::always_inline]] Duration run_compute(std::uint32_t id, const Bound& bound);
+  [[gnu::always_inline]] Duration run_transfer(std::uint32_t send, const Bound& bound);
+  [[nodiscard, gnu::always_inline]] Bound bound_of(std::uint32_t id) const;
+  [[gnu::always_inline]] void finish(std::uint32_t id, Duration hold_end, Duration end,
+                                     const Bound& bound);
   [[nodiscard]] std::uint32_t exchange_waiter(std::uint32_t id, std::uint32_t lane);
   void prefetch(std::uint32_t id) const;
 

@@ -1,5 +1,6 @@
 #include "plan/plan.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace longhaul::plan {
@@ -41,6 +42,23 @@ TEST(Describe, SaysOnWhichLegAndForWhom) {
   EXPECT_EQ(to_text(plan, OpId{2}),
             "rank 1 (west, stage 0, replica 1): relaying piece 1 of replica 0's F(chunk 1, "
             "microbatch 3) to rank 7 (wan)");
+}
+
+/// The only dependency of an op lies in the op; several lie in the plan's table, as they were
+/// added.
+TEST(Plan, KeepsTheDependenciesOfEachOpInTheirOrder) {
+  using ::testing::ElementsAre;
+  Plan plan;
+  plan.ops.resize(4);
+  plan.add_after(plan.ops[1], OpId{7});
+  for (const OpId before : {OpId{9}, OpId{4}, OpId{5}}) plan.add_after(plan.ops[2], before);
+  for (const OpId before : {OpId{2}, OpId{0}}) plan.add_after(plan.ops[3], before);
+  EXPECT_THAT(plan.after_of(OpId{0}), ::testing::IsEmpty());
+  EXPECT_THAT(plan.after_of(OpId{1}), ElementsAre(OpId{7}));
+  EXPECT_THAT(plan.after_of(OpId{2}), ElementsAre(OpId{9}, OpId{4}, OpId{5}));
+  EXPECT_THAT(plan.after_of(OpId{3}), ElementsAre(OpId{2}, OpId{0}));
+  const Plan copy = plan;
+  EXPECT_THAT(copy.after_of(OpId{1}), ElementsAre(OpId{7}));
 }
 
 }  // namespace

@@ -228,9 +228,7 @@ TEST(Simulate, NamesTheCycleOfADeadlock) {
   Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
   // Stage 0's F now waits for the gradient that depends on it.
   Op& forward = plan.ops[index(testing::find(plan, 0, OpKind::compute, BlockKind::F, 0))];
-  plan.after.push_back(testing::find(plan, 0, OpKind::recv, BlockKind::B, 0));
-  forward.first_after = static_cast<std::uint32_t>(plan.after.size() - 1);
-  forward.after_count = 1;
+  plan.add_after(forward, testing::find(plan, 0, OpKind::recv, BlockKind::B, 0));
   try {
     (void)simulate(plan);
     FAIL() << "a cyclic plan was simulated";

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "base/index.hpp"
@@ -22,6 +23,14 @@ int run_program(const std::function<int()>& body) {
     fmt::print(stderr, "longhaul: {}\n", error.what());
     return static_cast<int>(ExitCode::run_failed);
   }
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kLargest = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_TRIM_THRESHOLD, kLargest);
+#endif
 }
 
 std::optional<ExitCode> read_arguments(Arguments& arguments, int argc, char** argv) {

@@ -13,6 +13,10 @@ namespace longhaul {
 /// errors are printed as other programs of Longhaul do.
 [[nodiscard]] int run_program(const std::function<int()>& body);
 
+/// Memory that was given back is used again and not asked of the system anew, at a fault a page.
+/// For programs that make large tables one after the other, at their start.
+void keep_freed_memory();
+
 /// Reads the command line; an exit code where there is nothing more to do: help was asked for, or
 /// there is a slip, which is printed in the words of `longhaul`.
 [[nodiscard]] std::optional<ExitCode> read_arguments(Arguments& arguments, int argc, char** argv);

@@ -178,9 +178,7 @@ void PlanBuilder::connect() {
     Op& op = plan_.ops[index(ids_[i])];
     if (op.kind == OpKind::send || op.kind == OpKind::recv)
       op.match = static_cast<std::uint32_t>(id(drafts_[i].other));
-    op.first_after = static_cast<std::uint32_t>(plan_.after.size());
-    op.after_count = static_cast<std::uint16_t>(drafts_[i].after.size());
-    for (const Handle before : drafts_[i].after) plan_.after.push_back(id(before));
+    for (const Handle before : drafts_[i].after) plan_.add_after(op, id(before));
   }
   for (const auto& group : groups_) {
     plan_.collectives.emplace_back();

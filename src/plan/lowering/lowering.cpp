@@ -2,12 +2,31 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/index.hpp"
 
 namespace longhaul::plan {
+namespace {
+
+/// Sorts waits that lie in a few ascending runs, one of each channel: it merges them in pairs.
+void merge_runs(Waits& waits) {
+  std::vector<Waits::iterator> ends{waits.begin()};
+  while (ends.back() != waits.end()) ends.push_back(std::is_sorted_until(ends.back(), waits.end()));
+  while (ends.size() > 2) {
+    std::vector<Waits::iterator> merged{ends.front()};
+    for (std::size_t run = 1; run < ends.size(); run += 2) {
+      const auto last = ends[std::min(run + 1, ends.size() - 1)];
+      std::inplace_merge(ends[run - 1], ends[run], last);
+      merged.push_back(last);
+    }
+    ends = std::move(merged);
+  }
+}
+
+}  // namespace
 
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
                    Crossing crossing)
@@ -98,8 +117,8 @@ void Lowering::reserve() {
   for (const auto& mine : collectives_) collectives += mine.size() * to_size(schedule_.replicas);
   // A piece has at most three legs.
   plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
-  // A block waits for its input, a send for its producer, a grouped receive for the block before.
-  plan_.after.reserve((grouped() ? 3 : 2) * plain + 4 * pieces + 2 * collectives);
+  // Blocks that wait for several: all pieces of their input, collectives.
+  plan_.after.reserve(pieces + 2 * collectives);
 }
 
 void Lowering::lay_out_lanes(ReplicaId replica, int local) {
@@ -147,7 +166,7 @@ Waits Lowering::waits_of(ReplicaId replica, int local, DeviceId device) const {
   }
   if (relays_) relays_->append_waits(local, device, waits);
   add_gathers(replica, device, waits);
-  std::ranges::sort(waits);
+  merge_runs(waits);
   return waits;
 }
 

@@ -51,6 +51,10 @@ private:
 Messages find_messages(const Schedule& schedule, ReplicaId replica) {
   const Positions positions{schedule, replica};
   Messages messages;
+  std::size_t blocks = 0;
+  for (const DeviceId device : schedule.device_ids())
+    blocks += schedule.row(replica, device).size();
+  messages.all.reserve(blocks);  // a block sends one at most
   IndexedVector<DeviceId, std::vector<Message>> to_peer(schedule.devices);
   for (const DeviceId device : schedule.device_ids()) {
     const auto row = schedule.row(replica, device);

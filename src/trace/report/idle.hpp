@@ -47,6 +47,9 @@ public:
 private:
   [[nodiscard]] static std::vector<std::size_t> all_blocks(const IterationViewOf<Rows>& view) {
     std::vector<std::size_t> all;
+    std::size_t count = 0;
+    for (const auto& mine : view.blocks) count += mine.size();
+    all.reserve(count);
     for (const auto& mine : view.blocks) all.insert(all.end(), mine.begin(), mine.end());
     return all;
   }

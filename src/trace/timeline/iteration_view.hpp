@@ -57,7 +57,8 @@ private:
     r.other_side(i);
   };
 
-  void add(std::size_t position, const TimelineRow& row);
+  /// Inlined, so that of a row that is made for it only the fields that it reads are made.
+  [[gnu::always_inline]] void add(std::size_t position, const TimelineRow& row);
 
   std::vector<std::size_t> other_side_;
 };
@@ -92,7 +93,7 @@ IterationViewOf<Rows>::IterationViewOf(Rows iteration_rows) : rows{iteration_row
 }
 
 template <typename Rows>
-void IterationViewOf<Rows>::add(std::size_t position, const TimelineRow& row) {
+inline void IterationViewOf<Rows>::add(std::size_t position, const TimelineRow& row) {
   const auto rank = at(row.rank);
   if (rank >= blocks.size()) {
     blocks.resize(rank + 1);

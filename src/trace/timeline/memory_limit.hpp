@@ -15,10 +15,11 @@ public:
   void add(std::int64_t size_bytes, std::int64_t arrival_ns) {
     auto at = by_size_.lower_bound(size_bytes);
     if (at != by_size_.end() && at->second <= arrival_ns) return;
-    if (at != by_size_.end() && at->first == size_bytes) at = by_size_.erase(at);
     while (at != by_size_.begin() && std::prev(at)->second >= arrival_ns)
       at = by_size_.erase(std::prev(at));
-    by_size_.emplace(size_bytes, arrival_ns);
+    if (at == by_size_.end() || at->first != size_bytes)
+      at = by_size_.emplace_hint(at, size_bytes, arrival_ns);
+    at->second = arrival_ns;
   }
   [[nodiscard]] std::int64_t earliest_above(std::int64_t size_bytes) const {
     const auto at = by_size_.upper_bound(size_bytes);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -83,31 +84,33 @@ private:
 template <typename Rows>
 RowLookupOf<Rows>::RowLookupOf(Rows rows, std::span<const std::size_t> positions) : rows_{rows} {
   LONGHAUL_ASSERT(rows.size() < std::numeric_limits<std::uint32_t>::max(), "{} rows", rows.size());
-  const auto buckets = std::bit_ceil(static_cast<std::uint32_t>(positions.size()) + 1);
+  const auto buckets = std::bit_ceil(std::max(static_cast<std::uint32_t>(positions.size()), 1U));
   mask_ = buckets - 1;
   begin_.assign(std::size_t{buckets} + 1, 0);
   std::vector<std::uint32_t> bucket(positions.size());
   for (std::size_t i = 0; i < positions.size(); ++i) {
     bucket[i] = bucket_of(name_of(rows_[positions[i]]));
-    ++begin_[bucket[i] + 1];
+    ++begin_[bucket[i]];
   }
-  for (std::size_t b = 0; b < buckets; ++b) begin_[b + 1] += begin_[b];
+  // The ends of all buckets; as they are filled, last one first, each becomes the bucket's begin.
+  std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
   order_.resize(positions.size());
-  std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
-  for (std::size_t i = 0; i < positions.size(); ++i)
-    order_[next[bucket[i]]++] = static_cast<std::uint32_t>(positions[i]);
+  for (std::size_t i = positions.size(); i-- > 0;)
+    order_[--begin_[bucket[i]]] = static_cast<std::uint32_t>(positions[i]);
   for (std::uint32_t b = 0; b < buckets; ++b) sort_bucket(b);
 }
 
 template <typename Rows>
 void RowLookupOf<Rows>::sort_bucket(std::uint32_t bucket) {
   if (begin_[bucket + 1] - begin_[bucket] < 2) return;
-  std::sort(order_.begin() + begin_[bucket], order_.begin() + begin_[bucket + 1],
-            [this](std::uint32_t a, std::uint32_t b) {
-              const TimelineRow& x = rows_[a];
-              const TimelineRow& y = rows_[b];
-              return std::tuple{name_of(x), x.end_ns, a} < std::tuple{name_of(y), y.end_ns, b};
-            });
+  const auto first = order_.begin() + begin_[bucket];
+  const auto last = order_.begin() + begin_[bucket + 1];
+  const auto comes_before = [this](std::uint32_t a, std::uint32_t b) {
+    const TimelineRow& x = rows_[a];
+    const TimelineRow& y = rows_[b];
+    return std::tuple{name_of(x), x.end_ns, a} < std::tuple{name_of(y), y.end_ns, b};
+  };
+  if (!std::is_sorted(first, last, comes_before)) std::sort(first, last, comes_before);
 }
 
 template <typename Rows>

@@ -46,7 +46,10 @@ TEST(VerifyPieces, ABlockThatWaitsForOnePieceOfTwoIsOutOfOrder) {
   Plan plan = way.builder.build();
   OpTimes times(plan.ops.size());
   EXPECT_EQ(engine::verify_order(plan, Rank{1}, times).out_of_order, 0);
-  --plan.ops[index(way.builder.id(way.consumer))].after_count;
+  Op& consumer = plan.ops[index(way.builder.id(way.consumer))];
+  const OpId one_piece = plan.after_of(way.builder.id(way.consumer)).front();
+  consumer.after_count = 0;
+  plan.add_after(consumer, one_piece);
   EXPECT_EQ(engine::verify_order(plan, Rank{1}, times).out_of_order, 1);
 }
 
