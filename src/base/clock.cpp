@@ -9,8 +9,18 @@
 #include <unistd.h>
 
 namespace longhaul {
+namespace {
+
+constinit thread_local VirtualClock* clock_of_thread = nullptr;
+
+}  // namespace
+
+VirtualClock* virtual_clock() { return clock_of_thread; }
+void set_virtual_clock(VirtualClock* clock) { clock_of_thread = clock; }
 
 TimePoint now() {
+  if (clock_of_thread != nullptr) [[unlikely]]
+    return clock_of_thread->now();
   timespec stamp{};
   clock_gettime(CLOCK_MONOTONIC, &stamp);
   return std::chrono::seconds{stamp.tv_sec} + Duration{stamp.tv_nsec};

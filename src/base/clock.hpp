@@ -1,10 +1,16 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
 #include "base/units.hpp"
 
 namespace longhaul {
 
-/// A stamp of this host's CLOCK_MONOTONIC, in nanoseconds since its epoch.
+/// A stamp of this host's CLOCK_MONOTONIC, in nanoseconds since its epoch; of the thread's virtual
+/// clock, where it has one.
 using TimePoint = Duration;
 
 inline constexpr TimePoint kNever = TimePoint::max();
@@ -15,5 +21,45 @@ inline constexpr TimePoint kNever = TimePoint::max();
 /// asks for short slices of the processor, so that where the kernel knows of them (Linux 6.12) it
 /// gets its turn soon after it wakes. Needs no privilege.
 void make_timers_precise();
+
+/// Decides what several threads ask for, where it matters who asks in the same instant: of those
+/// that wait for a resource, the first in order of readiness gets it, not the first to ask.
+class Arbiter {
+public:
+  Arbiter() = default;
+  virtual ~Arbiter() = default;
+  Arbiter(const Arbiter&) = delete;
+  Arbiter& operator=(const Arbiter&) = delete;
+
+  /// Of its open requests the one to decide first: since when it is ready, and its number, which
+  /// decides between equals.
+  using Request = std::pair<TimePoint, std::uint32_t>;
+  [[nodiscard]] virtual std::optional<Request> first_request() = 0;
+  /// Decides that one, and wakes who may go on thereby.
+  virtual void decide_first() = 0;
+};
+
+/// Time that passes only while all threads that live in it sleep. An instant is over when none of
+/// them has anything left to do in it.
+class VirtualClock {
+public:
+  VirtualClock() = default;
+  virtual ~VirtualClock() = default;
+  VirtualClock(const VirtualClock&) = delete;
+  VirtualClock& operator=(const VirtualClock&) = delete;
+
+  [[nodiscard]] virtual TimePoint now() const = 0;
+  /// Until `until`, or until `word` is not `seen`: the other threads' turn.
+  virtual void sleep(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
+                     TimePoint until) = 0;
+  /// Asked for decisions whenever no thread has anything left to do in an instant: one at a time,
+  /// the first of all arbiters', for it may give others something to do.
+  virtual void add(Arbiter& arbiter) = 0;
+  virtual void remove(Arbiter& arbiter) = 0;
+};
+
+/// The clock that this thread lives by; nullptr: the host's.
+[[nodiscard]] VirtualClock* virtual_clock();
+void set_virtual_clock(VirtualClock* clock);
 
 }  // namespace longhaul

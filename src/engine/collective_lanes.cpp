@@ -17,8 +17,8 @@ CollectiveLanes::CollectiveLanes(EngineState& state)
       state_.transport.prepare_group(members);
       ArrivalBarrier barrier{state_, members, state_.tags.barrier(2 + state_.plan.op(op).match),
                              op};
-      states_.push_back(
-          std::make_unique<CollectiveState>(CollectiveState{op, members, std::move(barrier), {}}));
+      states_.push_back(std::make_unique<CollectiveState>(
+          CollectiveState{op, members, std::move(barrier), {}, {}}));
     }
   }
 }
@@ -27,6 +27,7 @@ void CollectiveLanes::begin_iteration() {
   for (CollectiveCursor& lane : lanes_) {
     lane.rewind(state_.plan);
     lane.busy = false;
+    lane.free = {};
   }
 }
 
@@ -37,6 +38,8 @@ bool CollectiveLanes::advance(TimePoint at) {
     CollectiveState& collective = state_of(OpId{lane.next});
     lane.busy = moved = true;
     state_.ops.posted(collective.op);
+    collective.cause = state_.ops.ready_cause(collective.op);
+    collective.cause.raise(lane.free.until, lane.free.by, lane.free.kind);
     collective.barrier.enter(at);
     if (collective.barrier.complete()) begin(collective, at);
   }
@@ -52,8 +55,7 @@ void CollectiveLanes::gathered(OpId op, TimePoint at) {
 void CollectiveLanes::begin(CollectiveState& collective, TimePoint at) {
   collective.start = at;
   const Cause& latest = collective.barrier.latest();
-  state_.ops.started(collective.op, at,
-                     latest.by == collective.op ? state_.ops.ready_cause(collective.op) : latest);
+  state_.ops.started(collective.op, at, latest.by == collective.op ? collective.cause : latest);
   state_.posted = collective.op;
   state_.expect(
       state_.transport.collective(state_.plan.op(collective.op).collective, collective.members,
@@ -79,6 +81,7 @@ void CollectiveLanes::over(OpId op, TimePoint due, TimePoint at) {
     if (lane.next != index(op)) continue;
     ++lane.next;
     lane.busy = false;
+    lane.free = {due, op, BoundKind::lane};
   }
   state_.conditions.over(op);
   state_.ops.ended(op, at, due);

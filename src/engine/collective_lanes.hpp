@@ -28,9 +28,11 @@ private:
     std::vector<Rank> members;
     ArrivalBarrier barrier;
     TimePoint start{};
+    Cause cause{};  ///< of this rank's coming
   };
   struct CollectiveCursor : LaneCursor {
     bool busy = false;
+    Cause free;  ///< when the one before was over
   };
   void begin(CollectiveState& collective, TimePoint at);
   CollectiveState& state_of(OpId op);

@@ -10,6 +10,25 @@
 #include "engine/verify.hpp"
 
 namespace longhaul::engine {
+namespace {
+
+/// While it exists, the virtual clock, where there is one, has the links decide.
+class Arbitration {
+public:
+  explicit Arbitration(std::optional<Links>& links) : links_{links} {
+    if (virtual_clock() != nullptr && links_) virtual_clock()->add(*links_);
+  }
+  ~Arbitration() {
+    if (virtual_clock() != nullptr && links_) virtual_clock()->remove(*links_);
+  }
+  Arbitration(const Arbitration&) = delete;
+  Arbitration& operator=(const Arbitration&) = delete;
+
+private:
+  std::optional<Links>& links_;
+};
+
+}  // namespace
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
     : Engine{plan, ranks, device,
@@ -112,6 +131,7 @@ void Engine::barrier(int which) {
 
 void Engine::execute() {
   EngineState& state = parts_->state;
+  const Arbitration arbitration{state.links};
   state.began = now();
   state.ops.begin_iteration(state.began);
   parts_->compute.begin_iteration();

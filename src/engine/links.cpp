@@ -55,8 +55,11 @@ Links::Links(const Plan& plan, const comm::HostRanks& host_ranks)
     : plan_{plan},
       host_ranks_{host_ranks},
       shared_set_{find_shared_sets(plan, find_shared(plan, host_ranks))},
-      own_memory_(LinkTable::bytes(plan)) {
-  own_.emplace(plan, own_memory_.data(), true);
+      own_memory_(LinkTable::bytes(plan, host_ranks.self())) {
+  own_.emplace(plan, own_memory_.data(), true, host_ranks.self());
+  for (std::size_t i = 0; i < plan.lanes.size(); ++i)
+    if (plan.lanes[i].kind == OpKind::send && plan.lanes[i].rank == host_ranks.self())
+      lanes_.push_back(LaneId{static_cast<std::uint32_t>(i)});
   if (std::ranges::find(shared_set_, true) == shared_set_.end()) return;
   shared_memory_ = std::make_unique<comm::SharedMemory>(host_ranks.host(), LinkTable::bytes(plan));
   shared_.emplace(plan, shared_memory_->data(), host_ranks.host().rank() == 0);
@@ -65,7 +68,7 @@ Links::Links(const Plan& plan, const comm::HostRanks& host_ranks)
 
 std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at) {
   Grant grant;
-  if (!table_of(send).take(plan_.op(send).lane, grant)) return std::nullopt;
+  if (!table_of(send).take(send, grant)) return std::nullopt;
   if (shared_set_[index(plan_.op(send).resources)]) {
     const Duration late = std::max(Duration::zero(), at - std::max(ready, grant.free));
     ++cost_.leases;
@@ -76,6 +79,7 @@ std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at
 }
 
 void Links::request(OpId send, TimePoint ready) {
+  if (virtual_clock() != nullptr) return table_of(send).ask(send, ready);
   granted_.clear();
   table_of(send).request(send, ready, granted_);
   wake_granted();
@@ -87,10 +91,29 @@ void Links::release(OpId send, TimePoint due) {
   wake_granted();
 }
 
+/// This rank looks by itself after it has asked; not where another thread decides for it.
 void Links::wake_granted() const {
   for (const OpId granted : granted_)
-    if (plan_.rank_of(granted) != host_ranks_.self())
+    if (plan_.rank_of(granted) != host_ranks_.self() || virtual_clock() != nullptr)
       host_ranks_.ring_doorbell(plan_.rank_of(granted));
+}
+
+std::optional<Arbiter::Request> Links::first_request() {
+  std::optional<Request> first;
+  for (const LaneId lane : lanes_) {
+    const auto request = table_of(plan_.lanes[index(lane)].first).first_request(lane);
+    if (request && (!first || *request < *first)) first = request;
+  }
+  return first;
+}
+
+void Links::decide_first() {
+  const auto first = first_request();
+  if (!first) return;
+  const OpId send{first->second};
+  granted_.clear();
+  table_of(send).serve(send, granted_);
+  wake_granted();
 }
 
 LeaseCost Links::take_cost() { return std::exchange(cost_, {}); }

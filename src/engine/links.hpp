@@ -11,8 +11,9 @@
 namespace longhaul::engine {
 
 /// The resources that this rank's sends hold: those it has to itself in its own table, those that
-/// several ranks of the host share leased from a table in shared memory.
-class Links {
+/// several ranks of the host share leased from a table in shared memory. Under a virtual clock,
+/// what is asked for in an instant is decided at its end.
+class Links final : public Arbiter {
 public:
   /// Collective over the ranks; made where links are emulated. Throws Error where ranks of several
   /// hosts share a resource.
@@ -27,6 +28,10 @@ public:
   /// The cost of leasing since the last call.
   [[nodiscard]] LeaseCost take_cost();
 
+  /// Of this rank's sends.
+  [[nodiscard]] std::optional<Request> first_request() override;
+  void decide_first() override;
+
 private:
   void wake_granted() const;
   [[nodiscard]] LinkTable& table_of(OpId send) {
@@ -40,6 +45,7 @@ private:
   std::optional<LinkTable> own_;
   std::unique_ptr<comm::SharedMemory> shared_memory_;
   std::optional<LinkTable> shared_;
+  std::vector<LaneId> lanes_;  ///< this rank's sends
   LeaseCost cost_;
   std::vector<OpId> granted_;
 };

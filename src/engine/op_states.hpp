@@ -21,7 +21,7 @@ struct Cause {
   BoundKind kind = BoundKind::start;
   /// Takes the later of the two; the one told first where they are equal.
   void raise(TimePoint to, OpId cause, BoundKind why) {
-    if (to > until || kind == BoundKind::start) *this = {to, cause, why};
+    if (to > until) *this = {to, cause, why};
   }
 };
 

@@ -13,7 +13,8 @@ SendLanes::SendLanes(EngineState& state)
 void SendLanes::begin_iteration() {
   for (SendCursor& lane : lanes_) {
     lane.rewind(state_.plan);
-    lane.wait = Wait::inputs;
+    lane.is_ready = false;
+    lane.asked.clear();
     lane.last = kNone<OpId>;
     expect_go_ahead(lane);
   }
@@ -40,62 +41,61 @@ void SendLanes::go_ahead(OpId send, TimePoint at) {
 
 bool SendLanes::advance(TimePoint at) {
   bool moved = false;
-  for (SendCursor& lane : lanes_)
-    while (lane.next != lane.end && advance_lane(lane, at)) moved = true;
+  for (SendCursor& lane : lanes_) {
+    while (lane.next != lane.end && ask_next(lane)) moved = true;
+    while (!lane.asked.empty() && start_first(lane, at)) moved = true;
+  }
   return moved;
 }
 
-/// Takes the lane's head one step on, if it can.
-bool SendLanes::advance_lane(SendCursor& lane, TimePoint at) {
+/// Asks for the link of the lane's head, if it is ready and its receiver too. By their readiness
+/// links serve, whatever its lane did.
+bool SendLanes::ask_next(SendCursor& lane) {
   const OpId send{lane.next};
-  switch (lane.wait) {
-    case Wait::inputs:
-      if (!state_.ops.is_ready(send)) return false;
-      lane.cause = state_.ops.ready_cause(send);
-      lane.ready = lane.cause.until;
-      if (lane.last != kNone<OpId> && lane.last_start > lane.cause.until)
-        lane.cause.raise(lane.last_start, lane.last, BoundKind::lane);
-      lane.wait = state_.needs_go_ahead(send) ? Wait::go_ahead : Wait::link;
-      if (lane.wait == Wait::link && state_.emulates()) state_.links->request(send, lane.ready);
-      return true;
-    case Wait::go_ahead:
-      if (!lane.has_go_ahead) return false;
-      lane.cause.raise(lane.go_ahead_at, OpId{state_.plan.op(send).match}, BoundKind::rendezvous);
-      lane.ready = std::max(lane.ready, lane.go_ahead_at);
-      lane.wait = Wait::link;
-      if (state_.emulates()) state_.links->request(send, lane.ready);
-      return true;
-    case Wait::link: return wait_for_link(lane, at);
+  if (!lane.is_ready) {
+    if (!state_.ops.is_ready(send)) return false;
+    lane.is_ready = true;
+    lane.cause = state_.ops.ready_cause(send);
   }
-  return false;
-}
-
-bool SendLanes::wait_for_link(SendCursor& lane, TimePoint at) {
-  const OpId send{lane.next};
-  if (state_.emulates()) {
-    const auto grant = state_.links->take(send, lane.cause.until, at);
-    if (!grant) return false;
-    if (grant->free > lane.cause.until)
-      lane.cause.raise(grant->free, grant->holder, BoundKind::resource);
+  if (state_.needs_go_ahead(send)) {
+    if (!lane.has_go_ahead) return false;
+    lane.cause.raise(lane.go_ahead_at, OpId{state_.plan.op(send).match}, BoundKind::rendezvous);
   }
-  start(lane, at);
-  lane.last = send;
-  lane.last_start = at;
+  if (state_.emulates()) state_.links->request(send, lane.cause.until);
+  lane.asked.push_back({send, lane.cause});
   ++lane.next;
-  lane.wait = Wait::inputs;
+  lane.is_ready = false;
   expect_go_ahead(lane);
   return true;
 }
 
-void SendLanes::start(SendCursor& lane, TimePoint at) {
-  const OpId send{lane.next};
+/// Starts the first of those that have asked, if it has its link.
+bool SendLanes::start_first(SendCursor& lane, TimePoint at) {
+  Asked& first = lane.asked.front();
+  if (lane.last != kNone<OpId> && lane.last_start > first.cause.until)
+    first.cause.raise(lane.last_start, lane.last, BoundKind::lane);
+  if (state_.emulates()) {
+    const auto grant = state_.links->take(first.op, first.cause.until, at);
+    if (!grant) return false;
+    if (grant->free > first.cause.until)
+      first.cause.raise(grant->free, grant->holder, BoundKind::resource);
+  }
+  start(lane, first, at);
+  lane.last = first.op;
+  lane.last_start = at;
+  lane.asked.pop_front();
+  return true;
+}
+
+void SendLanes::start(const SendCursor& lane, const Asked& asked, TimePoint at) {
+  const OpId send = asked.op;
   MessageInFlight& flight = new_flight(send);
   load(flight);
-  flight.header.waited_for_receiver = lane.cause.kind == BoundKind::rendezvous ? 1 : 0;
-  state_.ops.started(send, at, lane.cause);
+  flight.header.waited_for_receiver = asked.cause.kind == BoundKind::rendezvous ? 1 : 0;
+  state_.ops.started(send, at, asked.cause);
   const int times = state_.fault_op == send ? apply_fault(flight) : 1;
 
-  const TimePoint begin = state_.begin_at(lane.cause, at);
+  const TimePoint begin = state_.begin_at(asked.cause, at);
   const Duration nominal =
       state_.emulates() ? state_.conditions.hold(send, begin) : Duration::zero();
   const bool by_transport = state_.transport.holds_lanes() && times > 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "engine/engine_state.hpp"
@@ -7,8 +9,8 @@
 namespace longhaul::engine {
 
 /// This rank's sends. A send waits, in its lane's turn, for its inputs, then (grouped plans) for
-/// the receiver's go-ahead, then for its link; it holds the link for what the real transfer leaves
-/// of its nominal time.
+/// the receiver's go-ahead, and asks for its link, for which several of a lane may wait; it holds
+/// the link for what the real transfer leaves of its nominal time.
 class SendLanes {
 public:
   explicit SendLanes(EngineState& state);
@@ -25,12 +27,16 @@ public:
   void hold_over(OpId send, TimePoint due, TimePoint at);
 
 private:
-  enum class Wait : std::uint8_t { inputs, go_ahead, link };
+  /// A send that may begin as soon as it has its link.
+  struct Asked {
+    OpId op = kNone<OpId>;
+    Cause cause;
+  };
   struct SendCursor : LaneCursor {
-    Wait wait = Wait::inputs;
-    Cause cause;              ///< of the op at the head, so far
-    TimePoint ready{};        ///< its inputs are there: what links serve by, whatever its lane did
-    OpId last = kNone<OpId>;  ///< the op before it, and when that started
+    bool is_ready = false;  ///< the inputs of the op at the head are there
+    Cause cause;            ///< of the op at the head, so far
+    std::deque<Asked> asked;
+    OpId last = kNone<OpId>;  ///< that began last, and when
     TimePoint last_start{};
     bool has_go_ahead = false;  ///< of the op at the head
     TimePoint go_ahead_at{};
@@ -45,10 +51,10 @@ private:
     Payload payload;
   };
 
-  bool advance_lane(SendCursor& lane, TimePoint at);
+  bool ask_next(SendCursor& lane);
   void expect_go_ahead(SendCursor& lane);
-  bool wait_for_link(SendCursor& lane, TimePoint at);
-  void start(SendCursor& lane, TimePoint at);
+  bool start_first(SendCursor& lane, TimePoint at);
+  void start(const SendCursor& lane, const Asked& asked, TimePoint at);
   void post(const MessageInFlight& flight, const cuda::LanePace& pace);
   void hold(MessageInFlight& flight, TimePoint begin, Duration nominal);
   void load(MessageInFlight& flight);

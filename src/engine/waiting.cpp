@@ -25,9 +25,11 @@ void Engine::wait(std::uint32_t doorbell) {
   // An op that an outage holds has a timer of its own, for which the watchdog would wait.
   if (const auto held = parts_->state.conditions.look_for_outage(at))
     ranks_.watchdog().check_outage(held->op, at - held->since, held->left);
-  if (parts_->spins && keeps_awake(at, timer)) return;
+  // Virtual time does not pass while anyone looks out.
+  const bool spins = parts_->spins && virtual_clock() == nullptr;
+  if (spins && keeps_awake(at, timer)) return;
   parts_->state.ops.publish_wait(parts_->compute.next());
-  const TimePoint wake = parts_->spins && timer != kNever ? timer - kFinalSpin : timer;
+  const TimePoint wake = spins && timer != kNever ? timer - kFinalSpin : timer;
   ranks_.host_ranks().sleep(doorbell, std::min({wake, hold_ends, next_look(at)}));
 }
 

@@ -21,9 +21,11 @@ bool needs_queue(const Plan& plan, std::size_t set) {
 
 }  // namespace
 
-LaneSweep::LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at)
+LaneSweep::LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at, Duration hop)
     : plan_{plan},
       at_{at},
+      hop_{hop},
+      plain_{at.weather == nullptr && hop == Duration::zero()},
       times_(plan.ops.size(), OpTime{kPending, Duration{kNoLane}, kPending}),
       posted_(plan.collectives.size(), 0),
       pool_{plan} {
@@ -129,25 +131,40 @@ bool LaneSweep::start_collective(const Op& op) {
   LONGHAUL_ASSERT(!shared(op), "a collective of chunk {} holds a resource of another lane",
                   op.chunk);
   if (++posted_[op.match] < members.size()) return false;
+  if (hop_ > Duration::zero()) {
+    start_by_words(op);
+    return true;
+  }
   Bound latest;
   for (const OpId member : members) {
     const auto id = static_cast<std::uint32_t>(index(member));
     const Bound own = bound_of(id);
     if (own.until >= latest.until) latest = {own.until, id, BoundKind::rendezvous};
   }
-  // All members' ops say the same, and so does the weather.
-  const Duration takes =
-      at_.weather == nullptr
-          ? op.duration
-          : at_.weather->collective(members.front(), at_.iteration, at_.begin + latest.until);
+  const Duration end = latest.until + ring_time(members.front(), latest.until);
   for (const OpId member : members) {
     const auto id = static_cast<std::uint32_t>(index(member));
     const Bound own = bound_of(id);
-    const Duration end = latest.until + takes;
     finish(id, end, end, own.until == latest.until ? own : latest);
     if (lane_of(id) != index(op.lane)) work_.push_back(lane_of(id));
   }
   return true;
+}
+
+/// All members' ops say the same, and so does the weather.
+Duration LaneSweep::ring_time(OpId member, Duration begin) const {
+  if (at_.weather == nullptr) return plan_.op(member).duration;
+  return at_.weather->collective(member, at_.iteration, at_.begin + begin);
+}
+
+Duration LaneSweep::hold_time(std::uint32_t send, Duration begin) const {
+  if (at_.weather == nullptr) return plan_.ops[send].duration;
+  return at_.weather->hold(OpId{send}, at_.iteration, at_.begin + begin);
+}
+
+Duration LaneSweep::latency(std::uint32_t recv, Duration end) const {
+  if (at_.weather == nullptr) return plan_.ops[recv].duration;
+  return at_.weather->latency(OpId{recv}, at_.iteration, at_.begin + end);
 }
 
 /// Puts a posted op in the queue for its resources, unless another one's turn comes first.
@@ -155,7 +172,7 @@ void LaneSweep::ask(std::uint32_t id) {
   if (!pool_.is_next(OpId{id})) return;
   const Op& op = plan_.ops[id];
   Duration ready = times_[id].ready;
-  if (op.kind == OpKind::send) ready = std::max(ready, times_[op.match].ready);
+  if (op.kind == OpKind::send) ready = std::max(ready, told_ready(op.match));
   requests_.push({ready, id});
 }
 
@@ -163,11 +180,12 @@ void LaneSweep::serve(const Request& request) {
   const std::uint32_t id = request.op;
   const Op& op = plan_.ops[id];
   LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", to_text(plan_, OpId{id}));
+  served_ = std::max(served_, request.ready);
   Bound bound = bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
   const bool is_send = op.kind == OpKind::send;
-  pool_.hold(OpId{id}, is_send ? run_transfer(id, bound) : run_compute(id, bound));
+  pool_.hold(OpId{id}, is_send ? run_transfer(id, bound) : run_compute(id, bound), served_);
   if (is_send) work_.push_back(lane_of(op.match));
   work_.push_back(lane_of(id));
   std::vector<OpId> successors;
@@ -187,6 +205,15 @@ std::uint32_t LaneSweep::exchange_waiter(std::uint32_t id, std::uint32_t lane) {
   return head;
 }
 
+/// When the sender of a posted receive knows that it is: at once, where it depends on nothing and
+/// so is posted from the start.
+inline Duration LaneSweep::told_ready(std::uint32_t recv) const {
+  const Duration ready = times_[recv].ready;
+  if (hop_ == Duration::zero()) [[likely]]
+    return ready;
+  return plan_.ops[recv].after_count > 0 ? ready + hop_ : ready;
+}
+
 /// The cause that binds a posted op, its lane and its private resources included.
 inline LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
   const Op& op = plan_.ops[id];
@@ -194,7 +221,7 @@ inline LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
   Bound bound{times_[id].ready, static_cast<std::uint32_t>(index(times_[id].bound_by)),
               times_[id].bound_kind};
   if (op.kind == OpKind::send) {
-    bound.raise(times_[op.match].ready, op.match, BoundKind::rendezvous);
+    bound.raise(told_ready(op.match), op.match, BoundKind::rendezvous);
     const LaneState& receiving = lanes_[lane_of(op.match)];
     bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
   }
@@ -216,20 +243,24 @@ inline Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
 /// Gives back until when it holds its resources.
 inline Duration LaneSweep::run_transfer(std::uint32_t send, const Bound& bound) {
   const std::uint32_t recv = plan_.ops[send].match;
-  Duration hold_end = bound.until + plan_.ops[send].duration;
+  Duration seen = bound.until;  // by the receiver
+  Duration hold_end = seen + plan_.ops[send].duration;
   Duration arrives = hold_end + plan_.ops[recv].duration;
-  if (at_.weather != nullptr) [[unlikely]] {
-    hold_end = bound.until + at_.weather->hold(OpId{send}, at_.iteration, at_.begin + bound.until);
-    arrives = hold_end + at_.weather->latency(OpId{recv}, at_.iteration, at_.begin + hold_end);
+  if (!plain_) [[unlikely]] {
+    seen += hop_;
+    hold_end = bound.until + hold_time(send, bound.until);
+    arrives = hop_ == Duration::zero() ? hold_end : seen + hold_time(send, seen);
+    arrives += latency(recv, arrives);
   }
   // A receive that was posted last keeps its own cause; otherwise it waited for the send.
-  Bound arrival{bound.until, send, BoundKind::dependency};
+  Bound arrival{seen, send, BoundKind::dependency};
   if (bound.kind == BoundKind::rendezvous) {
     arrival.by = static_cast<std::uint32_t>(index(times_[recv].bound_by));
     arrival.kind = times_[recv].bound_kind;
   }
   finish(send, hold_end, hold_end, bound);
   finish(recv, hold_end, arrives, arrival);
+  if (!plain_) lanes_[lane_of(recv)].last_start = bound.until;  // no sender waits for what was seen
   return hold_end;
 }
 

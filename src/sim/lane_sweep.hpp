@@ -21,11 +21,12 @@ public:
 
   struct Free {
     Duration at{};
-    OpId holder = kNone<OpId>;  ///< who held it until then
+    OpId holder = kNone<OpId>;  ///< who held it until then, or had its turn then
   };
-  /// When all that `id` needs is free, and who lets go of it last.
+  /// When all that `id` needs is free and it is its turn, and who lets go or had its turn last.
   [[nodiscard]] Free free_for(OpId id) const;
-  void hold(OpId id, Duration until);
+  /// `served`: the instant in which it is served; no one after it in a stated order begins before.
+  void hold(OpId id, Duration until, Duration served);
 
   /// Is it the turn of `id` on every resource with a stated order?
   [[nodiscard]] bool is_next(OpId id) const;
@@ -38,6 +39,8 @@ private:
   std::vector<Free> slots_;                ///< `capacity` of each resource
   std::vector<std::uint32_t> first_slot_;  ///< by resource; one more at the end
   std::vector<std::uint32_t> turn_;        ///< by resource: position in its stated order
+  bool has_orders_ = false;                ///< some resource has a stated order
+  std::vector<Free> turn_since_;           ///< by resource: who had the turn before, and when
 };
 
 /// Evaluates a plan lane by lane, without a queue of events. A lane runs until its next op waits
@@ -47,8 +50,8 @@ private:
 /// is served when the worklist is empty, for then nothing earlier can still become ready.
 class LaneSweep {
 public:
-  /// Under the weather of one iteration; times count from its begin.
-  explicit LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at = {});
+  /// Under the weather of one iteration; times count from its begin. `hop`: see simulate().
+  explicit LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at = {}, Duration hop = {});
   /// Call once. Refused where the plan deadlocks.
   Result<OpTimes> run();
 
@@ -90,6 +93,12 @@ private:
   void ask(std::uint32_t id);
   void serve(const Request& request);
 
+  void start_by_words(const Op& last);
+  [[nodiscard]] Duration hold_time(std::uint32_t send, Duration begin) const;
+  [[nodiscard]] Duration latency(std::uint32_t recv, Duration end) const;
+  [[nodiscard]] Duration ring_time(OpId member, Duration begin) const;
+  [[nodiscard, gnu::always_inline]] Duration told_ready(std::uint32_t recv) const;
+
   [[gnu::always_inline]] Duration run_compute(std::uint32_t id, const Bound& bound);
   [[gnu::always_inline]] Duration run_transfer(std::uint32_t send, const Bound& bound);
   [[nodiscard, gnu::always_inline]] Bound bound_of(std::uint32_t id) const;
@@ -112,6 +121,8 @@ private:
 
   const Plan& plan_;
   plan::WeatherOfIteration at_;
+  Duration hop_;
+  bool plain_;  ///< no weather, and hops take no time
   /// ready < 0: not posted; end < 0: not done, and `start` holds the first of the chain of lanes
   /// that wait for it (kNoLane: none).
   OpTimes times_;
@@ -121,6 +132,7 @@ private:
   std::vector<std::uint8_t> shared_set_;  ///< by resource set, 0 or 1: does another lane hold some?
   ResourcePool pool_;                     ///< of shared resources
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
+  Duration served_{};  ///< the instant that requests are served in
 };
 
 }  // namespace longhaul::sim

@@ -9,10 +9,13 @@ bool earlier(const ResourcePool::Free& a, const ResourcePool::Free& b) { return 
 
 }  // namespace
 
-ResourcePool::ResourcePool(const Plan& plan) : plan_{plan}, turn_(plan.resources.size(), 0) {
+ResourcePool::ResourcePool(const Plan& plan)
+    : plan_{plan}, turn_(plan.resources.size(), 0), turn_since_(plan.resources.size()) {
   first_slot_.push_back(0);
-  for (const Resource& resource : plan.resources)
+  for (const Resource& resource : plan.resources) {
     first_slot_.push_back(first_slot_.back() + resource.capacity);
+    has_orders_ = has_orders_ || !resource.order.empty();
+  }
   slots_.resize(first_slot_.back());
 }
 
@@ -28,15 +31,22 @@ ResourcePool::Free ResourcePool::free_for(OpId id) const {
     const Free& slot = earliest(resource);
     if (slot.at > latest.at) latest = slot;
   }
+  if (!has_orders_) return latest;
+  // Later than a place is free only where several hold the resource at a time.
+  for (const ResourceId resource : plan_.resources_of(id)) {
+    const Free& turn = turn_since_[index(resource)];
+    if (turn.at > latest.at && !plan_.resources[index(resource)].order.empty()) latest = turn;
+  }
   return latest;
 }
 
-void ResourcePool::hold(OpId id, Duration until) {
+void ResourcePool::hold(OpId id, Duration until, Duration served) {
   for (const ResourceId resource : plan_.resources_of(id)) {
     const auto begin = slots_.begin() + first_slot_[index(resource)];
     const auto end = slots_.begin() + first_slot_[index(resource) + 1];
     *std::min_element(begin, end, earlier) = {until, id};
     ++turn_[index(resource)];
+    if (has_orders_) turn_since_[index(resource)] = {served, id};
   }
 }
 

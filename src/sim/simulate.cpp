@@ -20,8 +20,8 @@ OpTimes simulate(const Plan& plan) { return try_simulate(plan).or_throw(); }
 
 Result<OpTimes> try_simulate(const Plan& plan) { return LaneSweep{plan}.run(); }
 
-OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at) {
-  return LaneSweep{plan, at}.run().or_throw();
+OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at, Duration hop) {
+  return LaneSweep{plan, at, hop}.run().or_throw();
 }
 
 std::vector<PlayedIteration> play_iterations(const Plan& plan, const plan::Weather& weather,

@@ -15,8 +15,12 @@ namespace longhaul::sim {
 /// The same, where a plan that deadlocks is an answer.
 Result<OpTimes> try_simulate(const Plan& plan);
 /// The same under the weather of one iteration, made for this plan; times count from the
-/// iteration's begin.
-[[nodiscard]] OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at);
+/// iteration's begin. `hop`: ranks hear of each other so long after the event. A receive then
+/// begins a hop after its send, a receiver's word that it is ready comes a hop later, and members
+/// of a collective tell each other in rounds (ArrivalBarrier), then exchange, which takes a hop
+/// too.
+[[nodiscard]] OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at,
+                               Duration hop = {});
 
 /// One iteration of a run in virtual time.
 struct PlayedIteration {

@@ -131,6 +131,28 @@ TEST(Simulate, CapacityLetsSeveralHold) {
   EXPECT_EQ(start(4), Duration{160});
 }
 
+// The first in the order is ready at 150: no one after it begins before, though places are free.
+TEST(Simulate, AStatedOrderHoldsInSeveralPlaces) {
+  const Scenario scenario = testing::replicas_on_a_shared_link(3, Duration{0}, Duration{60});
+  Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
+  const auto send = [&](int rank) {
+    return testing::find(plan, rank, OpKind::send, BlockKind::F, 0);
+  };
+  plan.ops[index(testing::find(plan, 4, OpKind::compute, BlockKind::F, 0))].duration =
+      Duration{150};
+  for (Resource& resource : plan.resources) {
+    if (resource.kind != ResourceKind::shared_link || resource.name != "link dc0>dc1") continue;
+    resource.capacity = 2;
+    resource.order = {send(4), send(0), send(2)};
+  }
+  const OpTimes times = simulate(plan);
+  EXPECT_EQ(times[index(send(4))].start, Duration{150});
+  EXPECT_EQ(times[index(send(0))].start, Duration{150});
+  EXPECT_EQ(times[index(send(0))].bound_by, send(4));
+  EXPECT_EQ(times[index(send(0))].bound_kind, BoundKind::resource);
+  EXPECT_EQ(times[index(send(2))].start, Duration{210});
+}
+
 // ZeRO-1 on two replicas, one stage, one microbatch. 8 MiB of weights over 1 Gbps and 1 ms:
 // (n-1)/n = 1/2 of the bytes, 33554432 ns, and one latency: 34554432 ns before the first F and
 // again after the last B (300 ns of compute between them).

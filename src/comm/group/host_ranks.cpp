@@ -81,6 +81,7 @@ std::uint32_t HostRanks::doorbell() const { return mine().doorbell.load(); }
 
 void HostRanks::sleep(std::uint32_t seen, TimePoint until) const {
   RankStatus& slot = mine();
+  if (VirtualClock* const clock = virtual_clock()) return clock->sleep(slot.doorbell, seen, until);
   slot.asleep.store(1);
   futex_wait(slot.doorbell, seen, until);
   slot.asleep.store(0);

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
-#include <tuple>
+#include <utility>
 
 #include <pthread.h>
 
@@ -27,47 +27,51 @@ void tell_locked([[maybe_unused]] pthread_mutex_t& mutex) {
 
 }  // namespace
 
-/// Robust: a rank that is killed while it holds the lock does not leave the others hanging.
-struct LinkTable::Mutex {
-  pthread_mutex_t handle;
+struct LinkTable::Head {
+  pthread_mutex_t mutex;
+  std::uint32_t served;  ///< how many serve() has served
+  std::uint32_t turns;   ///< how many have had their turn in stated orders
 
+  /// Robust: a rank that is killed while it holds the lock does not leave the others hanging.
   void make() {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&handle, &attributes);
+    pthread_mutex_init(&mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
   }
 };
 
 class LinkTable::Lock {
 public:
-  explicit Lock(Mutex& mutex) : mutex_{mutex} {
+  explicit Lock(Head& head) : mutex_{head.mutex} {
     timespec until{};
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += kPatienceSeconds;
-    const int result = pthread_mutex_clocklock(&mutex_.handle, CLOCK_MONOTONIC, &until);
-    if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex_.handle);
+    const int result = pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &until);
+    if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
     if (result == ETIMEDOUT)
       throw Error{fmt::format("the table of shared links has been locked for {} s (a rank was "
                               "stopped while it held the lock). Start the run again.",
                               kPatienceSeconds),
                   ExitCode::run_failed};
-    tell_locked(mutex_.handle);
+    tell_locked(mutex_);
   }
-  ~Lock() { pthread_mutex_unlock(&mutex_.handle); }
+  ~Lock() { pthread_mutex_unlock(&mutex_); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
 private:
   static constexpr int kPatienceSeconds = 10;  // it is held for a microsecond
-  Mutex& mutex_;
+  pthread_mutex_t& mutex_;
 };
 
 struct LinkTable::Resource {
   std::uint32_t used;  ///< holders
   std::uint32_t turn;  ///< place in the stated order
+  std::int64_t turn_since;
+  std::uint32_t turn_by;  ///< who had the turn before
 };
 
 /// One of as many as a resource holds at a time.
@@ -77,12 +81,19 @@ struct LinkTable::Slot {
   std::int64_t free;  ///< when it was let go last
 };
 
+/// The sends of a lane that have asked and hold nothing yet, by their places in the lane.
+struct LinkTable::Queue {
+  std::uint32_t first;
+  std::uint32_t end;
+};
+
 struct LinkTable::Waiter {
-  enum State : std::uint32_t { none, waiting, granted };
+  enum State : std::uint32_t { none, asked, waiting, granted };
   std::atomic<std::uint32_t> state;
-  std::uint32_t op;
-  std::int64_t ready;
-  std::int64_t free;
+  std::uint32_t served;  ///< its place among those that serve() served; 0: served at once
+  std::uint32_t turn;    ///< its place among those that had their turn; 0: not yet, or no order
+  std::int64_t ready;    ///< and has had its turn
+  std::int64_t free;     ///< before it holds anything: since when it is its turn
   std::uint32_t holder;
 };
 
@@ -92,51 +103,113 @@ std::uint32_t LinkTable::slots_of(const Plan& plan, ResourceId resource) {
                   static_cast<std::uint32_t>(plan.lanes.size()));
 }
 
-LinkTable::Layout LinkTable::layout(const Plan& plan) {
+std::uint32_t LinkTable::waiters_of(const Lane& lane, Rank only) {
+  const bool asks = lane.kind == OpKind::send && (only == kNone<Rank> || lane.rank == only);
+  return asks ? lane.count : 0;
+}
+
+LinkTable::Layout LinkTable::layout(const Plan& plan, Rank only) {
   const auto aligned = [](std::size_t at) { return (at + 63) / 64 * 64; };
   Layout places{};
-  places.resources = aligned(sizeof(Mutex));
+  places.resources = aligned(sizeof(Head));
   places.slots = aligned(places.resources + sizeof(Resource) * plan.resources.size());
   std::size_t slots = 0;
   for (std::size_t i = 0; i < plan.resources.size(); ++i)
     slots += slots_of(plan, ResourceId{static_cast<std::uint32_t>(i)});
-  places.waiters = aligned(places.slots + sizeof(Slot) * slots);
-  places.end = aligned(places.waiters + sizeof(Waiter) * plan.lanes.size());
+  places.queues = aligned(places.slots + sizeof(Slot) * slots);
+  places.waiters = aligned(places.queues + sizeof(Queue) * plan.lanes.size());
+  std::size_t waiters = 0;
+  for (const Lane& lane : plan.lanes) waiters += waiters_of(lane, only);
+  places.end = aligned(places.waiters + sizeof(Waiter) * waiters);
   return places;
 }
 
-std::size_t LinkTable::bytes(const Plan& plan) { return layout(plan).end; }
+std::size_t LinkTable::bytes(const Plan& plan, Rank only) { return layout(plan, only).end; }
 
-LinkTable::LinkTable(const Plan& plan, std::byte* memory, bool make)
+LinkTable::LinkTable(const Plan& plan, std::byte* memory, bool make, Rank only)
     : plan_{plan},
-      mutex_{reinterpret_cast<Mutex*>(memory)},
-      resources_{reinterpret_cast<Resource*>(memory + layout(plan).resources)},
-      slots_{reinterpret_cast<Slot*>(memory + layout(plan).slots)},
-      waiters_{reinterpret_cast<Waiter*>(memory + layout(plan).waiters)},
+      head_{reinterpret_cast<Head*>(memory)},
+      resources_{reinterpret_cast<Resource*>(memory + layout(plan, only).resources)},
+      slots_{reinterpret_cast<Slot*>(memory + layout(plan, only).slots)},
+      queues_{reinterpret_cast<Queue*>(memory + layout(plan, only).queues)},
+      waiters_{reinterpret_cast<Waiter*>(memory + layout(plan, only).waiters)},
       claimed_(plan.resources.size()) {
   for (std::size_t i = 0, first = 0; i < plan.resources.size(); ++i) {
     const ResourceId resource{static_cast<std::uint32_t>(i)};
     first_slot_.push_back(first);
     first += slots_of(plan, resource);
+    has_orders_ = has_orders_ || !plan.resources[i].order.empty();
   }
-  if (make) mutex_->make();
+  std::size_t first = 0;
+  for (const Lane& lane : plan.lanes) {
+    first_waiter_.push_back(first);
+    first += waiters_of(lane, only);
+  }
+  if (make) head_->make();
 }
 
 std::span<LinkTable::Slot> LinkTable::slots(ResourceId resource) const {
   return {slots_ + first_slot_[index(resource)], slots_of(plan_, resource)};
 }
 
-void LinkTable::request(OpId send, TimePoint ready, std::vector<OpId>& granted) {
-  const Lock lock{*mutex_};
-  Waiter& waiter = waiters_[index(plan_.op(send).lane)];
-  waiter.op = static_cast<std::uint32_t>(send);
+LinkTable::Waiter& LinkTable::waiter_of(OpId send) const {
+  const LaneId lane = plan_.op(send).lane;
+  return waiters_[first_waiter_[index(lane)] + index(send) - index(plan_.lanes[index(lane)].first)];
+}
+
+LinkTable::Queue& LinkTable::queue_of(OpId send) const {
+  return queues_[index(plan_.op(send).lane)];
+}
+
+/// Adds it to its lane's queue; with the lane's first send an iteration begins.
+void LinkTable::enqueue(OpId send, TimePoint ready, std::uint32_t state) {
+  const auto place = static_cast<std::uint32_t>(index(send) - index(plan_.lane_of(send).first));
+  Queue& queue = queue_of(send);
+  if (place == 0) queue.first = 0;
+  queue.end = place + 1;
+  Waiter& waiter = waiter_of(send);
   waiter.ready = ready.count();
-  waiter.state.store(Waiter::waiting);
+  waiter.served = waiter.turn = 0;
+  waiter.free = 0;
+  waiter.holder = static_cast<std::uint32_t>(kNone<OpId>);
+  waiter.state.store(state);
+}
+
+void LinkTable::request(OpId send, TimePoint ready, std::vector<OpId>& granted) {
+  const Lock lock{*head_};
+  enqueue(send, ready, Waiter::waiting);
   grant_what_is_free(granted);
 }
 
-bool LinkTable::take(LaneId lane, Grant& grant) {
-  Waiter& waiter = waiters_[index(lane)];
+void LinkTable::ask(OpId send, TimePoint ready) {
+  const Lock lock{*head_};
+  enqueue(send, ready, Waiter::asked);
+}
+
+std::optional<Arbiter::Request> LinkTable::first_request(LaneId lane) const {
+  const Queue& queue = queues_[index(lane)];
+  const auto first = static_cast<std::uint32_t>(index(plan_.lanes[index(lane)].first));
+  for (std::uint32_t place = queue.first; place < queue.end; ++place) {
+    const OpId send{first + place};
+    const Waiter& waiter = waiter_of(send);
+    if (waiter.state.load() != Waiter::asked) continue;
+    if (!is_turn(send)) return std::nullopt;
+    return Arbiter::Request{TimePoint{waiter.ready}, static_cast<std::uint32_t>(send)};
+  }
+  return std::nullopt;
+}
+
+void LinkTable::serve(OpId send, std::vector<OpId>& granted) {
+  const Lock lock{*head_};
+  Waiter& waiter = waiter_of(send);
+  waiter.served = ++head_->served;
+  waiter.state.store(Waiter::waiting);
+  take_turn(send, now());
+  grant_what_is_free(granted);
+}
+
+bool LinkTable::take(OpId send, Grant& grant) {
+  Waiter& waiter = waiter_of(send);
   if (waiter.state.load() != Waiter::granted) return false;
   grant = {TimePoint{waiter.free}, OpId{waiter.holder}};
   waiter.state.store(Waiter::none);
@@ -144,7 +217,7 @@ bool LinkTable::take(LaneId lane, Grant& grant) {
 }
 
 void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted) {
-  const Lock lock{*mutex_};
+  const Lock lock{*head_};
   for (const ResourceId id : plan_.resources_of(send)) {
     --resources_[index(id)].used;
     for (Slot& slot : slots(id)) {
@@ -156,31 +229,46 @@ void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted) {
   grant_what_is_free(granted);
 }
 
-/// A grant gives the next in a stated order its turn, which may stand before it here: so anew
-/// until no op gets anything.
-void LinkTable::grant_what_is_free(std::vector<OpId>& granted) {
+/// Those that wait, in the order in which they are served; of a lane none before the one before it.
+void LinkTable::collect_waiting() {
   order_.clear();
-  for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane)
-    if (waiters_[lane].state.load() == Waiter::waiting) order_.push_back(lane);
-  std::ranges::sort(order_, {}, [&](std::size_t lane) {
-    return std::tuple{waiters_[lane].ready, waiters_[lane].op};
-  });
-  for (std::size_t before = granted.size() + 1; before != granted.size();) {
-    before = granted.size();
-    claimed_.assign(claimed_.size(), false);
-    for (const std::size_t lane : order_) grant(waiters_[lane], granted);
+  for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
+    std::int64_t ready = 0;
+    for (std::uint32_t place = queues_[lane].first; place < queues_[lane].end; ++place) {
+      const OpId send{static_cast<std::uint32_t>(index(plan_.lanes[lane].first)) + place};
+      const Waiter& waiter = waiter_of(send);
+      if (waiter.state.load() != Waiter::waiting) break;
+      ready = std::max(ready, waiter.ready);
+      order_.emplace_back(waiter.served, ready, waiter.turn, send);
+    }
   }
+  std::ranges::sort(order_);
 }
 
-void LinkTable::grant(Waiter& waiter, std::vector<OpId>& granted) {
-  const OpId send{waiter.op};
-  if (waiter.state.load() != Waiter::waiting || !is_turn(send)) return;
-  if (is_free(send)) {
-    hand_over(waiter);
-    granted.push_back(send);
-  } else {
-    for (const ResourceId id : plan_.resources_of(send)) claimed_[index(id)] = true;
+/// One after the other gets its resources, or a place on each of them. With that it may be the turn
+/// of one that stands before it here, which is then served next.
+void LinkTable::grant_what_is_free(std::vector<OpId>& granted) {
+  collect_waiting();
+  for (std::size_t next = 0; next < order_.size();) {
+    OpId& send = std::get<OpId>(order_[next++]);
+    if (send == kNone<OpId>) continue;
+    if (const Waiter& waiter = waiter_of(send); waiter.served == 0 && waiter.turn == 0) {
+      if (!is_turn(send)) continue;
+      take_turn(send, TimePoint{waiter.ready});
+    }
+    grant_or_claim(std::exchange(send, kNone<OpId>), granted);
+    if (has_orders_) next = 0;
   }
+  claimed_.assign(claimed_.size(), 0);
+}
+
+void LinkTable::grant_or_claim(OpId send, std::vector<OpId>& granted) {
+  if (is_free(send)) {
+    hand_over(send);
+    granted.push_back(send);
+    return;
+  }
+  for (const ResourceId id : plan_.resources_of(send)) ++claimed_[index(id)];
 }
 
 bool LinkTable::is_turn(OpId send) const {
@@ -192,30 +280,64 @@ bool LinkTable::is_turn(OpId send) const {
 }
 
 bool LinkTable::is_free(OpId send) const {
-  return std::ranges::all_of(plan_.resources_of(send), [&](ResourceId id) {
-    return !claimed_[index(id)] && resources_[index(id)].used < slots(id).size();
-  });
+  const auto place = index(send) - index(plan_.lane_of(send).first);
+  return queue_of(send).first == place &&
+         std::ranges::all_of(plan_.resources_of(send), [&](ResourceId id) {
+           return resources_[index(id)].used + claimed_[index(id)] < slots(id).size();
+         });
 }
 
-void LinkTable::hand_over(Waiter& waiter) {
+/// It has its turn in the stated orders; those after it have theirs from `served` on, at the
+/// earliest.
+void LinkTable::take_turn(OpId send, TimePoint served) {
+  Waiter& waiter = waiter_of(send);
+  for (const ResourceId id : plan_.resources_of(send)) {
+    if (plan_.resources[index(id)].order.empty()) continue;
+    Resource& resource = resources_[index(id)];
+    if (waiter.turn == 0) waiter.turn = ++head_->turns;
+    if (resource.turn_since > waiter.free) {
+      waiter.free = resource.turn_since;
+      waiter.holder = resource.turn_by;
+    }
+    ++resource.turn;
+  }
+  if (waiter.turn == 0) return;  // none is stated
+  waiter.ready = std::max(waiter.ready, waiter.free);
+  for (const ResourceId id : plan_.resources_of(send)) {
+    resources_[index(id)].turn_since = std::max(waiter.ready, served.count());
+    resources_[index(id)].turn_by = static_cast<std::uint32_t>(send);
+  }
+}
+
+/// The place that has been free for longest, as the simulator has it, but for those that are kept
+/// for ops served before.
+LinkTable::Slot* LinkTable::next_place(ResourceId resource) const {
+  const std::uint32_t kept = claimed_[index(resource)];
+  std::vector<Slot*> free;
+  for (Slot& slot : slots(resource))
+    if (slot.held == 0) free.push_back(&slot);
+  std::ranges::stable_sort(free, {}, &Slot::free);
+  return kept < free.size() ? free[kept] : nullptr;
+}
+
+void LinkTable::hand_over(OpId send) {
+  Waiter& waiter = waiter_of(send);
+  const auto turn = std::pair{waiter.free, waiter.holder};
   waiter.free = 0;
   waiter.holder = static_cast<std::uint32_t>(kNone<OpId>);
-  for (const ResourceId id : plan_.resources_of(OpId{waiter.op})) {
-    Resource& resource = resources_[index(id)];
-    ++resource.used;
-    ++resource.turn;
-    // It takes the place that has been free for longest, as the simulator does.
-    Slot* place = nullptr;
-    for (Slot& slot : slots(id))
-      if (slot.held == 0 && (place == nullptr || slot.free < place->free)) place = &slot;
+  for (const ResourceId id : plan_.resources_of(send)) {
+    ++resources_[index(id)].used;
+    Slot* const place = next_place(id);
     LONGHAUL_ASSERT(place != nullptr, "{} has no place", plan_.resources[index(id)].name);
     if (place->free > waiter.free) {
       waiter.free = place->free;
       waiter.holder = place->holder;
     }
     place->held = 1;
-    place->holder = waiter.op;
+    place->holder = static_cast<std::uint32_t>(send);
   }
+  if (turn.first > waiter.free) std::tie(waiter.free, waiter.holder) = turn;
+  ++queue_of(send).first;
   waiter.state.store(Waiter::granted);
 }
 

@@ -23,7 +23,19 @@ public:
     table_.request(send, TimePoint{ready}, granted);
     return granted;
   }
-  bool granted(OpId send) { return table_.take(plan_.op(send).lane, last_); }
+  void ask(OpId send, std::int64_t ready) { table_.ask(send, TimePoint{ready}); }
+  /// The first that has asked is served; who may begin thereby.
+  std::vector<OpId> serve_first() {
+    std::optional<Arbiter::Request> first;
+    for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane) {
+      const auto request = table_.first_request(LaneId{lane});
+      if (request && (!first || *request < *first)) first = request;
+    }
+    std::vector<OpId> granted;
+    if (first) table_.serve(OpId{first->second}, granted);
+    return granted;
+  }
+  bool granted(OpId send) { return table_.take(send, last_); }
   std::vector<OpId> release(OpId send, std::int64_t due) {
     std::vector<OpId> woken;
     table_.release(send, TimePoint{due}, woken);
@@ -162,6 +174,149 @@ TEST(LinkTable, TakesAllResourcesTogetherAndIsNotOvertaken) {
   EXPECT_FALSE(table.granted(builder.id(b))) << "it would delay one that was ready before it";
   EXPECT_THAT(table.release(builder.id(a), 8), ElementsAre(builder.id(both)));
   EXPECT_THAT(table.release(builder.id(both), 9), ElementsAre(builder.id(b)));
+}
+
+// Of three places one is held and one is kept for an op that waits for something else: the third is
+// free.
+TEST(LinkTable, KeepsOnePlaceForEachThatWaits) {
+  harness::PlanBuilder builder{"places", 5};
+  const auto busy = builder.message(0, 4, kAny, {}, {}, {"egress a"}).send;
+  const auto holds = builder.message(1, 4, kAny, {}, {}, {"aggregate"}).send;
+  const auto waits = builder.message(2, 4, kAny, {}, {}, {"egress a", "aggregate"}).send;
+  const auto third = builder.message(3, 4, kAny, {}, {}, {"aggregate"}).send;
+  Plan plan = builder.build();
+  for (Resource& resource : plan.resources)
+    if (resource.name == "aggregate") resource.capacity = 3;
+  LinkTables table{plan};
+  for (const auto send : {busy, holds, waits, third}) table.request(builder.id(send), 1);
+  EXPECT_TRUE(table.granted(builder.id(holds)));
+  EXPECT_FALSE(table.granted(builder.id(waits)));
+  EXPECT_TRUE(table.granted(builder.id(third)));
+  EXPECT_THAT(table.release(builder.id(busy), 8), ElementsAre(builder.id(waits)));
+}
+
+// What begins after it waited is bound by what it waited for, not by a place that was free before
+// and kept for another.
+TEST(LinkTable, TakesNoPlaceThatIsKeptForAnother) {
+  harness::PlanBuilder builder{"places", 5};
+  const auto busy = builder.message(0, 4, kAny, {}, {}, {"egress a"}).send;
+  const auto holds = builder.message(1, 4, kAny, {}, {}, {"aggregate"}).send;
+  const auto waits = builder.message(2, 4, kAny, {}, {}, {"egress a", "aggregate"}).send;
+  const auto last = builder.message(3, 4, kAny, {}, {}, {"aggregate"}).send;
+  Plan plan = builder.build();
+  for (Resource& resource : plan.resources)
+    if (resource.name == "aggregate") resource.capacity = 2;
+  LinkTables table{plan};
+  for (const auto send : {busy, holds, waits, last}) table.request(builder.id(send), 1);
+  EXPECT_FALSE(table.granted(builder.id(last)));
+  EXPECT_THAT(table.release(builder.id(holds), 7), ElementsAre(builder.id(last)));
+  EXPECT_TRUE(table.granted(builder.id(last)));
+  EXPECT_EQ(table.last().free, TimePoint{7});
+  EXPECT_EQ(table.last().holder, builder.id(holds));
+}
+
+// The first in a stated order waits for something else. The next has its turn then, and a place of
+// its own; the turn of the first is not lost.
+TEST(LinkTable, AStatedOrderGoesOnWhenItsFirstWaits) {
+  harness::PlanBuilder builder{"places", 4};
+  const auto busy = builder.message(0, 3, kAny, {}, {}, {"egress a"}).send;
+  const auto first = builder.message(1, 3, kAny, {}, {}, {"egress a", "aggregate"}).send;
+  const auto next = builder.message(2, 3, kAny, {}, {}, {"aggregate"}).send;
+  Plan plan = builder.build();
+  for (Resource& resource : plan.resources) {
+    if (resource.name != "aggregate") continue;
+    resource.capacity = 2;
+    resource.order = {builder.id(first), builder.id(next)};
+  }
+  LinkTables table{plan};
+  for (const std::int64_t start : {0, 100}) {  // iterations
+    table.request(builder.id(busy), start + 1);
+    table.request(builder.id(next), start + 2);
+    EXPECT_FALSE(table.granted(builder.id(next)));
+    EXPECT_THAT(table.request(builder.id(first), start + 5), ElementsAre(builder.id(next)));
+    EXPECT_TRUE(table.granted(builder.id(next)));
+    EXPECT_EQ(table.last().free, TimePoint{start + 5}) << "its turn has come with the first";
+    EXPECT_EQ(table.last().holder, builder.id(first));
+    EXPECT_THAT(table.release(builder.id(busy), start + 8), ElementsAre(builder.id(first)));
+    table.release(builder.id(first), start + 9);
+    table.release(builder.id(next), start + 9);
+  }
+}
+
+// The same where only one may hold it: who is next in the order was ready before, and waits.
+TEST(LinkTable, AStatedOrderIsKeptWhileItsFirstWaits) {
+  harness::PlanBuilder builder{"places", 4};
+  const auto busy = builder.message(0, 3, kAny, {}, {}, {"egress a"}).send;
+  const auto next = builder.message(1, 3, kAny, {}, {}, {"link"}).send;
+  const auto first = builder.message(2, 3, kAny, {}, {}, {"egress a", "link"}).send;
+  Plan plan = builder.build();
+  for (Resource& resource : plan.resources)
+    if (resource.name == "link") resource.order = {builder.id(first), builder.id(next)};
+  LinkTables table{plan};
+  table.request(builder.id(busy), 1);
+  table.request(builder.id(next), 2);
+  EXPECT_THAT(table.request(builder.id(first), 5), IsEmpty());
+  EXPECT_THAT(table.release(builder.id(busy), 8), ElementsAre(builder.id(first)));
+  EXPECT_THAT(table.release(builder.id(first), 9), ElementsAre(builder.id(next)));
+}
+
+TEST(LinkTable, SendsOfALaneAreServedInTurn) {
+  harness::PlanBuilder builder{"lane", 3};
+  const auto first = builder.message(0, 2, kAny, {}, {}, {"link a>b"}).send;
+  const auto second = builder.message(0, 2, kAny, {}, {}, {"link a>b"}).send;
+  const auto other = builder.message(1, 2, kAny, {}, {}, {"link a>b"}).send;
+  const Plan plan = builder.build();
+  LinkTables table{plan};
+  EXPECT_THAT(table.request(builder.id(first), 5), ElementsAre(builder.id(first)));
+  EXPECT_TRUE(table.granted(builder.id(first)));
+  EXPECT_THAT(table.request(builder.id(other), 7), IsEmpty());
+  EXPECT_THAT(table.request(builder.id(second), 6), IsEmpty());
+  EXPECT_THAT(table.release(builder.id(first), 9), ElementsAre(builder.id(second)));
+  EXPECT_THAT(table.release(builder.id(second), 11), ElementsAre(builder.id(other)));
+}
+
+TEST_F(SharedLink, GivesNothingToOneThatOnlyAsked) {
+  LinkTables table{plan_};
+  table.ask(send(2), 5);
+  table.ask(send(1), 5);
+  table.ask(send(0), 6);
+  EXPECT_FALSE(table.granted(send(1)));
+  EXPECT_THAT(table.serve_first(), ElementsAre(send(1)));
+  EXPECT_THAT(table.serve_first(), IsEmpty()) << "served, and waits";
+  EXPECT_THAT(table.release(send(1), 9), ElementsAre(send(2)));
+  EXPECT_THAT(table.release(send(2), 10), IsEmpty()) << "not served yet";
+  EXPECT_THAT(table.serve_first(), ElementsAre(send(0)));
+  EXPECT_THAT(table.serve_first(), IsEmpty());
+}
+
+// Who was served keeps its place before one that asked later, though that was ready before.
+TEST_F(SharedLink, WhoIsServedIsNotOvertaken) {
+  LinkTables table{plan_};
+  for (const std::size_t rank : {0U, 2U}) {
+    table.ask(send(rank), 5);
+    table.serve_first();
+  }
+  table.ask(send(1), 4);
+  EXPECT_THAT(table.serve_first(), IsEmpty());
+  EXPECT_THAT(table.release(send(0), 8), ElementsAre(send(2)));
+  EXPECT_THAT(table.release(send(2), 9), ElementsAre(send(1)));
+}
+
+TEST_F(SharedLink, ServesAStatedOrder) {
+  plan_.resources.front().order = {send(2), send(0), send(1)};
+  LinkTables table{plan_};
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    table.ask(send(0), 1);
+    EXPECT_THAT(table.serve_first(), IsEmpty()) << "not its turn";
+    table.ask(send(2), 9);
+    EXPECT_THAT(table.serve_first(), ElementsAre(send(2)));
+    EXPECT_THAT(table.serve_first(), IsEmpty()) << "its turn, but the link is held";
+    EXPECT_THAT(table.release(send(2), 10), ElementsAre(send(0)));
+    table.ask(send(1), 2);
+    EXPECT_THAT(table.serve_first(), IsEmpty());
+    EXPECT_THAT(table.release(send(0), 11), ElementsAre(send(1)));
+    EXPECT_THAT(table.release(send(1), 12), IsEmpty());
+  }
 }
 
 }  // namespace

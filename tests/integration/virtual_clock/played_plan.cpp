@@ -1,0 +1,158 @@
+#include "played_plan.hpp"
+
+#include <atomic>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "comm/group/thread_group.hpp"
+#include "comm/group/virtual_time.hpp"
+#include "comm/threads/delayed_transport.hpp"
+#include "device/cpu_devices.hpp"
+#include "engine/engine.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr TimePoint kStart = 1000s;
+
+/// One rank runs at a time: on one core their turns pass in a third of the time.
+class OnOneCore {
+public:
+  OnOneCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnOneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OnOneCore(const OnOneCore&) = delete;
+  OnOneCore& operator=(const OnOneCore&) = delete;
+
+private:
+  cpu_set_t before_{};
+};
+
+engine::EngineOptions options_of(const VirtualRun& run) {
+  engine::EngineOptions options;
+  options.payload = Bytes{256};       // an inbox keeps them: no send waits for its receive
+  options.credit = Duration::zero();  // what begins late stays late
+  options.run = run.blocks;
+  return options;
+}
+
+/// One rank's part of a run.
+class PlayedRank {
+public:
+  PlayedRank(const Plan& plan, const VirtualRun& run) : plan_{plan}, options_{options_of(run)} {
+    if (run.hop > Duration::zero())
+      ranks_.carry_payloads_by(std::make_unique<comm::DelayedTransport>(
+          ranks_.world(), ranks_.host_transport(), run.hop));
+    ranks_.watchdog().watch(&plan, 1h);
+    engine_.emplace(plan, ranks_, device_, options_);
+  }
+
+  void play(comm::VirtualTime& time, const plan::WeatherOfIteration& at,
+            std::vector<PlayedByEngine>& played) {
+    const engine::PlayedWeather weather{at.weather, kStart - at.begin};
+    std::vector<engine::IterationResult> results;
+    ranks_.world().barrier();  // who has failed until here ends the others' wait
+    {
+      const comm::VirtualTime::Member member{time, static_cast<int>(ranks_.self())};
+      for (std::size_t i = 0; i < played.size(); ++i)
+        results.push_back(engine_->run(static_cast<int>(at.iteration + i), weather));
+    }
+    for (std::size_t i = 0; i < played.size(); ++i)
+      note(results[i], weather.start + results[i].weather_age, played[i].times);
+    if (ranks_.is_first())
+      for (std::size_t i = 0; i < played.size(); ++i) played[i].begin = results[i].weather_age;
+    ranks_.world().barrier();  // before buffers go
+  }
+  [[nodiscard]] std::int64_t wrong() const { return wrong_; }
+
+private:
+  void note(const engine::IterationResult& result, TimePoint began, OpTimes& all) {
+    wrong_ += result.checks.wrong();
+    const OpRange mine = ops_of_rank(plan_, ranks_.self());
+    for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
+      all[i] = result.times[i];
+      for (Duration* stamp : {&all[i].ready, &all[i].start, &all[i].end}) *stamp -= began;
+    }
+  }
+
+  const Plan& plan_;
+  engine::EngineOptions options_;
+  engine::Ranks ranks_{engine::WatchdogOptions{}};
+  device::TimedDevice device_;
+  std::optional<engine::Engine> engine_;
+  std::int64_t wrong_ = 0;
+};
+
+/// The moment of the event that bound an op, by the simulated times.
+Duration moment(const Plan& plan, std::uint32_t id, const OpTime& bound, const OpTimes& times) {
+  if (bound.bound_kind == BoundKind::start) return {};
+  const Op& op = plan.ops[id];
+  const OpTime& by = times[index(bound.bound_by)];
+  const bool is_send = op.kind == OpKind::send;
+  const bool is_other_side = op.kind == OpKind::recv && op.match == index(bound.bound_by);
+  switch (bound.bound_kind) {
+    case BoundKind::dependency: return is_other_side ? by.start : by.end;
+    case BoundKind::lane: return is_send ? by.start : by.end;
+    case BoundKind::rendezvous: return by.ready;
+    case BoundKind::resource:
+    case BoundKind::start: break;
+  }
+  return by.end;
+}
+
+bool same_bound(const Plan& plan, std::uint32_t id, const OpTime& got, const OpTimes& simulated) {
+  const OpTime& want = simulated[id];
+  if (got.bound_by == want.bound_by && got.bound_kind == want.bound_kind) return true;
+  return moment(plan, id, got, simulated) == want.start &&
+         moment(plan, id, want, simulated) == want.start;
+}
+
+std::string text_of(const OpTime& time) {
+  return fmt::format("ready {}, start {}, end {}, bound by {} ({})", time.ready.count(),
+                     time.start.count(), time.end.count(), index(time.bound_by),
+                     to_string(time.bound_kind));
+}
+
+}  // namespace
+
+std::vector<PlayedByEngine> play(const Plan& plan, const plan::WeatherOfIteration& at,
+                                 const VirtualRun& run) {
+  const int ranks = static_cast<int>(plan.ranks.size());
+  comm::VirtualTime time{ranks, kStart, run.order_seed};
+  std::vector<PlayedByEngine> played(static_cast<std::size_t>(run.iterations),
+                                     {{}, OpTimes(plan.ops.size())});
+  std::atomic<std::int64_t> wrong = 0;
+  const OnOneCore here;
+  comm::run_thread_ranks(ranks, [&] {
+    PlayedRank rank{plan, run};
+    rank.play(time, at, played);
+    wrong += rank.wrong();
+  });
+  EXPECT_EQ(wrong, 0);
+  return played;
+}
+
+std::string difference(const Plan& plan, const OpTimes& played, const OpTimes& simulated,
+                       Bounds bounds) {
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    const OpTime& got = played[i];
+    const OpTime& want = simulated[i];
+    const bool same = got.ready == want.ready && got.start == want.start && got.end == want.end &&
+                      (bounds == Bounds::any || same_bound(plan, i, got, simulated));
+    if (!same)
+      return fmt::format("op {}, {}: {}; simulated: {}", i, to_text(plan, OpId{i}), text_of(got),
+                         text_of(want));
+  }
+  return "";
+}
+
+}  // namespace longhaul::testing

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/link_model/weather.hpp"
+#include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul::testing {
+
+/// A run of the engine by a virtual clock.
+struct VirtualRun {
+  int iterations = 1;            ///< one after the other; the first has the weather's number
+  Duration hop{};                ///< the transport delivers so long after the sending
+  std::uint64_t order_seed = 0;  ///< see VirtualTime
+  Run blocks{};                  ///< noise and stragglers
+};
+
+struct PlayedByEngine {
+  Duration begin{};  ///< of the iteration, since the start of the weather
+  OpTimes times;     ///< of all ops, from then on
+};
+
+/// Plays a plan on the engines of all its ranks, which are threads of this process, over a
+/// transport that takes no time but `hop`. Expects that each message came once and as it should.
+[[nodiscard]] std::vector<PlayedByEngine> play(const Plan& plan,
+                                               const plan::WeatherOfIteration& at = {},
+                                               const VirtualRun& run = {});
+
+/// Empty where the engine's times are the simulator's to the nanosecond, and each op is bound by
+/// what the simulator says, or by another op whose event came in the same instant (or by `any`);
+/// otherwise the first op of which that is not so.
+enum class Bounds { equal, any };
+[[nodiscard]] std::string difference(const Plan& plan, const OpTimes& played,
+                                     const OpTimes& simulated, Bounds bounds = Bounds::equal);
+
+}  // namespace longhaul::testing
