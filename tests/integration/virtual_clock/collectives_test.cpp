@@ -1,0 +1,72 @@
+// Collectives as messages over three levels of network take on the engine what the simulator says.
+#include "support/collectives.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "plan/steps/lower_collective.hpp"
+#include "played_plan.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul {
+namespace {
+
+using plan::CollectiveAlgorithm;
+using testing::along;
+using testing::difference;
+using testing::flat;
+
+/// Ports, nodes and sites that eight ranks share by two and four; messages of a few bytes take some
+/// nanoseconds, so that many events fall into one instant.
+Scenario eight_ranks() {
+  return testing::scenario_of({.datacenters = 2,
+                               .nodes = 2,
+                               .gpus = 2,
+                               .interfaces = "device = \"4GB/s\"\ndevice_latency = \"3ns\"\n"
+                                             "internal = \"2GB/s\"\ninternal_latency = \"5ns\"\n"
+                                             "egress = \"1GB/s\"\ningress = \"1GB/s\"",
+                               .link = "latency = \"20ns\"\nbandwidth = \"2GB/s\"\n"
+                                       "sharing = \"datacenter\""});
+}
+
+void expect_equal(const plan::Collective& collective, const Scenario& scenario) {
+  const plan::CollectivePlan made =
+      plan::lower_collective(collective, plan::steps_of(collective), scenario).or_throw();
+  EXPECT_EQ(difference(made.plan, testing::play(made.plan).front().times, sim::simulate(made.plan)),
+            "")
+      << to_text(collective.kind) << ' ' << to_string(collective.algorithm) << " in "
+      << collective.pieces;
+}
+
+TEST(VirtualCollectives, TakeWhatTheSimulatorSays) {
+  const Scenario scenario = eight_ranks();
+  int played = 0;
+  for (const CollectiveKind kind : every<CollectiveKind>()) {
+    for (const CollectiveAlgorithm algorithm : every<CollectiveAlgorithm>()) {
+      for (const int pieces : {1, 3}) {
+        plan::Collective each = flat(kind, 8, Bytes{257}, algorithm, pieces);
+        if (algorithm == CollectiveAlgorithm::hierarchical)
+          each = along(kind, Bytes{257}, {2, 2, 2}, {2, 0, 1}, {}, pieces);
+        if (plan::why_no_steps(each)) continue;
+        expect_equal(each, scenario);
+        ++played;
+      }
+    }
+  }
+  EXPECT_GT(played, 70);
+}
+
+// Some ranks of the scenario alone, and an exchange between the sites.
+TEST(VirtualCollectives, OfAGroupTakeWhatTheSimulatorSays) {
+  const Scenario scenario = eight_ranks();
+  plan::Collective some =
+      flat(CollectiveKind::all_reduce, 3, Bytes{100}, CollectiveAlgorithm::ring);
+  some.members = {Rank{1}, Rank{2}, Rank{7}};
+  expect_equal(some, scenario);
+  expect_equal(along(CollectiveKind::all_reduce, Bytes{640}, {2, 4}, {1, 0},
+                     {CollectiveAlgorithm::exchange, CollectiveAlgorithm::halving}, 4),
+               scenario);
+}
+
+}  // namespace
+}  // namespace longhaul
