@@ -8,7 +8,7 @@
 #include "planner/sites/algorithm1.hpp"
 #include "planner/sites/branch_and_bound.hpp"
 
-namespace longhaul {
+namespace longhaul::bench {
 namespace {
 
 Scenario sites(int datacenters, int pipelines) {
@@ -118,8 +118,8 @@ void check() {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::harness::run_kernels(argc, argv, longhaul::check);
+  return longhaul::harness::run_kernels(argc, argv, longhaul::bench::check);
 }

@@ -16,7 +16,7 @@
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::bench {
 namespace {
 
 void anneal_order(benchmark::State& state, const char* name) {
@@ -136,8 +136,8 @@ void check() {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
-  return longhaul::harness::run_kernels(argc, argv, longhaul::check);
+  return longhaul::harness::run_kernels(argc, argv, longhaul::bench::check);
 }

@@ -10,7 +10,7 @@
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
-namespace longhaul {
+namespace longhaul::bench {
 namespace {
 
 Scenario two_datacenters(benchmark::State& state, Sharing sharing) {
@@ -142,9 +142,9 @@ void check() {
 }
 
 }  // namespace
-}  // namespace longhaul
+}  // namespace longhaul::bench
 
 int main(int argc, char** argv) {
   longhaul::keep_freed_memory();  // as `longhaul` does
-  return longhaul::harness::run_kernels(argc, argv, longhaul::check);
+  return longhaul::harness::run_kernels(argc, argv, longhaul::bench::check);
 }

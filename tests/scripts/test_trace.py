@@ -1,5 +1,6 @@
 """Reading traces, and what tracing costs."""
 
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -10,7 +11,19 @@ import numpy as np
 import synthetic
 from longhaul.commands.trace_cost import cost_percent, of_record
 from longhaul.errors import Failure
-from longhaul.trace import COLUMNS, collectives, read_trace, select
+from longhaul.running.tools import ROOT
+from longhaul.trace import COLUMNS, KINDS, collectives, read_trace, select
+
+
+class Kinds(unittest.TestCase):
+    def test_are_those_of_the_vocabulary(self):
+        text = (ROOT / "src/base/vocabulary.hpp").read_text(encoding="utf-8").replace("\\\n", " ")
+        numbers = {}
+        for which in ("BLOCK_KINDS", "MESSAGE_SIDES", "COLLECTIVE_KINDS"):
+            listed = re.search(rf"#define LONGHAUL_{which}\(X\)(.*)", text)[1]
+            for name, number in re.findall(r'X\(\w+, "(\w+)", (\d+)', listed):
+                numbers[int(number)] = name
+        self.assertEqual(tuple(numbers[i] for i in range(len(numbers))), KINDS)
 
 
 class ReadTrace(unittest.TestCase):

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/index.hpp"
 #include "support/goal.hpp"
 
 /// Plays GOAL by the rules of its simulators, as their sources have them, with o = g = O = 0 and
@@ -19,15 +20,14 @@
 namespace longhaul::testing {
 
 /// The original is spcl/LogGOPSim, the other one LogGOPSim of spcl/atlahs.
-///
-///  |                         | original                         | atlahs | | an op that was freed
-///  is | the clock of its processor       | the end of all that it requires | | tried from | | (0:
-///  an `irequires` freed it)    | | a send takes            | its interface for (size - 1) G   |
-///  the same                        | | a message arrives after | L; the receiver's processor (of
-///  | (size - 1) G + L; the processor | |                         | the sender's number) is taken
-///  | of its receive must be free     | |                         | for (size - 1) G then | | |
-///  ties                    | by order of insertion, freed     | any order                       |
-///  |                         | sends before blocks              | |
+///  - An op that was freed is tried from the clock of its processor (original); from the end of all
+///    that it requires, 0 where an `irequires` freed it (atlahs).
+///  - A send takes its interface for (size - 1) G in both.
+///  - A message arrives after L in the original, and the processor of its receive must be free; in
+///    atlahs after (size - 1) G + L, and the receiver's processor of the sender's number is taken
+///    for (size - 1) G then.
+///  - Ties go by order of insertion, freed sends before blocks (original), or in any order
+///  (atlahs).
 enum class LogGopsRules { original, atlahs };
 
 struct LogGopsParameters {
@@ -223,7 +223,6 @@ private:
     return static_cast<std::int64_t>(static_cast<double>(op.size - 1) * parameters_.per_byte);
   }
   [[nodiscard]] Host& host_of(const GoalOp& op) { return hosts_.at(at(op.rank)); }
-  static std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
   const Goal& goal_;
   LogGopsRules rules_;

@@ -102,18 +102,11 @@ CollectiveRates rates_of(const plan::Collective& collective, double duration_ns)
   CollectiveRates rates;
   if (duration_ns <= 0) return rates;
   rates.algorithm = bytes / duration_ns * 1e9;
-  switch (collective.kind) {
-    case CollectiveKind::all_reduce:
-      rates.bus = rates.algorithm * 2 * (members - 1) / members;
-      break;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::gather:
-    case CollectiveKind::scatter: rates.bus = rates.algorithm * (members - 1) / members; break;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce: rates.bus = rates.algorithm; break;
-  }
+  const CollectiveFacts& facts = facts_of(collective.kind);
+  const bool all_through_one =
+      (facts.brings == Portion::whole_of_first && facts.gets == Portion::whole) ||
+      (facts.brings == Portion::whole && facts.gets == Portion::whole_of_first);
+  rates.bus = rates.algorithm * (all_through_one ? 1 : facts.rounds * (members - 1) / members);
   return rates;
 }
 

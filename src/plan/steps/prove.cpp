@@ -106,33 +106,28 @@ private:
 
   /// The member that an item comes from, where it comes from one.
   [[nodiscard]] int source_of(std::uint32_t item) const {
-    switch (steps_.kind) {
-      case CollectiveKind::all_gather:
-      case CollectiveKind::gather: return static_cast<int>(item);
-      case CollectiveKind::all_to_all: return static_cast<int>(item) / steps_.members;
-      default: return 0;
-    }
+    const CollectiveFacts& facts = facts_of(steps_.kind);
+    if (facts.merging == Merging::transposed) return static_cast<int>(item) / steps_.members;
+    return facts.brings == Portion::share ? static_cast<int>(item) : 0;
   }
 
   [[nodiscard]] bool brings(int member, std::uint32_t item) const {
     return facts_of(steps_.kind).merging == Merging::sum || member == source_of(item);
   }
 
+  [[nodiscard]] bool gets(int member, std::uint32_t item) const {
+    const CollectiveFacts& facts = facts_of(steps_.kind);
+    const auto own = static_cast<std::uint32_t>(member);
+    if (facts.merging == Merging::transposed)
+      return item % static_cast<std::uint32_t>(steps_.members) == own;
+    if (facts.gets == Portion::share) return item == own;
+    return facts.gets == Portion::whole || member == 0;
+  }
+
   /// How many members' contributions the item must hold at a member in the end; 0: any.
   [[nodiscard]] int contributors_wanted(int member, std::uint32_t item) const {
-    const auto own = static_cast<std::uint32_t>(member);
-    switch (steps_.kind) {
-      case CollectiveKind::all_gather:
-      case CollectiveKind::broadcast: return 1;
-      case CollectiveKind::gather: return member == 0 ? 1 : 0;
-      case CollectiveKind::scatter: return item == own ? 1 : 0;
-      case CollectiveKind::all_to_all:
-        return item % static_cast<std::uint32_t>(steps_.members) == own ? 1 : 0;
-      case CollectiveKind::all_reduce: return steps_.members;
-      case CollectiveKind::reduce: return member == 0 ? steps_.members : 0;
-      case CollectiveKind::reduce_scatter: return item == own ? steps_.members : 0;
-    }
-    return 0;
+    if (!gets(member, item)) return 0;
+    return facts_of(steps_.kind).merging == Merging::sum ? steps_.members : 1;
   }
 
   /// What a step's messages hold when they leave; then all of them arrive.

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
-#include "plan/steps/line_steps.hpp"
 #include "plan/steps/prove.hpp"
 #include "support/collectives.hpp"
 
@@ -97,36 +96,7 @@ TEST(CollectiveSteps, EachMeshInEachOrderGivesEachMemberWhatTheKindSays) {
   EXPECT_GT(played, 2000);
 }
 
-// The checker sees what it is for: each way in which steps can be wrong.
-TEST(CollectiveSteps, AProofFailsOnEachKindOfFault) {
-  const CollectiveSteps right =
-      steps_of(flat(CollectiveKind::all_reduce, 4, Bytes{64}, Algorithm::ring));
-  ASSERT_FALSE(why_wrong(right));
-  const auto reason = [](const CollectiveSteps& steps) {
-    const auto why = why_wrong(steps);
-    return why ? why->reason : "";
-  };
-  CollectiveSteps early = right;
-  early.messages[4].after_count = 0;
-  EXPECT_THAT(reason(early), HasSubstr("does not wait for message"));
-  CollectiveSteps twice = right;
-  twice.messages[5] = twice.messages[1];
-  twice.messages[5].step = 1;
-  EXPECT_THAT(reason(twice), HasSubstr("with a contribution that it has"));
-  CollectiveSteps lacking = right;
-  lacking.messages.pop_back();
-  EXPECT_EQ(reason(lacking), "member 0 ends with 3 of 4 contributions to item 1.");
-  CollectiveSteps lost = right;
-  lost.messages[8].adds = false;
-  lost.messages[4].adds = false;
-  EXPECT_THAT(reason(lost), HasSubstr("without a contribution that it has"));
-  CollectiveSteps nothing =
-      steps_of(flat(CollectiveKind::broadcast, 4, Bytes{64}, Algorithm::tree));
-  nothing.messages[0].from = 3;
-  EXPECT_THAT(reason(nothing), HasSubstr("does not have it"));
-}
-
-// As the issue words it: in step k of an all-gather shard i-k goes to i+1, of a reduce-scatter
+// In step k of an all-gather shard i-k goes to i+1, of a reduce-scatter
 // i-k-1.
 TEST(CollectiveSteps, ARingPassesShardsOn) {
   for (const auto& [kind, offset] :
@@ -192,26 +162,6 @@ TEST(CollectiveSteps, AMeshSendsLeastAlongTheDimensionThatAReductionTakesLast) {
     bytes[message.from / 8 != message.to / 8] += message.size.count();
   EXPECT_EQ(bytes[false], 32 * 2 * 3200 * 7 / 8);
   EXPECT_EQ(bytes[true], 32 * 2 * (3200 / 8) * 3 / 4);
-}
-
-TEST(CollectiveSteps, OfTwoTreesEachMemberHasChildrenInOne) {
-  for (int members = 2; members <= 40; ++members) {
-    const std::vector<int> one = binary_tree(members, 0);
-    const std::vector<int> other = binary_tree(members, 1);
-    std::vector<int> children_in_one(to_size(members), 0);
-    std::vector<int> children_in_other(to_size(members), 0);
-    for (int i = 0; i < members; ++i) {
-      if (one[at(i)] >= 0) ++children_in_one[at(one[at(i)])];
-      if (other[at(i)] >= 0) ++children_in_other[at(other[at(i)])];
-    }
-    int in_both = 0;
-    for (int i = 0; i < members; ++i) {
-      EXPECT_LE(children_in_one[at(i)], 2);
-      EXPECT_LE(children_in_other[at(i)], 2);
-      in_both += children_in_one[at(i)] > 0 && children_in_other[at(i)] > 0 ? 1 : 0;
-    }
-    EXPECT_LE(in_both, members % 2) << members;  // of an odd number, one is left over
-  }
 }
 
 TEST(CollectiveSteps, SayWhyThereAreNone) {

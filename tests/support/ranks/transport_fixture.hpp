@@ -154,7 +154,7 @@ protected:
       raw.resize(got);
       const std::vector<Number> expected = expected_of<Number>(kind, all, make, value);
       std::vector<Number> out(raw.size() / sizeof(Number));
-      std::memcpy(out.data(), raw.data(), raw.size());
+      if (!raw.empty()) std::memcpy(out.data(), raw.data(), raw.size());
       ASSERT_EQ(out, expected) << to_text(kind);
     }
   }
