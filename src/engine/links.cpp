@@ -49,12 +49,26 @@ std::vector<bool> find_shared_sets(const Plan& plan, std::vector<bool> shared) {
   return shared_set;
 }
 
+/// Sets that one lane alone holds, in its own order.
+std::vector<bool> find_lane_sets(const Plan& plan) {
+  std::vector<bool> lane_set;
+  for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
+    lane_set.push_back(std::all_of(
+        plan.set_items.begin() + plan.set_begin[set],
+        plan.set_items.begin() + plan.set_begin[set + 1], [&](ResourceId id) {
+          const Resource& resource = plan.resources[index(id)];
+          return resource.lanes <= 1 && resource.capacity == 1 && resource.order.empty();
+        }));
+  return lane_set;
+}
+
 }  // namespace
 
 Links::Links(const Plan& plan, const comm::HostRanks& host_ranks)
     : plan_{plan},
       host_ranks_{host_ranks},
       shared_set_{find_shared_sets(plan, find_shared(plan, host_ranks))},
+      lane_set_{find_lane_sets(plan)},
       own_memory_(LinkTable::bytes(plan, host_ranks.self())) {
   own_.emplace(plan, own_memory_.data(), true, host_ranks.self());
   for (std::size_t i = 0; i < plan.lanes.size(); ++i)
@@ -79,7 +93,9 @@ std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at
 }
 
 void Links::request(OpId send, TimePoint ready) {
-  if (virtual_clock() != nullptr) return table_of(send).ask(send, ready);
+  // What no other lane wants needs no decision: others may become ready by it in this instant.
+  if (virtual_clock() != nullptr && !lane_set_[index(plan_.op(send).resources)])
+    return table_of(send).ask(send, ready);
   granted_.clear();
   table_of(send).request(send, ready, granted_);
   wake_granted();

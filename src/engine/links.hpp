@@ -40,7 +40,8 @@ private:
 
   const Plan& plan_;
   const comm::HostRanks& host_ranks_;
-  std::vector<bool> shared_set_;  ///< by resource set
+  std::vector<bool> shared_set_;  ///< by resource set: do several ranks hold some of it?
+  std::vector<bool> lane_set_;    ///< by resource set: does one lane alone hold it?
   std::vector<std::byte> own_memory_;
   std::optional<LinkTable> own_;
   std::unique_ptr<comm::SharedMemory> shared_memory_;

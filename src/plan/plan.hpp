@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/vocabulary.hpp"
+#include "plan/steps/collective_steps.hpp"
 #include "schedule/block.hpp"
 
 namespace longhaul {
@@ -55,11 +57,23 @@ struct Op {
 };
 static_assert(sizeof(Op) <= 56);
 
-/// Is it a side of a message that a collective is made of? Its `microbatch` is the step then, its
-/// `piece` that of the collective (modulo 256), and it belongs to no chunk.
+/// Is it a side of a message that a collective is made of (Plan::stepped)? Its `microbatch` is the
+/// step then, its `piece` that of the collective (modulo 256), and its `chunk` says which
+/// collective: stepped_of().
 [[nodiscard]] inline bool is_step(const Op& op) {
   return (op.kind == OpKind::send || op.kind == OpKind::recv) && number(op.chunk) < 0;
 }
+/// Does it keep the stated order of a resource (Resource::order)? Collectives take what is free
+/// beside the messages that an order is of.
+[[nodiscard]] inline bool keeps_order(const Op& op) {
+  return op.kind != OpKind::collective && !is_step(op);
+}
+/// The chunk field of the steps of Plan::stepped[collective].
+[[nodiscard]] inline ChunkId chunk_of_steps(std::size_t collective) {
+  return ChunkId{-1 - static_cast<int>(collective)};
+}
+/// Index into Plan::stepped of a step.
+[[nodiscard]] inline std::size_t stepped_of(const Op& step) { return to_size(-1 - step.chunk); }
 
 /// An order: its ops start in turn. They have consecutive ids, from `first` on.
 struct Lane {
@@ -77,9 +91,17 @@ struct Resource {
   std::string name;  ///< "device 3", "link 3>4", "link west>east", "egress west/0"
   ResourceKind kind = ResourceKind::device;
   std::uint32_t capacity = 1;
-  std::vector<OpId> order;  ///< of all its users, where the plan states one; empty otherwise
+  std::vector<OpId> order;  ///< of all its users that keeps_order(), where the plan states one
   /// How many lanes hold it. One: it is private to its lane, whose ops all hold the same set.
   std::uint32_t lanes = 0;
+};
+
+/// A collective that is messages of the plan.
+struct SteppedCollective {
+  plan::Collective collective;
+  ChunkId chunk{-1};                                   ///< whose weights or gradients; -1: none's
+  std::shared_ptr<const plan::CollectiveSteps> steps;  ///< shared with those like it
+  std::vector<OpId> sends, receives;                   ///< by message of `steps`
 };
 
 struct RankInfo {
@@ -110,7 +132,8 @@ struct Plan {
   std::vector<Resource> resources;
   std::vector<ResourceId> set_items;     ///< resource sets, one after the other
   std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
-  std::vector<std::vector<OpId>> collectives;  ///< members, ascending
+  std::vector<std::vector<OpId>> collectives;  ///< of collectives that are one op: its members
+  std::vector<SteppedCollective> stepped;      ///< those that are messages
 
   [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
   [[nodiscard]] const Op& op(OpId id) const { return ops[index(id)]; }

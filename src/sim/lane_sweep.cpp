@@ -128,19 +128,34 @@ inline bool LaneSweep::start_message(std::uint32_t send, std::uint32_t other) {
 
 bool LaneSweep::start_collective(const Op& op) {
   const auto& members = plan_.collectives[op.match];
-  LONGHAUL_ASSERT(!shared(op), "a collective of chunk {} holds a resource of another lane",
-                  op.chunk);
   if (++posted_[op.match] < members.size()) return false;
   if (hop_ > Duration::zero()) {
+    LONGHAUL_ASSERT(!shared(op), "a collective of chunk {} holds links for ranks", op.chunk);
     start_by_words(op);
     return true;
   }
+  if (shared(op)) {
+    requests_.push({last_member(op).until, static_cast<std::uint32_t>(index(members.front()))});
+    return false;
+  }
+  run_collective(op, last_member(op));
+  return true;
+}
+
+/// The member that comes last, and when.
+LaneSweep::Bound LaneSweep::last_member(const Op& op) const {
   Bound latest;
-  for (const OpId member : members) {
+  for (const OpId member : plan_.collectives[op.match]) {
     const auto id = static_cast<std::uint32_t>(index(member));
     const Bound own = bound_of(id);
     if (own.until >= latest.until) latest = {own.until, id, BoundKind::rendezvous};
   }
+  return latest;
+}
+
+/// Gives back until when its members hold their resources.
+Duration LaneSweep::run_collective(const Op& op, const Bound& latest) {
+  const auto& members = plan_.collectives[op.match];
   const Duration end = latest.until + ring_time(members.front(), latest.until);
   for (const OpId member : members) {
     const auto id = static_cast<std::uint32_t>(index(member));
@@ -148,7 +163,7 @@ bool LaneSweep::start_collective(const Op& op) {
     finish(id, end, end, own.until == latest.until ? own : latest);
     if (lane_of(id) != index(op.lane)) work_.push_back(lane_of(id));
   }
-  return true;
+  return end;
 }
 
 /// All members' ops say the same, and so does the weather.
@@ -181,11 +196,11 @@ void LaneSweep::serve(const Request& request) {
   const Op& op = plan_.ops[id];
   LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", to_text(plan_, OpId{id}));
   served_ = std::max(served_, request.ready);
-  Bound bound = bound_of(id);
+  Bound bound = op.kind == OpKind::collective ? last_member(op) : bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
   const bool is_send = op.kind == OpKind::send;
-  pool_.hold(OpId{id}, is_send ? run_transfer(id, bound) : run_compute(id, bound), served_);
+  pool_.hold(OpId{id}, run_shared(id, bound), served_);
   if (is_send) work_.push_back(lane_of(op.match));
   work_.push_back(lane_of(id));
   std::vector<OpId> successors;
@@ -196,6 +211,12 @@ void LaneSweep::serve(const Request& request) {
     if (times_[index(successor)].ready != kPending && both)
       ask(static_cast<std::uint32_t>(index(successor)));
   }
+}
+
+Duration LaneSweep::run_shared(std::uint32_t id, const Bound& bound) {
+  const Op& op = plan_.ops[id];
+  if (op.kind == OpKind::send) return run_transfer(id, bound);
+  return op.kind == OpKind::collective ? run_collective(op, bound) : run_compute(id, bound);
 }
 
 /// Puts a lane at the head of the chain that waits for an op; gives back the head before.
@@ -225,7 +246,8 @@ inline LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
     const LaneState& receiving = lanes_[lane_of(op.match)];
     bound.raise(receiving.last_start, receiving.last, BoundKind::lane);
   }
-  if (shared(op))  // asked for in the pool; the lane itself goes on once its last op has started
+  // Asked for in the pool: the lane itself goes on once its last op has started.
+  if (shared(op) && op.kind != OpKind::collective)
     bound.raise(lane.last_start, lane.last, BoundKind::lane);
   else
     bound.raise(lane.free, lane.last,

@@ -90,6 +90,9 @@ private:
   [[gnu::always_inline]] bool start_message(std::uint32_t send, std::uint32_t other_lane);
   [[gnu::always_inline]] void go_on(std::uint32_t lane);
   bool start_collective(const Op& op);
+  [[nodiscard]] Bound last_member(const Op& op) const;
+  Duration run_collective(const Op& op, const Bound& latest);
+  Duration run_shared(std::uint32_t id, const Bound& bound);
   void ask(std::uint32_t id);
   void serve(const Request& request);
 

@@ -31,7 +31,7 @@ ResourcePool::Free ResourcePool::free_for(OpId id) const {
     const Free& slot = earliest(resource);
     if (slot.at > latest.at) latest = slot;
   }
-  if (!has_orders_) return latest;
+  if (!has_orders_ || !keeps_order(plan_.op(id))) return latest;
   // Later than a place is free only where several hold the resource at a time.
   for (const ResourceId resource : plan_.resources_of(id)) {
     const Free& turn = turn_since_[index(resource)];
@@ -41,16 +41,19 @@ ResourcePool::Free ResourcePool::free_for(OpId id) const {
 }
 
 void ResourcePool::hold(OpId id, Duration until, Duration served) {
+  const bool in_order = has_orders_ && keeps_order(plan_.op(id));
   for (const ResourceId resource : plan_.resources_of(id)) {
     const auto begin = slots_.begin() + first_slot_[index(resource)];
     const auto end = slots_.begin() + first_slot_[index(resource) + 1];
     *std::min_element(begin, end, earlier) = {until, id};
+    if (!in_order) continue;
     ++turn_[index(resource)];
-    if (has_orders_) turn_since_[index(resource)] = {served, id};
+    turn_since_[index(resource)] = {served, id};
   }
 }
 
 bool ResourcePool::is_next(OpId id) const {
+  if (!has_orders_ || !keeps_order(plan_.op(id))) return true;
   return std::ranges::all_of(plan_.resources_of(id), [&](ResourceId resource) {
     const auto& order = plan_.resources[index(resource)].order;
     const std::uint32_t turn = turn_[index(resource)];
@@ -59,6 +62,7 @@ bool ResourcePool::is_next(OpId id) const {
 }
 
 void ResourcePool::append_successors(OpId id, std::vector<OpId>& to) const {
+  if (!has_orders_ || !keeps_order(plan_.op(id))) return;
   for (const ResourceId resource : plan_.resources_of(id)) {
     const auto& order = plan_.resources[index(resource)].order;
     const std::uint32_t turn = turn_[index(resource)];

@@ -165,43 +165,20 @@ TEST(Simulate, ZeroOneGathersBeforeAndScattersBehind) {
             Duration{34'554'432});
 }
 
-// Two chunks on one device: their gathers take turns on the rank's collective lane. 4 MiB each over
+// Two chunks on one device: their gathers take turns. 4 MiB each over
 // 1 Gbps and 1 ms: half of the bytes, 16777216 ns, and one latency.
 TEST(Simulate, CollectivesOfOneRankTakeTurns) {
   Scenario scenario = replicas_apart();
   const Plan plan = plan::lower(schedule::generate("zbv", scenario), scenario);
   const OpTimes times = simulate(plan);
   constexpr Duration kGather{16'777'216 + 1'000'000};
-  EXPECT_EQ(times[index(testing::find(plan, 0, OpKind::collective, BlockKind::F, -1, 0))].end,
-            kGather);
-  const OpTime& second =
-      times[index(testing::find(plan, 0, OpKind::collective, BlockKind::F, -1, 1))];
+  const auto of_rank_1 = [&](const SteppedCollective& gather) {
+    return times[index(gather.receives[0])];  // of a ring of two: from member 0
+  };
+  EXPECT_EQ(of_rank_1(plan.stepped[0]).end, kGather);
+  const OpTime& second = of_rank_1(plan.stepped[1]);
   EXPECT_EQ(second.start, kGather);
   EXPECT_EQ(second.end, 2 * kGather);
-}
-
-// Weights that the first replica sends to all: a ring of n members takes n pieces, of which the
-// last arrives after n-1 + n-1 steps of 1/n of the bytes. 8 MiB over 1 Gbps take 67108864 ns.
-TEST(Simulate, ABroadcastPassesItsPiecesAlongTheRing) {
-  const Scenario scenario = replicas_apart();
-  const auto time_of = [](std::size_t members) {
-    return plan::collective_time(CollectiveKind::broadcast, 8_MiB, members, {1_Gbps, 1ms},
-                                 GradientSync::zero1);
-  };
-  EXPECT_EQ(time_of(2), Duration{2 * (33'554'432 + 1'000'000)});
-  EXPECT_EQ(time_of(4), Duration{2 * (50'331'648 + 3'000'000)});
-  Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
-  for (const OpId id : plan.collectives[0]) {
-    plan.ops[index(id)].collective = CollectiveKind::broadcast;
-    plan.ops[index(id)].duration = time_of(2);
-  }
-  const OpTimes times = simulate(plan);
-  EXPECT_EQ(times[index(testing::find(plan, 1, OpKind::compute, BlockKind::F, 0))].start,
-            Duration{69'108'864});
-  EXPECT_EQ(last_end(times), Duration{69'108'864 + 300 + 34'554'432});
-  Timeline timeline;
-  plan::append_rows(timeline, plan, times, 0);
-  EXPECT_EQ(std::ranges::count(timeline.rows, RowKind::broadcast, &TimelineRow::kind), 2);
 }
 
 // The ring runs over the nodes' interfaces: 500 Mbps are slower than the link.

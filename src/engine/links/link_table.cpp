@@ -272,6 +272,7 @@ void LinkTable::grant_or_claim(OpId send, std::vector<OpId>& granted) {
 }
 
 bool LinkTable::is_turn(OpId send) const {
+  if (!keeps_order(plan_.op(send))) return true;
   return std::ranges::all_of(plan_.resources_of(send), [&](ResourceId id) {
     const auto& order = plan_.resources[index(id)].order;
     // Every user has its turn once in an iteration.
@@ -290,6 +291,7 @@ bool LinkTable::is_free(OpId send) const {
 /// It has its turn in the stated orders; those after it have theirs from `served` on, at the
 /// earliest.
 void LinkTable::take_turn(OpId send, TimePoint served) {
+  if (!keeps_order(plan_.op(send))) return;
   Waiter& waiter = waiter_of(send);
   for (const ResourceId id : plan_.resources_of(send)) {
     if (plan_.resources[index(id)].order.empty()) continue;

@@ -18,21 +18,32 @@ struct CollectiveDataPlane::Label {
   friend bool operator==(const Label&, const Label&) = default;
 };
 
-CollectiveDataPlane::CollectiveDataPlane(const plan::CollectivePlan& plan,
-                                         const plan::Collective& collective,
-                                         const plan::CollectiveSteps& steps, Rank self)
-    : collective_{collective},
-      steps_{steps},
-      message_of_(plan.plan.ops.size()),
-      words_{(collective.members.size() + 63) / 64} {
-  const auto found = std::ranges::find(collective.members, self);
-  if (found != collective.members.end())
-    self_ = static_cast<int>(found - collective.members.begin());
-  for (std::uint32_t m = 0; m < steps.messages.size(); ++m) {
-    message_of_[index(plan.sends[m])] = message_of_[index(plan.receives[m])] = m;
-    const std::size_t stream = at(steps.messages[m].stream);
+namespace {
+
+plan::Collective of_size(plan::Collective collective, Bytes size) {
+  collective.size = size;
+  return collective;
+}
+
+}  // namespace
+
+CollectiveDataPlane::CollectiveDataPlane(const SteppedCollective& stepped, Bytes size, Rank self)
+    : collective_{of_size(stepped.collective, size)},
+      shared_steps_{size == stepped.collective.size ? stepped.steps
+                                                    : std::make_shared<const plan::CollectiveSteps>(
+                                                          plan::steps_of(collective_))},
+      steps_{*shared_steps_},
+      words_{(collective_.members.size() + 63) / 64} {
+  const auto found = std::ranges::find(collective_.members, self);
+  if (found != collective_.members.end())
+    self_ = static_cast<int>(found - collective_.members.begin());
+  for (std::uint32_t m = 0; m < steps_.messages.size(); ++m) {
+    const plan::StepMessage& message = steps_.messages[m];
+    const std::size_t stream = at(message.stream);
     if (own_.size() <= stream) own_.resize(stream + 1);
-    if (steps.messages[m].from == self_) own_[stream].push_back(m);
+    if (message.from == self_) own_[stream].push_back(m);
+    if (message.from == self_) message_of_[stepped.sends[m]] = m;
+    if (message.to == self_) message_of_[stepped.receives[m]] = m;
   }
 }
 
@@ -125,13 +136,13 @@ void CollectiveDataPlane::begin_iteration(std::uint32_t run, int iteration) {
 }
 
 Payload CollectiveDataPlane::room(OpId recv) {
-  const auto bytes = std::make_shared<std::vector<std::byte>>(
-      payload_size(steps_.messages[message_of_[index(recv)]]));
+  const auto bytes =
+      std::make_shared<std::vector<std::byte>>(payload_size(steps_.messages[message_of_.at(recv)]));
   return {*bytes, bytes};
 }
 
 Payload CollectiveDataPlane::make(OpId send) {
-  const std::uint32_t number = message_of_[index(send)];
+  const std::uint32_t number = message_of_.at(send);
   const plan::StepMessage& message = steps_.messages[number];
   Payload payload = room(send);
   std::byte* to = payload.bytes.data();
@@ -155,7 +166,7 @@ Payload CollectiveDataPlane::make(OpId send) {
 
 Payloads::Verdict CollectiveDataPlane::check(OpId recv, std::span<const std::byte> payload,
                                              PayloadId& found) {
-  const std::uint32_t number = message_of_[index(recv)];
+  const std::uint32_t number = message_of_.at(recv);
   Label label;
   if (payload.size() >= sizeof label) std::memcpy(&label, payload.data(), sizeof label);
   found.iteration = label.iteration;
@@ -165,7 +176,7 @@ Payloads::Verdict CollectiveDataPlane::check(OpId recv, std::span<const std::byt
 }
 
 void CollectiveDataPlane::deliver(OpId recv, Payload payload) {
-  const std::uint32_t number = message_of_[index(recv)];
+  const std::uint32_t number = message_of_.at(recv);
   const std::int32_t stream = steps_.messages[number].stream;
   waiting_[at(stream)].push_back({number, std::move(payload)});
   put_in_place(stream);

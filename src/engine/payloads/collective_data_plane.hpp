@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/payloads/data_plane.hpp"
-#include "plan/steps/lower_collective.hpp"
+#include "plan/plan.hpp"
 
 namespace longhaul::engine {
 
@@ -17,9 +19,9 @@ namespace longhaul::engine {
 /// order in which it came: sums of whole numbers are the same in any order.
 class CollectiveDataPlane final : public DataPlane {
 public:
-  /// All outlive this. A rank that is no member brings and gets nothing.
-  CollectiveDataPlane(const plan::CollectivePlan& plan, const plan::Collective& collective,
-                      const plan::CollectiveSteps& steps, Rank self);
+  /// `stepped` outlives this; its vector is kept with `size` bytes. A rank that is no member brings
+  /// and gets nothing.
+  CollectiveDataPlane(const SteppedCollective& stepped, Bytes size, Rank self);
   /// Memory that it takes on a rank.
   [[nodiscard]] static Bytes memory_of(const plan::Collective& collective);
 
@@ -60,10 +62,11 @@ private:
   void put_in_place(const Arrival& arrival);
   [[nodiscard]] bool is_right(std::uint32_t item) const;
 
-  const plan::Collective& collective_;
+  plan::Collective collective_;  ///< of the size that is kept
+  std::shared_ptr<const plan::CollectiveSteps> shared_steps_;
   const plan::CollectiveSteps& steps_;
-  int self_ = -1;                                ///< member
-  std::vector<std::uint32_t> message_of_;        ///< by op
+  int self_ = -1;                                       ///< member
+  std::unordered_map<OpId, std::uint32_t> message_of_;  ///< by op of this member
   std::vector<std::vector<std::uint32_t>> own_;  ///< by stream: messages that this member sends
   std::size_t words_;                            ///< of a set of members
   std::uint32_t run_ = 0;

@@ -62,17 +62,15 @@ CollectiveMeasurement measure_collective(const plan::Collective& collective,
                                          const CollectiveSettings& settings) {
   CollectiveMeasurement measured;
   measured.predicted = planner::play_collective(collective, scenario).or_throw();
-  const plan::CollectiveSteps steps = plan::steps_of(collective);
-  const plan::CollectivePlan lowered =
-      plan::lower_collective(collective, steps, scenario).or_throw();
-  const Plan& plan = lowered.plan;
-  measured.adds_up = adds_up(collective, steps, settings);
+  const Plan plan = plan::lower_collective(collective, scenario).or_throw();
+  const SteppedCollective& stepped = plan.stepped.front();
+  measured.adds_up = adds_up(collective, *stepped.steps, settings);
   const auto device = make_timed_device(settings.device, ranks, settings.engine.credit);
   std::unique_ptr<engine::DataPlane> data_plane;
   const engine::CollectiveDataPlane* numbers = nullptr;
   if (measured.adds_up) {
     auto made =
-        std::make_unique<engine::CollectiveDataPlane>(lowered, collective, steps, ranks.self());
+        std::make_unique<engine::CollectiveDataPlane>(stepped, collective.size, ranks.self());
     numbers = made.get();
     data_plane = std::move(made);
   } else {

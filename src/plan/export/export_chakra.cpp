@@ -49,11 +49,18 @@ std::string block_text(const Op& op) {
   return text;
 }
 
-std::string node_name(const Op& op) {
+std::string message_text(const Plan& plan, const Op& op) {
+  if (!is_step(op)) return block_text(op);
+  return fmt::format("step {} of {} {}", op.microbatch, to_text(op.collective),
+                     plan.stepped[stepped_of(op)].chunk);
+}
+
+std::string node_name(const Plan& plan, const Op& op) {
   switch (op.kind) {
     case OpKind::compute: return block_text(op);
-    case OpKind::send: return fmt::format("send {} to {}", block_text(op), index(op.peer));
-    case OpKind::recv: return fmt::format("recv {} from {}", block_text(op), index(op.peer));
+    case OpKind::send: return fmt::format("send {} to {}", message_text(plan, op), index(op.peer));
+    case OpKind::recv:
+      return fmt::format("recv {} from {}", message_text(plan, op), index(op.peer));
     case OpKind::collective: break;
   }
   return fmt::format("{} {}", to_text(op.collective), op.chunk);
@@ -128,13 +135,15 @@ private:
     const Op& op = plan_.op(id);
     ProtobufMessage node;
     node.number(field::node::kId, index(id))
-        .text(field::node::kName, node_name(op))
+        .text(field::node::kName, node_name(plan_, op))
         .number(field::node::kType, node_type(op.kind));
-    // A message would wait until the one before has arrived.
+    // A message would wait until the one before has arrived, on a lane or of a collective.
     const bool is_message = op.kind == OpKind::send || op.kind == OpKind::recv;
     const bool in_turn = id != lane.first && !is_message;
     if (in_turn) node.number(field::node::kControl, index(id) - 1);
-    for (const OpId before : plan_.after_of(id)) node.number(field::node::kData, index(before));
+    for (const OpId before : plan_.after_of(id))
+      if (!is_message || plan_.op(before).kind != OpKind::send)
+        node.number(field::node::kData, index(before));
     if (in_turn) node.number(field::node::kData, index(id) - 1);
     node.number(field::node::kDuration, duration);
     add_attributes(node, id);

@@ -151,7 +151,7 @@ Duration Weather::latency(OpId recv, std::uint64_t iteration, Duration end) cons
 
 Duration Weather::collective(OpId member, std::uint64_t /*iteration*/, Duration begin) const {
   const Op& op = plan_.op(member);
-  if (calm_ || rings_[op.match].hops.empty()) return op.duration;
+  if (calm_ || rings_[op.match].hops.empty() || !is_estimate(sync_)) return op.duration;
   const Ring& ring = rings_[op.match];
   const std::size_t members = plan_.collectives[op.match].size();
   return time_of_work(begin, [&](Duration time) {
@@ -164,7 +164,7 @@ Duration Weather::collective(OpId member, std::uint64_t /*iteration*/, Duration 
       pace.until = std::min(pace.until, now.until);
       pace.stopped = pace.stopped || now.out;
     }
-    pace.whole = collective_time(op.collective, op.size, members, slowest, sync_);
+    pace.whole = estimated_time(op.size, members, slowest, sync_);
     return pace;
   });
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <optional>
+#include <set>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "plan/lowering/lanes.hpp"
 
@@ -51,72 +51,38 @@ std::vector<StageId> stages_by(const IndexedVector<StageId, Stage>& stages,
   return order;
 }
 
-/// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
-/// microbatch.
-std::optional<OpId> last_gradient(const Plan& plan, const Schedule& schedule, LaneId compute,
-                                  StageId stage) {
-  const Rank rank = plan.lanes[index(compute)].rank;
-  const RankInfo& info = plan.ranks[index(rank)];
-  const auto row = schedule.row(info.replica, info.device);
-  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
-    return schedule.stage_of(block.chunk) == stage &&
-           (block.kind == BlockKind::W || block.kind == BlockKind::B);
-  });
-  if (last == row.rend()) return std::nullopt;
-  return op_at(plan, compute, to_size(row.rend() - last - 1));
-}
-
-void fill_one(Plan& plan, const Schedule& schedule, const ChunkCollective& collective,
-              LaneId compute, OpId id, std::uint32_t group, Network& network) {
-  plan.collectives[group].push_back(id);
-  Op& op = plan.ops[index(id)];
-  op.kind = OpKind::collective;
-  op.collective = collective.kind;
-  op.chunk = collective.chunk;
-  op.peer = collective.members.front();
-  op.match = group;
-  op.resources = network.collective(plan.lanes[index(compute)].rank);
-  op.duration = collective.duration;
-  op.size = collective.size;
-  if (is_before_forward(collective.kind)) return;
-  if (const auto last = last_gradient(plan, schedule, compute, collective.stage))
-    plan.add_after(op, *last);
-}
-
 }  // namespace
 
-Duration collective_time(CollectiveKind kind, Bytes size, std::size_t members,
-                         const schedule::RingHop& ring, GradientSync sync) {
-  if (sync == GradientSync::two_datacenter) return schedule::exchange_time(ring, size);
-  if (sync == GradientSync::ring_rate)
-    return schedule::all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
-  const Duration once = schedule::ring_time(ring, size, static_cast<std::int64_t>(members));
-  return facts_of(kind).rounds * once;
+bool is_estimate(GradientSync sync) {
+  return sync == GradientSync::two_datacenter || sync == GradientSync::ring_rate;
 }
 
-IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Schedule& schedule,
-                                                                       const Scenario& scenario,
-                                                                       Network& network) {
-  IndexedVector<DeviceId, std::vector<ChunkCollective>> of_device(schedule.devices);
+Duration estimated_time(Bytes size, std::size_t members, const schedule::RingHop& ring,
+                        GradientSync sync) {
+  if (sync == GradientSync::two_datacenter) return schedule::exchange_time(ring, size);
+  return schedule::all_reduce_at_rate(ring, size, static_cast<std::int64_t>(members));
+}
+
+std::vector<StageCollective> find_collectives(const Schedule& schedule, const Scenario& scenario) {
+  std::vector<StageCollective> all;
   const GradientSync sync = scenario.parallel.gradient_sync;
-  if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return of_device;
+  if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return all;
   const IndexedVector<StageId, Stage> stages = find_stages(schedule);
   const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
   const auto add = [&](CollectiveKind kind, StageId s) {
     const Stage& stage = stages[s];
-    std::vector<Rank> members;
-    for (const ReplicaId replica : schedule.replica_ids()) {
-      for (const DeviceId device : stage.devices) members.push_back(scenario.rank(replica, device));
-    }
-    if (members.size() < 2) return;
+    StageCollective made{s, {}, stage.devices, stage.chunks};
+    made.collective.kind = kind;
+    for (const ReplicaId replica : schedule.replica_ids())
+      for (const DeviceId device : stage.devices)
+        made.collective.members.push_back(scenario.rank(replica, device));
     // Copy 0's holder says how large the stage is: its copies are of one size.
     const ChunkId first{number(s)};
-    const Bytes size = share(scenario.costs.weights[index(schedule.device_of_chunk[first])],
-                             shares[first].of, shares[first].place);
-    const Duration duration =
-        collective_time(kind, size, members.size(), network.ring(members), sync);
-    for (std::size_t i = 0; i < stage.devices.size(); ++i)
-      of_device[stage.devices[i]].push_back({kind, s, stage.chunks[i], size, duration, members});
+    made.collective.size = share(scenario.costs.weights[index(schedule.device_of_chunk[first])],
+                                 shares[first].of, shares[first].place);
+    if (made.collective.members.size() < 2 || made.collective.size < Bytes{1}) return;
+    std::ranges::sort(made.collective.members);
+    all.push_back(std::move(made));
   };
   if (sync == GradientSync::zero1) {
     for (const StageId s : stages_by(stages, &Stage::first_forward))
@@ -126,30 +92,148 @@ IndexedVector<DeviceId, std::vector<ChunkCollective>> find_collectives(const Sch
     add(sync == GradientSync::zero1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
         s);
   }
-  return of_device;
+  return all;
 }
 
-void fill_collectives(Plan& plan, const Schedule& schedule,
-                      const IndexedVector<DeviceId, std::vector<ChunkCollective>>& of_device,
-                      const std::vector<LaneId>& lane_of_rank,
-                      const std::vector<LaneId>& compute_lane_of_rank, Network& network) {
-  std::map<std::pair<CollectiveKind, int>, std::uint32_t> groups;  // by kind and stage
-  for (const DeviceId device : of_device.ids()) {
-    for (std::size_t k = 0; k < of_device[device].size(); ++k) {
-      const ChunkCollective& collective = of_device[device][k];
-      const auto [group, is_new] = groups.try_emplace(
-          {collective.kind, collective.stage}, static_cast<std::uint32_t>(plan.collectives.size()));
-      if (is_new) plan.collectives.emplace_back();
-      for (const Rank rank : collective.members) {
-        if (plan.ranks[index(rank)].device != device) continue;
-        const Lane& lane = plan.lanes[index(lane_of_rank[index(rank)])];
-        const OpId id{static_cast<std::uint32_t>(index(lane.first) + k)};
-        fill_one(plan, schedule, collective, compute_lane_of_rank[index(rank)], id, group->second,
-                 network);
+CollectiveLowering::CollectiveLowering(const Schedule& schedule, const Scenario& scenario,
+                                       const TimeAlone& time_alone, Plan& plan, Network& network)
+    : schedule_{schedule},
+      scenario_{scenario},
+      time_alone_{time_alone},
+      whole_{time_alone && !is_estimate(scenario.parallel.gradient_sync)},
+      estimates_{is_estimate(scenario.parallel.gradient_sync)},
+      plan_{plan},
+      network_{network},
+      all_{find_collectives(schedule, scenario)},
+      steps_{plan, network} {
+  for (const StageCollective& each : all_) {
+    if (in_steps()) {
+      steps_.add(each.collective, each.chunks.front());
+      continue;
+    }
+    plan_.collectives.emplace_back();
+    op_of_.emplace_back(each.collective.members.size(), kNone<OpId>);
+    duration_.push_back(estimates_
+                            ? estimated_time(each.collective.size, each.collective.members.size(),
+                                             network.ring(each.collective.members),
+                                             scenario.parallel.gradient_sync)
+                            : time_alone(each.collective));
+  }
+}
+
+std::size_t CollectiveLowering::ops() const {
+  if (in_steps()) return steps_.ops();
+  std::size_t count = 0;
+  for (const StageCollective& each : all_) count += each.collective.members.size();
+  return count;
+}
+
+std::size_t CollectiveLowering::waits() const { return 2 * ops(); }
+
+void CollectiveLowering::lay_out(Rank rank, DeviceId device) {
+  if (in_steps()) return steps_.lay_out(rank);
+  std::vector<std::size_t> mine;
+  for (std::size_t c = 0; c < all_.size(); ++c)
+    if (std::ranges::binary_search(all_[c].devices, device)) mine.push_back(c);
+  if (mine.empty()) return;
+  const LaneId lane =
+      add_lane(plan_, "collective", OpKind::collective, rank, kNone<Rank>, mine.size());
+  for (std::size_t k = 0; k < mine.size(); ++k) {
+    const std::vector<Rank>& members = all_[mine[k]].collective.members;
+    const auto place = std::ranges::lower_bound(members, rank) - members.begin();
+    op_of_[mine[k]][to_size(place)] = op_at(plan_, lane, k);
+  }
+}
+
+std::optional<std::int32_t> CollectiveLowering::first_forward(ReplicaId replica, DeviceId device,
+                                                              StageId stage) const {
+  const auto row = schedule_.row(replica, device);
+  const auto first = std::ranges::find_if(row, [&](const Block& block) {
+    return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == stage;
+  });
+  if (first == row.end()) return std::nullopt;  // fewer microbatches than copies
+  return static_cast<std::int32_t>(first - row.begin());
+}
+
+void CollectiveLowering::append_waits(ReplicaId replica, DeviceId device,
+                                      std::vector<Wait>& waits) const {
+  const Rank rank = scenario_.rank(replica, device);
+  for (std::size_t c = 0; c < all_.size(); ++c) {
+    const StageCollective& each = all_[c];
+    if (!is_before_forward(each.collective.kind)) continue;
+    if (!std::ranges::binary_search(each.devices, device)) continue;
+    const auto position = first_forward(replica, device, each.stage);
+    if (!position) continue;
+    if (in_steps()) {
+      for (const OpId receive : steps_.receives_at(c, rank)) waits.emplace_back(*position, receive);
+      continue;
+    }
+    const std::vector<Rank>& members = each.collective.members;
+    const auto place = std::ranges::lower_bound(members, rank) - members.begin();
+    waits.emplace_back(*position, op_of_[c][to_size(place)]);
+  }
+}
+
+std::optional<OpId> CollectiveLowering::last_gradient(LaneId compute, StageId stage) const {
+  const Rank rank = plan_.lanes[index(compute)].rank;
+  const RankInfo& info = plan_.ranks[index(rank)];
+  const auto row = schedule_.row(info.replica, info.device);
+  const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Block& block) {
+    return schedule_.stage_of(block.chunk) == stage &&
+           (block.kind == BlockKind::W || block.kind == BlockKind::B);
+  });
+  if (last == row.rend()) return std::nullopt;
+  return op_at(plan_, compute, to_size(row.rend() - last - 1));
+}
+
+void CollectiveLowering::fill(const std::vector<LaneId>& compute_lane_of_rank) {
+  for (std::uint32_t c = 0; c < all_.size(); ++c) {
+    for (const Rank member : all_[c].collective.members) {
+      const LaneId compute = compute_lane_of_rank[index(member)];
+      if (!in_steps()) {
+        fill_one(c, member, compute);
+        continue;
       }
+      if (is_before_forward(all_[c].collective.kind)) continue;
+      if (const auto last = last_gradient(compute, all_[c].stage)) steps_.gate(c, member, *last);
     }
   }
-  for (std::vector<OpId>& members : plan.collectives) std::ranges::sort(members);
+  if (in_steps()) steps_.fill();
+  for (std::vector<OpId>& members : plan_.collectives) std::ranges::sort(members);
+}
+
+/// Estimates hold their rank's turn alone; whole collectives hold what their messages hold.
+ResourceSetId CollectiveLowering::held_by(const StageCollective& collective, Rank member) {
+  if (!whole_) return network_.collective(member);
+  const CollectiveSteps steps = steps_of(collective.collective);
+  std::set<std::pair<std::int32_t, std::int32_t>> hops;
+  for (const StepMessage& message : steps.messages) hops.emplace(message.from, message.to);
+  std::vector<RankPair> pairs;
+  for (const auto& [from, to] : hops)
+    pairs.push_back(
+        {collective.collective.members[at(from)], collective.collective.members[at(to)]});
+  return network_.all_of(pairs, member);
+}
+
+void CollectiveLowering::fill_one(std::uint32_t number, Rank member, LaneId compute) {
+  const StageCollective& each = all_[number];
+  const std::vector<Rank>& members = each.collective.members;
+  const OpId id =
+      op_of_[number][to_size(std::ranges::lower_bound(members, member) - members.begin())];
+  plan_.collectives[number].push_back(id);
+  const DeviceId device = plan_.ranks[index(member)].device;
+  const auto place = std::ranges::lower_bound(each.devices, device) - each.devices.begin();
+  Op& op = plan_.ops[index(id)];
+  op.kind = OpKind::collective;
+  op.collective = each.collective.kind;
+  op.chunk = each.chunks[to_size(place)];
+  op.peer = members.front();
+  op.match = number;
+  op.resources = held_by(each, member);
+  op.duration = duration_[number];
+  op.size = each.collective.size;
+  if (is_before_forward(each.collective.kind)) return;
+  if (const auto last = last_gradient(compute, each.stage)) plan_.add_after(op, *last);
 }
 
 }  // namespace longhaul::plan

@@ -20,14 +20,16 @@ std::optional<Refusal> why_other_shape(const Schedule& schedule, const Scenario&
 
 }  // namespace
 
-Plan lower(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement) {
-  return try_lower(schedule, scenario, arrangement).or_throw();
+Plan lower(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+           const TimeAlone& time_alone) {
+  return try_lower(schedule, scenario, arrangement, time_alone).or_throw();
 }
 
-Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario,
-                       Arrangement arrangement) {
+Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+                       const TimeAlone& time_alone) {
   if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
-  if (schedule.cell == 1) return Lowering{schedule, scenario, arrangement, Crossing::alone}.run();
+  if (schedule.cell == 1)
+    return Lowering{schedule, scenario, arrangement, Crossing::alone, time_alone}.run();
   if (arrangement == Arrangement::grouped)
     return refused(
         "schedule {} shares the WAN in cells of {} pipelines, which grouped communication cannot "
@@ -35,18 +37,19 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario,
         "Use --comm decoupled.",
         schedule.name, schedule.cell);
   if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
-  return Lowering{schedule, scenario, arrangement, Crossing::relayed}.run();
+  return Lowering{schedule, scenario, arrangement, Crossing::relayed, time_alone}.run();
 }
 
-Plan lower_pooled(const Schedule& schedule, const Scenario& scenario) {
-  return try_lower_pooled(schedule, scenario).or_throw();
+Plan lower_pooled(const Schedule& schedule, const Scenario& scenario, const TimeAlone& time_alone) {
+  return try_lower_pooled(schedule, scenario, time_alone).or_throw();
 }
 
-Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario) {
+Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario,
+                              const TimeAlone& time_alone) {
   if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
   if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
   const Crossing crossing = schedule.cell == 1 ? Crossing::alone : Crossing::pooled;
-  return Lowering{schedule, scenario, Arrangement::decoupled, crossing}.run();
+  return Lowering{schedule, scenario, Arrangement::decoupled, crossing, time_alone}.run();
 }
 
 }  // namespace longhaul::plan

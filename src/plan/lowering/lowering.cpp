@@ -29,12 +29,13 @@ void merge_runs(Waits& waits) {
 }  // namespace
 
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
-                   Crossing crossing)
+                   Crossing crossing, const TimeAlone& time_alone)
     : schedule_{schedule},
       scenario_{scenario},
       crossing_{crossing},
       costs_{schedule, scenario},
-      network_{scenario, plan_} {
+      network_{scenario, plan_},
+      collectives_{schedule, scenario, time_alone, plan_, network_} {
   plan_.schedule = schedule.name;
   plan_.arrangement = arrangement;
   plan_.stages = schedule.devices;
@@ -43,7 +44,6 @@ Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangeme
   plan_.cell = schedule.cell;
   for (const Datacenter& datacenter : scenario.datacenters)
     plan_.datacenters.push_back(datacenter.name);
-  collectives_ = find_collectives(schedule, scenario, network_);
   if (crossing == Crossing::relayed)
     relays_.emplace(schedule, scenario, costs_, plan_, network_, compute_lane_);
 }
@@ -56,7 +56,8 @@ Result<Plan> Lowering::run() {
     if (auto why = lower_cell(cell)) return *std::move(why);
   if (relays_)
     if (auto why = relays_->finish()) return *std::move(why);
-  fill_collectives(plan_, schedule_, collectives_, collective_lane_, compute_lane_, network_);
+  collectives_.fill(compute_lane_);
+  if (network_.missing_link()) return *network_.missing_link();
   if (auto why = apply_link_orders(plan_, schedule_, relays_ ? Turns::taken : Turns::ordered))
     return *std::move(why);
   return std::move(plan_);
@@ -113,12 +114,10 @@ void Lowering::reserve() {
       (carried ? pieces : plain) += channel.count * to_size(carried ? cell.count : 1);
     }
   }
-  std::size_t collectives = 0;
-  for (const auto& mine : collectives_) collectives += mine.size() * to_size(schedule_.replicas);
   // A piece has at most three legs.
-  plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives);
+  plan_.ops.reserve(blocks + 2 * plain + 6 * pieces + collectives_.ops());
   // Blocks that wait for several: all pieces of their input, collectives.
-  plan_.after.reserve(pieces + 2 * collectives);
+  plan_.after.reserve(pieces + collectives_.waits());
 }
 
 void Lowering::lay_out_lanes(ReplicaId replica, int local) {
@@ -147,10 +146,7 @@ void Lowering::lay_out_lanes(ReplicaId replica, int local) {
                               channels[c].count);
     }
     if (relays_) relays_->add_recv_lanes(local, device);
-    const auto& mine = collectives_[device];
-    collective_lane_.push_back(mine.empty() ? kNone<LaneId>
-                                            : add_lane(plan_, "collective", OpKind::collective,
-                                                       rank, kNone<Rank>, mine.size()));
+    collectives_.lay_out(rank, device);
   }
 }
 
@@ -165,23 +161,9 @@ Waits Lowering::waits_of(ReplicaId replica, int local, DeviceId device) const {
       waits.emplace_back(mine.all[channel.first + i].needed_before, op_at(plan_, lane, i));
   }
   if (relays_) relays_->append_waits(local, device, waits);
-  add_gathers(replica, device, waits);
+  collectives_.append_waits(replica, device, waits);
   merge_runs(waits);
   return waits;
-}
-
-void Lowering::add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const {
-  const auto& mine = collectives_[device];
-  const auto row = schedule_.row(replica, device);
-  for (std::size_t k = 0; k < mine.size(); ++k) {
-    if (!is_before_forward(mine[k].kind)) continue;
-    const auto first = std::ranges::find_if(row, [&](const Block& block) {
-      return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == mine[k].stage;
-    });
-    if (first == row.end()) continue;  // fewer microbatches than copies
-    waits.emplace_back(static_cast<std::int32_t>(first - row.begin()),
-                       op_at(plan_, collective_lane_[index(scenario_.rank(replica, device))], k));
-  }
 }
 
 void Lowering::fill_compute(ReplicaId replica, int local, DeviceId device) {

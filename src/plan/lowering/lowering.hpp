@@ -24,8 +24,9 @@ enum class Crossing { alone, relayed, pooled };
 /// sends by peer, receives by peer, collectives), so that a lane is a range of ids.
 class Lowering {
 public:
+  /// All outlive this. `time_alone`: see lower().
   Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
-           Crossing crossing);
+           Crossing crossing, const TimeAlone& time_alone);
   /// Refused as try_lower() is, for links and turns.
   Result<Plan> run();
 
@@ -48,7 +49,6 @@ private:
     return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))], at(position));
   }
   Waits waits_of(ReplicaId replica, int local, DeviceId device) const;
-  void add_gathers(ReplicaId replica, DeviceId device, Waits& waits) const;
   void fill_compute(ReplicaId replica, int local, DeviceId device);
   Route route_of(ReplicaId replica, const Messages::Channel& channel);
   void fill_channel(ReplicaId replica, int local, std::size_t c);
@@ -59,12 +59,11 @@ private:
   schedule::BlockCosts costs_;
   Plan plan_;
   Network network_;
-  IndexedVector<DeviceId, std::vector<ChunkCollective>> collectives_;  ///< of each device
+  CollectiveLowering collectives_;
   std::vector<Messages> messages_;    ///< of each replica, or one that all of them have
   std::vector<LaneId> compute_lane_;  ///< of each rank
   std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by LocalDPRank, channel
-  std::vector<LaneId> collective_lane_;  ///< of each rank; kNone where it has none
-  std::optional<RelayLowering> relays_;  ///< where they carry messages
+  std::optional<RelayLowering> relays_;                     ///< where they carry messages
 };
 
 /// A lane of messages in lower_pooled(): where the channel leaves its datacenter, the way of

@@ -71,6 +71,19 @@ ResourceSetId Network::collective(Rank rank) {
   return made;
 }
 
+ResourceSetId Network::all_of(const std::vector<RankPair>& pairs, Rank member) {
+  std::vector<ResourceId> items;
+  for (const auto& [from, to] : pairs) {
+    const schedule::NetworkRoute pair_route = checked_route(from, to);
+    for (const schedule::RouteSegment& segment : pair_route.segments)
+      items.push_back(held(segment));
+  }
+  std::ranges::sort(items);
+  items.erase(std::ranges::unique(items).begin(), items.end());
+  if (items.empty()) return collective(member);
+  return set(items);
+}
+
 schedule::NetworkRoute Network::checked_route(Rank from, Rank to) {
   schedule::NetworkRoute pair_route = routes_.between(from, to);
   if (!pair_route.linked && !missing_link_) {

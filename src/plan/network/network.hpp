@@ -42,6 +42,9 @@ public:
   [[nodiscard]] ResourceSetId device(Rank rank);
   /// The rank's turn in data-parallel communication; the same set each time.
   [[nodiscard]] ResourceSetId collective(Rank rank);
+  /// All that messages of these pairs hold, and the member's turn in data-parallel communication:
+  /// of a collective that is one op of each member.
+  [[nodiscard]] ResourceSetId all_of(const std::vector<RankPair>& pairs, Rank member);
   /// Slowest rate of links and interfaces and largest latency of a ring over the ranks, in their
   /// order.
   [[nodiscard]] schedule::RingHop ring(const std::vector<Rank>& ranks);

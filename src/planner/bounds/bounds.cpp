@@ -84,6 +84,7 @@ private:
   /// Gathers from the start on, each ahead of the Fs of its chunk; reductions after the weights.
   [[nodiscard]] Duration collectives(std::size_t replica, int device) const {
     std::map<StageId, std::pair<Duration, Duration>> gathers, reductions;
+    Duration alone{};  // a chain through one collective
     const std::vector<RelaxedChunk>& chunks = relaxation_.replicas[replica].chunks;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const RelaxedChunk& chunk = chunks[c];
@@ -94,11 +95,12 @@ private:
       const Duration done = std::max(times.gradient_head.back() + chunk.gradient + chunk.weight,
                                      times.forward_head.front() + chunk.count * cell);
       auto& gather = gathers[stage];
-      gather = {chunk.gather, std::max(gather.second, times.forward_tail.front())};
+      gather = {chunk.gathering, std::max(gather.second, times.forward_tail.front())};
       auto& reduction = reductions[stage];
-      reduction = {chunk.reduction, std::max(reduction.second, done)};
+      reduction = {chunk.reducing, std::max(reduction.second, done)};
+      alone = std::max({alone, chunk.gather + times.forward_tail.front(), done + chunk.reduction});
     }
-    return std::max(sequence_bound(gathers), sequence_bound(reductions));
+    return std::max({alone, sequence_bound(gathers), sequence_bound(reductions)});
   }
 
   /// Jobs (length, head or tail) on one machine: only heads, or only tails, by symmetry.

@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "plan/lowering/collectives.hpp"
+#include "planner/collectives/time_alone.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
@@ -65,14 +66,41 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const schedule:
   return relaxed;
 }
 
+/// What a collective takes at least, by member.
+LeastTimes least_of(const plan::Collective& collective, const Scenario& scenario,
+                    plan::Network& network) {
+  const GradientSync sync = scenario.parallel.gradient_sync;
+  if (!plan::is_estimate(sync)) {
+    LeastTimes least = least_times(collective, scenario);
+    // Weights may come before the member has begun to send its own.
+    if (is_before_forward(collective.kind))
+      least.to_own_end.assign(collective.members.size(), Duration::zero());
+    return least;
+  }
+  const Duration estimate = plan::estimated_time(collective.size, collective.members.size(),
+                                                 network.ring(collective.members), sync);
+  const std::vector<Duration> of_each(collective.members.size(), estimate);
+  return {of_each, of_each, of_each};
+}
+
 void add_collectives(const Schedule& layout, const Scenario& scenario, plan::Network& network,
-                     std::vector<RelaxedChunk>& chunks) {
-  for (const auto& of_device : plan::find_collectives(layout, scenario, network)) {
-    for (const plan::ChunkCollective& collective : of_device) {
+                     std::vector<RelaxedReplica>& replicas) {
+  for (const plan::StageCollective& each : plan::find_collectives(layout, scenario)) {
+    const LeastTimes least = least_of(each.collective, scenario, network);
+    for (std::size_t member = 0; member < each.collective.members.size(); ++member) {
+      const auto rank = static_cast<int>(each.collective.members[member]);
+      const int replica = rank / layout.devices;
       for (int copy = 0; copy < layout.copies; ++copy) {
-        RelaxedChunk& chunk = chunks[at(copy * layout.chunks_of_copy() + collective.stage)];
-        const bool before = is_before_forward(collective.kind);
-        (before ? chunk.gather : chunk.reduction) = collective.duration;
+        RelaxedChunk& chunk =
+            replicas[at(replica)].chunks[at(copy * layout.chunks_of_copy() + each.stage)];
+        if (chunk.device != rank % layout.devices) continue;
+        if (is_before_forward(each.collective.kind)) {
+          chunk.gather = least.arrival[member];
+          chunk.gathering = least.to_own_end[member];
+        } else {
+          chunk.reduction = least.to_all_ends[member];
+          chunk.reducing = least.to_own_end[member];
+        }
       }
     }
   }
@@ -189,7 +217,6 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
   RelaxedReplica timeless;
   for (ChunkId chunk{}; chunk < layout.chunks; ++chunk)
     timeless.chunks.push_back(relax_chunk(layout, recomputed[at(chunk)], costs, memory, chunk));
-  add_collectives(layout, scenario, hops.network(), timeless.chunks);
   Relaxation relaxation{layout.devices,
                         layout.chunks_of_copy(),
                         schedule::allowed_activation(layout, scenario),
@@ -206,6 +233,7 @@ Relaxation relax(const Schedule& like, const Scenario& scenario) {
       if (!layout.is_first(chunk)) relaxed.previous = hop_to(BlockKind::D, previous(chunk));
     }
   }
+  add_collectives(layout, scenario, hops.network(), relaxation.replicas);
   require_none(hops.network().missing_link());
   for (const Resource& resource : hops.resources())
     relaxation.resource_names.push_back(resource.name);

@@ -35,10 +35,13 @@ struct RelaxedChunk {
   Duration dgrad{}, wgrad{}, backward{};  ///< of a D, W and B as they are
   bool recomputed = false;
   Duration recompute{};
-  Duration gather{};     ///< of weights, before its first F
-  Duration reduction{};  ///< of gradients, after its last W
-  Bytes taken;           ///< activation memory held from the start of F, at least, until
-  Bytes rest;            ///< the gradient's end; `rest` of it until the end of the weight
+  /// Of weights: until they have come at the earliest, and how long the device's next gather must
+  /// wait for it.
+  Duration gather{}, gathering{};
+  /// Of gradients: from its last W at least until it has ended everywhere, and on its device.
+  Duration reduction{}, reducing{};
+  Bytes taken;  ///< activation memory held from the start of F, at least, until
+  Bytes rest;   ///< the gradient's end; `rest` of it until the end of the weight
   RelaxedHop next, previous;
 };
 

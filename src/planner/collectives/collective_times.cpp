@@ -51,10 +51,10 @@ Result<CollectiveTime> play_collective(const Collective& collective, const Scena
         "{} of {} members in {} pieces by {} has more than {} messages. Use fewer pieces.",
         to_text(collective.kind), collective.members.size(), collective.pieces,
         to_string(collective.algorithm), kMostMessages);
-  const plan::CollectiveSteps steps = plan::steps_of(collective);
-  const Result<plan::CollectivePlan> lowered = plan::lower_collective(collective, steps, scenario);
+  const Result<Plan> lowered = plan::lower_collective(collective, scenario);
   if (!lowered) return lowered.refusal();
-  const Plan& plan = lowered->plan;
+  const Plan& plan = *lowered;
+  const plan::CollectiveSteps& steps = *plan.stepped.front().steps;
   const OpTimes times = sim::simulate(plan);
   CollectiveTime played;
   played.collective = collective;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/lowering/lower_collective.hpp"
 #include "plan/rows.hpp"
-#include "plan/steps/lower_collective.hpp"
 #include "scenario/scenario.hpp"
 
 namespace longhaul::planner {

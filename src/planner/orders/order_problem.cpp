@@ -5,6 +5,7 @@
 
 #include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
+#include "planner/collectives/time_alone.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
 
@@ -15,6 +16,36 @@ bool recomputes(const Schedule& schedule) {
   return std::ranges::any_of(schedule.rows, [](const auto& row) {
     return std::ranges::any_of(row, [](const Block& b) { return b.kind == BlockKind::R; });
   });
+}
+
+/// Is each link held by one lane alone, or by collectives of one group alone, which come one after
+/// the other anyway?
+bool has_private_links(const Plan& plan) {
+  struct Holders {
+    std::uint32_t lanes = 0;                   ///< of blocks and messages
+    const std::vector<OpId>* group = nullptr;  ///< members of a collective
+  };
+  std::vector<Holders> of_resource(plan.resources.size());
+  const auto ranks_of = [&](const std::vector<OpId>& group) {
+    std::vector<Rank> ranks;
+    for (const OpId id : group) ranks.push_back(plan.rank_of(id));
+    return ranks;
+  };
+  for (const std::vector<OpId>& group : plan.collectives) {
+    for (const ResourceId resource : plan.resources_of(group.front())) {
+      Holders& holders = of_resource[index(resource)];
+      if (holders.group != nullptr && ranks_of(*holders.group) != ranks_of(group)) return false;
+      holders.group = &group;
+    }
+  }
+  for (const Lane& lane : plan.lanes) {
+    if (lane.count == 0 || lane.kind == OpKind::collective || lane.kind == OpKind::recv) continue;
+    for (const ResourceId resource : plan.resources_of(lane.first)) {
+      Holders& holders = of_resource[index(resource)];
+      if (holders.group != nullptr || ++holders.lanes > 1) return false;
+    }
+  }
+  return std::ranges::all_of(plan.resources, [](const Resource& r) { return r.order.empty(); });
 }
 
 }  // namespace
@@ -29,7 +60,7 @@ OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario, Arran
   fill_infos();
   read_limits(like, scenario);
   exact_ = arrangement == Arrangement::decoupled;
-  read_plan(like, plan::lower(like, scenario));
+  read_plan(like, plan::lower(like, scenario, Arrangement::decoupled, time_alone(scenario)));
 }
 
 void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
@@ -102,8 +133,7 @@ void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
       like.copies == 1 || std::ranges::all_of(plan.ops, [](const Op& op) {
         return op.kind != OpKind::collective || op.duration == Duration::zero();
       });
-  const bool private_links = std::ranges::all_of(
-      plan.resources, [](const Resource& r) { return r.lanes <= 1 && r.order.empty(); });
+  const bool private_links = has_private_links(plan);
   // Blocks that take no time may wait for each other without anyone noticing.
   const bool takes_time = std::ranges::all_of(chunks_, [](const OfChunk& chunk) {
     return std::ranges::all_of(chunk.time, [](std::int64_t time) { return time > 0; });

@@ -12,8 +12,8 @@ Duration makespan_of(const Schedule& schedule, const Scenario& scenario, Arrange
 }
 
 Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario,
-                              Arrangement arrangement) {
-  const Result<Plan> plan = plan::try_lower(schedule, scenario, arrangement);
+                              Arrangement arrangement, const plan::TimeAlone& time_alone) {
+  const Result<Plan> plan = plan::try_lower(schedule, scenario, arrangement, time_alone);
   if (!plan) return plan.refusal();
   const Result<OpTimes> times = sim::try_simulate(*plan);
   if (!times) return times.refusal();

@@ -4,7 +4,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "plan/plan.hpp"
+#include "plan/lowering/lower.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -15,9 +15,11 @@ namespace longhaul::planner {
 /// missing link, an order of a link that deadlocks). The schedule must be valid.
 [[nodiscard]] Duration makespan_of(const Schedule& schedule, const Scenario& scenario,
                                    Arrangement arrangement = Arrangement::decoupled);
-/// The same, where a schedule that cannot run is an answer.
+/// The same, where a schedule that cannot run is an answer. With a `time_alone` collectives are one
+/// op of each member: see plan::lower().
 Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario,
-                              Arrangement arrangement = Arrangement::decoupled);
+                              Arrangement arrangement = Arrangement::decoupled,
+                              const plan::TimeAlone& time_alone = {});
 
 /// The reason against a schedule without a violation that only a dry run shows: a missing link, an
 /// order of a link that names what is not there or deadlocks. nullopt: it runs.

@@ -39,7 +39,11 @@ std::size_t threads_of(const SearchOptions& options) {
 }  // namespace
 
 Portfolio::Portfolio(const Scenario& scenario, const SearchOptions& options)
-    : scenario_{scenario}, options_{options}, begin_{Clock::now()}, threads_{threads_of(options)} {}
+    : scenario_{scenario},
+      options_{options},
+      time_alone_{time_alone(scenario)},
+      begin_{Clock::now()},
+      threads_{threads_of(options)} {}
 
 void Portfolio::add_layout(const Schedule& schedule) {
   const auto is_like = [&](const auto& layout) {
@@ -50,7 +54,7 @@ void Portfolio::add_layout(const Schedule& schedule) {
   const Schedule like = whole_blocks(schedule);
   Simulation simulation = [this, like](const Orders& orders) -> std::optional<std::int64_t> {
     const Result<Duration> makespan =
-        try_makespan(orders.schedule(like), scenario_, options_.arrangement);
+        try_makespan(orders.schedule(like), scenario_, options_.arrangement, time_alone_);
     if (!makespan) return std::nullopt;  // blocks wait for each other
     return makespan->count();
   };
@@ -66,7 +70,9 @@ void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) 
   });
   LONGHAUL_ASSERT(layout != layouts_.end(), "the layout of {} is not known", schedule.name);
   Start start{schedule.name, *layout, whole_blocks(schedule), 0};
-  if (makespan && start.schedule == schedule) {
+  // The search knows collectives as one op, the makespan as messages.
+  const bool same_grain = scenario_.parallel.replicas * schedule.copies == 1;
+  if (makespan && same_grain && start.schedule == schedule) {
     start.makespan = makespan->count();
   } else {
     if (schedule::first_violation(start.schedule, scenario_)) return;
@@ -198,10 +204,11 @@ ImprovementResult improve(const Schedule& start, const Scenario& scenario,
   Portfolio::Outcome found = portfolio.run();
   improved.moves = found.moves;
   improved.accepted = found.accepted;
-  if (found.makespan >= improved.makespan.count()) return improved;
+  const Duration makespan = makespan_of(found.schedule, scenario, options.arrangement);
+  if (makespan >= improved.makespan) return improved;
   found.schedule.name = start.name;
   improved.schedule = std::move(found.schedule);
-  improved.makespan = Duration{found.makespan};
+  improved.makespan = makespan;
   return improved;
 }
 

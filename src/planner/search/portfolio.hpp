@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/collectives/time_alone.hpp"
 #include "planner/search/annealing.hpp"
 #include "planner/search/best.hpp"
 
@@ -70,6 +71,7 @@ private:
 
   const Scenario& scenario_;
   const SearchOptions& options_;
+  plan::TimeAlone time_alone_;
   std::chrono::steady_clock::time_point begin_;
   std::size_t threads_;
   std::vector<std::shared_ptr<const ChunkLayout>> layouts_;

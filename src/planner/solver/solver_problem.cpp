@@ -8,6 +8,7 @@
 #include "plan/lowering/lower.hpp"
 #include "planner/bounds/relaxation.hpp"
 #include "planner/bounds/stage_times.hpp"
+#include "planner/collectives/time_alone.hpp"
 #include "planner/solver/solver_model.hpp"
 #include "schedule/block_costs.hpp"
 #include "schedule/memory.hpp"
@@ -26,7 +27,7 @@ public:
         problem_{problem},
         start_{problem.start},
         scenario_{scenario},
-        plan_{plan::lower(start_, scenario)},
+        plan_{plan::lower(start_, scenario, Arrangement::decoupled, time_alone(scenario))},
         times_{sim::simulate(plan_)},
         relaxation_{relax(start_, scenario)},
         heads_{stage_times(relaxation_, relaxation_.replicas.front(), MemoryLimit::kept)},
@@ -40,7 +41,7 @@ public:
     add_blocks();
     problem_.blocks = blocks_.all();
     const ModelMessages messages = messages_of(blocks_, plan_);
-    problem_.exact = messages.exact;
+    problem_.exact = messages.exact && collectives_take_no_less(start_, scenario_);
     Json& json = problem_.json;
     json["after"] = dependencies_of(blocks_);
     json["messages"] = messages.json;

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "plan/lowering/lower.hpp"
+#include "planner/collectives/time_alone.hpp"
 #include "planner/search/makespan.hpp"
 #include "planner/wan_sharing/turn_search.hpp"
 #include "schedule/generators/cell/in_cells.hpp"
@@ -19,7 +20,8 @@ Result<Schedule> try_share_wan(const Schedule& schedule, const Scenario& scenari
   if (!cells || cells->cell == 1) return cells;
   Schedule shared = *std::move(cells);
   schedule::take_turns_evenly(shared, scenario);
-  const Result<Plan> plan = plan::try_lower(shared, scenario);
+  const Result<Plan> plan =
+      plan::try_lower(shared, scenario, Arrangement::decoupled, time_alone(scenario));
   if (!plan) return plan.refusal();
   const TurnProblem problem{shared, scenario, *plan};
   TurnEvaluator times{problem};

@@ -8,6 +8,7 @@
 #include "base/index.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/lowering/messages.hpp"
+#include "planner/collectives/time_alone.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul::planner {
@@ -174,7 +175,8 @@ private:
 }  // namespace
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario)
-    : TurnProblem{schedule, scenario, plan::lower(schedule, scenario)} {}
+    : TurnProblem{schedule, scenario,
+                  plan::lower(schedule, scenario, Arrangement::decoupled, time_alone(scenario))} {}
 
 TurnProblem::TurnProblem(const Schedule& schedule, const Scenario& scenario, const Plan& plan)
     : devices{schedule.devices}, cell{schedule.cell} {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
+#include "plan/lowering/lower_collective.hpp"
 #include "support/collectives.hpp"
 
 namespace longhaul::engine {
@@ -24,11 +25,11 @@ public:
       : collective_{std::move(collective)},
         steps_{plan::steps_of(collective_)},
         plan_{plan::lower_collective(
-                  collective_, steps_,
+                  collective_,
                   testing::scenario_of({.gpus = static_cast<int>(collective_.members.size())}))
                   .or_throw()} {
     for (const Rank member : collective_.members)
-      planes_.push_back(std::make_unique<CollectiveDataPlane>(plan_, collective_, steps_, member));
+      planes_.push_back(std::make_unique<CollectiveDataPlane>(stepped(), collective_.size, member));
   }
 
   /// Plays the messages; `change` may alter a payload, and says whether it arrives. Returns the
@@ -38,14 +39,15 @@ public:
     for (auto& plane : planes_) plane->begin_iteration(1, iteration);
     for (std::uint32_t m = 0; m < steps_.messages.size(); ++m) {
       const plan::StepMessage& message = steps_.messages[m];
-      const Payload payload = planes_[at(message.from)]->make(plan_.sends[m]);
+      const Payload payload = planes_[at(message.from)]->make(stepped().sends[m]);
       CollectiveDataPlane& receiver = *planes_[at(message.to)];
-      Payload room = receiver.room(plan_.receives[m]);
+      Payload room = receiver.room(stepped().receives[m]);
       std::ranges::copy(payload.bytes, room.bytes.begin());
       if (!change(m, room)) continue;
       PayloadId found;
-      refused_ += receiver.check(plan_.receives[m], room.bytes, found) != Payloads::Verdict::right;
-      receiver.deliver(plan_.receives[m], std::move(room));
+      refused_ +=
+          receiver.check(stepped().receives[m], room.bytes, found) != Payloads::Verdict::right;
+      receiver.deliver(stepped().receives[m], std::move(room));
     }
     std::int64_t wrong = 0;
     for (auto& plane : planes_) {
@@ -60,12 +62,12 @@ public:
   [[nodiscard]] int refused() const { return refused_; }
   [[nodiscard]] CollectiveDataPlane& plane(int member) { return *planes_[at(member)]; }
   [[nodiscard]] const plan::CollectiveSteps& steps() const { return steps_; }
-  [[nodiscard]] const plan::CollectivePlan& plan() const { return plan_; }
+  [[nodiscard]] const SteppedCollective& stepped() const { return plan_.stepped.front(); }
 
 private:
   plan::Collective collective_;
   plan::CollectiveSteps steps_;
-  plan::CollectivePlan plan_;
+  Plan plan_;
   std::vector<std::unique_ptr<CollectiveDataPlane>> planes_;
   int refused_ = 0;
 };
@@ -148,10 +150,10 @@ TEST(CollectiveDataPlane, WhatComesEarlyWaitsForTheMembersOwnMessage) {
   all.plane(1).begin_iteration(1, 0);
   const auto hand_on = [&](std::uint32_t m) {
     const plan::StepMessage& message = all.steps().messages[m];
-    const Payload payload = all.plane(message.from).make(all.plan().sends[m]);
-    Payload room = all.plane(message.to).room(all.plan().receives[m]);
+    const Payload payload = all.plane(message.from).make(all.stepped().sends[m]);
+    Payload room = all.plane(message.to).room(all.stepped().receives[m]);
     std::ranges::copy(payload.bytes, room.bytes.begin());
-    all.plane(message.to).deliver(all.plan().receives[m], std::move(room));
+    all.plane(message.to).deliver(all.stepped().receives[m], std::move(room));
   };
   hand_on(1);  // from member 1, before member 0 has made its own
   hand_on(0);

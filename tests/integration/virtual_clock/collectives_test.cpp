@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
-#include "plan/steps/lower_collective.hpp"
+#include "plan/lowering/lower_collective.hpp"
 #include "played_plan.hpp"
 #include "sim/simulate.hpp"
 
@@ -30,10 +30,8 @@ Scenario eight_ranks() {
 }
 
 void expect_equal(const plan::Collective& collective, const Scenario& scenario) {
-  const plan::CollectivePlan made =
-      plan::lower_collective(collective, plan::steps_of(collective), scenario).or_throw();
-  EXPECT_EQ(difference(made.plan, testing::play(made.plan).front().times, sim::simulate(made.plan)),
-            "")
+  const Plan made = plan::lower_collective(collective, scenario).or_throw();
+  EXPECT_EQ(difference(made, testing::play(made).front().times, sim::simulate(made)), "")
       << to_text(collective.kind) << ' ' << to_string(collective.algorithm) << " in "
       << collective.pieces;
 }

@@ -115,7 +115,7 @@ void state_orders(Plan& plan, Random& random) {
       continue;
     std::vector<OpId> users;
     for (std::uint32_t i = 0; i < plan.ops.size(); ++i)
-      if (plan.ops[i].kind == OpKind::send &&
+      if (plan.ops[i].kind == OpKind::send && keeps_order(plan.ops[i]) &&
           std::ranges::find(plan.resources_of(OpId{i}),
                             ResourceId{static_cast<std::uint32_t>(r)}) !=
               plan.resources_of(OpId{i}).end())

@@ -138,12 +138,17 @@ TEST(ExportGoal, KeepsCommunicationOffTheProcessorThatComputes) {
   }
 }
 
-TEST(ExportGoal, ARingMovesItsShareInEveryStep) {
+/// Three replicas of one stage, and 10 bytes of weights.
+Scenario three_replicas(GradientSync sync) {
   Scenario scenario = uniform_scenario(1, 1);
   scenario.parallel.replicas = 3;
-  scenario.parallel.gradient_sync = GradientSync::all_reduce;
+  scenario.parallel.gradient_sync = sync;
   scenario.costs.weights = {Bytes{10}};
-  scenario = spread(scenario, 1, Duration{}, Duration{});
+  return spread(scenario, 1, Duration{}, Duration{});
+}
+
+TEST(ExportGoal, AnEstimateIsARingThatMovesItsShareInEveryStep) {
+  const Scenario scenario = three_replicas(GradientSync::ring_rate);
   const std::string text =
       goal_text(lower(schedule::generate("1f1b", scenario), scenario), GoalSimulator::loggopsim);
   const Goal goal = testing::GoalReader::read(text);
@@ -156,6 +161,18 @@ TEST(ExportGoal, ARingMovesItsShareInEveryStep) {
   }
   EXPECT_EQ(sends, 3 * 4);  // twice 2 steps on each of 3 ranks
   EXPECT_THAT(text, HasSubstr("l2s1 requires l2r0\n"));
+}
+
+TEST(ExportGoal, HoldsTheStepsOfCollectives) {
+  const Scenario scenario = three_replicas(GradientSync::all_reduce);
+  const Goal goal = testing::GoalReader::read(
+      goal_text(lower(schedule::generate("1f1b", scenario), scenario), GoalSimulator::loggopsim));
+  std::vector<std::int64_t> of_rank_0;
+  for (const GoalOp& op : goal.ops)
+    if (op.kind == GoalOp::Kind::send && op.rank == 0) of_rank_0.push_back(op.size);
+  // Of shards of 4, 3 and 3 bytes the ring sends 2, 1 as sums, then 0, 2; each with one more.
+  EXPECT_THAT(of_rank_0, ElementsAre(4, 4, 5, 4));
+  EXPECT_EQ(testing::matched_receives(goal).size(), 12U);
 }
 
 // A ring from west to east and back, twice: two hops of it join the same hosts.

@@ -1,4 +1,4 @@
-#include "plan/steps/lower_collective.hpp"
+#include "plan/lowering/lower_collective.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,25 +11,24 @@ namespace {
 
 using testing::flat;
 
-CollectivePlan lowered(const Collective& collective) {
-  return lower_collective(collective, steps_of(collective),
-                          testing::scenario_of({.nodes = 2,
-                                                .gpus = 2,
-                                                .interfaces = "device = \"4GB/s\"\n"
-                                                              "internal = \"1GB/s\""}))
+Plan lowered(const Collective& collective) {
+  return lower_collective(collective, testing::scenario_of({.nodes = 2,
+                                                            .gpus = 2,
+                                                            .interfaces = "device = \"4GB/s\"\n"
+                                                                          "internal = \"1GB/s\""}))
       .or_throw();
 }
 
 TEST(LowerCollective, NamesAMessageByItsStep) {
-  const CollectivePlan one =
+  const Plan one =
       lowered(flat(CollectiveKind::all_reduce, 4, Bytes{64}, CollectiveAlgorithm::ring));
-  EXPECT_EQ(to_text(one.plan, one.sends.front()),
+  EXPECT_EQ(to_text(one, one.stepped.front().sends.front()),
             "rank 0 (dc0, stage 0): send of step 0 of all-reduce to rank 1");
-  EXPECT_EQ(to_text(one.plan, one.receives.back()),
+  EXPECT_EQ(to_text(one, one.stepped.front().receives.back()),
             "rank 0 (dc0, stage 0): receive of step 5 of all-reduce from rank 3");
-  const CollectivePlan pieces =
+  const Plan pieces =
       lowered(flat(CollectiveKind::broadcast, 4, Bytes{64}, CollectiveAlgorithm::tree, 3));
-  EXPECT_EQ(to_text(pieces.plan, pieces.sends.back()),
+  EXPECT_EQ(to_text(pieces, pieces.stepped.front().sends.back()),
             "rank 2 (dc0, stage 2): send of step 1 (piece 2) of broadcast to rank 3");
 }
 
@@ -38,22 +37,22 @@ TEST(LowerCollective, IsSendsReceivesAndDependencies) {
   const Collective ring =
       flat(CollectiveKind::all_gather, 4, Bytes{64}, CollectiveAlgorithm::ring, 2);
   const CollectiveSteps steps = steps_of(ring);
-  const CollectivePlan made = lowered(ring);
-  ASSERT_EQ(made.sends.size(), 24U);
+  const Plan made = lowered(ring);
+  ASSERT_EQ(made.stepped.front().sends.size(), 24U);
   int send_lanes = 0;
-  for (const Lane& lane : made.plan.lanes) {
+  for (const Lane& lane : made.lanes) {
     send_lanes += lane.kind == OpKind::send ? 1 : 0;
     EXPECT_NE(lane.kind, OpKind::collective);
   }
   EXPECT_EQ(send_lanes, 4 * 2);
-  for (std::size_t m = 0; m < made.sends.size(); ++m) {
-    const Op& send = made.plan.op(made.sends[m]);
+  for (std::size_t m = 0; m < made.stepped.front().sends.size(); ++m) {
+    const Op& send = made.op(made.stepped.front().sends[m]);
     EXPECT_TRUE(is_step(send));
-    EXPECT_EQ(send.match, index(made.receives[m]));
+    EXPECT_EQ(send.match, index(made.stepped.front().receives[m]));
     EXPECT_EQ(send.size, Bytes{8});
     const bool first = steps.messages[m].step == 0;
-    EXPECT_EQ(made.plan.after_of(made.sends[m]).size(), first ? 0U : 2U);
-    EXPECT_TRUE(made.plan.after_of(made.receives[m]).empty());
+    EXPECT_EQ(made.after_of(made.stepped.front().sends[m]).size(), first ? 0U : 2U);
+    EXPECT_TRUE(made.after_of(made.stepped.front().receives[m]).empty());
   }
 }
 
