@@ -11,6 +11,14 @@
 #include "training/model_layout.hpp"
 
 namespace longhaul::training {
+namespace {
+
+StageShard::Sum sum_of(CollectiveKind kind) {
+  return facts_of(kind).gets == Portion::whole ? StageShard::Sum::all_reduce
+                                               : StageShard::Sum::zero1;
+}
+
+}  // namespace
 
 LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario,
                      Rank self, nn::TensorOps& math, nn::DeviceMemory& memory, TrainingModel model)
@@ -70,15 +78,22 @@ StageShard::Group LayerWork::group_of(StageId stage) const {
     if (schedule_.stage_of(op.chunk) != stage) continue;
     const std::vector<OpId>& members = plan_.collectives[op.match];
     const auto place = std::ranges::find(members, id) - members.begin();
-    return {facts_of(op.collective).gets == Portion::whole ? StageShard::Sum::all_reduce
-                                                           : StageShard::Sum::zero1,
-            members.size(), to_size(place)};
+    return {sum_of(op.collective), members.size(), to_size(place)};
+  }
+  for (const SteppedCollective& each : plan_.stepped) {
+    const std::vector<Rank>& members = each.collective.members;
+    const auto place = std::ranges::find(members, self_) - members.begin();
+    if (is_before_forward(each.collective.kind) || place == std::ssize(members)) continue;
+    if (schedule_.stage_of(each.chunk) != stage) continue;
+    return {sum_of(each.collective.kind), members.size(), to_size(place), true};
   }
   return {};
 }
 
-StageShard& LayerWork::stage_of(OpId collective) {
-  const StageId stage = schedule_.stage_of(plan_.op(collective).chunk);
+StageShard& LayerWork::stage_of(OpId collective) { return stage_of(plan_.op(collective).chunk); }
+
+StageShard& LayerWork::stage_of(ChunkId chunk) {
+  const StageId stage = schedule_.stage_of(chunk);
   const auto found = std::ranges::find(stages_, stage, &StageShard::stage);
   LONGHAUL_ASSERT(found != stages_.end(), "stage {} is not held here", stage);
   return *found;
@@ -99,6 +114,29 @@ void LayerWork::follow_collectives() {
         waits_for_[id].push_back(&stage_of(before));
     }
   }
+  follow_steps();
+}
+
+/// The same where collectives are messages.
+void LayerWork::follow_steps() {
+  std::set<StageShard*> completed;
+  for (std::uint32_t i = 0; i < ops_.count; ++i) {
+    const OpId id{ops_.first + i};
+    const Op& op = plan_.op(id);
+    for (const OpId before : plan_.after_of(id)) {
+      const Op& other = plan_.op(before);
+      if (is_step(op) && other.kind == OpKind::compute) {
+        StageShard& stage = stage_of(plan_.stepped[stepped_of(op)].chunk);
+        if (completed.insert(&stage).second) completes_[before].push_back(&stage);
+      }
+      if (op.kind != OpKind::compute || !is_step(other)) continue;
+      StageShard* const stage = &stage_of(plan_.stepped[stepped_of(other)].chunk);
+      auto& waits = waits_for_[id];
+      if (std::ranges::find(waits, stage) == waits.end()) waits.push_back(stage);
+    }
+  }
+  for (StageShard& stage : stages_)
+    if (stage.in_steps() && !completed.contains(&stage)) completed_before_.push_back(&stage);
 }
 
 void LayerWork::begin_iteration(int iteration) {
@@ -166,6 +204,7 @@ nn::Buffer LayerWork::backward(OpId id, const Block& block) {
 void LayerWork::end_iteration() {
   for (StageShard& stage : stages_) {
     stage.place_weights();
+    stage.gradients_came();
     if (stage.sum() == StageShard::Sum::alone) stage.sum_own_gradients();
   }
   for (const auto& [number, chunk] : chunks_)

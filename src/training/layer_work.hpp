@@ -41,8 +41,9 @@ public:
   void end_iteration();
 
   [[nodiscard]] Tensors& tensors() { return tensors_; }
-  /// The exchange of a collective of this rank.
+  /// The stage of a collective of this rank, which is one op.
   [[nodiscard]] StageShard& stage_of(OpId collective);
+  [[nodiscard]] StageShard& stage_of(ChunkId chunk);
   [[nodiscard]] std::vector<StageShard>& stages() { return stages_; }
   [[nodiscard]] nn::TensorOps& math() { return math_; }
   [[nodiscard]] const TrainingModel& model() const { return model_; }
@@ -58,6 +59,7 @@ private:
   void make_stages();
   [[nodiscard]] StageShard::Group group_of(StageId stage) const;
   void follow_collectives();
+  void follow_steps();
   void perform(OpId id, const Block& block);
   [[nodiscard]] nn::Buffer forward(OpId id, const Block& block);
   [[nodiscard]] nn::Buffer backward(OpId id, const Block& block);

@@ -41,7 +41,8 @@ void StageShard::begin_iteration() {
   weights_wait_ = false;
   if (group_.sum != Sum::zero1 || held_.count == 0) return;
   math_.copy(chunk().all_weights().part(held_.first, held_.count),
-             own_weights_.view().part(0, held_.count));
+             group_.steps ? gathered_.view().part(held_.first, held_.count)
+                          : own_weights_.view().part(0, held_.count));
 }
 
 void StageShard::place_weights() {
@@ -55,6 +56,12 @@ void StageShard::sum_own_gradients() {
   for (std::size_t i = 1; i < chunks_.size(); ++i)
     math_.add(first, chunks_[i]->all_gradients(), first);
   if (brought_) math_.copy(first, brought_.view().part(0, count()));
+  if (group_.steps && group_.sum == Sum::all_reduce) math_.copy(first, summed_.view());
+}
+
+void StageShard::gradients_came() {
+  if (group_.steps && group_.sum == Sum::zero1)
+    math_.copy(brought_.view().part(group_.place * share(), share()), summed_.view());
 }
 
 comm::Exchange StageShard::weights_exchange() {

@@ -26,6 +26,7 @@ public:
   struct Group {
     Sum sum = Sum::alone;
     std::size_t members = 1, place = 0;
+    bool steps = false;  ///< its collectives are messages (StepTensors)
   };
   StageShard(nn::TensorOps& math, nn::DeviceMemory& memory, StageId stage,
              std::vector<nn::Chunk*> chunks, const Group& group,
@@ -35,6 +36,7 @@ public:
   [[nodiscard]] const nn::Chunk& chunk() const { return *chunks_.front(); }
   [[nodiscard]] ShardRange held() const { return held_; }
   [[nodiscard]] Sum sum() const { return group_.sum; }
+  [[nodiscard]] bool in_steps() const { return group_.steps; }
 
   /// Before the first block: puts the rank's shard of weights where the all-gather takes it.
   void begin_iteration();
@@ -46,6 +48,14 @@ public:
   [[nodiscard]] comm::Exchange weights_exchange();
   void weights_came() { weights_wait_ = true; }
   [[nodiscard]] comm::Exchange gradients_exchange();
+
+  /// Where collectives that are messages work: all numbers, a shard for each member.
+  [[nodiscard]] nn::ArrayView weights_in_steps() const { return gathered_.view(); }
+  [[nodiscard]] nn::ArrayView gradients_in_steps() const {
+    return brought_ ? brought_.view() : summed_.view();
+  }
+  /// After the last message of the iteration: the sum is in its place.
+  void gradients_came();
 
   /// The sum, of what the rank holds.
   [[nodiscard]] nn::ArrayView gradient() const;

@@ -9,16 +9,32 @@
 namespace longhaul::training {
 
 TensorDataPlane::TensorDataPlane(const Plan& plan, Rank self, LayerWork& work,
+                                 nn::TensorOps& step_math, nn::DeviceMemory& memory,
                                  std::optional<engine::Fault> fault)
     : plan_{plan},
       work_{work},
       forwards_{plan, self},
-      swaps_{fault && fault->kind == engine::FaultKind::swap && fault->rank == self} {}
+      steps_{plan, self, step_math, memory},
+      swaps_{fault && fault->kind == engine::FaultKind::swap && fault->rank == self} {
+  for (std::size_t c = 0; c < plan.stepped.size(); ++c) {
+    const SteppedCollective& stepped = plan.stepped[c];
+    if (!std::ranges::binary_search(stepped.collective.members, self)) continue;
+    const StageShard& stage = work.stage_of(stepped.chunk);
+    steps_.set_numbers(c, is_before_forward(stepped.collective.kind) ? stage.weights_in_steps()
+                                                                     : stage.gradients_in_steps());
+  }
+}
 
 void TensorDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   run_ = run;
   iteration_ = iteration;
   sent_.clear();
+  steps_.begin_iteration();
+}
+
+std::vector<engine::LateVerdict> TensorDataPlane::end_iteration() {
+  steps_.finish();
+  return {};
 }
 
 nn::ArrayView TensorDataPlane::view_of(const engine::Payload& payload) const {
@@ -35,6 +51,7 @@ std::vector<float> TensorDataPlane::numbers_of(const engine::Payload& payload) {
 
 engine::Payload TensorDataPlane::make(OpId send) {
   const Op& op = plan_.op(send);
+  if (is_step(op)) return steps_.make(send);
   engine::Payload payload = work_.tensors().piece_of(tensor_key(op), op.piece, op.pieces);
   if (swaps_) {
     Sent& sent = sent_[op.lane];
@@ -45,6 +62,11 @@ engine::Payload TensorDataPlane::make(OpId send) {
 
 engine::Payload TensorDataPlane::room(OpId recv) {
   const Op& op = plan_.op(recv);
+  if (is_step(op)) {
+    engine::Payload payload = steps_.room(recv);
+    room_bytes_[recv] = payload.bytes.size();
+    return payload;
+  }
   const bool stays = forwards_.send_after(recv) == kNone<OpId>;
   const std::string what = "room for the message of " + to_text(op.block());
   Tensors& tensors = work_.tensors();
@@ -61,12 +83,20 @@ engine::Payloads::Verdict TensorDataPlane::check(OpId recv, std::span<const std:
                                                 : engine::Payloads::Verdict::corrupted;
 }
 
-void TensorDataPlane::deliver(OpId recv, engine::Payload /*payload*/) {
+void TensorDataPlane::deliver(OpId recv, engine::Payload payload) {
+  const Op& op = plan_.op(recv);
+  if (is_step(op)) {
+    steps_.deliver(recv, std::move(payload));
+    if (is_before_forward(op.collective))
+      work_.stage_of(plan_.stepped[stepped_of(op)].chunk).weights_came();
+    return;
+  }
   work_.tensors().arrived(tensor_key(plan_.op(recv)));
 }
 
 /// Headers stay right, or say that they are not: what is wrong here must show in the gradients.
 void TensorDataPlane::corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) {
+  if (is_step(plan_.op(send))) return steps_.corrupt(send, payload);
   const nn::ArrayView view = view_of(payload);
   std::vector<float> numbers = numbers_of(payload);
   if (how == engine::FaultKind::corrupt) numbers.back() += 1 + std::abs(numbers.back());

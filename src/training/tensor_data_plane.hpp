@@ -7,6 +7,7 @@
 #include "engine/payloads/data_plane.hpp"
 #include "engine/payloads/relay_buffers.hpp"
 #include "training/layer_work.hpp"
+#include "training/step_tensors.hpp"
 
 namespace longhaul::training {
 
@@ -15,9 +16,10 @@ namespace longhaul::training {
 /// gradients prove (gradient_check.hpp).
 class TensorDataPlane final : public engine::DataPlane {
 public:
-  /// `plan` and `work` outlive this. `fault`: what this rank's payloads may be asked to suffer.
-  TensorDataPlane(const Plan& plan, Rank self, LayerWork& work,
-                  std::optional<engine::Fault> fault = {});
+  /// All outlive this. `fault`: what this rank's payloads may be asked to suffer. `step_math`: for
+  /// the numbers of collectives that are messages, and for nothing else.
+  TensorDataPlane(const Plan& plan, Rank self, LayerWork& work, nn::TensorOps& step_math,
+                  nn::DeviceMemory& memory, std::optional<engine::Fault> fault = {});
 
   void begin_iteration(std::uint32_t run, int iteration) override;
   [[nodiscard]] engine::Payload make(OpId send) override;
@@ -25,6 +27,7 @@ public:
   [[nodiscard]] engine::Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                                 engine::PayloadId& found) override;
   void deliver(OpId recv, engine::Payload payload) override;
+  [[nodiscard]] std::vector<engine::LateVerdict> end_iteration() override;
   void corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) override;
   [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
@@ -36,6 +39,7 @@ private:
   const Plan& plan_;
   LayerWork& work_;
   engine::RelayTable forwards_;
+  StepTensors steps_;
   bool swaps_ = false;
   std::uint32_t run_ = 0;
   int iteration_ = 0;

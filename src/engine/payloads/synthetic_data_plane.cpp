@@ -7,6 +7,21 @@
 #include "base/random.hpp"
 
 namespace longhaul::engine {
+namespace {
+
+/// Of the vector of a collective, so that none of its messages exceeds `largest`.
+Bytes capped_size(const SteppedCollective& stepped, Bytes largest) {
+  Bytes longest;
+  for (const plan::StepMessage& message : stepped.steps->messages)
+    longest = std::max(longest, message.size);
+  const Bytes size = stepped.collective.size;
+  if (longest <= largest) return size;
+  const double part = static_cast<double>(largest.count()) / static_cast<double>(longest.count());
+  const auto capped = static_cast<std::int64_t>(part * static_cast<double>(size.count()));
+  return Bytes{std::max<std::int64_t>(capped, stepped.collective.pieces)};
+}
+
+}  // namespace
 
 SyntheticDataPlane::SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed,
                                        Bytes largest)
@@ -14,11 +29,51 @@ SyntheticDataPlane::SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_
       self_{self},
       seed_{seed},
       payloads_{seed, largest},
-      free_{std::make_shared<std::vector<std::unique_ptr<Room>>>()} {}
+      free_{std::make_shared<std::vector<std::unique_ptr<Room>>>()} {
+  for (const SteppedCollective& each : plan.stepped) {
+    const bool member = std::ranges::binary_search(each.collective.members, self);
+    in_steps_.push_back(
+        member ? std::make_unique<CollectiveDataPlane>(each, capped_size(each, largest), self)
+               : nullptr);
+  }
+}
+
+CollectiveDataPlane* SyntheticDataPlane::plane_of(OpId message) const {
+  const Op& op = plan_.op(message);
+  return is_step(op) ? in_steps_[stepped_of(op)].get() : nullptr;
+}
 
 void SyntheticDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   run_ = run;
   iteration_ = iteration;
+  for (const auto& plane : in_steps_)
+    if (plane) plane->begin_iteration(run, iteration);
+}
+
+std::vector<LateVerdict> SyntheticDataPlane::end_iteration() {
+  std::vector<LateVerdict> wrong;
+  for (std::size_t c = 0; c < in_steps_.size(); ++c) {
+    CollectiveDataPlane* const plane = in_steps_[c].get();
+    if (plane == nullptr) continue;
+    (void)plane->end_iteration();
+    if (plane->wrong_items() == 0) continue;
+    // Which message brought it is not known: the last that came.
+    const SteppedCollective& stepped = plan_.stepped[c];
+    const auto own = std::ranges::lower_bound(stepped.collective.members, self_) -
+                     stepped.collective.members.begin();
+    for (std::size_t m = stepped.receives.size(); m-- > 0;) {
+      if (stepped.steps->messages[m].to != own) continue;
+      const OpId recv = stepped.receives[m];
+      wrong.push_back({recv, Payloads::Verdict::corrupted,
+                       payload_id(plan_, OpId{plan_.op(recv).match}, run_, iteration_)});
+      break;
+    }
+  }
+  return wrong;
+}
+
+void SyntheticDataPlane::deliver(OpId recv, Payload payload) {
+  if (CollectiveDataPlane* const plane = plane_of(recv)) plane->deliver(recv, std::move(payload));
 }
 
 Payload SyntheticDataPlane::take_room(std::size_t size) {
@@ -38,17 +93,20 @@ Payload SyntheticDataPlane::take_room(std::size_t size) {
 }
 
 Payload SyntheticDataPlane::make(OpId send) {
+  if (CollectiveDataPlane* const plane = plane_of(send)) return plane->make(send);
   Payload payload = take_room(payloads_.bytes_for(plan_.op(send).size));
   payloads_.fill(payload_id(plan_, send, run_, iteration_), payload.bytes);
   return payload;
 }
 
 Payload SyntheticDataPlane::room(OpId recv) {
+  if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->room(recv);
   return take_room(payloads_.bytes_for(plan_.op(recv).size));
 }
 
 Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte> payload,
                                             PayloadId& found) {
+  if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->check(recv, payload, found);
   const OpId send{plan_.op(recv).match};
   found = payload_id(plan_, send, run_, iteration_);
   const Payloads::Verdict verdict = payloads_.check(found, payload);
@@ -58,6 +116,7 @@ Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte
 }
 
 void SyntheticDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
+  if (CollectiveDataPlane* const plane = plane_of(send)) return plane->corrupt(send, how, payload);
   if (how == FaultKind::corrupt) payload.bytes.back() ^= std::byte{1};
   if (how != FaultKind::mislabel && how != FaultKind::swap) return;
   const OpId before{static_cast<std::uint32_t>(send) - 1};

@@ -63,7 +63,7 @@ private:
   ComputeSettings settings_;
   training::TrainingModel model_;
   bool checks_all_;
-  std::unique_ptr<nn::TensorOps> math_;
+  std::unique_ptr<nn::TensorOps> math_, step_math_;
   nn::DeviceMemory memory_;
   const PlannedSchedule* planned_ = nullptr;
   std::optional<engine::Fault> fault_;

@@ -47,7 +47,8 @@ PlayedRanks::PlayedRanks(const Schedule& schedule, const Scenario& scenario,
     rank.memory = std::make_unique<nn::DeviceMemory>(*rank.math, 0);
     rank.work = std::make_unique<training::LayerWork>(plan_, schedule_, scenario_, self, *rank.math,
                                                       *rank.memory, model_);
-    rank.data_plane = std::make_unique<training::TensorDataPlane>(plan_, self, *rank.work);
+    rank.data_plane = std::make_unique<training::TensorDataPlane>(plan_, self, *rank.work,
+                                                                  *rank.math, *rank.memory);
     rank.forwards = std::make_unique<engine::RelayTable>(plan_, self);
     told.push_back(training::ParameterMap::to_text(rank.work->stages()));
     ranks_.push_back(std::move(rank));
@@ -89,7 +90,10 @@ void PlayedRanks::iterate(int iteration) {
     }
   }
   LONGHAUL_ASSERT(std::ranges::all_of(done_, [](bool done) { return done; }), "it is stuck");
-  for (PlayedRank& rank : ranks_) rank.work->end_iteration();
+  for (PlayedRank& rank : ranks_) {
+    LONGHAUL_ASSERT(rank.data_plane->end_iteration().empty(), "a payload is wrong after all");
+    rank.work->end_iteration();
+  }
 }
 
 bool PlayedRanks::try_run(OpId id) {

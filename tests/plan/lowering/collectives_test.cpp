@@ -133,12 +133,16 @@ TEST(BidirectionalPlan, MembersMeetInOneOrder) {
 // A member's first message of a collective waits for its gradients and for its part of the one
 // before; its F waits for all that a gather brings.
 TEST(TrainingCollectives, WaitForGradientsAndForEachOther) {
-  const Scenario scenario = synchronised(1, 2, 3, GradientSync::zero1);
+  const Scenario scenario = synchronised(2, 2, 3, GradientSync::zero1);
   const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
-  ASSERT_EQ(plan.stepped.size(), 2U);
-  const SteppedCollective& gather = plan.stepped[0];
-  const SteppedCollective& scatter = plan.stepped[1];
-  // Ring of three, rank 0: messages 0, 3 (its sends), and 2, 5 from rank 2.
+  ASSERT_EQ(plan.stepped.size(), 4U);
+  const auto of_stage_0 = [&](CollectiveKind kind) -> const SteppedCollective& {
+    return *std::ranges::find_if(plan.stepped, [&](const SteppedCollective& each) {
+      return each.collective.kind == kind && each.chunk == 0;
+    });
+  };
+  const SteppedCollective& gather = of_stage_0(CollectiveKind::all_gather);
+  const SteppedCollective& scatter = of_stage_0(CollectiveKind::reduce_scatter);
   const OpId forward = testing::find(plan, 0, OpKind::compute, BlockKind::F, 0);
   std::vector<OpId> got;
   for (std::size_t m = 0; m < gather.receives.size(); ++m)

@@ -181,17 +181,22 @@ TEST(Lower, AllReduceBehindTheLastGradientOfEachChunk) {
   scenario.parallel.gradient_sync = GradientSync::all_reduce;
   scenario.placement.assign(4, DatacenterId{0});
   const Plan plan = lower(schedule::generate("zbv", scenario), scenario);
-  EXPECT_EQ(plan.collectives.size(), 4u);  // one per chunk
-  for (const auto& members : plan.collectives) {
-    ASSERT_EQ(members.size(), 2u);
-    for (const OpId id : members) {
-      EXPECT_EQ(plan.op(id).collective, CollectiveKind::all_reduce);
-      ASSERT_EQ(plan.after_of(id).size(), 1u);
-      const Op& last = plan.op(plan.after_of(id)[0]);
-      EXPECT_EQ(last.block_kind, BlockKind::W);
-      EXPECT_EQ(last.chunk, plan.op(id).chunk);
-      EXPECT_EQ(last.microbatch, 1);
-      EXPECT_EQ(plan.rank_of(plan.after_of(id)[0]), plan.rank_of(id));
+  ASSERT_EQ(plan.stepped.size(), 4U);  // one per chunk
+  for (const SteppedCollective& each : plan.stepped) {
+    EXPECT_EQ(each.collective.kind, CollectiveKind::all_reduce);
+    EXPECT_EQ(each.collective.members.size(), 2U);
+    for (const OpId send : each.sends) {
+      const auto after = plan.after_of(send);
+      const auto last = std::ranges::find(after, OpKind::compute,
+                                          [&](OpId before) { return plan.op(before).kind; });
+      const StepMessage& step =
+          each.steps->messages[to_size(std::ranges::find(each.sends, send) - each.sends.begin())];
+      ASSERT_EQ(last == after.end(), step.left_before >= 0);  // the member's first message alone
+      if (last == after.end()) continue;
+      EXPECT_EQ(plan.op(*last).block_kind, BlockKind::W);
+      EXPECT_EQ(plan.op(*last).chunk, each.chunk);
+      EXPECT_EQ(plan.op(*last).microbatch, 1);
+      EXPECT_EQ(plan.rank_of(*last), plan.rank_of(send));
     }
   }
 }
