@@ -135,14 +135,14 @@ TEST(MergeStream, LeavesOutIterationsWithKindsThatItDoesNotKnow) {
   begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
   for (int iteration = 0; iteration < 2; ++iteration)
     write_hosts(scratch.path(), all, iteration, {{0, 1, 2, 3}});
-  const auto spoil = [](const std::filesystem::path& file, const char* name, std::size_t rows) {
+  const auto corrupt = [](const std::filesystem::path& file, const char* name, std::size_t rows) {
     const hdf5::Silence silence;
     testing::BrokenFile{file}.replace_kinds(name, {{"barrier", std::uint8_t{15}}},
                                             std::vector<std::uint8_t>(rows, 15));
   };
-  spoil(scratch.path() / "segment.0.1.0+4.h5", "measured/kind", all.rows.size() / 2);
+  corrupt(scratch.path() / "segment.0.1.0+4.h5", "measured/kind", all.rows.size() / 2);
   EXPECT_EQ(merged(scratch.path()).measured.rows.back().iteration, 0);
-  spoil(scratch.path() / "run.h5", "predicted/kind", sample_stream(1).rows.size());
+  corrupt(scratch.path() / "run.h5", "predicted/kind", sample_stream(1).rows.size());
   try {
     (void)merge_run(scratch.path());
     FAIL() << "merged";
