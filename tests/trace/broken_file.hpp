@@ -79,9 +79,12 @@ public:
       if (!trace::hdf5::has_member(file_.get(), group.substr(0, group.size() - 1).c_str()))
         continue;
       for (const trace::Column& column : trace::timeline_columns())
-        if (column.since == 3) remove((group + column.name).c_str());
+        if (column.since == 3 &&
+            trace::hdf5::has_member(file_.get(), (group + column.name).c_str()))
+          remove((group + column.name).c_str());
       for (const trace::NameColumn& table : trace::name_columns())
-        if (table.since == 3) remove((group + table.name).c_str());
+        if (table.since == 3 && trace::hdf5::has_member(file_.get(), (group + table.name).c_str()))
+          remove((group + table.name).c_str());
     }
     replace_attribute("schema_version", std::int64_t{2});
   }

@@ -78,8 +78,9 @@ TraceReader::TraceReader(const std::filesystem::path& file, Diagnostics& finding
     std::int64_t schema = kTraceSchemaVersion;
     guarded(findings, [&] { schema = read_schema(file_->get()); });
     info_ = read_run_info(file_->get(), file_bytes, findings);
-    measured_.emplace(file_->get(), "measured", schema, file_bytes, findings);
-    predicted_.emplace(file_->get(), "predicted", schema, file_bytes, findings);
+    const TimelineReader::Format format{schema};
+    measured_.emplace(file_->get(), "measured", format, file_bytes, findings);
+    predicted_.emplace(file_->get(), "predicted", format, file_bytes, findings);
   } catch (const Error& error) {
     findings.add("file", fmt::format("it cannot be opened ({}).", error.what()));
   }

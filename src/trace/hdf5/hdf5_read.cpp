@@ -34,13 +34,22 @@ void guarded(const char* group, const char* member, Diagnostics& findings, Step&
   }
 }
 
+/// May, and does, a group of this format lack a column or a table?
+template <typename Member>
+bool lacks(Id group, const Member& member, const TimelineReader::Format& format) {
+  if (member.since > format.schema) return true;
+  return format.empty == EmptyColumns::are_left_out && member.since > kFirstSchema &&
+         !has_member(group, member.name);
+}
+
 /// The length that all columns have; none: they differ or cannot be read.
-std::optional<std::uint64_t> common_length(Id group, const char* name, std::int64_t schema,
+std::optional<std::uint64_t> common_length(Id group, const char* name,
+                                           const TimelineReader::Format& format,
                                            std::uint64_t file_bytes, Diagnostics& findings) {
   std::optional<std::uint64_t> common;
   bool sound = true;
   for (const Column& column : timeline_columns()) {
-    if (column.since > schema) continue;
+    if (lacks(group, column, format)) continue;
     std::optional<std::uint64_t> length;
     guarded(name, column.name, findings,
             [&] { length = checked_column_length(group, column, file_bytes); });
@@ -76,22 +85,23 @@ void get_fill_value(const Handle& dataset, const Column& column, TimelineRow& ro
 
 }  // namespace
 
-TimelineReader::TimelineReader(Id file, const char* group, std::int64_t schema,
+TimelineReader::TimelineReader(Id file, const char* group, const Format& format,
                                std::uint64_t file_bytes, Diagnostics& findings)
     : group_name_{group} {
   guarded(group, "", findings, [&] {
     const Handle opened = open_member(file, group);
     if (H5Iget_type(opened.get()) != H5I_GROUP) fail("it is no group");
     for (const NameColumn& table : name_columns()) {
-      if (table.since > schema) continue;
+      if (lacks(opened.get(), table, format)) continue;
       guarded(group, table.name, findings,
               [&] { names_.*table.names = read_names(opened.get(), table.name, file_bytes); });
     }
-    const auto length = common_length(opened.get(), group, schema, file_bytes, findings);
+    const auto length = common_length(opened.get(), group, format, file_bytes, findings);
     if (!length) return;
     for (const Column& column : timeline_columns()) {
       const std::size_t before = columns_.size();
-      guarded(group, column.name, findings, [&] { open_column(opened.get(), column, schema); });
+      guarded(group, column.name, findings,
+              [&] { open_column(opened.get(), column, lacks(opened.get(), column, format)); });
       if (columns_.size() == before) return columns_.clear();
     }
     stored_rows_ = rows_ = *length;
@@ -99,10 +109,9 @@ TimelineReader::TimelineReader(Id file, const char* group, std::int64_t schema,
   });
 }
 
-void TimelineReader::open_column(Id group, const Column& column, std::int64_t schema) {
+void TimelineReader::open_column(Id group, const Column& column, bool lacking) {
   const std::size_t place = columns_.size();
-  const bool absent = column.since > schema;
-  if (!absent) {
+  if (!lacking) {
     Handle dataset = open_for_reading(group, column.name);
     if (may_be_empty(column)) get_fill_value(dataset, column, unstored_);
     if (!may_be_empty(column) || H5Dget_storage_size(dataset.get()) > 0) {

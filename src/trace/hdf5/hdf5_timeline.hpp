@@ -15,6 +15,11 @@ namespace longhaul::trace::hdf5 {
 /// Large traces are compressed; small segments, written in the middle of a run, are not.
 enum class Storage { compressed, plain };
 
+/// What a group has of a column, or a table of names, that may be empty and is: a dataset of which
+/// nothing is stored, as in a trace, or no dataset, as in a segment: making and opening one takes
+/// 20 us, in the middle of a run.
+enum class EmptyColumns { are_there, are_left_out };
+
 /// Rows of a chunk of a compressed group: what is read or written of it at once.
 inline constexpr std::size_t kTraceChunkRows = std::size_t{1} << 16;
 /// The same of a segment: merging holds one chunk of each that it reads.
@@ -23,7 +28,8 @@ inline constexpr std::size_t kSegmentChunkRows = std::size_t{1} << 14;
 /// Adds `group` to an open file: one dataset per column, one per table of names (docs/trace.md). Of
 /// a column that may be empty nothing is stored where no row says anything in it.
 void write_timeline(Id file, const char* group, const Timeline& timeline, Storage storage,
-                    std::size_t chunk_rows = kTraceChunkRows);
+                    std::size_t chunk_rows = kTraceChunkRows,
+                    EmptyColumns empty = EmptyColumns::are_there);
 
 /// Adds a compressed group whose rows come little by little; holds no more than a chunk of them.
 class TimelineWriter {
@@ -56,9 +62,13 @@ private:
 /// here. No more memory than the bytes of the file can account for is ever taken.
 class TimelineReader {
 public:
-  /// Opens the group of a file of that version of the schema. What does not fit the format goes to
-  /// `findings`; there are no rows then.
-  TimelineReader(Id file, const char* group, std::int64_t schema, std::uint64_t file_bytes,
+  /// What a group may lack.
+  struct Format {
+    std::int64_t schema;  ///< version of the file
+    EmptyColumns empty = EmptyColumns::are_there;
+  };
+  /// Opens the group. What does not fit the format goes to `findings`; there are no rows then.
+  TimelineReader(Id file, const char* group, const Format& format, std::uint64_t file_bytes,
                  Diagnostics& findings);
 
   /// The tables of names, and which rows are left out because this program does not know their
@@ -76,7 +86,7 @@ private:
   struct OpenColumn {
     Handle dataset, type, space;
   };
-  void open_column(Id group, const Column& column, std::int64_t schema);
+  void open_column(Id group, const Column& column, bool lacking);
   void find_new_kinds();
   void read_column(std::size_t column, std::uint64_t first, std::span<TimelineRow> rows) const;
   /// Rows by their place in the file: those of unknown kinds too.

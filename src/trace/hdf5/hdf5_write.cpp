@@ -94,9 +94,12 @@ void write_names(Id group, const char* name, const std::vector<std::string>& nam
   dataset.close();
 }
 
-void write_tables(Id group, const Timeline& timeline) {
+void write_tables(Id group, const Timeline& timeline,
+                  EmptyColumns empty = EmptyColumns::are_there) {
   for (const NameColumn& table : name_columns())
-    write_names(group, table.name, timeline.*table.names);
+    if (empty == EmptyColumns::are_there || table.since == kFirstSchema ||
+        !(timeline.*table.names).empty())
+      write_names(group, table.name, timeline.*table.names);
 }
 
 Handle create_group(Id file, const char* name) {
@@ -106,16 +109,19 @@ Handle create_group(Id file, const char* name) {
 }  // namespace
 
 void write_timeline(Id file, const char* group, const Timeline& timeline, Storage storage,
-                    std::size_t chunk_rows) {
+                    std::size_t chunk_rows, EmptyColumns empty) {
   Handle where = create_group(file, group);
-  write_tables(where.get(), timeline);
+  write_tables(where.get(), timeline, empty);
   std::vector<std::byte> buffer;
   const Handle properties = storage == Storage::plain || timeline.rows.empty()
                                 ? plain_properties()
                                 : compressed_properties(std::min(timeline.rows.size(), chunk_rows));
   const auto in_use = columns_of_slabs(timeline.rows);
+  ColumnSet there = empty == EmptyColumns::are_there ? ~ColumnSet{0} : columns_in_use({});
+  for (const ColumnSet& columns : in_use) there |= columns;
   for (std::size_t place = 0; place < timeline_columns().size(); ++place)
-    write_column(where.get(), timeline.rows, place, in_use, properties, buffer);
+    if (holds(there, place))
+      write_column(where.get(), timeline.rows, place, in_use, properties, buffer);
   where.close();
 }
 

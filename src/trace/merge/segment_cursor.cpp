@@ -21,11 +21,14 @@ auto undamaged(Step&& step) {
   }
 }
 
+hdf5::TimelineReader::Format format_of(hdf5::Id file) {
+  return {hdf5::read_schema(file), hdf5::EmptyColumns::are_left_out};
+}
+
 /// A segment of a version of this program that wrote no index holds the rows of one rank.
 SegmentIndex index_by_reading(hdf5::Id file, const SegmentName& name, std::uint64_t file_bytes) {
   Diagnostics findings;
-  const hdf5::TimelineReader reader{file, "measured", hdf5::read_schema(file), file_bytes,
-                                    findings};
+  const hdf5::TimelineReader reader{file, "measured", format_of(file), file_bytes, findings};
   Timeline timeline;
   hdf5::read_all(reader, timeline, findings);
   const bool of_rank = std::ranges::all_of(
@@ -82,7 +85,7 @@ void SegmentCursor::open() {
   undamaged([&] {
     Diagnostics findings;
     handle_.emplace(hdf5::open_file(file_.path));
-    reader_.emplace(handle_->get(), "measured", hdf5::read_schema(handle_->get()),
+    reader_.emplace(handle_->get(), "measured", format_of(handle_->get()),
                     hdf5::size_of_file(file_.path), findings);
     // A merge that leaves rows out would make a trace that says nothing of them.
     if (!findings.empty() || !reader_->names().left_out.empty()) throw DamagedSegment{};

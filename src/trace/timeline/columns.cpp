@@ -11,7 +11,7 @@ namespace longhaul::trace {
 namespace {
 
 static_assert(std::is_standard_layout_v<TimelineRow> && std::is_trivially_copyable_v<TimelineRow>);
-static_assert(sizeof(TimelineRow) == 184, "iteration_view.hpp names it");
+static_assert(sizeof(TimelineRow) == 176, "iteration_view.hpp names it");
 
 #define LONGHAUL_COLUMN(member, type) \
   Column { #member, ColumnType::type, offsetof(TimelineRow, member), kFirstSchema }
