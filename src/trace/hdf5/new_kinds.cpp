@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 
 #include <hdf5.h>
 
@@ -14,6 +16,13 @@ namespace {
 std::size_t column_of_kinds() {
   const auto columns = timeline_columns();
   return to_size(std::ranges::find(columns, ColumnType::row_kind, &Column::type) - columns.begin());
+}
+
+/// A file may name a kind anything: what is not ASCII or moves a terminal's cursor is '?'.
+std::string printable(std::string name) {
+  std::ranges::replace_if(
+      name, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return name;
 }
 
 }  // namespace
@@ -43,7 +52,8 @@ void TimelineReader::find_new_kinds() {
   }
   for (std::size_t number = 0; number < rows_of.size(); ++number)
     if (rows_of[number] > 0)
-      names_.left_out.push_back({static_cast<int>(number), name_of[number], rows_of[number]});
+      names_.left_out.push_back(
+          {static_cast<int>(number), printable(name_of[number]), rows_of[number]});
   if (!names_.left_out.empty()) known_before_ = std::move(known_before);
 }
 

@@ -158,11 +158,11 @@ protected:
   static constexpr int kNumber = 15;
 
   /// Rows of `which` get the new kind; the file names it, or does not.
-  void corrupt(const std::function<bool(const TimelineRow&)>& which, bool named) {
+  void corrupt(const std::function<bool(const TimelineRow&)>& which, const char* named) {
     std::vector<std::pair<const char*, std::uint8_t>> kinds;
     for (const RowKind kind : every<RowKind>())
       kinds.emplace_back(longhaul::to_string(kind), static_cast<std::uint8_t>(kind));
-    if (named) kinds.emplace_back("barrier", kNumber);
+    if (named != nullptr) kinds.emplace_back(named, kNumber);
     std::vector<std::uint8_t> numbers;
     for (const TimelineRow& row : read_trace(file_).measured.rows)
       numbers.push_back(which(row) ? std::uint8_t{kNumber} : static_cast<std::uint8_t>(row.kind));
@@ -179,7 +179,7 @@ TEST_F(NewKind, IsLeftOutAndTold) {
   ASSERT_GT(kept.size(), 65'536U);
   const auto gone = static_cast<std::uint64_t>(std::ranges::count_if(kept, of_both_sides));
   std::erase_if(kept, of_both_sides);
-  corrupt(of_both_sides, true);
+  corrupt(of_both_sides, "barrier");
   EXPECT_THAT(problems(), IsEmpty());
   const Trace trace = read_trace(file_);
   EXPECT_TRUE(trace.measured.rows == kept);
@@ -197,19 +197,20 @@ TEST_F(NewKind, IsLeftOutAndTold) {
 }
 
 TEST_F(NewKind, WithoutRowsIsNoNote) {
-  corrupt([](const TimelineRow&) { return false; }, true);
+  corrupt([](const TimelineRow&) { return false; }, "barrier");
   EXPECT_THAT(problems(), IsEmpty());
   EXPECT_THAT(overview_of(file_).notes, IsEmpty());
 }
 
 TEST_F(NewKind, ThatTheFileDoesNotNameIsAFault) {
-  corrupt([](const TimelineRow& row) { return row.op == 5; }, false);
+  corrupt([](const TimelineRow& row) { return row.op == 5; }, nullptr);
   EXPECT_THAT(problems(), Contains(HasSubstr("has kind 15")));
 }
 
 TEST_F(NewKind, OfAllRowsLeavesNone) {
-  corrupt([](const TimelineRow&) { return true; }, true);
+  corrupt([](const TimelineRow&) { return true; }, "\x1B[1m\xFF");
   EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_THAT(overview_of(file_).notes, ElementsAre(HasSubstr("kind 15 (?[1m?)")));
   EXPECT_THAT(read_trace(file_).measured.rows, IsEmpty());
 }
 

@@ -50,6 +50,17 @@ TEST(Columns, AreFilledAloneThatAreNamed) {
   std::vector<TimelineRow> rows(3);
   fill(from, step, rows);
   EXPECT_EQ(rows, std::vector<TimelineRow>(3, one_step));
+  TimelineRow says_all;
+  says_all.collective = says_all.step = says_all.level = says_all.layer = 2;
+  says_all.operator_index = says_all.slice = says_all.outcome = says_all.version = 3;
+  says_all.slices = 4;
+  const ColumnSet all = columns_in_use(std::span{&says_all, 1}) & ~columns_in_use({});
+  std::vector<TimelineRow> others(3);
+  others[1].rank = 5;
+  std::vector<TimelineRow> expected(3, says_all);
+  expected[1].rank = 5;
+  fill(says_all, all, others);
+  EXPECT_EQ(others, expected);
   fill(from, columns_in_use({}) | step, rows);
   EXPECT_EQ(rows, std::vector<TimelineRow>(3, from));
 }
