@@ -142,6 +142,11 @@ LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
 #define LONGHAUL_NETWORK_LEVELS(X) X(node, "node") X(datacenter, "datacenter") X(wan, "wan")
 LONGHAUL_LISTED_ENUM(NetworkLevel, LONGHAUL_NETWORK_LEVELS);
 
+/// What became of an op: it ran; it was withdrawn, since another did its work; it ran after its
+/// deadline. An open list: X(enumerator, name, number in a trace).
+#define LONGHAUL_OUTCOMES(X) X(ran, "ran", 0) X(withdrawn, "withdrawn", 1) X(late, "late", 2)
+LONGHAUL_NUMBERED_ENUM(Outcome, LONGHAUL_OUTCOMES);
+
 /// Resources that ops hold one at a time. `link` is that of an ordered pair
 /// of ranks, `shared_link` one that all messages of an ordered pair of datacenters share,
 /// `aggregate` all that such a pair has (Link::aggregate). `egress` and `ingress` are a node's

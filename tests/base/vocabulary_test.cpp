@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-/// What traces of schema version 2 hold: a number never changes, and none is used again.
+/// Traces hold these: a number never changes, and none is used again.
 TEST(Vocabulary, KeepsTheNumbersOfTraces) {
   const std::pair<const char*, int> kinds[] = {
       {"F", 0},          {"B", 1},          {"D", 2},
@@ -24,6 +24,12 @@ TEST(Vocabulary, KeepsTheNumbersOfTraces) {
       {"whole", 0}, {"scatter", 1}, {"wan", 2}, {"gather", 3}};
   for (const auto& [name, number] : legs)
     EXPECT_EQ(from_string<MessageLeg>(name), static_cast<MessageLeg>(number));
+  const std::pair<const char*, int> outcomes[] = {{"ran", 0}, {"withdrawn", 1}, {"late", 2}};
+  for (const auto& [name, number] : outcomes)
+    EXPECT_EQ(from_string<Outcome>(name), static_cast<Outcome>(number));
+  const std::pair<const char*, int> levels[] = {{"node", 0}, {"datacenter", 1}, {"wan", 2}};
+  for (const auto& [name, number] : levels)
+    EXPECT_EQ(from_string<NetworkLevel>(name), static_cast<NetworkLevel>(number));
 }
 
 TEST(Vocabulary, EachRowIsOfABlockAMessageOrACollective) {

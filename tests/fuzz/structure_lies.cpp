@@ -27,8 +27,16 @@ std::string member(Input& input) {
   return name;
 }
 
+/// The kinds of rows of a program that has one more.
+trace::hdf5::Handle newer_kinds() {
+  trace::hdf5::Handle type = trace::hdf5::column_type(trace::ColumnType::row_kind);
+  const std::uint8_t number = kCountOf<RowKind>;
+  check(H5Tenum_insert(type.get(), "newer", &number));
+  return type;
+}
+
 trace::hdf5::Handle type_of(Input& input) {
-  switch (input.below(12)) {
+  switch (input.below(13)) {
     case 0: return trace::hdf5::column_type(trace::ColumnType::int32);
     case 1: return trace::hdf5::column_type(trace::ColumnType::int64);
     case 2: return trace::hdf5::column_type(trace::ColumnType::row_kind);
@@ -40,6 +48,7 @@ trace::hdf5::Handle type_of(Input& input) {
     case 8: return trace::hdf5::string_type(H5T_VARIABLE);
     case 9: return {H5Tvlen_create(H5T_STD_I32LE), H5Tclose};
     case 10: return {H5Tcreate(H5T_OPAQUE, 1 + input.below(64)), H5Tclose};
+    case 12: return newer_kinds();
     default: {
       const hsize_t length = 1 + input.below(4);
       return {H5Tarray_create2(H5T_STD_I32LE, 1, &length), H5Tclose};

@@ -121,6 +121,13 @@ class Traces(DamageTest):
                 (column("end_ns", lambda old: old - 9999), "end_ns"),
                 (column("end_ns", lambda old: old + 2**60), "end_ns"),
                 (column("part", lambda old: old + 1), "part above parts"),
+                (column("slice", lambda old: old + 1), "slice above slices"),
+                (column("slices", lambda old: old - 1), "slices \\[0\\]"),
+                (column("step", lambda old: old - 1), "step \\[-2\\]"),
+                (column("level", lambda old: old + 4), "column level names entry 3 of a table of 3"),
+                (column("outcome", lambda old: old - 1), "column outcome names entry -1"),
+                (column("operator", lambda old: old + 1), "operator names entry 0 of a table of 0"),
+                (column("collective", lambda old: old - 1), "column collective names entry -2"),
                 (column("peer", lambda old: np.where(old >= 0, 7, old)), "a peer that is no rank"),
                 (column("schedule", lambda old: old - 1), "column schedule names entry -1"),
                 (lambda file: file.__delitem__("predicted/schedules"), "a table of 0"),
@@ -146,7 +153,8 @@ class Traces(DamageTest):
         self.assertEqual(["out"], [path.name for path in out.parent.iterdir()])
 
     def test_every_column_has_its_range(self):
-        self.assertEqual(set(COLUMNS), set(RANGES) | set(TABLES) | {"kind", "leg", "bound_kind"})
+        self.assertEqual(set(COLUMNS), set(RANGES) | set(TABLES)
+                         | {"kind", "leg", "bound_kind", "level", "outcome"})
 
 
 class Contained(unittest.TestCase):

@@ -12,7 +12,7 @@ import synthetic
 from longhaul.commands.trace_cost import cost_percent, of_record
 from longhaul.errors import Failure
 from longhaul.running.tools import ROOT
-from longhaul.trace import COLUMNS, KINDS, collectives, read_trace, select
+from longhaul.trace import COLUMNS, KINDS, LEVELS, NEW_IN_3, OUTCOMES, collectives, read_trace, select
 
 
 class Kinds(unittest.TestCase):
@@ -24,6 +24,12 @@ class Kinds(unittest.TestCase):
             for name, number in re.findall(r'X\(\w+, "(\w+)", (\d+)', listed):
                 numbers[int(number)] = name
         self.assertEqual(tuple(numbers[i] for i in range(len(numbers))), KINDS)
+
+    def test_levels_and_outcomes_are_those_of_the_vocabulary(self):
+        text = (ROOT / "src/base/vocabulary.hpp").read_text(encoding="utf-8").replace("\\\n", " ")
+        for which, names in (("NETWORK_LEVELS", LEVELS), ("OUTCOMES", OUTCOMES)):
+            listed = re.search(rf"#define LONGHAUL_{which}\(X\)(.*)", text)[1]
+            self.assertEqual(tuple(re.findall(r'X\(\w+, "(\w+)"', listed)), names)
 
 
 class ReadTrace(unittest.TestCase):
@@ -38,11 +44,13 @@ class ReadTrace(unittest.TestCase):
         timeline = synthetic.Timeline()
         timeline.tables.update(schedules=["gpipe"], lanes=["compute", "send>1", "recv<0"],
                                resources=["link 0>1"])
+        none, sent = NEW_IN_3.values(), (0, 2, 2, -1, 0, 1, 4, 2, 7)
+        timeline.tables.update(collectives=["all_reduce of chunk 0"], operators=["attention"])
         #        schedule iter op rank replica device dc lane resource kind chunk mb part parts peer
         timeline.rows = [
-            (0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 3, 0, 1, -1, 0, 0, 0, 1, 64, 10, 0, 0, 10, -1, 0),
-            (0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 0, 3, 0, 1, 1, 2, 0, 1, 3, 32, 7, 10, 10, 17, 0, 1),
-            (0, 0, 2, 1, 0, 1, 1, 2, 0, 6, 0, 3, 0, 1, 0, 2, 0, 1, 3, 32, 5, 10, 10, 22, 1, 4)]
+            (0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 3, 0, 1, -1, 0, 0, 0, 1, *none, 64, 10, 0, 0, 10, -1, 0),
+            (0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 0, 3, 0, 1, 1, 2, 0, 1, 3, *sent, 32, 7, 10, 10, 17, 0, 1),
+            (0, 0, 2, 1, 0, 1, 1, 2, 0, 6, 0, 3, 0, 1, 0, 2, 0, 1, 3, *none, 32, 5, 10, 10, 22, 1, 4)]
         return synthetic.write(self.file, timeline, time_scale=0.5)
 
     def test_values_and_names(self):
@@ -61,6 +69,45 @@ class ReadTrace(unittest.TestCase):
         self.assertEqual(trace.schedules, ["gpipe"])
         self.assertEqual(trace.time_scale, 0.5)
         self.assertTrue(trace.measured.empty)
+
+    def test_values_and_names_of_schema_3(self):
+        rows = select(read_trace(self.write()).predicted, "gpipe")
+        first, sent = rows.iloc[0], rows.iloc[1]
+        for column in ("collective", "operator", "level"):
+            self.assertTrue(np.isnan(rows[column].astype(object)[0]), column)
+        self.assertEqual([first[column] for column in ("step", "layer", "slice", "slices", "outcome",
+                                                       "version")], [-1, -1, 0, 1, "ran", -1])
+        self.assertEqual([sent[column] for column in NEW_IN_3],
+                         ["all_reduce of chunk 0", 2, "wan", -1, "attention", 1, 4, "late", 7])
+
+    def test_reads_schema_2(self):
+        after = read_trace(self.write()).predicted
+        with h5py.File(self.file, "a") as file:
+            file.attrs["schema_version"] = 2
+            for group in ("predicted", "measured"):
+                for member in (*NEW_IN_3, "collectives", "operators"):
+                    del file[f"{group}/{member}"]
+        before = read_trace(self.file).predicted
+        self.assertEqual(list(before.columns), list(COLUMNS))
+        old = [column for column in COLUMNS if column not in NEW_IN_3]
+        self.assertTrue(before[old].equals(after[old]))
+        self.assertEqual(list(before["slices"]), [1, 1, 1])
+        self.assertEqual(list(before["step"]), [-1, -1, -1])
+        self.assertEqual(list(before["outcome"]), ["ran", "ran", "ran"])
+        self.assertTrue(before["collective"].isna().all() and before["level"].isna().all())
+
+    def test_leaves_out_kinds_that_it_does_not_know(self):
+        with h5py.File(self.write(), "a") as file:
+            kinds = h5py.enum_dtype({"F": 0, "send": 5, "recv": 6, "barrier": 15}, basetype="u1")
+            numbers = file["predicted/kind"][()]
+            numbers[0] = 15
+            del file["predicted/kind"]
+            file["predicted"].create_dataset("kind", data=numbers.astype("u1"), dtype=kinds)
+        trace = read_trace(self.file)
+        self.assertEqual(list(trace.predicted["kind"]), ["send", "recv"])
+        self.assertEqual(trace.left_out, ["predicted: 1 rows of kind 15 (barrier) are left out "
+                                          "(this program does not know it)"])
+        self.assertFalse(collectives(trace.predicted).any())
 
     def test_kinds_are_those_that_the_file_names(self):
         with h5py.File(self.write(), "a") as file:

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "trace/hdf5/hdf5_file.hpp"
 #include "trace/hdf5/hdf5_handle.hpp"
+#include "trace/timeline/columns.hpp"
 
 // hdf5.h stays inside src/trace: these are the few calls that break a file on purpose.
 extern "C" {
@@ -37,6 +39,7 @@ int H5Dread(std::int64_t dataset, std::int64_t type, std::int64_t memory, std::i
 int H5Dwrite(std::int64_t dataset, std::int64_t type, std::int64_t memory, std::int64_t space,
              std::int64_t transfer, const void* values);
 int H5Dclose(std::int64_t dataset);
+unsigned long long H5Dget_storage_size(std::int64_t dataset);
 std::int64_t H5Sget_simple_extent_npoints(std::int64_t space);
 extern std::int64_t H5T_STD_U8LE_g;  // NOLINT: HDF5's name
 std::int64_t H5Tenum_create(std::int64_t base);
@@ -45,6 +48,12 @@ int H5Tclose(std::int64_t type);
 }
 
 namespace longhaul::testing {
+
+/// What a dataset takes of its file, without its name and type.
+inline std::uint64_t stored_bytes(std::int64_t file, const char* dataset) {
+  const trace::hdf5::Handle opened{H5Dopen2(file, dataset, 0), H5Dclose};
+  return H5Dget_storage_size(opened.get());
+}
 
 /// An HDF5 file that is being spoilt.
 class BrokenFile {
@@ -63,6 +72,21 @@ public:
   void replace(const char* name, const char* by) {
     remove(name);
     trace::hdf5::check(H5Lmove(file_.get(), by, file_.get(), name, 0, 0));
+  }
+  /// Takes everything away that schema 3 brought, from each group that is there.
+  void make_schema_2() {
+    for (const std::string group : {"measured/", "predicted/"}) {
+      if (!trace::hdf5::has_member(file_.get(), group.substr(0, group.size() - 1).c_str()))
+        continue;
+      for (const trace::Column& column : trace::timeline_columns())
+        if (column.since == 3 &&
+            trace::hdf5::has_member(file_.get(), (group + column.name).c_str()))
+          remove((group + column.name).c_str());
+      for (const trace::NameColumn& table : trace::name_columns())
+        if (table.since == 3 && trace::hdf5::has_member(file_.get(), (group + table.name).c_str()))
+          remove((group + table.name).c_str());
+    }
+    replace_attribute("schema_version", std::int64_t{2});
   }
   void replace_by_link(const char* name, const char* file, const char* object) {
     remove(name);
@@ -87,16 +111,26 @@ public:
   /// Keeps the numbers of a column of kinds, under other names for them.
   void rename_kinds(const char* name,
                     const std::vector<std::pair<const char*, std::uint8_t>>& kinds) {
+    std::vector<std::uint8_t> numbers;
+    {
+      const trace::hdf5::Handle before{H5Dopen2(file_.get(), name, 0), H5Dclose};
+      const trace::hdf5::Handle space{H5Dget_space(before.get()), H5Sclose};
+      const trace::hdf5::Handle stored{H5Dget_type(before.get()), H5Tclose};
+      numbers.resize(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())));
+      trace::hdf5::check(H5Dread(before.get(), stored.get(), 0, 0, 0, numbers.data()));
+    }
+    replace_kinds(name, kinds, numbers);
+  }
+  /// A column of kinds with these names and numbers.
+  void replace_kinds(const char* name,
+                     const std::vector<std::pair<const char*, std::uint8_t>>& kinds,
+                     const std::vector<std::uint8_t>& numbers) {
     const trace::hdf5::Handle type{H5Tenum_create(H5T_STD_U8LE_g), H5Tclose};
     for (const auto& [kind, number] : kinds)
       trace::hdf5::check(H5Tenum_insert(type.get(), kind, &number));
-    const trace::hdf5::Handle before{H5Dopen2(file_.get(), name, 0), H5Dclose};
-    const trace::hdf5::Handle space{H5Dget_space(before.get()), H5Sclose};
-    const trace::hdf5::Handle stored{H5Dget_type(before.get()), H5Tclose};
-    std::vector<std::uint8_t> numbers(
-        static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())));
-    trace::hdf5::check(H5Dread(before.get(), stored.get(), 0, 0, 0, numbers.data()));
     remove(name);
+    const unsigned long long length = numbers.size();
+    const trace::hdf5::Handle space{H5Screate_simple(1, &length, nullptr), H5Sclose};
     const trace::hdf5::Handle after{H5Dcreate2(file_.get(), name, type.get(), space.get(), 0, 0, 0),
                                     H5Dclose};
     trace::hdf5::check(H5Dwrite(after.get(), type.get(), 0, 0, 0, numbers.data()));

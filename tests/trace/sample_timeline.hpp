@@ -230,6 +230,28 @@ inline Timeline random_timeline(std::uint64_t seed, const Shape& shape, int iter
   return builder.timeline();
 }
 
+/// Gives about every other row something in each column of schema 3.
+inline void add_columns_of_schema_3(Timeline& timeline, std::uint64_t seed) {
+  timeline.collectives = {"all_reduce of chunk 0", "all_gather of chunk 1"};
+  timeline.operators = {"attention", "mlp", "norm"};
+  Random random{seed};
+  const auto number = [&](std::int64_t low, std::int64_t high) {
+    return static_cast<std::int32_t>(random.between(low, high));
+  };
+  for (TimelineRow& row : timeline.rows) {
+    if (random.between(0, 1) == 0) continue;
+    row.collective = number(-1, 1);
+    row.step = number(-1, 40);
+    row.level = number(-1, kCountOf<NetworkLevel> - 1);
+    row.layer = number(-1, 80);
+    row.operator_index = number(-1, 2);
+    row.slices = number(1, 4);
+    row.slice = number(0, row.slices - 1);
+    row.outcome = number(0, kCountOf<Outcome> - 1);
+    row.version = number(-1, 3);
+  }
+}
+
 /// The rows of one rank, in the first `iteration`.
 inline Timeline rows_of_rank(const Timeline& all, int iteration, int rank) {
   Timeline part = all;

@@ -37,6 +37,8 @@ void check_file(const std::filesystem::path& file, Finding& finding) {
   const trace::TraceOverview overview = trace::overview_of(file);
   finding.summary = fmt::format("valid trace of {}: {} measured and {} predicted ops",
                                 overview.creator, overview.measured_rows, overview.predicted_rows);
+  for (const std::string& note : overview.notes) finding.details += fmt::format("{}\n", note);
+  finding.json["notes"] = overview.notes;
   finding.json["measured_rows"] = overview.measured_rows;
   finding.json["predicted_rows"] = overview.predicted_rows;
 }

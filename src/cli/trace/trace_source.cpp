@@ -15,13 +15,14 @@ void require_source(const std::filesystem::path& source) {
          source.string());
 }
 
-/// About 2 GiB in memory.
+/// About 3 GiB in memory.
 constexpr std::uint64_t kMostRows = std::uint64_t{1} << 24;
 /// A row takes some 10 bytes in large segments, which are compressed, and 130 in small ones.
 constexpr std::uintmax_t kMostSegmentBytes = std::uintmax_t{1} << 29;
 
 trace::Trace load_file(const std::filesystem::path& file, const Options& options) {
   const trace::TraceOverview overview = trace::overview_of(file);
+  for (const std::string& note : overview.notes) fmt::print(stderr, "longhaul: {}\n", note);
   if (overview.measured_rows + overview.predicted_rows <= kMostRows) return trace::read_trace(file);
   trace::TracePart part;
   if (!options.schedule.empty()) part.schedule = options.schedule;

@@ -11,7 +11,8 @@ import pandas as pd
 from longhaul.contained import contained
 from longhaul.errors import Failure, suggestion
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+OLDEST_SCHEMA = 2
 
 # The numbers in a file are positions in these, where it does not name them itself. The lists are
 # src/base/vocabulary.hpp's; a kind that is neither of a block nor of a message is a collective.
@@ -21,21 +22,29 @@ BLOCK_KINDS = KINDS[:5]
 MESSAGE_KINDS = KINDS[5:7]
 LEGS = ("whole", "scatter", "wan", "gather")
 BOUND_KINDS = ("start", "dependency", "lane", "resource", "rendezvous")
+LEVELS = ("node", "datacenter", "wan")
+OUTCOMES = ("ran", "withdrawn", "late")
 
 # column of a position -> table of names beside the columns
 TABLES = {"schedule": "schedules", "datacenter": "datacenters", "lane": "lanes",
-          "resource": "resources"}
+          "resource": "resources", "collective": "collectives", "operator": "operators"}
 COLUMNS = ("schedule", "iteration", "op", "rank", "replica", "device", "datacenter", "lane",
            "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "leg", "owner",
-           "piece", "pieces", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns",
+           "piece", "pieces", "collective", "step", "level", "layer", "operator", "slice", "slices",
+           "outcome", "version", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns",
            "bound_by", "bound_kind")
+# column that schema 3 brought -> what each row of an older file has in it
+NEW_IN_3 = {"collective": -1, "step": -1, "level": -1, "layer": -1, "operator": -1, "slice": 0,
+            "slices": 1, "outcome": 0, "version": -1}
+MAY_BE_NONE = ("resource", "collective", "operator", "level")  # of the columns of names
 LARGEST = 2**53  # exact in a double, and safe to add up
 INT32 = 2**31 - 1
 # column -> (least, largest); positions in tables are checked against these
 RANGES = {"iteration": (0, INT32), "op": (0, LARGEST), "rank": (0, INT32), "replica": (0, INT32),
           "device": (0, INT32), "chunk": (-1, INT32), "microbatch": (-1, INT32), "part": (0, INT32),
           "parts": (1, INT32), "peer": (-1, INT32), "owner": (0, INT32), "piece": (0, 254),
-          "pieces": (1, 255), "size_bytes": (-LARGEST, LARGEST), "planned_ns": (0, LARGEST),
+          "pieces": (1, 255), "step": (-1, INT32), "layer": (-1, INT32), "slice": (0, INT32),
+          "slices": (1, INT32), "version": (-1, INT32), "size_bytes": (-LARGEST, LARGEST), "planned_ns": (0, LARGEST),
           "ready_ns": (-LARGEST, LARGEST), "start_ns": (0, LARGEST), "end_ns": (0, LARGEST),
           "bound_by": (-1, LARGEST)}
 
@@ -43,13 +52,16 @@ RANGES = {"iteration": (0, INT32), "op": (0, LARGEST), "rank": (0, INT32), "repl
 @dataclass
 class Trace:
     """`predicted` and `measured` have the columns of TimelineRow; `schedule`, `datacenter`, `lane`,
-    `resource`, `kind`, `leg` and `bound_kind` are categories named as in the file, in its order; a
-    resource that an op did not hold is NaN. Times are nanoseconds as played."""
+    `resource`, `collective`, `operator`, `kind`, `leg`, `bound_kind`, `level` and `outcome` are
+    categories named as in the file, in its order; a resource that an op did not hold is NaN, as is
+    a collective, operator or level that it has none of. Times are nanoseconds as played. Rows of
+    kinds that the file names and KINDS does not are left out: `left_out` says so."""
 
     file: Path
     predicted: pd.DataFrame
     measured: pd.DataFrame
     info: dict = field(default_factory=dict)
+    left_out: list = field(default_factory=list)
 
     @property
     def time_scale(self):
@@ -98,12 +110,14 @@ def _read(path):
     with file:
         info = {name: _text(value) for name, value in file.attrs.items()}
         version = info.get("schema_version", -1)
-        if version != SCHEMA_VERSION:
-            raise Failure(f"{path}: schema_version is {version} (this reader knows "
-                          f"{SCHEMA_VERSION}). Use the scripts of the commit that wrote it.")
+        if version not in range(OLDEST_SCHEMA, SCHEMA_VERSION + 1):
+            raise Failure(f"{path}: schema_version is {version} (this reader knows {OLDEST_SCHEMA} "
+                          f"to {SCHEMA_VERSION}). Use the scripts of the commit that wrote it.")
         _check_info(path, info)
-        predicted, measured = (_read_group(file, name) for name in ("predicted", "measured"))
-    return Trace(path, predicted, measured, info)
+        left_out = []
+        predicted, measured = (_read_group(file, name, version, left_out)
+                               for name in ("predicted", "measured"))
+    return Trace(path, predicted, measured, info, left_out)
 
 
 def message_bytes(directory):
@@ -165,7 +179,11 @@ def _enumerators(dataset, names):
     if not 0 <= min(numbers.values()) <= max(numbers.values()) <= 255:
         raise damaged(dataset.file.filename, "a kind has a number above 255")
     known = {number: name for name, number in numbers.items()}
-    return tuple(known.get(number, f"unnamed {number}") for number in range(max(known) + 1))
+    return tuple(known.get(number, _unnamed(number)) for number in range(max(known) + 1))
+
+
+def _unnamed(number):
+    return f"unnamed {number}"
 
 
 def _names(group, table):
@@ -177,21 +195,42 @@ def _names(group, table):
     return [_text(value) for value in names[()]]
 
 
-def _read_group(file, name):
+def _read_group(file, name, version, left_out):
     if name not in file:
         return _frame({column: np.zeros(0, np.int64) for column in COLUMNS}, {})
     group = file[name]
-    missing = [column for column in COLUMNS if column not in group]
+    stored = [column for column in COLUMNS if version >= 3 or column not in NEW_IN_3]
+    missing = [column for column in stored if column not in group]
     if missing:
         raise Failure(f"{file.filename}: {name} has no column {', '.join(missing)} "
                       "(not a trace, or cut short). Check it with longhaul check.")
-    columns = {column: _column(group, column) for column in COLUMNS}
+    columns = {column: _column(group, column) for column in stored}
     if len({len(values) for values in columns.values()}) != 1:
         raise damaged(file.filename, f"columns of {name} have several lengths")
+    for column in COLUMNS:
+        if column not in stored:
+            columns[column] = np.full(len(columns["op"]), NEW_IN_3[column], np.int32)
+    columns = {column: columns[column] for column in COLUMNS}
+    kinds = _enumerators(group["kind"], KINDS)
+    columns = _without_new_kinds(name, columns, kinds, left_out)
     _check_values(f"{file.filename}: {name}", columns)
-    names = {column: _names(group, table) for column, table in TABLES.items()}
-    names["kind"] = _enumerators(group["kind"], KINDS)
+    names = {column: [] if column in NEW_IN_3 and version < 3 else _names(group, table)
+             for column, table in TABLES.items()}
+    names["kind"] = kinds
     return _frame(columns, names)
+
+
+def _without_new_kinds(name, columns, kinds, left_out):
+    """The columns without the rows of kinds that a newer program has; tells in `left_out`."""
+    for number, kind in enumerate(kinds):
+        if kind in KINDS or kind == _unnamed(number):
+            continue
+        stays = columns["kind"] != number
+        if not stays.all():
+            left_out.append(f"{name}: {np.count_nonzero(~stays)} rows of kind {number} ({kind}) are "
+                            "left out (this program does not know it)")
+            columns = {column: values[stays] for column, values in columns.items()}
+    return columns
 
 
 def _column(group, column):
@@ -210,7 +249,8 @@ def _check_values(place, columns):
         values = columns[column]
         all_of(f"{column} {values[~((values >= low) & (values <= high))][:1].tolist()}",
                (values >= low) & (values <= high))
-    for low, high in (("start_ns", "end_ns"), ("part", "parts"), ("piece", "pieces")):
+    for low, high in (("start_ns", "end_ns"), ("part", "parts"), ("piece", "pieces"),
+                      ("slice", "slices")):
         values = columns[high].astype(np.int64) - columns[low].astype(np.int64)
         all_of(f"{low} above {high}", values >= (0 if low == "start_ns" else 1))
     message = np.isin(columns["kind"], [KINDS.index(kind) for kind in MESSAGE_KINDS])
@@ -219,11 +259,12 @@ def _check_values(place, columns):
 
 def _frame(columns, names):
     tables = {"kind": names.get("kind", KINDS), "leg": LEGS, "bound_kind": BOUND_KINDS,
+              "level": LEVELS, "outcome": OUTCOMES,
               **{column: names.get(column, ()) for column in TABLES}}
     frame = pd.DataFrame(columns)
     for column, categories in tables.items():
         codes = frame[column].to_numpy(np.int64)
-        if len(codes) and codes.min() < (-1 if column == "resource" else 0):
+        if len(codes) and codes.min() < (-1 if column in MAY_BE_NONE else 0):
             raise Failure(f"column {column} names entry {codes.min()} (not a valid trace). Check it "
                           "with longhaul check.")
         if len(codes) and codes.max() >= len(categories):

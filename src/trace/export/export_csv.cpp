@@ -34,6 +34,13 @@ void print_cell(TextWriter& out, const CsvColumn& csv, const TimelineRow& row) {
     case ColumnType::row_kind: return out.print(",{}", longhaul::to_string(row.kind));
     case ColumnType::row_leg: return out.print(",{}", longhaul::to_string(row.leg));
     case ColumnType::bound_kind: return out.print(",{}", longhaul::to_string(row.bound_kind));
+    case ColumnType::level: {
+      const bool none = row.level < 0;
+      return out.print(",{}",
+                       none ? "" : longhaul::to_string(static_cast<NetworkLevel>(row.level)));
+    }
+    case ColumnType::outcome:
+      return out.print(",{}", longhaul::to_string(static_cast<Outcome>(row.outcome)));
     case ColumnType::int64: return out.print(",{}", member<std::int64_t>(row, csv.column));
     case ColumnType::int32: return print_int32(member<std::int32_t>(row, csv.column));
   }

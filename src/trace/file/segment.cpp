@@ -148,7 +148,8 @@ void write_segment(const std::filesystem::path& directory, const IterationKey& k
     write_index(root, index);
     const auto storage =
         rows.rows.size() < kLeastCompressed ? hdf5::Storage::plain : hdf5::Storage::compressed;
-    hdf5::write_timeline(root, "measured", rows, storage, hdf5::kSegmentChunkRows);
+    hdf5::write_timeline(root, "measured", rows, storage, hdf5::kSegmentChunkRows,
+                         hdf5::EmptyColumns::are_left_out);
   });
 }
 

@@ -33,6 +33,15 @@ Trace read_trace(const std::filesystem::path& file) {
   return trace;
 }
 
+std::vector<std::string> left_out_of(const Timeline& timeline, const char* group) {
+  std::vector<std::string> texts;
+  for (const RowsLeftOut& kind : timeline.left_out)
+    texts.push_back(
+        fmt::format("{}: {} rows of kind {} ({}) are left out (this program does not know it).",
+                    group, kind.rows, kind.kind, kind.name));
+  return texts;
+}
+
 std::vector<std::string> validate_trace(const std::filesystem::path& file) {
   const hdf5::Silence silence;
   Diagnostics findings;

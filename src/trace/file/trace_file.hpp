@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "trace/timeline/columns.hpp"
 #include "trace/timeline/rank_clock.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::trace {
 
-inline constexpr int kTraceSchemaVersion = 2;
+inline constexpr int kTraceSchemaVersion = 3;
+/// The oldest that is read: what it lacks is what a row has by itself.
+inline constexpr int kOldestTraceSchema = kFirstSchema;
 
 /// Root attributes of a trace: where it comes from and how to read its times.
 struct RunInfo {
@@ -38,6 +41,8 @@ struct Trace {
 void write_trace(const std::filesystem::path& file, const Trace& trace);
 /// Throws Error on anything but a trace that validates.
 [[nodiscard]] Trace read_trace(const std::filesystem::path& file);
+/// Rows of kinds that this program does not know are left out; these sentences say so.
+[[nodiscard]] std::vector<std::string> left_out_of(const Timeline& timeline, const char* group);
 /// Faults of a file, worded for people; empty: it is a trace, each column present and of
 /// one length, indices within their tables, start <= end, no lane or resource used against its
 /// rules, both sides of every message present.
@@ -100,6 +105,7 @@ struct TracePart {
 struct TraceOverview {
   std::string creator;
   std::uint64_t measured_rows = 0, predicted_rows = 0;
+  std::vector<std::string> notes{};  ///< left_out_of() both groups
 };
 [[nodiscard]] TraceOverview overview_of(const std::filesystem::path& file);
 

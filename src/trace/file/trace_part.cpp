@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -66,7 +67,12 @@ TraceOverview overview_of(const std::filesystem::path& file) {
   Diagnostics findings;
   const hdf5::TraceReader reader{file, findings};
   hdf5::require_none(file, findings);
-  return {reader.info().creator, reader.measured().rows(), reader.predicted().rows()};
+  TraceOverview overview{reader.info().creator, reader.measured().rows(),
+                         reader.predicted().rows()};
+  overview.notes = left_out_of(reader.measured().names(), "measured");
+  std::ranges::copy(left_out_of(reader.predicted().names(), "predicted"),
+                    std::back_inserter(overview.notes));
+  return overview;
 }
 
 Trace read_trace_part(const std::filesystem::path& file, const TracePart& part,

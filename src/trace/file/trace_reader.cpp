@@ -39,19 +39,21 @@ void write_run_info(Id file, const RunInfo& info) {
   write_attribute(file, "activation_budget_bytes", info.activation_budget_bytes);
 }
 
+std::int64_t read_schema(Id file) {
+  const std::int64_t version = read_int_attribute(file, "schema_version");
+  if (version < kOldestTraceSchema)
+    fail(
+        "schema_version is {}: the file is older than this program, which knows {} to {} and needs "
+        "their columns; record it again, or use the program of the git_commit that it names",
+        version, kOldestTraceSchema, kTraceSchemaVersion);
+  if (version > kTraceSchemaVersion)
+    fail("schema_version is {}: the file is newer than this program, which knows {} to {}", version,
+         kOldestTraceSchema, kTraceSchemaVersion);
+  return version;
+}
+
 RunInfo read_run_info(Id file, std::uint64_t file_bytes, Diagnostics& findings) {
   RunInfo info;
-  guarded(findings, [&] {
-    const std::int64_t version = read_int_attribute(file, "schema_version");
-    if (version < kTraceSchemaVersion)
-      fail(
-          "schema_version is {}: the file is older than this program, which knows {} and needs "
-          "its columns; record it again, or use the program of the git_commit that it names",
-          version, kTraceSchemaVersion);
-    if (version > kTraceSchemaVersion)
-      fail("schema_version is {}: the file is newer than this program, which knows {}", version,
-           kTraceSchemaVersion);
-  });
   for (const TextAttribute& text : kTexts) {
     guarded(findings,
             [&] { info.*text.member = read_text_attribute(file, text.name, file_bytes); });
@@ -73,9 +75,12 @@ TraceReader::TraceReader(const std::filesystem::path& file, Diagnostics& finding
   try {
     file_.emplace(open_file(file));
     const std::uint64_t file_bytes = size_of_file(file);
+    std::int64_t schema = kTraceSchemaVersion;
+    guarded(findings, [&] { schema = read_schema(file_->get()); });
     info_ = read_run_info(file_->get(), file_bytes, findings);
-    measured_.emplace(file_->get(), "measured", file_bytes, findings);
-    predicted_.emplace(file_->get(), "predicted", file_bytes, findings);
+    const TimelineReader::Format format{schema};
+    measured_.emplace(file_->get(), "measured", format, file_bytes, findings);
+    predicted_.emplace(file_->get(), "predicted", format, file_bytes, findings);
   } catch (const Error& error) {
     findings.add("file", fmt::format("it cannot be opened ({}).", error.what()));
   }

@@ -14,6 +14,8 @@ namespace longhaul::trace::hdf5 {
 /// The root attributes of an open file.
 void write_run_info(Id file, const RunInfo& info);
 [[nodiscard]] RunInfo read_run_info(Id file, std::uint64_t file_bytes, Diagnostics& findings);
+/// The version of the schema of an open file. Throws Error on one that this program cannot read.
+[[nodiscard]] std::int64_t read_schema(Id file);
 
 /// A trace whose rows are read piece by piece.
 class TraceReader {

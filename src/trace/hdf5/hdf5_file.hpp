@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,13 @@ void write_new_file(const std::filesystem::path& file, Writing writing,
 /// The type of a column in the file and in memory: little-endian integers; kinds are enumerations
 /// over uint8 that carry their names.
 [[nodiscard]] Handle column_type(ColumnType type);
+/// May a file name kinds that this program does not know?
+enum class NewKinds { refused, allowed };
 /// Can a column of type `stored` be read as `wanted`, number by number? So it is where both are one
-/// type, and where a file names fewer kinds than this program, each with the same number.
-[[nodiscard]] bool is_readable_as(Id stored, Id wanted);
+/// type, and where those kinds that both know have the same numbers, and all others new ones.
+[[nodiscard]] bool is_readable_as(Id stored, Id wanted, NewKinds new_kinds = NewKinds::refused);
+/// Names and numbers of an enumeration over uint8.
+[[nodiscard]] std::map<std::string, std::uint8_t> members_of(Id enumeration);
 /// UTF-8 of a fixed length, padded with zeros. At least one byte: HDF5 knows no empty strings.
 [[nodiscard]] Handle string_type(std::size_t bytes);
 
@@ -53,8 +58,12 @@ void write_list(Id group, const char* name, const std::vector<std::int64_t>& val
 /// Opens a member that lies in this very file: links out of it are not followed.
 [[nodiscard]] Handle open_member(Id group, const char* name);
 [[nodiscard]] Handle open_dataset(Id group, const char* name);
-/// Length of a one-dimensional dataset that the file is large enough to hold.
-[[nodiscard]] std::uint64_t checked_length(Id dataset, std::uint64_t file_bytes);
+/// Does a dataset have to be stored as long as it is, or may parts of it hold its fill value?
+enum class Stored { all_of_it, where_it_differs };
+/// Length of a one-dimensional dataset that the file is large enough to hold; of one that need not
+/// be stored any length, which the caller is to hold against another dataset's.
+[[nodiscard]] std::uint64_t checked_length(Id dataset, std::uint64_t file_bytes,
+                                           Stored stored = Stored::all_of_it);
 /// Memory of one of its chunks, in bytes; 0 where there are none.
 [[nodiscard]] std::size_t chunk_bytes(Id dataset);
 /// A table of names.

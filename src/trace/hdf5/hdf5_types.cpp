@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <memory>
 
 #include <hdf5.h>
@@ -52,7 +53,9 @@ void read_number(Id object, const char* name, Id type, void* value) {
 
 Handle column_type(ColumnType type) {
   switch (type) {
-    case ColumnType::int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+    case ColumnType::int32:
+    case ColumnType::level:
+    case ColumnType::outcome: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
     case ColumnType::int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
     case ColumnType::row_kind: return kind_type<RowKind>();
     case ColumnType::row_leg: return kind_type<MessageLeg>();
@@ -61,23 +64,29 @@ Handle column_type(ColumnType type) {
   fail("column type {} is unknown", static_cast<int>(type));
 }
 
-bool is_readable_as(Id stored, Id wanted) {
+std::map<std::string, std::uint8_t> members_of(Id enumeration) {
+  std::map<std::string, std::uint8_t> numbers;
+  const int members = H5Tget_nmembers(enumeration);
+  for (int i = 0; i < members; ++i) {
+    const std::unique_ptr<char, decltype(&H5free_memory)> name{
+        H5Tget_member_name(enumeration, static_cast<unsigned>(i)), &H5free_memory};
+    if (name == nullptr) fail("a kind has no name");
+    check(H5Tget_member_value(enumeration, static_cast<unsigned>(i), &numbers[name.get()]));
+  }
+  return numbers;
+}
+
+bool is_readable_as(Id stored, Id wanted, NewKinds new_kinds) {
   if (check(H5Tequal(stored, wanted)) != 0) return true;
   if (H5Tget_class(stored) != H5T_ENUM || H5Tget_class(wanted) != H5T_ENUM) return false;
   if (H5Tget_size(stored) != 1 || H5Tget_size(wanted) != 1) return false;
-  const int members = H5Tget_nmembers(stored);
-  for (int i = 0; i < members; ++i) {
-    std::uint8_t number = 0;
-    check(H5Tget_member_value(stored, static_cast<unsigned>(i), &number));
-    const std::unique_ptr<char, decltype(&H5free_memory)> name{
-        H5Tget_member_name(stored, static_cast<unsigned>(i)), &H5free_memory};
-    const int place = H5Tget_member_index(wanted, name.get());
-    std::uint8_t known = 0;
-    if (place < 0) return false;
-    check(H5Tget_member_value(wanted, static_cast<unsigned>(place), &known));
-    if (known != number) return false;
-  }
-  return members > 0;
+  const auto theirs = members_of(stored);
+  const auto ours = members_of(wanted);  // numbers from 0 on
+  return !theirs.empty() && std::ranges::all_of(theirs, [&](const auto& kind) {
+    const auto known = ours.find(kind.first);
+    if (known != ours.end()) return known->second == kind.second;
+    return new_kinds == NewKinds::allowed && kind.second >= ours.size();
+  });
 }
 
 Handle string_type(std::size_t bytes) {

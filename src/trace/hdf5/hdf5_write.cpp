@@ -29,6 +29,17 @@ Handle compressed_properties(hsize_t chunk_rows) {
   return properties;
 }
 
+/// The same for a column that holds what a row has by itself wherever nothing is stored.
+Handle properties_of(const Column& column, const Handle& properties) {
+  static const TimelineRow kSaysNothing;
+  Handle own{H5Pcopy(properties.get()), H5Pclose};
+  if (!may_be_empty(column)) return own;
+  check(H5Pset_fill_value(own.get(), column_type(column.type).get(),
+                          reinterpret_cast<const std::byte*>(&kSaysNothing) + column.offset));
+  check(H5Pset_fill_time(own.get(), H5D_FILL_TIME_IFSET));
+  return own;
+}
+
 Handle create_dataset(Id group, const char* name, Id type, hsize_t rows, hsize_t most_rows,
                       const Handle& properties) {
   const Handle space{H5Screate_simple(1, &rows, &most_rows), H5Sclose};
@@ -43,12 +54,25 @@ void write_rows(Id dataset, Id type, hsize_t first, hsize_t count, const void* v
   check(H5Dwrite(dataset, type, memory.get(), space.get(), H5P_DEFAULT, values));
 }
 
-void write_column(Id group, std::span<const TimelineRow> rows, const Column& column,
-                  const Handle& properties, std::vector<std::byte>& buffer) {
+bool holds(ColumnSet columns, std::size_t place) { return (columns >> place & 1U) != 0; }
+
+/// The columns to be stored of each slab.
+std::vector<ColumnSet> columns_of_slabs(std::span<const TimelineRow> rows) {
+  std::vector<ColumnSet> all;
+  for (std::size_t first = 0; first < rows.size(); first += kSlabRows)
+    all.push_back(columns_in_use(rows.subspan(first, std::min(kSlabRows, rows.size() - first))));
+  return all;
+}
+
+void write_column(Id group, std::span<const TimelineRow> rows, std::size_t place,
+                  std::span<const ColumnSet> in_use, const Handle& properties,
+                  std::vector<std::byte>& buffer) {
+  const Column& column = timeline_columns()[place];
   const Handle type = column_type(column.type);
-  Handle dataset =
-      create_dataset(group, column.name, type.get(), rows.size(), rows.size(), properties);
+  Handle dataset = create_dataset(group, column.name, type.get(), rows.size(), rows.size(),
+                                  properties_of(column, properties));
   for (std::size_t first = 0; first < rows.size(); first += kSlabRows) {
+    if (!holds(in_use[first / kSlabRows], place)) continue;
     const auto slab = rows.subspan(first, std::min(kSlabRows, rows.size() - first));
     buffer.resize(slab.size() * size_of(column.type));
     gather(slab, column, buffer);
@@ -70,9 +94,12 @@ void write_names(Id group, const char* name, const std::vector<std::string>& nam
   dataset.close();
 }
 
-void write_tables(Id group, const Timeline& timeline) {
+void write_tables(Id group, const Timeline& timeline,
+                  EmptyColumns empty = EmptyColumns::are_there) {
   for (const NameColumn& table : name_columns())
-    write_names(group, table.name, timeline.*table.names);
+    if (empty == EmptyColumns::are_there || table.since == kFirstSchema ||
+        !(timeline.*table.names).empty())
+      write_names(group, table.name, timeline.*table.names);
 }
 
 Handle create_group(Id file, const char* name) {
@@ -82,15 +109,19 @@ Handle create_group(Id file, const char* name) {
 }  // namespace
 
 void write_timeline(Id file, const char* group, const Timeline& timeline, Storage storage,
-                    std::size_t chunk_rows) {
+                    std::size_t chunk_rows, EmptyColumns empty) {
   Handle where = create_group(file, group);
-  write_tables(where.get(), timeline);
+  write_tables(where.get(), timeline, empty);
   std::vector<std::byte> buffer;
   const Handle properties = storage == Storage::plain || timeline.rows.empty()
                                 ? plain_properties()
                                 : compressed_properties(std::min(timeline.rows.size(), chunk_rows));
-  for (const Column& column : timeline_columns())
-    write_column(where.get(), timeline.rows, column, properties, buffer);
+  const auto in_use = columns_of_slabs(timeline.rows);
+  ColumnSet there = empty == EmptyColumns::are_there ? ~ColumnSet{0} : columns_in_use({});
+  for (const ColumnSet& columns : in_use) there |= columns;
+  for (std::size_t place = 0; place < timeline_columns().size(); ++place)
+    if (holds(there, place))
+      write_column(where.get(), timeline.rows, place, in_use, properties, buffer);
   where.close();
 }
 
@@ -98,7 +129,7 @@ TimelineWriter::TimelineWriter(Id file, const char* group) : group_{create_group
   const Handle properties = compressed_properties(kTraceChunkRows);
   for (const Column& column : timeline_columns())
     columns_.push_back(create_dataset(group_.get(), column.name, column_type(column.type).get(), 0,
-                                      H5S_UNLIMITED, properties));
+                                      H5S_UNLIMITED, properties_of(column, properties)));
 }
 
 void TimelineWriter::append(std::span<const TimelineRow> rows) {
@@ -120,7 +151,9 @@ void TimelineWriter::write_pending() {
     stashed_.assign(pending_.begin(),
                     pending_.begin() + static_cast<std::ptrdiff_t>(kept_ - written_));
   set_extent(rows());
+  const ColumnSet in_use = columns_in_use(pending_);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (!holds(in_use, i)) continue;
     const Column& column = timeline_columns()[i];
     buffer_.resize(pending_.size() * size_of(column.type));
     gather(pending_, column, buffer_);

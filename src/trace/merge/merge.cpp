@@ -76,6 +76,9 @@ struct RunHeader {
     hdf5::require_none(file, findings);
     hdf5::check_groups(reader, findings);
     hdf5::require_none(file, findings);
+    if (!reader.predicted().names().left_out.empty())
+      fail("{}: {} Merge it with the program that wrote it.", file.string(),
+           left_out_of(reader.predicted().names(), "predicted").front());
   }
   std::filesystem::path file;
   std::int64_t ranks;

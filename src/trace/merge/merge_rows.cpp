@@ -44,6 +44,9 @@ Merger::Merger(const Timeline& predicted_names, std::span<const RankClock> clock
              predicted_names.datacenters,
              predicted_names.lanes,
              predicted_names.resources,
+             predicted_names.collectives,
+             predicted_names.operators,
+             {},
              {}},
       planned_schedules_{names_.schedules.size()} {
   for (const NameColumn& table : name_columns()) tables_.emplace_back(names_.*table.names);

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "trace/file/trace_reader.hpp"
 #include "trace/hdf5/hdf5_file.hpp"
 
 namespace longhaul::trace {
@@ -20,15 +21,19 @@ auto undamaged(Step&& step) {
   }
 }
 
+hdf5::TimelineReader::Format format_of(hdf5::Id file) {
+  return {hdf5::read_schema(file), hdf5::EmptyColumns::are_left_out};
+}
+
 /// A segment of a version of this program that wrote no index holds the rows of one rank.
 SegmentIndex index_by_reading(hdf5::Id file, const SegmentName& name, std::uint64_t file_bytes) {
   Diagnostics findings;
-  const hdf5::TimelineReader reader{file, "measured", file_bytes, findings};
+  const hdf5::TimelineReader reader{file, "measured", format_of(file), file_bytes, findings};
   Timeline timeline;
   hdf5::read_all(reader, timeline, findings);
   const bool of_rank = std::ranges::all_of(
       timeline.rows, [&](const TimelineRow& row) { return row.rank == name.lowest_rank; });
-  if (!findings.empty() || !of_rank) throw DamagedSegment{};
+  if (!findings.empty() || !timeline.left_out.empty() || !of_rank) throw DamagedSegment{};
   return index_of(timeline.rows, {name.lowest_rank});
 }
 
@@ -36,8 +41,7 @@ SegmentIndex index_of_file(const SegmentFile& segment) {
   return undamaged([&] {
     const hdf5::Handle file = hdf5::open_file(segment.path);
     const std::uint64_t file_bytes = hdf5::size_of_file(segment.path);
-    if (hdf5::read_int_attribute(file.get(), "schema_version") != kTraceSchemaVersion)
-      throw DamagedSegment{};
+    (void)hdf5::read_schema(file.get());
     return has_index(file.get()) ? read_index(file.get(), file_bytes)
                                  : index_by_reading(file.get(), segment.name, file_bytes);
   });
@@ -81,8 +85,10 @@ void SegmentCursor::open() {
   undamaged([&] {
     Diagnostics findings;
     handle_.emplace(hdf5::open_file(file_.path));
-    reader_.emplace(handle_->get(), "measured", hdf5::size_of_file(file_.path), findings);
-    if (!findings.empty()) throw DamagedSegment{};
+    reader_.emplace(handle_->get(), "measured", format_of(handle_->get()),
+                    hdf5::size_of_file(file_.path), findings);
+    // A merge that leaves rows out would make a trace that says nothing of them.
+    if (!findings.empty() || !reader_->names().left_out.empty()) throw DamagedSegment{};
   });
 }
 

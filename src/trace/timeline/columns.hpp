@@ -12,7 +12,15 @@
 
 namespace longhaul::trace {
 
-enum class ColumnType : std::uint8_t { int32, int64, row_kind, row_leg, bound_kind };
+enum class ColumnType : std::uint8_t {
+  int32,
+  int64,
+  row_kind,
+  row_leg,
+  bound_kind,
+  level,   ///< a NetworkLevel as int32; -1: none
+  outcome  ///< an Outcome as int32
+};
 [[nodiscard]] std::size_t size_of(ColumnType type);
 
 /// One member of TimelineRow: a dataset of a trace, a column of its CSV.
@@ -20,9 +28,23 @@ struct Column {
   const char* name;
   ColumnType type;
   std::size_t offset;  ///< in TimelineRow
+  /// The version of the schema that brought it. A column that is not of the first one is stored
+  /// where a row says something in it: elsewhere each row has what a TimelineRow has by itself.
+  int since;
 };
 /// In the order of TimelineRow.
 [[nodiscard]] std::span<const Column> timeline_columns();
+inline constexpr int kFirstSchema = 2;
+[[nodiscard]] constexpr bool may_be_empty(const Column& column) {
+  return column.since > kFirstSchema;
+}
+
+/// A bit for each of timeline_columns().
+using ColumnSet = std::uint64_t;
+/// The columns in which one of `rows` at least says something; those of the first schema always.
+[[nodiscard]] ColumnSet columns_in_use(std::span<const TimelineRow> rows);
+/// Gives `rows` the values of `from` in these columns.
+void fill(const TimelineRow& from, ColumnSet columns, std::span<TimelineRow> rows);
 
 /// Copies one member of `rows` to, or from, densely packed `values`.
 void gather(std::span<const TimelineRow> rows, const Column& column, std::span<std::byte> values);
@@ -35,6 +57,7 @@ struct NameColumn {
   std::vector<std::string> Timeline::*names;
   std::int32_t TimelineRow::*index;
   std::int32_t lowest;  ///< -1 where a row may have none
+  int since;            ///< version of the schema, as Column's
 };
 [[nodiscard]] std::span<const NameColumn> name_columns();
 

@@ -33,7 +33,8 @@ static_assert(sizeof(OpTime) == 32, "two to a cache line: the simulator's speed 
 using OpTimes = std::vector<OpTime>;
 
 /// One op of one iteration of one schedule, predicted or measured. Times are from the iteration's
-/// start (the first op on any rank). Absent ids are -1.
+/// start (the first op on any rank). Absent ids are -1; a member with the value that it has here
+/// says nothing.
 ///  - block: start..end is the computation; `size_bytes` is the activation memory it takes at its
 ///    start (positive) or releases at its end (negative).
 ///  - send: start..end is the transfer (the link held); `peer` is the receiver's rank.
@@ -59,6 +60,15 @@ struct TimelineRow {
   std::int32_t owner = 0;  ///< the replica whose block or message it is; `replica` is the rank's
   std::int32_t piece = 0;  ///< of the message, from 0
   std::int32_t pieces = 1;
+  std::int32_t collective = -1;      ///< that it is of: index into Timeline::collectives
+  std::int32_t step = -1;            ///< of that collective, from 0
+  std::int32_t level = -1;           ///< of a message: its NetworkLevel
+  std::int32_t layer = -1;           ///< of the model, from 0
+  std::int32_t operator_index = -1;  ///< index into Timeline::operators; column "operator"
+  std::int32_t slice = 0;            ///< of the block's or message's tensor, from 0
+  std::int32_t slices = 1;
+  std::int32_t outcome = 0;   ///< an Outcome
+  std::int32_t version = -1;  ///< of the weights that it uses, from 0
   std::int64_t size_bytes = 0;
   std::int64_t planned_ns = 0;  ///< duration by plan: block, transfer, latency (recv), collective
   std::int64_t ready_ns = 0;
@@ -76,6 +86,13 @@ struct IterationKey {
   friend auto operator<=>(const IterationKey&, const IterationKey&) = default;
 };
 
+/// Rows of a file that are left out, since their kind is none of RowKind: a newer program's.
+struct RowsLeftOut {
+  int kind = 0;      ///< number in the file
+  std::string name;  ///< in the file
+  std::uint64_t rows = 0;
+};
+
 /// Rows and the names that they refer to by index. Rows of one (schedule, iteration) lie together,
 /// ordered by op id.
 struct Timeline {
@@ -83,7 +100,10 @@ struct Timeline {
   std::vector<std::string> datacenters;
   std::vector<std::string> lanes;
   std::vector<std::string> resources;
+  std::vector<std::string> collectives;  ///< such as "all_reduce of chunk 3"
+  std::vector<std::string> operators;
   std::vector<TimelineRow> rows;
+  std::vector<RowsLeftOut> left_out;  ///< of the whole file that they were read from
 };
 
 }  // namespace longhaul

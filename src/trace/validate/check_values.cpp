@@ -54,6 +54,14 @@ private:
     if (row.owner < 0 || row.piece < 0 || row.piece >= row.pieces || row.pieces > kMostPieces)
       return wrong("piece that cannot be", "has owner {}, piece {} of {}.", row.owner, row.piece,
                    row.pieces);
+    if (row.step < -1 || row.layer < -1 || row.version < -1 ||
+        !within(row.level, -1, kCountOf<NetworkLevel> - 1))
+      return wrong("id that cannot be", "has step {}, level {}, layer {}, version {}.", row.step,
+                   row.level, row.layer, row.version);
+    if (row.slice < 0 || row.slice >= row.slices)
+      return wrong("slice that cannot be", "has slice {} of {}.", row.slice, row.slices);
+    if (!within(row.outcome, 0, kCountOf<Outcome> - 1))
+      return wrong("unknown outcome", "has outcome {} (unknown).", row.outcome);
     if (row.bound_by < -1) return wrong("id that cannot be", "is bound by op {}.", row.bound_by);
     return true;
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "trace/broken_file.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::test {
@@ -29,6 +30,35 @@ TEST_F(SimulatedTrace, IsValid) {
   const Outcome run = longhaul_run({"check", trace_});
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_THAT(run.out, HasSubstr("valid trace"));
+}
+
+/// What a newer program may have written: the notes are no faults, and no part of the answer.
+TEST_F(SimulatedTrace, WithRowsOfANewKindIsReadWithoutThem) {
+  const std::size_t rows = trace::read_trace(trace_).predicted.rows.size();
+  {
+    const trace::hdf5::Silence silence;
+    std::vector<std::pair<const char*, std::uint8_t>> kinds;
+    std::vector<std::uint8_t> numbers;
+    for (const RowKind kind : every<RowKind>())
+      kinds.emplace_back(to_string(kind), static_cast<std::uint8_t>(kind));
+    kinds.emplace_back("barrier", std::uint8_t{15});
+    for (const TimelineRow& row : trace::read_trace(trace_).predicted.rows)
+      numbers.push_back(row.kind == RowKind::W ? std::uint8_t{15}
+                                               : static_cast<std::uint8_t>(row.kind));
+    testing::BrokenFile{trace_}.replace_kinds("predicted/kind", kinds, numbers);
+  }
+  const std::string note = " rows of kind 15 (barrier) are left out";
+  const Outcome checked = longhaul_run({"check", trace_});
+  EXPECT_EQ(checked.code, 0) << checked.out;
+  EXPECT_THAT(checked.out, HasSubstr(note));
+  const auto json = longhaul_run({"check", trace_, "--json"}).json()["files"][0];
+  EXPECT_THAT(json["notes"][0].get<std::string>(), HasSubstr(note));
+  EXPECT_LT(json["predicted_rows"], rows);
+  ::testing::internal::CaptureStderr();
+  const Outcome summary = longhaul_run({"trace", "summary", trace_, "--json"});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr(note));
+  EXPECT_EQ(summary.code, 0);
+  EXPECT_THAT(summary.out, Not(HasSubstr("barrier")));
 }
 
 TEST_F(SimulatedTrace, IsNeverOverwritten) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "trace/broken_file.hpp"
 #include "trace/sample_timeline.hpp"
 #include "trace/scratch_directory.hpp"
 
@@ -42,6 +43,8 @@ void expect_equal(const Timeline& a, const Timeline& b) {
   EXPECT_EQ(a.datacenters, b.datacenters);
   EXPECT_EQ(a.lanes, b.lanes);
   EXPECT_EQ(a.resources, b.resources);
+  EXPECT_EQ(a.collectives, b.collectives);
+  EXPECT_EQ(a.operators, b.operators);
   EXPECT_EQ(a.rows, b.rows);
 }
 
@@ -89,6 +92,85 @@ TEST(TraceFile, HoldsMoreRowsThanAChunkAndNoneAtAll) {
   const Trace back = read_trace(scratch.path() / "a.h5");
   expect_equal(back.measured, trace.measured);
   expect_equal(back.predicted, trace.predicted);
+}
+
+TEST(TraceFile, GivesBackWhatSchema3Adds) {
+  const testing::ScratchDirectory scratch;
+  Trace trace = written_trace();
+  testing::add_columns_of_schema_3(trace.measured, 7);
+  testing::add_columns_of_schema_3(trace.predicted, 8);
+  write_trace(scratch.path() / "a.h5", trace);
+  const Trace back = read_trace(scratch.path() / "a.h5");
+  expect_equal(back.measured, trace.measured);
+  expect_equal(back.predicted, trace.predicted);
+}
+
+/// A column may be stored in some chunks alone: there are 21 here.
+TEST(TraceFile, GivesBackAColumnThatFewRowsSaySomethingIn) {
+  const testing::ScratchDirectory scratch;
+  Trace trace;
+  trace.info = sample_info();
+  trace.measured = testing::random_timeline(3, {.ranks = 8, .microbatches = 2'048}, 15);
+  const std::size_t rows = trace.measured.rows.size();
+  ASSERT_GT(rows, 20 * 65'536U);
+  trace.measured.rows[rows - 1].version = 4;
+  trace.measured.rows[rows / 2].slices = 2;
+  write_trace(scratch.path() / "a.h5", trace);
+  EXPECT_THAT(validate_trace(scratch.path() / "a.h5"), IsEmpty());
+  const Trace back = read_trace(scratch.path() / "a.h5");
+  EXPECT_TRUE(back.measured.rows == trace.measured.rows);
+}
+
+/// Bytes of a file, and those of them that the columns of schema 3 take.
+struct StoredBytes {
+  std::uintmax_t file = 0, columns_of_schema_3 = 0;
+};
+
+StoredBytes stored_bytes(const std::filesystem::path& file,
+                         const std::vector<std::string>& groups) {
+  const hdf5::Silence silence;
+  const hdf5::Handle opened = hdf5::open_file(file);
+  StoredBytes bytes{std::filesystem::file_size(file), 0};
+  for (const std::string& group : groups)
+    for (const Column& column : timeline_columns())
+      if (column.since == 3)
+        bytes.columns_of_schema_3 +=
+            testing::stored_bytes(opened.get(), (group + '/' + column.name).c_str());
+  return bytes;
+}
+
+TEST(TraceFile, StoresNothingOfColumnsThatAreEmpty) {
+  const testing::ScratchDirectory scratch;
+  Trace trace = written_trace(700);
+  ASSERT_GT(trace.measured.rows.size(), 65'536U);
+  write_trace(scratch.path() / "empty.h5", trace);
+  testing::add_columns_of_schema_3(trace.measured, 1);
+  write_trace(scratch.path() / "full.h5", trace);
+  const StoredBytes empty = stored_bytes(scratch.path() / "empty.h5", {"measured", "predicted"});
+  const StoredBytes full = stored_bytes(scratch.path() / "full.h5", {"measured", "predicted"});
+  EXPECT_EQ(empty.columns_of_schema_3, 0U);
+  EXPECT_GT(full.columns_of_schema_3, trace.measured.rows.size());
+  EXPECT_GE(full.file, empty.file + full.columns_of_schema_3);
+}
+
+/// Nor do these have a name in it: a segment of today is as large as one of schema 2.
+TEST(TraceFile, LeavesEmptyColumnsOutOfSegments) {
+  for (const int microbatches : {8, 2'048}) {  // plain and compressed
+    const testing::ScratchDirectory scratch;
+    Timeline all = testing::random_timeline(1, {.ranks = 2, .microbatches = microbatches});
+    all.collectives = {"all_reduce of chunk 0"};
+    all.rows[3].collective = 0;
+    write_segment(scratch.path(), {0, 0}, {0, 1}, all);
+    const hdf5::Silence silence;
+    const hdf5::Handle file = hdf5::open_file(scratch.path() / "segment.0.0.0+2.h5");
+    const hdf5::Handle group = hdf5::open_member(file.get(), "measured");
+    for (const Column& column : timeline_columns())
+      EXPECT_EQ(hdf5::has_member(group.get(), column.name),
+                column.since == 2 || column.name == std::string{"collective"})
+          << column.name;
+    EXPECT_TRUE(hdf5::has_member(group.get(), "collectives"));
+    EXPECT_FALSE(hdf5::has_member(group.get(), "operators"));
+  }
 }
 
 TEST(TraceFile, KeepsATextLongerThanHdf5StoresInline) {

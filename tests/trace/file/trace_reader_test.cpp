@@ -23,6 +23,7 @@ namespace {
 
 using testing::BrokenFile;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -84,9 +85,9 @@ TEST_F(Validate, FindsAttributesOfAnotherTypeOrValue) {
               }),
               Contains(HasSubstr("schema_version is 1: the file is older than this program")));
   EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
-                f.replace_attribute("schema_version", std::int64_t{3});
+                f.replace_attribute("schema_version", std::int64_t{4});
               }),
-              Contains(HasSubstr("schema_version is 3: the file is newer")));
+              Contains(HasSubstr("schema_version is 4: the file is newer")));
   EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
                 f.replace_attribute("time_scale", std::int64_t{1});
               }),
@@ -106,6 +107,111 @@ TEST_F(Validate, ReadsFilesOfProgramsThatKnewFewerKinds) {
               }),
               IsEmpty());
   EXPECT_EQ(read_trace(file_).measured.rows, before);
+}
+
+TEST_F(Validate, ReadsFilesOfSchema2) {
+  const Trace before = read_trace(file_);
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.make_schema_2(); }), IsEmpty());
+  const Trace back = read_trace(file_);
+  EXPECT_EQ(back.measured.rows, before.measured.rows);
+  EXPECT_EQ(back.predicted.rows, before.predicted.rows);
+  EXPECT_THAT(back.measured.collectives, IsEmpty());
+}
+
+/// What a file of schema 2 has under these names is none of the schema's.
+TEST_F(Validate, ReadsNothingOfSchema3InFilesOfSchema2) {
+  const Trace before = read_trace(file_);
+  Timeline more = before.measured;
+  testing::add_columns_of_schema_3(more, 3);
+  write_sample(more);
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
+                f.replace_attribute("schema_version", std::int64_t{2});
+              }),
+              IsEmpty());
+  EXPECT_EQ(read_trace(file_).measured.rows, before.measured.rows);
+}
+
+TEST_F(Validate, FindsMissingColumnsOfSchema3) {
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.remove("measured/step"); }),
+              Contains(HasSubstr("measured/step cannot be read (it is missing)")));
+  EXPECT_THAT(after_breaking([](testing::BrokenFile& f) { f.remove("predicted/operators"); }),
+              Contains(HasSubstr("predicted/operators cannot be read (it is missing)")));
+}
+
+/// Where nothing is stored the file's own fill value counts, if it has one.
+TEST_F(Validate, ReadsTheFillValueOfTheFile) {
+  const std::size_t rows = read_trace(file_).measured.rows.size();
+  const auto claim = [&](unsigned long long length) {
+    return [length](testing::BrokenFile& f) {
+      f.replace_by_claim("measured/step", ColumnType::int32, {length}, 64);
+    };
+  };
+  EXPECT_THAT(after_breaking(claim(rows)), IsEmpty());
+  for (const TimelineRow& row : read_trace(file_).measured.rows) EXPECT_EQ(row.step, 0);
+  EXPECT_THAT(after_breaking(claim(rows + 1)), Contains(HasSubstr("measured/step has")));
+  EXPECT_THAT(after_breaking(claim(1ULL << 60)), Contains(HasSubstr("measured/step has")));
+}
+
+/// A newer program has a kind of rows that this one does not know.
+class NewKind : public Validate {
+protected:
+  static constexpr int kNumber = 15;
+
+  /// Rows of `which` get the new kind; the file names it, or does not.
+  void corrupt(const std::function<bool(const TimelineRow&)>& which, const char* named) {
+    std::vector<std::pair<const char*, std::uint8_t>> kinds;
+    for (const RowKind kind : every<RowKind>())
+      kinds.emplace_back(longhaul::to_string(kind), static_cast<std::uint8_t>(kind));
+    if (named != nullptr) kinds.emplace_back(named, kNumber);
+    std::vector<std::uint8_t> numbers;
+    for (const TimelineRow& row : read_trace(file_).measured.rows)
+      numbers.push_back(which(row) ? std::uint8_t{kNumber} : static_cast<std::uint8_t>(row.kind));
+    const hdf5::Silence silence;
+    testing::BrokenFile{file_}.replace_kinds("measured/kind", kinds, numbers);
+  }
+};
+
+bool of_both_sides(const TimelineRow& row) { return is_message(row.kind) && row.microbatch == 3; }
+
+TEST_F(NewKind, IsLeftOutAndTold) {
+  write_sample(testing::random_timeline(1, {.ranks = 4, .microbatches = 4'000}, 3));
+  std::vector<TimelineRow> kept = read_trace(file_).measured.rows;
+  ASSERT_GT(kept.size(), 65'536U);
+  const auto gone = static_cast<std::uint64_t>(std::ranges::count_if(kept, of_both_sides));
+  std::erase_if(kept, of_both_sides);
+  corrupt(of_both_sides, "barrier");
+  EXPECT_THAT(problems(), IsEmpty());
+  const Trace trace = read_trace(file_);
+  EXPECT_TRUE(trace.measured.rows == kept);
+  ASSERT_EQ(trace.measured.left_out.size(), 1U);
+  EXPECT_EQ(trace.measured.left_out.front().kind, kNumber);
+  EXPECT_EQ(trace.measured.left_out.front().rows, gone);
+  EXPECT_EQ(overview_of(file_).measured_rows, kept.size());
+  EXPECT_THAT(overview_of(file_).notes,
+              ElementsAre(fmt::format("measured: {} rows of kind 15 (barrier) are left out (this "
+                                      "program does not know it).",
+                                      gone)));
+  std::vector<TimelineRow> second = kept;
+  std::erase_if(second, [](const TimelineRow& row) { return row.iteration != 1; });
+  EXPECT_TRUE(read_trace_part(file_, {{}, 1}, kept.size()).measured.rows == second);
+}
+
+TEST_F(NewKind, WithoutRowsIsNoNote) {
+  corrupt([](const TimelineRow&) { return false; }, "barrier");
+  EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_THAT(overview_of(file_).notes, IsEmpty());
+}
+
+TEST_F(NewKind, ThatTheFileDoesNotNameIsAFault) {
+  corrupt([](const TimelineRow& row) { return row.op == 5; }, nullptr);
+  EXPECT_THAT(problems(), Contains(HasSubstr("has kind 15")));
+}
+
+TEST_F(NewKind, OfAllRowsLeavesNone) {
+  corrupt([](const TimelineRow&) { return true; }, "\x1B[1m\xFF");
+  EXPECT_THAT(problems(), IsEmpty());
+  EXPECT_THAT(overview_of(file_).notes, ElementsAre(HasSubstr("kind 15 (?[1m?)")));
+  EXPECT_THAT(read_trace(file_).measured.rows, IsEmpty());
 }
 
 TEST_F(Validate, RefusesKindsUnderOtherNumbersOrNames) {

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "trace/broken_file.hpp"
 #include "trace/file/segment.hpp"
 #include "trace/file/trace_file.hpp"
 #include "trace/sample_timeline.hpp"
@@ -71,6 +72,82 @@ TEST(MergeStream, PutsHostsTogetherWhateverTheirRanks) {
     EXPECT_EQ(trace.measured.rows, all.rows);
     EXPECT_EQ(trace.predicted.rows, sample_stream(1).rows);
     EXPECT_THAT(validate_trace(scratch.path() / "trace.h5"), IsEmpty());
+  }
+}
+
+/// Each segment has tables of its own, in another order.
+TEST(MergeStream, KeepsWhatSchema3Adds) {
+  Timeline all = sample_stream(2);
+  testing::add_columns_of_schema_3(all, 4);
+  const testing::ScratchDirectory scratch;
+  Timeline planned;
+  planned.schedules = all.schedules;
+  planned.collectives = {"of the plan", all.collectives[1]};
+  begin_run(scratch.path(), {}, planned, kStreamRanks);
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    write_hosts(scratch.path(), all, iteration, {{0, 2}});
+    Timeline turned = rows_of_ranks(all, iteration, {1, 3});
+    std::ranges::reverse(turned.collectives);
+    std::ranges::reverse(turned.operators);
+    for (TimelineRow& row : turned.rows) {
+      if (row.collective >= 0) row.collective = 1 - row.collective;
+      if (row.operator_index >= 0) row.operator_index = 2 - row.operator_index;
+    }
+    write_segment(scratch.path(), {0, iteration}, {1, 3}, turned);
+  }
+  const Trace trace = merged(scratch.path());
+  EXPECT_THAT(trace.measured.collectives,
+              ElementsAre("of the plan", all.collectives[1], all.collectives[0]));
+  EXPECT_THAT(trace.measured.operators, ::testing::UnorderedElementsAreArray(all.operators));
+  std::vector<TimelineRow> expected = all.rows;
+  for (TimelineRow& row : expected) {
+    if (row.collective >= 0) row.collective = row.collective == 0 ? 2 : 1;
+    if (row.operator_index >= 0) {
+      const auto& names = trace.measured.operators;
+      const auto& name = all.operators[static_cast<std::size_t>(row.operator_index)];
+      row.operator_index =
+          static_cast<std::int32_t>(std::ranges::find(names, name) - names.begin());
+    }
+  }
+  EXPECT_EQ(trace.measured.rows, expected);
+}
+
+TEST(MergeStream, MergesSegmentsOfSchema2) {
+  const Timeline all = sample_stream(2);
+  const testing::ScratchDirectory scratch;
+  begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
+  for (int iteration = 0; iteration < 2; ++iteration)
+    write_hosts(scratch.path(), all, iteration, {{0, 1}, {2, 3}});
+  {
+    const hdf5::Silence silence;
+    for (const char* const name : {"run.h5", "segment.0.0.0+2.h5", "segment.0.1.2+2.h5"})
+      testing::BrokenFile{scratch.path() / name}.make_schema_2();
+  }
+  const Trace trace = merged(scratch.path());
+  EXPECT_EQ(trace.measured.rows, all.rows);
+  EXPECT_EQ(trace.predicted.rows, sample_stream(1).rows);
+}
+
+/// Rows that a merge left out would be gone for good.
+TEST(MergeStream, LeavesOutIterationsWithKindsThatItDoesNotKnow) {
+  const Timeline all = sample_stream(2);
+  const testing::ScratchDirectory scratch;
+  begin_run(scratch.path(), {}, sample_stream(1), kStreamRanks);
+  for (int iteration = 0; iteration < 2; ++iteration)
+    write_hosts(scratch.path(), all, iteration, {{0, 1, 2, 3}});
+  const auto corrupt = [](const std::filesystem::path& file, const char* name, std::size_t rows) {
+    const hdf5::Silence silence;
+    testing::BrokenFile{file}.replace_kinds(name, {{"barrier", std::uint8_t{15}}},
+                                            std::vector<std::uint8_t>(rows, 15));
+  };
+  corrupt(scratch.path() / "segment.0.1.0+4.h5", "measured/kind", all.rows.size() / 2);
+  EXPECT_EQ(merged(scratch.path()).measured.rows.back().iteration, 0);
+  corrupt(scratch.path() / "run.h5", "predicted/kind", sample_stream(1).rows.size());
+  try {
+    (void)merge_run(scratch.path());
+    FAIL() << "merged";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rows of kind 15 (barrier) are left out"));
   }
 }
 

@@ -61,6 +61,55 @@ TEST(CheckRows, FindsIdsThatCannotBe) {
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].op = 4; }), Contains(HasSubstr("behind op 4")));
 }
 
+TEST(CheckRows, AcceptsWhatSchema3Adds) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    EXPECT_THAT(after([&](Timeline& t) { testing::add_columns_of_schema_3(t, seed); }), IsEmpty());
+}
+
+TEST(CheckRows, FindsWhatSchema3DoesNotAllow) {
+  const auto about = [](std::int32_t TimelineRow::*member, std::int32_t value) {
+    return after([&](Timeline& t) {
+      t.collectives = {"all_reduce of chunk 0"};
+      t.operators = {"attention", "mlp"};
+      t.rows[5].*member = value;
+    });
+  };
+  EXPECT_THAT(about(&TimelineRow::collective, 0), IsEmpty());
+  EXPECT_THAT(about(&TimelineRow::collective, 1),
+              Contains(HasSubstr("collective 1 (collectives has 1 names)")));
+  EXPECT_THAT(about(&TimelineRow::collective, -2), Contains(HasSubstr("collective -2")));
+  EXPECT_THAT(about(&TimelineRow::operator_index, 1), IsEmpty());
+  EXPECT_THAT(about(&TimelineRow::operator_index, 2),
+              Contains(HasSubstr("operator 2 (operators has 2 names)")));
+  EXPECT_THAT(about(&TimelineRow::step, -2), Contains(HasSubstr("step -2")));
+  EXPECT_THAT(about(&TimelineRow::level, 2), IsEmpty());
+  EXPECT_THAT(about(&TimelineRow::level, 3), Contains(HasSubstr("level 3")));
+  EXPECT_THAT(about(&TimelineRow::level, -2), Contains(HasSubstr("level -2")));
+  EXPECT_THAT(about(&TimelineRow::layer, -2), Contains(HasSubstr("layer -2")));
+  EXPECT_THAT(about(&TimelineRow::version, -2), Contains(HasSubstr("version -2")));
+  EXPECT_THAT(about(&TimelineRow::slice, 1), Contains(HasSubstr("slice 1 of 1")));
+  EXPECT_THAT(about(&TimelineRow::slice, -1), Contains(HasSubstr("slice -1 of 1")));
+  EXPECT_THAT(about(&TimelineRow::slices, 0), Contains(HasSubstr("slice 0 of 0")));
+  EXPECT_THAT(about(&TimelineRow::outcome, 2), IsEmpty());
+  EXPECT_THAT(about(&TimelineRow::outcome, 3), Contains(HasSubstr("outcome 3")));
+  EXPECT_THAT(about(&TimelineRow::outcome, 256), Contains(HasSubstr("outcome 256")));
+  EXPECT_THAT(about(&TimelineRow::outcome, -1), Contains(HasSubstr("outcome -1")));
+}
+
+TEST(CheckRows, AllowsBoundsByOpsThatWereLeftOut) {
+  const auto without_op_5 = [](Timeline& t) {
+    const std::int64_t gone = t.rows[5].op;
+    std::erase_if(t.rows, [&](const TimelineRow& row) { return row.op == gone; });
+    t.rows[5].bound_by = gone;
+  };
+  EXPECT_THAT(after(without_op_5), Contains(HasSubstr("bound by op 5 (no such op)")));
+  EXPECT_THAT(after([&](Timeline& t) {
+                without_op_5(t);
+                t.left_out = {{15, "barrier", 2}};
+              }),
+              Not(Contains(HasSubstr("no such op"))));
+}
+
 TEST(CheckRows, FindsTimesAndSizesOutOfRange) {
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].end_ns = t.rows[5].start_ns - 1; }),
               Contains(HasSubstr("before its start")));

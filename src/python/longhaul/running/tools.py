@@ -72,7 +72,10 @@ def start(command, timeout, **options):
 def read_trace(path):
     """That of longhaul.trace, whose libraries take half a second to load: only where one is read."""
     from longhaul import trace
-    return trace.read_trace(path)
+    read = trace.read_trace(path)
+    for note in read.left_out:
+        print(f"{path}: {note}", file=sys.stderr)
+    return read
 
 
 def simulate(scenario, schedules, overrides=(), comm="decoupled"):
