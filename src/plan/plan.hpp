@@ -108,6 +108,7 @@ struct RankInfo {
   ReplicaId replica{};
   DeviceId device{};
   DatacenterId datacenter{};
+  std::int32_t node = 0;  ///< of its datacenter
 };
 
 /// The ops of each rank with dependencies, bytes and peers. The same for simulator and ranks.
@@ -156,6 +157,13 @@ struct Plan {
     return ReplicaId{number(own) / cell * cell + op(id).owner};
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;
+  /// How far a message goes. Header: rows of large traces ask for it.
+  [[nodiscard]] NetworkLevel level_of(OpId message) const {
+    const RankInfo& from = ranks[index(rank_of(message))];
+    const RankInfo& to = ranks[index(op(message).peer)];
+    if (from.datacenter != to.datacenter) return NetworkLevel::wan;
+    return from.node == to.node ? NetworkLevel::node : NetworkLevel::datacenter;
+  }
   /// Adds a dependency to an op of this plan; all of one op's must be added one after the other.
   void add_after(Op& op, OpId before) {
     if (op.after_count++ == 0) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/index.hpp"
 #include "base/random.hpp"
 #include "trace/timeline/columns.hpp"
@@ -20,6 +22,9 @@ PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
   for (const Lane& l : plan.lanes) numbers.lane.push_back(lanes.index_of(l.name));
   trace::NameTable resources{timeline.resources};
   for (const Resource& r : plan.resources) numbers.resource.push_back(resources.index_of(r.name));
+  trace::NameTable collectives{timeline.collectives};
+  for (const SteppedCollective& each : plan.stepped)
+    numbers.collective.push_back(collectives.index_of(name_of(each)));
   return numbers;
 }
 
@@ -32,6 +37,11 @@ void append_range(Timeline& timeline, const Plan& plan, const OpTimes& times, in
 }
 
 }  // namespace
+
+std::string name_of(const SteppedCollective& collective) {
+  if (collective.chunk < 0) return to_string(collective.collective.kind);
+  return fmt::format("{} of chunk {}", to_string(collective.collective.kind), collective.chunk);
+}
 
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration) {
   append_range(timeline, plan, times, iteration, 0, plan.ops.size());

@@ -18,7 +18,7 @@ public:
   /// Indices into tables of names, by the plan's.
   struct Numbering {
     std::int32_t schedule = 0;
-    std::vector<std::int32_t> datacenter, lane, resource;
+    std::vector<std::int32_t> datacenter, lane, resource, collective;
   };
 
   PlanRows(const Plan& plan, const OpTimes& times, int iteration = 0,
@@ -39,6 +39,9 @@ private:
   const Numbering* numbers_;
   int iteration_;
 };
+
+/// "all_reduce of chunk 3": the name of a collective in traces.
+[[nodiscard]] std::string name_of(const SteppedCollective& collective);
 
 /// Adds the rows of one iteration to `timeline` (its name tables are extended as needed), for the
 /// ops of all ranks or of one. Shared by sim and runtime, so that rows join by op id.
@@ -98,13 +101,23 @@ inline TimelineRow PlanRows::operator[](std::size_t i) const {
   row.lane = numbered(&Numbering::lane, index(op.lane));
   row.resource = resources.empty() ? -1 : numbered(&Numbering::resource, index(resources.front()));
   row.kind = kind_of(op);
-  row.chunk = op.chunk;
-  row.microbatch = op.microbatch;
+  if (is_step(op)) [[unlikely]] {
+    const std::size_t collective = stepped_of(op);
+    row.chunk = plan_->stepped[collective].chunk;
+    row.collective = numbered(&Numbering::collective, collective);
+    row.step = op.microbatch;
+    row.owner =
+        number(plan_->ranks[index(plan_->stepped[collective].collective.members.front())].replica);
+    row.level = static_cast<std::int32_t>(plan_->level_of(id));
+  } else {
+    row.chunk = op.chunk;
+    row.microbatch = op.microbatch;
+    row.owner = number(plan_->owner_of(id));
+  }
   row.part = op.part;
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
   row.leg = op.leg;
-  row.owner = number(plan_->owner_of(id));
   row.piece = op.piece;
   row.pieces = op.pieces;
   row.size_bytes = op.size.count();

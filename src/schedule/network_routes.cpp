@@ -89,9 +89,12 @@ void NetworkRoutes::stay_in_node(Rank from, Rank to, const NodeInterfaces& nodes
 NetworkLevel NetworkRoutes::level(Rank from, Rank to) const {
   const DatacenterId datacenter = scenario_.datacenter_of(from);
   if (datacenter != scenario_.datacenter_of(to)) return NetworkLevel::wan;
-  const NodeInterfaces* const nodes = scenario_.interfaces(datacenter);
-  const int gpus = nodes == nullptr ? 1 : nodes->gpus;
-  return node(from, gpus) == node(to, gpus) ? NetworkLevel::node : NetworkLevel::datacenter;
+  return node_of(from) == node_of(to) ? NetworkLevel::node : NetworkLevel::datacenter;
+}
+
+int NetworkRoutes::node_of(Rank rank) const {
+  const NodeInterfaces* const nodes = scenario_.interfaces(scenario_.datacenter_of(rank));
+  return node(rank, nodes == nullptr ? 1 : nodes->gpus);
 }
 
 }  // namespace longhaul::schedule

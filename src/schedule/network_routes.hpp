@@ -46,6 +46,8 @@ public:
   [[nodiscard]] NetworkRoute between(Rank from, Rank to) const;
   /// A datacenter without [[node]] has nodes of one rank.
   [[nodiscard]] NetworkLevel level(Rank from, Rank to) const;
+  /// Number of its node in its datacenter; without [[node]] each rank is one.
+  [[nodiscard]] int node_of(Rank rank) const;
   /// Which node of its datacenter the rank lies in, if there are `gpus` ranks in each.
   [[nodiscard]] int node(Rank rank, int gpus) const { return place_[index(rank)] / gpus; }
 

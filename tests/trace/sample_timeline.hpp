@@ -240,8 +240,10 @@ inline void add_columns_of_schema_3(Timeline& timeline, std::uint64_t seed) {
   };
   for (TimelineRow& row : timeline.rows) {
     if (random.between(0, 1) == 0) continue;
-    row.collective = number(-1, 1);
-    row.step = number(-1, 40);
+    if (!is_message(row.kind)) {  // both sides of a message would have to agree
+      row.collective = number(-1, 1);
+      row.step = number(-1, 40);
+    }
     row.level = number(-1, kCountOf<NetworkLevel> - 1);
     row.layer = number(-1, 80);
     row.operator_index = number(-1, 2);

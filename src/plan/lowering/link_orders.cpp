@@ -24,7 +24,7 @@ std::map<ResourceId, Sends> sends_over(const Plan& plan, const std::vector<Resou
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
     const Op& op = plan.op(id);
-    if (op.kind != OpKind::send) continue;
+    if (op.kind != OpKind::send || !keeps_order(op)) continue;
     for (const ResourceId resource : plan.resources_of(id)) {
       if (of_resource[index(resource)] == nullptr) continue;
       const MessageKey key{plan.owner_of(id), is_backward(op.block_kind), op.chunk, op.microbatch};

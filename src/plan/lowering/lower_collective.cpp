@@ -21,7 +21,7 @@ Result<Plan> lower_collective(const Collective& collective, const Scenario& scen
   for (const ReplicaId replica : scenario.replica_ids()) {
     for (const DeviceId device : scenario.device_ids()) {
       const Rank rank = scenario.rank(replica, device);
-      plan.ranks.push_back({replica, device, scenario.datacenter_of(rank)});
+      plan.ranks.push_back(network.info(replica, device));
       add_lane(plan, "compute", OpKind::compute, rank, kNone<Rank>, 0);
       steps.lay_out(rank);
     }

@@ -129,7 +129,7 @@ void Lowering::lay_out_lanes(ReplicaId replica, int local) {
   recv_lane.assign(channels.size(), kNone<LaneId>);
   for (const DeviceId device : schedule_.device_ids()) {
     const Rank rank = rank_of(device);
-    plan_.ranks.push_back({replica, device, scenario_.datacenter_of(rank)});
+    plan_.ranks.push_back(network_.info(replica, device));
     compute_lane_.push_back(add_lane(plan_, "compute", OpKind::compute, rank, kNone<Rank>,
                                      schedule_.row(replica, device).size()));
     for (std::size_t c = 0; c < channels.size(); ++c) {

@@ -11,6 +11,11 @@ Network::Network(const Scenario& scenario, Plan& plan)
   plan_.set_begin.assign(1, 0);
 }
 
+RankInfo Network::info(ReplicaId replica, DeviceId device) const {
+  const Rank rank = scenario_.rank(replica, device);
+  return {replica, device, scenario_.datacenter_of(rank), routes_.node_of(rank)};
+}
+
 ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
   plan_.resources.push_back({std::move(name), kind, static_cast<std::uint32_t>(capacity), {}, 0});
   return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};

@@ -31,6 +31,7 @@ class Network {
 public:
   Network(const Scenario& scenario, Plan& plan);
 
+  [[nodiscard]] RankInfo info(ReplicaId replica, DeviceId device) const;
   /// Resources of one lane of messages: call once for each. Where the two lie in different
   /// datacenters with no link between them there is a missing_link().
   [[nodiscard]] Route route(Rank from, Rank to);

@@ -24,6 +24,7 @@ std::string json_string(const std::string& text) {
 std::string slice_name(const TimelineRow& row) {
   if (is_collective(row.kind))
     return fmt::format("{} {}", longhaul::to_string(row.kind), row.chunk);
+  if (row.step >= 0) return fmt::format("step {} (chunk {})", row.step, row.chunk);
   if (row.leg != MessageLeg::whole)
     return fmt::format("{} {}/{} of chunk {} microbatch {} (replica {})",
                        longhaul::to_string(row.leg), row.piece + 1, row.pieces, row.chunk,

@@ -65,7 +65,8 @@ private:
     const std::size_t at = index_.find(block.bound_by);
     if (at == kNoRow) return before_producer(kNoRow, gap);
     const TimelineRow& cause = view_.rows[at];
-    if (is_collective(cause.kind)) return take(gap, gap.begin, &IdleTime::collective);
+    if (is_collective(cause.kind) || cause.collective >= 0)
+      return take(gap, gap.begin, &IdleTime::collective);
     if (cause.kind != RowKind::recv && cause.kind != RowKind::send)
       return before_producer(kNoRow, gap);
     // Its input on the wire or, in plans whose blocks depend on sends, its own message.
@@ -135,10 +136,9 @@ private:
   [[nodiscard]] static std::vector<std::int64_t> last_collectives(
       const IterationViewOf<Rows>& view) {
     std::vector<std::int64_t> last(view.blocks.size(), view.begin_ns);
-    for (const std::size_t i : view.collectives) {
-      const TimelineRow& row = view.rows[i];
-      auto& mine = last[at(row.rank)];
-      mine = std::max(mine, row.end_ns);
+    for (const auto& part : view.collectives) {
+      auto& mine = last[at(part.rank)];
+      mine = std::max(mine, part.end_ns);
     }
     return last;
   }

@@ -58,11 +58,10 @@ template <typename Rows>
 [[nodiscard]] std::optional<double> dp_overlap(const IterationViewOf<Rows>& view) {
   std::int64_t total = 0;
   std::int64_t hidden = 0;
-  for (const std::size_t i : view.collectives) {
-    const TimelineRow& row = view.rows[i];
-    if (row.end_ns <= row.start_ns) continue;
-    total += row.end_ns - row.start_ns;
-    hidden += busy_within_ns(view, at(row.rank), row.start_ns, row.end_ns);
+  for (const auto& part : view.collectives) {
+    if (part.end_ns <= part.start_ns) continue;
+    total += part.end_ns - part.start_ns;
+    hidden += busy_within_ns(view, at(part.rank), part.start_ns, part.end_ns);
   }
   if (total == 0) return std::nullopt;
   return static_cast<double>(hidden) / static_cast<double>(total);
@@ -81,12 +80,13 @@ template <typename Rows>
 void add_messages(const IterationViewOf<Rows>& view, IterationReport& report) {
   for (const std::size_t i : view.sends) {
     const TimelineRow& row = view.rows[i];
-    LegUse& use = report.legs[index(row.leg)];
     const std::int64_t busy = row.end_ns - row.start_ns;
+    if (leaves(row, view.datacenters)) report.wan_busy_ns += busy;
+    if (row.collective >= 0) continue;
+    LegUse& use = report.legs[index(row.leg)];
     ++use.messages;
     use.bytes += row.size_bytes;
     use.busy_ns += busy;
-    if (leaves(row, view.datacenters)) report.wan_busy_ns += busy;
   }
 }
 

@@ -16,14 +16,16 @@ namespace longhaul::trace {
 /// Adds up the bytes between datacenters, which go by their numbers in rows.
 class TrafficTotals {
 public:
-  void add_message(std::int32_t from, std::int32_t to, std::int64_t bytes) {
+  /// `bytes`: the sum that they are added to.
+  void add_message(std::int32_t from, std::int32_t to, std::int64_t size,
+                   std::int64_t Traffic::*bytes) {
     if (pair_ != std::pair{from, to} || last_ == nullptr) {
       pair_ = {from, to};
       last_ = &totals_[pair_];  // most messages go where the one before them went
     }
-    last_->message_bytes += bytes;
+    last_->*bytes += size;
   }
-  /// `rows`: of all members of collectives, each rank's in its own order.
+  /// `rows`: of all members of collectives that are one op, each rank's in its own order.
   void add_collectives(std::span<const TimelineRow> rows);
   /// Pairs that send anything, in the order of `datacenters`.
   [[nodiscard]] std::vector<Traffic> named(std::span<const std::string> datacenters) &&;
@@ -42,10 +44,13 @@ template <typename Rows>
   for (const std::size_t i : view.sends) {
     const TimelineRow& row = view.rows[i];
     if (row.peer >= 0 && at(row.peer) < view.datacenters.size())
-      totals.add_message(row.datacenter, view.datacenters[at(row.peer)], row.size_bytes);
+      totals.add_message(
+          row.datacenter, view.datacenters[at(row.peer)], row.size_bytes,
+          row.collective < 0 ? &Traffic::message_bytes : &Traffic::data_parallel_bytes);
   }
   std::vector<TimelineRow> collectives;
-  for (const std::size_t i : view.collectives) collectives.push_back(view.rows[i]);
+  for (const auto& part : view.collectives)
+    if (part.collective < 0) collectives.push_back(view.rows[part.row]);
   totals.add_collectives(collectives);
   return std::move(totals).named(datacenters);
 }

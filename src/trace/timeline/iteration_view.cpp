@@ -11,11 +11,11 @@ namespace {
 struct RowSide {
   std::int32_t from, to, chunk, microbatch, part;
   MessageLeg leg;
-  std::int32_t owner, piece;
+  std::int32_t owner, piece, collective, step;
   std::size_t row;
 
   [[nodiscard]] auto name() const {
-    return std::tie(from, to, chunk, microbatch, part, leg, owner, piece);
+    return std::tie(from, to, chunk, microbatch, part, leg, owner, piece, collective, step);
   }
 };
 
@@ -27,7 +27,8 @@ std::vector<RowSide> sides(std::span<const TimelineRow> rows, RowKind kind) {
     if (row.kind != kind) continue;
     const bool sends = kind == RowKind::send;
     all.push_back({sends ? row.rank : row.peer, sends ? row.peer : row.rank, row.chunk,
-                   row.microbatch, row.part, row.leg, row.owner, row.piece, i});
+                   row.microbatch, row.part, row.leg, row.owner, row.piece, row.collective,
+                   row.step, i});
   }
   std::ranges::stable_sort(all, {}, &RowSide::name);
   return all;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/index.hpp"
@@ -15,8 +17,9 @@ namespace longhaul::trace {
 
 /// For every send the position of its receive and the other way round; kNoRow for other rows and
 /// for messages that lack a side. A message is named by its ranks, chunk, microbatch, part, leg,
-/// owner and piece; where two share the name (an activation and a gradient between the same two
-/// ranks) the order of op ids decides, since both lanes keep the order of sending.
+/// owner, piece, collective and step; where two share the name (an activation and a gradient
+/// between the same two ranks) the order of op ids decides, since both lanes keep the order of
+/// sending.
 [[nodiscard]] std::vector<std::size_t> match_messages(std::span<const TimelineRow> rows);
 
 /// Rows of one iteration, by rank and by message. Holds positions in `rows`, which it refers to.
@@ -29,7 +32,15 @@ struct IterationViewOf {
 
   Rows rows;
   std::vector<std::vector<std::size_t>> blocks;  ///< of each rank, in order of start
-  std::vector<std::size_t> sends, receives, collectives;
+  std::vector<std::size_t> sends, receives;
+  /// A rank's part of a collective, from its beginning to its end there. Of one that is messages
+  /// the span of the rank's messages; `row` is one of them then.
+  struct CollectivePart {
+    std::int32_t rank = 0, collective = -1;
+    std::int64_t start_ns = 0, end_ns = 0;
+    std::size_t row = kNoRow;
+  };
+  std::vector<CollectivePart> collectives;
   std::vector<std::int32_t> datacenters;  ///< of each rank; -1 for ranks without rows
   std::int64_t begin_ns = 0;              ///< first op on any rank
   std::int64_t end_ns = 0;                ///< last block or collective on any rank
@@ -60,7 +71,12 @@ private:
   /// Inlined, so that of a row that is made for it only the fields that it reads are made.
   [[gnu::always_inline]] void add(std::size_t position, const TimelineRow& row);
 
+  void add_step(std::size_t position, const TimelineRow& row);
+
   std::vector<std::size_t> other_side_;
+  /// Of `collectives`, by rank and collective; the one before, for most steps are of it, too.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> part_of_;
+  std::size_t last_part_ = kNoRow;
 };
 using IterationView = IterationViewOf<std::span<const TimelineRow>>;
 
@@ -101,18 +117,36 @@ inline void IterationViewOf<Rows>::add(std::size_t position, const TimelineRow& 
   }
   datacenters[rank] = row.datacenter;
   begin_ns = std::min(begin_ns, row.start_ns);
-  if (row.kind == RowKind::send) return sends.push_back(position);
-  if (row.kind == RowKind::recv) return receives.push_back(position);
+  if (row.kind == RowKind::send) sends.push_back(position);
+  if (row.kind == RowKind::recv) receives.push_back(position);
   if (is_compute(row.kind)) {
     blocks[rank].push_back(position);
   } else if (is_collective(row.kind)) {
-    collectives.push_back(position);
+    collectives.push_back({row.rank, -1, row.start_ns, row.end_ns, position});
+  } else if (is_message(row.kind) && row.collective >= 0) {
+    add_step(position, row);
   } else {
     return;
   }
   if (last != kNoRow && row.end_ns <= end_ns) return;
   last = position;
   end_ns = row.end_ns;
+}
+
+template <typename Rows>
+void IterationViewOf<Rows>::add_step(std::size_t position, const TimelineRow& row) {
+  const bool same = last_part_ != kNoRow && collectives[last_part_].rank == row.rank &&
+                    collectives[last_part_].collective == row.collective;
+  if (!same) {
+    const auto [found, is_new] =
+        part_of_.try_emplace({row.rank, row.collective}, collectives.size());
+    if (is_new)
+      collectives.push_back({row.rank, row.collective, row.start_ns, row.end_ns, position});
+    last_part_ = found->second;
+  }
+  CollectivePart& part = collectives[last_part_];
+  part.start_ns = std::min(part.start_ns, row.start_ns);
+  part.end_ns = std::max(part.end_ns, row.end_ns);
 }
 
 template <typename Rows>

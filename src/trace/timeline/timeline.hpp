@@ -57,7 +57,9 @@ struct TimelineRow {
   std::int32_t parts = 1;
   std::int32_t peer = -1;
   MessageLeg leg = MessageLeg::whole;
-  std::int32_t owner = 0;  ///< the replica whose block or message it is; `replica` is the rank's
+  /// The replica whose block or message it is, of a collective its first member's; `replica` is the
+  /// rank's.
+  std::int32_t owner = 0;
   std::int32_t piece = 0;  ///< of the message, from 0
   std::int32_t pieces = 1;
   std::int32_t collective = -1;      ///< that it is of: index into Timeline::collectives

@@ -11,7 +11,7 @@ constexpr std::size_t kMostWaiting = std::size_t{1} << 16;
 
 auto name_of_message(const MessageSide& side) {
   return std::tie(side.from, side.to, side.chunk, side.microbatch, side.part, side.leg, side.owner,
-                  side.piece);
+                  side.piece, side.collective, side.step);
 }
 
 }  // namespace
@@ -28,10 +28,10 @@ bool MessageSideLess::operator()(const MessageSide& a, const MessageSide& b) con
 void MessageCheck::add(const TimelineRow& row) {
   if (row.kind == RowKind::send) {
     sides_.push({row.rank, row.peer, row.chunk, row.microbatch, row.part, row.owner, row.piece,
-                 row.leg, false, row.op, row.start_ns});
+                 row.collective, row.step, row.leg, false, row.op, row.start_ns});
   } else if (row.kind == RowKind::recv) {
     sides_.push({row.peer, row.rank, row.chunk, row.microbatch, row.part, row.owner, row.piece,
-                 row.leg, true, row.op, row.end_ns});
+                 row.collective, row.step, row.leg, true, row.op, row.end_ns});
   }
 }
 

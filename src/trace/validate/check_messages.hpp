@@ -7,7 +7,7 @@ namespace longhaul::trace {
 
 /// One side of a message: what names it, and what its other side has to agree with.
 struct MessageSide {
-  std::int32_t from, to, chunk, microbatch, part, owner, piece;
+  std::int32_t from, to, chunk, microbatch, part, owner, piece, collective, step;
   MessageLeg leg;
   bool receives;
   std::int64_t op;

@@ -175,6 +175,36 @@ TEST(Lower, LinkOrdersMustNameEveryMessageOnce) {
   EXPECT_THROW((void)lower(schedule, scenario), Error);
 }
 
+// Orders are of messages between stages: the steps of collectives take the link beside them.
+TEST(Lower, LinkOrdersLeaveCollectivesOut) {
+  Scenario scenario = uniform_scenario(2, 2);
+  scenario.parallel.replicas = 2;
+  scenario.parallel.gradient_sync = GradientSync::all_reduce;
+  scenario.datacenters = {{"a", {}}, {"b", {}}};
+  scenario.placement = {DatacenterId{0}, DatacenterId{1}, DatacenterId{1}, DatacenterId{0}};
+  for (const int from : {0, 1})
+    scenario.links.push_back(
+        {DatacenterId{from}, DatacenterId{1 - from}, 10ns, 1_Gbps, Sharing::datacenter});
+  Schedule schedule = schedule::generate("gpipe", scenario);
+  schedule.link_orders = {{"link a>b", {}}};
+  for (const int microbatch : {1, 0}) {
+    const auto m = MicrobatchId{microbatch};
+    schedule.link_orders[0].messages.push_back({ReplicaId{0}, {BlockKind::F, 0, 1, ChunkId{0}, m}});
+    schedule.link_orders[0].messages.push_back({ReplicaId{1}, {BlockKind::B, 0, 1, ChunkId{1}, m}});
+  }
+  const Plan plan = lower(schedule, scenario);
+  const auto link = std::ranges::find(plan.resources, "link a>b", &Resource::name);
+  ASSERT_NE(link, plan.resources.end());
+  EXPECT_EQ(link->order.size(), 4U);
+  int steps = 0;
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    if (plan.ops[i].kind != OpKind::send || !is_step(plan.ops[i])) continue;
+    for (const ResourceId id : plan.resources_of(OpId{i}))
+      steps += index(id) == to_size(link - plan.resources.begin()) ? 1 : 0;
+  }
+  EXPECT_GT(steps, 0);
+}
+
 TEST(Lower, AllReduceBehindTheLastGradientOfEachChunk) {
   Scenario scenario = uniform_scenario(2, 2);
   scenario.parallel.replicas = 2;
