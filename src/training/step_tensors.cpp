@@ -75,6 +75,7 @@ engine::Payload StepTensors::take_room(MessageRef ref) {
     buffer = memory_.take(
         std::max<std::size_t>(1, count), type,
         fmt::format("a message of a collective of chunk {}", plan_.stepped[ref.collective].chunk));
+    math_.finish();  // others use it next, on streams of their own
   } else {
     buffer = std::move(free.back());
     free.pop_back();

@@ -17,8 +17,8 @@ namespace longhaul::training {
 /// the collective's messages: two runs give the same bits.
 class StepTensors {
 public:
-  /// `math` belongs to these numbers alone: calls wait for it. All outlive this, and this outlives
-  /// every payload.
+  /// `math` belongs to these numbers alone, and `memory` is of it: calls wait for it. All outlive
+  /// this, and this outlives every payload.
   StepTensors(const Plan& plan, Rank self, nn::TensorOps& math, nn::DeviceMemory& memory);
 
   /// Where a collective of this rank works: all its numbers, in shards by member.

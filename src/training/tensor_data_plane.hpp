@@ -16,8 +16,8 @@ namespace longhaul::training {
 /// gradients prove (gradient_check.hpp).
 class TensorDataPlane final : public engine::DataPlane {
 public:
-  /// All outlive this. `fault`: what this rank's payloads may be asked to suffer. `step_math`: for
-  /// the numbers of collectives that are messages, and for nothing else.
+  /// All outlive this. `fault`: what this rank's payloads may be asked to suffer. `step_math`
+  /// and its `memory`: for collectives that are messages, and for nothing else.
   TensorDataPlane(const Plan& plan, Rank self, LayerWork& work, nn::TensorOps& step_math,
                   nn::DeviceMemory& memory, std::optional<engine::Fault> fault = {});
 

@@ -67,7 +67,8 @@ TrainingSession::TrainingSession(engine::Ranks& ranks, const Scenario& scenario,
       checks_all_{checks_all(scenario, settings.checks)},
       math_{make_tensor_ops(settings.device, ranks)},
       step_math_{make_tensor_ops(settings.device, ranks)},
-      memory_{*math_, budget_of(scenario, ranks.self())} {
+      memory_{*math_, budget_of(scenario, ranks.self())},
+      step_memory_{*step_math_, 0} {
   if (!ranks.is_first() || settings.checks == GradientChecks::off) return;
   const Parallel& parallel = scenario.parallel;
   const auto reference = [&](std::unique_ptr<nn::TensorOps> math) {
@@ -93,7 +94,7 @@ void TrainingSession::begin(const PlannedSchedule& planned, const Scenario& scen
   work_ = std::make_unique<training::LayerWork>(planned.plan, planned.schedule, scenario,
                                                 ranks_.self(), *math_, memory_, model_);
   data_plane_ = std::make_unique<training::TensorDataPlane>(planned.plan, ranks_.self(), *work_,
-                                                            *step_math_, memory_, fault);
+                                                            *step_math_, step_memory_, fault);
   map_ = training::ParameterMap::make(ranks_.world(), work_->stages());
   measured_plan_ = planned.plan;
   if (state) set_state(*state);

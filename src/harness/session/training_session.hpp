@@ -65,6 +65,7 @@ private:
   bool checks_all_;
   std::unique_ptr<nn::TensorOps> math_, step_math_;
   nn::DeviceMemory memory_;
+  nn::DeviceMemory step_memory_;  ///< of messages of collectives
   const PlannedSchedule* planned_ = nullptr;
   std::optional<engine::Fault> fault_;
   std::unique_ptr<training::LayerWork> work_;

@@ -44,7 +44,8 @@ RANGES = {"iteration": (0, INT32), "op": (0, LARGEST), "rank": (0, INT32), "repl
           "device": (0, INT32), "chunk": (-1, INT32), "microbatch": (-1, INT32), "part": (0, INT32),
           "parts": (1, INT32), "peer": (-1, INT32), "owner": (0, INT32), "piece": (0, 254),
           "pieces": (1, 255), "step": (-1, INT32), "layer": (-1, INT32), "slice": (0, INT32),
-          "slices": (1, INT32), "version": (-1, INT32), "size_bytes": (-LARGEST, LARGEST), "planned_ns": (0, LARGEST),
+          "slices": (1, INT32), "version": (-1, INT32), "size_bytes": (-LARGEST, LARGEST),
+          "planned_ns": (0, LARGEST),
           "ready_ns": (-LARGEST, LARGEST), "start_ns": (0, LARGEST), "end_ns": (0, LARGEST),
           "bound_by": (-1, LARGEST)}
 
@@ -167,8 +168,27 @@ def _text(value):
 
 
 def collectives(rows):
-    """Which of the rows are of collectives."""
+    """Which of the rows are collectives that are one op."""
     return ~rows["kind"].isin(BLOCK_KINDS + MESSAGE_KINDS)
+
+
+def are_steps(rows):
+    """Which of the rows are messages that a collective is made of."""
+    if "collective" not in rows:
+        return np.zeros(len(rows), dtype=bool)
+    return (rows["kind"].isin(MESSAGE_KINDS) & rows["collective"].notna()).to_numpy(bool)
+
+
+def collective_parts(rows):
+    """`rank`, `start_ns` and `end_ns` of each rank's part of each collective: of one that is
+    messages from the rank's first to its last."""
+    whole = rows.loc[collectives(rows), ["rank", "start_ns", "end_ns"]]
+    mine = rows[are_steps(rows)]
+    if mine.empty:
+        return whole
+    groups = mine.groupby(["rank", mine["collective"].astype(str)], observed=True)
+    parts = groups.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).reset_index()
+    return pd.concat([whole, parts[["rank", "start_ns", "end_ns"]]], ignore_index=True)
 
 
 def _enumerators(dataset, names):

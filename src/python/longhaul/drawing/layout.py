@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from longhaul.trace import BLOCK_KINDS, collectives
+from longhaul.trace import BLOCK_KINDS, are_steps, collective_parts
 
 ROW = 1.0
 LANE = 0.36
@@ -49,9 +49,10 @@ def home_of(rows):
 
 
 def wide_area(rows):
-    """Sends and receives that cross datacenters, as long as they last at all."""
+    """Sends and receives of blocks that cross datacenters, as long as they last at all."""
     home = home_of(rows)
-    messages = rows[rows["kind"].isin(("send", "recv")) & (rows["end_ns"] > rows["start_ns"])]
+    messages = rows[rows["kind"].isin(("send", "recv")) & (rows["end_ns"] > rows["start_ns"]) &
+                    ~are_steps(rows)]
     crosses = messages["rank"].map(home) != messages["peer"].map(home)
     return messages[crosses.to_numpy(bool)]
 
@@ -63,7 +64,7 @@ def lane_heights(rows):
                                                              observed=True):
         count = sublanes(*_sorted_times(group))[1]
         heights.setdefault(rank, {})[kind, peer] = max(LANE, SUBLANE * count)
-    for rank in rows.loc[collectives(rows), "rank"].unique():
+    for rank in collective_parts(rows)["rank"].unique():
         heights.setdefault(rank, {})["collective", -1] = LANE
     return heights
 

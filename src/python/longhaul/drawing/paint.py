@@ -6,7 +6,7 @@ from matplotlib.patches import Rectangle
 
 from longhaul.drawing import layout as rows_layout, style
 from longhaul.drawing.time_scale import time_text
-from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS, collectives
+from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS, are_steps, collective_parts
 
 NS_PER_MS = 1e6
 SMALLEST_TEXT = 4.5  # points; smaller labels are left out
@@ -106,7 +106,8 @@ def _label(axes, group, places, kind, colour, scale):
 
 def paint_lanes(axes, rows, layout):
     """Thin bars: a send holds its link for the transfer; a receive is the transfer, then (paler)
-    the way of the message. Messages under way at once lie side by side."""
+    the way of the message. Messages under way at once lie side by side. A collective is a pale bar
+    while it lasts, dark while the rank sends."""
     messages = rows_layout.wide_area(rows)
     for (rank, kind, peer), group in messages.groupby(["rank", "kind", "peer"], observed=True):
         if (kind, peer) in layout.rows[rank].lanes:
@@ -118,13 +119,20 @@ def paint_lanes(axes, rows, layout):
                       textcoords="offset points", ha="left", va="center", fontsize=5.5,
                       color="#555555", zorder=2.5,
                       bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "linewidth": 0})
-    for rank, group in rows[collectives(rows)].groupby("rank"):
-        top, height = layout.rows[rank].lanes["collective", -1]
-        starts, ends = _ms(group)
-        axes.add_collection(PolyCollection(
-            _boxes(starts, ends, top, top + height),
-            facecolors=[style.rgb(style.COLLECTIVE)], edgecolors="black", linewidths=0.3,
-            zorder=2))
+    _collectives(axes, rows, layout)
+
+
+def _collectives(axes, rows, layout):
+    sent = rows[are_steps(rows) & (rows["kind"] == "send").to_numpy(bool)]
+    sending = set(sent["rank"])
+    for parts, alpha in ((collective_parts(rows), 0.4), (sent, 1)):
+        for rank, group in parts.groupby("rank"):
+            top, height = layout.rows[rank].lanes["collective", -1]
+            starts, ends = _ms(group)
+            axes.add_collection(PolyCollection(
+                _boxes(starts, ends, top, top + height),
+                facecolors=[style.rgb(style.COLLECTIVE)], edgecolors="black", linewidths=0.3,
+                alpha=alpha if rank in sending else 1, zorder=2))
 
 
 def _lane(axes, group, kind, lane):

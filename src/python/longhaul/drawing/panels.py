@@ -11,7 +11,7 @@ from longhaul.drawing import layout as rows_layout, memory, paint, style
 from longhaul.drawing.time_scale import TimeScale
 from longhaul.errors import Failure
 from longhaul.path import critical_path, wan_crossings
-from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS
+from longhaul.trace import BLOCK_KINDS, MESSAGE_KINDS, are_steps
 
 LEFT, RIGHT, TITLE, GAP = 0.75, 0.5, 0.26, 0.36  # inches
 TIME_AXIS, LEGEND_ROW = 0.55, 0.20
@@ -42,7 +42,7 @@ class Paper:
 
 def makespan(rows):
     """From the first op on any rank to the last block or collective on any rank."""
-    done = rows[~rows["kind"].isin(MESSAGE_KINDS)]
+    done = rows[~rows["kind"].isin(MESSAGE_KINDS) | are_steps(rows)]
     if done.empty:
         raise Failure("the rows hold messages alone (no block). Draw another schedule or iteration.")
     return int(done["end_ns"].max() - rows["start_ns"].min())
@@ -180,9 +180,11 @@ def legend_handles(panels, scales):
     if latency:
         handles.append(Patch(facecolor=style.wire_colour(0.2), edgecolor="#6b5500", lw=0.5,
                              label="latency (on its way)"))
-    if kinds - set(BLOCK_KINDS + MESSAGE_KINDS):
+    in_steps = any(are_steps(panel.rows).any() for panel in panels)
+    if in_steps or kinds - set(BLOCK_KINDS + MESSAGE_KINDS):
+        pale = " (pale: nothing to send)" if in_steps else ""
         handles.append(Patch(facecolor=style.rgb(style.COLLECTIVE), edgecolor="black", lw=0.5,
-                             label="data-parallel communication (dp)"))
+                             label=f"data-parallel communication (dp){pale}"))
     if any(paint.label_sizes(panel.rows, scale) for panel, scale in zip(panels, scales)):
         handles.append(Line2D([], [], color="black", linestyle="", marker="$7$", markersize=5,
                               label="microbatch"))
