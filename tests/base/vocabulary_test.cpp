@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-/// What traces of schema version 2 hold: a number never changes, and none is used again.
+/// Numbers in traces of schema version 2: a number never changes, and none is used again.
 TEST(Vocabulary, KeepsTheNumbersOfTraces) {
   const std::pair<const char*, int> kinds[] = {
       {"F", 0},          {"B", 1},          {"D", 2},
