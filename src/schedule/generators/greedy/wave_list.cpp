@@ -66,7 +66,7 @@ private:
   };
 
   [[nodiscard]] ChunkId id(std::size_t d, Side side) const {
-    return problem_.chunks_on[DeviceId{static_cast<int>(d)}][side];
+    return problem_.chunks_on.items()[d][side];
   }
   [[nodiscard]] const GreedyChunk& chunk(std::size_t d, Side side) const {
     return problem_.chunks[id(d, side)];
