@@ -76,9 +76,7 @@ harness::LayerReport measure(const Options& options) {
 
 void declare(Arguments& arguments, Options& options) {
   arguments.option("--model", options.model, "m8, m70, another preset, or tiny").shows_default();
-  arguments.option("--device", options.device, "cpu or cuda")
-      .shows_default()
-      .one_of({"cpu", "cuda"});
+  harness::add_device_option(arguments, options.device, "cpu or cuda").one_of({"cpu", "cuda"});
   arguments.option("--index", options.index, "which GPU").shows_default();
   arguments.option("--tokens", options.tokens, "of the microbatch: one sequence")
       .shows_default()

@@ -41,8 +41,7 @@ void declare(Arguments& arguments, harness::ProfileSettings& options) {
       .option("--schedule", options.schedule,
               "any schedule with the placement whose chunks are measured: 1f1b, zbv, ...")
       .shows_default();
-  arguments.option("--device", options.device, "cpu (fp32) or cuda (bf16)")
-      .shows_default()
+  harness::add_device_option(arguments, options.device, "cpu (fp32) or cuda (bf16)")
       .one_of({"cpu", "cuda"});
   arguments.option("--samples", options.samples, "rounds over the blocks of each stage")
       .shows_default()

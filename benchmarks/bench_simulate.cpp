@@ -66,7 +66,7 @@ Schedule in_cells(const Scenario& scenario, int cell) {
   const auto add = [&](int c, BlockKind kind, int from, int to) {
     if (scenario.datacenter_of(Rank{from}) == scenario.datacenter_of(Rank{to})) return;
     const CellReplicas members = cell_replicas(schedule, c);
-    LinkOrder turns{turns_name(c, DeviceId{from}, DeviceId{to}), {}};
+    LinkOrder turns = turns_order(c, DeviceId{from}, DeviceId{to});
     for (int m = 0; m < schedule.microbatches; ++m) {
       for (const ReplicaId replica : members.ids())
         turns.messages.push_back({replica, {kind, 0, 1, ChunkId{from}, MicrobatchId{m}}});

@@ -6,7 +6,7 @@
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
-#include "planner/make_schedule.hpp"
+#include "planner/choose_schedules.hpp"
 #include "planner/search/makespan.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/csv/csv.hpp"
@@ -184,7 +184,9 @@ Schedule make_schedule(const std::string& name, const Scenario& scenario, Comm c
     options.search.placements = placements_of(search.placement);
     options.search.arrangement = arrangement_of(comm);
     options.solver.arrangement = arrangement_of(comm);
-    return Maker::wrap(planner::make_schedule(name, scenario.data().scenario, options).schedule);
+    const planner::ScheduleChooser chooser{{}, scenario.data().scenario, options};
+    auto made = chooser.try_choose(planner::parse_schedule(name)).or_throw();
+    return Maker::wrap(std::move(made.schedule));
   });
 }
 

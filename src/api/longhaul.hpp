@@ -106,7 +106,7 @@ struct Search {
 };
 
 /// Makes a schedule by name: "1f1b", "zbv", "cross-ud", "best", "atlas+NAME", ... Throws Error for
-/// an unknown name and where it is not defined on the scenario.
+/// an unknown name, and where it is not defined on the scenario or misses a link.
 [[nodiscard]] LONGHAUL_API Schedule make_schedule(const std::string& name, const Scenario& scenario,
                                                   Comm comm = Comm::decoupled,
                                                   const Search& search = {});

@@ -17,21 +17,21 @@ LanePacer::Transfer LanePacer::begin(cudaStream_t lane) {
   LONGHAUL_ASSERT(!free_.empty(), "more than {} transfers at once", slots_.size());
   const Transfer transfer = free_.back();
   free_.pop_back();
-  Slot& slot = slots_[index(transfer)];
+  TransferStamps& slot = slots_[index(transfer)];
   slot = {};
   stamp(&slot.stamps.begin, lane);
   return transfer;
 }
 
 void LanePacer::hold(Transfer transfer, cudaStream_t lane, const LanePace& pace) {
-  Slot& slot = slots_[index(transfer)];
+  TransferStamps& slot = slots_[index(transfer)];
   const std::uint64_t from = pace.from == TimePoint{} ? 0 : clock_.to_device(pace.from);
   stamp(&slot.transferred, lane);
   hold_after(&slot.stamps, from, static_cast<std::uint64_t>(pace.hold.count()), lane);
 }
 
 std::optional<LanePacer::Over> LanePacer::over(Transfer transfer) {
-  Slot& slot = slots_[index(transfer)];
+  TransferStamps& slot = slots_[index(transfer)];
   const std::uint64_t end = std::atomic_ref{slot.stamps.end}.load(std::memory_order_acquire);
   if (end == 0) return std::nullopt;
   free_.push_back(transfer);

@@ -32,12 +32,12 @@ public:
   [[nodiscard]] std::optional<Over> over(Transfer transfer);
 
 private:
-  struct Slot {
+  struct TransferStamps {
     Stamps stamps;
     std::uint64_t transferred = 0;
   };
   DeviceClock& clock_;
-  PinnedMemory<Slot> slots_;
+  PinnedMemory<TransferStamps> slots_;
   std::vector<Transfer> free_;
 };
 

@@ -111,22 +111,22 @@ std::vector<Bitmap> split(const Topology& topology, hwloc_const_cpuset_t set, st
 }
 
 /// A rank's GPU (nullptr: none), and the processors near it.
-struct Place {
+struct GpuLocality {
   hwloc_obj_t gpu = nullptr;
   Bitmap near;
 };
 
-Place place_of(const std::vector<hwloc_obj_t>& gpus, const Topology& topology, int rank, int ranks,
-               hwloc_const_cpuset_t usable) {
-  Place place{nullptr, Bitmap{hwloc_bitmap_dup(usable)}};
-  if (gpus.empty()) return place;
+GpuLocality locality_of(const std::vector<hwloc_obj_t>& gpus, const Topology& topology, int rank,
+                        int ranks, hwloc_const_cpuset_t usable) {
+  GpuLocality locality{nullptr, Bitmap{hwloc_bitmap_dup(usable)}};
+  if (gpus.empty()) return locality;
   const int count = static_cast<int>(gpus.size());
-  place.gpu = gpus[at(ranks <= count ? rank : rank * count / ranks)];
-  const hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(topology.get(), place.gpu);
+  locality.gpu = gpus[at(ranks <= count ? rank : rank * count / ranks)];
+  const hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(topology.get(), locality.gpu);
   // A GPU whose cores are not ours to use is as far as any other.
   if (around != nullptr && hwloc_bitmap_intersects(around->cpuset, usable))
-    hwloc_bitmap_and(place.near.get(), around->cpuset, usable);
-  return place;
+    hwloc_bitmap_and(locality.near.get(), around->cpuset, usable);
+  return locality;
 }
 
 Bitmap usable_set(const Topology& topology, const std::string& usable) {
@@ -197,17 +197,17 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
                                     const std::string& usable) {
   const Bitmap all = usable_set(topology, usable);
   const auto gpus = gpus_of(topology);
-  std::vector<Place> places;
+  std::vector<GpuLocality> localities;
   std::map<std::string, std::vector<std::size_t>> neighbours;  // by the processors near them
   for (int rank = 0; rank < ranks; ++rank) {
-    places.push_back(place_of(gpus, topology, rank, ranks, all.get()));
-    neighbours[to_text(places.back().near.get())].push_back(places.size() - 1);
+    localities.push_back(locality_of(gpus, topology, rank, ranks, all.get()));
+    neighbours[to_text(localities.back().near.get())].push_back(localities.size() - 1);
   }
-  std::vector<RankBinding> bindings(places.size());
+  std::vector<RankBinding> bindings(localities.size());
   for (const auto& [near, group] : neighbours) {
-    const auto parts = split(topology, places[group.front()].near.get(), group.size());
+    const auto parts = split(topology, localities[group.front()].near.get(), group.size());
     for (std::size_t i = 0; i < group.size(); ++i) {
-      const hwloc_obj_t gpu = places[group[i]].gpu;
+      const hwloc_obj_t gpu = localities[group[i]].gpu;
       RankBinding& binding = bindings[group[i]];
       if (gpu != nullptr) binding.gpu = address_of(gpu);
       const Bitmap cores = cores_in(topology, parts[i].get());
@@ -215,7 +215,7 @@ std::vector<RankBinding> bind_ranks(const Topology& topology, int ranks,
       binding.threads = to_text(parts[i].get());
       binding.has_cores =
           to_size(hwloc_bitmap_weight(
-              cores_in(topology, places[group.front()].near.get()).get())) >= group.size();
+              cores_in(topology, localities[group.front()].near.get()).get())) >= group.size();
       const hwloc_obj_t by =
           gpu != nullptr ? gpu : hwloc_get_obj_covering_cpuset(topology.get(), parts[i].get());
       if (by != nullptr) binding.nic = nearest_nic(topology, by);

@@ -5,7 +5,7 @@
 
 namespace longhaul::planner {
 
-/// What blocks, messages, their times and rows of one schedule take at least, with one chunk a
+/// The least memory of the blocks, messages, times and rows of one schedule, with one chunk a
 /// device: as long as they are simulated, all of them are there.
 [[nodiscard]] Bytes least_plan_memory(const Scenario& scenario);
 

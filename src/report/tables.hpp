@@ -28,7 +28,7 @@ namespace longhaul::report {
 [[nodiscard]] std::string resource_table_text(std::span<const ScheduleRecord> records,
                                               TableWidth width = TableWidth::whole);
 
-/// What the ranks of one iteration of a schedule sent from datacenter to datacenter.
+/// Messages of one iteration of a schedule from datacenter to datacenter.
 struct TrafficOfSchedule {
   std::string schedule;
   std::vector<trace::Traffic> traffic;

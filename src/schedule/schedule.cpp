@@ -19,6 +19,15 @@ std::string turns_name(int cell, DeviceId from, DeviceId to) {
   return fmt::format("turns {}/{}>{}", cell, from, to);
 }
 
+LinkOrder turns_order(int cell, DeviceId from, DeviceId to) {
+  return {turns_name(cell, from, to), {}, LinkOrderKind::turns};
+}
+
+LinkOrder order_named(std::string name) {
+  const auto kind = name.starts_with("turns ") ? LinkOrderKind::turns : LinkOrderKind::resource;
+  return {std::move(name), {}, kind};
+}
+
 CellReplicas cell_replicas(const Schedule& schedule, int cell) {
   const int first = cell * schedule.cell;
   return {ReplicaId{first}, std::min(schedule.cell, schedule.replicas - first)};

@@ -17,12 +17,16 @@ struct OrderedMessage {
   friend bool operator==(const OrderedMessage&, const OrderedMessage&) = default;
 };
 
+enum class LinkOrderKind : std::uint8_t {
+  resource,  ///< of a resource of the plan: "link west>east", "egress west/0"
+  turns,     ///< of the messages of a DP-cell: turns_name()
+};
+
 /// The order in which messages take a shared resource, where a generator decided one.
 struct LinkOrder {
-  /// Name of the plan's resource: "link west>east", "egress west/0"; or of the turns of a DP-cell:
-  /// see turns_name().
   std::string resource;
   std::vector<OrderedMessage> messages;
+  LinkOrderKind kind = LinkOrderKind::resource;
   friend bool operator==(const LinkOrder&, const LinkOrder&) = default;
 };
 
@@ -92,6 +96,10 @@ struct Schedule {
 /// Name of the LinkOrder with the turns that the messages of one DP-cell take from a device to
 /// another in a different datacenter: "turns 0/1>2" (cell 0, device 1 to device 2).
 [[nodiscard]] std::string turns_name(int cell, DeviceId from, DeviceId to);
+/// The LinkOrder of that name, without messages yet.
+[[nodiscard]] LinkOrder turns_order(int cell, DeviceId from, DeviceId to);
+/// The LinkOrder of a name in a text, which says its kind.
+[[nodiscard]] LinkOrder order_named(std::string name);
 
 /// Replicas of a DP-cell: `count` of them from `first` on, numbered there by LocalDPRank.
 struct CellReplicas {

@@ -13,7 +13,7 @@
 
 namespace longhaul::sim {
 
-/// Who holds the resources of a plan, and until when. Requests must come in the order in which
+/// The holders of a plan's resources, each until a time. Requests must come in the order in which
 /// they are to be served.
 class ResourcePool {
 public:

@@ -71,7 +71,7 @@ void GradientCheck::compare(const ParameterMap& map, const std::vector<std::vect
                             std::vector<WrongTensor>& wrong) {
   for (std::size_t rank = 0; rank < found.size(); ++rank) {
     std::span<const float> mine{found[rank]};
-    for (const ShardExtent& held : map.of_rank[rank]) {
+    for (const ShardExtent& held : map.of_rank[Rank{static_cast<std::int32_t>(rank)}]) {
       for (const ParameterExtent& tensor : map.tensors) {
         const std::size_t first = std::max(held.first, tensor.first);
         const std::size_t last = std::min(held.first + held.count, tensor.first + tensor.count);

@@ -19,11 +19,14 @@ struct StageDescription {
 };
 
 /// Takes what a rank said apart; places are still those in the stage.
-std::vector<ShardExtent> read_rank(std::istream& text, std::map<int, StageDescription>& stages) {
+std::vector<ShardExtent> read_rank(std::istream& text,
+                                   std::map<StageId, StageDescription>& stages) {
   std::vector<ShardExtent> held;
   ShardExtent each;
+  int number = 0;
   std::size_t count = 0, tensors = 0;
-  while (text >> each.stage >> count >> each.first >> each.count >> tensors) {
+  while (text >> number >> count >> each.first >> each.count >> tensors) {
+    each.stage = StageId{number};
     held.push_back(each);
     StageDescription stage{count, {}};
     for (std::size_t i = 0; i < tensors; ++i) {
@@ -90,12 +93,12 @@ ParameterMap ParameterMap::make(const comm::Communicator& world,
 
 ParameterMap ParameterMap::read(const std::vector<std::string>& of_ranks) {
   ParameterMap map;
-  std::map<int, StageDescription> described;
+  std::map<StageId, StageDescription> described;
   for (const std::string& text : of_ranks) {
     std::istringstream lines{text};
     map.of_rank.push_back(read_rank(lines, described));
   }
-  for (auto& [number, stage] : described) {
+  for (auto& [id, stage] : described) {
     map.stage_first.push_back(map.count);
     for (ParameterExtent& tensor : stage.tensors) {
       tensor.first += map.count;
@@ -104,12 +107,12 @@ ParameterMap ParameterMap::read(const std::vector<std::string>& of_ranks) {
     map.count += stage.count;
   }
   for (auto& held : map.of_rank)
-    for (ShardExtent& each : held) each.first += map.first_of(StageId{each.stage});
+    for (ShardExtent& each : held) each.first += map.first_of(each.stage);
   map.require_complete();
   return map;
 }
 
-std::size_t ParameterMap::count_of(std::size_t rank) const {
+std::size_t ParameterMap::count_of(Rank rank) const {
   std::size_t sum = 0;
   for (const ShardExtent& held : of_rank[rank]) sum += held.count;
   return sum;
@@ -153,8 +156,9 @@ void broadcast_numbers(const comm::Communicator& world, std::vector<float>& numb
 std::vector<float> assembled(const ParameterMap& map,
                              const std::vector<std::vector<float>>& of_rank) {
   std::vector<float> model(map.count);
-  for (std::size_t rank = map.of_rank.size(); rank-- > 0;) {  // the first holder comes last
-    const float* at = of_rank[rank].data();
+  for (Rank rank = map.of_rank.end_id(); index(rank) > 0;) {  // the first holder comes last
+    rank = previous(rank);
+    const float* at = of_rank[index(rank)].data();
     for (const ShardExtent& held : map.of_rank[rank]) {
       std::copy_n(at, held.count, model.begin() + static_cast<std::ptrdiff_t>(held.first));
       at += held.count;

@@ -18,7 +18,7 @@ struct ParameterExtent {
 
 /// A stretch of the model's numbers that a rank holds.
 struct ShardExtent {
-  int stage = 0;
+  StageId stage{};
   std::size_t first = 0, count = 0;
 };
 
@@ -26,8 +26,8 @@ struct ShardExtent {
 /// stage after the other: the same order for every way to cut the model.
 struct ParameterMap {
   std::size_t count = 0;
-  std::vector<ParameterExtent> tensors;           ///< ascending
-  std::vector<std::vector<ShardExtent>> of_rank;  ///< index: rank; in order of its stages
+  std::vector<ParameterExtent> tensors;                   ///< ascending
+  IndexedVector<Rank, std::vector<ShardExtent>> of_rank;  ///< in order of the rank's stages
 
   /// Collective: every rank tells what it holds. The same on all.
   [[nodiscard]] static ParameterMap make(const comm::Communicator& world,
@@ -37,10 +37,10 @@ struct ParameterMap {
   [[nodiscard]] static std::string to_text(const std::vector<StageShard>& stages);
   [[nodiscard]] static ParameterMap read(const std::vector<std::string>& of_ranks);
   /// Numbers that the rank holds.
-  [[nodiscard]] std::size_t count_of(std::size_t rank) const;
+  [[nodiscard]] std::size_t count_of(Rank rank) const;
   /// The entry of a stage that the map knows.
-  [[nodiscard]] std::size_t first_of(StageId stage) const { return stage_first[at(stage)]; }
-  std::vector<std::size_t> stage_first;  ///< index: stage
+  [[nodiscard]] std::size_t first_of(StageId stage) const { return stage_first[stage]; }
+  IndexedVector<StageId, std::size_t> stage_first;
 
 private:
   void require_complete() const;

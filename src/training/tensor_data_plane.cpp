@@ -114,7 +114,7 @@ comm::Exchange TensorDataPlane::exchange(OpId collective) {
                                                             : stage.gradients_exchange();
 }
 
-/// Whether the sum is right is for the gradients to say.
+/// A wrong sum shows in the gradients.
 bool TensorDataPlane::exchanged(OpId collective) {
   if (is_before_forward(plan_.op(collective).collective)) work_.stage_of(collective).weights_came();
   return true;

@@ -119,6 +119,35 @@ TEST(Api, SaysWhatIsWrongWithASchedule) {
   EXPECT_FALSE(simulate(gpipe, tight).over_budget.empty());
 }
 
+/// Chunks that go round three sites in a chain pass from the last straight back to the first.
+TEST(Api, RefusesAScheduleThatMissesALink) {
+  const Scenario chain = Scenario::parse(R"(
+[parallel]
+stages = 3
+microbatches = 6
+[costs]
+forward = "10ms"
+[[datacenter]]
+name = "west"
+stages = [0]
+[[datacenter]]
+name = "middle"
+stages = [1]
+[[datacenter]]
+name = "east"
+stages = [2]
+[[link]]
+between = ["west", "middle"]
+latency = "5ms"
+[[link]]
+between = ["middle", "east"]
+latency = "5ms"
+)");
+  EXPECT_EQ(why_invalid(make_schedule("1f1b", chain), chain), std::nullopt);
+  EXPECT_THAT(error_of([&] { (void)make_schedule("interleaved-1f1b", chain); }),
+              HasSubstr("no link from"));
+}
+
 TEST(Api, SearchesRepeatWithASeedAndMoves) {
   const Search search{0, 2'000, 3, 1};
   const Schedule first = make_schedule("best", two_sites(), Comm::decoupled, search);

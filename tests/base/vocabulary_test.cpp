@@ -8,7 +8,7 @@
 namespace longhaul {
 namespace {
 
-/// Traces hold these: a number never changes, and none is used again.
+/// Numbers in traces: a number never changes, and none is used again.
 TEST(Vocabulary, KeepsTheNumbersOfTraces) {
   const std::pair<const char*, int> kinds[] = {
       {"F", 0},          {"B", 1},          {"D", 2},

@@ -43,7 +43,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 # Four nodes on one host share the names in /dev/shm and have loopback alone, so ranks of different
-# nodes must use TCP over it, and nothing that goes by the host's name.
+# nodes must use TCP over it, and nothing that goes by the host's name. Open MPI's directory of a
+# session does: a job that ends would take it from one that begins, so each job has its own.
 SITE = """\
 LONGHAUL_PARTITION=all
 LONGHAUL_RANKS_PER_NODE=2
@@ -51,6 +52,8 @@ LONGHAUL_TIME=5
 LONGHAUL_LAUNCHER='{launcher}'
 export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo
 export PMIX_MCA_gds=hash HWLOC_HIDE_ERRORS=2
+OMPI_MCA_orte_tmpdir_base=$(mktemp -d "{directory}/ompi-XXXXXX")
+export OMPI_MCA_orte_tmpdir_base
 {more}
 """
 
@@ -129,7 +132,7 @@ class Cluster:
 
     def site(self, name="site.env", launcher="mpirun", more=""):
         path = self.directory / name
-        path.write_text(SITE.format(launcher=launcher, more=more))
+        path.write_text(SITE.format(launcher=launcher, directory=self.directory, more=more))
         return path
 
     def submit(self, *words, site, **environment):

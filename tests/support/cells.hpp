@@ -31,7 +31,7 @@ inline Schedule in_cells(Schedule schedule, const Scenario& scenario, int cell) 
   schedule.cell = cell;
   for (auto& [pair, messages] : turns) {
     std::ranges::sort(messages, {}, [](const auto& message) { return message.first; });
-    LinkOrder order{turns_name(std::get<0>(pair), std::get<1>(pair), std::get<2>(pair)), {}};
+    LinkOrder order = std::apply(turns_order, pair);
     for (const auto& [place, block] : messages) order.messages.push_back({place.second, block});
     schedule.link_orders.push_back(std::move(order));
   }

@@ -147,7 +147,8 @@ TEST(GradientCheck, HoldsAShardAgainstItsOwnNorm) {
   map.count = gradients.size();
   const std::size_t split = map.count - kHeld;
   map.tensors = {{"tensor", 0, map.count}};
-  map.of_rank = {{{0, 0, split}}, {{0, split, kHeld}}};
+  map.of_rank.push_back({{StageId{0}, 0, split}});
+  map.of_rank.push_back({{StageId{0}, split, kHeld}});
   const double small = training::norm(std::span{gradients}.subspan(split));
   ASSERT_GT(small, 0);
   ASSERT_LT(small, training::norm(gradients) / 4);

@@ -23,7 +23,7 @@ void refuse_misused_options(std::span<const std::string> words, std::span<const 
 /// Throws Error where --out names no file: "" or "-".
 void refuse_out_without_name(std::span<const std::string> words);
 
-/// What `read` gives for an option's value; its Error names the option.
+/// The result of `read` for an option's value; its Error names the option.
 template <typename Read>
 auto value_of(const char* option, Read&& read) {
   try {

@@ -29,7 +29,7 @@ public:
   WorkingLine(const WorkingLine&) = delete;
   WorkingLine& operator=(const WorkingLine&) = delete;
 
-  /// What is done from now on. From any thread; without a line nothing.
+  /// The work from now on. From any thread; without a line nothing.
   static void step(std::string text);
   /// While a Progress shows its bar, the line is away: +1 and -1.
   static void give_way(int bars);

@@ -114,7 +114,7 @@ Side side_of(const std::vector<std::string>& sources) {
   return side;
 }
 
-/// What is not the same in all runs of one side: they are to be runs of one thing.
+/// Differences between runs of one side: they are to be runs of one thing.
 void add_differences_within(const char* name, const Side& side, Compared& compared) {
   for (std::size_t i = 1; i < side.runs.size(); ++i)
     for (const Difference& d : differences_of(side.runs.front(), side.runs[i]))
@@ -253,7 +253,7 @@ std::string notes_of(const Compared& compared, const report::TimeScale& scale) {
   return text;
 }
 
-/// What "B is" means, and how often it is wrong.
+/// The meaning of "B is", and how often it is wrong.
 std::string method_text(const Compared& compared) {
   const std::string least =
       compared.at_least > 0

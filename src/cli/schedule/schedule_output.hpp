@@ -38,7 +38,7 @@ public:
   void write() const;
   /// For people: what was written, what it cost, and the remarks.
   [[nodiscard]] const std::string& note() const { return note_; }
-  /// What the reader of the format needs to know.
+  /// For the reader of the format.
   [[nodiscard]] const std::vector<std::string>& remarks() const { return remarks_; }
   [[nodiscard]] const std::vector<std::string>& files() const { return names_; }
 

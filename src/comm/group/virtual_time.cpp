@@ -26,8 +26,8 @@ private:
 VirtualTime::VirtualTime(int ranks, TimePoint start, std::uint64_t seed)
     : missing_{to_size(ranks)}, now_{start}, random_{seed}, drawn_{seed != 0} {
   for (std::size_t rank = 0; rank < missing_; ++rank) {
-    places_.push_back(std::make_unique<Place>());
-    places_.back()->clock = std::make_unique<Clock>(*this, rank);
+    ranks_.push_back(std::make_unique<RankState>());
+    ranks_.back()->clock = std::make_unique<Clock>(*this, rank);
   }
 }
 
@@ -35,7 +35,7 @@ VirtualTime::~VirtualTime() = default;
 
 VirtualTime::Member::Member(VirtualTime& time, int rank) : time_{time}, rank_{to_size(rank)} {
   time_.enter(rank_);
-  set_virtual_clock(time_.places_[rank_]->clock.get());
+  set_virtual_clock(time_.ranks_[rank_]->clock.get());
 }
 
 VirtualTime::Member::~Member() {
@@ -45,45 +45,45 @@ VirtualTime::Member::~Member() {
 
 void VirtualTime::enter(std::size_t rank) {
   std::unique_lock lock{mutex_};
-  Place& place = *places_[rank];
-  place.here = true;
-  place.word = nullptr;
-  place.until = now_;
+  RankState& state = *ranks_[rank];
+  state.here = true;
+  state.word = nullptr;
+  state.until = now_;
   if (--missing_ == 0) pass_turn();
   wait_for_turn(rank, lock);
 }
 
 void VirtualTime::leave(std::size_t rank) {
   const std::scoped_lock lock{mutex_};
-  places_[rank]->here = false;
+  ranks_[rank]->here = false;
   pass_turn();
 }
 
 void VirtualTime::sleep(std::size_t rank, const std::atomic<std::uint32_t>& word,
                         std::uint32_t seen, TimePoint until) {
   std::unique_lock lock{mutex_};
-  Place& place = *places_[rank];
-  place.word = &word;
-  place.seen = seen;
-  place.until = until;
+  RankState& state = *ranks_[rank];
+  state.word = &word;
+  state.seen = seen;
+  state.until = until;
   pass_turn();
   wait_for_turn(rank, lock);
 }
 
 void VirtualTime::wait_for_turn(std::size_t rank, std::unique_lock<std::mutex>& lock) {
-  places_[rank]->turn.wait(lock, [&] { return running_ == rank; });
+  ranks_[rank]->turn.wait(lock, [&] { return running_ == rank; });
 }
 
-bool VirtualTime::can_run(const Place& place) const {
-  return place.here &&
-         (place.until <= now_ || (place.word != nullptr && place.word->load() != place.seen));
+bool VirtualTime::can_run(const RankState& state) const {
+  return state.here &&
+         (state.until <= now_ || (state.word != nullptr && state.word->load() != state.seen));
 }
 
 /// A rank that can run in this instant; kNoOne: none.
 std::size_t VirtualTime::pick() {
   std::vector<std::size_t> able;
-  for (std::size_t rank = 0; rank < places_.size(); ++rank) {
-    if (!can_run(*places_[rank])) continue;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!can_run(*ranks_[rank])) continue;
     if (!drawn_) return rank;
     able.push_back(rank);
   }
@@ -107,14 +107,14 @@ bool VirtualTime::decide() {
 
 TimePoint VirtualTime::next_wake_up() const {
   TimePoint next = kNever;
-  for (const auto& place : places_)
-    if (place->here) next = std::min(next, place->until);
+  for (const auto& state : ranks_)
+    if (state->here) next = std::min(next, state->until);
   return next;
 }
 
 void VirtualTime::pass_turn() {
   running_ = kNoOne;
-  if (std::ranges::none_of(places_, [](const auto& place) { return place->here; })) return;
+  if (std::ranges::none_of(ranks_, [](const auto& state) { return state->here; })) return;
   while (running_ == kNoOne) {
     running_ = pick();
     if (running_ != kNoOne || decide()) continue;
@@ -123,7 +123,7 @@ void VirtualTime::pass_turn() {
     now_ = next;
   }
   ++turns_;
-  places_[running_]->turn.notify_one();
+  ranks_[running_]->turn.notify_one();
 }
 
 }  // namespace longhaul::comm

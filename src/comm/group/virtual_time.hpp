@@ -49,7 +49,7 @@ public:
 
 private:
   class Clock;
-  struct Place {
+  struct RankState {
     std::unique_ptr<Clock> clock;
     std::condition_variable turn;
     bool here = false;
@@ -68,10 +68,10 @@ private:
   [[nodiscard]] std::size_t pick();
   bool decide();
   [[nodiscard]] TimePoint next_wake_up() const;
-  [[nodiscard]] bool can_run(const Place& place) const;
+  [[nodiscard]] bool can_run(const RankState& state) const;
 
   std::mutex mutex_;  ///< of all below; `now_` and the arbiters are the running rank's
-  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<RankState>> ranks_;
   std::vector<Arbiter*> arbiters_;
   std::size_t running_ = kNoOne;
   std::size_t missing_;

@@ -25,8 +25,8 @@ ncclDataType_t type_of(NumberType type) {
   return ncclUint8;
 }
 
-/// What NCCL has no call for, as messages at once. The parts of `mine` (one for each member, or all
-/// for the first) go to the members, and theirs come into the parts of `result`.
+/// Collectives that NCCL has no call for, as messages at once. The parts of `mine` (one for each
+/// member, or all for the first) go to the members, and theirs come into the parts of `result`.
 ncclResult_t exchange_parts(const std::byte* mine, std::byte* result, const Exchange& exchange,
                             const CollectiveFacts& facts, ncclComm_t comm, cudaStream_t stream) {
   int members = 0;

@@ -8,21 +8,21 @@ namespace longhaul::comm {
 
 /// When messages that were not received yet were sent, by sender, receiver and tag.
 struct DelayedTransport::Sendings {
-  using Way = std::tuple<Rank, Rank, int>;
-  void add(const Way& way, TimePoint at) {
+  using Envelope = std::tuple<Rank, Rank, int>;
+  void add(const Envelope& envelope, TimePoint at) {
     const std::scoped_lock lock{mutex};
-    sent[way].push(at);
+    sent[envelope].push(at);
   }
-  [[nodiscard]] TimePoint take(const Way& way) {
+  [[nodiscard]] TimePoint take(const Envelope& envelope) {
     const std::scoped_lock lock{mutex};
-    std::queue<TimePoint>& first = sent[way];
+    std::queue<TimePoint>& first = sent[envelope];
     const TimePoint at = first.front();
     first.pop();
-    if (first.empty()) sent.erase(way);
+    if (first.empty()) sent.erase(envelope);
     return at;
   }
   std::mutex mutex;
-  std::map<Way, std::queue<TimePoint>> sent;
+  std::map<Envelope, std::queue<TimePoint>> sent;
 };
 
 DelayedTransport::DelayedTransport(const Communicator& world, Transport& host, Duration hop)

@@ -27,7 +27,7 @@ Argument add(Arguments& arguments, SharedOptions& options, Shared which, const s
     case Shared::json: return arguments.flag("--json", options.json, text);
     case Shared::check: return arguments.flag("--check", options.check, text);
     case Shared::confidence: return arguments.option("--confidence", options.confidence, text);
-    case Shared::device: return arguments.option("--device", options.device, text).shows_default();
+    case Shared::device: return add_device_option(arguments, options.device, text);
     case Shared::transport:
       return arguments.option("--transport", options.transport, text).shows_default();
     case Shared::deadline:
@@ -47,6 +47,11 @@ constexpr const char* kExitCodes =
     "ended it (143: SIGTERM).";
 
 }  // namespace
+
+Argument add_device_option(Arguments& arguments, std::string& device,
+                           const std::string& description) {
+  return arguments.option("--device", device, description).shows_default();
+}
 
 std::string help_footer(std::initializer_list<const char*> examples) {
   return fmt::format("For example:\n  {}\n{}", fmt::join(examples, "\n  "), kExitCodes);

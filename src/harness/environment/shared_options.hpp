@@ -35,6 +35,10 @@ struct SharedOption {
 void add_shared_options(Arguments& arguments, SharedOptions& options,
                         std::initializer_list<SharedOption> chosen);
 
+/// The one declaration of --device, for those whose record of it is elsewhere.
+Argument add_device_option(Arguments& arguments, std::string& device,
+                           const std::string& description);
+
 /// Below the help: lines that work in the root of a checkout, and exit codes.
 [[nodiscard]] std::string help_footer(std::initializer_list<const char*> examples);
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "harness/environment/shared_options.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -23,7 +24,7 @@ void add_compute_options(Arguments& arguments, ComputeOptions& options) {
       .option("--compute", options.compute,
               "timed: blocks take their modelled time; real: layers of the scenario's model")
       .shows_default();
-  arguments.option("--device", options.device, "what computes blocks: cpu or cuda").shows_default();
+  add_device_option(arguments, options.device, "what computes blocks: cpu or cuda");
   arguments.option("--optimizer", options.optimizer, "sgd or adamw, of real layers")
       .shows_default();
   arguments.option("--learning-rate", options.learning_rate, "of the optimizer").shows_default();

@@ -27,8 +27,8 @@ std::string duration_text(const std::vector<double>& sample) {
 template <typename Value>
 std::string line(const ModelProfile& profile, int stages, const char* key, Value value) {
   std::vector<std::string> values;
-  for (StageId stage{}; stage < stages; ++stage)
-    values.push_back(quoted(value(profile.of_device(stage))));
+  for (const DeviceId device : ids<DeviceId>(stages))
+    values.push_back(quoted(value(profile.of_device(device))));
   return fmt::format("{} = [{}]\n", key, fmt::join(values, ", "));
 }
 

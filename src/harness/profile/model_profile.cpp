@@ -191,7 +191,7 @@ std::vector<double> message_times(engine::Ranks& ranks, nn::TensorOps& math, std
 
 }  // namespace
 
-const DeviceProfile& ModelProfile::of_device(int device) const {
+const DeviceProfile& ModelProfile::of_device(DeviceId device) const {
   return *std::ranges::find_if(devices, [&](const DeviceProfile& profile) {
     return std::ranges::find(profile.devices, device) != profile.devices.end();
   });
@@ -201,9 +201,9 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
   const nn::ModelShape shape = training::model_shape(scenario);
   const std::vector<nn::LayerRange> stages = training::layers_of_stages(schedule, scenario);
   std::vector<DeviceProfile> kinds;
-  for (int device = 0; device < schedule.devices; ++device) {
+  for (const DeviceId device : schedule.device_ids()) {
     std::vector<nn::LayerRange> chunks;
-    for (const ChunkId chunk : chunks_on(schedule, DeviceId{device}))
+    for (const ChunkId chunk : chunks_on(schedule, device))
       chunks.push_back(stages[static_cast<std::size_t>(schedule.stage_of(chunk))]);
     for (const nn::LayerRange& chunk : chunks) nn::check_layers(shape, chunk);
     const BlockNumbers census = census_of(chunks, shape);
@@ -216,7 +216,7 @@ std::vector<DeviceProfile> profiled_devices(const Schedule& schedule, const Scen
   }
   for (DeviceProfile& kind : kinds)
     kind.name = fmt::format("stage{} {}", kind.devices.size() == 1 ? "" : "s",
-                            report::ranges_text(kind.devices));
+                            report::ranges_text(numbers(kind.devices)));
   return kinds;
 }
 

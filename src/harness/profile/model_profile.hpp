@@ -17,8 +17,8 @@ namespace longhaul::harness {
 struct DeviceProfile {
   std::string name;  ///< "stage 0", "stages 1-6", or the part of the model
   std::vector<nn::LayerRange> chunks;
-  std::vector<int> devices;  ///< empty: a part of the model
-  BlockSamples samples{};    ///< of all ranks that measured it
+  std::vector<DeviceId> devices;  ///< empty: a part of the model
+  BlockSamples samples{};         ///< of all ranks that measured it
   StageMemory memory{};
   float loss = 0;
 };
@@ -35,7 +35,7 @@ struct ModelProfile {
   [[nodiscard]] Bytes message_size() const {
     return Bytes{static_cast<std::int64_t>(shape.boundary() * bytes_of(type))};
   }
-  [[nodiscard]] const DeviceProfile& of_device(int device) const;
+  [[nodiscard]] const DeviceProfile& of_device(DeviceId device) const;
 };
 
 struct ProfileOptions {

@@ -46,7 +46,7 @@ PlanBuilder::Handle PlanBuilder::block(int rank, Duration duration, MicrobatchId
   draft.op.duration = duration;
   draft.op.chunk = ChunkId{rank};
   draft.op.microbatch = microbatch;
-  draft.op.resources = set_of({fmt::format("device {}", rank)});
+  draft.op.resources = set_of(ResourceKind::device, {fmt::format("device {}", rank)});
   return add(std::move(draft));
 }
 
@@ -62,7 +62,7 @@ PlanBuilder::Message PlanBuilder::message(int from, int to, Duration transfer, D
   send.op.peer = Rank{to};
   send.op.duration = transfer;
   send.op.size = size;
-  send.op.resources = set_of(resources);
+  send.op.resources = set_of(ResourceKind::link, resources);
   Draft recv = send;
   recv.rank = to;
   recv.lane = OpKind::recv;
@@ -112,7 +112,7 @@ std::vector<PlanBuilder::Handle> PlanBuilder::collective(CollectiveKind kind,
     draft.op.match = static_cast<std::uint32_t>(groups_.size());
     draft.op.duration = duration;
     draft.op.size = size;
-    draft.op.resources = set_of({fmt::format("collective {}", member)});
+    draft.op.resources = set_of(ResourceKind::collective, {fmt::format("collective {}", member)});
     group.push_back(add(std::move(draft)));
   }
   groups_.push_back(group);
@@ -123,15 +123,12 @@ void PlanBuilder::after(Handle op, Handle before) {
   drafts_[static_cast<std::size_t>(op)].after.push_back(before);
 }
 
-ResourceSetId PlanBuilder::set_of(const std::vector<std::string>& names) {
+ResourceSetId PlanBuilder::set_of(ResourceKind kind, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto found = std::ranges::find(plan_.resources, name, &Resource::name);
     plan_.set_items.push_back(
         ResourceId{static_cast<std::uint32_t>(found - plan_.resources.begin())});
     if (found != plan_.resources.end()) continue;
-    const ResourceKind kind = name.starts_with("device")       ? ResourceKind::device
-                              : name.starts_with("collective") ? ResourceKind::collective
-                                                               : ResourceKind::link;
     plan_.resources.push_back({name, kind, 1, {}, 0});
   }
   plan_.set_begin.push_back(static_cast<std::uint32_t>(plan_.set_items.size()));

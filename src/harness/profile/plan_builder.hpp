@@ -59,7 +59,7 @@ private:
     std::vector<Handle> after;
   };
   Handle add(Draft draft);
-  ResourceSetId set_of(const std::vector<std::string>& names);
+  ResourceSetId set_of(ResourceKind kind, const std::vector<std::string>& names);
   void lay_out_lanes();
   void connect();
 

@@ -9,7 +9,7 @@
 
 namespace longhaul::harness {
 
-/// What a run knows of the machine and of itself that makes its times believable, or not.
+/// Facts of the machine and of the run that make its times believable, or not.
 struct RunConditions {
   double load = 0;  ///< the largest 1-minute average known of the run, on the host with the most
   int cores = 0;    ///< of that host; 0: not known

@@ -123,7 +123,7 @@ std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalCo
   return cells;
 }
 
-/// What was run, and in which times the tables are.
+/// The run, and the unit of time of its tables.
 std::string title_of(const std::vector<PipelineMeasurement>& measurements,
                      const PipelineInput& input, const PipelineOptions& options) {
   const Bytes message = largest_message(measurements);

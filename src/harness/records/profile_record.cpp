@@ -40,7 +40,7 @@ ordered_json sample_json(const std::vector<double>& sample) {
 }
 
 ordered_json device_json(const DeviceProfile& device) {
-  ordered_json json = {{"name", device.name}, {"devices", device.devices}};
+  ordered_json json = {{"name", device.name}, {"devices", numbers(device.devices)}};
   for (const nn::LayerRange& chunk : device.chunks)
     json["chunks"].push_back({{"first_layer", chunk.first}, {"layers", chunk.count}});
   for (const ProfiledBlock& block : kBlocks)
@@ -84,8 +84,8 @@ void check_costs(const ModelProfile& profile, const Scenario& scenario, const st
       "microbatches = 1\n",
       costs, scenario.parallel.stages);
   const Costs read = scenario::parse_scenario(held, "what was measured").costs;
-  for (StageId stage{}; stage < scenario.parallel.stages; ++stage) {
-    const auto at = static_cast<std::size_t>(stage);
+  for (const DeviceId stage : ids<DeviceId>(scenario.parallel.stages)) {
+    const std::size_t at = index(stage);
     const DeviceProfile& device = profile.of_device(stage);
     const double median = summarize(device.samples.forward).median;
     if (read.forward[at].count() != std::llround(median) ||

@@ -143,7 +143,7 @@ bool TrainingSession::is_checked() const {
 
 /// The numbers that the rank holds, as its stages return them.
 std::vector<float> TrainingSession::pack(nn::ArrayView (training::StageShard::*what)() const) {
-  std::vector<float> numbers(map_.count_of(index(ranks_.self())));
+  std::vector<float> numbers(map_.count_of(ranks_.self()));
   std::span<float> rest{numbers};
   for (const training::StageShard& stage : work_->stages()) {
     const nn::ArrayView view = (stage.*what)();

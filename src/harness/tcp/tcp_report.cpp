@@ -102,11 +102,12 @@ std::vector<std::string> row_of(const TcpPoint& point, double factor) {
 }  // namespace
 
 std::optional<double> published_mbps(Duration latency) {
-  struct Row {
+  struct Published {
     Duration latency;
     double mbps;
   };
-  for (const Row row : {Row{10ms, 1220}, Row{20ms, 600}, Row{30ms, 396}, Row{40ms, 293}})
+  for (const Published row :
+       {Published{10ms, 1220}, Published{20ms, 600}, Published{30ms, 396}, Published{40ms, 293}})
     if (row.latency == latency) return row.mbps;
   return std::nullopt;
 }

@@ -62,14 +62,14 @@ private:
   }
 
   /// A block fills most of its slot; the transfer after it most of the next one.
-  [[nodiscard]] Slot within(std::int64_t slot_ns, std::int64_t length_ns, int rank, int what,
-                            std::int64_t microbatch) const {
+  [[nodiscard]] Interval within(std::int64_t slot_ns, std::int64_t length_ns, int rank, int what,
+                                std::int64_t microbatch) const {
     const std::int64_t late = noise(rank, what, microbatch, length_ns / 16);
     const std::int64_t early = noise(rank, what + 1, microbatch, length_ns / 16);
     return {slot_ns + late, slot_ns + length_ns - early};
   }
 
-  void add(Lane lane, std::int64_t position, TimelineRow row, Slot times) {
+  void add(Lane lane, std::int64_t position, TimelineRow row, Interval times) {
     row.schedule = base_.schedule;
     row.op = run_.op(rank_, lane, position);
     row.planned_ns = row.planned_ns > 0 ? row.planned_ns : times.end_ns - times.start_ns;
@@ -106,10 +106,11 @@ private:
     const bool forward = lane == send_on || lane == recv_on;
     const int peer = rank_ + (sends == forward ? 1 : -1);
     const int from = sends ? rank_ : peer;
-    const int producer = run_.stage_of(from);
+    const StageId producer = run_.stage_of(from);
     TimelineRow row = base_;
     row.kind = sends ? RowKind::send : RowKind::recv;
-    row.lane = lanes_.index_of((sends ? "send>" : "recv<") + std::to_string(run_.stage_of(peer)));
+    row.lane =
+        lanes_.index_of((sends ? "send>" : "recv<") + std::to_string(number(run_.stage_of(peer))));
     row.chunk = producer;
     row.peer = peer;
     row.size_bytes = kMessageBytes;
@@ -120,7 +121,7 @@ private:
       row.microbatch = static_cast<std::int32_t>(m);
       row.bound_by = sends ? run_.op(rank_, compute, forward ? m : run_.microbatches() + m)
                            : run_.op(from, forward ? send_on : send_back, m);
-      Slot times = transfer(from, producer, forward, m);
+      Interval times = transfer(from, producer, forward, m);
       if (!sends) {
         row.planned_ns = kLatency;
         times.end_ns += kLatency + noise(rank_, 10, m, kLateness);
@@ -129,7 +130,7 @@ private:
     }
   }
 
-  [[nodiscard]] Slot transfer(int from, int producer, bool forward, std::int64_t m) const {
+  [[nodiscard]] Interval transfer(int from, StageId producer, bool forward, std::int64_t m) const {
     const std::int64_t slot = forward ? run_.forward_ns(producer, m) + kForward
                                       : run_.backward_ns(producer, m) + kBackward;
     return within(slot, forward ? kForward : kBackward, from, forward ? 4 : 6, m);
@@ -139,7 +140,7 @@ private:
     TimelineRow row = base_;
     row.kind = RowKind::all_reduce;
     row.lane = lanes_.index_of("collective");
-    row.resource = resources_.index_of("collective " + std::to_string(stage_));
+    row.resource = resources_.index_of("collective " + std::to_string(number(stage_)));
     row.peer = stage_;
     row.size_bytes = kActivationBytes;
     row.bound_by = run_.op(rank_, compute, 2 * run_.microbatches() - 1);
@@ -147,7 +148,9 @@ private:
   }
 
   const SyntheticRun& run_;
-  int rank_, stage_, iteration_;
+  int rank_;
+  StageId stage_;
+  int iteration_;
   Timeline& timeline_;
   trace::NameTable lanes_, resources_;
   TimelineRow base_;
@@ -157,11 +160,11 @@ SyntheticRun::SyntheticRun(const SyntheticShape& shape) : shape_{shape} {
   LONGHAUL_ASSERT(shape.ranks % shape.stages == 0, "{} ranks in pipelines of {} stages",
                   shape.ranks, shape.stages);
   std::int64_t lanes = 0;
-  for (int stage = 0; stage < shape.stages; ++stage) lanes += lanes_of_stage(stage);
+  for (const StageId stage : ids<StageId>(shape.stages)) lanes += lanes_of_stage(stage);
   const std::int64_t rows = (shape.events / shape.iterations) * shape.stages;  // of a pipeline
   microbatches_ = std::max<std::int64_t>(1, (rows + lanes - 1) / lanes);
   first_op_.push_back(0);
-  for (int stage = 0; stage < shape.stages; ++stage)
+  for (const StageId stage : ids<StageId>(shape.stages))
     first_op_.push_back(first_op_.back() + lanes_of_stage(stage) * microbatches_ + 1);
 }
 
@@ -176,13 +179,13 @@ Timeline SyntheticRun::rows_of(std::span<const int> ranks, int iteration) const 
   return timeline;
 }
 
-bool SyntheticRun::has(int stage, Lane lane) const {
+bool SyntheticRun::has(StageId stage, Lane lane) const {
   if (lane == send_on || lane == recv_back) return stage + 1 < shape_.stages;
   if (lane == send_back || lane == recv_on) return stage > 0;
   return true;
 }
 
-std::int64_t SyntheticRun::lanes_of_stage(int stage) const {
+std::int64_t SyntheticRun::lanes_of_stage(StageId stage) const {
   std::int64_t lanes = 2;
   for (const Lane lane : {send_on, send_back, recv_on, recv_back})
     lanes += has(stage, lane) ? 1 : 0;
@@ -190,23 +193,23 @@ std::int64_t SyntheticRun::lanes_of_stage(int stage) const {
 }
 
 std::int64_t SyntheticRun::op(int rank, Lane lane, std::int64_t position) const {
-  const int stage = stage_of(rank);
+  const StageId stage = stage_of(rank);
   std::int64_t before = lane == compute ? 0 : 2;
   for (const Lane other : {send_on, send_back, recv_on, recv_back})
     if (other < lane && has(stage, other)) ++before;
-  return rank / shape_.stages * first_op_.back() + first_op_[static_cast<std::size_t>(stage)] +
-         before * microbatches_ + position;
+  return rank / shape_.stages * first_op_.back() + first_op_[stage] + before * microbatches_ +
+         position;
 }
 
-std::int64_t SyntheticRun::forward_ns(int stage, std::int64_t microbatch) const {
+std::int64_t SyntheticRun::forward_ns(StageId stage, std::int64_t microbatch) const {
   return stage * hop(kForward) + microbatch * kForward;
 }
 
-std::int64_t SyntheticRun::backward_ns(int stage, std::int64_t microbatch) const {
-  const int last = shape_.stages - 1;
+std::int64_t SyntheticRun::backward_ns(StageId stage, std::int64_t microbatch) const {
+  const StageId last{shape_.stages - 1};
   return forward_ns(last, microbatches_) + (last - stage) * hop(kBackward) + microbatch * kBackward;
 }
 
-std::int64_t SyntheticRun::collective_ns() const { return backward_ns(0, microbatches_); }
+std::int64_t SyntheticRun::collective_ns() const { return backward_ns(StageId{}, microbatches_); }
 
 }  // namespace longhaul::harness

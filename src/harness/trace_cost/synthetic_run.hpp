@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::harness {
@@ -32,26 +33,27 @@ public:
 
 private:
   enum Lane : int { compute, send_on, send_back, recv_on, recv_back, collective };
-  struct Slot {
+  struct Interval {
     std::int64_t start_ns, end_ns;
   };
   class Maker;
 
-  [[nodiscard]] int stage_of(int rank) const { return rank % shape_.stages; }
+  [[nodiscard]] StageId stage_of(int rank) const { return StageId{rank % shape_.stages}; }
   [[nodiscard]] std::int64_t microbatches() const { return microbatches_; }
   /// Lanes with an op for each microbatch; blocks, of which there are two, count twice.
-  [[nodiscard]] std::int64_t lanes_of_stage(int stage) const;
+  [[nodiscard]] std::int64_t lanes_of_stage(StageId stage) const;
   /// Id of an op: ranks ascend, a rank's lanes lie one after the other.
   [[nodiscard]] std::int64_t op(int rank, Lane lane, std::int64_t position) const;
-  [[nodiscard]] bool has(int stage, Lane lane) const;
+  [[nodiscard]] bool has(StageId stage, Lane lane) const;
   /// The grid, from the start of an iteration.
-  [[nodiscard]] std::int64_t forward_ns(int stage, std::int64_t microbatch) const;
-  [[nodiscard]] std::int64_t backward_ns(int stage, std::int64_t microbatch) const;
+  [[nodiscard]] std::int64_t forward_ns(StageId stage, std::int64_t microbatch) const;
+  [[nodiscard]] std::int64_t backward_ns(StageId stage, std::int64_t microbatch) const;
   [[nodiscard]] std::int64_t collective_ns() const;
 
   SyntheticShape shape_;
   std::int64_t microbatches_ = 0;
-  std::vector<std::int64_t> first_op_;  ///< of each stage in its pipeline; after the last: how many
+  /// Of each stage in its pipeline; after the last: how many.
+  IndexedVector<StageId, std::int64_t> first_op_;
 };
 
 }  // namespace longhaul::harness

@@ -58,19 +58,19 @@ void expect(cudnnStatus_t status, const char* what) {
 enum Tensor : std::int64_t { kQ = 1, kK, kV, kOut, kLogSums, kDout, kDq, kDk, kDv };
 
 /// Where the heads of Q, K or V, or of the output, lie: [batch, heads, sequence, head_size].
-struct Place {
+struct TensorLayout {
   std::vector<std::int64_t> sizes, steps;
 
-  Place(const AttentionShape& shape, int heads, std::int64_t token_width)
+  TensorLayout(const AttentionShape& shape, int heads, std::int64_t token_width)
       : sizes{shape.batch, heads, shape.sequence, shape.head_size},
         steps{token_width * shape.sequence, shape.head_size, token_width, 1} {}
   /// Shape of one number for each head and token.
-  explicit Place(const AttentionShape& shape)
+  explicit TensorLayout(const AttentionShape& shape)
       : sizes{shape.batch, shape.heads, shape.sequence, 1},
         steps{std::int64_t{shape.heads} * shape.sequence, shape.sequence, 1, 1} {}
 };
 
-Place place_of(const AttentionShape& shape, Tensor tensor) {
+TensorLayout layout_of(const AttentionShape& shape, Tensor tensor) {
   const auto packed = static_cast<std::int64_t>(shape.width());
   switch (tensor) {
     case kQ:
@@ -83,7 +83,7 @@ Place place_of(const AttentionShape& shape, Tensor tensor) {
     case kDout: return {shape, shape.heads, std::int64_t{shape.heads} * shape.head_size};
     case kLogSums: break;
   }
-  return Place{shape};
+  return TensorLayout{shape};
 }
 
 using Handle = std::shared_ptr<front::graph::Tensor_attributes>;
@@ -97,17 +97,17 @@ public:
         .set_compute_data_type(front::DataType_t::FLOAT);
   }
   [[nodiscard]] Handle input(Tensor tensor) {
-    const Place place = place_of(shape_, tensor);
+    const TensorLayout layout = layout_of(shape_, tensor);
     auto made = graph_.tensor(front::graph::Tensor_attributes()
                                   .set_uid(tensor)
-                                  .set_dim(place.sizes)
-                                  .set_stride(place.steps));
+                                  .set_dim(layout.sizes)
+                                  .set_stride(layout.steps));
     if (tensor == kLogSums) made->set_data_type(front::DataType_t::FLOAT);
     return made;
   }
   void output(const Handle& handle, Tensor tensor) const {
-    const Place place = place_of(shape_, tensor);
-    handle->set_output(true).set_uid(tensor).set_dim(place.sizes).set_stride(place.steps);
+    const TensorLayout layout = layout_of(shape_, tensor);
+    handle->set_output(true).set_uid(tensor).set_dim(layout.sizes).set_stride(layout.steps);
     if (tensor == kLogSums) handle->set_data_type(front::DataType_t::FLOAT);
   }
   [[nodiscard]] front::graph::Graph& graph() { return graph_; }

@@ -33,7 +33,7 @@ struct ParameterNeed {
   float bound = 0;  ///< uniform in (-bound, bound); 0: all ones
 };
 
-/// Whether the layer's output is wanted. Recomputing a chunk's last layer makes none.
+/// Is the layer's output wanted? Recomputing a chunk's last layer makes none.
 enum class Output : std::uint8_t { make, leave };
 
 /// One layer of the model with what it keeps of each microbatch in flight.

@@ -25,7 +25,7 @@ std::map<TurnKey, Turn> messages_of(const CellMessages& cell, std::size_t channe
 
 }  // namespace
 
-bool is_turns(const LinkOrder& order) { return order.resource.starts_with("turns "); }
+bool is_turns(const LinkOrder& order) { return order.kind == LinkOrderKind::turns; }
 
 TurnTable::TurnTable(const Schedule& schedule) : schedule_{schedule} {
   for (const LinkOrder& order : schedule.link_orders) {

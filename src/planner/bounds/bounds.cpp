@@ -41,7 +41,7 @@ public:
 
   void raise(Part& part) const {
     for (std::size_t replica = 0; replica < times_.size(); ++replica) {
-      for (int device = 0; device < relaxation_.devices; ++device) {
+      for (const DeviceId device : relaxation_.device_ids()) {
         part.raise(one_machine_bound(device_jobs(replica, device)),
                    [&] { return fmt::format("work of device {} between head and tail", device); });
         part.raise(
@@ -54,21 +54,21 @@ public:
     for (const auto& [resource, jobs] : messages()) {
       part.raise(one_machine_bound(jobs), [&] {
         return fmt::format("{}: its messages between head and tail",
-                           relaxation_.resource_names[index(resource)]);
+                           relaxation_.resource_names[resource]);
       });
     }
   }
 
 private:
   template <typename Visit>
-  void for_chunks_on(std::size_t replica, int device, Visit visit) const {
+  void for_chunks_on(std::size_t replica, DeviceId device, Visit visit) const {
     const std::vector<RelaxedChunk>& chunks = relaxation_.replicas[replica].chunks;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       if (chunks[c].device == device && chunks[c].count > 0) visit(chunks[c], times_[replica][c]);
     }
   }
 
-  [[nodiscard]] std::vector<JobStream> device_jobs(std::size_t replica, int device) const {
+  [[nodiscard]] std::vector<JobStream> device_jobs(std::size_t replica, DeviceId device) const {
     std::vector<JobStream> jobs;
     for_chunks_on(replica, device, [&](const RelaxedChunk& c, const StageTimes& times) {
       const Duration none{};
@@ -82,7 +82,7 @@ private:
   }
 
   /// Gathers from the start on, each ahead of the Fs of its chunk; reductions after the weights.
-  [[nodiscard]] Duration collectives(std::size_t replica, int device) const {
+  [[nodiscard]] Duration collectives(std::size_t replica, DeviceId device) const {
     std::map<StageId, std::pair<Duration, Duration>> gathers, reductions;
     Duration alone{};  // a chain through one collective
     const std::vector<RelaxedChunk>& chunks = relaxation_.replicas[replica].chunks;
@@ -157,7 +157,7 @@ void raise_memory_time(const Relaxation& relaxation, Part& part) {
   for (const RelaxedReplica& replica : relaxation.replicas) {
     const std::vector<Duration> trips = round_trips(relaxation, replica);
     const std::vector<StageTimes> times = stage_times(relaxation, replica, MemoryLimit::ignored);
-    for (int device = 0; device < relaxation.devices; ++device) {
+    for (const DeviceId device : relaxation.device_ids()) {
       long double to_gradient = 0;  // products of bytes and nanoseconds exceed 64 bits
       long double of_weights = 0;
       Duration head = Duration::max();

@@ -51,7 +51,7 @@ RelaxedChunk relax_chunk(const Schedule& layout, bool recompute, const schedule:
   relaxed.dgrad = time(BlockKind::D);
   relaxed.wgrad = time(BlockKind::W);
   relaxed.backward = time(BlockKind::B);
-  relaxed.device = number(layout.device_of_chunk[chunk]);
+  relaxed.device = layout.device_of_chunk[chunk];
   relaxed.count = layout.microbatches_of(chunk);
   relaxed.forward = time(BlockKind::F);
   relaxed.gradient = std::min(relaxed.dgrad, relaxed.backward);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "plan/network/network.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/placement.hpp"
@@ -29,7 +30,7 @@ struct RelaxedHop {
 ///    first come, first served: for every k, the k-th ends no later and the k-th starts no earlier.
 ///    Hence parts of blocks may be taken as whole blocks that others interrupt.
 struct RelaxedChunk {
-  int device = 0;
+  DeviceId device{};
   int count = 0;  ///< microbatches that run through it
   Duration forward{}, gradient{}, weight{};
   Duration dgrad{}, wgrad{}, backward{};  ///< of a D, W and B as they are
@@ -56,7 +57,9 @@ struct Relaxation {
   int chunks_of_copy = 0;
   Bytes limit;  ///< of activation memory, on every device
   std::vector<RelaxedReplica> replicas;
-  std::vector<std::string> resource_names;
+  IndexedVector<ResourceId, std::string> resource_names;
+
+  [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(devices); }
 };
 
 /// Recomputes the chunks that have an R in `like`; where `like` has no blocks of a chunk, if the

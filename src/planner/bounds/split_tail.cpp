@@ -143,7 +143,7 @@ private:
 }  // namespace
 
 Duration split_tail_bound(const Relaxation& relaxation, const RelaxedReplica& replica,
-                          const std::vector<StageTimes>& times, int device) {
+                          const std::vector<StageTimes>& times, DeviceId device) {
   std::vector<Here> here;
   for (std::size_t c = 0; c < replica.chunks.size(); ++c) {
     const RelaxedChunk& chunk = replica.chunks[c];

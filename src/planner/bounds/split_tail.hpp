@@ -29,6 +29,6 @@ namespace longhaul::planner {
 /// Blocks are those of the schedule itself, whole or in parts, not those of the relaxed problem:
 /// of the times of stages only the first and the last of a chunk are used, which hold for both.
 [[nodiscard]] Duration split_tail_bound(const Relaxation& relaxation, const RelaxedReplica& replica,
-                                        const std::vector<StageTimes>& times, int device);
+                                        const std::vector<StageTimes>& times, DeviceId device);
 
 }  // namespace longhaul::planner

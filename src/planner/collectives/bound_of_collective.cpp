@@ -26,7 +26,7 @@ struct Crossing {
   Bytes out, in;
 };
 
-/// What the kind makes cross the cut, whatever the algorithm.
+/// The bytes of the kind that cross the cut, whatever the algorithm.
 Crossing bytes_across(const Collective& collective, const std::vector<bool>& inside) {
   const auto members = static_cast<std::int64_t>(inside.size());
   const Bytes all = collective.size;

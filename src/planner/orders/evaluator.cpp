@@ -12,20 +12,20 @@ Evaluator::Evaluator(const Orders& orders, const OrderProblem::Links& links)
     : orders_{orders},
       problem_{orders.problem()},
       nodes_(to_size(problem_.blocks()) + 1),
-      last_gradients_(to_size(problem_.devices())) {
+      last_gradients_(problem_.devices()) {
   fill_nodes(links);
-  for (int device = 0; device < problem_.devices(); ++device) {
+  for (const DeviceId device : problem_.device_ids()) {
     link_row(device);
     find_reductions(device);
   }
   rank_by_dry_run();
-  for (int device = 0; device < problem_.devices(); ++device) {
+  for (const DeviceId device : problem_.device_ids()) {
     for (const BlockId block : orders_.row(device)) queue_.push(block);
   }
   LONGHAUL_ASSERT(propagate_ends(kNoLimit), "an order of {} blocks takes forever", nodes_.size());
   rank_blocks();
   set_makespan();
-  for (int device = 0; device < problem_.devices(); ++device) {
+  for (const DeviceId device : problem_.device_ids()) {
     for (const BlockId block : orders_.row(device)) queue_.push(block);
   }
   propagate_tails();
@@ -38,15 +38,14 @@ void Evaluator::fill_nodes(const OrderProblem::Links& links) {
     n.input = n.consumer = n.before = n.after = n.link_before = n.link_after = none;
   for (ChunkId c{}; c < problem_.chunks(); ++c) {
     const auto& chunk = problem_.chunk(c);
-    const auto place = at(c);
     for (MicrobatchId m{}; m < problem_.microbatches(); ++m) {
       const auto set = [&](Kind kind, ChunkId to) {
         const auto k = index(kind);
         const BlockId block = problem_.id(kind, c, m);
         Node& n = node(block);
-        n.transfer = links.messages[k][place].transfer;
-        n.latency = links.messages[k][place].latency;
-        n.queue = links.queue[k][place];
+        n.transfer = links.messages[k][c].transfer;
+        n.latency = links.messages[k][c].latency;
+        n.queue = links.queue[k][c];
         if (problem_.chunk(to).device == chunk.device) return;
         n.consumer = problem_.id(kind, to, m);
         node(n.consumer).input = block;
@@ -58,7 +57,7 @@ void Evaluator::fill_nodes(const OrderProblem::Links& links) {
   }
 }
 
-void Evaluator::link_row(int device) {
+void Evaluator::link_row(DeviceId device) {
   const auto row = orders_.row(device);
   std::vector<std::pair<std::int32_t, BlockId>> last;  // by queue
   BlockId before = problem_.none();
@@ -84,11 +83,11 @@ void Evaluator::link_row(int device) {
 void Evaluator::rank_by_dry_run() {
   std::vector<std::int32_t> rank(nodes_.size(), -1);
   std::int32_t next = 0;
-  std::vector<std::size_t> position(to_size(problem_.devices()));
+  IndexedVector<DeviceId, std::size_t> position(problem_.devices());
   for (bool progress = true; progress;) {
     progress = false;
-    for (std::size_t device = 0; device < position.size(); ++device) {
-      const auto row = orders_.row(static_cast<int>(device));
+    for (const DeviceId device : position.ids()) {
+      const auto row = orders_.row(device);
       for (; position[device] < row.size(); ++position[device], progress = true) {
         const BlockId block = row[position[device]];
         const BlockId input = node(block).input;
@@ -97,8 +96,8 @@ void Evaluator::rank_by_dry_run() {
       }
     }
   }
-  for (std::size_t device = 0; device < position.size(); ++device) {
-    LONGHAUL_ASSERT(position[device] == orders_.row(static_cast<int>(device)).size(),
+  for (const DeviceId device : position.ids()) {
+    LONGHAUL_ASSERT(position[device] == orders_.row(device).size(),
                     "device {} stops at position {} of its row", device, position[device]);
   }
   for (std::int32_t& r : rank) {
@@ -120,10 +119,10 @@ void Evaluator::rank_blocks() {
 
 /// Which blocks of the device its data-parallel reductions wait for. A reduction also holds up
 /// those of the chunks that end later.
-void Evaluator::find_reductions(int device) {
+void Evaluator::find_reductions(DeviceId device) {
   if (!problem_.reduces()) return;
   const auto row = orders_.row(device);
-  auto& last = last_gradients_[at(device)];
+  auto& last = last_gradients_[device];
   touched_ = last;
   for (const BlockId block : last) node(block).reduction = 0;
   last.clear();

@@ -75,15 +75,15 @@ private:
   [[nodiscard]] Node& node(BlockId block) { return nodes_[at(block)]; }
   [[nodiscard]] const Node& node(BlockId block) const { return nodes_[at(block)]; }
   void fill_nodes(const OrderProblem::Links& links);
-  void link_row(int device);
+  void link_row(DeviceId device);
   void rank_by_dry_run();
   void rank_blocks();
-  void find_reductions(int device);
+  void find_reductions(DeviceId device);
   [[nodiscard]] std::int64_t time_of(BlockId block, BlockId flipped) const;
   [[nodiscard]] QueueEnds* ends_of(std::int32_t queue);
   void find_queue_ends(const Change& change);
-  void relink(int device, int first, int count);
-  void rerank(int device, int first, int count);
+  void relink(DeviceId device, int first, int count);
+  void rerank(DeviceId device, int first, int count);
   [[nodiscard]] bool propagate_ends(std::int64_t limit);
   void propagate_tails();
   void set_makespan();
@@ -98,13 +98,14 @@ private:
   RankQueue queue_;
   std::int64_t makespan_ = 0, old_makespan_ = 0;
   struct Stretch {
-    int device = 0, first = 0, count = 0;
+    DeviceId device{};
+    int first = 0, count = 0;
     BlockId flipped = -1;
   } last_;  ///< where the last change is, as the row is now
   std::vector<Saved> saved_;
   std::vector<SavedTail> saved_tails_;
-  std::vector<BlockId> touched_;                      ///< whose reductions may have changed
-  std::vector<std::vector<BlockId>> last_gradients_;  ///< by device; where it reduces them
+  std::vector<BlockId> touched_;  ///< whose reductions may have changed
+  IndexedVector<DeviceId, std::vector<BlockId>> last_gradients_;  ///< where it reduces them
   std::vector<QueueEnds> queue_ends_;
   struct Estimated {
     std::int64_t end, sent, tail, sent_tail;

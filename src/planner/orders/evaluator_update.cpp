@@ -18,7 +18,7 @@ constexpr std::size_t kMostUpdates = 8;
 
 }  // namespace
 
-void Evaluator::relink(int device, int first, int count) {
+void Evaluator::relink(DeviceId device, int first, int count) {
   const auto row = orders_.row(device);
   const auto begin = to_size(first);
   const std::size_t last = begin + to_size(count);
@@ -45,7 +45,7 @@ void Evaluator::relink(int device, int first, int count) {
 }
 
 /// The blocks of the stretch share their ranks out anew, in the order of the row.
-void Evaluator::rerank(int device, int first, int count) {
+void Evaluator::rerank(DeviceId device, int first, int count) {
   const auto stretch = orders_.row(device).subspan(to_size(first), to_size(count));
   // Insertion sort of the ranks: they are few and nearly in order.
   for (std::size_t i = 1; i < stretch.size(); ++i) {
@@ -173,10 +173,10 @@ void Evaluator::undo(const Change& redoing) {
 
 void Evaluator::set_makespan() {
   makespan_ = 0;
-  for (int device = 0; device < problem_.devices(); ++device) {
+  for (const DeviceId device : problem_.device_ids()) {
     const auto row = orders_.row(device);
     if (!row.empty()) makespan_ = std::max(makespan_, node(row.back()).end);
-    for (const BlockId block : last_gradients_[at(device)])
+    for (const BlockId block : last_gradients_[device])
       makespan_ = std::max(makespan_, node(block).end + node(block).reduction);
   }
 }
@@ -210,10 +210,10 @@ BlockId Evaluator::last_critical(Random& random) const {
     if (node(block).end + node(block).reduction != makespan_) return;
     if (random.between(0, ties++) == 0) chosen = block;
   };
-  for (int device = 0; device < problem_.devices(); ++device) {
+  for (const DeviceId device : problem_.device_ids()) {
     const auto row = orders_.row(device);
     if (!row.empty()) consider(row.back());
-    for (const BlockId block : last_gradients_[at(device)]) consider(block);
+    for (const BlockId block : last_gradients_[device]) consider(block);
   }
   return chosen;
 }

@@ -42,25 +42,25 @@ public:
         random_{seed},
         taste_{random_, problem.chunk(ChunkId{}).time[0]},
         made_{like},
-        devices_(at(problem.devices())),
-        chunks_(at(problem.chunks())),
+        devices_(problem.devices()),
+        chunks_(problem.chunks()),
         arrival_(at(problem.blocks()), kNeverReady),
         link_free_(at(problem.devices() * problem.devices())) {
     for (auto& row : made_.rows) row.clear();
     for (ChunkId c{}; c < problem.chunks(); ++c) {
-      chunks_[at(c)].next[0] = chunks_[at(c)].next[1] = MicrobatchId{like.copy_of(c)};
+      chunks_[c].next[0] = chunks_[c].next[1] = MicrobatchId{like.copy_of(c)};
       left_ += 2 * like.microbatches_of(c);
-      devices_[at(problem.chunk(c).device)].forwards += like.microbatches_of(c);
+      devices_[problem.chunk(c).device].forwards += like.microbatches_of(c);
       for (MicrobatchId m{}; m < problem.microbatches() && problem.chunk(c).is_first; ++m)
         arrival_[at(problem.id(Kind::F, c, m))] = problem.chunk(c).gathered;
     }
-    for (int device = 0; device < problem.devices(); ++device) find_room(device);
+    for (const DeviceId device : problem.device_ids()) find_room(device);
   }
 
   std::optional<Schedule> run() {
     while (left_ > 0) {
-      const int device = earliest_device();
-      if (device < 0) return std::nullopt;
+      const DeviceId device = earliest_device();
+      if (device == kNone<DeviceId>) return std::nullopt;
       place(device, choose(device));
     }
     return std::move(made_);
@@ -88,22 +88,22 @@ private:
 
   /// After an F there must be room for the same microbatch's F in the device's later chunks, and
   /// for what R takes.
-  void find_room(int device) {
+  void find_room(DeviceId device) {
     std::int64_t later = 0;
     for (const ChunkId c : problem_.chunks_on(device))
       later = std::max(later, problem_.chunk(c).again);
     const auto& mine = problem_.chunks_on(device);
     for (std::size_t i = mine.size(); i-- > 0;) {
-      chunks_[at(mine[i])].room = later;
+      chunks_[mine[i]].room = later;
       later += problem_.chunk(mine[i]).taken;
     }
   }
 
   template <typename Visit>
-  void each_option(int device, const Visit& visit) const {
-    const Device& d = devices_[at(device)];
+  void each_option(DeviceId device, const Visit& visit) const {
+    const Device& d = devices_[device];
     for (const ChunkId c : problem_.chunks_on(device)) {
-      const Chunk& chunk = chunks_[at(c)];
+      const Chunk& chunk = chunks_[c];
       const auto start = [&](Kind kind) {
         const MicrobatchId m = chunk.next[index(kind)];
         if (m >= problem_.microbatches()) return kNeverReady;
@@ -117,11 +117,12 @@ private:
     }
   }
 
-  int earliest_device() {
-    int earliest = -1;
+  /// kNone: no device has a block that could start.
+  DeviceId earliest_device() {
+    auto earliest = kNone<DeviceId>;
     std::int64_t at_time = kNeverReady;
-    for (int device = 0; device < problem_.devices(); ++device) {
-      Device& d = devices_[at(device)];
+    for (const DeviceId device : devices_.ids()) {
+      Device& d = devices_[device];
       if (d.next < 0) {
         d.next = kNeverReady;
         each_option(device, [&](const Option& o) { d.next = std::min(d.next, o.start); });
@@ -134,8 +135,8 @@ private:
     return earliest;
   }
 
-  Option choose(int device) {
-    const Device& d = devices_[at(device)];
+  Option choose(DeviceId device) {
+    const Device& d = devices_[device];
     Option best;
     double best_score = 0;
     each_option(device, [&](const Option& option) {
@@ -151,16 +152,16 @@ private:
     return best;
   }
 
-  [[nodiscard]] double depth(int device, ChunkId chunk) const {
+  [[nodiscard]] double depth(DeviceId device, ChunkId chunk) const {
     const auto& mine = problem_.chunks_on(device);
     return static_cast<double>(std::ranges::find(mine, chunk) - mine.begin());
   }
 
-  void place(int device, const Option& option) {
-    Device& d = devices_[at(device)];
-    Chunk& chunk = chunks_[at(option.chunk)];
+  void place(DeviceId device, const Option& option) {
+    Device& d = devices_[device];
+    Chunk& chunk = chunks_[option.chunk];
     const auto& costs = problem_.chunk(option.chunk);
-    auto& row = made_.rows[at(device)];
+    auto& row = made_.rows[index(device)];
     const auto add = [&](BlockKind kind, MicrobatchId m) {
       row.push_back({kind, 0, 1, option.chunk, m});
     };
@@ -201,8 +202,8 @@ private:
       return;
     }
     if (backward && chunk.is_first) return;
-    const auto& message = links_.messages[backward][at(c)];
-    const std::int32_t queue = links_.queue[backward][at(c)];
+    const auto& message = links_.messages[backward][c];
+    const std::int32_t queue = links_.queue[backward][c];
     std::int64_t sent = ready + message.transfer;
     if (queue >= 0) {
       std::int64_t& free = link_free_[at(queue)];
@@ -212,7 +213,7 @@ private:
     std::int64_t arrival = sent + message.latency;
     if (!backward) arrival = std::max(arrival, problem_.chunk(to).gathered);
     arrival_[at(problem_.id(backward ? Kind::G : Kind::F, to, m))] = arrival;
-    devices_[at(problem_.chunk(to).device)].next = -1;
+    devices_[problem_.chunk(to).device].next = -1;
   }
 
   const OrderProblem& problem_;
@@ -220,8 +221,8 @@ private:
   Random random_;
   Taste taste_;
   Schedule made_;
-  std::vector<Device> devices_;
-  std::vector<Chunk> chunks_;
+  IndexedVector<DeviceId, Device> devices_;
+  IndexedVector<ChunkId, Chunk> chunks_;
   std::vector<std::int64_t> arrival_;  ///< of what the block waits for
   std::vector<std::int64_t> link_free_;
   std::int64_t left_ = 0;  ///< blocks

@@ -54,8 +54,8 @@ OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario, Arran
     : devices_{like.devices},
       microbatches_{like.microbatches},
       recomputes_{planner::recomputes(like)},
-      chunks_(at(like.chunks)),
-      chunks_on_(at(like.devices)) {
+      chunks_(like.chunks),
+      chunks_on_(like.devices) {
   read_costs(like, scenario);
   fill_infos();
   read_limits(like, scenario);
@@ -67,11 +67,11 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
   using enum BlockKind;
   const schedule::BlockCosts costs{like, scenario};
   const schedule::ActivationModel memory{like, scenario};
-  for (ChunkId c{}; c < chunks(); ++c) {
-    OfChunk& chunk = chunks_[at(c)];
+  for (const ChunkId c : chunks_.ids()) {
+    OfChunk& chunk = chunks_[c];
     const auto block = [c](BlockKind kind) { return Block{kind, 0, 1, c, MicrobatchId{}}; };
-    chunk.device = number(like.device_of_chunk[c]);
-    chunks_on_[at(chunk.device)].push_back(c);
+    chunk.device = like.device_of_chunk[c];
+    chunks_on_[chunk.device].push_back(c);
     constexpr BlockKind kKinds[] = {F, D, W, B};
     for (std::size_t k = 0; k < 4; ++k) {
       chunk.time[k] = costs.duration(block(kKinds[k])).count();
@@ -80,8 +80,7 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
     chunk.taken = memory.effect(block(F)).at_start.count();
     chunk.is_first = like.is_first(c);
     chunk.is_last = like.is_last(c);
-    if (!chunk.is_first)
-      chunk.input_here = like.device_of_chunk[previous(c)] == DeviceId{chunk.device};
+    if (!chunk.is_first) chunk.input_here = like.device_of_chunk[previous(c)] == chunk.device;
     if (!recomputes_) continue;
     chunk.again = memory.effect(block(R)).at_start.count();
     const std::int64_t again = costs.duration(block(R)).count();
@@ -92,7 +91,7 @@ void OrderProblem::read_costs(const Schedule& like, const Scenario& scenario) {
 
 void OrderProblem::fill_infos() {
   infos_.resize(at(blocks() + 1));
-  for (ChunkId c{}; c < chunks(); ++c) {
+  for (const ChunkId c : chunks_.ids()) {
     for (MicrobatchId m{}; m < microbatches_; ++m) {
       const auto set = [&](Kind kind) -> Info& {
         Info& info = infos_[at(id(kind, c, m))];
@@ -142,15 +141,15 @@ void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
 }
 
 void OrderProblem::read_collectives(const Plan& plan) {
-  std::vector<std::int64_t> gathered(at(devices_));
+  IndexedVector<DeviceId, std::int64_t> gathered(devices_);
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective) continue;
     const RankInfo& rank = plan.ranks[index(plan.lanes[index(op.lane)].rank)];
     if (rank.replica != ReplicaId{0}) continue;
     if (is_before_forward(op.collective)) {
-      chunks_[at(op.chunk)].gathered = gathered[index(rank.device)] += op.duration.count();
+      chunks_[op.chunk].gathered = gathered[rank.device] += op.duration.count();
     } else {
-      chunks_[at(op.chunk)].reduction = op.duration.count();
+      chunks_[op.chunk].reduction = op.duration.count();
       reduces_ = true;
     }
   }
@@ -159,16 +158,16 @@ void OrderProblem::read_collectives(const Plan& plan) {
 OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& plan,
                                            ReplicaId replica) const {
   Links links;
-  for (auto& of_kind : links.messages) of_kind.resize(chunks_.size());
-  for (auto& queue : links.queue) queue.assign(chunks_.size(), -1);
+  for (auto& of_kind : links.messages) of_kind.resize(chunks());
+  for (auto& queue : links.queue) queue.assign(chunks(), -1);
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::send) continue;
     const Lane& lane = plan.lanes[index(op.lane)];
     if (plan.ranks[index(lane.rank)].replica != replica) continue;
     const std::size_t kind = op.block_kind == BlockKind::F ? 0 : 1;
-    links.messages[kind][at(op.chunk)] = {op.duration.count(), plan.ops[op.match].duration.count()};
+    links.messages[kind][op.chunk] = {op.duration.count(), plan.ops[op.match].duration.count()};
     const int to = number(plan.ranks[index(lane.peer)].device);
-    links.queue[kind][at(op.chunk)] = number(like.device_of_chunk[op.chunk]) * devices_ + to;
+    links.queue[kind][op.chunk] = number(like.device_of_chunk[op.chunk]) * devices_ + to;
   }
   drop_idle_queues(links);
   return links;
@@ -180,19 +179,19 @@ void OrderProblem::drop_idle_queues(Links& links) const {
   std::map<std::int32_t, std::pair<std::int64_t, std::int64_t>> of_queue;  // transfer, block
   const auto each = [&](const auto& visit) {
     for (std::size_t kind = 0; kind < 2; ++kind) {
-      for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      for (const ChunkId c : chunks_.ids()) {
         if (links.queue[kind][c] >= 0) visit(kind, c, links.queue[kind][c]);
       }
     }
   };
-  each([&](std::size_t kind, std::size_t c, std::int32_t queue) {
+  each([&](std::size_t kind, ChunkId c, std::int32_t queue) {
     const auto& time = chunks_[c].time;
     const std::int64_t block = kind == 0 ? time[0] : std::min(time[1], time[3]);
     const auto [found, is_new] = of_queue.try_emplace(queue, 0, block);
     found->second.first = std::max(found->second.first, links.messages[kind][c].transfer);
     found->second.second = std::min(found->second.second, block);
   });
-  each([&](std::size_t kind, std::size_t c, std::int32_t queue) {
+  each([&](std::size_t kind, ChunkId c, std::int32_t queue) {
     const auto [transfer, block] = of_queue.at(queue);
     if (transfer <= block) links.queue[kind][c] = -1;
   });

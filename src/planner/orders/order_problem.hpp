@@ -31,14 +31,14 @@ public:
   /// Links of one replica, by [kind F or G][chunk of the producer]. Replicas with equal links count
   /// once.
   struct Links {
-    std::vector<MessageTime> messages[2];
+    IndexedVector<ChunkId, MessageTime> messages[2];
     /// Queue that the chunk's messages take, by [kind][chunk]; -1: none, the link is always free
     /// again before the next message.
-    std::vector<std::int32_t> queue[2];
+    IndexedVector<ChunkId, std::int32_t> queue[2];
     friend bool operator==(const Links&, const Links&) = default;
   };
   struct OfChunk {
-    int device = 0;
+    DeviceId device{};
     std::int64_t time[4] = {};   ///< of F, D, W, B; with recomputation R is part of D and B
     std::int64_t taken = 0;      ///< by F
     std::int64_t again = 0;      ///< taken by R
@@ -54,15 +54,16 @@ public:
                Arrangement arrangement = Arrangement::decoupled);
 
   [[nodiscard]] int devices() const { return devices_; }
-  [[nodiscard]] int chunks() const { return static_cast<int>(chunks_.size()); }
+  [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(devices_); }
+  [[nodiscard]] int chunks() const { return chunks_.count(); }
   [[nodiscard]] int microbatches() const { return microbatches_; }
   [[nodiscard]] bool recomputes() const { return recomputes_; }
-  [[nodiscard]] const OfChunk& chunk(ChunkId c) const { return chunks_[at(c)]; }
+  [[nodiscard]] const OfChunk& chunk(ChunkId c) const { return chunks_[c]; }
   [[nodiscard]] const std::vector<Links>& links() const { return links_; }
   /// Activation memory that the device may hold: budget and capacity.
-  [[nodiscard]] std::int64_t memory_limit(int device) const { return limit_[at(device)]; }
-  [[nodiscard]] const std::vector<ChunkId>& chunks_on(int device) const {
-    return chunks_on_[at(device)];
+  [[nodiscard]] std::int64_t memory_limit(DeviceId device) const { return limit_[device]; }
+  [[nodiscard]] const std::vector<ChunkId>& chunks_on(DeviceId device) const {
+    return chunks_on_[device];
   }
 
   [[nodiscard]] BlockId blocks() const { return 3 * chunks() * microbatches_; }
@@ -73,7 +74,7 @@ public:
   [[nodiscard]] Kind kind_of(BlockId block) const { return info(block).kind; }
   [[nodiscard]] ChunkId chunk_of(BlockId block) const { return info(block).chunk; }
   [[nodiscard]] MicrobatchId microbatch_of(BlockId block) const { return info(block).microbatch; }
-  [[nodiscard]] int device_of(BlockId block) const { return chunk(chunk_of(block)).device; }
+  [[nodiscard]] DeviceId device_of(BlockId block) const { return chunk(chunk_of(block)).device; }
   /// Must `a` stay before `b` in their row: because `b` needs it, or because the two are equal
   /// and go by microbatch?
   [[nodiscard]] bool must_precede(BlockId a, BlockId b) const {
@@ -110,10 +111,10 @@ private:
   bool recomputes_ = false;
   bool reduces_ = false;
   bool exact_ = true;
-  std::vector<OfChunk> chunks_;
+  IndexedVector<ChunkId, OfChunk> chunks_;
   std::vector<Info> infos_;
-  std::vector<std::vector<ChunkId>> chunks_on_;
-  std::vector<std::int64_t> limit_;
+  IndexedVector<DeviceId, std::vector<ChunkId>> chunks_on_;
+  IndexedVector<DeviceId, std::int64_t> limit_;
   std::vector<Links> links_;
 };
 

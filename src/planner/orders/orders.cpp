@@ -13,13 +13,13 @@ using Kind = OrderProblem::Kind;
 
 Orders::Orders(const OrderProblem& problem, const Schedule& schedule)
     : problem_{&problem},
-      rows_(at(problem.devices())),
-      held_(at(problem.devices())),
+      rows_(problem.devices()),
+      held_(problem.devices()),
       position_(at(problem.blocks() + 1), -1),
       fused_(at(problem.blocks() + 1)) {
-  for (int device = 0; device < problem.devices(); ++device) {
-    auto& row = rows_[at(device)];
-    for (const Block& block : schedule.rows[at(device)]) {
+  for (const DeviceId device : problem.device_ids()) {
+    auto& row = rows_[device];
+    for (const Block& block : schedule.rows[index(device)]) {
       if (block.kind == BlockKind::R) continue;
       const Kind kind = block.kind == BlockKind::F   ? Kind::F
                         : block.kind == BlockKind::W ? Kind::W
@@ -27,7 +27,7 @@ Orders::Orders(const OrderProblem& problem, const Schedule& schedule)
       row.push_back(problem.id(kind, block.chunk, block.microbatch));
       fused_[at(row.back())] = block.kind == BlockKind::B;
     }
-    held_[at(device)].resize(row.size());
+    held_[device].resize(row.size());
     renew(device, 0, row.size());
   }
 }
@@ -37,17 +37,18 @@ Schedule Orders::schedule(const Schedule& like) const {
   made.rows.assign(rows_.size(), {});
   made.link_orders.clear();
   made.recompute_timing = RecomputeTiming::on_arrival;
-  for (std::size_t device = 0; device < rows_.size(); ++device) {
+  for (const DeviceId device : rows_.ids()) {
+    auto& row = made.rows[index(device)];
     for (const BlockId id : rows_[device]) {
       Block block{BlockKind::F, 0, 1, problem_->chunk_of(id), problem_->microbatch_of(id)};
       const Kind kind = problem_->kind_of(id);
       if (kind == Kind::G) {
         block.kind = BlockKind::R;
-        if (problem_->recomputes()) made.rows[device].push_back(block);
+        if (problem_->recomputes()) row.push_back(block);
         block.kind = is_fused(id) ? BlockKind::B : BlockKind::D;
       }
       if (kind == Kind::W) block.kind = BlockKind::W;
-      made.rows[device].push_back(block);
+      row.push_back(block);
     }
   }
   return made;
@@ -64,7 +65,7 @@ Orders::Effect Orders::effect(BlockId block, bool fused) const {
 }
 
 bool Orders::fits(const Change& change) const {
-  const auto& held = held_[at(change.device)];
+  const auto& held = held_[change.device];
   const std::int64_t limit = problem_->memory_limit(change.device);
   std::int64_t now = change.first > 0 ? held[at(change.first - 1)] : 0;
   for (const BlockId block : change.blocks) {
@@ -77,7 +78,7 @@ bool Orders::fits(const Change& change) const {
 }
 
 void Orders::apply(Change& change) {
-  auto& row = rows_[at(change.device)];
+  auto& row = rows_[change.device];
   const auto begin = row.begin() + change.first;
   const std::size_t old_size = row.size();
   if (change.flipped >= 0) fused_[at(change.flipped)] ^= 1;
@@ -91,14 +92,14 @@ void Orders::apply(Change& change) {
     change.count = static_cast<int>(change.blocks.size());
     change.blocks = std::move(before);
   }
-  held_[at(change.device)].resize(row.size());
+  held_[change.device].resize(row.size());
   const bool moved = row.size() != old_size;
   renew(change.device, at(change.first), moved ? row.size() : at(change.first + change.count));
 }
 
-void Orders::renew(int device, std::size_t first, std::size_t last) {
-  const auto& row = rows_[at(device)];
-  auto& held = held_[at(device)];
+void Orders::renew(DeviceId device, std::size_t first, std::size_t last) {
+  const auto& row = rows_[device];
+  auto& held = held_[device];
   std::int64_t now = first > 0 ? held[first - 1] : 0;
   for (std::size_t i = first; i < last; ++i) {
     position_[at(row[i])] = static_cast<int>(i);

@@ -12,7 +12,7 @@ namespace longhaul::planner {
 /// New contents for a stretch of a row: the same blocks in another order, or with a W less or more
 /// where a D and its W become a B (or the reverse).
 struct Change {
-  int device = 0;
+  DeviceId device{};
   int first = 0;  ///< position in the row
   int count = 0;  ///< how many blocks it replaces
   std::vector<BlockId> blocks;
@@ -27,7 +27,7 @@ public:
   /// A complete schedule with `like`'s name and layout.
   [[nodiscard]] Schedule schedule(const Schedule& like) const;
 
-  [[nodiscard]] std::span<const BlockId> row(int device) const { return rows_[at(device)]; }
+  [[nodiscard]] std::span<const BlockId> row(DeviceId device) const { return rows_[device]; }
   /// Position in its device's row; -1 for the W of a B.
   [[nodiscard]] int position(BlockId block) const { return position_[at(block)]; }
   /// Is the G of this chunk and microbatch a B?
@@ -53,11 +53,11 @@ private:
     std::int64_t freed = 0;
   };
   [[nodiscard]] Effect effect(BlockId block, bool fused) const;
-  void renew(int device, std::size_t first, std::size_t last);
+  void renew(DeviceId device, std::size_t first, std::size_t last);
 
   const OrderProblem* problem_;
-  std::vector<std::vector<BlockId>> rows_;
-  std::vector<std::vector<std::int64_t>> held_;  ///< after each block of a row
+  IndexedVector<DeviceId, std::vector<BlockId>> rows_;
+  IndexedVector<DeviceId, std::vector<std::int64_t>> held_;  ///< after each block of a row
   std::vector<int> position_;
   std::vector<std::uint8_t> fused_;
 };

@@ -9,15 +9,15 @@ namespace {
 /// Gives the blocks of a kind (D and B count as one) and chunk their microbatches in turn.
 class Numbering {
 public:
-  explicit Numbering(const Schedule& schedule) : schedule_{schedule}, cells_(at(schedule.chunks)) {
-    for (ChunkId c{}; c < schedule.chunks; ++c) {
-      Cell& cell = cells_[at(c)];
+  explicit Numbering(const Schedule& schedule) : schedule_{schedule}, cells_(schedule.chunks) {
+    for (const ChunkId c : cells_.ids()) {
+      Cell& cell = cells_[c];
       cell.forward = cell.gradient = MicrobatchId{schedule.copy_of(c)};
     }
   }
 
   MicrobatchId next(const Block& block) {
-    Cell& cell = cells_[at(block.chunk)];
+    Cell& cell = cells_[block.chunk];
     const auto step = [this](MicrobatchId& microbatch) {
       const MicrobatchId now = microbatch;
       microbatch += schedule_.copies;
@@ -38,7 +38,7 @@ private:
     std::size_t taken = 0;
   };
   const Schedule& schedule_;
-  std::vector<Cell> cells_;
+  IndexedVector<ChunkId, Cell> cells_;
 };
 
 }  // namespace

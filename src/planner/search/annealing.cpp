@@ -77,7 +77,7 @@ private:
       return path[random_.next() % path.size()];
     }
     const auto row =
-        walk_.orders().row(static_cast<int>(random_.between(0, problem_.devices() - 1)));
+        walk_.orders().row(DeviceId{static_cast<int>(random_.between(0, problem_.devices() - 1))});
     return row[random_.next() % row.size()];
   }
 

@@ -112,7 +112,7 @@ Schedule read_schedule(const Json& answer, const SolverProblem& problem) {
   }
   if (schedule.replicas > 1) return schedule;
   for (const auto& [resource, producers] : answer.at("link_orders").items()) {
-    LinkOrder order{resource, {}};
+    LinkOrder order = order_named(resource);
     for (const Json& i : producers)
       order.messages.push_back({ReplicaId{0}, blocks.at(i.get<std::size_t>())});
     schedule.link_orders.push_back(std::move(order));

@@ -26,8 +26,7 @@ Schedule to_schedule(const TurnProblem& problem, const TurnOrders& orders, const
     for (std::size_t q = 0; q < problem.queues.size(); ++q) {
       const TurnProblem::Queue& queue = problem.queues[q];
       if (!queue.turns || queue.cell != model) continue;
-      LinkOrder& turns = made.link_orders.emplace_back();
-      turns.resource = turns_name(cell, queue.from, queue.to);
+      LinkOrder& turns = made.link_orders.emplace_back(turns_order(cell, queue.from, queue.to));
       for (const CellMessageId id : orders.turns[q]) {
         const TurnProblem::OfBlock& producer =
             problem.blocks[at(problem.messages[at(id)].producer)];

@@ -24,7 +24,7 @@ struct TurnAnnealingResult {
                                                Cooling cooling, std::uint64_t seed,
                                                const SearchProgress& progress);
 
-/// Who goes first when several messages of a cell wait for its turns.
+/// The first of several messages of a cell that wait for its turns.
 enum class TurnRule : std::uint8_t {
   readiness,   ///< who was ready first
   rank,        ///< the lowest LocalDPRank: a pipeline's messages before the next one's (Atlas 4.4)

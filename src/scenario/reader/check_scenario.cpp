@@ -155,7 +155,7 @@ double longest_iteration(const Scenario& scenario) {
 
 /// A transfer is followed through every state of a trace that it meets: one that meets the same
 /// ones millions of times says that the unit of something is wrong.
-void check_repeats(const Place& place, const Scenario& scenario) {
+void check_repeats(const ConfigPosition& place, const Scenario& scenario) {
   constexpr double kMostPlayedStates = 1e6;
   const WorstWeather worst = worst_weather(scenario);
   const double weights = scenario.parallel.replicas > 1 ? largest(scenario.costs.weights) : 0;
@@ -174,7 +174,7 @@ void check_repeats(const Place& place, const Scenario& scenario) {
   }
 }
 
-void check_numbers(const Place& place, const Scenario& scenario) {
+void check_numbers(const ConfigPosition& place, const Scenario& scenario) {
   constexpr double kLimit = 0x1p62;
   const double time = longest_iteration(scenario);
   if (!(time < kLimit))
@@ -197,7 +197,7 @@ void check_numbers(const Place& place, const Scenario& scenario) {
 }  // namespace
 
 void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known) {
-  const Place& place = root.find("parallel")->place;
+  const ConfigPosition& place = root.find("parallel")->place;
   check_numbers(place, scenario);
   check_repeats(place, scenario);
   const Parallel& parallel = scenario.parallel;

@@ -68,7 +68,7 @@ Source find_source(const ConfigNode& root, const Field& field) {
   }
 }
 
-/// Who measured it, when and how: shown to people, checked for its types alone.
+/// The origin of the measurement: shown to people, checked for its types alone.
 void check_measured(const ConfigNode& tree) {
   const auto section =
       section_of(tree, "measured",

@@ -19,7 +19,7 @@ public:
   [[nodiscard]] static std::optional<CostsFile> include(ConfigNode& root,
                                                         std::span<const std::string> overrides);
 
-  /// Whether costs of a scenario were measured: `toml` is Scenario::text, which holds the file.
+  /// Were costs of a scenario measured? `toml` is Scenario::text, which holds the file.
   [[nodiscard]] static bool is_included(std::string_view toml,
                                         std::span<const std::string> overrides = {});
 

@@ -38,7 +38,7 @@ void refuse_rate_without_size(const Field& field, const Scenario& scenario, bool
 
 /// Keys of [[link]].
 [[nodiscard]] const std::vector<std::string>& link_keys();
-/// Whether an entry leaves nothing to what was measured between regions.
+/// Does an entry leave nothing to measurements between regions?
 [[nodiscard]] bool gives_latency_and_rate(const Section& section);
 /// `link` with what one [[link]] says written over it, ends aside.
 [[nodiscard]] Link read_link(const Section& section, Link link, const Scenario& scenario,
@@ -54,12 +54,13 @@ public:
   SiteRegions(const ConfigNode& root, const Scenario& scenario);
 
   [[nodiscard]] bool any() const { return any_; }
-  /// Whether both have a region.
+  /// Do both have a region?
   [[nodiscard]] bool both(DatacenterId from, DatacenterId to) const;
   /// The measurement from one to the other, or else the opposite one; nullopt where there is
   /// neither, or where one has no region.
   [[nodiscard]] std::optional<RegionPair> link(DatacenterId from, DatacenterId to) const;
-  [[noreturn]] void refuse_pair(const Place& place, DatacenterId from, DatacenterId to) const;
+  [[noreturn]] void refuse_pair(const ConfigPosition& place, DatacenterId from,
+                                DatacenterId to) const;
   [[noreturn]] void refuse_unknown_message() const;
 
 private:

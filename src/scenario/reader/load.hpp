@@ -10,7 +10,7 @@
 
 namespace longhaul::scenario {
 
-/// Whether a file must say in which datacenter each stage lies.
+/// Must a file say in which datacenter each stage lies?
 enum class Placing : std::uint8_t {
   required,
   optional,  ///< several datacenters without `stages` and `replicas`: Scenario::is_placed() is

@@ -36,7 +36,7 @@ bool for_ends(const std::string& name,
   return false;
 }
 
-/// Whether a [[link]] is the one between a and b (in either order), or from a to b.
+/// Is a [[link]] the one between a and b (in either order), or from a to b?
 bool links(const ConfigNode& entry, std::string_view a, std::string_view b) {
   const ConfigNode* between = entry.find("between");
   if (between == nullptr) return is_text(entry.find("from"), a) && is_text(entry.find("to"), b);
@@ -46,7 +46,7 @@ bool links(const ConfigNode& entry, std::string_view a, std::string_view b) {
   return (is_text(first, a) && is_text(second, b)) || (is_text(first, b) && is_text(second, a));
 }
 
-/// Whether NAME of section.NAME.key means this entry.
+/// Does NAME of section.NAME.key mean this entry?
 bool is_called(const std::string& section, const ConfigNode& entry, const std::string& name) {
   if (section == "datacenter") return is_text(entry.find("name"), name);
   if (section == "node") return is_text(entry.find("datacenter"), name);
@@ -60,7 +60,7 @@ bool has_datacenter(const ConfigNode& root, std::string_view name) {
   });
 }
 
-/// Whether links may follow from regions, without a [[link]].
+/// May links follow from regions, without a [[link]]?
 bool has_regions(const ConfigNode& root) {
   return std::ranges::any_of(tables_of(root, "datacenter"), [](const ConfigNode* table) {
     return table->find("region") != nullptr;
@@ -75,7 +75,7 @@ ConfigNode* link_of_all(ConfigNode& list) {
 }
 
 /// An entry that leaves every pair what its regions give.
-ConfigNode empty_link_of_all(const Place& place) {
+ConfigNode empty_link_of_all(const ConfigPosition& place) {
   ConfigNode all, entry;
   all.kind = Kind::text;
   all.text = "all";
@@ -87,7 +87,7 @@ ConfigNode empty_link_of_all(const Place& place) {
 /// A link that only between = "all" or the regions give gets its own entry; nullptr where neither
 /// does.
 ConfigNode* link_out_of_all(const ConfigNode& root, ConfigNode& list, const std::string& name,
-                            const Place& place) {
+                            const ConfigPosition& place) {
   const ConfigNode* const all = link_of_all(list);
   if (all == nullptr && !has_regions(root)) return nullptr;
   ConfigNode own = all == nullptr ? empty_link_of_all(place) : *all;
@@ -113,7 +113,8 @@ std::string names_of(const std::string& section) {
 }
 
 /// Regions give links without a [[link]]: link.key means these too.
-void make_regions_addressable(ConfigNode& root, const OverridePath& path, const Place& place) {
+void make_regions_addressable(ConfigNode& root, const OverridePath& path,
+                              const ConfigPosition& place) {
   if (root.find("link") == nullptr) {
     ConfigNode none;
     none.kind = Kind::list;
@@ -128,7 +129,8 @@ void make_regions_addressable(ConfigNode& root, const OverridePath& path, const 
 /// The entries of [[section]] (datacenter, link, node) that section.key (all) or section.NAME.key
 /// mean; a link that only between = "all" or regions give gets an entry of its own. Throws Error at
 /// `place` that says how entries are called.
-std::vector<ConfigNode*> addressed(ConfigNode& root, const OverridePath& path, const Place& place) {
+std::vector<ConfigNode*> addressed(ConfigNode& root, const OverridePath& path,
+                                   const ConfigPosition& place) {
   const std::string& section = path[0];
   if (section == "link" && has_regions(root)) make_regions_addressable(root, path, place);
   const bool may_be_empty = section == "link" && has_regions(root);
@@ -148,7 +150,7 @@ std::vector<ConfigNode*> addressed(ConfigNode& root, const OverridePath& path, c
   return entries;
 }
 
-OverridePath split(std::string path, const Place& place) {
+OverridePath split(std::string path, const ConfigPosition& place) {
   constexpr std::size_t kMostParts = 8;
   std::erase(path, ' ');
   OverridePath parts;
@@ -183,7 +185,7 @@ void remove_rivals(ConfigNode& table, const std::string& key) {
 }
 
 /// The element of a list that `part` counts, from 0.
-ConfigNode& element(ConfigNode& list, const std::string& part, const Place& place) {
+ConfigNode& element(ConfigNode& list, const std::string& part, const ConfigPosition& place) {
   std::size_t i = list.items.size();
   std::from_chars(part.data(), part.data() + part.size(), i);
   if (i >= list.items.size() || std::to_string(i) != part)
@@ -218,7 +220,7 @@ bool is_list_section(const std::string& name) {
   return name == "datacenter" || name == "link" || name == "node";
 }
 
-void refuse_control_characters(const std::string& option, const Place& place) {
+void refuse_control_characters(const std::string& option, const ConfigPosition& place) {
   if (std::ranges::any_of(option, [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
     fail_at(place,
             "the override holds a control character (it is kept with the trace as one "
@@ -226,7 +228,7 @@ void refuse_control_characters(const std::string& option, const Place& place) {
 }
 
 /// TOML where it is; otherwise a number as people type it (.5), otherwise a text (40ms).
-ConfigNode read_value(const std::string& text, const Place& place) {
+ConfigNode read_value(const std::string& text, const ConfigPosition& place) {
   if (auto value = parse_toml_value(text, place)) return *std::move(value);
   ConfigNode value;
   value.place = place;
@@ -241,7 +243,7 @@ ConfigNode read_value(const std::string& text, const Place& place) {
 }  // namespace
 
 void apply_override(ConfigNode& root, const std::string& option) {
-  const Place place{std::make_shared<const std::string>("--set " + shown(option)), 0, 0};
+  const ConfigPosition place{std::make_shared<const std::string>("--set " + shown(option)), 0, 0};
   refuse_control_characters(option, place);
   const std::size_t equals = option.find('=');
   if (equals == std::string::npos)

@@ -31,8 +31,9 @@ std::string read_name(const Section& section, const std::vector<Datacenter>& bef
 }
 
 /// The indices of a key, or all where it is missing.
-std::vector<std::pair<int, Place>> indices(const Section& section, const char* key, int end) {
-  std::vector<std::pair<int, Place>> result;
+std::vector<std::pair<int, ConfigPosition>> indices(const Section& section, const char* key,
+                                                    int end) {
+  std::vector<std::pair<int, ConfigPosition>> result;
   if (const auto field = section.find(key)) {
     for (const auto& [i, item] : read_indices(*field, end))
       result.emplace_back(i, item.node->place);
@@ -109,7 +110,7 @@ std::string read_region(const Field& field) {
   return region;
 }
 
-/// Whether several datacenters leave it to a planner what each of them holds.
+/// Do several datacenters leave their stages to a planner?
 bool leaves_open(const std::vector<const ConfigNode*>& tables) {
   return tables.size() > 1 && std::ranges::none_of(tables, [](const ConfigNode* table) {
            return table->find("stages") != nullptr || table->find("replicas") != nullptr;

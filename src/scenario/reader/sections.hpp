@@ -23,7 +23,7 @@ class TraceStore;
 struct LoadedModel {
   Model model;
   std::optional<LayerTimes> measured;
-  Place place;
+  ConfigPosition place;
 };
 
 [[nodiscard]] std::optional<LoadedModel> read_model(const ConfigNode& root);

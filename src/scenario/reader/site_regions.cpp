@@ -54,7 +54,8 @@ std::optional<RegionPair> SiteRegions::link(DatacenterId from, DatacenterId to) 
   return std::nullopt;
 }
 
-void SiteRegions::refuse_pair(const Place& place, DatacenterId from, DatacenterId to) const {
+void SiteRegions::refuse_pair(const ConfigPosition& place, DatacenterId from,
+                              DatacenterId to) const {
   fail_at(place,
           "nothing was measured between {} and {} ({} has no such pair). Give the link latency and "
           "bandwidth.",

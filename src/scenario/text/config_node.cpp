@@ -4,7 +4,7 @@
 
 namespace longhaul::scenario {
 
-std::string to_text(const Place& place) {
+std::string to_text(const ConfigPosition& place) {
   if (place.line == 0) return *place.origin;
   return fmt::format("{}:{}:{}", *place.origin, place.line, place.column);
 }
@@ -21,7 +21,7 @@ ConfigNode* ConfigNode::find(std::string_view key) {
 
 void assign(ConfigNode& table, const std::string& key, ConfigNode value) {
   remove(table, key);
-  const Place place = value.place;
+  const ConfigPosition place = value.place;
   table.entries.push_back({key, place, std::move(value)});
 }
 

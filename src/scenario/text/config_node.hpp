@@ -13,18 +13,19 @@
 namespace longhaul::scenario {
 
 /// Where a value of the configuration stands: in the file, or on the command line.
-struct Place {
+struct ConfigPosition {
   std::shared_ptr<const std::string> origin;  ///< the file's name, or "--set PATH=VALUE"
   std::uint32_t line = 0;                     ///< 0: not in a file
   std::uint32_t column = 0;
 };
 
 /// "file:line:column", or the option as it was typed.
-[[nodiscard]] std::string to_text(const Place& place);
+[[nodiscard]] std::string to_text(const ConfigPosition& place);
 
 /// Throws Error "place: text".
 template <typename... Args>
-[[noreturn]] void fail_at(const Place& place, fmt::format_string<Args...> format, Args&&... args) {
+[[noreturn]] void fail_at(const ConfigPosition& place, fmt::format_string<Args...> format,
+                          Args&&... args) {
   throw Error{to_text(place) + ": " + fmt::format(format, std::forward<Args>(args)...)};
 }
 
@@ -35,7 +36,7 @@ struct ConfigNode {
   enum class Kind : std::uint8_t { text, integer, real, boolean, list, table, other };
 
   Kind kind = Kind::table;
-  Place place;
+  ConfigPosition place;
   std::string text;          ///< text; of `other`: what it is
   std::int64_t integer = 0;  ///< integer, boolean
   double real = 0;
@@ -49,7 +50,7 @@ struct ConfigNode {
 
 struct ConfigEntry {
   std::string key;
-  Place place;  ///< of the key
+  ConfigPosition place;  ///< of the key
   ConfigNode value;
 };
 
@@ -73,6 +74,7 @@ inline constexpr std::size_t kLargestText = std::size_t{1} << 20;
                                     std::shared_ptr<const std::string> source);
 
 /// One TOML value, all its places being `place`; nullopt where the text is no TOML value.
-[[nodiscard]] std::optional<ConfigNode> parse_toml_value(std::string_view text, const Place& place);
+[[nodiscard]] std::optional<ConfigNode> parse_toml_value(std::string_view text,
+                                                         const ConfigPosition& place);
 
 }  // namespace longhaul::scenario

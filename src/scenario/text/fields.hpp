@@ -29,7 +29,7 @@ public:
   [[nodiscard]] std::optional<Field> find(const std::string& key) const;
   /// Fails, naming `why`, where the key is missing.
   [[nodiscard]] Field require(const std::string& key, std::string_view why) const;
-  [[nodiscard]] const Place& place() const { return table_->place; }
+  [[nodiscard]] const ConfigPosition& place() const { return table_->place; }
 
 private:
   const ConfigNode* table_;

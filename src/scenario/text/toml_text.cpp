@@ -80,7 +80,7 @@ public:
   }
 
 private:
-  [[nodiscard]] Place place(const toml::source_region& region) const {
+  [[nodiscard]] ConfigPosition place(const toml::source_region& region) const {
     return {source_, std::max(region.begin.line, 1U), std::max(region.begin.column, 1U)};
   }
 
@@ -120,7 +120,7 @@ private:
   std::shared_ptr<const std::string> source_;
 };
 
-void stamp(ConfigNode& node, const Place& place) {
+void stamp(ConfigNode& node, const ConfigPosition& place) {
   node.place = place;
   for (ConfigNode& item : node.items) stamp(item, place);
   for (ConfigEntry& entry : node.entries) {
@@ -150,7 +150,7 @@ ConfigNode parse_toml(std::string_view text, std::shared_ptr<const std::string> 
   }
 }
 
-std::optional<ConfigNode> parse_toml_value(std::string_view text, const Place& place) {
+std::optional<ConfigNode> parse_toml_value(std::string_view text, const ConfigPosition& place) {
   ConfigNode tree;
   try {
     tree = parse_toml("v = " + std::string{text}, place.origin);

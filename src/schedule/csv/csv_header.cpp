@@ -85,7 +85,7 @@ private:
 
   void read_link_order(Line& line) {
     const std::size_t begin = line.position();
-    LinkOrder order{line.take_quoted(), {}};
+    LinkOrder order = order_named(line.take_quoted());
     if (!header_.ordered.insert(order.resource).second)
       line.fail_at(begin, "The messages of this resource are ordered twice. Leave one line out.");
     line.skip_blanks();

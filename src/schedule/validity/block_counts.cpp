@@ -78,7 +78,7 @@ std::optional<Violation> BlockCounts::range_violation(std::size_t row, std::size
 }
 
 std::optional<Violation> BlockCounts::count(std::size_t row) {
-  Row& census = rows_[row];
+  RowCells& census = rows_[row];
   const std::vector<Block>& blocks = schedule_.rows[row];
   for (std::size_t position = 0; position < blocks.size(); ++position) {
     if (auto wrong = range_violation(row, position)) return wrong;

@@ -51,7 +51,7 @@ private:
       return has(kind) && seen[slot(kind)] == parts[slot(kind)];
     }
   };
-  struct Row {
+  struct RowCells {
     std::vector<Cell> cells;  ///< of the device's chunks in turn, each by microbatch of its copy
     std::int64_t wanted = 0;  ///< how many there should be; `cells` is cut at blocks + 1
   };
@@ -77,7 +77,7 @@ private:
   IndexedVector<DeviceId, std::vector<ChunkId>> chunks_on_;
   std::vector<std::int64_t> first_cell_;  ///< index: chunk; in the rows of its device
   std::vector<bool> recomputed_;          ///< index: chunk; any row holds an R of it
-  std::vector<Row> rows_;
+  std::vector<RowCells> rows_;
 };
 
 /// A cycle of blocks that wait for each other across devices, if the replica whose rows begin at

@@ -19,7 +19,7 @@ auto is_same(const Block& wanted) {
 }  // namespace
 
 std::optional<Violation> BlockCounts::missing(std::size_t row) const {
-  const Row& census = rows_[row];
+  const RowCells& census = rows_[row];
   std::size_t index = 0;
   for (const ChunkId chunk : chunks_on_[device_of(row)]) {
     for (MicrobatchId microbatch{schedule_.copy_of(chunk)}; microbatch < schedule_.microbatches;

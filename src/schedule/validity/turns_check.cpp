@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::string_view kTurns = "turns ";
 
-struct TurnPlace {
+struct PairOfTurns {
   int cell = 0;
   DeviceId from{}, to{};
 };
 
-/// The place in "turns 0/1>2"; nullopt where the name is another one.
-std::optional<TurnPlace> place_of(std::string_view name) {
+/// The cell and its devices in "turns 0/1>2"; nullopt where the name is another one.
+std::optional<PairOfTurns> pair_of(std::string_view name) {
   int cell = 0, from = 0, to = 0;
   const char* next = name.data() + std::min(kTurns.size(), name.size());
   const char* const end = name.data() + name.size();
@@ -29,7 +29,7 @@ std::optional<TurnPlace> place_of(std::string_view name) {
     return true;
   };
   if (number(cell, '/') && number(from, '>') && number(to, '\0'))
-    return TurnPlace{cell, DeviceId{from}, DeviceId{to}};
+    return PairOfTurns{cell, DeviceId{from}, DeviceId{to}};
   return std::nullopt;
 }
 
@@ -62,7 +62,7 @@ public:
         turns_of_(messages(schedule), kNoTurns),
         states_(turns_of_.size(), State::missing) {
     for (std::size_t t = 0; t < schedule.link_orders.size(); ++t) {
-      if (!schedule.link_orders[t].resource.starts_with(kTurns)) continue;
+      if (schedule.link_orders[t].kind != LinkOrderKind::turns) continue;
       for (const OrderedMessage& message : schedule.link_orders[t].messages)
         turns_of_[index_of(key_of(message))] = static_cast<std::uint32_t>(t);
     }
@@ -189,10 +189,10 @@ private:
 };
 
 /// Why a message has no business in these turns; empty where it has.
-std::string violation(const Schedule& schedule, const TurnPlace& place,
+std::string violation(const Schedule& schedule, const PairOfTurns& pair,
                       const OrderedMessage& message) {
   const Block& block = message.producer;
-  const CellReplicas members = cell_replicas(schedule, place.cell);
+  const CellReplicas members = cell_replicas(schedule, pair.cell);
   if (!members.contains(message.replica)) return "the replica is in another cell";
   if (block.chunk < 0 || block.chunk >= schedule.chunks) return "there is no such chunk";
   if (block.microbatch < 0 || block.microbatch >= schedule.microbatches)
@@ -201,8 +201,8 @@ std::string violation(const Schedule& schedule, const TurnPlace& place,
   const bool ends = gradient ? schedule.is_first(block.chunk) : schedule.is_last(block.chunk);
   if (ends || (!gradient && block.kind != BlockKind::F)) return "it sends nothing on";
   const ChunkId taker = gradient ? previous(block.chunk) : next(block.chunk);
-  if (schedule.device_of_chunk[block.chunk] != place.from ||
-      schedule.device_of_chunk[taker] != place.to)
+  if (schedule.device_of_chunk[block.chunk] != pair.from ||
+      schedule.device_of_chunk[taker] != pair.to)
     return "its message goes another way";
   return {};
 }
@@ -212,15 +212,15 @@ std::string violation(const Schedule& schedule, const TurnPlace& place,
 std::optional<Violation> turns_violation(const Schedule& schedule) {
   const int cells = (schedule.replicas + schedule.cell - 1) / schedule.cell;
   for (const LinkOrder& order : schedule.link_orders) {
-    if (!order.resource.starts_with(kTurns)) continue;
-    const auto place = place_of(order.resource);
-    if (!place || place->cell < 0 || place->cell >= cells)
+    if (order.kind != LinkOrderKind::turns) continue;
+    const auto pair = pair_of(order.resource);
+    if (!pair || pair->cell < 0 || pair->cell >= cells)
       return violation(ViolationKind::shape,
                        "\"{}\" names no turns (\"turns CELL/FROM>TO\" is expected, with cells 0 to "
                        "{}).",
                        order.resource, cells - 1);
     for (const OrderedMessage& message : order.messages) {
-      const std::string why = violation(schedule, *place, message);
+      const std::string why = violation(schedule, *pair, message);
       if (!why.empty())
         return violation(ViolationKind::shape,
                          "\"{}\" has {} of replica {} ({}). Leave it out of these turns.",

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
-/// What the ranks did, in order: only one of them runs at a time.
+/// The ranks' steps, in order: only one of them runs at a time.
 using Events = std::vector<std::pair<TimePoint, std::string>>;
 
 using Doorbells = std::array<std::atomic<std::uint32_t>, 4>;
@@ -120,7 +120,7 @@ TEST(VirtualTime, DecidesAtTheEndOfAnInstantByReadiness) {
   EXPECT_THAT(decided, ElementsAre(2, 3, 1));
 }
 
-/// Who ran in which order in ten instants.
+/// The order in which ranks ran in ten instants.
 std::string order_of(std::uint64_t seed) {
   std::string order;
   live(4, seed, [&](int rank, Doorbells& doorbells) {

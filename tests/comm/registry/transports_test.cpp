@@ -26,13 +26,13 @@ const std::vector<PayloadPlace> kSharedOfTwoHosts{on_gpu(0, 0), on_gpu(0, 0), on
 const std::vector<PayloadPlace> kMixed{on_gpu(0, 0), on_cpu(0)};
 
 TEST(TransportChoiceTest, AutomaticTakesTheShortestWayThatAllRanksHave) {
-  struct Row {
+  struct Case {
     const std::vector<PayloadPlace>& ranks;
     bool with_nccl;
     TransportKind kind;
     const char* why;
   };
-  const std::vector<Row> rows{
+  const std::vector<Case> cases{
       {kCpus, true, TransportKind::mpi, "memory"},
       {kMixed, true, TransportKind::mpi, "memory"},
       {kOwnGpus, true, TransportKind::nccl, "GPU to itself"},
@@ -43,26 +43,26 @@ TEST(TransportChoiceTest, AutomaticTakesTheShortestWayThatAllRanksHave) {
       {kOneGpu, false, TransportKind::cuda_ipc, "share GPU-a0"},
       {kSharedOfTwoHosts, true, TransportKind::mpi, "several hosts, and ranks 0 and 1 share"},
   };
-  for (const Row& row : rows) {
+  for (const Case& each : cases) {
     const TransportChoice choice =
-        choose_transport(TransportKind::automatic, row.ranks, row.with_nccl);
-    EXPECT_EQ(choice.kind, row.kind) << row.why;
-    EXPECT_THAT(choice.why, HasSubstr(row.why));
+        choose_transport(TransportKind::automatic, each.ranks, each.with_nccl);
+    EXPECT_EQ(choice.kind, each.kind) << each.why;
+    EXPECT_THAT(choice.why, HasSubstr(each.why));
   }
 }
 
 TEST(TransportChoiceTest, WhatIsAskedForIsTakenWhereItCanBe) {
-  struct Row {
+  struct Case {
     TransportKind asked;
     const std::vector<PayloadPlace>& ranks;
   };
-  for (const Row& row : std::vector<Row>{{TransportKind::mpi, kCpus},
-                                         {TransportKind::mpi, kSharedOfTwoHosts},
-                                         {TransportKind::nccl, kOwnGpusOfTwoHosts},
-                                         {TransportKind::cuda_ipc, kOneGpu},
-                                         {TransportKind::cuda_ipc, kOwnGpus}}) {
-    const TransportChoice choice = choose_transport(row.asked, row.ranks, true);
-    EXPECT_EQ(choice.kind, row.asked);
+  for (const Case& each : std::vector<Case>{{TransportKind::mpi, kCpus},
+                                            {TransportKind::mpi, kSharedOfTwoHosts},
+                                            {TransportKind::nccl, kOwnGpusOfTwoHosts},
+                                            {TransportKind::cuda_ipc, kOneGpu},
+                                            {TransportKind::cuda_ipc, kOwnGpus}}) {
+    const TransportChoice choice = choose_transport(each.asked, each.ranks, true);
+    EXPECT_EQ(choice.kind, each.asked);
     EXPECT_EQ(choice.why, "asked for");
   }
 }
@@ -89,13 +89,13 @@ TEST(TransportChoiceTest, GpusBeyondReachTakeAnotherWay) {
 }
 
 TEST(TransportChoiceTest, WhatCannotBeSaysWhyAndWhatToUse) {
-  struct Row {
+  struct Case {
     TransportKind asked;
     const std::vector<PayloadPlace>& ranks;
     bool with_nccl;
     std::vector<const char*> words;
   };
-  const std::vector<Row> rows{
+  const std::vector<Case> cases{
       {TransportKind::nccl, kCpus, true, {"rank 0 on a", "--device cuda", "--transport mpi"}},
       {TransportKind::cuda_ipc, kMixed, true, {"rank 1 on a", "--device cuda"}},
       {TransportKind::nccl, kOwnGpus, false, {"without NCCL", "LONGHAUL_WITH_NCCL", "cuda-ipc"}},
@@ -114,13 +114,13 @@ TEST(TransportChoiceTest, WhatCannotBeSaysWhyAndWhatToUse) {
        {"rank 0 is on a, rank 2 on b", "nccl or mpi"}},
       {TransportKind::cuda_ipc, kSharedOfTwoHosts, true, {"rank 3 on b", "--transport mpi."}},
   };
-  for (const Row& row : rows) {
+  for (const Case& each : cases) {
     try {
-      static_cast<void>(choose_transport(row.asked, row.ranks, row.with_nccl));
-      FAIL() << to_string(row.asked) << " was taken";
+      static_cast<void>(choose_transport(each.asked, each.ranks, each.with_nccl));
+      FAIL() << to_string(each.asked) << " was taken";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_input);
-      for (const char* word : row.words) EXPECT_THAT(error.what(), HasSubstr(word));
+      for (const char* word : each.words) EXPECT_THAT(error.what(), HasSubstr(word));
     }
   }
 }

@@ -1,4 +1,4 @@
-// What makes a run's times doubtful, from the facts that its record has.
+// Doubts about a run's times, from the facts that its record has.
 #include "harness/records/credibility.hpp"
 
 #include <gmock/gmock.h>

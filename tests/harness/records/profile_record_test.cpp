@@ -29,7 +29,7 @@ Scenario scenario(const std::vector<std::string>& set = {}) {
 std::vector<double> sample(double ns) { return {ns - 1, ns - 0.5, ns, ns, ns + 1, ns + 4}; }
 
 DeviceProfile measured(const std::string& name, std::vector<nn::LayerRange> chunks,
-                       std::vector<int> devices, double ns) {
+                       std::vector<DeviceId> devices, double ns) {
   DeviceProfile profile{name, std::move(chunks), std::move(devices)};
   profile.samples = {sample(ns), sample(3 * ns), sample(2 * ns), sample(1.5 * ns), sample(ns + 7)};
   profile.memory = {1000_B, 3000_B, 500_B, 400_B, 64_B, 700_B, 0_B};
@@ -58,8 +58,8 @@ ModelProfile synthetic_profile() {
   profile.shape.kv_heads = 2;
   profile.shape.vocabulary = 64;
   profile.shape.layers = 41;
-  profile.devices = {measured("stage 0", {{0, 21}}, {0}, 1'000'000),
-                     measured("stage 1", {{21, 20}}, {1}, 1'100'000)};
+  profile.devices = {measured("stage 0", {{0, 21}}, {DeviceId{0}}, 1'000'000),
+                     measured("stage 1", {{21, 20}}, {DeviceId{1}}, 1'100'000)};
   profile.parts = {measured("layer", {{1, 1}}, {}, 50'000)};
   profile.message = sample(1500);
   profile.operators = {operators_of("F", linear + attention),
@@ -122,7 +122,7 @@ TEST(Profile, MeasuresDevicesThatAreAlikeOnce) {
   const auto devices = profiled_devices(schedule::generate("1f1b", four), four);
   ASSERT_EQ(devices.size(), 3U);  // embedding and 10, twice 10, 9 and the head
   EXPECT_EQ(devices[1].name, "stages 1-2");
-  EXPECT_THAT(devices[1].devices, ElementsAre(1, 2));
+  EXPECT_THAT(devices[1].devices, ElementsAre(DeviceId{1}, DeviceId{2}));
   const auto wave = profiled_devices(schedule::generate("zbv", four), four);
   ASSERT_EQ(wave[0].chunks.size(), 2U);
   EXPECT_EQ(wave[0].chunks[0].first, 0);

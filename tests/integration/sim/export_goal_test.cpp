@@ -228,7 +228,7 @@ TEST(ExportGoal, HasTheRelaysOfACell) {
   EXPECT_GT(relayed, 500);
 }
 
-// What a file does not hold, it says.
+// A file says which parts it does not hold.
 TEST(ExportGoal, RemarksOnReceivesThatWouldBeWaitedFor) {
   const std::vector<std::string> ratio{"link.latency_ratio=2"};
   const Scenario scenario =

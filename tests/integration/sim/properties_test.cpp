@@ -180,7 +180,7 @@ void expect_sound(const Plan& plan, const OpTimes& times) {
     for (const OpId before : plan.after_of(id)) EXPECT_LE(times[index(before)].end, time.start);
     const bool first_of_lane = i == index(plan.lane_of(id).first);
     EXPECT_TRUE(first_of_lane || time.start >= times[i - 1].start) << to_text(plan, id);
-    // What it waited for last lets it go at the very nanosecond it starts.
+    // The last that it waited for lets it go at the very nanosecond it starts.
     EXPECT_EQ(released(plan, times, id), time.start)
         << to_text(plan, id) << " " << to_string(time.bound_kind);
     if (plan.op(id).kind == OpKind::recv) continue;

@@ -1,4 +1,4 @@
-// What holds of every plan whose cells share the WAN in time: seeded random instances.
+// Properties of every plan whose cells share the WAN in time: seeded random instances.
 #include <array>
 #include <map>
 #include <tuple>

@@ -1,4 +1,4 @@
-// What holds of every plan under every weather: random scenarios, fixed seeds.
+// Properties of every plan under every weather: random scenarios, fixed seeds.
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"

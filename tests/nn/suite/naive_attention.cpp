@@ -7,7 +7,7 @@ namespace longhaul::naive {
 namespace {
 
 /// Numbers of one head in a row of Q, K and V.
-struct Place {
+struct HeadOfRow {
   const nn::AttentionShape& shape;
   int sequence, head;
 
@@ -32,7 +32,7 @@ struct Place {
 
 /// The attention that `token` pays to each token up to itself, and the log of the sum of
 /// exponentials.
-Numbers attention_paid(const Place& place, const Numbers& qkv, int token, double& log_sum) {
+Numbers attention_paid(const HeadOfRow& place, const Numbers& qkv, int token, double& log_sum) {
   Numbers paid;
   double sum = 0;
   for (int other = 0; other <= token; ++other) {
@@ -49,7 +49,7 @@ Numbers attention_paid(const Place& place, const Numbers& qkv, int token, double
 }
 
 void for_each_head(const nn::AttentionShape& shape,
-                   const std::function<void(const Place&)>& action) {
+                   const std::function<void(const HeadOfRow&)>& action) {
   for (int sequence = 0; sequence < shape.batch; ++sequence) {
     for (int head = 0; head < shape.heads; ++head) action({shape, sequence, head});
   }
@@ -57,7 +57,7 @@ void for_each_head(const nn::AttentionShape& shape,
 
 /// The part that the output of `token` adds to the gradients of its query and of keys and values
 /// before it.
-void add_gradient(const Place& place, const Numbers& qkv, const Numbers& dout, int token,
+void add_gradient(const HeadOfRow& place, const Numbers& qkv, const Numbers& dout, int token,
                   Numbers& gradient) {
   double log_sum = 0;
   const Numbers paid = attention_paid(place, qkv, token, log_sum);
@@ -87,7 +87,7 @@ Attended attention(const nn::AttentionShape& shape, const Numbers& qkv) {
   Attended result{Numbers(shape.tokens() * static_cast<std::size_t>(shape.heads) *
                           static_cast<std::size_t>(shape.head_size)),
                   {}};
-  for_each_head(shape, [&](const Place& place) {
+  for_each_head(shape, [&](const HeadOfRow& place) {
     for (int token = 0; token < shape.sequence; ++token) {
       const Numbers paid = attention_paid(place, qkv, token, result.log_sums.emplace_back());
       for (int other = 0; other <= token; ++other) {
@@ -104,7 +104,7 @@ Attended attention(const nn::AttentionShape& shape, const Numbers& qkv) {
 Numbers attention_gradient(const nn::AttentionShape& shape, const Numbers& qkv,
                            const Numbers& dout) {
   Numbers gradient(qkv.size());
-  for_each_head(shape, [&](const Place& place) {
+  for_each_head(shape, [&](const HeadOfRow& place) {
     for (int token = 0; token < shape.sequence; ++token) {
       add_gradient(place, qkv, dout, token, gradient);
     }
@@ -117,7 +117,7 @@ Numbers rotary(const nn::AttentionShape& shape, double theta, nn::Direction dire
   Numbers turned = qkv;
   const double sign = direction == nn::Direction::forward ? 1 : -1;
   for (int sequence = 0; sequence < shape.batch; ++sequence) {
-    const Place place{shape, sequence, 0};
+    const HeadOfRow place{shape, sequence, 0};
     for (int token = 0; token < shape.sequence; ++token) {
       for (int head = 0; head < shape.heads + shape.kv_heads; ++head) {
         for (int i = 0; i < shape.head_size / 2; ++i) {

@@ -158,6 +158,7 @@ TEST(Relays, AnOrderHasThePiecesOfAMessageTogether) {
   for (Link& link : cells.scenario.links) link.sharing = Sharing::datacenter;
   LinkOrder order = cells.turns("turns 0/0>1");
   order.resource = "link dc0>dc1";
+  order.kind = LinkOrderKind::resource;
   cells.schedule.link_orders.push_back(order);
   const Plan plan = cells.plan();
   std::vector<std::pair<ReplicaId, int>> pieces;
@@ -188,7 +189,7 @@ TEST(Relays, RefuseTurnsThatAreNotWhatTheyShouldBe) {
   two_orders.schedule.link_orders.push_back(two_orders.schedule.link_orders.front());
   two_orders.expect_refused("twice (the second order would contradict the first)");
   Cells unused;
-  unused.schedule.link_orders.push_back({"turns 5/0>1", {}});
+  unused.schedule.link_orders.push_back(turns_order(5, DeviceId{0}, DeviceId{1}));
   unused.expect_refused("states \"turns 5/0>1\", which no message takes");
 }
 

@@ -17,7 +17,7 @@ Scenario far_apart(int stages, int microbatches, Duration latency) {
   return spread(uniform_scenario(stages, microbatches), 2, latency, {});
 }
 
-Duration tail_bound(std::string_view name, const Scenario& scenario, int device) {
+Duration tail_bound(std::string_view name, const Scenario& scenario, DeviceId device) {
   const Relaxation relaxation = relax(schedule::generate(name, scenario), scenario);
   const RelaxedReplica& replica = relaxation.replicas.front();
   return split_tail_bound(relaxation, replica,
@@ -43,9 +43,9 @@ TEST(SplitTail, FillsTheTailWithWsAtTheirPrice) {
   Scenario scenario = far_apart(2, 4, 250ns);
   scenario.costs.backward.assign(2, 150ns);
   scenario.memory.budget = 2;
-  EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 1550ns);
+  EXPECT_EQ(tail_bound("zb-h1", scenario, DeviceId{1}), 1550ns);
   // Device 0 has run its 4 Fs at 400 and waits for the first gradient until 800.
-  EXPECT_EQ(tail_bound("zb-h1", scenario, 0), 1400ns);
+  EXPECT_EQ(tail_bound("zb-h1", scenario, DeviceId{0}), 1400ns);
   const Schedule schedule = schedule::read_csv(kFilledTail, "test", "filled");
   ASSERT_FALSE(schedule::first_violation(schedule, scenario));
   EXPECT_EQ(makespan_of(schedule, scenario), 1550ns);
@@ -57,10 +57,10 @@ TEST(SplitTail, CountsWholeWs) {
   Scenario scenario = far_apart(2, 6, 280ns);
   scenario.costs.backward.assign(2, 150ns);
   scenario.memory.budget = 3;
-  EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 380ns + 6 * 250ns + 4 * 50ns + 30ns);
+  EXPECT_EQ(tail_bound("zb-h1", scenario, DeviceId{1}), 380ns + 6 * 250ns + 4 * 50ns + 30ns);
   // From 50 of waiting on a fifth W is as good.
   for (Link& link : scenario.links) link.latency = 305ns;
-  EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 405ns + 6 * 250ns + 5 * 50ns);
+  EXPECT_EQ(tail_bound("zb-h1", scenario, DeviceId{1}), 405ns + 6 * 250ns + 5 * 50ns);
 }
 
 // Where two cost as much as one, splitting is free, and where one costs more than two, too: four Ws
@@ -70,11 +70,11 @@ TEST(SplitTail, HasNoPriceWhereBIsNotCheaper) {
   scenario.memory.budget = 2;
   for (const Duration backward : {200ns, 230ns}) {
     scenario.costs.backward.assign(2, backward);
-    EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 300ns + 1200ns);
+    EXPECT_EQ(tail_bound("zb-h1", scenario, DeviceId{1}), 300ns + 1200ns);
   }
   // A tail of 1100 that four Ws cannot fill: 1050 to start with, 4 F, 4 D, then the tail.
   for (Link& link : scenario.links) link.latency = 900ns;
-  EXPECT_EQ(tail_bound("zb-h1", scenario, 1), 1000ns + 4 * 200ns + 1100ns);
+  EXPECT_EQ(tail_bound("zb-h1", scenario, DeviceId{1}), 1000ns + 4 * 200ns + 1100ns);
 }
 
 // A wave on 2 devices with chunks of half the size: F, D, W of 50. The memory holds the Fs of 4
@@ -82,17 +82,17 @@ TEST(SplitTail, HasNoPriceWhereBIsNotCheaper) {
 // at 550, so it is as if the device had started at 350 and never waited; 4 x 300 follow.
 TEST(SplitTail, HasNoMoreForwardsThanMemoryHoldsBeforeTheFirstGradient) {
   const Scenario scenario = far_apart(2, 4, 100ns);
-  EXPECT_EQ(tail_bound("zbv", scenario, 1), 1550ns);
+  EXPECT_EQ(tail_bound("zbv", scenario, DeviceId{1}), 1550ns);
   Scenario roomy = scenario;
   roomy.memory.budget = 2;
-  EXPECT_EQ(tail_bound("zbv", roomy, 1), 150ns + 1200ns);
+  EXPECT_EQ(tail_bound("zbv", roomy, DeviceId{1}), 150ns + 1200ns);
   // With recomputation an R of 50 goes with each F, 400 in all, and the first gradient comes 50
   // later at 600: the device may as well start at 200; 4 x 400 follow.
   Scenario recomputed = scenario;
   recomputed.memory.recompute = true;
   recomputed.costs.recompute.assign(2, 100ns);
   recomputed.costs.message = recomputed.costs.activation;
-  EXPECT_EQ(tail_bound("zbv", recomputed, 1), 200ns + 1600ns);
+  EXPECT_EQ(tail_bound("zbv", recomputed, DeviceId{1}), 200ns + 1600ns);
 }
 
 // The search comes close to the optimum of small instances, closer than drawn orders do.

@@ -19,7 +19,8 @@ constexpr std::int64_t kAny = Evaluator::kNoLimit;
 bool propose(SearchState& walk, Random& random, Change& change) {
   const Moves moves{walk.orders()};
   const OrderProblem& problem = walk.orders().problem();
-  const auto row = walk.orders().row(static_cast<int>(random.between(0, problem.devices() - 1)));
+  const auto row =
+      walk.orders().row(DeviceId{static_cast<int>(random.between(0, problem.devices() - 1))});
   const auto& path = walk.critical_path(random);
   const BlockId block =
       random.next() % 2 == 0 ? path[random.next() % path.size()] : row[random.next() % row.size()];
@@ -163,7 +164,8 @@ Estimates estimates_from(const char* name, const Scenario& scenario, Random& ran
     Orders orders{problem, start};
     Evaluator evaluator{orders, problem.links().front()};
     const std::int64_t before = evaluator.makespan();
-    const auto row = orders.row(static_cast<int>(random.between(0, problem.devices() - 1)));
+    const auto row =
+        orders.row(DeviceId{static_cast<int>(random.between(0, problem.devices() - 1))});
     Change change;
     if (!Moves{orders}.shift(row[random.next() % row.size()],
                              static_cast<int>(random.between(-6, 6)), change))

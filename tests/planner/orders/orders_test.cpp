@@ -16,7 +16,7 @@ namespace {
 
 using Kind = OrderProblem::Kind;
 
-std::string text_of(const Orders& orders, int device) {
+std::string text_of(const Orders& orders, DeviceId device) {
   std::string text;
   for (const BlockId id : orders.row(device)) {
     const OrderProblem& problem = orders.problem();
@@ -99,9 +99,9 @@ TEST(Moves, ShiftUpToWhatABlockNeeds) {
   Change change;
   ASSERT_TRUE(moves.shift(row.problem.id(Kind::W, ChunkId{0}, MicrobatchId{0}), -5, change));
   row.orders.apply(change);
-  EXPECT_EQ(text_of(row.orders, 0), "F0 D0 W0 F1 D1 W1 ");
+  EXPECT_EQ(text_of(row.orders, DeviceId{0}), "F0 D0 W0 F1 D1 W1 ");
   row.orders.apply(change);  // takes it back
-  EXPECT_EQ(text_of(row.orders, 0), "F0 D0 F1 W0 D1 W1 ");
+  EXPECT_EQ(text_of(row.orders, DeviceId{0}), "F0 D0 F1 W0 D1 W1 ");
   EXPECT_FALSE(
       moves.shift(row.problem.id(Kind::F, ChunkId{0}, MicrobatchId{0}), 3, change));  // D0 needs it
 }
@@ -113,17 +113,17 @@ TEST(Moves, FuseAndSplitKeepTheOrderOfWs) {
   Change change;
   ASSERT_TRUE(moves.fuse(row.problem.id(Kind::G, ChunkId{0}, MicrobatchId{0}), random, change));
   row.orders.apply(change);
-  EXPECT_EQ(text_of(row.orders, 0), "F0 F1 B0 D1 W1 ");
+  EXPECT_EQ(text_of(row.orders, DeviceId{0}), "F0 F1 B0 D1 W1 ");
   row.orders.apply(change);
-  EXPECT_EQ(text_of(row.orders, 0), "F0 F1 D0 D1 W0 W1 ");
+  EXPECT_EQ(text_of(row.orders, DeviceId{0}), "F0 F1 D0 D1 W0 W1 ");
   ASSERT_TRUE(moves.fuse(row.problem.id(Kind::G, ChunkId{0}, MicrobatchId{1}), random, change));
   row.orders.apply(change);
-  EXPECT_EQ(text_of(row.orders, 0), "F0 F1 D0 B1 W0 ");
+  EXPECT_EQ(text_of(row.orders, DeviceId{0}), "F0 F1 D0 B1 W0 ");
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(moves.split(row.problem.id(Kind::G, ChunkId{0}, MicrobatchId{1}), random, change));
     row.orders.apply(change);
     EXPECT_FALSE(schedule::first_violation(row.orders.schedule(row.schedule)));
-    const std::string text = text_of(row.orders, 0);
+    const std::string text = text_of(row.orders, DeviceId{0});
     EXPECT_LT(text.find("W0"), text.find("W1")) << text;
     row.orders.apply(change);
   }

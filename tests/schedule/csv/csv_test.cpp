@@ -129,9 +129,11 @@ TEST(ReadCsv, GivesBackCellsAndTheirTurns) {
   schedule.link_orders = {
       {turns_name(0, DeviceId{0}, DeviceId{1}),
        {{ReplicaId{1}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}},
-        {ReplicaId{0}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}}}},
+        {ReplicaId{0}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}}},
+       LinkOrderKind::turns},
       {turns_name(1, DeviceId{1}, DeviceId{0}),
-       {{ReplicaId{2}, {B, 0, 1, ChunkId{1}, MicrobatchId{1}}}}},
+       {{ReplicaId{2}, {B, 0, 1, ChunkId{1}, MicrobatchId{1}}}},
+       LinkOrderKind::turns},
   };
   const std::string text = write_csv(schedule);
   EXPECT_THAT(text, HasSubstr("# cell = 2\n"));

@@ -66,10 +66,12 @@ Schedule cell_of_two() {
   schedule.link_orders = {
       {turns_name(0, DeviceId{0}, DeviceId{1}),
        {{ReplicaId{0}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}},
-        {ReplicaId{1}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}}}},
+        {ReplicaId{1}, {F, 0, 1, ChunkId{0}, MicrobatchId{0}}}},
+       LinkOrderKind::turns},
       {turns_name(0, DeviceId{1}, DeviceId{0}),
        {{ReplicaId{0}, {B, 0, 1, ChunkId{1}, MicrobatchId{0}}},
-        {ReplicaId{1}, {B, 0, 1, ChunkId{1}, MicrobatchId{0}}}}},
+        {ReplicaId{1}, {B, 0, 1, ChunkId{1}, MicrobatchId{0}}}},
+       LinkOrderKind::turns},
   };
   return schedule;
 }
@@ -114,9 +116,11 @@ TEST(FirstViolation, FindsADeadlockOverTurns) {
       f(0), {B, 0, 1, ChunkId{0}, MicrobatchId{0}}, f(1), {B, 0, 1, ChunkId{0}, MicrobatchId{1}}};
   schedule.link_orders = {
       {turns_name(0, DeviceId{0}, DeviceId{1}),
-       {{ReplicaId{0}, f(0)}, {ReplicaId{0}, f(1)}, {ReplicaId{1}, f(0)}, {ReplicaId{1}, f(1)}}},
+       {{ReplicaId{0}, f(0)}, {ReplicaId{0}, f(1)}, {ReplicaId{1}, f(0)}, {ReplicaId{1}, f(1)}},
+       LinkOrderKind::turns},
       {turns_name(0, DeviceId{1}, DeviceId{0}),
-       {{ReplicaId{1}, b(0)}, {ReplicaId{0}, b(0)}, {ReplicaId{0}, b(1)}, {ReplicaId{1}, b(1)}}},
+       {{ReplicaId{1}, b(0)}, {ReplicaId{0}, b(0)}, {ReplicaId{0}, b(1)}, {ReplicaId{1}, b(1)}},
+       LinkOrderKind::turns},
   };
   expect_violation(
       first_violation(schedule), ViolationKind::deadlock,

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     listeners.Append(new FailuresOnly{rank});
   }
   const int result = RUN_ALL_TESTS();
-  // What ctest looks for: SKIP_REGULAR_EXPRESSION of the tests of GPUs.
+  // For ctest: SKIP_REGULAR_EXPRESSION of the tests of GPUs.
   if (!GTEST_FLAG_GET(list_tests) && everything_is_skipped() && rank == 0)
     fmt::print("every test of this run was skipped\n");
   longhaul::testing::OnRanks::instance().reset();

@@ -73,7 +73,7 @@ std::optional<Refusal> fill_atlas_cell(const Scenario& scenario, Schedule& sched
         if (schedule.cell == 1) return;
         for (std::size_t t = 0; t < problem.turns.size(); ++t) {
           const auto [from, to] = problem.turns[t];
-          LinkOrder& order = schedule.link_orders.emplace_back(turns_name(cell, from, to));
+          LinkOrder& order = schedule.link_orders.emplace_back(turns_order(cell, from, to));
           const CellReplicas replicas = cell_replicas(schedule, cell);
           order.messages.reserve(of_cell.transfers[t].size());
           for (const CellTransfer& transfer : of_cell.transfers[t])

@@ -12,9 +12,10 @@
 /// Atlas' of several pipelines that share the WAN in time.
 namespace longhaul::schedule::families {
 
-/// How the output of a stage of one pipeline travels. `way.chunk` is the node that takes it.
+/// How the output of a stage of one pipeline travels.
 struct CellHop {
-  GreedyHop way;
+  GreedyHop way;       ///< but for its chunk: a node takes the output
+  int node = -1;       ///< the one that takes it; -1: none
   Duration scatter{};  ///< between the end of the block and the transfer
   int turns = -1;      ///< which of CellProblem::turns it takes; -1: it stays in its datacenter
   friend bool operator==(const CellHop&, const CellHop&) = default;
@@ -42,8 +43,8 @@ struct CellProblem {
   int pipelines = 1;
   int microbatches = 0;
   std::vector<CellStage> stages;
-  std::vector<CellHop> activations;  ///< index: node; way.chunk -1: the last stage
-  std::vector<CellHop> gradients;    ///< index: node; way.chunk -1: the first stage
+  std::vector<CellHop> activations;  ///< index: node; node -1: the last stage
+  std::vector<CellHop> gradients;    ///< index: node; node -1: the first stage
   std::vector<Turns> turns;
   int resources = 0;
   Bytes limit{std::numeric_limits<std::int64_t>::max()};  ///< of each device's activations

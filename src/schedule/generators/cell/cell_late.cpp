@@ -23,7 +23,7 @@ public:
         stage_{problem.stages[node % problem.stages.size()]},
         row_{times.rows[node]},
         starts_{times.starts[node]},
-        needed_{forward_starts(times, at(hop_.way.chunk))} {}
+        needed_{forward_starts(times, at(hop_.node))} {}
 
   void delay() {
     const std::vector<Duration> early = starts_;
@@ -69,7 +69,7 @@ void start_late(const CellProblem& problem, CellTimes& times) {
   for (std::size_t node = times.rows.size(); node-- > 0;) {
     const CellHop& hop = problem.activations[node];
     // Not where the message has a turn to take, nor on the last stage.
-    if (hop.way.chunk >= 0 && hop.turns < 0) LateNode{problem, times, node}.delay();
+    if (hop.node >= 0 && hop.turns < 0) LateNode{problem, times, node}.delay();
   }
 }
 

@@ -65,8 +65,8 @@ void for_each_hop(CellProblem& problem, int pipeline, Set set) {
     const DeviceId here{s}, there{s + 1};
     set(problem.activations[at(node)], here, there);
     set(problem.gradients[at(node + 1)], there, here);
-    problem.activations[at(node)].way.chunk = node + 1;
-    problem.gradients[at(node + 1)].way.chunk = node;
+    problem.activations[at(node)].node = node + 1;
+    problem.gradients[at(node + 1)].node = node;
   }
 }
 

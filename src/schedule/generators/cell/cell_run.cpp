@@ -51,7 +51,7 @@ public:
       const Duration now = clock_.time(node);
       if (links_.any_ready(now)) {
         const GreedyLinks::Queued message = links_.pop();
-        deliver(at(message.hop->chunk), message.kind, links_.transfer(*message.hop, message.ready));
+        deliver(at(message.taker), message.kind, links_.transfer(*message.hop, message.ready));
       } else if (now == kNeverFree) {
         return finish();
       } else {
@@ -84,7 +84,7 @@ private:
 
   /// When a block of this length may start for the sake of its message.
   [[nodiscard]] Duration gate(const CellHop& hop, Duration length) const {
-    if (!rules_.at_once || hop.way.chunk < 0) return Duration::zero();
+    if (!rules_.at_once || hop.node < 0) return Duration::zero();
     return links_.free_at(hop.way) - hop.scatter - length;
   }
   [[nodiscard]] Duration next_forward(std::size_t n) const {
@@ -160,7 +160,7 @@ private:
     const Duration end =
         place(n, BlockKind::F, MicrobatchId{node.forwards++}, start, stage(n).forward);
     node.held += stage(n).kept;
-    if (problem_.activations[n].way.chunk < 0) {
+    if (problem_.activations[n].node < 0) {
       deliver(n, BlockKind::B, end);
     } else {
       send(n, problem_.activations[n], BlockKind::F, end);
@@ -177,11 +177,11 @@ private:
         place(n, BlockKind::B, MicrobatchId{node.backwards++}, start, stage(n).backward);
     node.held -= stage(n).kept + stage(n).rest;
     const CellHop& hop = problem_.gradients[n];
-    if (hop.way.chunk < 0) return;
+    if (hop.node < 0) return;
     // Queued messages are expected to find their way free.
     const Duration arrival =
         std::max(end + hop.scatter, links_.free_at(hop.way)) + hop.way.transfer + hop.way.latency;
-    announce(at(hop.way.chunk), MicrobatchId{nodes_[n].backwards - 1}, arrival);
+    announce(at(hop.node), MicrobatchId{nodes_[n].backwards - 1}, arrival);
     send(n, hop, BlockKind::B, end);
   }
 
@@ -194,7 +194,7 @@ private:
 
   void send(std::size_t n, const CellHop& hop, BlockKind kind, Duration ready) {
     if (hop.way.queued) {
-      return links_.push({ready, hop.way.chunk, kind, &hop.way});
+      return links_.push({ready, hop.node, kind, &hop.way});
     }
     const Duration arrival = links_.transfer(hop.way, ready + hop.scatter);
     if (hop.turns >= 0) {
@@ -202,7 +202,7 @@ private:
       times_.transfers[at(hop.turns)].push_back(
           {static_cast<int>(n / stages_), times_.rows[n].back(), end - hop.way.transfer, end});
     }
-    deliver(at(hop.way.chunk), kind, arrival);
+    deliver(at(hop.node), kind, arrival);
   }
 
   void deliver(std::size_t n, BlockKind kind, Duration arrival) {

@@ -91,8 +91,7 @@ Result<Schedule> in_cells(const Schedule& schedule, const Scenario& scenario) {
 void take_turns_evenly(Schedule& schedule, const Scenario& scenario) {
   schedule.link_orders.clear();
   for (const auto& [way, of_ranks] : messages_of_cells(schedule, scenario)) {
-    LinkOrder& turns = schedule.link_orders.emplace_back();
-    turns.resource = turns_name(std::get<0>(way), std::get<1>(way), std::get<2>(way));
+    LinkOrder& turns = schedule.link_orders.emplace_back(std::apply(turns_order, way));
     std::size_t most = 0;
     for (const auto& mine : of_ranks) most = std::max(most, mine.size());
     for (std::size_t place = 0; place < most; ++place) {

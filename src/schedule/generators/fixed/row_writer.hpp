@@ -12,8 +12,8 @@ namespace longhaul::schedule::families {
 /// or B. The row is reserved in full, so that no block allocates.
 class RowWriter {
 public:
-  RowWriter(const Scenario& scenario, Schedule& schedule, int device)
-      : row_{schedule.rows[at(device)]}, recompute_{scenario.memory.recompute} {}
+  RowWriter(const Scenario& scenario, Schedule& schedule, DeviceId device)
+      : row_{schedule.rows[index(device)]}, recompute_{scenario.memory.recompute} {}
 
   void add(BlockKind kind, ChunkId chunk, MicrobatchId microbatch) {
     if (recompute_ && is_backward(kind)) put(BlockKind::R, chunk, microbatch);

@@ -8,7 +8,7 @@ namespace longhaul::schedule::families {
 /// Huang et al., "GPipe", NeurIPS 2019: all F, then all B.
 void fill_gpipe(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
-    RowWriter row{scenario, schedule, stage};
+    RowWriter row{scenario, schedule, DeviceId{stage}};
     ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.rest(BlockKind::F);
     chunk.rest(BlockKind::B);
@@ -19,7 +19,7 @@ void fill_gpipe(const Scenario& scenario, Schedule& schedule) {
 /// are stages after this one, then F and B in turn, then the B that are left.
 void fill_1f1b(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
-    RowWriter row{scenario, schedule, stage};
+    RowWriter row{scenario, schedule, DeviceId{stage}};
     ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.next(BlockKind::F, std::min(schedule.devices - stage - 1, schedule.microbatches));
     while (chunk.has(BlockKind::F)) {
@@ -92,7 +92,7 @@ std::optional<Refusal> fill_interleaved_1f1b(const Scenario& scenario, Schedule&
   const int chunks = schedule.chunks / schedule.devices;
   const int items = schedule.microbatches * chunks;
   for (StageId stage{}; stage < schedule.devices; ++stage) {
-    RowWriter row{scenario, schedule, stage};
+    RowWriter row{scenario, schedule, DeviceId{number(stage)}};
     Items item{row, stage, schedule};
     const int ahead = 2 * (schedule.devices - stage - 1) + (chunks - 1) * schedule.devices;
     const int warm_up = std::min(ahead, items);

@@ -9,7 +9,7 @@ namespace longhaul::schedule::families {
 /// keeps s W back, so that W fills the bubbles of the cool-down with no more than P activations.
 void fill_zb_h1(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
-    RowWriter row{scenario, schedule, stage};
+    RowWriter row{scenario, schedule, DeviceId{stage}};
     ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.next(BlockKind::F, std::min(schedule.devices - stage - 1, schedule.microbatches));
     for (int step = 0; chunk.has(BlockKind::F); ++step) {
@@ -29,7 +29,7 @@ void fill_zb_h1(const Scenario& scenario, Schedule& schedule) {
 /// warm-up twice as deep as that of 1F1B leaves no bubble between a device's first and last block.
 void fill_zb_h2(const Scenario& scenario, Schedule& schedule) {
   for (int stage = 0; stage < schedule.devices; ++stage) {
-    RowWriter row{scenario, schedule, stage};
+    RowWriter row{scenario, schedule, DeviceId{stage}};
     ChunkWriter chunk{row, ChunkId{stage}, schedule.microbatches};
     chunk.next(BlockKind::F, std::min(2 * (schedule.devices - stage) - 1, schedule.microbatches));
     for (int step = 0; chunk.has(BlockKind::D); ++step) {
@@ -68,7 +68,7 @@ void fill_zbv(const Scenario& scenario, Schedule& schedule) {
   const int devices = schedule.devices;
   const int padded = std::max(2 * devices - 1, schedule.microbatches);
   for (int device = 0; device < devices; ++device) {
-    RowWriter row{scenario, schedule, device};
+    RowWriter row{scenario, schedule, DeviceId{device}};
     ChunkWriter down{row, ChunkId{device}, schedule.microbatches, padded};
     ChunkWriter up{row, ChunkId{2 * devices - 1 - device}, schedule.microbatches, padded};
     fill_device(down, up, device, devices);

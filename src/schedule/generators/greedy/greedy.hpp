@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/result.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -14,19 +15,20 @@ namespace longhaul::schedule::families {
 
 /// How the output of a chunk reaches the chunk that takes it.
 struct GreedyHop {
-  int chunk = -1;       ///< the one that takes it; -1: none
-  bool local = true;    ///< on the same device: there at once
+  ChunkId chunk = kNone<ChunkId>;  ///< the one that takes it; kNone: none
+  bool local = true;               ///< on the same device: there at once
   bool queued = false;  ///< its resources serve several pairs, so messages wait for their turn
   Duration transfer{};
   Duration latency{};
   std::vector<int> resources;
+  [[nodiscard]] bool is_taken() const { return chunk != kNone<ChunkId>; }
   friend bool operator==(const GreedyHop&, const GreedyHop&) = default;
 };
 
 /// A chunk and the blocks it runs: `count` microbatches, from `first` on in steps of `stride`.
 struct GreedyChunk {
   DeviceId device{};
-  int first = 0;
+  MicrobatchId first{};
   int stride = 1;
   int count = 0;
   GreedyHop activation;  ///< to the next chunk; none: the gradient is there when its F ends
@@ -48,9 +50,9 @@ struct GreedyChunk {
 
 /// All that the greedy knows. Chunks of one pipeline stand in forward order.
 struct GreedyProblem {
-  std::vector<GreedyChunk> chunks;
-  std::vector<std::vector<ChunkId>> chunks_on;  ///< index: device; by stage
-  Bytes limit;                                  ///< of each device's activations
+  IndexedVector<ChunkId, GreedyChunk> chunks;
+  IndexedVector<DeviceId, std::vector<ChunkId>> chunks_on;  ///< by stage
+  Bytes limit;                                              ///< of each device's activations
   int resources = 0;
   bool recompute = false;
 };

@@ -14,10 +14,10 @@ public:
   /// A message that is ready for resources which serve others too.
   struct Queued {
     Duration ready{};
-    int sender = 0;  ///< chunk; ties go to the lower one
+    int taker = 0;  ///< chunk or node; ties go to the lower one
     BlockKind kind = BlockKind::F;
     const GreedyHop* hop = nullptr;
-    int microbatch = 0;  ///< for a replay of rows alone
+    MicrobatchId microbatch{};  ///< for a replay of rows alone
   };
 
   explicit GreedyLinks(int resources) : free_at_(to_size(resources)) {}
@@ -52,7 +52,7 @@ public:
 private:
   static bool is_later(const Queued& a, const Queued& b) {
     if (a.ready != b.ready) return a.ready > b.ready;
-    return a.sender != b.sender ? a.sender > b.sender : a.kind > b.kind;
+    return a.taker != b.taker ? a.taker > b.taker : a.kind > b.kind;
   }
 
   std::vector<Duration> free_at_;  ///< index: resource

@@ -42,7 +42,7 @@ private:
   static constexpr std::size_t kLongest = 256;
 
   [[nodiscard]] Duration length(const Block& block) const {
-    const GreedyChunk& chunk = problem_.chunks[at(block.chunk)];
+    const GreedyChunk& chunk = problem_.chunks[block.chunk];
     switch (block.kind) {
       case BlockKind::F: return chunk.forward;
       case BlockKind::R: return chunk.recompute;
@@ -68,7 +68,7 @@ private:
     return row_.size();
   }
   [[nodiscard]] std::size_t whole(std::size_t i) const {
-    return problem_.chunks[at(row_[i].chunk)].wgrad.size();
+    return problem_.chunks[row_[i].chunk].wgrad.size();
   }
 
   /// Joins the parts at `i` to those at `next`; at `i` an empty run remains.
@@ -150,16 +150,16 @@ int common_part(const std::vector<Block>& row, std::size_t first,
 std::vector<Block> as_parts(const GreedyProblem& problem, const std::vector<Block>& row) {
   std::vector<Block> blocks;
   blocks.reserve(row.size());
-  std::vector<int> common(problem.chunks.size());  // of the W that a chunk is at
+  IndexedVector<ChunkId, int> common(problem.chunks.count());  // of the W that a chunk is at
   for (std::size_t i = 0; i < row.size(); ++i) {
     const Block& run = row[i];
     if (run.kind != BlockKind::W) {
       blocks.push_back(run);
       continue;
     }
-    const std::vector<Duration>& parts = problem.chunks[at(run.chunk)].wgrad;
+    const std::vector<Duration>& parts = problem.chunks[run.chunk].wgrad;
     const auto whole = static_cast<int>(parts.size());
-    int& part = common[at(run.chunk)];
+    int& part = common[run.chunk];
     if (run.part == 0) part = common_part(row, i, parts);
     for (int k = run.part / part; k < (run.part + run.parts) / part; ++k) {
       Block block = run;

@@ -33,9 +33,9 @@ Bytes least_memory(const GreedyProblem& problem, const std::vector<ChunkId>& chu
   Bytes kept;
   Bytes least;
   for (const ChunkId chunk : chunks) {
-    if (problem.chunks[at(chunk)].count == 0) continue;
-    kept += problem.chunks[at(chunk)].kept;
-    least = std::max(least, kept + problem.chunks[at(chunk)].rest);
+    if (problem.chunks[chunk].count == 0) continue;
+    kept += problem.chunks[chunk].kept;
+    least = std::max(least, kept + problem.chunks[chunk].rest);
   }
   return least;
 }
@@ -43,9 +43,9 @@ Bytes least_memory(const GreedyProblem& problem, const std::vector<ChunkId>& chu
 std::optional<Refusal> why_over_budget(const GreedyProblem& problem, const Scenario& scenario,
                                        const Schedule& schedule) {
   Bytes least;
-  int device = 0;
-  for (int d = 0; d < schedule.devices; ++d) {
-    const Bytes needed = least_memory(problem, problem.chunks_on[at(d)]);
+  DeviceId device{};
+  for (const DeviceId d : problem.chunks_on.ids()) {
+    const Bytes needed = least_memory(problem, problem.chunks_on[d]);
     if (needed <= least) continue;
     least = needed;
     device = d;
@@ -67,7 +67,7 @@ void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Sch
   for (const std::vector<ChunkId>& mine : problem.chunks_on) {
     Duration gathered{};
     for (const ChunkId c : mine) {
-      GreedyChunk& chunk = problem.chunks[at(c)];
+      GreedyChunk& chunk = problem.chunks[c];
       const ChunkShare& part = shares[c];
       const Bytes weights = share(scenario.costs.weights[index(chunk.device)], part.of, part.place);
       const SyncTimes times = sync_times(scenario, links, chunk.device, weights);
@@ -79,14 +79,15 @@ void add_collectives(GreedyProblem& problem, const Scenario& scenario, const Sch
 
 /// How long an activation of each chunk stays when nothing waits: from the start of its F to the
 /// end of its D.
-std::vector<Duration> lifetimes(const GreedyProblem& problem) {
-  std::vector<Duration> lifetimes(problem.chunks.size());
-  for (std::size_t c = lifetimes.size(); c-- > 0;) {
+IndexedVector<ChunkId, Duration> lifetimes(const GreedyProblem& problem) {
+  IndexedVector<ChunkId, Duration> lifetimes(problem.chunks.count());
+  for (ChunkId c = lifetimes.end_id(); c > 0;) {
+    c = previous(c);
     const GreedyChunk& chunk = problem.chunks[c];
     lifetimes[c] = chunk.forward + chunk.recompute + chunk.dgrad;
-    if (chunk.activation.chunk < 0) continue;
-    const GreedyHop& back = problem.chunks[c + 1].gradient;
-    lifetimes[c] += lifetimes[c + 1] + chunk.activation.transfer + chunk.activation.latency +
+    if (!chunk.activation.is_taken()) continue;
+    const GreedyHop& back = problem.chunks[next(c)].gradient;
+    lifetimes[c] += lifetimes[next(c)] + chunk.activation.transfer + chunk.activation.latency +
                     back.transfer + back.latency;
   }
   return lifetimes;
@@ -95,14 +96,14 @@ std::vector<Duration> lifetimes(const GreedyProblem& problem) {
 /// Little's law: chunks that pass the same number of microbatches in the same time hold as many
 /// activations as these stay long.
 void share_memory(GreedyProblem& problem) {
-  const std::vector<Duration> stay = lifetimes(problem);
+  const IndexedVector<ChunkId, Duration> stay = lifetimes(problem);
   for (const std::vector<ChunkId>& mine : problem.chunks_on) {
     double all = 0;
-    for (const ChunkId chunk : mine) all += static_cast<double>(stay[at(chunk)].count());
+    for (const ChunkId chunk : mine) all += static_cast<double>(stay[chunk].count());
     double front = 0;
     for (const ChunkId chunk : mine) {
-      front += static_cast<double>(stay[at(chunk)].count());
-      problem.chunks[at(chunk)].front_share = chunk == mine.back() || all == 0 ? 1 : front / all;
+      front += static_cast<double>(stay[chunk].count());
+      problem.chunks[chunk].front_share = chunk == mine.back() || all == 0 ? 1 : front / all;
     }
   }
 }
@@ -122,7 +123,7 @@ public:
     const auto block = [&](BlockKind kind) { return Block{.kind = kind, .chunk = chunk}; };
     GreedyChunk made;
     made.device = device_of(chunk);
-    made.first = schedule_.copy_of(chunk);
+    made.first = MicrobatchId{schedule_.copy_of(chunk)};
     made.stride = schedule_.copies;
     made.count = schedule_.microbatches_of(chunk);
     if (!schedule_.is_last(chunk)) made.activation = hop(block(BlockKind::F), next(chunk));
@@ -149,7 +150,7 @@ private:
   [[nodiscard]] DeviceId device_of(ChunkId chunk) const { return schedule_.device_of_chunk[chunk]; }
   [[nodiscard]] GreedyHop hop(const Block& producer, ChunkId taker) {
     GreedyHop made;
-    made.chunk = number(taker);
+    made.chunk = taker;
     const DeviceId from = device_of(producer.chunk);
     const DeviceId to = device_of(taker);
     made.local = from == to;
@@ -178,10 +179,10 @@ Result<GreedyProblem> greedy_problem(const Scenario& scenario, const Schedule& s
   GreedyProblem problem;
   problem.limit = allowed_activation(schedule, scenario);
   problem.recompute = scenario.memory.recompute;
-  problem.chunks_on.resize(at(schedule.devices));
+  problem.chunks_on.resize(schedule.devices);
   for (const ChunkId c : schedule.chunk_ids()) {
     problem.chunks.push_back(maker.make(c, parts));
-    problem.chunks_on[index(problem.chunks.back().device)].push_back(c);
+    problem.chunks_on[problem.chunks.back().device].push_back(c);
   }
   for (std::vector<ChunkId>& mine : problem.chunks_on)
     std::ranges::stable_sort(mine, {}, [&](ChunkId c) { return schedule.stage_of(c); });

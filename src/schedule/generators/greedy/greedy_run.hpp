@@ -87,11 +87,11 @@ private:
   const GreedyProblem& problem_;
   const GreedyRules& rules_;
   std::vector<std::vector<Block>>* rows_;
-  std::vector<Chunk> chunks_;
+  IndexedVector<ChunkId, Chunk> chunks_;
   std::vector<Device> devices_;
   std::vector<ChunkId> order_;  ///< chunks, device by device
   std::vector<Duration> arrivals_;
-  std::vector<Duration> reduced_;  ///< index: chunk; when its last W ended
+  IndexedVector<ChunkId, Duration> reduced_;  ///< when its last W ended
   GreedyClock clock_;
   GreedyLinks links_;
 };

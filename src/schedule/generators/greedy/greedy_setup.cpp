@@ -12,9 +12,9 @@ GreedyRun::GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
     : problem_{problem},
       rules_{rules},
       rows_{rows},
-      chunks_(problem.chunks.size()),
+      chunks_(problem.chunks.count()),
       devices_(problem.chunks_on.size()),
-      reduced_(problem.chunks.size()),
+      reduced_(problem.chunks.count()),
       clock_{problem.chunks_on.size()},
       links_{problem.resources} {
   lay_out_chunks();
@@ -24,7 +24,7 @@ GreedyRun::GreedyRun(const GreedyProblem& problem, const GreedyRules& rules,
 
 void GreedyRun::lay_out_chunks() {
   std::size_t arrivals = 0;
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+  for (const ChunkId c : chunks_.ids()) {
     const GreedyChunk& given = problem_.chunks[c];
     Chunk& chunk = chunks_[c];
     chunk.count = given.count;
@@ -34,8 +34,8 @@ void GreedyRun::lay_out_chunks() {
     arrivals += 2 * at(given.count);
   }
   arrivals_.resize(arrivals);
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    const bool first = c == 0 || problem_.chunks[c - 1].activation.chunk < 0;
+  for (const ChunkId c : chunks_.ids()) {
+    const bool first = c == 0 || !problem_.chunks[previous(c)].activation.is_taken();
     if (!first) continue;
     chunks_[c].forwards_due = chunks_[c].count;
     std::fill_n(arrivals_.begin() + static_cast<std::ptrdiff_t>(chunks_[c].inputs),
@@ -45,36 +45,36 @@ void GreedyRun::lay_out_chunks() {
 
 void GreedyRun::lay_out_devices() {
   const auto devices = static_cast<double>(devices_.size());
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    Device& device = devices_[d];
+  for (const DeviceId d : problem_.chunks_on.ids()) {
+    Device& device = devices_[index(d)];
     device.first = static_cast<int>(order_.size());
     Bytes kept;
     for (const ChunkId c : problem_.chunks_on[d]) {
-      const GreedyChunk& given = problem_.chunks[at(c)];
-      chunks_[at(c)].place = static_cast<int>(order_.size());
+      const GreedyChunk& given = problem_.chunks[c];
+      chunks_[c].place = static_cast<int>(order_.size());
       order_.push_back(c);
       device.forwards_left += given.count;
       if (given.count > 0) kept += given.kept;
-      chunks_[at(c)].committed = kept + given.rest;
+      chunks_[c].committed = kept + given.rest;
     }
     device.last = static_cast<int>(order_.size());
     device.cap = problem_.limit;
     if (rules_.cap_first > 0) {
       const double held =
-          rules_.cap_first + rules_.cap_slope * (devices - 1 - static_cast<double>(d));
+          rules_.cap_first + rules_.cap_slope * (devices - 1 - static_cast<double>(number(d)));
       const Bytes cap{static_cast<std::int64_t>(held * static_cast<double>(kept.count()))};
       device.cap = std::min(problem_.limit, cap);
     }
-    for (const int c : chunks_of(device)) {
-      const double share = 1 - rules_.sharing * (1 - problem_.chunks[at(c)].front_share);
-      chunks_[at(c)].cap =
+    for (const ChunkId c : chunks_of(device)) {
+      const double share = 1 - rules_.sharing * (1 - problem_.chunks[c].front_share);
+      chunks_[c].cap =
           Bytes{static_cast<std::int64_t>(share * static_cast<double>(device.cap.count()))};
     }
   }
 }
 
 Duration GreedyRun::finish() {
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+  for (const ChunkId c : chunks_.ids()) {
     LONGHAUL_ASSERT(chunks_[c].wgrads == chunks_[c].count,
                     "chunk {} stopped at F {}, D {}, W {} of {}", c, chunks_[c].forwards,
                     chunks_[c].dgrads, chunks_[c].wgrads, chunks_[c].count);
@@ -83,8 +83,8 @@ Duration GreedyRun::finish() {
 }
 
 Duration GreedyRun::input_of(const Block& block) const {
-  const GreedyChunk& given = problem_.chunks[at(block.chunk)];
-  const Chunk& chunk = chunks_[at(block.chunk)];
+  const GreedyChunk& given = problem_.chunks[block.chunk];
+  const Chunk& chunk = chunks_[block.chunk];
   const std::size_t nth = at((block.microbatch - given.first) / given.stride);
   return arrivals_[(block.kind == BlockKind::F ? chunk.inputs : chunk.gradients) + nth];
 }

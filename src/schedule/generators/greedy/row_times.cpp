@@ -12,7 +12,7 @@ RowTimes::RowTimes(const GreedyProblem& problem, std::span<const std::vector<Blo
     : problem_{problem},
       rows_{rows},
       devices_(rows.size()),
-      wgrads_end_(problem.chunks.size()),
+      wgrads_end_(problem.chunks.count()),
       clock_{rows.size()},
       links_{problem.resources} {
   std::size_t arrivals = 0;
@@ -21,8 +21,8 @@ RowTimes::RowTimes(const GreedyProblem& problem, std::span<const std::vector<Blo
     arrivals += 2 * at(chunk.count);
   }
   arrivals_.resize(arrivals, kNever);
-  for (std::size_t c = 0; c < first_.size(); ++c) {
-    const bool is_first = c == 0 || problem_.chunks[c - 1].activation.chunk < 0;
+  for (const ChunkId c : first_.ids()) {
+    const bool is_first = c == 0 || !problem_.chunks[previous(c)].activation.is_taken();
     if (!is_first) continue;
     std::fill_n(arrivals_.begin() + static_cast<std::ptrdiff_t>(first_[c]),
                 problem_.chunks[c].count, problem_.chunks[c].release);
@@ -47,9 +47,9 @@ Duration RowTimes::run() {
 }
 
 std::size_t RowTimes::slot(ChunkId chunk, BlockKind kind, MicrobatchId microbatch) const {
-  const GreedyChunk& given = problem_.chunks[at(chunk)];
+  const GreedyChunk& given = problem_.chunks[chunk];
   const std::size_t nth = at((microbatch - given.first) / given.stride);
-  return first_[at(chunk)] + nth + (kind == BlockKind::F ? 0 : at(given.count));
+  return first_[chunk] + nth + (kind == BlockKind::F ? 0 : at(given.count));
 }
 
 Duration RowTimes::begin(std::size_t device) const {
@@ -61,7 +61,7 @@ Duration RowTimes::begin(std::size_t device) const {
 }
 
 Duration RowTimes::length(const Block& block) const {
-  const GreedyChunk& chunk = problem_.chunks[at(block.chunk)];
+  const GreedyChunk& chunk = problem_.chunks[block.chunk];
   switch (block.kind) {
     case BlockKind::F: return chunk.forward;
     case BlockKind::R: return chunk.recompute;
@@ -77,13 +77,13 @@ Duration RowTimes::length(const Block& block) const {
 void RowTimes::act(std::size_t device, Duration now) {
   Device& state = devices_[device];
   const Block& block = rows_[device][state.done++];
-  const GreedyChunk& chunk = problem_.chunks[at(block.chunk)];
+  const GreedyChunk& chunk = problem_.chunks[block.chunk];
   state.free_at = now + length(block);
-  if (block.kind == BlockKind::W) wgrads_end_[at(block.chunk)] = state.free_at;
-  if (block.kind == BlockKind::D && chunk.gradient.chunk >= 0)
+  if (block.kind == BlockKind::W) wgrads_end_[block.chunk] = state.free_at;
+  if (block.kind == BlockKind::D && chunk.gradient.is_taken())
     send(chunk.gradient, block, state.free_at);
   if (block.kind == BlockKind::F) {
-    if (chunk.activation.chunk < 0) {
+    if (!chunk.activation.is_taken()) {
       deliver(block.chunk, BlockKind::D, block.microbatch, state.free_at);
     } else {
       send(chunk.activation, block, state.free_at);
@@ -93,21 +93,20 @@ void RowTimes::act(std::size_t device, Duration now) {
 }
 
 void RowTimes::send(const GreedyHop& hop, const Block& producer, Duration ready) {
-  const ChunkId taker{hop.chunk};
   if (hop.queued)
-    return links_.push({ready, hop.chunk, producer.kind, &hop, number(producer.microbatch)});
-  deliver(taker, producer.kind, producer.microbatch,
+    return links_.push({ready, number(hop.chunk), producer.kind, &hop, producer.microbatch});
+  deliver(hop.chunk, producer.kind, producer.microbatch,
           hop.local ? ready : links_.transfer(hop, ready));
 }
 
 void RowTimes::deliver_queued() {
   const GreedyLinks::Queued message = links_.pop();
-  deliver(ChunkId{message.hop->chunk}, message.kind, MicrobatchId{message.microbatch},
+  deliver(message.hop->chunk, message.kind, message.microbatch,
           links_.transfer(*message.hop, message.ready));
 }
 
 void RowTimes::deliver(ChunkId chunk, BlockKind kind, MicrobatchId microbatch, Duration arrival) {
-  const GreedyChunk& given = problem_.chunks[at(chunk)];
+  const GreedyChunk& given = problem_.chunks[chunk];
   arrivals_[slot(chunk, kind, microbatch)] =
       kind == BlockKind::F ? std::max(arrival, given.release) : arrival;
   clock_.set(index(given.device), begin(index(given.device)));
@@ -129,14 +128,15 @@ GreedyProblem without_delays(GreedyProblem problem) {
   return problem;
 }
 
-Duration reductions_end(const GreedyProblem& problem, std::span<const Duration> wgrads_end) {
+Duration reductions_end(const GreedyProblem& problem,
+                        const IndexedVector<ChunkId, Duration>& wgrads_end) {
   Duration end{};
   for (const auto& mine : problem.chunks_on) {
     std::vector<ChunkId> by_end = mine;
-    std::ranges::sort(by_end, {}, [&](ChunkId chunk) { return wgrads_end[at(chunk)]; });
+    std::ranges::sort(by_end, {}, [&](ChunkId chunk) { return wgrads_end[chunk]; });
     Duration reduced{};  // a device's reductions take turns
     for (const ChunkId chunk : by_end)
-      reduced = std::max(reduced, wgrads_end[at(chunk)]) + problem.chunks[at(chunk)].reduction;
+      reduced = std::max(reduced, wgrads_end[chunk]) + problem.chunks[chunk].reduction;
     end = std::max(end, reduced);
   }
   return end;

@@ -22,10 +22,10 @@ namespace longhaul::schedule::families {
 /// The problem of the blocks alone: messages, gathers and reductions take no time.
 [[nodiscard]] GreedyProblem without_delays(GreedyProblem problem);
 
-/// The end of the last reduction. `wgrads_end`: index: chunk, the end of its last W; the
+/// The end of the last reduction. `wgrads_end`: of each chunk's last W; the
 /// reductions of a device take turns in that order.
 [[nodiscard]] Duration reductions_end(const GreedyProblem& problem,
-                                      std::span<const Duration> wgrads_end);
+                                      const IndexedVector<ChunkId, Duration>& wgrads_end);
 
 /// One replay of given rows.
 class RowTimes {
@@ -53,9 +53,9 @@ private:
   const GreedyProblem& problem_;
   std::span<const std::vector<Block>> rows_;
   std::vector<Device> devices_;
-  std::vector<std::size_t> first_;  ///< index: chunk; where its arrivals begin
+  IndexedVector<ChunkId, std::size_t> first_;  ///< where its arrivals begin
   std::vector<Duration> arrivals_;
-  std::vector<Duration> wgrads_end_;
+  IndexedVector<ChunkId, Duration> wgrads_end_;
   GreedyClock clock_;
   GreedyLinks links_;
 };

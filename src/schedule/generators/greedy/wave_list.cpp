@@ -65,9 +65,11 @@ private:
     Bytes by_wgrad;  ///< of `held`, what pending W free
   };
 
-  [[nodiscard]] ChunkId id(std::size_t d, Side side) const { return problem_.chunks_on[d][side]; }
+  [[nodiscard]] ChunkId id(std::size_t d, Side side) const {
+    return problem_.chunks_on.items()[d][side];
+  }
   [[nodiscard]] const GreedyChunk& chunk(std::size_t d, Side side) const {
-    return problem_.chunks[at(id(d, side))];
+    return problem_.chunks[id(d, side)];
   }
   [[nodiscard]] std::size_t place_of(ChunkId chunk, int nth) const {
     return at(chunk) * at(count_) + at(nth);
@@ -83,7 +85,7 @@ private:
     const ChunkId mine = id(d, side);
     const int nth = devices_[d].dgrads[side];
     if (nth == count_) return kNever;
-    const bool is_last = problem_.chunks[at(mine)].activation.chunk < 0;
+    const bool is_last = !problem_.chunks[mine].activation.is_taken();
     return is_last ? forward_inputs_[place_of(mine, nth)]
                    : dgrad_inputs_[place_of(next(mine), nth)];
   }

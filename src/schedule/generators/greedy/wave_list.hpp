@@ -11,9 +11,9 @@
 
 namespace longhaul::schedule::families {
 
-/// Whether a device puts a W into a gap that is shorter than the W, before a D of its later chunk
-/// and before an F, where the bubble would make it the device that idles most. Before a D of its
-/// first chunk it always does.
+/// The gaps shorter than a W into which a device puts one, where the bubble would make it the
+/// device that idles most: before a D of its later chunk, and before an F. Before a D of its first
+/// chunk it always does.
 struct WaveFill {
   bool before_dgrad = true;
   bool before_forward = true;
