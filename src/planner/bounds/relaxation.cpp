@@ -93,7 +93,7 @@ void add_collectives(const Schedule& layout, const Scenario& scenario, plan::Net
       for (int copy = 0; copy < layout.copies; ++copy) {
         RelaxedChunk& chunk =
             replicas[at(replica)].chunks[at(copy * layout.chunks_of_copy() + each.stage)];
-        if (chunk.device != rank % layout.devices) continue;
+        if (number(chunk.device) != rank % layout.devices) continue;
         if (is_before_forward(each.collective.kind)) {
           chunk.gather = least.arrival[member];
           chunk.gathering = least.to_own_end[member];
