@@ -185,7 +185,8 @@ bool Engine::handle_completions(TimePoint at) {
   parts.looked = at;
   parts.completions.clear();
   ranks_.transport().advance(parts.completions);
-  if (parts.completions.empty()) return false;
+  const bool goes_on = transport.wants_look();  // with the pieces of a payload
+  if (parts.completions.empty() && !goes_on) return false;
   parts.poll = kShortestPoll;
   const TimePoint seen = now();
   for (const comm::Completion& completion : parts.completions) dispatch(completion, seen);
