@@ -7,6 +7,7 @@
 #include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/shared_options.hpp"
+#include "harness/options/credit.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/profile/link_measurement.hpp"
@@ -23,6 +24,7 @@ struct Options : harness::SharedOptions {
   std::optional<int> max_samples;  ///< with `confidence` alone
   std::string payload = "4KiB";
   std::string size = "64MiB";
+  std::string credit = "1ms";
 };
 
 ExitCode verdict(const std::vector<harness::LinkMeasurement>& measurements,
@@ -52,7 +54,8 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   engine::Checks checks;
   harness::LinkSettings settings{options.samples, parse_bytes(options.size),
                                  parse_bytes(options.payload),
-                                 harness::device_kind_of(options.device)};
+                                 harness::device_kind_of(options.device),
+                                 parse_duration(options.credit)};
   const comm::TransportChoice transport =
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
   if (settings.device == harness::DeviceKind::cuda)
@@ -104,6 +107,7 @@ void declare(Arguments& arguments, Options& options) {
       .within(1, 1'000'000);
   arguments.option("--size", options.size, "nominal size of a message").shows_default();
   arguments.option("--payload", options.payload, "cap on the bytes really sent").shows_default();
+  arguments.option("--credit", options.credit, harness::kCreditHelp).shows_default();
   harness::add_shared_options(
       arguments, options,
       {{harness::Shared::device, "cpu, or cuda: payloads in a GPU's memory, delays played there"},
@@ -133,6 +137,7 @@ ExitCode main_of(int argc, char** argv) {
     (void)parse_bytes(options.size);
     (void)harness::payload_of(options.payload);
     (void)harness::deadline_of(options.deadline);
+    (void)harness::credit_of(options.credit);
     (void)harness::device_kind_of(options.device);
     (void)comm::transport_kind_of(options.transport);
     (void)rule_of(options, 1);

@@ -7,6 +7,7 @@
 #include "engine/options.hpp"
 #include "engine/payloads/data_plane.hpp"
 #include "engine/ranks.hpp"
+#include "engine/shadow_time.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::engine {
@@ -25,6 +26,8 @@ struct IterationResult {
   std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
   Duration weather_age{};             ///< see LinkConditions::age: when this rank began
   Lateness lateness{};                ///< of this rank's timers
+  CreditUse credit{};                 ///< of this rank's ops
+  ShadowTime end{};                   ///< of its last op, with and without credit
 };
 
 /// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and

@@ -43,9 +43,9 @@ void RecvLanes::post(ReceiveCursor& lane, OpId recv) {
                                          std::as_writable_bytes(std::span{&flight.header, 1})),
                 Role::header_received, recv);
   if (!state_.needs_go_ahead(send)) return;
-  static constexpr std::int64_t kWord = 0;
+  flight.go_ahead_lag_ns = state_.ops.inputs(recv).lag().count();
   state_.expect(state_.transport.send(op.peer, state_.tags.go_ahead(op.peer, send),
-                                      std::as_bytes(std::span{&kWord, 1})),
+                                      std::as_bytes(std::span{&flight.go_ahead_lag_ns, 1})),
                 Role::go_ahead_sent, recv);
   state_.transport.ring_doorbell(op.peer);
 }
@@ -70,6 +70,9 @@ void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {
   MessageInFlight& flight = flight_of(recv);
   flight.start = at;
   ++state_.open_transfers;
+  ShadowTime causes = state_.ops.inputs(recv);
+  causes.raise(at, Duration{flight.header.lag_ns});
+  state_.ops.set_lag(recv, causes.lag());
   const OpId send{state_.plan.op(recv).match};
   const bool right =
       size == kHeaderBytes &&

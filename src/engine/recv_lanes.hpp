@@ -39,6 +39,7 @@ private:
     ReceiveCursor* lane = nullptr;
     TimePoint start{};  ///< its header was seen
     TimePoint transferred = kNever, over = kNever;  ///< by the transport's stamps
+    std::int64_t go_ahead_lag_ns = 0;  ///< the word for the sender
     MessageHeader header;
     Payload payload;
     Payloads::Verdict verdict{};  ///< on header and payload together

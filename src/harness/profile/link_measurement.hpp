@@ -9,6 +9,7 @@
 #include "base/listed_enum.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
+#include "engine/shadow_time.hpp"
 #include "harness/options/stopping.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "trace/report/report.hpp"
@@ -27,6 +28,7 @@ struct LinkSettings {
   Bytes size;                           ///< nominal, of a message
   Bytes payload;                        ///< really sent
   DeviceKind device = DeviceKind::cpu;  ///< what has the payloads, and plays the delays
+  Duration credit{std::chrono::milliseconds{1}};  ///< EngineOptions::credit
   Duration baseline{};                  ///< of a message without injected delay: not in samples
 };
 
@@ -39,6 +41,7 @@ struct LinkMeasurement {
   /// message's end, by message (latency: with nothing taken off). A late look makes a sample short,
   /// and never this.
   Duration least_mean = kNoMean;
+  engine::CreditUse credit{};  ///< of all ranks; complete on rank 0
   static constexpr Duration kNoMean = Duration::max();
 };
 
