@@ -40,7 +40,8 @@ harness::StoppingRule rule_of(const Options& options, int pairs) {
                                 "samples");
 }
 
-ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets) {
+ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets,
+             harness::LinkSettings settings) {
   engine::Ranks ranks{{parse_duration(options.deadline)}};
   harness::on_rank0(ranks.world(), [&] {
     if (ranks.count() < 2 || ranks.count() % 2 != 0)
@@ -52,10 +53,6 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   harness::Environment environment{ranks, harness::command_line(argc, argv)};
   std::vector<harness::LinkMeasurement> measurements;
   engine::Checks checks;
-  harness::LinkSettings settings{options.samples, parse_bytes(options.size),
-                                 parse_bytes(options.payload),
-                                 harness::device_kind_of(options.device),
-                                 parse_duration(options.credit)};
   const comm::TransportChoice transport =
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
   if (settings.device == harness::DeviceKind::cuda)
@@ -128,21 +125,20 @@ ExitCode main_of(int argc, char** argv) {
                                          "scripts/mpi -n 2 build/bin/bench_link --check"}));
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   std::vector<Duration> targets;
+  harness::LinkSettings settings;
   harness::collectively([&] {
     if (options.check) {
       options.samples = 5;
       options.targets = "2ms,5ms";
     }
     targets = harness::parse_targets(options.targets);
-    (void)parse_bytes(options.size);
-    (void)harness::payload_of(options.payload);
+    settings = {options.samples, parse_bytes(options.size), harness::payload_of(options.payload),
+                harness::device_kind_of(options.device), harness::credit_of(options.credit)};
     (void)harness::deadline_of(options.deadline);
-    (void)harness::credit_of(options.credit);
-    (void)harness::device_kind_of(options.device);
     (void)comm::transport_kind_of(options.transport);
     (void)rule_of(options, 1);
   });
-  return run(argc, argv, options, targets);
+  return run(argc, argv, options, targets, settings);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ void PieceTransport::post_sends(const Way& way) {
 void PieceTransport::post_receive(const Way& way) {
   const Incoming& payload = incoming_.at(way).front();
   const auto rest = payload.buffer.subspan(payload.received);
-  received_.emplace(
-      host_.receive(way.first, way.second, rest.first(std::min(piece_, rest.size()))), way);
+  received_.emplace(host_.receive(way.first, way.second, rest.first(std::min(piece_, rest.size()))),
+                    way);
 }
 
 void PieceTransport::advance(std::vector<Completion>& done) {
@@ -69,7 +69,7 @@ void PieceTransport::advance(std::vector<Completion>& done) {
     if (!take_piece(completion, done)) done.push_back(completion);
   if (next_.empty()) return;
   goes_on_ = true;
-  if (done.size() > before) return;  // whoever stamps that does so before the next copy
+  if (done.size() > before) return;  // they are stamped before the next copy
   const Way way = next_.front();
   next_.pop_front();
   post_receive(way);

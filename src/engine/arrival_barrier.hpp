@@ -45,7 +45,7 @@ private:
   std::size_t round_ = 0;  ///< rounds that are over
   bool entered_ = false;
   Cause latest_;
-  ShadowTime seen_;  ///< what it has waited for so far
+  ShadowTime seen_;             ///< what it has waited for so far
   std::vector<Word> out_, in_;  ///< of each round
 };
 

@@ -2,12 +2,12 @@
 
 #include <memory>
 
+#include "engine/credit/shadow_time.hpp"
 #include "engine/device.hpp"
 #include "engine/links/link_conditions.hpp"
 #include "engine/options.hpp"
 #include "engine/payloads/data_plane.hpp"
 #include "engine/ranks.hpp"
-#include "engine/shadow_time.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::engine {

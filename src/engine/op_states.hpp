@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "comm/group/host_ranks.hpp"
 #include "cuda/accelerator.hpp"
-#include "engine/shadow_time.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"

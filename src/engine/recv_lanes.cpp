@@ -60,10 +60,9 @@ void RecvLanes::receive_payload(MessageInFlight& flight) {
   }
   flight.payload = state_.data_plane.room(flight.op);
   state_.posted = flight.op;
-  state_.expect(
-      state_.transport.receive_payload(op.peer, state_.tags.payload(op.peer, send),
-                                       flight.payload.bytes, pace),
-      Role::payload_received, flight.op);
+  state_.expect(state_.transport.receive_payload(op.peer, state_.tags.payload(op.peer, send),
+                                                 flight.payload.bytes, pace),
+                Role::payload_received, flight.op);
 }
 
 void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {

@@ -37,9 +37,9 @@ private:
   struct MessageInFlight {
     OpId op = kNone<OpId>;
     ReceiveCursor* lane = nullptr;
-    TimePoint start{};  ///< its header was seen
+    TimePoint start{};                              ///< its header was seen
     TimePoint transferred = kNever, over = kNever;  ///< by the transport's stamps
-    std::int64_t go_ahead_lag_ns = 0;  ///< the word for the sender
+    std::int64_t go_ahead_lag_ns = 0;               ///< the word for the sender
     MessageHeader header;
     Payload payload;
     Payloads::Verdict verdict{};  ///< on header and payload together

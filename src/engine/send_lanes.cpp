@@ -75,8 +75,7 @@ bool SendLanes::ask_next(SendCursor& lane) {
 /// Starts the first of those that have asked, if it has its link.
 bool SendLanes::start_first(SendCursor& lane, TimePoint at) {
   Asked& first = lane.asked.front();
-  if (lane.last != kNone<OpId>)
-    first.cause.raise(lane.last_start.seen, lane.last, BoundKind::lane);
+  if (lane.last != kNone<OpId>) first.cause.raise(lane.last_start.seen, lane.last, BoundKind::lane);
   if (state_.emulates()) {
     const auto grant = state_.links->take(first.op, first.cause.until, at);
     if (!grant) return false;

@@ -47,9 +47,9 @@ private:
     OpId op = kNone<OpId>;
     int unsent = 0;  ///< header and payload
     bool holding = false;
-    Duration lag{};     ///< of its start, without credit
-    Duration credit{};  ///< of its hold
-    ShadowTime end{};   ///< so far
+    Duration lag{};           ///< of its start, without credit
+    Duration credit{};        ///< of its hold
+    ShadowTime end{};         ///< so far
     TimePoint over = kNever;  ///< the transport's hold
     MessageHeader header;
     Payload payload;

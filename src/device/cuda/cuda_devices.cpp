@@ -108,10 +108,10 @@ CudaTimedDevice::CudaTimedDevice(int index, Duration credit, int depth)
 }
 
 void CudaTimedDevice::enqueue(const Block& block, cuda::Stamps& stamps) {
-  cuda::timed_block({block.not_before, static_cast<std::uint64_t>(block.duration.count()),
-                     static_cast<std::uint64_t>(
-                         engine::most_credit(credit_, block.duration).count())},
-                    free_since_.as<std::uint64_t>(), &stamps, stream_.get());
+  cuda::timed_block(
+      {block.not_before, static_cast<std::uint64_t>(block.duration.count()),
+       static_cast<std::uint64_t>(engine::most_credit(credit_, block.duration).count())},
+      free_since_.as<std::uint64_t>(), &stamps, stream_.get());
 }
 
 CudaLayerDevice::CudaLayerDevice(int index, engine::BlockWork& work, cudaStream_t compute,

@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "engine/shadow_time.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "plan/plan.hpp"
 
 namespace longhaul::engine {

@@ -18,7 +18,7 @@ public:
   PayloadWorker(const PayloadWorker&) = delete;
   PayloadWorker& operator=(const PayloadWorker&) = delete;
 
-  /// Whoever gets the result may wait for it. What the task holds is let go before that.
+  /// The caller may wait for the result. What the task holds is let go before that.
   std::future<void> add(std::function<void()> task);
   /// Waits until all tasks are done.
   void finish();

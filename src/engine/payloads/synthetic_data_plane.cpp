@@ -84,9 +84,9 @@ std::optional<Payload> SyntheticDataPlane::take_ahead(OpId send) {
   const LaneId lane = plan_.op(send).lane;
   std::deque<Ahead>& ahead = ahead_[lane];
   std::optional<Payload> made;
-  if (!ahead.empty() && ahead.front().send == send) {
+  while (!ahead.empty() && ahead.front().send <= send) {
     ahead.front().made.wait();
-    made = std::move(ahead.front().payload);
+    if (ahead.front().send == send) made = std::move(ahead.front().payload);
     ahead.pop_front();
   }
   const OpId last = ahead.empty() ? send : ahead.back().send;
@@ -104,8 +104,7 @@ void SyntheticDataPlane::make_ahead(LaneId lane, std::uint32_t next) {
     if (size <= kMadeAtOnce || forwards_.recv_before(send) != kNone<OpId>) continue;
     Payload payload = take_room(size);
     const PayloadId id = payload_id(plan_, send, run_, iteration_);
-    auto made =
-        worker_.add([this, id, bytes = payload.bytes] { payloads_.fill(id, bytes); });
+    auto made = worker_.add([this, id, bytes = payload.bytes] { payloads_.fill(id, bytes); });
     ahead.push_back({send, std::move(payload), std::move(made)});
   }
 }

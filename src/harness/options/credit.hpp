@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/units.hpp"
-#include "engine/shadow_time.hpp"
+#include "engine/credit/shadow_time.hpp"
 
 namespace longhaul::harness {
 

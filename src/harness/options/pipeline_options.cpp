@@ -61,9 +61,7 @@ void declare_run(Arguments& arguments, PipelineOptions& options) {
                      {{Shared::transport, transport_help()},
                       {Shared::deadline, "end a run in which a rank hangs for so long"},
                       {Shared::ranks}});
-  arguments
-      .option("--credit", options.credit, kCreditHelp)
-      .shows_default();
+  arguments.option("--credit", options.credit, kCreditHelp).shows_default();
   arguments.option("--max-difference", options.max_difference,
                    "exit with 1 where a median is further from its prediction: 2%");
   arguments.flag("--print-map", options.print_map,

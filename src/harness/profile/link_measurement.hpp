@@ -7,9 +7,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/listed_enum.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
-#include "engine/shadow_time.hpp"
 #include "harness/options/stopping.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "trace/report/report.hpp"
@@ -24,12 +24,12 @@ LONGHAUL_LISTED_ENUM(LinkTest, LONGHAUL_LINK_TESTS);
 [[nodiscard]] std::vector<Duration> parse_targets(const std::string& list);
 
 struct LinkSettings {
-  int samples = 20;                     ///< of each pair of ranks
-  Bytes size;                           ///< nominal, of a message
-  Bytes payload;                        ///< really sent
-  DeviceKind device = DeviceKind::cpu;  ///< what has the payloads, and plays the delays
+  int samples = 20;                               ///< of each pair of ranks
+  Bytes size;                                     ///< nominal, of a message
+  Bytes payload;                                  ///< really sent
+  DeviceKind device = DeviceKind::cpu;            ///< what has the payloads, and plays the delays
   Duration credit{std::chrono::milliseconds{1}};  ///< EngineOptions::credit
-  Duration baseline{};                  ///< of a message without injected delay: not in samples
+  Duration baseline{};  ///< of a message without injected delay: not in samples
 };
 
 struct LinkMeasurement {

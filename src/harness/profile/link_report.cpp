@@ -62,12 +62,11 @@ std::string link_table(const std::vector<LinkMeasurement>& measurements) {
   for (const LinkMeasurement& m : measurements) {
     const SampleSummary times = summarize({m.samples_ns.begin(), m.samples_ns.end()});
     const auto text = [](double ns) { return to_text(Duration{static_cast<std::int64_t>(ns)}); };
-    table.add_row({to_string(m.test), to_text(m.target), std::to_string(times.n),
-                   text(times.median), text(times.p95),
-                   fmt::format("{:+.2f}", m.error_percent.median),
-                   fmt::format("{:+.2f}", m.error_percent.p95),
-                   fmt::format("{:+.1f}", static_cast<double>(error_ns(m)) / 1e3),
-                   to_text(m.credit.total)});
+    table.add_row(
+        {to_string(m.test), to_text(m.target), std::to_string(times.n), text(times.median),
+         text(times.p95), fmt::format("{:+.2f}", m.error_percent.median),
+         fmt::format("{:+.2f}", m.error_percent.p95),
+         fmt::format("{:+.1f}", static_cast<double>(error_ns(m)) / 1e3), to_text(m.credit.total)});
   }
   return table.text();
 }

@@ -90,9 +90,9 @@ double difference_from_best_prediction(const PipelineMeasurement& played) {
   std::vector<double> differences;
   for (std::size_t i = 0; i < played.makespans_ns.size(); ++i)
     differences.push_back(
-        100.0 * (played.makespans_ns[i] /
-                     static_cast<double>(played.weather->predicted.at(i).count()) -
-                 1.0));
+        100.0 *
+        (played.makespans_ns[i] / static_cast<double>(played.weather->predicted.at(i).count()) -
+         1.0));
   return summarize(differences).median;
 }
 

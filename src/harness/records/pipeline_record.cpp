@@ -75,9 +75,8 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
                             {"mean_ns", mean_of(m.lateness.total, m.lateness.blocks).count()},
                             {"longest_ns", m.lateness.longest.count()}};
   json["credit"] = credit_json(m.credit);
-  json["without_credit"] = {
-      {"measured_median_ns", whole_ns(summarize(m.without_credit_ns).median)},
-      {"difference_percent", m.difference_without_credit_percent()}};
+  json["without_credit"] = {{"measured_median_ns", whole_ns(summarize(m.without_credit_ns).median)},
+                            {"difference_percent", m.difference_without_credit_percent()}};
   json["critical_messages"] = m.critical_messages;
   const auto late = m.late_per_message();
   json["late_per_message_ns"] = late ? ordered_json(late->count()) : ordered_json(nullptr);

@@ -43,9 +43,9 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   engine::CreditUse credit;
   for (const PipelineMeasurement& m : measurements) credit += m.credit;
   if (credit.credited > 0)
-    text += fmt::format("credit for lateness: {} in {} of {} ops, {} at most\n",
-                        to_text(credit.total), credit.credited, credit.ops,
-                        to_text(credit.largest));
+    text +=
+        fmt::format("credit for lateness: {} in {} of {} ops, {} at most\n", to_text(credit.total),
+                    credit.credited, credit.ops, to_text(credit.largest));
   for (const PipelineMeasurement& m : measurements)
     text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
   for (const PipelineMeasurement& m : measurements)
@@ -94,8 +94,8 @@ std::vector<Table::Column> columns_of(const OptionalColumns& has, const report::
                                      {"p95"},
                                      {"n"},
                                      {"diff [%]"},
-                                     {"without credit"},
-                                     {"us/message"},
+                                     {"no credit"},
+                                     {"us/hop"},
                                      {"check", Align::left},
                                      {"bubble [%]"},
                                      {"peak act."}};
@@ -106,7 +106,7 @@ std::vector<Table::Column> columns_of(const OptionalColumns& has, const report::
   return columns;
 }
 
-/// As played: what messages and the ops behind them cost this machine.
+/// As played: what messages and the ops after them cost on this machine.
 std::string late_text(const std::optional<Duration>& late) {
   return late ? fmt::format("{:.1f}", static_cast<double>(late->count()) / 1e3) : "-";
 }
@@ -114,8 +114,7 @@ std::string late_text(const std::optional<Duration>& late) {
 /// A line of the table; times are the scenario's own, `rates` those of the median.
 std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalColumns& has,
                                   const OwnRates& rates, const report::TimeScale& scale,
-                                  const std::string& verdict,
-                                  const std::optional<Duration>& late) {
+                                  const std::string& verdict, const std::optional<Duration>& late) {
   const SampleSummary& s = m.summary;
   std::vector<std::string> cells{m.predicted.schedule,
                                  scale.text(static_cast<double>(m.predicted.makespan_ns)),

@@ -321,8 +321,7 @@ void ScheduleSession::summarize_outcomes() {
   for (const Outcome& outcome : outcomes_)
     measurement_.without_credit_ns.push_back(
         static_cast<double>(outcome.report.makespan_ns + outcome.credit_lag.count()));
-  measurement_.critical_messages =
-      messages_on_critical_path(planned_.plan, planned_.predicted);
+  measurement_.critical_messages = messages_on_critical_path(planned_.plan, planned_.predicted);
   measurement_.measured =
       record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);
   measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),

@@ -31,12 +31,12 @@ struct PipelineMeasurement {
   engine::Checks checks;                    ///< of all ranks and iterations, warm-up included
   std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
   engine::LeaseCost lease;
-  engine::Lateness lateness;  ///< of all ranks and iterations, warm-up included
+  engine::Lateness lateness;                ///< of all ranks and iterations, warm-up included
   engine::CreditUse credit{};               ///< likewise
   std::vector<double> without_credit_ns{};  ///< makespans by the shadow clock (shadow_time.hpp)
   int critical_messages = 0;                ///< on the predicted critical path
-  Duration mean_block{};      ///< as planned and played, of the blocks that take time
-  Bytes message;              ///< the largest one, as the scenario has it
+  Duration mean_block{};                    ///< as planned and played, of the blocks that take time
+  Bytes message;                            ///< the largest one, as the scenario has it
   std::int64_t transfers = 0;
   Duration transfer_total{}, transfer_longest{};
 

@@ -41,7 +41,7 @@ private:
 
 engine::EngineOptions options_of(const VirtualRun& run) {
   engine::EngineOptions options;
-  options.payload = Bytes{256};       // an inbox keeps them: no send waits for its receive
+  options.payload = Bytes{256};  // an inbox keeps them: no send waits for its receive
   options.credit = run.credit;
   options.run = run.blocks;
   return options;
@@ -76,8 +76,8 @@ public:
       ranks_.carry_payloads_by(std::make_unique<comm::DelayedTransport>(
           ranks_.world(), ranks_.host_transport(), run.hop));
     ranks_.watchdog().watch(&plan, 1h);
-    engine::Device& device = run.latest > Duration::zero() ? static_cast<engine::Device&>(late_)
-                                                           : device_;
+    engine::Device& device =
+        run.latest > Duration::zero() ? static_cast<engine::Device&>(late_) : device_;
     engine_.emplace(plan, ranks_, device, options_);
   }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/shadow_time.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
@@ -22,8 +22,8 @@ struct VirtualRun {
 };
 
 struct PlayedByEngine {
-  Duration begin{};  ///< of the iteration, since the start of the weather
-  OpTimes times;     ///< of all ops, from then on
+  Duration begin{};                        ///< of the iteration, since the start of the weather
+  OpTimes times;                           ///< of all ops, from then on
   std::vector<engine::ShadowTime> ends{};  ///< of each rank's last op, likewise
   std::int64_t credited = 0;               ///< ops that were given credit
 };

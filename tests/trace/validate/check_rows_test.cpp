@@ -149,8 +149,7 @@ TEST(CheckRows, FindsCollectivesOfARankThatOverlap) {
   EXPECT_THAT(first_ends_later(1, 0),
               Contains(HasSubstr("takes resource collective 0 at 5000000 ns (op 0 holds it")));
   EXPECT_THAT(first_ends_later(kSlackNs, kSlackNs), IsEmpty());
-  EXPECT_THAT(first_ends_later(kSlackNs + 1, kSlackNs),
-              Contains(HasSubstr("collective 0")));
+  EXPECT_THAT(first_ends_later(kSlackNs + 1, kSlackNs), Contains(HasSubstr("collective 0")));
 }
 
 TEST(CheckRows, LetsMembersOfACollectiveHoldAResourceTogether) {
