@@ -3,7 +3,24 @@
 #include <csignal>
 #include <utility>
 
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 namespace longhaul::engine {
+namespace {
+
+/// The engine goes first: it sleeps nearly always, and wakes for an instant. A thread inherits its
+/// short slices of the processor; another policy takes them off. Where the system refuses a step,
+/// the work goes on as it can.
+void step_back() {
+  constexpr int kNice = 10;
+  const sched_param none{};
+  static_cast<void>(sched_setscheduler(0, SCHED_BATCH, &none));
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice));
+}
+
+}  // namespace
 
 PayloadWorker::~PayloadWorker() {
   thread_.request_stop();
@@ -34,6 +51,7 @@ void PayloadWorker::finish() {
 }
 
 void PayloadWorker::work(const std::stop_token& stop) {
+  step_back();
   std::unique_lock lock{mutex_};
   while (changed_.wait(lock, stop, [this] { return !tasks_.empty(); })) {
     std::packaged_task<void()> task = std::move(tasks_.front());

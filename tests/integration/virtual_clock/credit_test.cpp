@@ -76,20 +76,26 @@ Duration last_seen(const PlayedByEngine& played) {
 }
 
 TEST(CreditByAVirtualClock, TheShadowIsTheClockOfARunWithoutIt) {
-  int credited = 0, sooner = 0;
+  int exact = 0, credited = 0, sooner = 0;
   const int plans = for_drawn_plans(120, [&](const Plan& plan) {
     const PlayedByEngine with = play(plan, {}, {.credit = 1ms, .latest = 200us}).front();
     const PlayedByEngine without = play(plan, {}, {.latest = 200us}).front();
     ASSERT_EQ(without.credited, 0);
     for (std::size_t rank = 0; rank < with.ends.size(); ++rank) {
-      EXPECT_EQ(with.ends[rank].shadow, without.ends[rank].seen) << "rank " << rank;
+      // A member of a collective that comes late hears late of those before it, and takes their
+      // lag as of then: the shadow is never early, and may be late.
+      EXPECT_GE(with.ends[rank].shadow, without.ends[rank].seen) << "rank " << rank;
+      if (plan.collectives.empty())
+        EXPECT_EQ(with.ends[rank].shadow, without.ends[rank].seen) << "rank " << rank;
       EXPECT_EQ(without.ends[rank].lag(), Duration::zero()) << "rank " << rank;
     }
+    exact += plan.collectives.empty() ? 1 : 0;
     credited += with.credited > 0 ? 1 : 0;
     sooner += last_seen(with) < last_seen(without) ? 1 : 0;
     EXPECT_LE(last_seen(with), last_seen(without));
   });
-  EXPECT_GT(plans, 60);
+  EXPECT_GT(plans, 40);
+  EXPECT_GT(exact, 10);
   EXPECT_GT(credited, plans / 2);
   EXPECT_GT(sooner, plans / 2);
 }
