@@ -85,8 +85,9 @@ TEST(CreditByAVirtualClock, TheShadowIsTheClockOfARunWithoutIt) {
       // A member of a collective that comes late hears late of those before it, and takes their
       // lag as of then: the shadow is never early, and may be late.
       EXPECT_GE(with.ends[rank].shadow, without.ends[rank].seen) << "rank " << rank;
-      if (plan.collectives.empty())
+      if (plan.collectives.empty()) {
         EXPECT_EQ(with.ends[rank].shadow, without.ends[rank].seen) << "rank " << rank;
+      }
       EXPECT_EQ(without.ends[rank].lag(), Duration::zero()) << "rank " << rank;
     }
     exact += plan.collectives.empty() ? 1 : 0;
