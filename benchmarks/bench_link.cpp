@@ -7,6 +7,7 @@
 #include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/shared_options.hpp"
+#include "harness/options/credit.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/profile/link_measurement.hpp"
@@ -23,6 +24,7 @@ struct Options : harness::SharedOptions {
   std::optional<int> max_samples;  ///< with `confidence` alone
   std::string payload = "4KiB";
   std::string size = "64MiB";
+  std::string credit = "1ms";
 };
 
 ExitCode verdict(const std::vector<harness::LinkMeasurement>& measurements,
@@ -38,7 +40,8 @@ harness::StoppingRule rule_of(const Options& options, int pairs) {
                                 "samples");
 }
 
-ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets) {
+ExitCode run(int argc, char** argv, const Options& options, const std::vector<Duration>& targets,
+             harness::LinkSettings settings) {
   engine::Ranks ranks{{parse_duration(options.deadline)}};
   harness::on_rank0(ranks.world(), [&] {
     if (ranks.count() < 2 || ranks.count() % 2 != 0)
@@ -50,9 +53,6 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
   harness::Environment environment{ranks, harness::command_line(argc, argv)};
   std::vector<harness::LinkMeasurement> measurements;
   engine::Checks checks;
-  harness::LinkSettings settings{options.samples, parse_bytes(options.size),
-                                 parse_bytes(options.payload),
-                                 harness::device_kind_of(options.device)};
   const comm::TransportChoice transport =
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
   if (settings.device == harness::DeviceKind::cuda)
@@ -104,6 +104,7 @@ void declare(Arguments& arguments, Options& options) {
       .within(1, 1'000'000);
   arguments.option("--size", options.size, "nominal size of a message").shows_default();
   arguments.option("--payload", options.payload, "cap on the bytes really sent").shows_default();
+  arguments.option("--credit", options.credit, harness::kCreditHelp).shows_default();
   harness::add_shared_options(
       arguments, options,
       {{harness::Shared::device, "cpu, or cuda: payloads in a GPU's memory, delays played there"},
@@ -124,20 +125,20 @@ ExitCode main_of(int argc, char** argv) {
                                          "scripts/mpi -n 2 build/bin/bench_link --check"}));
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   std::vector<Duration> targets;
+  harness::LinkSettings settings;
   harness::collectively([&] {
     if (options.check) {
       options.samples = 5;
       options.targets = "2ms,5ms";
     }
     targets = harness::parse_targets(options.targets);
-    (void)parse_bytes(options.size);
-    (void)harness::payload_of(options.payload);
+    settings = {options.samples, parse_bytes(options.size), harness::payload_of(options.payload),
+                harness::device_kind_of(options.device), harness::credit_of(options.credit)};
     (void)harness::deadline_of(options.deadline);
-    (void)harness::device_kind_of(options.device);
     (void)comm::transport_kind_of(options.transport);
     (void)rule_of(options, 1);
   });
-  return run(argc, argv, options, targets);
+  return run(argc, argv, options, targets, settings);
 }
 
 }  // namespace

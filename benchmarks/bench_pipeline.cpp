@@ -7,6 +7,7 @@
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/gpu_report.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/records/credibility.hpp"
 #include "harness/records/pipeline_output.hpp"
 #include "harness/session/rank_map.hpp"
 
@@ -103,8 +104,12 @@ ExitCode run(const harness::PipelineOptions& options, const harness::PipelineSet
   const std::string wrong = harness::on_rank0(ranks.world(), [&] {
     writer.write(outcomes, after, directory, environment.rank_clocks());
     std::int64_t sum = 0;
-    for (const harness::PipelineMeasurement& m : harness::segments_of(outcomes))
-      sum += m.checks.wrong();
+    const auto segments = harness::segments_of(outcomes);
+    for (const harness::PipelineMeasurement& m : segments) sum += m.checks.wrong();
+    if (!settings.max_difference_percent) return std::to_string(sum);
+    const std::string missed = harness::missed_text(segments, *settings.max_difference_percent);
+    fmt::print(stderr, "{}", missed);
+    sum += missed.empty() ? 0 : 1;
     return std::to_string(sum);
   });
   ranks.host_ranks().mine().phase = comm::Phase::finished;

@@ -23,7 +23,7 @@ std::jthread start_blind_to_signals(Work&& work) {
 
 void TimedDevice::start(OpId op, TimePoint begin, Duration duration) {
   LONGHAUL_ASSERT(!running_, "op {} starts while op {} runs", index(op), index(running_->op));
-  running_ = engine::FinishedBlock{op, begin + duration};
+  running_ = engine::FinishedBlock{op, begin + duration, kNever, begin};
 }
 
 std::optional<engine::FinishedBlock> TimedDevice::finished(TimePoint at) {

@@ -17,8 +17,9 @@ ArrivalBarrier::ArrivalBarrier(EngineState& state, std::vector<Rank> members, in
   self_ = at(std::ranges::find(members_, state_.host_ranks.self()) - members_.begin());
 }
 
-void ArrivalBarrier::enter(TimePoint at) {
+void ArrivalBarrier::enter(TimePoint at, Duration lag) {
   entered_ = true;
+  seen_ = {at, at + lag};
   round_ = 0;
   latest_ = {at, op_, BoundKind::rendezvous};
   if (rounds_ > 0) send_round(at);
@@ -31,7 +32,8 @@ void ArrivalBarrier::send_round(TimePoint at) {
       state_.transport.receive(from, tag_, std::as_writable_bytes(std::span{&in_[round_], 1})),
       Role::barrier, op_);
   const Rank to = member(distance);
-  out_[round_] = {(at - latest_.until).count(), static_cast<std::uint32_t>(latest_.by), 0};
+  out_[round_] = {(at - latest_.until).count(), seen_.lag().count(),
+                  static_cast<std::uint32_t>(latest_.by), 0};
   state_.expect(state_.transport.send(to, tag_, std::as_bytes(std::span{&out_[round_], 1})),
                 Role::go_ahead_sent, op_);
   state_.transport.ring_doorbell(to);
@@ -39,6 +41,7 @@ void ArrivalBarrier::send_round(TimePoint at) {
 
 void ArrivalBarrier::received(TimePoint at) {
   const Word& word = in_[round_];
+  seen_.raise(at, Duration{word.lag_ns});
   const TimePoint came = at - Duration{word.age_ns};
   if (came > latest_.until) latest_ = {came, OpId{word.op}, BoundKind::rendezvous};
   if (++round_ < rounds_) send_round(at);

@@ -15,16 +15,19 @@ public:
   ArrivalBarrier(EngineState& state, std::vector<Rank> members, int tag, OpId op);
 
   /// This rank has come.
-  void enter(TimePoint at);
+  void enter(TimePoint at, Duration lag = {});
   /// One of our receives is done.
   void received(TimePoint at);
   [[nodiscard]] bool complete() const { return entered_ && round_ == rounds_; }
   /// The op of the member that came last, as far as this rank knows, and when.
   [[nodiscard]] const Cause& latest() const { return latest_; }
+  /// By how much later it would be complete without credit.
+  [[nodiscard]] Duration lag() const { return seen_.lag(); }
 
 private:
   struct Word {
     std::int64_t age_ns = 0;  ///< how long ago `op` came, when this was sent
+    std::int64_t lag_ns = 0;  ///< by how much later it would have been sent without credit
     std::uint32_t op = 0;
     std::uint32_t reserved = 0;
   };
@@ -42,6 +45,7 @@ private:
   std::size_t round_ = 0;  ///< rounds that are over
   bool entered_ = false;
   Cause latest_;
+  ShadowTime seen_;             ///< what it has waited for so far
   std::vector<Word> out_, in_;  ///< of each round
 };
 

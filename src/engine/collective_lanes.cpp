@@ -28,6 +28,7 @@ void CollectiveLanes::begin_iteration() {
     lane.rewind(state_.plan);
     lane.busy = false;
     lane.free = {};
+    lane.free_seen = {};
   }
 }
 
@@ -40,7 +41,9 @@ bool CollectiveLanes::advance(TimePoint at) {
     state_.ops.posted(collective.op);
     collective.cause = state_.ops.ready_cause(collective.op);
     collective.cause.raise(lane.free.until, lane.free.by, lane.free.kind);
-    collective.barrier.enter(at);
+    ShadowTime causes = state_.ops.inputs(collective.op);
+    causes.raise(lane.free_seen);
+    collective.barrier.enter(at, causes.lag());
     if (collective.barrier.complete()) begin(collective, at);
   }
   return moved;
@@ -54,6 +57,7 @@ void CollectiveLanes::gathered(OpId op, TimePoint at) {
 
 void CollectiveLanes::begin(CollectiveState& collective, TimePoint at) {
   collective.start = at;
+  state_.ops.set_lag(collective.op, collective.barrier.lag());
   const Cause& latest = collective.barrier.latest();
   state_.ops.started(collective.op, at, latest.by == collective.op ? collective.cause : latest);
   state_.posted = collective.op;
@@ -82,6 +86,7 @@ void CollectiveLanes::over(OpId op, TimePoint due, TimePoint at) {
     ++lane.next;
     lane.busy = false;
     lane.free = {due, op, BoundKind::lane};
+    lane.free_seen = {at, at + state_of(op).barrier.lag()};
   }
   state_.conditions.over(op);
   state_.ops.ended(op, at, due);

@@ -33,6 +33,7 @@ private:
   struct CollectiveCursor : LaneCursor {
     bool busy = false;
     Cause free;  ///< when the one before was over
+    ShadowTime free_seen;
   };
   void begin(CollectiveState& collective, TimePoint at);
   CollectiveState& state_of(OpId op);

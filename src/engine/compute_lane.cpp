@@ -21,6 +21,7 @@ ComputeLane::ComputeLane(EngineState& state, Device& device)
 void ComputeLane::begin_iteration() {
   next_ = first_;
   free_ = {};
+  free_seen_ = {};
 }
 
 bool ComputeLane::advance(TimePoint at) {
@@ -56,11 +57,27 @@ bool ComputeLane::finish(const FinishedBlock& block, TimePoint at) {
   }
   const TimePoint due =
       stamped ? std::max(block.due, state_.ops.times()[index(block.op)].start) : block.due;
+  count_credit(block, given_.front().at, stamped ? due : at);
   given_.pop_front();
   free_ = {due, block.op, BoundKind::lane};
   if (!stamped) state_.lateness.add(at - due);
   state_.ops.ended(block.op, stamped ? due : at, due);
   return true;
+}
+
+/// Without credit it would have begun when it was given to the device, after all of its causes.
+void ComputeLane::count_credit(const FinishedBlock& block, TimePoint given, TimePoint seen) {
+  ShadowTime causes = state_.ops.inputs(block.op);
+  causes.raise(free_seen_);
+  Duration credit{};
+  if (block.begin != kNever) {
+    const TimePoint start = block.start == kNever ? given : block.start;
+    credit = std::max(Duration::zero(), start - block.begin);
+    state_.credit.add(credit);
+  }
+  const Duration lag = causes.lag() + credit;
+  state_.ops.set_lag(block.op, lag);
+  free_seen_ = {seen, seen + lag};
 }
 
 bool ComputeLane::can_start(OpId block) const {
@@ -81,12 +98,14 @@ void ComputeLane::start(OpId block, TimePoint at) {
   state_.ops.started(block, at, cause);
   if (state_.fault_op == block) inject_fault(*state_.options.fault);
   given_.push_back({block, at});
-  device_.start(block, begin_of(block, cause, at), scaled(state_.plan.op(block).duration, factor));
+  const Duration duration = scaled(state_.plan.op(block).duration, factor);
+  device_.start(block, begin_of(block, cause, at, duration), duration);
 }
 
 /// Work under way delays it until it comes, which may be later than now.
-TimePoint ComputeLane::begin_of(OpId block, const Cause& cause, TimePoint at) const {
-  TimePoint begin = state_.begin_at(cause, at);
+TimePoint ComputeLane::begin_of(OpId block, const Cause& cause, TimePoint at,
+                                Duration duration) const {
+  TimePoint begin = state_.begin_at(cause, at, duration);
   if (state_.ops.is_ready(block)) return begin;
   for (const OpId before : state_.plan.after_of(block))
     if (!state_.ops.is_done(before) && state_.ops.due(before) != kNever)

@@ -31,7 +31,9 @@ private:
   bool finish(const FinishedBlock& block, TimePoint at);
   [[nodiscard]] bool can_start(OpId block) const;
   void start(OpId block, TimePoint at);
-  [[nodiscard]] TimePoint begin_of(OpId block, const Cause& cause, TimePoint at) const;
+  [[nodiscard]] TimePoint begin_of(OpId block, const Cause& cause, TimePoint at,
+                                   Duration duration) const;
+  void count_credit(const FinishedBlock& block, TimePoint given, TimePoint seen);
 
   EngineState& state_;
   Device& device_;
@@ -40,6 +42,7 @@ private:
   std::deque<QueuedBlock> given_;                 ///< to the device, and not finished
   std::optional<FinishedBlock> early_;  ///< finished before this rank noticed what it waited for
   Cause free_;                          ///< when the device became free
+  ShadowTime free_seen_;                ///< the same as it was seen, with and without credit
 };
 
 }  // namespace longhaul::engine

@@ -11,11 +11,13 @@
 namespace longhaul::engine {
 
 /// A block that has ended. `due` is when its work was over; noticing it took until now. `start`,
-/// where the device stamps its blocks: when its work began, and then `due` is a stamp too.
+/// where the device stamps its blocks: when its work began, and then `due` is a stamp too. `begin`,
+/// where its time is a planned one: from when that was counted.
 struct FinishedBlock {
   OpId op{};
   TimePoint due{};
   TimePoint start = kNever;
+  TimePoint begin = kNever;
 };
 
 /// The device cannot go on: `op` is the block with which it failed.

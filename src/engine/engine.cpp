@@ -66,6 +66,8 @@ void Engine::report_failures(Work&& work) {
   } catch (const DeviceError& error) {
     watchdog.fail(
         fmt::format("its device failed in {}: {}", watchdog.text_of(error.op()), error.what()));
+  } catch (const LinkTableError& error) {
+    watchdog.fail(error.what());
   } catch (const comm::TransportError& error) {
     OpId op = kNone<OpId>;
     if (error.request()) {
@@ -87,6 +89,7 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   state.wrong.clear();
   state.transfers = {};
   state.lateness = {};
+  state.credit = {};
   state.relays.begin_iteration();
   state.data_plane.begin_iteration(state.run, iteration);
   parts_->device.begin_iteration(iteration);
@@ -116,7 +119,9 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
           state.transfers.longest,
           state.wrong,
           state.conditions.age(state.began),
-          state.lateness};
+          state.lateness,
+          state.credit,
+          state.ops.last_end()};
 }
 
 void Engine::barrier(int which) {
@@ -185,7 +190,8 @@ bool Engine::handle_completions(TimePoint at) {
   parts.looked = at;
   parts.completions.clear();
   ranks_.transport().advance(parts.completions);
-  if (parts.completions.empty()) return false;
+  const bool goes_on = transport.wants_look();  // with the pieces of a payload
+  if (parts.completions.empty() && !goes_on) return false;
   parts.poll = kShortestPoll;
   const TimePoint seen = now();
   for (const comm::Completion& completion : parts.completions) dispatch(completion, seen);

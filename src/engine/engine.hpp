@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "engine/credit/shadow_time.hpp"
 #include "engine/device.hpp"
 #include "engine/links/link_conditions.hpp"
 #include "engine/options.hpp"
@@ -25,6 +26,8 @@ struct IterationResult {
   std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
   Duration weather_age{};             ///< see LinkConditions::age: when this rank began
   Lateness lateness{};                ///< of this rank's timers
+  CreditUse credit{};                 ///< of this rank's ops
+  ShadowTime end{};                   ///< of its last op, with and without credit
 };
 
 /// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and

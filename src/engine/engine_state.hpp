@@ -117,10 +117,10 @@ struct EngineState {
   [[nodiscard]] bool needs_go_ahead(OpId send) const {
     return plan.op(OpId{plan.op(send).match}).after_count > 0;
   }
-  /// When something begins that waited for `cause` and that we get to at `at`.
-  [[nodiscard]] TimePoint begin_at(const Cause& cause, TimePoint at) const {
+  /// When something of that duration begins that waited for `cause` and that we get to at `at`.
+  [[nodiscard]] TimePoint begin_at(const Cause& cause, TimePoint at, Duration duration) const {
     if (cause.kind == BoundKind::start) return at;
-    return std::clamp(cause.until, at - options.credit, at);
+    return std::clamp(cause.until, at - most_credit(options.credit, duration), at);
   }
   void expect(comm::RequestId request, Role role, OpId op) { expected[request] = {role, op}; }
 
@@ -144,6 +144,7 @@ struct EngineState {
   std::vector<WrongMessage> wrong;  ///< of this iteration, the first few
   TransferCost transfers;
   Lateness lateness;
+  CreditUse credit;
   int open_transfers = 0;  ///< header seen, payload on its way
   std::unordered_map<comm::RequestId, Expected> expected;
   OpId posted = kNone<OpId>;  ///< last given to the transport, and perhaps not expected yet

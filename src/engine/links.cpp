@@ -101,9 +101,9 @@ void Links::request(OpId send, TimePoint ready) {
   wake_granted();
 }
 
-void Links::release(OpId send, TimePoint due) {
+void Links::release(OpId send, TimePoint due, const ShadowTime& seen) {
   granted_.clear();
-  table_of(send).release(send, due, granted_);
+  table_of(send).release(send, due, granted_, seen);
   wake_granted();
 }
 

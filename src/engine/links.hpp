@@ -24,7 +24,7 @@ public:
   void request(OpId send, TimePoint ready);
   [[nodiscard]] std::optional<Grant> take(OpId send, TimePoint ready, TimePoint at);
   /// Lets go as of `due` and wakes who gets it next.
-  void release(OpId send, TimePoint due);
+  void release(OpId send, TimePoint due, const ShadowTime& seen);
   /// The cost of leasing since the last call.
   [[nodiscard]] LeaseCost take_cost();
 

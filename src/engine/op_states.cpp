@@ -17,6 +17,8 @@ OpStates::OpStates(const Plan& plan, const comm::HostRanks& host_ranks)
       cause_(range_.count),
       dependent_begin_(range_.count + 1, 0),
       due_(range_.count),
+      inputs_(range_.count),
+      lag_(range_.count),
       posted_(range_.count),
       done_(range_.count),
       times_(plan.ops.size()),
@@ -40,10 +42,13 @@ void OpStates::begin_iteration(TimePoint at) {
     cause_[i] = {at, kNone<OpId>, BoundKind::start};
     times_[index(id)].ready = at;
     due_[i] = kNever;
+    inputs_[i] = {at, at};
+    lag_[i] = {};
     posted_[i] = done_[i] = false;
     events_.note(id, comm::OpEvent::none);
   }
   remaining_ = range_.count;
+  last_end_ = {at, at};
 }
 
 void OpStates::posted(OpId id) {
@@ -65,9 +70,11 @@ void OpStates::ended(OpId id, TimePoint seen, TimePoint due) {
   done_[at] = true;
   --remaining_;
   times_[index(id)].end = seen;
+  last_end_.raise(seen, lag_[at]);
   for (const OpId dependent : dependents(id)) {
     --open_[local(dependent)];
     cause_[local(dependent)].raise(due, id, BoundKind::dependency);
+    inputs_[local(dependent)].raise(seen, lag_[at]);
     times_[index(dependent)].ready = seen;
   }
   if (marks_) marks_->ended(id);

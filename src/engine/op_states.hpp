@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "comm/group/host_ranks.hpp"
 #include "cuda/accelerator.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "engine/watchdog/op_events.hpp"
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"
@@ -70,6 +71,13 @@ public:
   /// Shows blocks and messages to a profiler from now on.
   void show_marks() { marks_.emplace(plan_); }
 
+  /// What it depends on, with and without credit; complete when it is ready.
+  [[nodiscard]] const ShadowTime& inputs(OpId id) const { return inputs_[local(id)]; }
+  /// By how much later the end of an op would be seen without credit: to be told before its end.
+  void set_lag(OpId id, Duration lag) { lag_[local(id)] = lag; }
+  /// The end of the last op, with and without credit.
+  [[nodiscard]] const ShadowTime& last_end() const { return last_end_; }
+
   void posted(OpId id);
   void started(OpId id, TimePoint seen, const Cause& cause);
   void ended(OpId id, TimePoint seen, TimePoint due);
@@ -98,6 +106,9 @@ private:
   std::vector<std::uint32_t> dependent_begin_;  ///< into dependents_; one more at the end
   std::vector<OpId> dependents_;
   std::vector<TimePoint> due_;
+  std::vector<ShadowTime> inputs_;
+  std::vector<Duration> lag_;
+  ShadowTime last_end_;
   std::vector<bool> posted_, done_;
   std::uint32_t remaining_ = 0;
   OpTimes times_;

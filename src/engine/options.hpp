@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -17,12 +18,17 @@ struct EngineOptions {
   Emulation emulation = Emulation::on;
   Bytes payload{64 << 10};  ///< cap on the bytes really sent for a message
   Run run;                  ///< seed, noise and stragglers of blocks
-  /// The most of a timer's lateness that is caught up: a block, hold or latency that follows
-  /// another begins where that one was due, not where the host woke us. Later than this stays late.
+  /// The most of a timer's lateness that is caught up: a block or hold that follows another begins
+  /// where that one was due, not where the host woke us. Later than most_credit() stays late.
   Duration credit{std::chrono::milliseconds{1}};
   std::optional<Fault> fault;
   bool marks = false;  ///< ranges for a profiler (accelerator.hpp)
 };
+
+/// Credit for an op of that duration: at most 2% of it, so that a run cannot be made of credit.
+[[nodiscard]] constexpr Duration most_credit(Duration credit, Duration duration) {
+  return std::min(credit, duration / 50);
+}
 
 /// Counts of right and wrong events on one rank in one iteration. All from `lost` on should be 0.
 struct Checks {

@@ -22,6 +22,7 @@ Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<R
       world_{world_of(as)},
       host_ranks_{world_, ranks_per_host},
       transport_{comm::make_host_transport(world_, host_ranks_)},
+      pieces_{*transport_},
       watchdog_{host_ranks_, options} {
   if (!world_.is_of_threads()) comm::set_idle_look(comm::IdleLook::return_at_once);
   make_timers_precise();

@@ -6,6 +6,7 @@
 #include "comm/blocking_call.hpp"
 #include "comm/group/communicator.hpp"
 #include "comm/group/host_ranks.hpp"
+#include "comm/piece_transport.hpp"
 #include "comm/transport.hpp"
 #include "engine/watchdog/watchdog.hpp"
 
@@ -27,8 +28,9 @@ public:
   [[nodiscard]] int count() const { return host_ranks_.ranks(); }
   [[nodiscard]] const comm::Communicator& world() const { return world_; }
   [[nodiscard]] const comm::HostRanks& host_ranks() const { return host_ranks_; }
-  /// The transport that a plan runs over: the host's, or the one for payloads on top of it.
-  [[nodiscard]] comm::Transport& transport() { return payloads_ ? *payloads_ : *transport_; }
+  /// The transport that a plan runs over, on top of the host's: in the hosts' memory payloads go
+  /// in pieces, unless another way was given for them.
+  [[nodiscard]] comm::Transport& transport() { return payloads_ ? *payloads_ : pieces_; }
   [[nodiscard]] comm::Transport& host_transport() { return *transport_; }
   /// Payloads go over `transport`, which uses host_transport(), from now on. The same on all ranks.
   void carry_payloads_by(std::unique_ptr<comm::Transport> transport) {
@@ -43,7 +45,8 @@ private:
   comm::Communicator world_;
   comm::HostRanks host_ranks_;
   std::unique_ptr<comm::Transport> transport_;
-  std::unique_ptr<comm::Transport> payloads_;  ///< none: transport_
+  comm::PieceTransport pieces_;                ///< over transport_
+  std::unique_ptr<comm::Transport> payloads_;  ///< none: pieces_
   Watchdog watchdog_;
   std::uint32_t runs_ = 0;
 };

@@ -38,41 +38,40 @@ void RecvLanes::post(ReceiveCursor& lane, OpId recv) {
   MessageInFlight& flight = flight_of(kNone<OpId>);
   flight.op = recv;
   flight.lane = &lane;
-  flight.started = flight.has_header = flight.has_payload = false;
   flight.verdict = Payloads::Verdict::right;
-  flight.payload = state_.data_plane.room(recv);
   state_.expect(state_.transport.receive(op.peer, state_.tags.header(op.peer, send),
                                          std::as_writable_bytes(std::span{&flight.header, 1})),
                 Role::header_received, recv);
-  if (!state_.transport.holds_lanes()) receive_payload(flight, {lane.lane, {}, {}});
   if (!state_.needs_go_ahead(send)) return;
-  static constexpr std::int64_t kWord = 0;
+  flight.go_ahead_lag_ns = state_.ops.inputs(recv).lag().count();
   state_.expect(state_.transport.send(op.peer, state_.tags.go_ahead(op.peer, send),
-                                      std::as_bytes(std::span{&kWord, 1})),
+                                      std::as_bytes(std::span{&flight.go_ahead_lag_ns, 1})),
                 Role::go_ahead_sent, recv);
   state_.transport.ring_doorbell(op.peer);
 }
 
-void RecvLanes::receive_payload(const MessageInFlight& flight, const cuda::LanePace& pace) {
+void RecvLanes::receive_payload(MessageInFlight& flight) {
   const Op& op = state_.plan.op(flight.op);
+  const OpId send{op.match};
+  cuda::LanePace pace{flight.lane->lane, {}, {}};
+  if (state_.transport.holds_lanes()) {
+    pace.from = flight.start;
+    if (state_.emulates()) pace.hold = state_.conditions.hold(send, flight.start);
+  }
+  flight.payload = state_.data_plane.room(flight.op);
   state_.posted = flight.op;
-  state_.expect(
-      state_.transport.receive_payload(op.peer, state_.tags.payload(op.peer, OpId{op.match}),
-                                       flight.payload.bytes, pace),
-      Role::payload_received, flight.op);
-}
-
-void RecvLanes::start(MessageInFlight& flight, TimePoint at) {
-  if (flight.started) return;
-  flight.started = true;
-  flight.start = at;
-  ++state_.open_transfers;
+  state_.expect(state_.transport.receive_payload(op.peer, state_.tags.payload(op.peer, send),
+                                                 flight.payload.bytes, pace),
+                Role::payload_received, flight.op);
 }
 
 void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {
   MessageInFlight& flight = flight_of(recv);
-  flight.has_header = true;
-  start(flight, at);
+  flight.start = at;
+  ++state_.open_transfers;
+  ShadowTime causes = state_.ops.inputs(recv);
+  causes.raise(at, Duration{flight.header.lag_ns});
+  state_.ops.set_lag(recv, causes.lag());
   const OpId send{state_.plan.op(recv).match};
   const bool right =
       size == kHeaderBytes &&
@@ -85,23 +84,16 @@ void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {
   const bool late = right && flight.header.waited_for_receiver != 0;
   state_.ops.started(recv, flight.start,
                      late ? state_.ops.ready_cause(recv) : Cause{at, send, BoundKind::dependency});
-  if (state_.transport.holds_lanes()) {
-    const Duration hold =
-        state_.emulates() ? state_.conditions.hold(send, flight.start) : Duration::zero();
-    receive_payload(flight, {flight.lane->lane, hold, flight.start});
-  }
-  if (flight.has_payload) finish_transfer(flight, at);
+  receive_payload(flight);
 }
 
 void RecvLanes::payload_came(OpId recv, const comm::Completion& completion, TimePoint at) {
   MessageInFlight& flight = flight_of(recv);
-  flight.has_payload = true;
   flight.over = completion.over;
   flight.transferred = std::min(completion.transferred, at);
   --flight.lane->open;
-  start(flight, at);
   check(flight, completion.size_bytes);
-  if (flight.has_header) finish_transfer(flight, at);
+  finish_transfer(flight, at);
 }
 
 void RecvLanes::check(MessageInFlight& flight, std::size_t size) const {
@@ -145,7 +137,7 @@ void RecvLanes::pass_on(MessageInFlight& flight) {
                      {std::move(flight.payload), flight.verdict != Payloads::Verdict::right});
 }
 
-/// Header and payload are here: what the real transfer has used counts against the nominal time.
+/// The payload is here: what the real transfer has used counts against the nominal time.
 void RecvLanes::finish_transfer(MessageInFlight& flight, TimePoint at) {
   const OpId recv = flight.op;
   const Duration used = std::max(Duration::zero(), flight.transferred - flight.start);

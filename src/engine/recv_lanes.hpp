@@ -9,10 +9,12 @@ namespace longhaul::engine {
 
 /// This rank's receives. Those that depend on nothing (decoupled plans) are posted early, a window
 /// of them in each lane, in the order of the sends; the others (grouped plans) when what they wait
-/// for is done, and then the sender is told so. The nominal
+/// for is done, and then the sender is told so. Posted is the receive of the header; room for the
+/// payload is taken, and its transfer begins, when the header has been seen: so no stamp of a
+/// header waits for the copy of a payload. The nominal
 /// transfer counts from when this rank sees the message's header, the latency from its end: by this
-/// rank's clock alone, never by a stamp of the sender's. Everything is checked before the receive
-/// ends, so before a block or a relay's send takes it.
+/// rank's clock alone, never by a stamp of the sender's. What is checked at once is checked before
+/// the receive ends, so before a block or a relay's send takes it.
 class RecvLanes {
 public:
   explicit RecvLanes(EngineState& state);
@@ -35,10 +37,9 @@ private:
   struct MessageInFlight {
     OpId op = kNone<OpId>;
     ReceiveCursor* lane = nullptr;
-    bool started = false;  ///< header seen, or the payload before it
-    bool has_header = false, has_payload = false;
-    TimePoint start{};
+    TimePoint start{};                              ///< its header was seen
     TimePoint transferred = kNever, over = kNever;  ///< by the transport's stamps
+    std::int64_t go_ahead_lag_ns = 0;               ///< the word for the sender
     MessageHeader header;
     Payload payload;
     Payloads::Verdict verdict{};  ///< on header and payload together
@@ -46,8 +47,7 @@ private:
   };
 
   void post(ReceiveCursor& lane, OpId recv);
-  void receive_payload(const MessageInFlight& flight, const cuda::LanePace& pace);
-  void start(MessageInFlight& flight, TimePoint at);
+  void receive_payload(MessageInFlight& flight);
   void finish_transfer(MessageInFlight& flight, TimePoint at);
   void check(MessageInFlight& flight, std::size_t size) const;
   void count(const MessageInFlight& flight);

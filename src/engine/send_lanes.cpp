@@ -35,7 +35,7 @@ void SendLanes::go_ahead(OpId send, TimePoint at) {
   for (SendCursor& lane : lanes_) {
     if (lane.next != index(send)) continue;
     lane.has_go_ahead = true;
-    lane.go_ahead_at = at;
+    lane.go_ahead_at = {at, at + Duration{lane.go_ahead_word}};
   }
 }
 
@@ -57,12 +57,15 @@ bool SendLanes::ask_next(SendCursor& lane) {
     lane.is_ready = true;
     lane.cause = state_.ops.ready_cause(send);
   }
+  ShadowTime causes = state_.ops.inputs(send);
   if (state_.needs_go_ahead(send)) {
     if (!lane.has_go_ahead) return false;
-    lane.cause.raise(lane.go_ahead_at, OpId{state_.plan.op(send).match}, BoundKind::rendezvous);
+    lane.cause.raise(lane.go_ahead_at.seen, OpId{state_.plan.op(send).match},
+                     BoundKind::rendezvous);
+    causes.raise(lane.go_ahead_at);
   }
   if (state_.emulates()) state_.links->request(send, lane.cause.until);
-  lane.asked.push_back({send, lane.cause});
+  lane.asked.push_back({send, lane.cause, causes});
   ++lane.next;
   lane.is_ready = false;
   expect_go_ahead(lane);
@@ -72,17 +75,18 @@ bool SendLanes::ask_next(SendCursor& lane) {
 /// Starts the first of those that have asked, if it has its link.
 bool SendLanes::start_first(SendCursor& lane, TimePoint at) {
   Asked& first = lane.asked.front();
-  if (lane.last != kNone<OpId> && lane.last_start > first.cause.until)
-    first.cause.raise(lane.last_start, lane.last, BoundKind::lane);
+  if (lane.last != kNone<OpId>) first.cause.raise(lane.last_start.seen, lane.last, BoundKind::lane);
   if (state_.emulates()) {
     const auto grant = state_.links->take(first.op, first.cause.until, at);
     if (!grant) return false;
     if (grant->free > first.cause.until)
       first.cause.raise(grant->free, grant->holder, BoundKind::resource);
+    first.causes.raise(grant->let_go);
   }
+  if (lane.last != kNone<OpId>) first.causes.raise(lane.last_start);
   start(lane, first, at);
   lane.last = first.op;
-  lane.last_start = at;
+  lane.last_start = {at, at + first.causes.lag()};
   lane.asked.pop_front();
   return true;
 }
@@ -91,11 +95,14 @@ void SendLanes::start(const SendCursor& lane, const Asked& asked, TimePoint at) 
   const OpId send = asked.op;
   MessageInFlight& flight = new_flight(send);
   load(flight);
+  flight.lag = asked.causes.lag();
+  flight.header.lag_ns = flight.lag.count();
   flight.header.waited_for_receiver = asked.cause.kind == BoundKind::rendezvous ? 1 : 0;
   state_.ops.started(send, at, asked.cause);
   const int times = state_.fault_op == send ? apply_fault(flight) : 1;
 
-  const TimePoint begin = state_.begin_at(asked.cause, at);
+  const Duration usual = state_.plan.op(send).duration;
+  const TimePoint begin = state_.begin_at(asked.cause, at, usual);
   const Duration nominal =
       state_.emulates() ? state_.conditions.hold(send, begin) : Duration::zero();
   const bool by_transport = state_.transport.holds_lanes() && times > 0;
@@ -105,7 +112,12 @@ void SendLanes::start(const SendCursor& lane, const Asked& asked, TimePoint at) 
                                         : cuda::LanePace{lane.lane, {}, {}});
   state_.transport.ring_doorbell(state_.plan.op(send).peer);
 
-  if (nominal > Duration::zero()) state_.conditions.going_on(send, begin);
+  flight.end = {};
+  flight.credit = nominal > Duration::zero() ? at - begin : Duration::zero();
+  if (nominal > Duration::zero()) {
+    state_.conditions.going_on(send, begin);
+    state_.credit.add(flight.credit);
+  }
   hold(flight, begin, by_transport ? Duration::zero() : nominal);
   if (times == 0) finish_if_over(flight, at, at);
 }
@@ -164,17 +176,21 @@ int SendLanes::apply_fault(MessageInFlight& flight) const {
 void SendLanes::sent(OpId send, TimePoint at) {
   MessageInFlight& flight = flight_of(send);
   --flight.unsent;
+  flight.end.raise(at, flight.lag);
   finish_if_over(flight, std::min(flight.over, at), at);
 }
 
 void SendLanes::payload_sent(OpId send, const comm::Completion& completion, TimePoint at) {
-  if (flight_of(send).over == kNever) flight_of(send).over = completion.over;
+  MessageInFlight& flight = flight_of(send);
+  if (flight.over == kNever) flight.over = completion.over;
+  if (completion.over != kNever) flight.end.raise(at, flight.lag + flight.credit);
   sent(send, at);
 }
 
 void SendLanes::hold_over(OpId send, TimePoint due, TimePoint at) {
   MessageInFlight& flight = flight_of(send);
   flight.holding = false;
+  flight.end.raise(at, flight.lag + flight.credit);
   finish_if_over(flight, due, at);
 }
 
@@ -184,8 +200,10 @@ void SendLanes::finish_if_over(MessageInFlight& flight, TimePoint due, TimePoint
   flight.op = kNone<OpId>;
   flight.payload = {};
   state_.conditions.over(send);
+  flight.end.raise(at, flight.lag);  // also where nothing was sent or held
+  state_.ops.set_lag(send, flight.end.lag());
   state_.ops.ended(send, at, due);
-  if (state_.emulates()) state_.links->release(send, due);
+  if (state_.emulates()) state_.links->release(send, due, flight.end);
 }
 
 SendLanes::MessageInFlight& SendLanes::new_flight(OpId op) {

@@ -31,21 +31,25 @@ private:
   struct Asked {
     OpId op = kNone<OpId>;
     Cause cause;
+    ShadowTime causes;  ///< as they were seen, with and without credit
   };
   struct SendCursor : LaneCursor {
     bool is_ready = false;  ///< the inputs of the op at the head are there
     Cause cause;            ///< of the op at the head, so far
     std::deque<Asked> asked;
     OpId last = kNone<OpId>;  ///< that began last, and when
-    TimePoint last_start{};
+    ShadowTime last_start{};
     bool has_go_ahead = false;  ///< of the op at the head
-    TimePoint go_ahead_at{};
-    std::int64_t go_ahead_word = 0;
+    ShadowTime go_ahead_at{};
+    std::int64_t go_ahead_word = 0;  ///< the receiver's lag
   };
   struct MessageInFlight {
     OpId op = kNone<OpId>;
     int unsent = 0;  ///< header and payload
     bool holding = false;
+    Duration lag{};           ///< of its start, without credit
+    Duration credit{};        ///< of its hold
+    ShadowTime end{};         ///< so far
     TimePoint over = kNever;  ///< the transport's hold
     MessageHeader header;
     Payload payload;

@@ -1,6 +1,7 @@
 // The transports of the host, of ranks that are processes and of ranks that are threads.
 #include "comm/mpi/mpi_transport.hpp"
 #include "comm/payload_transport.hpp"
+#include "comm/piece_transport.hpp"
 #include "comm/threads/thread_transport.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
@@ -36,8 +37,18 @@ struct OverThreads {
   using Memory = HostMemory;
 };
 
+/// Payloads in pieces, some of which they fill exactly, over processes and over threads.
+struct InPieces {
+  static std::string why_not() { return ""; }
+  static std::unique_ptr<comm::Transport> make(std::unique_ptr<comm::Transport>& below) {
+    below = thread_ranks() == 0 ? OverMpi::make(below) : OverThreads::make(below);
+    return std::make_unique<comm::PieceTransport>(*below, 16 << 10U);
+  }
+  using Memory = HostMemory;
+};
+
 namespace {
-using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads>;
+using TransportKinds = ::testing::Types<OverMpi, OverMpiInBlocks, OverThreads, InPieces>;
 }  // namespace
 
 }  // namespace longhaul::testing

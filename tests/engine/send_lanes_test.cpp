@@ -115,11 +115,11 @@ RANKS_TEST(LaneHolds, AreTheTransportsAlone) {
 RANKS_TEST(LaneHolds, FollowEachOtherByTheStamps) {
   NEEDS_RANKS(2);
   harness::PlanBuilder b = builder();
-  for (int i = 0; i < 3; ++i) b.message(0, 1, 5ms, 0ns, Bytes{64});
+  for (int i = 0; i < 3; ++i) b.message(0, 1, 1h, 0ns, Bytes{64});
   const Plan plan = b.build();
   engine::IterationResult result;
   engine::EngineOptions options;
-  options.credit = 1h;  // any lateness is caught up
+  options.credit = 1h;  // any lateness is caught up: 2% of a message are more than a minute
   const HoldingTransport& transport = play(plan, result, options);
   if (self() == 0) {
     for (std::size_t i = 1; i < transport.sent.size(); ++i)

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/index.hpp"
+#include "engine/options.hpp"
 
 namespace longhaul::device {
 namespace {
@@ -52,7 +53,7 @@ void QueueDevice::start(OpId op, TimePoint begin, Duration duration) {
   } catch (const std::exception& error) {
     throw engine::DeviceError{op, error.what()};
   }
-  given_.push_back({op, next_slot_, expected});
+  given_.push_back({op, next_slot_, expected, duration});
   next_slot_ = (next_slot_ + 1) % stamps_.size();
 }
 
@@ -75,7 +76,8 @@ std::optional<engine::FinishedBlock> QueueDevice::finished(TimePoint at) {
   }
   // The host has seen it: where it does not seem so, the clocks are that far apart.
   const TimePoint over = std::min(clock_.to_host(end), now());
-  return engine::FinishedBlock{first.op, over, std::min(clock_.to_host(stamps.begin), over)};
+  return engine::FinishedBlock{first.op, over, std::min(clock_.to_host(stamps.begin), over),
+                               is_timed() ? over - first.duration : kNever};
 }
 
 /// Errors of kernels stick to the device: a failed one never stamps.
@@ -106,9 +108,10 @@ CudaTimedDevice::CudaTimedDevice(int index, Duration credit, int depth)
 }
 
 void CudaTimedDevice::enqueue(const Block& block, cuda::Stamps& stamps) {
-  cuda::timed_block({block.not_before, static_cast<std::uint64_t>(block.duration.count()),
-                     static_cast<std::uint64_t>(credit_.count())},
-                    free_since_.as<std::uint64_t>(), &stamps, stream_.get());
+  cuda::timed_block(
+      {block.not_before, static_cast<std::uint64_t>(block.duration.count()),
+       static_cast<std::uint64_t>(engine::most_credit(credit_, block.duration).count())},
+      free_since_.as<std::uint64_t>(), &stamps, stream_.get());
 }
 
 CudaLayerDevice::CudaLayerDevice(int index, engine::BlockWork& work, cudaStream_t compute,

@@ -46,6 +46,7 @@ private:
     OpId op{};
     std::size_t slot = 0;
     TimePoint expected = kNever;  ///< end
+    Duration duration{};
   };
   void look_for_errors(OpId op, TimePoint at);
 

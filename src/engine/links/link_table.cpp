@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -32,7 +33,8 @@ struct LinkTable::Head {
   std::uint32_t served;  ///< how many serve() has served
   std::uint32_t turns;   ///< how many have had their turn in stated orders
 
-  /// Robust: a rank that is killed while it holds the lock does not leave the others hanging.
+  /// Robust: a rank that is killed while it holds the lock does not leave the others hanging. They
+  /// do not go on either, for it may have been in the middle of a change.
   void make() {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -50,12 +52,9 @@ public:
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += kPatienceSeconds;
     const int result = pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &until);
-    if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
-    if (result == ETIMEDOUT)
-      throw Error{fmt::format("the table of shared links has been locked for {} s (a rank was "
-                              "stopped while it held the lock). Start the run again.",
-                              kPatienceSeconds),
-                  ExitCode::run_failed};
+    // Not made consistent before it is let go: no one gets it again.
+    if (result == EOWNERDEAD) pthread_mutex_unlock(&mutex_);
+    if (result != 0) fail_to_lock(result);
     tell_locked(mutex_);
   }
   ~Lock() { pthread_mutex_unlock(&mutex_); }
@@ -64,6 +63,20 @@ public:
 
 private:
   static constexpr int kPatienceSeconds = 10;  // it is held for a microsecond
+  [[noreturn]] static void fail_to_lock(int result) {
+    if (result == ETIMEDOUT)
+      throw LinkTableError{
+          fmt::format("the table of shared links has been locked for {} s (a rank was stopped "
+                      "while it held the lock). Start the run again.",
+                      kPatienceSeconds)};
+    if (result == EOWNERDEAD || result == ENOTRECOVERABLE)
+      throw LinkTableError{
+          "the table of shared links cannot be trusted (a rank died while it changed it). Start "
+          "the run again."};
+    throw LinkTableError{
+        fmt::format("the table of shared links cannot be locked ({}). Start the run again.",
+                    std::generic_category().message(result))};
+  }
   pthread_mutex_t& mutex_;
 };
 
@@ -79,6 +92,7 @@ struct LinkTable::Slot {
   std::uint32_t held;  ///< 1: by `holder`, whose send it is
   std::uint32_t holder;
   std::int64_t free;  ///< when it was let go last
+  ShadowTime let_go;  ///< the same as it was seen, with and without credit
 };
 
 /// The sends of a lane that have asked and hold nothing yet, by their places in the lane.
@@ -95,6 +109,7 @@ struct LinkTable::Waiter {
   std::int64_t ready;    ///< and has had its turn
   std::int64_t free;     ///< before it holds anything: since when it is its turn
   std::uint32_t holder;
+  ShadowTime let_go;
 };
 
 /// More than lanes can use are never held.
@@ -172,6 +187,7 @@ void LinkTable::enqueue(OpId send, TimePoint ready, std::uint32_t state) {
   waiter.served = waiter.turn = 0;
   waiter.free = 0;
   waiter.holder = static_cast<std::uint32_t>(kNone<OpId>);
+  waiter.let_go = {};
   waiter.state.store(state);
 }
 
@@ -211,12 +227,13 @@ void LinkTable::serve(OpId send, std::vector<OpId>& granted) {
 bool LinkTable::take(OpId send, Grant& grant) {
   Waiter& waiter = waiter_of(send);
   if (waiter.state.load() != Waiter::granted) return false;
-  grant = {TimePoint{waiter.free}, OpId{waiter.holder}};
+  grant = {TimePoint{waiter.free}, OpId{waiter.holder}, waiter.let_go};
   waiter.state.store(Waiter::none);
   return true;
 }
 
-void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted) {
+void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted,
+                        const ShadowTime& seen) {
   const Lock lock{*head_};
   for (const ResourceId id : plan_.resources_of(send)) {
     --resources_[index(id)].used;
@@ -224,6 +241,7 @@ void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted) {
       if (slot.held == 0 || slot.holder != static_cast<std::uint32_t>(send)) continue;
       slot.held = 0;
       slot.free = due.count();
+      slot.let_go = seen;
     }
   }
   grant_what_is_free(granted);
@@ -335,6 +353,7 @@ void LinkTable::hand_over(OpId send) {
       waiter.free = place->free;
       waiter.holder = place->holder;
     }
+    waiter.let_go.raise(place->let_go);
     place->held = 1;
     place->holder = static_cast<std::uint32_t>(send);
   }

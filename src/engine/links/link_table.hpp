@@ -4,13 +4,22 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "plan/plan.hpp"
 
 namespace longhaul::engine {
+
+/// The table cannot be used any more: a rank died or was stopped while it changed it.
+class LinkTableError : public Error {
+public:
+  explicit LinkTableError(const std::string& what) : Error{what, ExitCode::run_failed} {}
+};
 
 /// Holders of a plan's resources and the ops that wait for them, in one block of memory: the rank's
 /// own for what it alone uses, the host's for what several of its ranks share. Serves in order of
@@ -35,11 +44,13 @@ public:
   struct Grant {
     TimePoint free{};           ///< when the last of them was let go; 0 when they were free before
     OpId holder = kNone<OpId>;  ///< who let go of it
+    ShadowTime let_go{};        ///< when all of them were, as it was seen; of stated orders nothing
   };
   /// The grant of a send that has asked, if it has been made.
   [[nodiscard]] bool take(OpId send, Grant& grant);
-  /// Lets go, as of `due`; adds ops that are granted theirs thereby to `granted`.
-  void release(OpId send, TimePoint due, std::vector<OpId>& granted);
+  /// Lets go, as of `due`, which was `seen` later; adds ops that are granted theirs thereby to
+  /// `granted`.
+  void release(OpId send, TimePoint due, std::vector<OpId>& granted, const ShadowTime& seen = {});
 
   /// Asks to be served later.
   void ask(OpId send, TimePoint ready);

@@ -30,6 +30,7 @@ struct MessageHeader {
   PayloadId payload;
   std::uint32_t send = 0;      ///< op id of the send
   std::uint32_t sequence = 0;  ///< place among the messages of its lane
+  std::int64_t lag_ns = 0;     ///< by how much later it would have been sent without credit
   std::uint32_t payload_bytes = 0;
   std::uint8_t leg = 0;                  ///< MessageLeg
   std::uint8_t waited_for_receiver = 0;  ///< grouped: the sender was there first

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/index.hpp"
 #include "base/random.hpp"
@@ -21,6 +22,9 @@ Bytes capped_size(const SteppedCollective& stepped, Bytes largest) {
   return Bytes{std::max<std::int64_t>(capped, stepped.collective.pieces)};
 }
 
+/// Payloads of a lane that are made before their sends begin.
+constexpr std::size_t kAhead = 2;
+
 }  // namespace
 
 SyntheticDataPlane::SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed,
@@ -29,7 +33,8 @@ SyntheticDataPlane::SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_
       self_{self},
       seed_{seed},
       payloads_{seed, largest},
-      free_{std::make_shared<std::vector<std::unique_ptr<Room>>>()} {
+      forwards_{plan, self},
+      rooms_{std::make_shared<Rooms>()} {
   for (const SteppedCollective& each : plan.stepped) {
     const bool member = std::ranges::binary_search(each.collective.members, self);
     in_steps_.push_back(
@@ -43,21 +48,38 @@ CollectiveDataPlane* SyntheticDataPlane::plane_of(OpId message) const {
   return is_step(op) ? in_steps_[stepped_of(op)].get() : nullptr;
 }
 
+SyntheticDataPlane::~SyntheticDataPlane() = default;
+
+/// What the lanes that send large payloads send first is made before the ranks meet.
 void SyntheticDataPlane::begin_iteration(std::uint32_t run, int iteration) {
+  worker_.finish();
   run_ = run;
   iteration_ = iteration;
   for (const auto& plane : in_steps_)
     if (plane) plane->begin_iteration(run, iteration);
+  late_.clear();
+  received_.clear();
+  for (auto& [lane, ahead] : ahead_) {
+    ahead.clear();
+    make_ahead(lane, static_cast<std::uint32_t>(index(plan_.lanes[index(lane)].first)));
+  }
+  worker_.finish();
 }
 
 std::vector<LateVerdict> SyntheticDataPlane::end_iteration() {
-  std::vector<LateVerdict> wrong;
+  worker_.finish();
+  std::vector<LateVerdict> wrong = std::exchange(late_, {});
+  append_wrong_sums(wrong);
+  return wrong;
+}
+
+/// Which message brought a wrong number is not known: the last that came is named.
+void SyntheticDataPlane::append_wrong_sums(std::vector<LateVerdict>& wrong) {
   for (std::size_t c = 0; c < in_steps_.size(); ++c) {
     CollectiveDataPlane* const plane = in_steps_[c].get();
     if (plane == nullptr) continue;
     (void)plane->end_iteration();
     if (plane->wrong_items() == 0) continue;
-    // Which message brought it is not known: the last that came.
     const SteppedCollective& stepped = plan_.stepped[c];
     const auto own = std::ranges::lower_bound(stepped.collective.members, self_) -
                      stepped.collective.members.begin();
@@ -69,7 +91,6 @@ std::vector<LateVerdict> SyntheticDataPlane::end_iteration() {
       break;
     }
   }
-  return wrong;
 }
 
 void SyntheticDataPlane::deliver(OpId recv, Payload payload) {
@@ -78,30 +99,74 @@ void SyntheticDataPlane::deliver(OpId recv, Payload payload) {
 
 Payload SyntheticDataPlane::take_room(std::size_t size) {
   std::unique_ptr<Room> room;
-  if (free_->empty()) {
-    room = std::make_unique<Room>();
-  } else {
-    room = std::move(free_->back());
-    free_->pop_back();
+  {
+    const std::scoped_lock lock{rooms_->mutex};
+    const auto found = std::ranges::find_if(
+        rooms_->free, [&](const std::unique_ptr<Room>& free) { return free->size >= size; });
+    if (found != rooms_->free.end()) {
+      room = std::move(*found);
+      rooms_->free.erase(found);
+    }
   }
-  room->resize(size);
-  const std::span<std::byte> bytes{*room};
-  const auto give_back = [free = free_](Room* used) {
-    free->push_back(std::unique_ptr<Room>{used});
+  if (!room) {
+    room = std::make_unique<Room>();
+    room->size = size;
+    room->memory = std::make_unique_for_overwrite<std::byte[]>(size);
+  }
+  const std::span<std::byte> bytes{room->memory.get(), size};
+  const auto give_back = [rooms = rooms_](Room* used) {
+    const std::scoped_lock lock{rooms->mutex};
+    rooms->free.push_back(std::unique_ptr<Room>{used});
   };
   return {bytes, std::shared_ptr<Room>{room.release(), give_back}};
 }
 
 Payload SyntheticDataPlane::make(OpId send) {
   if (CollectiveDataPlane* const plane = plane_of(send)) return plane->make(send);
-  Payload payload = take_room(payloads_.bytes_for(plan_.op(send).size));
+  const std::size_t size = payloads_.bytes_for(plan_.op(send).size);
+  if (size > kMadeAtOnce)
+    if (auto made = take_ahead(send)) return *std::move(made);
+  Payload payload = take_room(size);
   payloads_.fill(payload_id(plan_, send, run_, iteration_), payload.bytes);
   return payload;
 }
 
+/// Also sees to it that the next ones of the lane are made.
+std::optional<Payload> SyntheticDataPlane::take_ahead(OpId send) {
+  const LaneId lane = plan_.op(send).lane;
+  std::deque<Ahead>& ahead = ahead_[lane];
+  std::optional<Payload> made;
+  while (!ahead.empty() && ahead.front().send <= send) {
+    ahead.front().made.wait();
+    if (ahead.front().send == send) made = std::move(ahead.front().payload);
+    ahead.pop_front();
+  }
+  const OpId last = ahead.empty() ? send : ahead.back().send;
+  make_ahead(lane, static_cast<std::uint32_t>(index(last)) + 1);
+  return made;
+}
+
+/// From op id `next` of the lane on. A relay's sends are not made here.
+void SyntheticDataPlane::make_ahead(LaneId lane, std::uint32_t next) {
+  const Lane& ops = plan_.lanes[index(lane)];
+  std::deque<Ahead>& ahead = ahead_[lane];
+  for (; next < index(ops.first) + ops.count && ahead.size() < kAhead; ++next) {
+    const OpId send{next};
+    const std::size_t size = payloads_.bytes_for(plan_.op(send).size);
+    if (size <= kMadeAtOnce || forwards_.recv_before(send) != kNone<OpId>) continue;
+    Payload payload = take_room(size);
+    const PayloadId id = payload_id(plan_, send, run_, iteration_);
+    auto made = worker_.add([this, id, bytes = payload.bytes] { payloads_.fill(id, bytes); });
+    ahead.push_back({send, std::move(payload), std::move(made)});
+  }
+}
+
 Payload SyntheticDataPlane::room(OpId recv) {
   if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->room(recv);
-  return take_room(payloads_.bytes_for(plan_.op(recv).size));
+  const std::size_t size = payloads_.bytes_for(plan_.op(recv).size);
+  Payload payload = take_room(size);
+  if (size > kMadeAtOnce) received_[recv] = payload.owner;
+  return payload;
 }
 
 Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte> payload,
@@ -109,14 +174,29 @@ Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte
   if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->check(recv, payload, found);
   const OpId send{plan_.op(recv).match};
   found = payload_id(plan_, send, run_, iteration_);
-  const Payloads::Verdict verdict = payloads_.check(found, payload);
+  const bool later = payload.size() > kMadeAtOnce && received_.contains(recv);
+  const Payloads::Verdict verdict =
+      payloads_.check(found, later ? payload.first(sizeof found) : payload);
   if (verdict == Payloads::Verdict::wrong_message)
     std::memcpy(&found, payload.data(), sizeof found);
+  if (later && verdict == Payloads::Verdict::right) compare(recv, found, payload);
   return verdict;
+}
+
+void SyntheticDataPlane::compare(OpId recv, const PayloadId& expected,
+                                 std::span<const std::byte> payload) {
+  const auto room = received_.extract(recv);
+  (void)worker_.add([this, recv, expected, payload, owner = room.mapped()] {
+    const Payloads::Verdict verdict = payloads_.check(expected, payload);
+    if (verdict == Payloads::Verdict::right) return;
+    const std::scoped_lock lock{late_mutex_};
+    late_.push_back({recv, verdict, expected});
+  });
 }
 
 void SyntheticDataPlane::corrupt(OpId send, FaultKind how, Payload& payload) {
   if (CollectiveDataPlane* const plane = plane_of(send)) return plane->corrupt(send, how, payload);
+  worker_.finish();  // a relay's payload may be compared just now
   if (how == FaultKind::corrupt) payload.bytes.back() ^= std::byte{1};
   if (how != FaultKind::mislabel && how != FaultKind::swap) return;
   const OpId before{static_cast<std::uint32_t>(send) - 1};

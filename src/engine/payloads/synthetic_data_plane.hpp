@@ -1,20 +1,31 @@
 #pragma once
 
+#include <deque>
+#include <future>
+#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "engine/payloads/collective_data_plane.hpp"
 #include "engine/payloads/data_plane.hpp"
+#include "engine/payloads/payload_worker.hpp"
+#include "engine/payloads/relay_buffers.hpp"
 
 namespace longhaul::engine {
 
 /// Payloads that follow from seed and id (Payloads), capped; collectives of synthetic numbers, as
 /// one call or as messages (CollectiveDataPlane). Every byte is checked where it arrives, sums at
-/// the end of the iteration.
+/// the end of the iteration. Large payloads are made before they are sent, the next ones of each
+/// lane, and compared after they have come, by a thread: the engine has no part in it. Their ids
+/// are looked at at once; a byte that is wrong is a verdict of end_iteration().
 class SyntheticDataPlane final : public DataPlane {
 public:
   /// `plan` outlives this. `largest`: cap on the bytes really sent.
   SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed, Bytes largest);
+  ~SyntheticDataPlane() override;
+  /// Payloads of more bytes are made and compared by the thread.
+  static constexpr std::size_t kMadeAtOnce = std::size_t{256} << 10U;
 
   void begin_iteration(std::uint32_t run, int iteration) override;
   [[nodiscard]] std::vector<LateVerdict> end_iteration() override;
@@ -28,13 +39,32 @@ public:
   [[nodiscard]] bool exchanged(OpId collective) override;
 
 private:
-  using Room = std::vector<std::byte>;
+  /// Memory that is not written before it is used.
+  struct Room {
+    std::size_t size = 0;
+    std::unique_ptr<std::byte[]> memory;
+  };
+  /// Rooms to use again: payloads may outlive this, and the thread gives some back.
+  struct Rooms {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Room>> free;
+  };
+  /// A payload that is made before its send begins.
+  struct Ahead {
+    OpId send{};
+    Payload payload;
+    std::future<void> made;
+  };
   struct Numbers {
     std::vector<std::int64_t> mine, result;
   };
   [[nodiscard]] Payload take_room(std::size_t size);
   /// nullptr: the message is no step of a collective.
   [[nodiscard]] CollectiveDataPlane* plane_of(OpId message) const;
+  void append_wrong_sums(std::vector<LateVerdict>& wrong);
+  void make_ahead(LaneId lane, std::uint32_t next);
+  [[nodiscard]] std::optional<Payload> take_ahead(OpId send);
+  void compare(OpId recv, const PayloadId& expected, std::span<const std::byte> payload);
   [[nodiscard]] std::int64_t contribution(OpId collective, Rank member, std::size_t at) const;
   /// Position of this rank among the collective's members.
   [[nodiscard]] std::size_t place_of(OpId collective) const;
@@ -49,11 +79,16 @@ private:
   Payloads payloads_;
   std::uint32_t run_ = 0;
   int iteration_ = 0;
-  /// Rooms to use again. Shared: payloads may outlive this.
-  std::shared_ptr<std::vector<std::unique_ptr<Room>>> free_;
+  RelayTable forwards_;
+  std::shared_ptr<Rooms> rooms_;
   std::unordered_map<OpId, Numbers> numbers_;  ///< by collective
   /// By collective that is messages; nullptr where this rank is no member.
   std::vector<std::unique_ptr<CollectiveDataPlane>> in_steps_;
+  std::unordered_map<LaneId, std::deque<Ahead>> ahead_;
+  std::unordered_map<OpId, std::shared_ptr<void>> received_;  ///< rooms until they are compared
+  std::mutex late_mutex_;
+  std::vector<LateVerdict> late_;
+  PayloadWorker worker_;  ///< last: it uses the others
 };
 
 }  // namespace longhaul::engine

@@ -24,12 +24,14 @@ engine::IterationResult sum_of(const comm::Communicator& world,
     engine::Checks checks;
     engine::LeaseCost lease;
     engine::Lateness lateness;
+    engine::CreditUse credit;
+    engine::ShadowTime end;
     std::int64_t transfers = 0;
     Duration total{}, longest{};
   };
   static_assert(std::is_trivially_copyable_v<Parts>);
-  const Parts part{mine.checks,    mine.lease,          mine.lateness,
-                   mine.transfers, mine.transfer_total, mine.transfer_longest};
+  const Parts part{mine.checks, mine.lease,     mine.lateness,       mine.credit,
+                   mine.end,    mine.transfers, mine.transfer_total, mine.transfer_longest};
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{&part, 1}), counts);
   engine::IterationResult sums;
@@ -40,6 +42,9 @@ engine::IterationResult sum_of(const comm::Communicator& world,
     one.checks = other.checks;
     one.lease = other.lease;
     one.lateness = other.lateness;
+    one.credit = other.credit;
+    sums.end.seen = std::max(sums.end.seen, other.end.seen);
+    sums.end.shadow = std::max(sums.end.shadow, other.end.shadow);
     one.transfers = other.transfers;
     one.transfer_total = other.total;
     one.transfer_longest = other.longest;

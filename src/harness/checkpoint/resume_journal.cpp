@@ -62,6 +62,9 @@ engine::IterationResult sums_of(const Json& entry) {
                 Duration{entry.value("lease_longest_ns", 0LL)}};
   sums.lateness = {entry.value("blocks_seen", 0LL), Duration{entry.value("late_total_ns", 0LL)},
                    Duration{entry.value("late_longest_ns", 0LL)}};
+  sums.credit = {entry.value("credit_ops", 0LL), entry.value("credited", 0LL),
+                 Duration{entry.value("credit_total_ns", 0LL)},
+                 Duration{entry.value("credit_largest_ns", 0LL)}};
   sums.transfers = entry.value("transfers", 0LL);
   sums.transfer_total = Duration{entry.value("transfer_total_ns", 0LL)};
   sums.transfer_longest = Duration{entry.value("transfer_longest_ns", 0LL)};
@@ -187,6 +190,11 @@ Json sums_entry(int position, int iteration, const engine::IterationResult& sums
   entry["blocks_seen"] = sums.lateness.blocks;
   entry["late_total_ns"] = sums.lateness.total.count();
   entry["late_longest_ns"] = sums.lateness.longest.count();
+  entry["credit_ops"] = sums.credit.ops;
+  entry["credited"] = sums.credit.credited;
+  entry["credit_total_ns"] = sums.credit.total.count();
+  entry["credit_largest_ns"] = sums.credit.largest.count();
+  entry["credit_lag_ns"] = sums.end.lag().count();
   entry["transfers"] = sums.transfers;
   entry["transfer_total_ns"] = sums.transfer_total.count();
   entry["transfer_longest_ns"] = sums.transfer_longest.count();
@@ -214,6 +222,8 @@ std::vector<EarlierIterations> read_earlier(const Timeline& measured, const Pipe
       const auto times = times_of(rows->second, plan);
       if (!times) break;
       all[i].outcomes.push_back(outcome_of(plan, *times, count, input.scenario));
+      all[i].outcomes.back().credit_lag =
+          Duration{checks.at({position, count}).value("credit_lag_ns", 0LL)};
     }
   }
   std::set<int> ended;

@@ -1,8 +1,11 @@
 #include "harness/options/pipeline_options.hpp"
 
+#include <charconv>
+
 #include "base/error.hpp"
 #include "base/program/command_words.hpp"
 #include "base/unit_text.hpp"
+#include "harness/options/credit.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "report/planning.hpp"
 
@@ -58,14 +61,25 @@ void declare_run(Arguments& arguments, PipelineOptions& options) {
                      {{Shared::transport, transport_help()},
                       {Shared::deadline, "end a run in which a rank hangs for so long"},
                       {Shared::ranks}});
-  arguments
-      .option("--credit", options.credit,
-              "how much lateness of this host's timers is made up for; 0s: none")
-      .shows_default();
+  arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.option("--max-difference", options.max_difference,
+                   "exit with 1 where a median is further from its prediction: 2%");
   arguments.flag("--print-map", options.print_map,
                  "print which rank is where (host, stage, device, cores), and run nothing");
   add_shared_options(arguments, options, {{Shared::json, "print the record instead of tables"}});
   arguments.option("--fault", options.fault).group("");  // for tests
+}
+
+/// "2%" is 2.
+double max_difference_of(const std::string& text) {
+  double percent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, percent);
+  if (error == std::errc{} && rest + 1 == end && *rest == '%' && percent > 0) return percent;
+  fail(
+      "--max-difference {} is no difference (the most that a median may be off its prediction, "
+      "above 0%). Write --max-difference 2%.",
+      text);
 }
 
 }  // namespace
@@ -100,7 +114,11 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   settings.planner = report::planner_options_of(options.planner, settings.arrangement);
   settings.deadline = deadline_of(options.deadline);
   settings.engine.payload = payload_of(options.payload);
-  settings.engine.credit = value_of("--credit", [&] { return parse_duration(options.credit); });
+  settings.engine.credit = credit_of(options.credit);
+  if (!options.max_difference.empty())
+    settings.max_difference_percent = max_difference_of(options.max_difference);
+  if (settings.max_difference_percent && options.emulate == "off")
+    fail("--max-difference needs --emulate on (predictions are of links that nobody plays).");
   if (options.emulate != "on" && options.emulate != "off")
     fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
   settings.transport = comm::transport_kind_of(options.transport);

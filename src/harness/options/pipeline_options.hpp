@@ -32,6 +32,7 @@ struct PipelineOptions : SharedOptions {
   ComputeOptions compute;
   std::string emulate = "on";
   std::string credit = "1ms";
+  std::string max_difference;
   std::string fault;
   bool print_map = false;
 };
@@ -45,6 +46,7 @@ struct PipelineSettings {
   engine::EngineOptions engine;
   comm::TransportKind transport = comm::TransportKind::automatic;
   Duration deadline{};
+  std::optional<double> max_difference_percent;
   ComputeSettings compute;
 };
 [[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);

@@ -117,6 +117,7 @@ LinkMeasurement play(LinkTest test, Duration target, engine::Ranks& ranks,
   const Plan plan = make_plan(test, target, ranks.count(), settings);
   engine::EngineOptions engine_options;
   engine_options.payload = settings.payload;
+  engine_options.credit = settings.credit;
   const auto device = make_timed_device(settings.device, ranks, engine_options.credit);
   const auto data_plane = make_data_plane(settings.device, ranks, plan, engine_options);
   ranks.watchdog().watch(&plan, (2 * settings.samples + 4) * target);
@@ -132,6 +133,9 @@ LinkMeasurement play(LinkTest test, Duration target, engine::Ranks& ranks,
       test == LinkTest::latency ? 2 * (settings.samples + 1) : settings.samples + 2;
   measurement.least_mean = least_mean(test, gather<Span>(ranks, std::span{&span, 1}), messages,
                                       ranks.host_ranks().all_local());
+  for (const engine::CreditUse& of_rank :
+       gather<engine::CreditUse>(ranks, std::span{&result.credit, 1}))
+    measurement.credit += of_rank;
   return measurement;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/listed_enum.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
 #include "harness/options/stopping.hpp"
@@ -23,11 +24,12 @@ LONGHAUL_LISTED_ENUM(LinkTest, LONGHAUL_LINK_TESTS);
 [[nodiscard]] std::vector<Duration> parse_targets(const std::string& list);
 
 struct LinkSettings {
-  int samples = 20;                     ///< of each pair of ranks
-  Bytes size;                           ///< nominal, of a message
-  Bytes payload;                        ///< really sent
-  DeviceKind device = DeviceKind::cpu;  ///< what has the payloads, and plays the delays
-  Duration baseline{};                  ///< of a message without injected delay: not in samples
+  int samples = 20;                               ///< of each pair of ranks
+  Bytes size;                                     ///< nominal, of a message
+  Bytes payload;                                  ///< really sent
+  DeviceKind device = DeviceKind::cpu;            ///< what has the payloads, and plays the delays
+  Duration credit{std::chrono::milliseconds{1}};  ///< EngineOptions::credit
+  Duration baseline{};  ///< of a message without injected delay: not in samples
 };
 
 struct LinkMeasurement {
@@ -39,6 +41,7 @@ struct LinkMeasurement {
   /// message's end, by message (latency: with nothing taken off). A late look makes a sample short,
   /// and never this.
   Duration least_mean = kNoMean;
+  engine::CreditUse credit{};  ///< of all ranks; complete on rank 0
   static constexpr Duration kNoMean = Duration::max();
 };
 

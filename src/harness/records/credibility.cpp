@@ -84,6 +84,28 @@ std::vector<std::string> doubts_of(const PipelineMeasurement& played,
   return doubts;
 }
 
+double difference_from_best_prediction(const PipelineMeasurement& played) {
+  if (!played.weather)
+    return played.straggling ? played.straggling_difference_percent() : played.difference_percent();
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < played.makespans_ns.size(); ++i)
+    differences.push_back(
+        100.0 *
+        (played.makespans_ns[i] / static_cast<double>(played.weather->predicted.at(i).count()) -
+         1.0));
+  return summarize(differences).median;
+}
+
+std::string missed_text(const std::vector<PipelineMeasurement>& played, double most_percent) {
+  std::string text;
+  for (const PipelineMeasurement& m : played)
+    if (const double difference = difference_from_best_prediction(m);
+        std::abs(difference) > most_percent)
+      text += fmt::format("! {}: measured is {:+.2f}% off the prediction, more than {:g}%\n",
+                          m.predicted.schedule, difference, most_percent);
+  return text;
+}
+
 std::string verdict_text(const PipelineMeasurement& played, const RunConditions& conditions) {
   const std::string check = check_text(played.checks);
   return check == "ok" && !doubts_of(played, conditions).empty() ? "ok, doubtful" : check;

@@ -36,6 +36,12 @@ struct RunConditions {
 /// A line for each schedule that is doubtful; those with the same doubts share one.
 [[nodiscard]] std::string doubts_text(const std::vector<PipelineMeasurement>& played,
                                       const RunConditions& conditions);
+/// Percent between the median and the prediction that knows most: of stragglers, of the weather.
+[[nodiscard]] double difference_from_best_prediction(const PipelineMeasurement& played);
+/// For people: schedules that are more than `most_percent` off, a line each.
+[[nodiscard]] std::string missed_text(const std::vector<PipelineMeasurement>& played,
+                                      double most_percent);
+
 /// A line: load, cores, involuntary switches, lateness of timers.
 [[nodiscard]] std::string conditions_text(const std::vector<PipelineMeasurement>& played,
                                           const RunConditions& conditions);

@@ -77,6 +77,7 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
   if (options_.out.empty()) return;
   if (const auto weather = weather_environment(measurements); !weather.is_null())
     environment["weather"] = weather;
+  environment["credit"] = credit_environment(measurements);
   if (!record["switches"].empty()) environment["switches"] = record["switches"];
   // The drift of clocks is known for this part of the run alone.
   if (options_.trace == "on")

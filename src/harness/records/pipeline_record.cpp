@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/unit_text.hpp"
+#include "harness/options/credit.hpp"
 #include "harness/records/credibility.hpp"
 #include "harness/records/sample_report.hpp"
 #include "harness/session/check_report.hpp"
@@ -73,6 +74,12 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["timer_lateness"] = {{"n", m.lateness.blocks},
                             {"mean_ns", mean_of(m.lateness.total, m.lateness.blocks).count()},
                             {"longest_ns", m.lateness.longest.count()}};
+  json["credit"] = credit_json(m.credit);
+  json["without_credit"] = {{"measured_median_ns", whole_ns(summarize(m.without_credit_ns).median)},
+                            {"difference_percent", m.difference_without_credit_percent()}};
+  json["critical_messages"] = m.critical_messages;
+  const auto late = m.late_per_message();
+  json["late_per_message_ns"] = late ? ordered_json(late->count()) : ordered_json(nullptr);
   json["lease"] = {{"n", m.lease.leases},
                    {"mean_ns", mean_of(m.lease.total, m.lease.leases).count()},
                    {"longest_ns", m.lease.longest.count()}};
@@ -90,6 +97,17 @@ nlohmann::json planning_of(const std::string& schedule, const PipelineInput& inp
 }
 
 }  // namespace
+
+nlohmann::json credit_environment(const std::vector<PipelineMeasurement>& measurements) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const PipelineMeasurement& m : measurements) {
+    all.push_back(nlohmann::json(credit_json(m.credit)));
+    all.back()["schedule"] = m.predicted.schedule;
+    all.back()["difference_percent"] = m.difference_percent();
+    all.back()["difference_without_credit_percent"] = m.difference_without_credit_percent();
+  }
+  return all;
+}
 
 ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurements,
                              const PipelineInput& input, const PipelineOptions& options,

@@ -25,6 +25,10 @@ namespace longhaul::harness {
 /// lateness) stay as they were, for they do not scale.
 [[nodiscard]] PipelineMeasurement at_own_scale(PipelineMeasurement measurement, double time_scale);
 
+/// The credit of all schedules, for the environment of the trace.
+[[nodiscard]] nlohmann::json credit_environment(
+    const std::vector<PipelineMeasurement>& measurements);
+
 /// Of the median, at the scenario's own scale, as `longhaul simulate` has them; nullopt where the
 /// model or the GPU's peak rate is not known.
 struct OwnRates {

@@ -40,6 +40,12 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   if (lease.leases > 0)
     text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
                         to_text(mean_of(lease.total, lease.leases)), to_text(lease.longest));
+  engine::CreditUse credit;
+  for (const PipelineMeasurement& m : measurements) credit += m.credit;
+  if (credit.credited > 0)
+    text +=
+        fmt::format("credit for lateness: {} in {} of {} ops, {} at most\n", to_text(credit.total),
+                    credit.credited, credit.ops, to_text(credit.largest));
   for (const PipelineMeasurement& m : measurements)
     text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
   for (const PipelineMeasurement& m : measurements)
@@ -88,6 +94,8 @@ std::vector<Table::Column> columns_of(const OptionalColumns& has, const report::
                                      {"p95"},
                                      {"n"},
                                      {"diff [%]"},
+                                     {"no credit"},
+                                     {"us/hop"},
                                      {"check", Align::left},
                                      {"bubble [%]"},
                                      {"peak act."}};
@@ -98,10 +106,15 @@ std::vector<Table::Column> columns_of(const OptionalColumns& has, const report::
   return columns;
 }
 
+/// As played: what messages and the ops after them cost on this machine.
+std::string late_text(const std::optional<Duration>& late) {
+  return late ? fmt::format("{:.1f}", static_cast<double>(late->count()) / 1e3) : "-";
+}
+
 /// A line of the table; times are the scenario's own, `rates` those of the median.
 std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalColumns& has,
                                   const OwnRates& rates, const report::TimeScale& scale,
-                                  const std::string& verdict) {
+                                  const std::string& verdict, const std::optional<Duration>& late) {
   const SampleSummary& s = m.summary;
   std::vector<std::string> cells{m.predicted.schedule,
                                  scale.text(static_cast<double>(m.predicted.makespan_ns)),
@@ -112,6 +125,8 @@ std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalCo
                                  scale.text(s.p95),
                                  std::to_string(s.n),
                                  fmt::format("{:+.2f}", m.difference_percent()),
+                                 fmt::format("{:+.2f}", m.difference_without_credit_percent()),
+                                 late_text(late),
                                  verdict,
                                  report::percent_text(report::mean(m.measured.bubble_ratio)),
                                  peak_text(m)};
@@ -153,6 +168,7 @@ PipelineMeasurement at_own_scale(PipelineMeasurement m, double time_scale) {
   if (m.weather)
     for (Duration& predicted : m.weather->predicted) predicted = own(predicted);
   for (double& ns : m.makespans_ns) ns /= time_scale;
+  for (double& ns : m.without_credit_ns) ns /= time_scale;
   m.summary = summarize(m.makespans_ns);
   return m;
 }
@@ -183,7 +199,7 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& played,
   Table table{columns_of(has, scale)};
   for (std::size_t i = 0; i < played.size(); ++i)
     table.add_row(cells_of(measurements[i], has, own_rates(played[i], input), scale,
-                           verdict_text(played[i], conditions)));
+                           verdict_text(played[i], conditions), played[i].late_per_message()));
   return title_of(played, input, options) + table.text() + doubts_text(played, conditions) +
          real_note(measurements, input, options) + network_note(options) +
          weather_table(measurements, input, options) + notes(measurements, input) +

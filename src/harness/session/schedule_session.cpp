@@ -161,6 +161,19 @@ void start_at_zero(OpTimes& times) {
   align(times, {0, static_cast<std::uint32_t>(times.size())}, -begin);
 }
 
+int messages_on_critical_path(const Plan& plan, const OpTimes& times) {
+  if (times.empty()) return 0;
+  const auto last = std::ranges::max_element(times, {}, &OpTime::end);
+  int messages = 0;
+  std::size_t at = static_cast<std::size_t>(last - times.begin());
+  for (std::size_t steps = 0; steps < times.size(); ++steps) {
+    if (plan.ops[at].kind == OpKind::recv) ++messages;
+    if (times[at].bound_by == kNone<OpId>) break;
+    at = index(times[at].bound_by);
+  }
+  return messages;
+}
+
 IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
                             const Scenario& scenario) {
   Timeline timeline;
@@ -177,6 +190,7 @@ void add(engine::IterationResult& sums, const engine::IterationResult& result) {
   sums.checks += result.checks;
   sums.lease += result.lease;
   sums.lateness += result.lateness;
+  sums.credit += result.credit;
   sums.transfers += result.transfers;
   sums.transfer_total += result.transfer_total;
   sums.transfer_longest = std::max(sums.transfer_longest, result.transfer_longest);
@@ -215,6 +229,7 @@ IterationTimes ScheduleSession::iterate(int iteration, TimePoint weather_began) 
   ranks_.watchdog().watch(&planned_.plan, longest_wait_in(iteration, weather_began));
   engine::IterationResult result = engine_.run(iteration, {weather_.played(), weather_began});
   ranks_.watchdog().watch(&planned_.plan, {});
+  result.end = {result.end.seen + sinks_.clock.offset, result.end.shadow + sinks_.clock.offset};
   if (computing_.real() != nullptr) computing_.real()->end_iteration(iteration, result.checks);
   count(result);
   if (sinks_.note) sinks_.note(position_, iteration, result);
@@ -252,11 +267,14 @@ IterationTimes ScheduleSession::keep(int iteration, engine::IterationResult& res
   if (!sinks_.directory.empty())
     write_host_segment(ranks_, computing_.measured_plan(), times, sinks_.directory,
                        {position_, iteration}, emulates_);
+  const Duration seen{ranks_.world().maximum(result.end.seen.count())};
+  const Duration shadow{ranks_.world().maximum(result.end.shadow.count())};
   IterationTimes all{gather_times(ranks_, planned_.plan, times), {}};
   if (!ranks_.is_first()) return all;
   all.predicted = predict(iteration, result.weather_age);
   if (outcomes_.empty()) measurement_.first_iteration = iteration;
   outcomes_.push_back(outcome_of(computing_.measured_plan(), all.measured, iteration, scenario_));
+  outcomes_.back().credit_lag = shadow - seen;
   return all;
 }
 
@@ -282,6 +300,9 @@ PipelineMeasurement ScheduleSession::finish() {
   measurement_.lateness = {world.sum(sums_.lateness.blocks),
                            Duration{world.sum(sums_.lateness.total.count())},
                            Duration{world.maximum(sums_.lateness.longest.count())}};
+  measurement_.credit = {world.sum(sums_.credit.ops), world.sum(sums_.credit.credited),
+                         Duration{world.sum(sums_.credit.total.count())},
+                         Duration{world.maximum(sums_.credit.largest.count())}};
   measurement_.transfers = world.sum(sums_.transfers);
   measurement_.transfer_total = Duration{world.sum(sums_.transfer_total.count())};
   measurement_.transfer_longest = Duration{world.maximum(sums_.transfer_longest.count())};
@@ -297,6 +318,10 @@ PipelineMeasurement ScheduleSession::finish() {
 void ScheduleSession::summarize_outcomes() {
   measurement_.makespans_ns = makespans_ns();
   measurement_.summary = summarize(measurement_.makespans_ns);
+  for (const Outcome& outcome : outcomes_)
+    measurement_.without_credit_ns.push_back(
+        static_cast<double>(outcome.report.makespan_ns + outcome.credit_lag.count()));
+  measurement_.critical_messages = messages_on_critical_path(planned_.plan, planned_.predicted);
   measurement_.measured =
       record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);
   measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),
@@ -309,6 +334,16 @@ void ScheduleSession::summarize_outcomes() {
 
 double PipelineMeasurement::difference_percent() const {
   return percent_above(summary.median, Duration{predicted.makespan_ns});
+}
+
+double PipelineMeasurement::difference_without_credit_percent() const {
+  return percent_above(summarize(without_credit_ns).median, Duration{predicted.makespan_ns});
+}
+
+std::optional<Duration> PipelineMeasurement::late_per_message() const {
+  if (critical_messages == 0) return std::nullopt;
+  const double late = summary.median - static_cast<double>(predicted.makespan_ns);
+  return Duration{std::llround(late / critical_messages)};
 }
 
 double PipelineMeasurement::straggling_difference_percent() const {

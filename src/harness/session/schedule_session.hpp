@@ -31,13 +31,21 @@ struct PipelineMeasurement {
   engine::Checks checks;                    ///< of all ranks and iterations, warm-up included
   std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
   engine::LeaseCost lease;
-  engine::Lateness lateness;  ///< of all ranks and iterations, warm-up included
-  Duration mean_block{};      ///< as planned and played, of the blocks that take time
-  Bytes message;              ///< the largest one, as the scenario has it
+  engine::Lateness lateness;                ///< of all ranks and iterations, warm-up included
+  engine::CreditUse credit{};               ///< likewise
+  std::vector<double> without_credit_ns{};  ///< makespans by the shadow clock (shadow_time.hpp)
+  int critical_messages = 0;                ///< on the predicted critical path
+  Duration mean_block{};                    ///< as planned and played, of the blocks that take time
+  Bytes message;                            ///< the largest one, as the scenario has it
   std::int64_t transfers = 0;
   Duration transfer_total{}, transfer_longest{};
 
   [[nodiscard]] double difference_percent() const;
+  /// The same by the shadow clock.
+  [[nodiscard]] double difference_without_credit_percent() const;
+  /// By how much the median is above the prediction, for each message of the critical path: unlike
+  /// percents it does not depend on time_scale. nullopt: the path has none.
+  [[nodiscard]] std::optional<Duration> late_per_message() const;
   /// To `straggling`, which must be there.
   [[nodiscard]] double straggling_difference_percent() const;
 };
@@ -46,7 +54,11 @@ struct PipelineMeasurement {
 struct IterationOutcome {
   trace::IterationReport report;
   std::vector<plan::ResourceUse> resources;  ///< all but devices
+  Duration credit_lag{};  ///< by how much later it would have ended without credit
 };
+/// Messages on the critical path of a plan whose ops were bound as `times` says.
+[[nodiscard]] int messages_on_critical_path(const Plan& plan, const OpTimes& times);
+
 /// From the times of all ranks' ops.
 [[nodiscard]] IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
                                           const Scenario& scenario);

@@ -92,7 +92,7 @@ Trace read_trace_part(const std::filesystem::path& file, const TracePart& part,
   Trace trace{reader.info(), read_ranges(reader.measured(), measured),
               read_ranges(reader.predicted(), predicted)};
   check_rows(trace.predicted, "predicted", 0, findings);
-  check_rows(trace.measured, "measured", kMeasuredSlackNs, findings);
+  check_rows(trace.measured, "measured", measured_slack_ns(trace.info.environment), findings);
   hdf5::require_none(file, findings);
   return trace;
 }

@@ -92,7 +92,7 @@ void check_groups(const TraceReader& reader, Diagnostics& findings) {
     RowsInFile predicted{reader.predicted()};
     check_rows(predicted, "predicted", 0, of_rows);
     RowsInFile measured{reader.measured()};
-    check_rows(measured, "measured", kMeasuredSlackNs, of_rows);
+    check_rows(measured, "measured", measured_slack_ns(reader.info().environment), of_rows);
     findings.append(of_rows);
   } catch (const Error&) {
     reader.measured().find_damage(findings);

@@ -4,12 +4,17 @@
 #include <map>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "base/index.hpp"
 #include "trace/validate/check_context.hpp"
 #include "trace/validate/check_iteration.hpp"
 
 namespace longhaul::trace {
 namespace {
+
+/// A clock that is further off than this is no clock: nothing larger is forgiven.
+constexpr std::int64_t kMostClockErrorNs = 1'000'000'000;
 
 /// Iterations that were seen, in few words: neighbours make up one range.
 class SeenIterations {
@@ -93,6 +98,22 @@ private:
 };
 
 }  // namespace
+
+std::int64_t measured_slack_ns(const std::string& environment) {
+  const auto stated = nlohmann::json::parse(environment, nullptr, false);
+  const auto error_of = [](const nlohmann::json& clock, const char* key) {
+    if (!clock.is_object() || !clock.contains(key) || !clock[key].is_number_integer())
+      return std::int64_t{0};
+    return std::clamp(clock[key].get<std::int64_t>(), std::int64_t{0}, kMostClockErrorNs);
+  };
+  if (!stated.is_object()) return 0;
+  const std::int64_t of_hosts =
+      error_of(stated.value("clocks", nlohmann::json{}), "largest_error_ns");
+  std::int64_t of_gpus = 0;
+  const auto gpus = stated.value("accelerators", nlohmann::json::array());
+  for (const auto& gpu : gpus) of_gpus = std::max(of_gpus, error_of(gpu, "clock_largest_error_ns"));
+  return 2 * (of_hosts + of_gpus);
+}
 
 void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Diagnostics& findings,
                 std::size_t sort_bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "trace/hdf5/row_source.hpp"
 #include "trace/timeline/diagnostics.hpp"
@@ -8,8 +9,9 @@
 
 namespace longhaul::trace {
 
-/// Clocks and the ends of holds are known no better in measured rows.
-inline constexpr std::int64_t kMeasuredSlackNs = 1'000'000;
+/// Two stamps of measured rows may be apart by the stated errors of their two clocks, those of
+/// hosts and of GPUs; `environment` is RunInfo's. 0 where one clock made all of them.
+[[nodiscard]] std::int64_t measured_slack_ns(const std::string& environment);
 /// Memory of each rule that has to sort the rows of an iteration; there are two.
 inline constexpr std::size_t kSortBytes = std::size_t{128} << 20;
 

@@ -1,7 +1,10 @@
 #include "engine/links/link_table.hpp"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "harness/profile/plan_builder.hpp"
 
@@ -41,7 +44,18 @@ public:
     table_.release(send, TimePoint{due}, woken);
     return woken;
   }
+  std::vector<OpId> release_seen(OpId send, std::int64_t due, std::int64_t seen, std::int64_t lag) {
+    std::vector<OpId> woken;
+    table_.release(send, TimePoint{due}, woken, {TimePoint{seen}, TimePoint{seen + lag}});
+    return woken;
+  }
   [[nodiscard]] const LinkTable::Grant& last() const { return last_; }
+  /// A rank that ends with the lock in its hands: the table begins with it.
+  void die_with_the_lock() {
+    std::thread{[this] {
+      pthread_mutex_lock(reinterpret_cast<pthread_mutex_t*>(memory_.data()));
+    }}.join();
+  }
 
 private:
   const Plan& plan_;
@@ -157,6 +171,31 @@ TEST_F(SharedLink, KeepsAStatedOrderInSeveralPlaces) {
     EXPECT_THAT(table.release(send(2), 12), IsEmpty());
     EXPECT_THAT(table.release(send(1), 13), IsEmpty());
   }
+}
+
+// The shadow of a grant is that of the place that is let go, not of the time at which it was due.
+TEST_F(SharedLink, HandsTheShadowOn) {
+  LinkTables table{plan_};
+  table.request(send(0), 1);
+  EXPECT_TRUE(table.granted(send(0)));
+  EXPECT_EQ(table.last().let_go.lag(), Duration::zero());
+  table.request(send(1), 2);
+  EXPECT_THAT(table.release_seen(send(0), 20, 25, 7), ElementsAre(send(1)));
+  EXPECT_TRUE(table.granted(send(1)));
+  EXPECT_EQ(table.last().free, TimePoint{20});
+  EXPECT_EQ(table.last().let_go.seen, TimePoint{25});
+  EXPECT_EQ(table.last().let_go.lag(), Duration{7});
+}
+
+// It may have been in the middle of a change.
+TEST_F(SharedLink, IsNotUsedWhereItsOwnerDiedWithTheLock) {
+  LinkTables table{plan_};
+  table.request(send(0), 1);
+  EXPECT_TRUE(table.granted(send(0)));
+  table.die_with_the_lock();
+  for (int again = 0; again < 3; ++again)
+    EXPECT_THROW(table.request(send(1), 2), LinkTableError) << "nor by who comes later";
+  EXPECT_THROW(table.release(send(0), 3), LinkTableError);
 }
 
 TEST(LinkTable, TakesAllResourcesTogetherAndIsNotOvertaken) {

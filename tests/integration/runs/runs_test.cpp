@@ -37,6 +37,11 @@ TEST_F(RunsTest, AGoodRunLeavesARecordAndATraceThatValidates) {
     EXPECT_GE(load["during"][0], load["after"][0]);
     for (const auto& schedule : found["schedules"]) {
       EXPECT_GT(schedule["timer_lateness"]["n"], 0);
+      EXPECT_GT(schedule["credit"]["ops"], 0);
+      EXPECT_LE(schedule["credit"]["credited"], schedule["credit"]["ops"]);
+      EXPECT_LE(schedule["credit"]["largest_ns"], 1'000'000);
+      EXPECT_GE(schedule["without_credit"]["measured_median_ns"], schedule["measured_median_ns"]);
+      EXPECT_GT(schedule["critical_messages"], 0);
       EXPECT_EQ(schedule["credible"], schedule["doubts"].empty());
     }
   }
@@ -114,13 +119,35 @@ TEST_F(RunsTest, NothingIsOverwritten) {
   EXPECT_EQ(text, "work of a night");
 }
 
+TEST_F(RunsTest, ADifferenceAboveTheMostIsExitCode1) {
+  const std::vector<std::string> work{"--schedule", "1f1b", "--iterations", "1"};
+  const auto with_most = [&](const char* most) {
+    std::vector<std::string> arguments = work;
+    arguments.insert(arguments.end(), {"--max-difference", most});
+    return run(4, arguments);
+  };
+  EXPECT_EQ(with_most("100000%"), 0) << output();
+  EXPECT_EQ(with_most("0.0000001%"), 1) << "no run is that close";
+  EXPECT_THAT(output(), HasSubstr("off the prediction, more than 1e-07%"));
+}
+
 TEST_F(RunsTest, BadInputIsOneMessageAndExitCode2) {
-  const std::vector<std::vector<std::string>> slips{
-      {"--schedule", "1f1c"},         {"--comm", "coupled"},   {"--emulate", "maybe"},
-      {"--set", "link.latency=40"},   {"--deadline", "0s"},    {"--payload", "1"},
-      {"--schedule", "/no/such.csv"}, {"--iterations", "0"},   {"--nonsense"},
-      {"--credit", "soon"},           {"--fault", "trip@1:2"}, {"--search-time", "1"},
-      {"--search-moves", "few"},      {"--placement", "wive"}};
+  const std::vector<std::vector<std::string>> slips{{"--schedule", "1f1c"},
+                                                    {"--comm", "coupled"},
+                                                    {"--emulate", "maybe"},
+                                                    {"--set", "link.latency=40"},
+                                                    {"--deadline", "0s"},
+                                                    {"--payload", "1"},
+                                                    {"--schedule", "/no/such.csv"},
+                                                    {"--iterations", "0"},
+                                                    {"--nonsense"},
+                                                    {"--credit", "soon"},
+                                                    {"--fault", "trip@1:2"},
+                                                    {"--search-time", "1"},
+                                                    {"--search-moves", "few"},
+                                                    {"--placement", "wive"},
+                                                    {"--max-difference", "2"},
+                                                    {"--credit", "-1ms"}};
   for (const auto& slip : slips) {
     EXPECT_EQ(run(4, slip), 2) << slip.front();
     const std::string text = output();

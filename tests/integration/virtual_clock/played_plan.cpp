@@ -1,11 +1,13 @@
 #include "played_plan.hpp"
 
 #include <atomic>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "base/random.hpp"
 #include "comm/group/thread_group.hpp"
 #include "comm/group/virtual_time.hpp"
 #include "comm/threads/delayed_transport.hpp"
@@ -39,21 +41,44 @@ private:
 
 engine::EngineOptions options_of(const VirtualRun& run) {
   engine::EngineOptions options;
-  options.payload = Bytes{256};       // an inbox keeps them: no send waits for its receive
-  options.credit = Duration::zero();  // what begins late stays late
+  options.payload = Bytes{256};  // an inbox keeps them: no send waits for its receive
+  options.credit = run.credit;
   options.run = run.blocks;
   return options;
 }
 
+/// Tells of a block's end later than it was, always by the same of an op.
+class LateDevice final : public engine::Device {
+public:
+  explicit LateDevice(Duration latest) : latest_{latest} {}
+  void start(OpId op, TimePoint begin, Duration duration) override {
+    running_ = engine::FinishedBlock{op, begin + duration, kNever, begin};
+    const auto range = static_cast<std::uint64_t>(latest_.count()) + 1;
+    seen_ = running_->due + Duration{static_cast<std::int64_t>(derived_seed(7, index(op)) % range)};
+  }
+  [[nodiscard]] std::optional<engine::FinishedBlock> finished(TimePoint at) override {
+    return running_ && at >= seen_ ? std::exchange(running_, std::nullopt) : std::nullopt;
+  }
+  [[nodiscard]] TimePoint next_event() const override { return running_ ? seen_ : kNever; }
+
+private:
+  Duration latest_;
+  std::optional<engine::FinishedBlock> running_;
+  TimePoint seen_{};
+};
+
 /// One rank's part of a run.
 class PlayedRank {
 public:
-  PlayedRank(const Plan& plan, const VirtualRun& run) : plan_{plan}, options_{options_of(run)} {
+  PlayedRank(const Plan& plan, const VirtualRun& run)
+      : plan_{plan}, options_{options_of(run)}, late_{run.latest} {
     if (run.hop > Duration::zero())
       ranks_.carry_payloads_by(std::make_unique<comm::DelayedTransport>(
           ranks_.world(), ranks_.host_transport(), run.hop));
     ranks_.watchdog().watch(&plan, 1h);
-    engine_.emplace(plan, ranks_, device_, options_);
+    engine::Device& device =
+        run.latest > Duration::zero() ? static_cast<engine::Device&>(late_) : device_;
+    engine_.emplace(plan, ranks_, device, options_);
   }
 
   void play(comm::VirtualTime& time, const plan::WeatherOfIteration& at,
@@ -67,7 +92,7 @@ public:
         results.push_back(engine_->run(static_cast<int>(at.iteration + i), weather));
     }
     for (std::size_t i = 0; i < played.size(); ++i)
-      note(results[i], weather.start + results[i].weather_age, played[i].times);
+      note(results[i], weather.start + results[i].weather_age, played[i]);
     if (ranks_.is_first())
       for (std::size_t i = 0; i < played.size(); ++i) played[i].begin = results[i].weather_age;
     ranks_.world().barrier();  // before buffers go
@@ -75,8 +100,11 @@ public:
   [[nodiscard]] std::int64_t wrong() const { return wrong_; }
 
 private:
-  void note(const engine::IterationResult& result, TimePoint began, OpTimes& all) {
+  void note(const engine::IterationResult& result, TimePoint began, PlayedByEngine& played) {
     wrong_ += result.checks.wrong();
+    played.ends[index(ranks_.self())] = {result.end.seen - began, result.end.shadow - began};
+    std::atomic_ref{played.credited} += result.credit.credited;
+    OpTimes& all = played.times;
     const OpRange mine = ops_of_rank(plan_, ranks_.self());
     for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
       all[i] = result.times[i];
@@ -88,6 +116,7 @@ private:
   engine::EngineOptions options_;
   engine::Ranks ranks_{engine::WatchdogOptions{}};
   device::TimedDevice device_;
+  LateDevice late_;
   std::optional<engine::Engine> engine_;
   std::int64_t wrong_ = 0;
 };
@@ -129,7 +158,8 @@ std::vector<PlayedByEngine> play(const Plan& plan, const plan::WeatherOfIteratio
   const int ranks = static_cast<int>(plan.ranks.size());
   comm::VirtualTime time{ranks, kStart, run.order_seed};
   std::vector<PlayedByEngine> played(static_cast<std::size_t>(run.iterations),
-                                     {{}, OpTimes(plan.ops.size())});
+                                     {{}, OpTimes(plan.ops.size()), {}, 0});
+  for (PlayedByEngine& each : played) each.ends.resize(plan.ranks.size());
   std::atomic<std::int64_t> wrong = 0;
   const OnOneCore here;
   comm::run_thread_ranks(ranks, [&] {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/credit/shadow_time.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
@@ -16,11 +17,15 @@ struct VirtualRun {
   Duration hop{};                ///< the transport delivers so long after the sending
   std::uint64_t order_seed = 0;  ///< see VirtualTime
   Run blocks{};                  ///< noise and stragglers
+  Duration credit{};             ///< what begins late stays late
+  Duration latest{};  ///< ends of blocks are seen late, by a time drawn from the op's id up to this
 };
 
 struct PlayedByEngine {
-  Duration begin{};  ///< of the iteration, since the start of the weather
-  OpTimes times;     ///< of all ops, from then on
+  Duration begin{};                        ///< of the iteration, since the start of the weather
+  OpTimes times;                           ///< of all ops, from then on
+  std::vector<engine::ShadowTime> ends{};  ///< of each rank's last op, likewise
+  std::int64_t credited = 0;               ///< ops that were given credit
 };
 
 /// Plays a plan on the engines of all its ranks, which are threads of this process, over a

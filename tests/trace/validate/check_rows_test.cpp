@@ -128,15 +128,31 @@ TEST(CheckRows, FindsIterationsInPieces) {
               Contains(HasSubstr("second piece")));
 }
 
+constexpr std::int64_t kSlackNs = 1'000'000;
+
 TEST(CheckRows, FindsLanesOutOfOrder) {
   const auto one_nanosecond_early = [](Timeline& t) { t.rows[1].start_ns = t.rows[0].end_ns - 1; };
   EXPECT_THAT(after(one_nanosecond_early), Contains(HasSubstr("before op 0 of its lane ends")));
-  EXPECT_THAT(after(one_nanosecond_early, kMeasuredSlackNs), IsEmpty());
+  EXPECT_THAT(after(one_nanosecond_early, kSlackNs), IsEmpty());
   const auto two_milliseconds_early = [](Timeline& t) {
-    t.rows[0].end_ns = t.rows[1].start_ns + 2 * kMeasuredSlackNs;
+    t.rows[0].end_ns = t.rows[1].start_ns + 2 * kSlackNs;
   };
-  EXPECT_THAT(after(two_milliseconds_early, kMeasuredSlackNs),
+  EXPECT_THAT(after(two_milliseconds_early, kSlackNs),
               Contains(HasSubstr("before op 0 of its lane ends")));
+}
+
+// Two stamps by two clocks, each off by what is stated of it.
+TEST(CheckRows, ForgivesWhatClocksStateAndNoMore) {
+  EXPECT_EQ(measured_slack_ns(""), 0);
+  EXPECT_EQ(measured_slack_ns("no JSON"), 0);
+  EXPECT_EQ(measured_slack_ns(R"({"clocks": null, "hosts": []})"), 0) << "one host";
+  EXPECT_EQ(measured_slack_ns(R"({"clocks": {"largest_error_ns": 7000}})"), 14'000);
+  EXPECT_EQ(measured_slack_ns(R"({"clocks": null, "accelerators": [
+                                   {"clock_largest_error_ns": 300},
+                                   {"clock_largest_error_ns": 900}, {}]})"),
+            1800);
+  EXPECT_EQ(measured_slack_ns(R"({"clocks": {"largest_error_ns": -5}})"), 0);
+  EXPECT_EQ(measured_slack_ns(R"({"clocks": {"largest_error_ns": "much"}, "accelerators": 3})"), 0);
 }
 
 TEST(CheckRows, FindsResourcesHeldTwice) {
@@ -181,9 +197,8 @@ TEST(CheckRows, FindsCollectivesOfARankThatOverlap) {
   EXPECT_THAT(first_ends_later(0, 0), IsEmpty());
   EXPECT_THAT(first_ends_later(1, 0),
               Contains(HasSubstr("takes resource collective 0 at 5000000 ns (op 0 holds it")));
-  EXPECT_THAT(first_ends_later(kMeasuredSlackNs, kMeasuredSlackNs), IsEmpty());
-  EXPECT_THAT(first_ends_later(kMeasuredSlackNs + 1, kMeasuredSlackNs),
-              Contains(HasSubstr("collective 0")));
+  EXPECT_THAT(first_ends_later(kSlackNs, kSlackNs), IsEmpty());
+  EXPECT_THAT(first_ends_later(kSlackNs + 1, kSlackNs), Contains(HasSubstr("collective 0")));
 }
 
 TEST(CheckRows, LetsMembersOfACollectiveHoldAResourceTogether) {

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/units.hpp"
+#include "engine/credit/shadow_time.hpp"
+
+namespace longhaul::harness {
+
+/// What --credit is for, where programs list it.
+inline constexpr const char* kCreditHelp =
+    "how much lateness of this host's timers is made up for, of an op 2% at most; 0s: none";
+
+/// Its value; Errors name the option.
+[[nodiscard]] Duration credit_of(const std::string& text);
+
+/// How much of it was used, for records.
+[[nodiscard]] nlohmann::ordered_json credit_json(const engine::CreditUse& credit);
+
+}  // namespace longhaul::harness
