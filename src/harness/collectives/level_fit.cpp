@@ -41,8 +41,7 @@ void solve(std::span<const RingPoint> points, LevelFit& fit) {
   }
   double squares = 0;
   for (const RingPoint& point : points) {
-    const double residual =
-        1 - (point.hops * alpha + point.bytes * beta) / point.duration_ns;
+    const double residual = 1 - (point.hops * alpha + point.bytes * beta) / point.duration_ns;
     squares += residual * residual;
   }
   const std::size_t freedom = points.size() - (without_latency ? 1 : 2);
@@ -60,9 +59,8 @@ std::vector<Rank> group_of_level(NetworkLevel level, const Scenario& scenario) {
   const schedule::NetworkRoutes routes{scenario};
   std::vector<Rank> members{Rank{0}};
   for (int rank = 1; rank < scenario.ranks(); ++rank) {
-    const bool fits = std::ranges::all_of(members, [&](Rank member) {
-      return routes.level(member, Rank{rank}) == level;
-    });
+    const bool fits = std::ranges::all_of(
+        members, [&](Rank member) { return routes.level(member, Rank{rank}) == level; });
     if (fits) members.push_back(Rank{rank});
   }
   return members;
@@ -72,9 +70,10 @@ std::vector<Rank> group_of_level(NetworkLevel level, const Scenario& scenario) {
 
 LevelFit fit_ring(std::span<const RingPoint> points) {
   if (points.size() < kFewestSizes)
-    fail("--fit: {} sizes are too few (half of them are left out, to try the fit on). Give {} or "
-         "more.",
-         points.size(), kFewestSizes);
+    fail(
+        "--fit: {} sizes are too few (half of them are left out, to try the fit on). Give {} or "
+        "more.",
+        points.size(), kFewestSizes);
   LevelFit fit;
   std::vector<RingPoint> fitted;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -83,9 +82,10 @@ LevelFit fit_ring(std::span<const RingPoint> points) {
   }
   solve(fitted, fit);
   if (!(fit.ns_per_byte.value > 0))
-    fail("--fit: times do not grow with the size, so that no rate shows (up to {} bytes). Give "
-         "larger sizes.",
-         points.back().size.count());
+    fail(
+        "--fit: times do not grow with the size, so that no rate shows (up to {} bytes). Give "
+        "larger sizes.",
+        points.back().size.count());
   for (std::size_t i = 1; i < points.size(); i += 2)
     fit.error = std::max(fit.error, std::abs(fit.time_ns(points[i]) / points[i].duration_ns - 1));
   return fit;
@@ -106,9 +106,10 @@ std::vector<plan::Collective> level_rings(const report::CollectiveArguments& giv
     fail("--algorithm {}: --fit plays rings, whose times are sums of equal steps. Leave one out.",
          given.algorithm);
   if (listed_sizes(given.bytes).size() < kFewestSizes)
-    fail("--fit: --bytes has {} sizes (half of them are left out, to try the fit on). Give {} or "
-         "more, as in 64KiB..4MiB.",
-         listed_sizes(given.bytes).size(), kFewestSizes);
+    fail(
+        "--fit: --bytes has {} sizes (half of them are left out, to try the fit on). Give {} or "
+        "more, as in 64KiB..4MiB.",
+        listed_sizes(given.bytes).size(), kFewestSizes);
   report::CollectiveArguments plain = given;
   plain.algorithm = "ring";
   std::vector<plan::Collective> all;
@@ -117,9 +118,10 @@ std::vector<plan::Collective> level_rings(const report::CollectiveArguments& giv
     if (members.size() < 2) continue;
     for (plan::Collective& each : listed_collectives(plain, scenario)) {
       if (!has_ring_of_equal_steps(each.kind))
-        fail("--fit: the ring of a {} has no equal steps. Use all-reduce, all-gather or "
-             "reduce-scatter.",
-             to_text(each.kind));
+        fail(
+            "--fit: the ring of a {} has no equal steps. Use all-reduce, all-gather or "
+            "reduce-scatter.",
+            to_text(each.kind));
       each.members = members;
       all.push_back(std::move(each));
     }

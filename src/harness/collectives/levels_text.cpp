@@ -65,13 +65,13 @@ std::string level_table(const std::vector<LevelFit>& fits) {
                {"left out"},
                {"largest error %"}}};
   for (const LevelFit& fit : fits)
-    table.add_row({to_string(fit.level), to_text(fit.kind), std::to_string(fit.members),
-                   to_text(Duration{std::llround(fit.latency_ns.value)}),
-                   interval_text(fit.latency_ns), gigabytes(fit.ns_per_byte.value),
-                   fmt::format("{} - {}", gigabytes(fit.ns_per_byte.high),
-                               gigabytes(fit.ns_per_byte.low)),
-                   std::to_string(fit.fitted.size()), std::to_string(fit.left_out.size()),
-                   fmt::format("{:.2f}", 100 * fit.error)});
+    table.add_row(
+        {to_string(fit.level), to_text(fit.kind), std::to_string(fit.members),
+         to_text(Duration{std::llround(fit.latency_ns.value)}), interval_text(fit.latency_ns),
+         gigabytes(fit.ns_per_byte.value),
+         fmt::format("{} - {}", gigabytes(fit.ns_per_byte.high), gigabytes(fit.ns_per_byte.low)),
+         std::to_string(fit.fitted.size()), std::to_string(fit.left_out.size()),
+         fmt::format("{:.2f}", 100 * fit.error)});
   return table.text();
 }
 
@@ -81,16 +81,17 @@ std::string levels_text(const std::vector<LevelFit>& fits, const Scenario& scena
   for (const NodeInterfaces& node : scenario.nodes)
     ranks_of_node = std::max(ranks_of_node, node.gpus);
   std::vector<std::string> names;
-  for (const Datacenter& datacenter : scenario.datacenters) names.push_back(quoted(datacenter.name));
+  for (const Datacenter& datacenter : scenario.datacenters)
+    names.push_back(quoted(datacenter.name));
   std::string text = fmt::format(
       "# Latency and rate of each level of a cluster's network, as bench_collectives fitted them.\n"
       "# A scenario includes it with [network] file = \"levels.toml\".\n\n"
       "[cluster]\nranks_of_node = {}\ndatacenters = [{}]\n",
       ranks_of_node, fmt::join(names, ", "));
   for (const LevelFit& fit : fits) text += text_of(fit);
-  text += fmt::format(
-      "\n[measured]\nemulation = {}\nwhen = {}\ncommand = {}\ncommit = {}\n",
-      quoted(origin.emulation), quoted(origin.when), quoted(origin.command), quoted(origin.commit));
+  text += fmt::format("\n[measured]\nemulation = {}\nwhen = {}\ncommand = {}\ncommit = {}\n",
+                      quoted(origin.emulation), quoted(origin.when), quoted(origin.command),
+                      quoted(origin.commit));
   return text;
 }
 
