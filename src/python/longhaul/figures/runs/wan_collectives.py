@@ -19,7 +19,7 @@ FIGURE = Figure(
 LATENCIES_MS = (0.1, 0.3, 1, 3, 10, 30, 100)
 NODES = (1, 2, 4, 8)
 GPUS = 4
-BOUND = "no algorithm ends before"
+BOUND = "lower bound"
 # As on a map: what is alike (flat and in steps, trees, levels) is near in colour, dashes apart.
 STYLES = {"ring": ("#0b5394", "o", "-"), "halving": ("#3fa7d6", "s", "-"),
           "exchange": ("#c9561a", "^", "-"), "direct": ("#f0b400", "D", "-"),
@@ -103,6 +103,7 @@ def figure_of(table, options):
                           markersize=4.5, color=colour, linewidth=1.3, label=name)
         axes.set_xscale("log", base=10 if panel == "latency" else 2)
         axes.set_yscale("log")
+        axes.set_yticks(*ticks(table["seconds"]))
         values = sorted(part[column].unique())
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
@@ -117,3 +118,10 @@ def figure_of(table, options):
                   fontsize=8.5)
     figure.subplots_adjust(left=0.07, right=0.79, top=0.84, bottom=0.14, wspace=0.07)
     return figure
+
+
+def ticks(seconds):
+    """1, 3, 10, ... times a power of ten, about what is drawn; and their texts."""
+    values = [step * 10.0 ** power for power in range(-7, 5) for step in (1, 3)]
+    kept = [value for value in values if seconds.min() / 3 < value < 3 * seconds.max()]
+    return kept, [f"{value:g}" for value in kept]
