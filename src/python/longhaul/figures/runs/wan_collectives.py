@@ -20,7 +20,7 @@ LATENCIES_MS = (0.1, 0.3, 1, 3, 10, 30, 100)
 NODES = (1, 2, 4, 8)
 GPUS = 4
 BOUND = "lower bound"
-# As on a map: what is alike (flat and in steps, trees, levels) is near in colour, dashes apart.
+# Trees are green and dashed.
 STYLES = {"ring": ("#0b5394", "o", "-"), "halving": ("#3fa7d6", "s", "-"),
           "exchange": ("#c9561a", "^", "-"), "direct": ("#f0b400", "D", "-"),
           "tree": ("#00601f", "v", "--"), "double-tree": ("#2aa552", "P", "--"),
