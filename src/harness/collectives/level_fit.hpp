@@ -7,6 +7,7 @@
 #include "base/units.hpp"
 #include "base/vocabulary.hpp"
 #include "harness/collectives/collective_measurement.hpp"
+#include "report/collective_options.hpp"
 
 namespace longhaul::harness {
 

@@ -11,6 +11,11 @@ namespace {
 
 /// So many receives of a stream are posted ahead, and all of the first one's step.
 constexpr std::size_t kAhead = 4;
+/// Numbers of a segment: 256 KiB. So many of a message are under way that is added up at once.
+constexpr std::size_t kSegment = std::size_t{1} << 16;
+constexpr std::size_t kWindow = 3;
+
+std::size_t segments_of(std::size_t numbers) { return (numbers + kSegment - 1) / kSegment; }
 
 bool overlap(std::span<const plan::ItemRange> a, std::span<const plan::ItemRange> b) {
   return std::ranges::any_of(a, [&](const plan::ItemRange& left) {
@@ -75,6 +80,8 @@ std::vector<StepRunner::Part> StepRunner::parts_of(const plan::StepMessage& mess
 void StepRunner::add_constraints(const Stream& stream, Receive& receive) const {
   const plan::StepMessage& message = steps_.messages[receive.message];
   const auto ranges = steps_.ranges_of(message);
+  for (const Part& part : receive.parts) receive.size += part.size;
+  receive.segments = segments_of(receive.size);
   receive.together = true;
   for (std::size_t i = 1; i < receive.parts.size(); ++i)
     receive.together = receive.together && receive.parts[i - 1].first + receive.parts[i - 1].size ==
@@ -86,6 +93,8 @@ void StepRunner::add_constraints(const Stream& stream, Receive& receive) const {
   }
   for (const Receive& other : stream.receives) {
     const plan::StepMessage& before = steps_.messages[other.message];
+    if (&other != &receive && before.adds && overlap(steps_.ranges_of(before), ranges))
+      receive.alone = false;
     if (before.step < message.step && !(before.adds && message.adds) &&
         overlap(steps_.ranges_of(before), ranges))
       receive.placed_before.push_back(other.message);
@@ -112,8 +121,10 @@ void StepRunner::reset() {
   for (Stream& stream : streams_) {
     stream.next_send = stream.first_open = 0;
     unfinished_ += stream.sends.size() + stream.receives.size();
-    for (Receive& receive : stream.receives)
-      receive.posted = receive.arrived = receive.placed = false;
+    for (Receive& receive : stream.receives) {
+      receive.posted_segments = receive.arrived_segments = 0;
+      receive.placed = false;
+    }
   }
 }
 
@@ -131,15 +142,15 @@ void StepRunner::run(comm::Transport& transport) {
       const auto found = requests_.find(completion.request);
       const Request request = found->second;
       requests_.erase(found);
-      Stream& stream = streams_[request.stream];
-      if (request.is_send) {
-        Send& send = stream.sends[request.index];
-        left_[send.message] = 1;
-        if (!send.packed.empty()) memories_.push_back(std::move(send.packed));
-        --unfinished_;
-      } else {
-        stream.receives[request.index].arrived = true;
+      if (!request.is_send) {
+        arrive(transport, request);
+        continue;
       }
+      Send& send = streams_[request.stream].sends[request.index];
+      if (--send.under_way > 0) continue;
+      left_[send.message] = 1;
+      if (!send.packed.empty()) memories_.push_back(std::move(send.packed));
+      --unfinished_;
     }
     if (done.empty()) continue;
     for (std::uint32_t s = 0; s < streams_.size(); ++s) go_on(s);
@@ -169,9 +180,14 @@ bool StepRunner::post_sends(comm::Transport& transport, std::uint32_t s) {
     const plan::StepMessage& message = steps_.messages[send.message];
     const Rank to = collective_.members[at(message.to)];
     const int tag = static_cast<int>(send.message % static_cast<std::uint32_t>(transport.tags()));
-    const comm::RequestId id = transport.send(to, tag, std::as_bytes(numbers_of(send)));
+    const std::span<const float> numbers = numbers_of(send);
+    send.under_way = segments_of(numbers.size());
+    for (std::size_t begin = 0; begin < numbers.size(); begin += kSegment) {
+      const auto segment = numbers.subspan(begin, std::min(kSegment, numbers.size() - begin));
+      requests_[transport.send(to, tag, std::as_bytes(segment))] = {
+          s, static_cast<std::uint32_t>(stream.next_send), 0, true};
+    }
     transport.ring_doorbell(to);
-    requests_[id] = {s, static_cast<std::uint32_t>(stream.next_send), true};
     sent_[send.message] = 1;
     any = true;
   }
@@ -189,31 +205,76 @@ bool StepRunner::post_receives(comm::Transport& transport, std::uint32_t s) {
     Receive& receive = stream.receives[i];
     const plan::StepMessage& message = steps_.messages[receive.message];
     if (message.step != step && i >= stream.first_open + kAhead) break;
-    if (receive.posted) continue;
-    std::size_t size = 0;
-    for (const Part& part : receive.parts) size += part.size;
-    float* into = work_.get() + (receive.parts.empty() ? 0 : receive.parts.front().first);
-    receive.direct = !message.adds && receive.together && is_free(receive);
-    if (!receive.direct) {
-      receive.scratch = take_memory(size);
-      into = receive.scratch.data();
-    }
-    const int tag =
-        static_cast<int>(receive.message % static_cast<std::uint32_t>(transport.tags()));
-    const comm::RequestId id = transport.receive(collective_.members[at(message.from)], tag,
-                                                 std::as_writable_bytes(std::span{into, size}));
-    requests_[id] = {s, static_cast<std::uint32_t>(i), false};
-    receive.posted = any = true;
+    if (receive.posted_segments > 0) continue;
+    prepare(receive);
+    const std::size_t first = receive.how == Arrival::added_at_once
+                                  ? std::min(kWindow, receive.segments)
+                                  : receive.segments;
+    while (receive.posted_segments < first)
+      post_segment(transport, {s, static_cast<std::uint32_t>(i),
+                               static_cast<std::uint32_t>(receive.posted_segments), false});
+    any = true;
   }
   return any;
+}
+
+/// Settles where its segments go, when the first is about to be posted.
+void StepRunner::prepare(Receive& receive) {
+  const plan::StepMessage& message = steps_.messages[receive.message];
+  const bool free = receive.together && is_free(receive);
+  receive.how = Arrival::kept;
+  if (free && !message.adds) {
+    receive.how = Arrival::to_its_place;
+    return;
+  }
+  // Sums of several messages at a time are kept in one place from the first on.
+  if (message.adds && !receive.alone)
+    for (const Part& part : receive.parts) bring_to_work(part, message.piece);
+  const bool alike = std::ranges::all_of(receive.parts, [&](const Part& part) {
+    return in_work(part, message.piece) == in_work(receive.parts.front(), message.piece);
+  });
+  if (free && alike) receive.how = Arrival::added_at_once;
+  receive.scratch = take_memory(
+      receive.how == Arrival::kept ? receive.size : std::min(receive.size, kWindow * kSegment));
+}
+
+void StepRunner::post_segment(comm::Transport& transport, const Request& request) {
+  Receive& receive = streams_[request.stream].receives[request.index];
+  const std::size_t begin = request.segment * kSegment;
+  float* into = receive.scratch.data();
+  if (receive.how == Arrival::kept) into += begin;
+  if (receive.how == Arrival::added_at_once) into += request.segment % kWindow * kSegment;
+  if (receive.how == Arrival::to_its_place)
+    into = work_.get() + receive.parts.front().first + begin;
+  const Rank from = collective_.members[at(steps_.messages[receive.message].from)];
+  const int tag = static_cast<int>(receive.message % static_cast<std::uint32_t>(transport.tags()));
+  const std::span<float> room{into, std::min(kSegment, receive.size - begin)};
+  requests_[transport.receive(from, tag, std::as_writable_bytes(room))] = request;
+  ++receive.posted_segments;
+}
+
+void StepRunner::arrive(comm::Transport& transport, const Request& request) {
+  Receive& receive = streams_[request.stream].receives[request.index];
+  ++receive.arrived_segments;
+  if (receive.how != Arrival::added_at_once) return;
+  const Part& first = receive.parts.front();
+  const std::size_t begin = request.segment * kSegment;
+  comm::add_numbers(work_.get() + first.first + begin,
+                    source_of(first, steps_.messages[receive.message].piece) + begin,
+                    receive.scratch.data() + request.segment % kWindow * kSegment,
+                    std::min(kSegment, receive.size - begin));
+  Request next = request;
+  next.segment += kWindow;
+  if (next.segment < receive.segments) post_segment(transport, next);
 }
 
 bool StepRunner::place_arrivals(Stream& stream) {
   bool any = false;
   for (std::size_t i = stream.first_open; i < stream.receives.size(); ++i) {
     Receive& receive = stream.receives[i];
-    if (!receive.posted) break;
-    if (receive.placed || !receive.arrived || !is_free(receive)) continue;
+    if (receive.posted_segments == 0) break;
+    if (receive.placed || receive.arrived_segments < receive.segments || !is_free(receive))
+      continue;
     place(receive);
     any = true;
   }
@@ -264,14 +325,15 @@ void StepRunner::place(Receive& receive) {
   const float* from = receive.scratch.data();
   for (const Part& part : receive.parts) {
     float* const to = work_.get() + part.first;
-    if (message.adds)
+    const bool kept = receive.how == Arrival::kept;
+    if (kept && message.adds)
       comm::add_numbers(to, source_of(part, message.piece), from, part.size);
-    else if (!receive.direct)
+    else if (kept)
       std::memcpy(to, from, part.size * sizeof(float));
     in_work(part, message.piece) = 1;
-    if (!receive.direct) from += part.size;
+    if (kept) from += part.size;
   }
-  if (!receive.direct) memories_.push_back(std::move(receive.scratch));
+  if (receive.how != Arrival::to_its_place) memories_.push_back(std::move(receive.scratch));
   receive.placed = true;
   placed_[receive.message] = 1;
   --unfinished_;
@@ -284,13 +346,15 @@ void StepRunner::take_over_own() {
   const std::size_t size = share / to_size(steps_.pieces);
   for (std::uint32_t item = 0; item < steps_.items(); ++item) {
     if (!plan::gets(steps_, self_, item) || !plan::brings(steps_, self_, item)) continue;
-    for (int piece = 0; piece < steps_.pieces; ++piece) {
-      const Part part{item, item * share + size * to_size(piece), size};
-      if (in_work(part, piece) != 0) continue;
-      std::memcpy(work_.get() + part.first, input_.get() + part.first, size * sizeof(float));
-      in_work(part, piece) = 1;
-    }
+    for (int piece = 0; piece < steps_.pieces; ++piece)
+      bring_to_work({item, item * share + size * to_size(piece), size}, piece);
   }
+}
+
+void StepRunner::bring_to_work(const Part& part, int piece) {
+  if (in_work(part, piece) != 0) return;
+  std::memcpy(work_.get() + part.first, input_.get() + part.first, part.size * sizeof(float));
+  in_work(part, piece) = 1;
 }
 
 std::int64_t StepRunner::wrong_items() const {

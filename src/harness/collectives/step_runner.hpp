@@ -14,8 +14,10 @@ namespace longhaul::harness {
 /// A member's part of a collective, played message by message over a transport as fast as that
 /// carries them: no link is emulated, nothing is checked meanwhile. Numbers are f32.
 ///
-/// A message whose numbers lie together is sent from where they are. What takes over goes where it
-/// belongs, what adds goes to a memory of its own first.
+/// A message travels in segments that fit into a core's cache. Where its numbers lie together it is
+/// sent from where they are; what takes over goes where it belongs; what adds goes to a small
+/// memory of its own, segment by segment, and is added up from there at once, or as a whole where
+/// the numbers below it are still to leave.
 class StepRunner {
 public:
   /// Both outlive it; `self` is a member, and the collective's size is size_in_numbers().
@@ -41,17 +43,22 @@ private:
     std::uint32_t message = 0;
     std::vector<Part> parts;
     std::vector<float> packed{};
+    std::size_t under_way = 0;  ///< segments
   };
+  /// What becomes of arriving segments.
+  enum class Arrival : std::uint8_t { to_its_place, added_at_once, kept };
   struct Receive {
     std::uint32_t message = 0;
     std::vector<Part> parts;
     bool together = false;  ///< its numbers lie together
+    bool alone = true;      ///< no other one adds to the same items
     /// Own messages that must have left, arrivals that must be in place before it: they touch the
     /// same items.
     std::vector<std::uint32_t> left_before{}, placed_before{};
     std::vector<float> scratch{};
-    bool direct = false;  ///< on its way to where it belongs
-    bool posted = false, arrived = false, placed = false;
+    std::size_t size = 0, segments = 0, posted_segments = 0, arrived_segments = 0;
+    Arrival how = Arrival::kept;
+    bool placed = false;
   };
   struct Stream {
     std::vector<Send> sends;
@@ -59,7 +66,7 @@ private:
     std::size_t next_send = 0, first_open = 0;
   };
   struct Request {
-    std::uint32_t stream = 0, index = 0;
+    std::uint32_t stream = 0, index = 0, segment = 0;
     bool is_send = false;
   };
 
@@ -70,10 +77,14 @@ private:
   [[nodiscard]] bool is_free(const Receive& receive) const;
   bool post_sends(comm::Transport& transport, std::uint32_t stream);
   bool post_receives(comm::Transport& transport, std::uint32_t stream);
+  void prepare(Receive& receive);
+  void post_segment(comm::Transport& transport, const Request& request);
+  void arrive(comm::Transport& transport, const Request& request);
   bool place_arrivals(Stream& stream);
   [[nodiscard]] std::span<const float> numbers_of(Send& send);
   [[nodiscard]] std::vector<float> take_memory(std::size_t size);
   void place(Receive& receive);
+  void bring_to_work(const Part& part, int piece);
   void take_over_own();
   [[nodiscard]] char& in_work(const Part& part, int piece);
   [[nodiscard]] const float* source_of(const Part& part, int piece);
