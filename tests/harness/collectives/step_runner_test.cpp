@@ -55,6 +55,20 @@ RANKS_TEST(StepRunnerTest, GoesAlongTheDimensionsOfAMesh) {
             0);
 }
 
+// More than 64 Ki numbers a message: sums of one message and of several at a time.
+RANKS_TEST(StepRunnerTest, TravelsInSegments) {
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                                    CollectiveKind::reduce, CollectiveKind::broadcast}) {
+    for (const Algorithm algorithm : every<Algorithm>()) {
+      const plan::Collective collective =
+          flat(kind, ranks().count(), Bytes{5'300'000}, algorithm, 1);
+      if (algorithm == Algorithm::hierarchical || plan::why_no_steps(collective)) continue;
+      for (const BufferUse use : {BufferUse::out_of_place, BufferUse::in_place})
+        EXPECT_EQ(wrong(collective, use), 0) << to_text(kind) << ' ' << plan::to_string(algorithm);
+    }
+  }
+}
+
 RANKS_TEST(StepRunnerTest, LeavesRanksOutThatAreNoMembers) {
   NEEDS_RANKS(4);
   plan::Collective collective = flat(CollectiveKind::all_reduce, 2, Bytes{64'000}, Algorithm::ring);

@@ -91,10 +91,14 @@ def figure_of(table, record):
     machine = record.get("emulation") == "off"
     figure.suptitle(f"{'At full speed' if machine else 'Emulated links'}: predicted and measured "
                     f"({style.plain(records.scenario_of(record))})",
-                    x=0.02, ha="left", fontsize=11, fontweight="bold")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="upper right", frameon=False,
-                  fontsize=8, ncols=3, bbox_to_anchor=(0.995, 1 - 0.25 / height))
-    figure.tight_layout(rect=(0, 0, 1, 1 - 0.5 / height))
+                    x=0.01, y=1 - 0.08 / height, va="top", ha="left", fontsize=11,
+                    fontweight="bold")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    below_title = columns == 1  # a narrow figure has no room beside it
+    figure.legend(handles, labels, frameon=False, fontsize=8, ncols=3,
+                  loc="upper left" if below_title else "upper right",
+                  bbox_to_anchor=(0.0, 1 - 0.3 / height) if below_title else (1, 1))
+    figure.tight_layout(rect=(0, 0, 1, 1 - (0.55 if below_title else 0.3) / height))
     return figure
 
 
@@ -107,18 +111,19 @@ def panel(axes, rows):
     if known.any():
         low, high = scale * rows.loc[known, "low_s"], scale * rows.loc[known, "high_s"]
         axes.hlines([at for at, is_known in zip(places, known) if is_known], low, high,
-                    color="black", linewidth=1.2)
+                    color="black", linewidth=1.2, label="95% interval")
     axes.plot(scale * rows["predicted_s"], places, "|", markersize=13, markeredgewidth=2,
               color=PREDICTED, label="predicted")
     end = max(median.max(), (scale * rows["predicted_s"]).max(),
               (scale * rows["high_s"].fillna(0).astype(float)).max())
     for at, (value, difference) in enumerate(zip(median, rows["difference_percent"])):
-        right = max(value, scale * rows["predicted_s"].iloc[at])
+        right = max(value, scale * rows["predicted_s"].iloc[at],
+                    scale * (rows["high_s"].iloc[at] if known.iloc[at] else 0))
         axes.annotate(f"{difference:+.2f}%", (right, at), xytext=(6, 0), va="center",
                       textcoords="offset points", fontsize=7.5)
     axes.set_yticks(places, [style.plain(name) for name in rows["algorithm"]], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.2 * end)
+    axes.set_xlim(0, 1.22 * end)
     axes.set_xlabel(f"time ({unit})")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
