@@ -230,10 +230,10 @@ void StepRunner::prepare(Receive& receive) {
   // Sums of several messages at a time are kept in one place from the first on.
   if (message.adds && !receive.alone)
     for (const Part& part : receive.parts) bring_to_work(part, message.piece);
-  const bool alike = std::ranges::all_of(receive.parts, [&](const Part& part) {
+  const bool uniform = std::ranges::all_of(receive.parts, [&](const Part& part) {
     return in_work(part, message.piece) == in_work(receive.parts.front(), message.piece);
   });
-  if (free && alike) receive.how = Arrival::added_at_once;
+  if (free && uniform) receive.how = Arrival::added_at_once;
   receive.scratch = take_memory(
       receive.how == Arrival::kept ? receive.size : std::min(receive.size, kWindow * kSegment));
 }
