@@ -14,7 +14,7 @@ namespace {
 constexpr MeasuredKind kLevelsKind{"network.file", "levels", "levels",
                                    "the file of measured levels",
                                    "what bench_collectives --fit wrote"};
-constexpr std::string_view kWhy = "this is no file of measured levels without it";
+constexpr std::string_view kNoLevels = "this is no file of measured levels without it";
 
 /// Latency and rate of one level, as the file has them.
 struct MeasuredLevel {
@@ -29,12 +29,12 @@ MeasuredLevel read_level(const ConfigNode& table) {
                         "level",
                         {"level", "kind", "algorithm", "members", "latency", "latency_interval",
                          "rate", "rate_interval", "fitted_bytes", "left_out_bytes", "error"}};
-  const Field latency = section.require("latency", kWhy);
-  const Field rate = section.require("rate", kWhy);
+  const Field latency = section.require("latency", kNoLevels);
+  const Field rate = section.require("rate", kNoLevels);
   (void)read_duration(latency);
   (void)read_bandwidth(rate);
-  return {read_choice<NetworkLevel>(section.require("level", kWhy)),
-          read_text(section.require("kind", kWhy)), latency.node, rate.node};
+  return {read_choice<NetworkLevel>(section.require("level", kNoLevels)),
+          read_text(section.require("kind", kNoLevels)), latency.node, rate.node};
 }
 
 /// The levels of the wanted kind; of the file's first where none is.
@@ -46,7 +46,7 @@ std::vector<MeasuredLevel> read_levels(const ConfigNode& tree, const std::option
     all.push_back(read_level(*table));
     if (std::ranges::find(kinds, all.back().kind) == kinds.end()) kinds.push_back(all.back().kind);
   }
-  if (all.empty()) fail_at(tree.place, "there is no [[level]] ({}). Name another file.", kWhy);
+  if (all.empty()) fail_at(tree.place, "there is no [[level]] ({}). Name another file.", kNoLevels);
   const std::string kind = wanted ? read_text(*wanted) : kinds.front();
   if (std::ranges::find(kinds, kind) == kinds.end())
     fail_at(wanted->node->place, "{} = \"{}\" was not measured there. {}", wanted->path,
@@ -117,8 +117,8 @@ std::optional<NetworkFile> NetworkFile::include(ConfigNode& root,
 
 void NetworkFile::require_fit(const Scenario& scenario) const {
   const auto cluster = section_of(tree_, "cluster", {"ranks_of_node", "datacenters"});
-  if (!cluster) fail_at(tree_.place, "there is no [cluster] ({}). Name another file.", kWhy);
-  const Field ranks = cluster->require("ranks_of_node", kWhy);
+  if (!cluster) fail_at(tree_.place, "there is no [cluster] ({}). Name another file.", kNoLevels);
+  const Field ranks = cluster->require("ranks_of_node", kNoLevels);
   const std::int64_t measured = read_integer(ranks, 1, 1 << 20);
   for (const NodeInterfaces& node : scenario.nodes)
     if (node.gpus != measured)
@@ -127,7 +127,7 @@ void NetworkFile::require_fit(const Scenario& scenario) const {
               "(node.gpus). Measure it with bench_collectives --fit, or name another network.file.",
               measured, node.gpus);
   std::vector<std::string> names, own;
-  for (const Field& name : elements(cluster->require("datacenters", kWhy)))
+  for (const Field& name : elements(cluster->require("datacenters", kNoLevels)))
     names.push_back(read_text(name));
   for (const Datacenter& datacenter : scenario.datacenters) own.push_back(datacenter.name);
   std::ranges::sort(names);
