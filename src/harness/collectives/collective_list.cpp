@@ -13,8 +13,8 @@ void add_doubling(const std::string& first, const std::string& last,
                   std::vector<std::string>& sizes) {
   const Bytes begin = value_of("--bytes", [&] { return parse_bytes(first); });
   const Bytes end = value_of("--bytes", [&] { return parse_bytes(last); });
-  constexpr Bytes kLargest{1LL << 50};
-  if (begin < Bytes{1} || end < begin || end > kLargest)
+  constexpr Bytes kLargestSize{1LL << 50};
+  if (begin < Bytes{1} || end < begin || end > kLargestSize)
     fail(
         "--bytes: {}..{} is no range of sizes (from 1 byte, ascending, to 1024 TiB). Write "
         "64KiB..64MiB.",

@@ -11,7 +11,7 @@ namespace longhaul::harness {
 namespace {
 
 constexpr std::uint32_t kFactor = 7;
-constexpr std::uint32_t kLargest = 127;
+constexpr std::uint32_t kLargestNumber = 127;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ std::uint32_t StepNumbers::first_of(int member, std::uint32_t item) const {
 void StepNumbers::fill(std::span<float> numbers, int member, std::uint32_t item) const {
   std::uint32_t value = first_of(member, item);
   for (float& number : numbers) {
-    number = static_cast<float>(static_cast<std::int32_t>(value & kLargest));
+    number = static_cast<float>(static_cast<std::int32_t>(value & kLargestNumber));
     value += kFactor;
   }
 }
@@ -38,7 +38,7 @@ bool StepNumbers::are_right(std::span<const float> numbers, std::uint32_t item) 
       if (!plan::brings(steps_, member, item)) continue;
       std::uint32_t value = first_of(member, item) + static_cast<std::uint32_t>(begin) * kFactor;
       for (std::size_t i = 0; i < count; ++i, value += kFactor)
-        expected[i] += static_cast<float>(static_cast<std::int32_t>(value & kLargest));
+        expected[i] += static_cast<float>(static_cast<std::int32_t>(value & kLargestNumber));
     }
     if (!std::ranges::equal(numbers.subspan(begin, count), std::span{expected}.first(count)))
       return false;
