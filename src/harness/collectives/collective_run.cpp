@@ -102,8 +102,12 @@ CollectiveSettings settings_of(const CollectiveOptions& options, const Scenario&
 
 std::vector<plan::Collective> collectives_of(const CollectiveOptions& options,
                                              const Scenario& scenario) {
-  return options.fit ? level_rings(options.collective, scenario)
-                     : listed_collectives(options.collective, scenario);
+  std::vector<plan::Collective> all = options.fit
+                                          ? level_rings(options.collective, scenario)
+                                          : listed_collectives(options.collective, scenario);
+  if (options.emulate == "off" || options.calls == "native")
+    for (const plan::Collective& each : all) require_runnable(each);
+  return all;
 }
 
 std::int64_t finish_collectives(const CollectiveOptions& options, const Scenario& scenario,

@@ -130,11 +130,17 @@ void StepRunner::reset() {
 
 void StepRunner::run(comm::Transport& transport) {
   std::vector<comm::Completion> done;
-  const auto go_on = [&](std::uint32_t s) {
-    while (post_receives(transport, s) || place_arrivals(streams_[s]) || post_sends(transport, s)) {
+  // What one stream does may be what another waits for.
+  const auto go_on = [&] {
+    for (bool any = true; any;) {
+      any = false;
+      for (std::uint32_t s = 0; s < streams_.size(); ++s)
+        while (post_receives(transport, s) || place_arrivals(streams_[s]) ||
+               post_sends(transport, s))
+          any = true;
     }
   };
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) go_on(s);
+  go_on();
   while (unfinished_ > 0) {
     done.clear();
     transport.advance(done);
@@ -152,8 +158,7 @@ void StepRunner::run(comm::Transport& transport) {
       if (!send.packed.empty()) memories_.push_back(std::move(send.packed));
       --unfinished_;
     }
-    if (done.empty()) continue;
-    for (std::uint32_t s = 0; s < streams_.size(); ++s) go_on(s);
+    if (!done.empty()) go_on();
   }
   take_over_own();
 }

@@ -129,11 +129,16 @@ private:
 
 }  // namespace
 
+void require_runnable(const plan::Collective& collective) {
+  (void)size_in_numbers(collective);
+  const Bytes memory = StepRunner::memory_of(collective, BufferUse::out_of_place);
+  if (memory > kMostMemory)
+    fail("--bytes {}: a rank would hold {} ({} is the limit). Use less.", to_text(collective.size),
+         to_text(memory), to_text(kMostMemory));
+}
+
 TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
                      const Repetitions& repetitions, BufferUse use) {
-  if (StepRunner::memory_of(collective, use) > kMostMemory)
-    fail("--bytes {}: a rank would hold {} ({} is the limit). Use less.", to_text(collective.size),
-         to_text(StepRunner::memory_of(collective, use)), to_text(kMostMemory));
   const plan::CollectiveSteps steps = plan::steps_of(collective);
   Timing timing{collective, ranks};
   std::optional<StepRunner> runner;
@@ -149,8 +154,10 @@ std::optional<TimedRuns> time_own(const plan::Collective& asked, engine::Ranks& 
   collective.pieces = 1;
   collective.algorithm = plan::CollectiveAlgorithm::ring;
   collective.mesh = {};
+  const bool is_small = collective.size.count() < 4 * std::ssize(collective.members);
+  if (ranks.world().is_of_threads() || is_small || collective.size > kMostMemory / 2)
+    return std::nullopt;
   collective.size = size_in_numbers(collective);
-  if (ranks.world().is_of_threads() || collective.size * 2 > kMostMemory) return std::nullopt;
   const plan::CollectiveSteps steps = plan::steps_of(collective);
   Timing timing{collective, ranks};
   std::optional<OwnBuffers> buffers;

@@ -24,12 +24,16 @@ struct Repetitions {
   int warmup = 1;
 };
 
+/// Throws Error where time_steps() cannot play the collective: fewer numbers than shards, or more
+/// than memory holds.
+void require_runnable(const plan::Collective& collective);
+
 /// Collective over all ranks: message by message. The size is size_in_numbers().
 [[nodiscard]] TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
                                    const Repetitions& repetitions, BufferUse use);
 
 /// Collective likewise: one call of MPI, of size_in_numbers() in one piece. nullopt where ranks are
-/// threads, or the vectors are too large.
+/// threads, or the vectors are too small or too large.
 [[nodiscard]] std::optional<TimedRuns> time_own(const plan::Collective& collective,
                                                 engine::Ranks& ranks,
                                                 const Repetitions& repetitions, BufferUse use);
