@@ -1,29 +1,20 @@
 // What does a collective take over these levels of network, by which algorithm, and is the number
-// true? Plays collectives message by message on MPI ranks and holds them against the simulator.
+// true? Plays collectives message by message on MPI ranks and holds them against the simulator, and
+// against MPI's own.
 #include <nlohmann/json.hpp>
 
-#include "base/program/option_values.hpp"
 #include "base/program/program.hpp"
-#include "harness/collectives/collective_measurement.hpp"
-#include "harness/environment/shared_options.hpp"
+#include "harness/collectives/collective_run.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
-#include "report/collective_options.hpp"
-#include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::bench {
 namespace {
 
-struct Options : harness::SharedOptions {
-  std::string scenario;
-  report::CollectiveArguments collective;
-  int iterations = 8;
-  int warmup = 1;
-  std::string payload = "64KiB";
-};
+using Options = harness::CollectiveOptions;
 
 /// Rank 0 reads the file, and every rank takes the text.
 Scenario read_scenario(const engine::Ranks& ranks, const Options& options) {
@@ -34,36 +25,14 @@ Scenario read_scenario(const engine::Ranks& ranks, const Options& options) {
           "scenario {} has {} ranks, and {} are running. Start it with scripts/mpi -n {} "
           "build/bin/bench_collectives {} ...",
           scenario.name, scenario.ranks(), ranks.count(), scenario.ranks(), options.scenario);
-    if (!ranks.host_ranks().all_local())
+    if (!ranks.host_ranks().all_local() && options.emulate == "on" && options.calls == "messages")
       fail(
           "the ranks are on several hosts (durations would compare their clocks). Start all of "
-          "them on one.");
+          "them on one, or measure the machine with --emulate off.");
     if (!options.out.empty()) harness::require_free(options.out);
     return scenario.text;
   });
   return scenario::parse_scenario(text, options.scenario, options.overrides);
-}
-
-/// Every kind and size of the comma lists, by each algorithm that is wanted.
-std::vector<plan::Collective> collectives_of(const Options& options, const Scenario& scenario) {
-  std::vector<plan::Collective> all;
-  report::CollectiveArguments arguments = options.collective;
-  for (const std::string& kind : words_of(options.collective.kind, ',')) {
-    for (const std::string& bytes : words_of(options.collective.bytes, ',')) {
-      arguments.kind = kind;
-      arguments.bytes = bytes;
-      const report::CollectiveRequest request = report::read_collective(arguments, scenario);
-      if (request.wanted == report::Wanted::one) {
-        all.push_back(request.collective);
-      } else if (request.wanted == report::Wanted::best) {
-        all.push_back(planner::best_collective(request.collective, scenario).or_throw().collective);
-      } else {
-        for (plan::Collective& each : planner::every_algorithm(request.collective, scenario))
-          all.push_back(std::move(each));
-      }
-    }
-  }
-  return all;
 }
 
 ExitCode run(const Options& options) {
@@ -71,43 +40,23 @@ ExitCode run(const Options& options) {
   const Scenario scenario = read_scenario(ranks, options).as_played();
   harness::Environment environment{ranks, options.command_line};
   harness::CollectiveSettings settings;
-  settings.iterations = options.iterations;
-  settings.warmup = options.warmup;
-  settings.device = harness::device_kind_of(options.device);
-  settings.engine.payload = harness::payload_of(options.payload);
-  settings.engine.run = scenario.run;
-  harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
   std::vector<plan::Collective> collectives;
-  harness::collectively([&] { collectives = collectives_of(options, scenario); });
-  std::vector<harness::CollectiveMeasurement> measured;
+  harness::collectively([&] {
+    settings = harness::settings_of(options, scenario);
+    collectives = harness::collectives_of(options, scenario);
+  });
+  harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
   Progress progress{"bench_collectives", std::ssize(collectives)};
-  for (const plan::Collective& each : collectives) {
-    measured.push_back(harness::measure_collective(each, scenario, ranks, settings));
-    environment.watch_load();
-    if (ranks.is_first()) progress.update(std::ssize(measured), to_text(each.kind));
-  }
+  std::int64_t done = 0;
+  const std::vector<harness::CollectiveMeasurement> measured = harness::measure_collectives(
+      collectives, scenario, ranks, settings, [&](const harness::CollectiveMeasurement& each) {
+        environment.watch_load();
+        if (ranks.is_first()) progress.update(++done, to_text(each.predicted.collective.kind));
+      });
   const nlohmann::json after = environment.after();
   const std::string wrong = harness::on_rank0(ranks.world(), [&] {
-    std::int64_t sum = 0;
-    for (const harness::CollectiveMeasurement& each : measured) sum += each.checks.wrong();
-    nlohmann::ordered_json record = report::record_header({.benchmark = "bench_collectives",
-                                                           .numbers = "measured",
-                                                           .command_line = options.command_line});
-    record["scenario"] = scenario.name;
-    record["ranks"] = ranks.count();
-    record["payload_bytes"] = settings.engine.payload.count();
-    record["check"] = sum == 0 ? "ok" : "wrong";
-    record["environment"] = after;
-    record["collectives"] = harness::collectives_json(measured);
-    if (options.json) {
-      fmt::print("{}\n", record.dump(2));
-    } else {
-      fmt::print("{}: {} ranks; emulated links, times as played\n\n{}", scenario.name,
-                 ranks.count(), harness::collective_tables(measured));
-    }
-    if (!options.out.empty())
-      harness::write_new_file(options.out / "record.json", record.dump(2) + "\n");
-    return std::to_string(sum);
+    return std::to_string(
+        harness::finish_collectives(options, scenario, settings, measured, after));
   });
   ranks.host_ranks().mine().phase = comm::Phase::finished;
   return wrong == "0" ? ExitCode::fine : ExitCode::answer_is_no;
@@ -118,24 +67,7 @@ ExitCode main_of(int argc, char** argv) {
   Arguments arguments{
       "Plays collectives on MPI ranks, message by message: predicted against "
       "measured."};
-  arguments.option("SCENARIO", options.scenario, "scenario (.toml)").required();
-  report::add_collective_options(arguments, options.collective);
-  arguments.option("--iterations", options.iterations, "measured")
-      .shows_default()
-      .within(1, 100'000);
-  arguments.option("--warmup", options.warmup, "before them").shows_default().within(0, 1000);
-  arguments.option("--payload", options.payload, "cap on the bytes really sent").shows_default();
-  harness::add_shared_options(arguments, options,
-                              {{harness::Shared::overrides},
-                               {harness::Shared::device},
-                               {harness::Shared::transport, harness::transport_help()},
-                               {harness::Shared::deadline},
-                               {harness::Shared::ranks},
-                               {harness::Shared::out, "directory for record.json"},
-                               {harness::Shared::json}});
-  arguments.footer(harness::help_footer(
-      {"scripts/mpi -n 8 build/bin/bench_collectives benchmarks/scenarios/collectives-2dc.toml "
-       "--kind all-reduce --bytes 8MB --algorithm all"}));
+  harness::declare(arguments, options);
   options.command_line = harness::command_line(argc, argv);
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   return run(options);

@@ -11,6 +11,7 @@
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/profile/link_measurement.hpp"
+#include "harness/profile/link_sharing.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
@@ -29,9 +30,8 @@ struct Options : harness::SharedOptions {
 
 ExitCode verdict(const std::vector<harness::LinkMeasurement>& measurements,
                  const engine::Checks& checks, const Options& options) {
-  if (checks.wrong() > 0) return ExitCode::answer_is_no;
-  const bool wrong = options.check && std::ranges::any_of(measurements, harness::is_too_fast);
-  return wrong ? ExitCode::answer_is_no : ExitCode::fine;
+  const bool too_fast = options.check && std::ranges::any_of(measurements, harness::is_too_fast);
+  return too_fast || checks.wrong() > 0 ? ExitCode::answer_is_no : ExitCode::fine;
 }
 
 /// Samples are those of all pairs of ranks together.
@@ -44,9 +44,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
              harness::LinkSettings settings) {
   engine::Ranks ranks{{parse_duration(options.deadline)}};
   harness::on_rank0(ranks.world(), [&] {
-    if (ranks.count() < 2 || ranks.count() % 2 != 0)
-      fail("bench_link runs on pairs of ranks, not on {}. Start it with scripts/mpi -n 2 ...",
-           ranks.count());
+    harness::require_pairs(ranks);
     if (!options.out.empty()) harness::require_free(options.out);
     return std::string{};
   });
@@ -59,14 +57,10 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
     settings.baseline = harness::measure_baseline(ranks, settings, checks);
   harness::StoppingRule rule;
   harness::collectively([&] { rule = rule_of(options, ranks.count() / 2); });
-  Progress progress{"bench_link", static_cast<std::int64_t>(2 * targets.size())};
-  for (const harness::LinkTest test : {harness::LinkTest::latency, harness::LinkTest::bandwidth}) {
-    for (const Duration target : targets) {
-      measurements.push_back(harness::measure_until(rule, test, target, ranks, settings, checks));
-      environment.watch_load();
-      if (ranks.is_first()) progress.update(std::ssize(measurements), to_text(target));
-    }
-  }
+  const Duration floor = harness::measure_baseline(ranks, settings, checks);
+  measurements = harness::measure_targets(rule, targets, ranks, settings, checks,
+                                          [&] { environment.watch_load(); });
+  const auto sharing = harness::measure_sharing(targets, ranks, settings, checks);
   checks.corrupted = ranks.world().sum(checks.wrong());
   const nlohmann::json after = environment.after();
   const std::string code = harness::on_rank0(ranks.world(), [&] {
@@ -75,10 +69,13 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
     record["device"] = options.device;
     record["environment"]["transport"] = harness::transport_json(transport);
     record["baseline_ns"] = settings.baseline.count();
+    record["floor_ns"] = floor.count();
+    record["together"] = harness::sharing_json(sharing);
     if (options.json) {
       fmt::print("{}\n", record.dump(2));
     } else {
-      fmt::print("{}", harness::link_table(measurements));
+      fmt::print("{}{}", harness::link_table(measurements),
+                 harness::sharing_table(sharing, floor, settings));
     }
     if (!options.out.empty()) {
       harness::write_new_file(options.out / "link.csv", harness::link_csv(measurements));

@@ -72,6 +72,33 @@ class Submit(SlurmTest):
         self.assertEqual(code, 2)
         self.assertIn("needs 16 ranks: 6 nodes of 3, not 2. Give --nodes 6", said)
 
+    def test_collectives_on_the_nodes_that_their_ranks_need(self):
+        code, said, error = self.submit("--nodes", "4", "collectives", "collectives-2dc", "--emulate",
+                                        "off", "--kind", "all-reduce", "--bytes", "1MiB")
+        self.assertEqual((code, error), (0, ""))
+        self.assertEqual(said.splitlines(), ["job 42", "log longhaul-collectives-42*.log",
+                                             f"results {ROOT}/runs/collectives-42"])
+        self.assertEqual(self.handed(), [
+            "--parsable", "--nodes=4", "--ntasks=8", "--ntasks-per-node=2",
+            str(ROOT / "slurm" / "collectives.sbatch"),
+            str(ROOT / "benchmarks" / "scenarios" / "collectives-2dc.toml"), "--emulate", "off",
+            "--kind", "all-reduce", "--bytes", "1MiB"])
+
+    def test_emulated_collectives_run_on_one_node(self):
+        code, _, said = self.submit("--nodes", "2", "collectives", "collectives-2dc", "--kind",
+                                    "all-reduce", "--bytes", "1MiB")
+        self.assertEqual(code, 2)
+        self.assertIn("run on one node, not on 2", said)
+        self.assertEqual(len(said.splitlines()), 1)
+
+    def test_the_steps_of_a_job_of_collectives(self):
+        code, said, _ = self.submit("--nodes", "1", "collectives", "collectives-2dc", "--kind",
+                                    "all-reduce", "--bytes", "1MiB", DRY_RUN="1")
+        self.assertEqual(code, 0)
+        self.assertIn("-n 8", said)
+        self.assertRegex(said, r"bench_collectives \S+collectives-2dc.toml --kind all-reduce "
+                               r"--bytes 1MiB --out \S+/runs/collectives-JOB")
+
     def test_gpus_as_a_generic_resource(self):
         self.submit("pipeline", "m70-2dc",
                     site="LONGHAUL_GPUS_PER_NODE=2\nLONGHAUL_GPU_OPTION=gres\n")

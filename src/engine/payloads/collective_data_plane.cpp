@@ -88,23 +88,6 @@ CollectiveDataPlane::Label CollectiveDataPlane::label_of(std::uint32_t message) 
   return {run_, iteration_, message, items};
 }
 
-bool CollectiveDataPlane::brings(int member, std::uint32_t item) const {
-  const CollectiveFacts& facts = facts_of(collective_.kind);
-  if (facts.merging == Merging::sum) return true;
-  if (facts.merging == Merging::transposed)
-    return static_cast<int>(item) / steps_.members == member;
-  return facts.brings == Portion::share ? static_cast<int>(item) == member : member == 0;
-}
-
-bool CollectiveDataPlane::gets(std::uint32_t item) const {
-  const CollectiveFacts& facts = facts_of(collective_.kind);
-  const auto own = static_cast<std::uint32_t>(self_);
-  if (facts.merging == Merging::transposed)
-    return item % static_cast<std::uint32_t>(steps_.members) == own;
-  if (facts.gets == Portion::share) return item == own;
-  return facts.gets == Portion::whole || self_ == 0;
-}
-
 std::uint8_t CollectiveDataPlane::brought(int member, std::uint32_t item, std::size_t at) const {
   const std::uint64_t mixed =
       (at + 1) * 0x9e3779b97f4a7c15U ^ (to_size(member) + 1) * 0xc2b2ae3d27d4eb4fU ^
@@ -125,7 +108,7 @@ void CollectiveDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   numbers_.assign(at(memory_of(collective_).count()), 0);
   holds_.assign(to_size(steps_.pieces) * steps_.items() * words_, 0);
   for (std::uint32_t item = 0; item < steps_.items(); ++item) {
-    if (!brings(self_, item)) continue;
+    if (!plan::brings(steps_, self_, item)) continue;
     const Place place = place_of(item, -1);
     for (std::size_t i = 0; i < place.size; ++i)
       numbers_[place.first + i] = brought(self_, item, i);
@@ -224,7 +207,7 @@ bool CollectiveDataPlane::is_right(std::uint32_t item) const {
   for (std::size_t i = 0; i < place.size; ++i) {
     std::uint8_t expected = 0;
     for (int member = 0; member < steps_.members; ++member)
-      if (brings(member, item))
+      if (plan::brings(steps_, member, item))
         expected = static_cast<std::uint8_t>(expected + brought(member, item, i));
     if (numbers_[place.first + i] != expected) return false;
   }
@@ -234,7 +217,7 @@ bool CollectiveDataPlane::is_right(std::uint32_t item) const {
 std::vector<LateVerdict> CollectiveDataPlane::end_iteration() {
   if (self_ < 0) return {};
   for (std::uint32_t item = 0; item < steps_.items(); ++item)
-    if (gets(item) && !is_right(item)) ++wrong_items_;
+    if (plan::gets(steps_, self_, item) && !is_right(item)) ++wrong_items_;
   return {};
 }
 

@@ -54,8 +54,6 @@ private:
   void for_each_item(const plan::StepMessage& message, Visit&& visit) const;
   [[nodiscard]] std::size_t payload_size(const plan::StepMessage& message) const;
   [[nodiscard]] Label label_of(std::uint32_t message) const;
-  [[nodiscard]] bool brings(int member, std::uint32_t item) const;
-  [[nodiscard]] bool gets(std::uint32_t item) const;
   /// Byte `at` of what a member brings of an item.
   [[nodiscard]] std::uint8_t brought(int member, std::uint32_t item, std::size_t at) const;
   void put_in_place(std::int32_t stream);

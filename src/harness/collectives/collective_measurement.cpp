@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "engine/engine.hpp"
 #include "engine/payloads/collective_data_plane.hpp"
+#include "harness/ranks/main.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -57,14 +58,27 @@ double CollectiveMeasurement::difference_percent() const {
   return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
 }
 
-CollectiveMeasurement measure_collective(const plan::Collective& collective,
-                                         const Scenario& scenario, engine::Ranks& ranks,
-                                         const CollectiveSettings& settings) {
-  CollectiveMeasurement measured;
-  measured.predicted = planner::play_collective(collective, scenario).or_throw();
+std::int64_t CollectiveMeasurement::wrong() const {
+  std::int64_t sum = checks.wrong();
+  for (const auto* runs : {&out_of_place, &in_place, &own_out_of_place, &own_in_place})
+    if (*runs) sum += (*runs)->wrong;
+  return sum;
+}
+
+namespace {
+
+/// Links emulated, message by message, by the engine.
+void play_emulated(const plan::Collective& collective, const Scenario& scenario,
+                   engine::Ranks& ranks, const CollectiveSettings& settings,
+                   CollectiveMeasurement& measured) {
   const Plan plan = plan::lower_collective(collective, scenario).or_throw();
   const SteppedCollective& stepped = plan.stepped.front();
   measured.adds_up = adds_up(collective, *stepped.steps, settings);
+  for (const plan::StepMessage& message : stepped.steps->messages)
+    measured.largest_message = std::max(measured.largest_message, message.size);
+  measured.largest_sent = measured.adds_up
+                              ? measured.largest_message
+                              : std::min(measured.largest_message, settings.engine.payload);
   const auto device = make_timed_device(settings.device, ranks, settings.engine.credit);
   std::unique_ptr<engine::DataPlane> data_plane;
   const engine::CollectiveDataPlane* numbers = nullptr;
@@ -78,7 +92,8 @@ CollectiveMeasurement measure_collective(const plan::Collective& collective,
   }
   ranks.watchdog().watch(&plan, measured.predicted.duration);
   engine::Engine engine{plan, ranks, *device, *data_plane, settings.engine};
-  for (int iteration = -settings.warmup; iteration < settings.iterations; ++iteration) {
+  for (int iteration = -settings.repetitions.warmup; iteration < settings.repetitions.iterations;
+       ++iteration) {
     const engine::IterationResult result = engine.run(iteration);
     measured.checks += result.checks;
     if (numbers != nullptr) measured.checks.wrong_tensors += numbers->wrong_items();
@@ -90,8 +105,82 @@ CollectiveMeasurement measure_collective(const plan::Collective& collective,
   all.messages = ranks.world().sum(measured.checks.messages);
   all.corrupted = ranks.world().sum(measured.checks.wrong());
   measured.checks = all;
+}
+
+void play_at_full_speed(const plan::Collective& collective, engine::Ranks& ranks,
+                        const CollectiveSettings& settings, CollectiveMeasurement& measured) {
+  measured.adds_up = true;
+  measured.out_of_place =
+      time_steps(collective, ranks, settings.repetitions, BufferUse::out_of_place);
+  measured.in_place = time_steps(collective, ranks, settings.repetitions, BufferUse::in_place);
+  measured.durations_ns = measured.out_of_place->durations_ns;
+}
+
+void call_own(const plan::Collective& collective, engine::Ranks& ranks,
+              const CollectiveSettings& settings, CollectiveMeasurement& measured) {
+  if (settings.device != DeviceKind::cpu) return;
+  measured.own_out_of_place =
+      time_own(collective, ranks, settings.repetitions, BufferUse::out_of_place);
+  measured.own_in_place = time_own(collective, ranks, settings.repetitions, BufferUse::in_place);
+}
+
+bool is_same_call(const plan::Collective& a, const plan::Collective& b) {
+  return a.kind == b.kind && a.size == b.size && a.members == b.members;
+}
+
+}  // namespace
+
+CollectiveMeasurement measure_collective(const plan::Collective& asked, const Scenario& scenario,
+                                         engine::Ranks& ranks, const CollectiveSettings& settings) {
+  const bool emulates = settings.engine.emulation == engine::Emulation::on;
+  plan::Collective collective = asked;
+  if (!emulates) collective.size = size_in_numbers(asked);
+  CollectiveMeasurement measured;
+  measured.predicted = planner::play_collective(collective, scenario).or_throw();
+  if (emulates)
+    play_emulated(collective, scenario, ranks, settings, measured);
+  else
+    play_at_full_speed(collective, ranks, settings, measured);
   if (ranks.is_first()) measured.summary = summarize(measured.durations_ns);
   return measured;
+}
+
+std::vector<CollectiveMeasurement> measure_collectives(
+    const std::vector<plan::Collective>& collectives, const Scenario& scenario,
+    engine::Ranks& ranks, const CollectiveSettings& settings,
+    const std::function<void(const CollectiveMeasurement&)>& after_each) {
+  std::vector<CollectiveMeasurement> all;
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    const plan::Collective& each = collectives[i];
+    const bool is_same = i > 0 && is_same_call(collectives[i - 1], each);
+    const bool native = settings.calls == CollectiveCalls::native;
+    if (native && is_same) continue;
+    CollectiveMeasurement measured;
+    if (native) {
+      measured.predicted.collective = each;
+      measured.predicted.collective.size = size_in_numbers(each);
+    } else {
+      measured = measure_collective(each, scenario, ranks, settings);
+    }
+    if (is_same) {
+      measured.own_out_of_place = all.back().own_out_of_place;
+      measured.own_in_place = all.back().own_in_place;
+    } else {
+      call_own(each, ranks, settings, measured);
+    }
+    if (native && !measured.own_out_of_place)
+      throw CollectiveError{
+          "--collectives native: there is no call of MPI here (ranks are threads, payloads lie on "
+          "a "
+          "GPU, or the vectors are too large). Leave it out."};
+    if (native) {
+      measured.durations_ns = measured.own_out_of_place->durations_ns;
+      measured.summary = measured.own_out_of_place->summary;
+    }
+    all.push_back(std::move(measured));
+    after_each(all.back());
+  }
+  return all;
 }
 
 CollectiveRates rates_of(const plan::Collective& collective, double duration_ns) {

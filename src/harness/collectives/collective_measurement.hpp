@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,38 +10,58 @@
 #include "base/statistics/sample.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
+#include "harness/collectives/timed_runs.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "planner/collectives/collective_times.hpp"
 
 namespace longhaul::harness {
 
+/// What carries a collective out: our messages, or one call of MPI (NCCL).
+#define LONGHAUL_COLLECTIVE_CALLS(X) X(messages, "messages") X(native, "native")
+LONGHAUL_LISTED_ENUM(CollectiveCalls, LONGHAUL_COLLECTIVE_CALLS);
+
 struct CollectiveSettings {
-  int iterations = 8;
-  int warmup = 1;
-  engine::EngineOptions engine;
+  Repetitions repetitions;
+  engine::EngineOptions engine;  ///< emulation off: the machine as it is, whole messages
   DeviceKind device = DeviceKind::cpu;
+  CollectiveCalls calls = CollectiveCalls::messages;
 };
 
 /// A collective played on ranks, message by message. All but `predicted` is complete on rank 0.
 struct CollectiveMeasurement {
   planner::CollectiveTime predicted;
-  /// Of each iteration: from the first message's start on any rank until the last has arrived.
+  /// Of each iteration: from the first message's start on any rank until the last has arrived; at
+  /// full speed those of `out_of_place`. Of native ones those of MPI.
   std::vector<double> durations_ns;
   SampleSummary summary;
   engine::Checks checks;  ///< of all ranks and iterations, warm-up included
   /// Numbers were sent whole, added up on arrival, and compared at the end. Otherwise payloads were
   /// cut, and say whose they are alone.
   bool adds_up = false;
+  Bytes largest_message, largest_sent;
+  /// Without emulation alone.
+  std::optional<TimedRuns> out_of_place{}, in_place{};
+  /// MPI's own call on these ranks, on the machine as it is.
+  std::optional<TimedRuns> own_out_of_place{}, own_in_place{};
 
   [[nodiscard]] double difference_percent() const;
+  /// Wrong messages and items.
+  [[nodiscard]] std::int64_t wrong() const;
 };
 
-/// Collective over the ranks, as many as the scenario has; all of them on one host, or their clocks
-/// would be compared. `scenario` as it is played.
+/// Collective over the ranks, as many as the scenario has; where links are emulated all of them on
+/// one host, or their clocks would be compared. `scenario` as it is played. Without MPI's own.
 [[nodiscard]] CollectiveMeasurement measure_collective(const plan::Collective& collective,
                                                        const Scenario& scenario,
                                                        engine::Ranks& ranks,
                                                        const CollectiveSettings& settings);
+
+/// Each of them, and MPI's own call of the same kind, group and size beside it. `after_each` is
+/// called on every rank.
+[[nodiscard]] std::vector<CollectiveMeasurement> measure_collectives(
+    const std::vector<plan::Collective>& collectives, const Scenario& scenario,
+    engine::Ranks& ranks, const CollectiveSettings& settings,
+    const std::function<void(const CollectiveMeasurement&)>& after_each);
 
 /// Bytes per time that a member sees, and that its links carry: nccl-tests' algbw and busbw, in
 /// bytes a second. docs/collectives.md.
@@ -48,8 +70,13 @@ struct CollectiveRates {
 };
 [[nodiscard]] CollectiveRates rates_of(const plan::Collective& collective, double duration_ns);
 
-/// A table for each kind and size, for people; times as played.
-[[nodiscard]] std::string collective_tables(const std::vector<CollectiveMeasurement>& measured);
+/// For people, times as played: a table for each kind, group and size; at full speed one for each
+/// kind and group, with nccl-tests' columns, and one that holds it against prediction and MPI.
+[[nodiscard]] std::string collective_tables(const std::string& scenario,
+                                            const CollectiveSettings& settings,
+                                            const std::vector<CollectiveMeasurement>& measured);
+[[nodiscard]] std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured);
+[[nodiscard]] std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured);
 [[nodiscard]] nlohmann::ordered_json collectives_json(
     const std::vector<CollectiveMeasurement>& measured);
 

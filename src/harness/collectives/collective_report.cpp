@@ -23,14 +23,138 @@ std::string interval_of(const SampleSummary& summary) {
                      time_text(summary.median_interval->high));
 }
 
+std::string time_of(const std::optional<TimedRuns>& runs) {
+  return runs ? time_text(runs->summary.median) : "-";
+}
+
+/// nccl-tests' redop.
+const char* operation_of(CollectiveKind kind) {
+  return facts_of(kind).merging == Merging::sum ? "sum" : "none";
+}
+
+/// Our messages' time over that of MPI's own call: how many times as long that takes.
+std::string times_of(const std::optional<TimedRuns>& own, const std::optional<TimedRuns>& ours) {
+  if (!own || !ours || !(ours->summary.median > 0)) return "-";
+  return fmt::format("{:.2f}x", own->summary.median / ours->summary.median);
+}
+
+ordered_json runs_json(const std::optional<TimedRuns>& runs) {
+  if (!runs) return {};
+  return {{"n", runs->summary.n},
+          {"median_ns", runs->summary.median},
+          {"wrong", runs->wrong},
+          {"durations_ns", runs->durations_ns}};
+}
+
+bool is_of_one_table(const plan::Collective& a, const plan::Collective& b) {
+  return a.kind == b.kind && a.members == b.members;
+}
+
+std::string title_of(const plan::Collective& what) {
+  return fmt::format("{} among {}", to_text(what.kind),
+                     report::counted(std::ssize(what.members), "rank"));
+}
+
+/// time, algbw, busbw, #wrong.
+void add_nccl_cells(const plan::Collective& collective, const std::optional<TimedRuns>& runs,
+                    std::vector<std::string>& row) {
+  if (!runs) {
+    row.insert(row.end(), 4, "-");
+    return;
+  }
+  const CollectiveRates rates = rates_of(collective, runs->summary.median);
+  row.insert(row.end(), {time_text(runs->summary.median), rate_text(rates.algorithm),
+                         rate_text(rates.bus), std::to_string(runs->wrong)});
+}
+
+std::string nccl_table(std::span<const CollectiveMeasurement> measured) {
+  Table table{{{"algorithm", Align::left},
+               {"size B"},
+               {"count"},
+               {"type"},
+               {"redop"},
+               {"out: time"},
+               {"algbw GB/s"},
+               {"busbw GB/s"},
+               {"#wrong"},
+               {"in: time"},
+               {"algbw GB/s"},
+               {"busbw GB/s"},
+               {"#wrong"}}};
+  for (const CollectiveMeasurement& each : measured) {
+    const plan::Collective& collective = each.predicted.collective;
+    const bool native = !each.out_of_place;
+    std::vector<std::string> row{native ? "MPI's own" : report::algorithm_text(collective),
+                                 std::to_string(collective.size.count()),
+                                 std::to_string(collective.size.count() / 4), "float",
+                                 operation_of(collective.kind)};
+    add_nccl_cells(collective, native ? each.own_out_of_place : each.out_of_place, row);
+    add_nccl_cells(collective, native ? each.own_in_place : each.in_place, row);
+    table.add_row(std::move(row));
+  }
+  return table.text();
+}
+
+std::string comparison_table(std::span<const CollectiveMeasurement> measured) {
+  Table table{{{"algorithm", Align::left},
+               {"size B"},
+               {"pieces"},
+               {"n"},
+               {"out: 95% interval"},
+               {"predicted"},
+               {"diff %"},
+               {"MPI's own, out"},
+               {"over ours"},
+               {"MPI's own, in"},
+               {"over ours"}}};
+  for (const CollectiveMeasurement& each : measured) {
+    const plan::Collective& collective = each.predicted.collective;
+    table.add_row({report::algorithm_text(collective), std::to_string(collective.size.count()),
+                   std::to_string(collective.pieces), std::to_string(each.summary.n),
+                   interval_of(each.summary), to_text(each.predicted.duration),
+                   fmt::format("{:+.1f}", each.difference_percent()),
+                   time_of(each.own_out_of_place),
+                   times_of(each.own_out_of_place, each.out_of_place), time_of(each.own_in_place),
+                   times_of(each.own_in_place, each.in_place)});
+  }
+  return table.text();
+}
+
 }  // namespace
 
-std::string collective_tables(const std::vector<CollectiveMeasurement>& measured) {
+std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured) {
   std::string text;
   for (std::size_t first = 0; first < measured.size();) {
     const plan::Collective& what = measured[first].predicted.collective;
-    text += fmt::format("{}{} of {} among {}\n", first == 0 ? "" : "\n", to_text(what.kind),
-                        to_text(what.size), report::counted(std::ssize(what.members), "rank"));
+    std::size_t end = first;
+    while (end < measured.size() && is_of_one_table(measured[end].predicted.collective, what))
+      ++end;
+    const auto rows = std::span{measured}.subspan(first, end - first);
+    text += fmt::format("{}{}\n{}", first == 0 ? "" : "\n", title_of(what), nccl_table(rows));
+    if (rows.front().out_of_place) text += "\n" + comparison_table(rows);
+    first = end;
+  }
+  return text;
+}
+
+std::string collective_tables(const std::string& scenario, const CollectiveSettings& settings,
+                              const std::vector<CollectiveMeasurement>& measured) {
+  const bool emulates = settings.engine.emulation == engine::Emulation::on &&
+                        settings.calls == CollectiveCalls::messages;
+  return fmt::format("{}: {}\n\n{}", scenario,
+                     emulates ? "emulated links, times as played"
+                              : "the machine as it is, numbers of 4 bytes, whole messages",
+                     emulates ? emulated_tables(measured) : full_speed_tables(measured));
+}
+
+std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) {
+  std::string text;
+  for (std::size_t first = 0; first < measured.size();) {
+    const plan::Collective& what = measured[first].predicted.collective;
+    text += fmt::format("{}{} of {} among {} (count {}, type uint8, redop {})\n",
+                        first == 0 ? "" : "\n", to_text(what.kind), to_text(what.size),
+                        report::counted(std::ssize(what.members), "rank"), what.size.count(),
+                        operation_of(what.kind));
     Table table{{{"algorithm", Align::left},
                  {"pieces"},
                  {"n"},
@@ -40,21 +164,25 @@ std::string collective_tables(const std::vector<CollectiveMeasurement>& measured
                  {"diff %"},
                  {"algbw GB/s"},
                  {"busbw GB/s"},
-                 {"#wrong"}}};
+                 {"#wrong"},
+                 {"MPI's own here"}}};
     for (; first < measured.size(); ++first) {
       const CollectiveMeasurement& each = measured[first];
       const plan::Collective& collective = each.predicted.collective;
-      if (collective.kind != what.kind || collective.size != what.size) break;
+      if (!is_of_one_table(collective, what) || collective.size != what.size) break;
       const CollectiveRates rates = rates_of(collective, each.summary.median);
       table.add_row({report::algorithm_text(collective), std::to_string(collective.pieces),
                      std::to_string(each.summary.n), to_text(each.predicted.duration),
                      time_text(each.summary.median), interval_of(each.summary),
                      fmt::format("{:+.2f}", each.difference_percent()), rate_text(rates.algorithm),
-                     rate_text(rates.bus), std::to_string(each.checks.wrong())});
+                     rate_text(rates.bus), std::to_string(each.checks.wrong()),
+                     time_of(each.own_out_of_place)});
     }
     text += table.text();
     if (!measured[first - 1].adds_up)
-      text += "payloads were cut (--payload): messages were checked, numbers not added up\n";
+      text += fmt::format(
+          "sent {} of {} (--payload): messages were checked, numbers not added up\n",
+          to_text(measured[first - 1].largest_sent), to_text(measured[first - 1].largest_message));
   }
   return text;
 }
@@ -68,6 +196,7 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
                       {"algorithm", plan::to_string(collective.algorithm)},
                       {"way", report::algorithm_text(collective)},
                       {"members", collective.members.size()},
+                      {"group", collective.members},
                       {"pieces", collective.pieces},
                       {"size_bytes", collective.size.count()},
                       {"messages", each.predicted.messages},
@@ -82,8 +211,14 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
     json["algorithm_bytes_per_second"] = rates.algorithm;
     json["bus_bytes_per_second"] = rates.bus;
     json["adds_up"] = each.adds_up;
-    json["wrong"] = each.checks.wrong();
+    json["wrong"] = each.wrong();
+    json["largest_message_bytes"] = each.largest_message.count();
+    json["largest_sent_bytes"] = each.largest_sent.count();
     json["durations_ns"] = each.durations_ns;
+    json["out_of_place"] = runs_json(each.out_of_place);
+    json["in_place"] = runs_json(each.in_place);
+    json["own_out_of_place"] = runs_json(each.own_out_of_place);
+    json["own_in_place"] = runs_json(each.own_in_place);
     all.push_back(std::move(json));
   }
   return all;

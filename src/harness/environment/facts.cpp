@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <thread>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -169,6 +171,10 @@ std::string command_line(int argc, char** argv) {
     append_word(text, argv[i]);
   }
   return text;
+}
+
+std::string now_in_words() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 }  // namespace longhaul::harness

@@ -50,4 +50,7 @@ using Variables = std::vector<std::string>;
 /// The command line as typed, words with special characters in quotes.
 [[nodiscard]] std::string command_line(int argc, char** argv);
 
+/// "2026-01-31T12:00:00Z".
+[[nodiscard]] std::string now_in_words();
+
 }  // namespace longhaul::harness

@@ -108,6 +108,12 @@ Bytes payload_of(const std::string& text) {
   return payload;
 }
 
+engine::Emulation emulation_of(const std::string& text) {
+  if (text != "on" && text != "off")
+    fail("--emulate {} is neither on nor off. Write --emulate on.", text);
+  return text == "on" ? engine::Emulation::on : engine::Emulation::off;
+}
+
 PipelineSettings settings_of(const PipelineOptions& options) {
   PipelineSettings settings;
   settings.arrangement = report::arrangement_of(options.comm);
@@ -118,12 +124,9 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   if (!options.max_difference.empty())
     settings.max_difference_percent = max_difference_of(options.max_difference);
   if (settings.max_difference_percent && options.emulate == "off")
-    fail("--max-difference needs --emulate on (predictions are of links that nobody plays).");
-  if (options.emulate != "on" && options.emulate != "off")
-    fail("--emulate {} is neither on nor off. Write --emulate on.", options.emulate);
+    fail("--max-difference needs --emulate on (predictions are of links that are not played).");
   settings.transport = comm::transport_kind_of(options.transport);
-  settings.engine.emulation =
-      options.emulate == "on" ? engine::Emulation::on : engine::Emulation::off;
+  settings.engine.emulation = emulation_of(options.emulate);
   if (settings.engine.emulation == engine::Emulation::off && !options.changes.empty())
     fail("--change needs --emulate on (a network as it is changes by itself). Leave one out.");
   if (!(options.switch_threshold_percent > 0))

@@ -51,7 +51,8 @@ struct PipelineSettings {
 };
 [[nodiscard]] PipelineSettings settings_of(const PipelineOptions& options);
 
-/// Values of --deadline and --payload; Errors name the option.
+/// Values of --deadline, --emulate and --payload; Errors name the option.
+[[nodiscard]] engine::Emulation emulation_of(const std::string& text);
 [[nodiscard]] Duration deadline_of(const std::string& text);
 [[nodiscard]] Bytes payload_of(const std::string& text);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/program/command_words.hpp"
+#include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "engine/engine.hpp"
 #include "harness/profile/plan_builder.hpp"
@@ -190,6 +191,29 @@ LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test, Duration 
   }
   if (!all.samples_ns.empty()) all.error_percent = summarize(errors_percent(all));
   return all;
+}
+
+std::vector<LinkMeasurement> measure_targets(const StoppingRule& rule,
+                                             const std::vector<Duration>& targets,
+                                             engine::Ranks& ranks, const LinkSettings& settings,
+                                             engine::Checks& checks,
+                                             const std::function<void()>& after_each) {
+  std::vector<LinkMeasurement> all;
+  Progress progress{"bench_link", 2 * std::ssize(targets)};
+  for (const LinkTest test : every<LinkTest>()) {
+    for (const Duration target : targets) {
+      all.push_back(measure_until(rule, test, target, ranks, settings, checks));
+      after_each();
+      if (ranks.is_first()) progress.update(std::ssize(all), to_text(target));
+    }
+  }
+  return all;
+}
+
+void require_pairs(const engine::Ranks& ranks) {
+  if (ranks.count() < 2 || ranks.count() % 2 != 0)
+    fail("bench_link runs on pairs of ranks, not on {}. Start it with scripts/mpi -n 2 ...",
+         ranks.count());
 }
 
 bool is_too_fast(const LinkMeasurement& m) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ LONGHAUL_LISTED_ENUM(LinkTest, LONGHAUL_LINK_TESTS);
 
 /// "0.5ms,1ms": delays to emulate. Throws Error where one is not positive.
 [[nodiscard]] std::vector<Duration> parse_targets(const std::string& list);
+
+/// Throws Error unless the ranks form pairs.
+void require_pairs(const engine::Ranks& ranks);
 
 struct LinkSettings {
   int samples = 20;                               ///< of each pair of ranks
@@ -54,6 +58,11 @@ struct LinkMeasurement {
 [[nodiscard]] LinkMeasurement measure_until(const StoppingRule& rule, LinkTest test,
                                             Duration target, engine::Ranks& ranks,
                                             const LinkSettings& settings, engine::Checks& checks);
+
+/// Collective: both tests at every target. `after_each` is called on every rank.
+[[nodiscard]] std::vector<LinkMeasurement> measure_targets(
+    const StoppingRule& rule, const std::vector<Duration>& targets, engine::Ranks& ranks,
+    const LinkSettings& settings, engine::Checks& checks, const std::function<void()>& after_each);
 
 /// A link cannot be faster than its target, all messages of a run together.
 [[nodiscard]] bool is_too_fast(const LinkMeasurement& measurement);

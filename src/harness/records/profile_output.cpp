@@ -1,10 +1,8 @@
-#include <ctime>
-
-#include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
 #include "cuda/accelerator.hpp"
+#include "harness/environment/facts.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/main.hpp"
@@ -35,10 +33,6 @@ ProfileInput input_of(const std::string& text, const ProfileSettings& options) {
   (void)profiled_devices(input.schedule, input.scenario);
   input.rule = stopping_rule(options.confidence, options.max_samples, options.samples, "samples");
   return input;
-}
-
-std::string now_in_words() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 CostsOrigin origin_of(const ProfileSettings& options, const ProfileInput& input,

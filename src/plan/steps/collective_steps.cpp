@@ -267,4 +267,18 @@ CollectiveSteps steps_of(const Collective& collective) {
   return steps;
 }
 
+bool brings(const CollectiveSteps& steps, int member, std::uint32_t item) {
+  const CollectiveFacts& facts = facts_of(steps.kind);
+  if (facts.merging == Merging::sum) return true;
+  if (facts.merging == Merging::transposed) return static_cast<int>(item) / steps.members == member;
+  return facts.brings == Portion::share ? static_cast<int>(item) == member : member == 0;
+}
+
+bool gets(const CollectiveSteps& steps, int member, std::uint32_t item) {
+  const CollectiveFacts& facts = facts_of(steps.kind);
+  if (facts.merging == Merging::transposed) return static_cast<int>(item) % steps.members == member;
+  if (facts.gets == Portion::share) return static_cast<int>(item) == member;
+  return facts.gets == Portion::whole || member == 0;
+}
+
 }  // namespace longhaul::plan

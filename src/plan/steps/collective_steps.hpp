@@ -68,4 +68,9 @@ struct CollectiveSteps {
 /// Speck, Traeff 2009 (two trees).
 [[nodiscard]] CollectiveSteps steps_of(const Collective& collective);
 
+/// Does the member have the item before the collective?
+[[nodiscard]] bool brings(const CollectiveSteps& steps, int member, std::uint32_t item);
+/// Is it to have the item afterwards?
+[[nodiscard]] bool gets(const CollectiveSteps& steps, int member, std::uint32_t item);
+
 }  // namespace longhaul::plan

@@ -1,11 +1,8 @@
 #include "scenario/reader/costs_file.hpp"
 
-#include <filesystem>
-
 #include "base/index.hpp"
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/text/config_node.hpp"
-#include "scenario/text/csv_lines.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -34,39 +31,8 @@ std::vector<std::string> model_keys() {
   return keys;
 }
 
-/// A file's text with each line set in by a blank, so that none looks like the title of another.
-std::string set_in(const std::string& text) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
-    result += ' ' + text.substr(at, end + 1 - at);
-    at = end + 1;
-  }
-  return result;
-}
-
-struct Source {
-  std::string text;
-  std::string name;       ///< for messages
-  std::string held_text;  ///< empty: the scenario holds it itself
-};
-
-Source find_source(const ConfigNode& root, const Field& field) {
-  const std::string name = read_file_name(field, "what bench_profile wrote");
-  if (const ConfigNode* own = own_file(root, "profiles", name))
-    return {read_text({own, "profiles." + shown(name)}),
-            to_text(own->place) + ": profiles." + shown(name), ""};
-  const std::filesystem::path file = std::filesystem::path{*root.place.origin}.parent_path() / name;
-  try {
-    const std::string text =
-        read_csv_file(file, kLargestText, "the file of measured costs", field.path);
-    std::string held{'\n'};
-    held += held_text("costs", name, set_in(text));
-    return {text, file.string(), std::move(held)};
-  } catch (const Error& error) {
-    fail_at(field.node->place, "{}", error.what());
-  }
-}
+constexpr MeasuredKind kCostsKind{"costs.file", "profiles", "costs", "the file of measured costs",
+                                  "what bench_profile wrote"};
 
 /// The origin of the measurement: shown to people, checked for its types alone.
 void check_measured(const ConfigNode& tree) {
@@ -113,9 +79,9 @@ std::optional<CostsFile> CostsFile::include(ConfigNode& root,
   const ConfigNode* const named = costs->find("file");
   if (named == nullptr) return std::nullopt;
   if (named->kind == ConfigNode::Kind::text && named->text.empty()) return std::nullopt;
-  Source source = find_source(root, {named, "costs.file"});
+  MeasuredText source = read_measured(root, {named, kCostsKind.key}, kCostsKind);
   CostsFile file{parse_toml(source.text, std::make_shared<const std::string>(source.name)),
-                 std::move(source.held_text)};
+                 std::move(source.held)};
   check_keys(file.tree_);
   for (const std::string& key : kCosts) {
     const ConfigNode* const value = file.tree_.find(key);

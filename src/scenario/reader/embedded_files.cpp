@@ -1,8 +1,10 @@
 #include "scenario/reader/embedded_files.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "scenario/reader/link_trace.hpp"
+#include "scenario/text/csv_lines.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -10,6 +12,7 @@ namespace {
 constexpr std::string_view kHeld = "#: ";
 constexpr std::string_view kTraceTitle = "#: trace ";
 constexpr std::string_view kCostsTitle = "#: costs ";
+constexpr std::string_view kLevelsTitle = "#: levels ";
 
 /// The line that begins at `begin`, its end included.
 std::string_view line_at(std::string_view text, std::size_t begin) {
@@ -21,7 +24,8 @@ std::string_view line_at(std::string_view text, std::size_t begin) {
 std::string* titled(std::string_view line, EmbeddedFiles& held) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   for (const auto& [title, files] :
-       {std::pair{kTraceTitle, &held.traces}, std::pair{kCostsTitle, &held.costs}}) {
+       {std::pair{kTraceTitle, &held.traces}, std::pair{kCostsTitle, &held.costs},
+        std::pair{kLevelsTitle, &held.levels}}) {
     if (!line.starts_with(title)) continue;
     std::string& text = (*files)[std::string{line.substr(title.size())}];
     text.clear();
@@ -49,11 +53,23 @@ void add_section(ConfigNode& root, const std::string& name,
   }
 }
 
+/// A file's text with each line set in by a blank, so that none looks like the title of another.
+std::string set_in(const std::string& text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
+    result += ' ' + text.substr(at, end + 1 - at);
+    at = end + 1;
+  }
+  return result;
+}
+
 }  // namespace
 
 bool holds_files(std::string_view text) {
   return text.find("\n#: trace ") != std::string_view::npos ||
-         text.find("\n#: costs ") != std::string_view::npos;
+         text.find("\n#: costs ") != std::string_view::npos ||
+         text.find("\n#: levels ") != std::string_view::npos;
 }
 
 EmbeddedFiles take_held_files(std::string& text, const std::string& source) {
@@ -87,6 +103,7 @@ EmbeddedFiles take_held_files(std::string& text, const std::string& source) {
 void add_held_files(ConfigNode& root, const EmbeddedFiles& held) {
   add_section(root, "traces", held.traces);
   add_section(root, "profiles", held.costs);
+  add_section(root, "levels", held.levels);
 }
 
 std::string held_text(std::string_view kind, const std::string& name, std::string_view content) {
@@ -120,6 +137,21 @@ const ConfigNode* own_file(const ConfigNode& root, const std::string& section,
     fail_at(table->place, "{} = {} is no table (wrong type). Write [{}] and \"{}\" below.", section,
             to_text(*table), section, shown(name));
   return table->find(name);
+}
+
+MeasuredText read_measured(const ConfigNode& root, const Field& field, const MeasuredKind& kind) {
+  const std::string name = read_file_name(field, kind.writer);
+  if (const ConfigNode* own = own_file(root, kind.section, name)) {
+    const std::string path = fmt::format("{}.{}", kind.section, shown(name));
+    return {read_text({own, path}), to_text(own->place) + ": " + path, ""};
+  }
+  const std::filesystem::path file = std::filesystem::path{*root.place.origin}.parent_path() / name;
+  try {
+    const std::string text = read_csv_file(file, kLargestText, kind.what, field.path);
+    return {text, file.string(), '\n' + held_text(kind.title, name, set_in(text))};
+  } catch (const Error& error) {
+    fail_at(field.node->place, "{}", error.what());
+  }
 }
 
 }  // namespace longhaul::scenario

@@ -8,6 +8,7 @@
 #include "scenario/reader/costs_file.hpp"
 #include "scenario/reader/embedded_files.hpp"
 #include "scenario/reader/link_trace.hpp"
+#include "scenario/reader/network_file.hpp"
 #include "scenario/reader/sections.hpp"
 #include "scenario/text/config_node.hpp"
 
@@ -64,11 +65,12 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
   add_held_files(root, held);
   const auto costs_file = CostsFile::include(root, overrides);
+  const auto network_file = NetworkFile::include(root, overrides);
   for (const std::string& option : overrides) apply_override(root, option);
   const Section known{root,
                       "",
                       {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
-                       "link", "node", "run", "traces", "profiles"}};
+                       "link", "node", "network", "run", "traces", "profiles", "levels"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = text_with(toml, overrides);
@@ -86,6 +88,10 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   scenario.costs = std::move(costs.costs);
   scenario.memory = read_memory(root, stages, costs.activation_known);
   read_network(root, scenario, costs.message_known);
+  if (network_file) {
+    network_file->require_fit(scenario);
+    scenario.text += network_file->held_text();
+  }
   scenario.run = read_run(root, stages);
   check_scenario(root, scenario, costs.weights_known);
   return scenario;

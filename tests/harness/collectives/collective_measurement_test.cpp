@@ -42,9 +42,14 @@ TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
   const std::vector<CollectiveMeasurement> all{
       measured(CollectiveKind::all_reduce, {4.2e6, 4.1e6, 4.4e6, 4.1e6, 4.3e6, 4.2e6, 4.2e6}),
       measured(CollectiveKind::broadcast, {4e6})};
-  const std::string text = collective_tables(all);
-  EXPECT_THAT(text, HasSubstr("all-reduce of 3.815 MiB among 4 ranks\n"));
-  EXPECT_THAT(text, HasSubstr("\nbroadcast of 3.815 MiB among 4 ranks\n"));
+  const std::string text = emulated_tables(all);
+  EXPECT_THAT(
+      text,
+      HasSubstr("all-reduce of 3.815 MiB among 4 ranks (count 4000000, type uint8, redop sum)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "\nbroadcast of 3.815 MiB among 4 ranks (count 4000000, type uint8, redop none)\n"));
   EXPECT_THAT(text, HasSubstr("4 ms    4.2 ms  4.1 ms - 4.4 ms   +5.00"));
   EXPECT_THAT(text, HasSubstr("- (n < 6)   +0.00"));
   const auto json = collectives_json(all);

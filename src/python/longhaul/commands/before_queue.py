@@ -2,6 +2,7 @@
 would refuse its options. Prints the number of ranks.
 
     python -m longhaul.commands.before_queue ME pipeline SCENARIO [OPTIONS OF bench_pipeline]
+    python -m longhaul.commands.before_queue ME collectives SCENARIO [OPTIONS OF bench_collectives]
     python -m longhaul.commands.before_queue ME sweep FILE
 
 Of a sweep the ranks are those of its largest scenario; the options of each line are checked."""
@@ -84,11 +85,15 @@ def can_be_asked():
         return False
 
 
-def check_pipeline(scenario, words):
-    """The ranks that it needs."""
+def ranks_of(scenario, words):
     settings = [after for word, after in zip(words, words[1:]) if word == "--set"]
     settings += [word[len("--set="):] for word in words if word.startswith("--set=")]
-    ranks = scenario_text.ranks_of(scenario, settings)
+    return scenario_text.ranks_of(scenario, settings)
+
+
+def check_pipeline(scenario, words):
+    """The ranks that it needs."""
+    ranks = ranks_of(scenario, words)
     refused = refusal(scenario, words, ranks)
     check_real_layers(words, refused)
     if refused:
@@ -145,7 +150,8 @@ def check_sweep(file):
 
 def main():
     kind, *words = sys.argv[2:]
-    print(check_sweep(words[0]) if kind == "sweep" else check_pipeline(words[0], words[1:]))
+    check = {"collectives": ranks_of, "pipeline": check_pipeline}
+    print(check_sweep(words[0]) if kind == "sweep" else check[kind](words[0], words[1:]))
     return 0
 
 

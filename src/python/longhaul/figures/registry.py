@@ -24,6 +24,8 @@ LISTED = (
     "crosspipe.static",
     "crosspipe.hot_switch",
     "runs.weather",
+    "runs.collectives",
+    "runs.wan_collectives",
     "atlas.table1",
     "atlas.fig2",
     "atlas.fig3",

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/statistics/sample.hpp"
+#include "engine/ranks.hpp"
+#include "harness/collectives/step_numbers.hpp"
+#include "plan/steps/collective_steps.hpp"
+
+namespace longhaul::harness {
+
+/// Runs of a collective at full speed on the ranks as they are. A sample is the longest time of a
+/// member, all of which began together. Complete on rank 0.
+struct TimedRuns {
+  std::vector<double> durations_ns;
+  SampleSummary summary{};
+  std::int64_t wrong = 0;  ///< items, of all members and iterations, warm-up included
+};
+
+/// Iterations that are measured, and those before them.
+struct Repetitions {
+  int iterations = 8;
+  int warmup = 1;
+};
+
+/// Throws Error where time_steps() cannot play the collective: fewer numbers than shards, or more
+/// than memory holds.
+void require_runnable(const plan::Collective& collective);
+
+/// Collective over all ranks: message by message. The size is size_in_numbers().
+[[nodiscard]] TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
+                                   const Repetitions& repetitions, BufferUse use);
+
+/// Collective likewise: one call of MPI, of size_in_numbers() in one piece. nullopt where ranks are
+/// threads, or the vectors are too small or too large.
+[[nodiscard]] std::optional<TimedRuns> time_own(const plan::Collective& collective,
+                                                engine::Ranks& ranks,
+                                                const Repetitions& repetitions, BufferUse use);
+
+}  // namespace longhaul::harness
