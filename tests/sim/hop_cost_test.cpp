@@ -50,9 +50,9 @@ TEST(HopCost, DelaysTheReceiversWord) {
   EXPECT_EQ(times[index(recv)].start, times[index(send)].start + Duration{5});
 }
 
-// ZeRO-1 on two replicas, 1 ms and 1 Gbps apart: half of 8 MiB and one latency, 34554432 ns. Both
-// members come at 0, have heard of each other at 5, and hold the ring from then on.
-TEST(HopCost, DelaysWhatMembersOfACollectiveHear) {
+// ZeRO-1 on two replicas, 1 ms and 1 Gbps apart: half of 8 MiB and one latency, 34554432 ns. What
+// a member sends at 0 is seen at 5.
+TEST(HopCost, DelaysTheStepsOfACollective) {
   Scenario scenario = uniform_scenario(1, 1);
   scenario.parallel.replicas = 2;
   scenario.datacenters = {{"a", {}}, {"b", {}}};
@@ -61,7 +61,7 @@ TEST(HopCost, DelaysWhatMembersOfACollectiveHear) {
                     {DatacenterId{1}, DatacenterId{0}, 1ms, 1_Gbps, Sharing::pair}};
   const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
   const OpTimes times = simulate(plan, {}, Duration{5});
-  const OpId gather = plan.collectives.front().front();
+  const OpId gather = plan.stepped.front().receives.front();
   EXPECT_EQ(times[index(gather)].start, Duration{5});
   EXPECT_EQ(times[index(gather)].end, Duration{5 + 34'554'432});
 }

@@ -186,7 +186,9 @@ TEST(Simulate, RingsTakeTheRateOfTheInterfaces) {
   Scenario scenario = replicas_apart();
   scenario.nodes = {{DatacenterId{1}, 1, Bandwidth{5e8}, Bandwidth::unlimited()}};
   const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
-  EXPECT_EQ(plan.op(plan.collectives[0][0]).duration, Duration{67'108'864 + 1'000'000});
+  const SteppedCollective& gather = plan.stepped.front();
+  EXPECT_EQ(plan.op(gather.sends[0]).duration, Duration{33'554'432});
+  EXPECT_EQ(plan.op(gather.sends[1]).duration, Duration{67'108'864});  // out of the slow site
 }
 
 // CrossPipe appendix E: 2 latencies + bytes of the weights at the link's rate.

@@ -5,6 +5,8 @@
 #include "base/unit_text.hpp"
 #include "cli/check/check.hpp"
 #include "cli/command/commands.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/lowering/prove_collectives.hpp"
 #include "planner/choose_schedules.hpp"
 #include "report/record.hpp"
 #include "report/scenario_text.hpp"
@@ -144,6 +146,26 @@ ordered_json placement_json(const Scenario& scenario) {
   return json;
 }
 
+/// Proves the collectives of the plan that the schedule becomes.
+void check_collectives(const Schedule& schedule, const Scenario& scenario, Finding& finding) {
+  const Result<Plan> plan = plan::try_lower(schedule, scenario);
+  if (!plan) {
+    finding.problems.push_back(plan.refusal().reason);
+    return;
+  }
+  std::size_t messages = 0;
+  for (const SteppedCollective& each : plan->stepped) messages += each.sends.size();
+  const std::optional<Refusal> why = plan::why_collectives_wrong(*plan);
+  finding.json["collectives"] = {
+      {"count", plan->stepped.size()}, {"messages", messages}, {"proven", !why}};
+  if (why) finding.problems.push_back(why->reason);
+  if (plan->stepped.empty() || why) return;
+  finding.details +=
+      fmt::format("\n{} of {} in {}: proven, each member ends with each contribution once\n",
+                  report::counted(std::ssize(plan->stepped), "collective"), schedule.name,
+                  report::counted(static_cast<std::int64_t>(messages), "message"));
+}
+
 }  // namespace
 
 Finding check_scenario(const std::string& file, const Options& options) {
@@ -177,6 +199,7 @@ Finding check_scenario(const std::string& file, const Options& options) {
   finding.json["links"] = report::links_json(scenario);
   finding.json["schedule"] = schedule.name;
   finding.json["memory"] = fit_json(devices);
+  check_collectives(schedule, scenario, finding);
   return finding;
 }
 

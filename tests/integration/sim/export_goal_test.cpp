@@ -77,6 +77,7 @@ void expect_our_times_of_atlahs(const Plan& plan, Compared& compared) {
       ASSERT_EQ(played[i].start, times[*op].start.count()) << goal.ops[i].label;
       ++compared.blocks;
     }
+    compared.collectives += static_cast<int>(plan.stepped.size());  // their receives, above
     for (std::size_t group = 0; group < ring_end.size(); ++group) {
       ASSERT_EQ(ring_end[group], times[index(plan.collectives[group].front())].end.count())
           << group;

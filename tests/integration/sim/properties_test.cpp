@@ -242,7 +242,7 @@ TEST(SimulateProperties, GroupedIsNeverFasterThanDecoupledOnLinksOfPairs) {
 void state_served_orders(Plan& plan, const OpTimes& times) {
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
-    if (plan.op(id).kind != OpKind::send) continue;
+    if (plan.op(id).kind != OpKind::send || !keeps_order(plan.op(id))) continue;
     for (const ResourceId resource : plan.resources_of(id))
       plan.resources[index(resource)].order.push_back(id);
   }

@@ -242,7 +242,7 @@ TEST(Network, RingsTakeTheInternalRateBetweenNodes) {
   scenario.nodes = {nodes};
   const auto duration = [&] {
     const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
-    return plan.op(plan.collectives[0][0]).duration;
+    return plan.op(plan.stepped[0].sends[0]).duration;
   };
   EXPECT_EQ(duration(), 4_MiB / 1_Gbps);  // half of 8 MiB
   scenario.nodes[0].gpus = 2;             // both in one node
