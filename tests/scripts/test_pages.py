@@ -159,7 +159,7 @@ class Pages(PageTest):
         self.assertEqual(6, self.hold("README.md"))
 
     def test_collectives(self):
-        self.assertEqual(3, self.hold("docs/collectives.md"))
+        self.assertEqual(4, self.hold("docs/collectives.md"))
 
     def test_other_pages(self):
         """All of them in one directory."""

@@ -35,7 +35,8 @@ stages = [1]
 between = ["west", "east"]
 latency = "2ms"
 """
-MEASURED = ("measured", "credit", "without_credit", "critical_messages", "late_per_message",
+# What each start of a run measures for itself; `checks` counts warm-up iterations, too.
+MEASURED = ("measured", "checks", "credit", "without_credit", "critical_messages", "late_per_message",
             "samples_ns", "real_transfer", "lease", "difference_percent", "stopped",
             "outliers", "links", "check_detail", "timer_lateness", "credible", "doubts",
             "own_scale")
@@ -120,6 +121,7 @@ class KilledSweep(unittest.TestCase):
         records = [{file.relative_to(out): without_times(json.loads(file.read_text()))
                     for file in out.rglob("record.json")} for out in (one, other)]
         self.assertEqual(len(records[0]), 2)
+        self.maxDiff = None
         self.assertEqual(*records)
         tables = [pd.read_csv(out / "sweep.csv") for out in (one, other)]
         for table, out in zip(tables, (one, other)):

@@ -49,7 +49,7 @@ public:
     }
     return last;
   }
-  /// By member: the last of what comes to it.
+  /// By member: the last message to it.
   [[nodiscard]] std::vector<Duration> arrivals() const {
     std::vector<Duration> all(stepped_.collective.members.size());
     for (std::size_t m = 0; m < size(); ++m) {

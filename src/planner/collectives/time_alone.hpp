@@ -22,7 +22,7 @@ struct LeastTimes {
 
 /// Does every training collective of these rows take as long, from each member's start to the end
 /// on itself and on all others, as it takes alone? Then a plan in which it is one op of each member
-/// ends no later than the one with its messages, where replicas are alike.
+/// ends no later than the one with its messages, where replicas are equal.
 [[nodiscard]] bool collectives_take_no_less(const Schedule& schedule, const Scenario& scenario);
 
 /// Chains begin at no more members than `kMostChains` messages allow; the others have 0 to_*.

@@ -111,6 +111,7 @@ TEST_F(BrokenRuns, ARankFrozenForLessThanTheDeadlineGoesOn) {
     (void)wait_for_iterations(static_cast<std::size_t>(3 + 5 * i));
     const std::vector<int> pids = rank_pids();
     ASSERT_EQ(pids.size(), 4u) << output();
+    std::this_thread::sleep_for(20ms);  // into the next iteration, of 56 ms
     kill(pids[2], SIGSTOP);
     std::this_thread::sleep_for(400ms);
     kill(pids[2], SIGCONT);
