@@ -126,7 +126,9 @@ namespace {
 std::string title_of(const Op& op) {
   const Block block{op.block_kind, op.part, op.parts, op.chunk, op.microbatch};
   std::string name =
-      fmt::format("{}({},{})", longhaul::to_string(block.kind), block.chunk, block.microbatch);
+      is_step(op) ? fmt::format("step {} of {}", op.microbatch, longhaul::to_text(op.collective))
+                  : fmt::format("{}({},{})", longhaul::to_string(block.kind), block.chunk,
+                                block.microbatch);
   if (block.parts > 1) name += fmt::format(".{}/{}", block.part, block.parts);
   switch (op.kind) {
     case OpKind::compute: return name;

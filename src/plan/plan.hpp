@@ -58,7 +58,7 @@ struct Op {
 static_assert(sizeof(Op) <= 56);
 
 /// Is it a side of a message that a collective is made of (Plan::stepped)? Its `microbatch` is the
-/// step then, its `piece` that of the collective (modulo 256), and its `chunk` says which
+/// step then, its `piece` that of the collective (modulo 255), and its `chunk` says which
 /// collective: stepped_of().
 [[nodiscard]] inline bool is_step(const Op& op) {
   return (op.kind == OpKind::send || op.kind == OpKind::recv) && number(op.chunk) < 0;

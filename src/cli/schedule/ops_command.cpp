@@ -5,6 +5,7 @@
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
 #include "plan/lowering/lower.hpp"
+#include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
@@ -33,16 +34,20 @@ std::vector<std::string> resource_names(const Plan& plan, OpId id) {
   return names;
 }
 
-/// "F0" of which chunk and part; for a message, the block that it carries the result of.
-std::string block_text(const Op& op) {
+/// "F0" of which chunk and part; for a message, the block that it carries the result of, or the
+/// step of which collective it is.
+std::string block_text(const Plan& plan, const Op& op) {
   if (op.kind == OpKind::collective) return fmt::format("{} of chunk {}", kind_name(op), op.chunk);
+  const char* const way = op.kind == OpKind::send ? "to" : "from";
+  if (is_step(op))
+    return fmt::format("{} of step {} of {} ({} {})", kind_name(op), op.microbatch,
+                       plan::name_of(plan.stepped[stepped_of(op)]), way, static_cast<int>(op.peer));
   const std::string part =
       op.parts == 1 ? std::string{} : fmt::format(".{}/{}", op.part + 1, op.parts);
   const std::string block =
       fmt::format("{}{}{}{}", op.chunk, longhaul::to_string(op.block_kind), op.microbatch, part);
   if (op.kind == OpKind::compute) return block;
-  return fmt::format("{} of {} ({} {})", kind_name(op), block,
-                     op.kind == OpKind::send ? "to" : "from", static_cast<int>(op.peer));
+  return fmt::format("{} of {} ({} {})", kind_name(op), block, way, static_cast<int>(op.peer));
 }
 
 template <typename Visit>
@@ -66,8 +71,8 @@ std::string rank_ops_text(const Plan& plan, int rank, TableWidth width) {
     if (lane.rank != Rank{rank}) continue;
     for_each_op(lane, [&](OpId id) {
       const Op& op = plan.op(id);
-      table.add_row({lane.name, std::to_string(index(id)), block_text(op), to_text(op.duration),
-                     op.kind == OpKind::compute ? "" : to_text(op.size),
+      table.add_row({lane.name, std::to_string(index(id)), block_text(plan, op),
+                     to_text(op.duration), op.kind == OpKind::compute ? "" : to_text(op.size),
                      fmt::format("{}", fmt::join(after_ids(plan, id), " ")),
                      fmt::format("{}", fmt::join(resource_names(plan, id), ", "))});
     });
@@ -78,8 +83,11 @@ std::string rank_ops_text(const Plan& plan, int rank, TableWidth width) {
 ordered_json op_json(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
   ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
-  json["chunk"] = number(op.chunk);
-  if (op.kind != OpKind::collective) {
+  json["chunk"] = number(is_step(op) ? plan.stepped[stepped_of(op)].chunk : op.chunk);
+  if (is_step(op)) {
+    json["collective"] = plan::name_of(plan.stepped[stepped_of(op)]);
+    json["step"] = number(op.microbatch);
+  } else if (op.kind != OpKind::collective) {
     json["block"] = longhaul::to_string(op.block_kind);
     json["microbatch"] = number(op.microbatch);
     json["part"] = op.part;

@@ -203,12 +203,23 @@ void CollectiveDataPlane::put_in_place(const Arrival& arrival) {
 }
 
 bool CollectiveDataPlane::is_right(std::uint32_t item) const {
+  std::vector<int> contributors;
+  std::vector<std::uint64_t> expected_set(words_, 0);
+  for (int member = 0; member < steps_.members; ++member) {
+    if (!plan::brings(steps_, member, item)) continue;
+    contributors.push_back(member);
+    expected_set[at(member) / 64] |= std::uint64_t{1} << (at(member) % 64);
+  }
+  for (int piece = 0; piece < steps_.pieces; ++piece) {
+    const auto held =
+        holds_.begin() + static_cast<std::ptrdiff_t>((at(piece) * steps_.items() + item) * words_);
+    if (!std::equal(expected_set.begin(), expected_set.end(), held)) return false;
+  }
   const Place place = place_of(item, -1);
   for (std::size_t i = 0; i < place.size; ++i) {
     std::uint8_t expected = 0;
-    for (int member = 0; member < steps_.members; ++member)
-      if (plan::brings(steps_, member, item))
-        expected = static_cast<std::uint8_t>(expected + brought(member, item, i));
+    for (const int member : contributors)
+      expected = static_cast<std::uint8_t>(expected + brought(member, item, i));
     if (numbers_[place.first + i] != expected) return false;
   }
   return true;

@@ -99,6 +99,8 @@ MessageHeader message_header(const Plan& plan, OpId send, std::uint32_t run, int
 
 std::string to_text(const PayloadId& id) {
   if (id.kind > static_cast<std::uint8_t>(BlockKind::R)) return "no message of ours";
+  if (id.chunk < 0)
+    return fmt::format("step {} of a collective, iteration {}", id.microbatch, id.iteration);
   const Block block{static_cast<BlockKind>(id.kind), id.part, id.parts, id.chunk, id.microbatch};
   const std::string piece =
       id.pieces > 1 ? fmt::format(", piece {} of {}", id.piece, id.pieces) : std::string{};

@@ -10,16 +10,19 @@
 namespace longhaul::engine {
 namespace {
 
+/// A rank keeps no more of one collective's vector.
+constexpr Bytes kLargestVector = 16_MiB;
+
 /// Of the vector of a collective, so that none of its messages exceeds `largest`.
 Bytes capped_size(const SteppedCollective& stepped, Bytes largest) {
   Bytes longest;
   for (const plan::StepMessage& message : stepped.steps->messages)
     longest = std::max(longest, message.size);
   const Bytes size = stepped.collective.size;
-  if (longest <= largest) return size;
+  if (longest <= largest) return std::min(size, kLargestVector);
   const double part = static_cast<double>(largest.count()) / static_cast<double>(longest.count());
   const auto capped = static_cast<std::int64_t>(part * static_cast<double>(size.count()));
-  return Bytes{std::max<std::int64_t>(capped, stepped.collective.pieces)};
+  return std::min(Bytes{std::max<std::int64_t>(capped, stepped.collective.pieces)}, kLargestVector);
 }
 
 /// Payloads of a lane that are made before their sends begin.
@@ -171,9 +174,9 @@ Payload SyntheticDataPlane::room(OpId recv) {
 
 Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte> payload,
                                             PayloadId& found) {
-  if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->check(recv, payload, found);
   const OpId send{plan_.op(recv).match};
   found = payload_id(plan_, send, run_, iteration_);
+  if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->check(recv, payload, found);
   const bool later = payload.size() > kMadeAtOnce && received_.contains(recv);
   const Payloads::Verdict verdict =
       payloads_.check(found, later ? payload.first(sizeof found) : payload);

@@ -62,7 +62,7 @@ void profile_links(Profile& profile, const Plan& plan, const OpTimes& times,
   std::map<const Link*, LinkTimes> of_link;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const OpId id{static_cast<std::uint32_t>(i)};
-    if (plan.op(id).kind != OpKind::send) continue;
+    if (plan.op(id).kind != OpKind::send || is_step(plan.op(id))) continue;
     const Link* link = scenario.link(scenario.datacenter_of(plan.rank_of(id)),
                                      scenario.datacenter_of(plan.op(id).peer));
     if (link != nullptr) add_message(of_link[link], plan, times, id, source);

@@ -97,8 +97,9 @@ SharingPlan sharing_plan(SharingTest test, Duration target, int ranks, Bytes siz
       break;
     case SharingTest::beside_ring:
       add_ring(builder, ranks, target, size);
-      send(0, pairs, {"beside"});
-      expected = std::max(ranks - 1, 2) * target;  // two ranks send both over one lane
+      // Two or three ranks send it over a lane of the ring, and so over its link.
+      send(0, pairs, {pairs == 1 ? "ring 0>1" : "beside"});
+      expected = (pairs == 1 ? ranks : ranks - 1) * target;
       break;
   }
   return {builder.build(), expected};

@@ -76,9 +76,8 @@ private:
   Network& network_;
   std::vector<StageCollective> all_;
   StepLowering steps_;
-  std::vector<std::vector<OpId>> op_of_;     ///< one op a member: by collective, member
-  std::vector<Duration> duration_;           ///< by collective, of one op
-  std::vector<std::vector<RankPair>> hops_;  ///< by collective, of whole ones
+  std::vector<std::vector<OpId>> op_of_;  ///< one op a member: by collective, member
+  std::vector<Duration> duration_;        ///< by collective, of one op
 };
 
 }  // namespace longhaul::plan

@@ -41,7 +41,8 @@ std::optional<Refusal> why_message_wrong(const Plan& plan, const SteppedCollecti
   return std::nullopt;
 }
 
-/// Which collective comes directly before which on some lane of steps, and by which op.
+/// Which collective comes before which on some rank, on a lane or since a step waits for it, and by
+/// which op.
 using NextCollectives = std::map<std::size_t, std::map<std::size_t, OpId>>;
 
 NextCollectives next_collectives(const Plan& plan) {
@@ -53,6 +54,15 @@ NextCollectives next_collectives(const Plan& plan) {
       const Op& op = plan.op(id);
       if (!is_step(before) || !is_step(op) || stepped_of(before) == stepped_of(op)) continue;
       next[stepped_of(before)].try_emplace(stepped_of(op), id);
+    }
+  }
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    if (!is_step(op)) continue;
+    for (const OpId id : plan.after_of(OpId{i})) {
+      const Op& before = plan.op(id);
+      if (is_step(before) && stepped_of(before) != stepped_of(op))
+        next[stepped_of(before)].try_emplace(stepped_of(op), OpId{i});
     }
   }
   return next;

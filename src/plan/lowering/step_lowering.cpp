@@ -69,8 +69,10 @@ void StepLowering::lay_out_side(Rank rank, OpKind kind) {
     std::size_t end = first;
     while (end < mine.size() && lane_key(mine[end]) == key) ++end;
     const LaneId lane =
-        add_lane(plan_, fmt::format("{}{}", sends ? "send>" : "recv<", index(key.first)), kind,
-                 rank, key.first, end - first);
+        add_lane(plan_,
+                 fmt::format("{}{}{}", sends ? "send>" : "recv<", index(key.first),
+                             key.second > 0 ? fmt::format("/{}", key.second) : std::string{}),
+                 kind, rank, key.first, end - first);
     if (sends) route_of_[lane] = network_.route(rank, key.first);
     for (std::size_t i = first; i < end; ++i) {
       SteppedCollective& collective = plan_.stepped[mine[i].collective];
@@ -139,7 +141,7 @@ void StepLowering::fill_message(MessageRef ref) {
   for (const OpId side : {send, receive}) {
     Op& op = plan_.ops[index(side)];
     op.collective = stepped.collective.kind;
-    op.piece = static_cast<std::uint8_t>(step.piece);
+    op.piece = static_cast<std::uint8_t>(step.piece % 255);
     op.pieces = static_cast<std::uint8_t>(std::min(stepped.steps->pieces, 255));
   }
   add_waits(ref);

@@ -108,16 +108,17 @@ LeastTimes least_times(const plan::Collective& collective, const Scenario& scena
 bool collectives_take_no_less(const Schedule& schedule, const Scenario& scenario) {
   if (plan::is_estimate(scenario.parallel.gradient_sync)) return true;
   const plan::TimeAlone alone = time_alone(scenario);
-  return std::ranges::all_of(
-      plan::find_collectives(schedule, scenario), [&](const plan::StageCollective& each) {
-        const Duration whole = alone(each.collective);
-        const LeastTimes least = least_times(each.collective, scenario);
-        const auto all_take_it = [&](const std::vector<Duration>& times) {
-          return std::ranges::all_of(times, [&](Duration time) { return time >= whole; });
-        };
-        if (is_before_forward(each.collective.kind)) return all_take_it(least.arrival);
-        return all_take_it(least.to_all_ends) && all_take_it(least.to_own_end);
-      });
+  const std::vector<plan::StageCollective> all = plan::find_collectives(schedule, scenario);
+  if (schedule.copies > 1 && !all.empty()) return false;  // members do not begin together
+  return std::ranges::all_of(all, [&](const plan::StageCollective& each) {
+    const Duration whole = alone(each.collective);
+    const LeastTimes least = least_times(each.collective, scenario);
+    const auto all_take_it = [&](const std::vector<Duration>& times) {
+      return std::ranges::all_of(times, [&](Duration time) { return time >= whole; });
+    };
+    if (is_before_forward(each.collective.kind)) return all_take_it(least.arrival);
+    return all_take_it(least.to_all_ends) && all_take_it(least.to_own_end);
+  });
 }
 
 }  // namespace longhaul::planner

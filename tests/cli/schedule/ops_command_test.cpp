@@ -42,6 +42,32 @@ TEST(OpsCommand, JsonHoldsEveryOpOnceAndMessagesHaveTwoSides) {
   }
 }
 
+TEST(OpsCommand, NamesTheStepsOfCollectives) {
+  const TempDir dir;
+  const std::vector<std::string> words{"ops",        dir.write("s.toml", kTwoSites),
+                                       "--schedule", "1f1b",
+                                       "--rank",     "0",
+                                       "--set",      "parallel.replicas=2",
+                                       "--set",      "costs.weights=8MiB"};
+  const Outcome run = longhaul_run(words);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("send of step 0 of all_gather of chunk 0 (to 4)"));
+  EXPECT_THAT(run.out, HasSubstr("recv of step 0 of reduce_scatter of chunk 0 (from 4)"));
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const auto answer = longhaul_run(as_json).json();
+  int steps = 0;
+  for (const auto& lane : answer["ranks"][0]["lanes"]) {
+    for (const auto& op : lane["ops"]) {
+      if (!op.contains("collective")) continue;
+      ++steps;
+      EXPECT_EQ(op["chunk"], 0);
+      EXPECT_EQ(op["step"], 0);
+    }
+  }
+  EXPECT_EQ(steps, 4);  // a ring of two, twice
+}
+
 TEST(OpsCommand, RefusesARankThatIsNotThere) {
   const TempDir dir;
   const Outcome run =

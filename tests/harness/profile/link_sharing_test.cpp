@@ -15,7 +15,7 @@ Duration end_of(const OpTimes& times) { return std::ranges::max(times, {}, &OpTi
 
 // The simulator, which knows nothing of these tests, takes what they expect.
 TEST(SharingPlan, TakesWhatIsExpected) {
-  for (const int ranks : {2, 4, 6})
+  for (const int ranks : {2, 3, 4, 6})
     for (const SharingTest test : every<SharingTest>())
       for (const Duration target : {Duration{1'500'000}, Duration{7}}) {
         const SharingPlan made = sharing_plan(test, target, ranks, 1_MiB);
