@@ -3,6 +3,7 @@
 
 step_lines=()
 failed_steps=0
+failed_step_names=()
 
 # step NAME COMMAND...: runs COMMAND with its output as it comes. Exit code 77: it was skipped.
 step() {
@@ -15,6 +16,7 @@ step() {
   elif ((code)); then
     verdict="FAILED (exit $code)"
     failed_steps=$((failed_steps + 1))
+    failed_step_names+=("$name")
   fi
   step_lines+=("$(printf '%-40s %5d s  %s' "$name" "$((SECONDS - began))" "$verdict")")
 }
@@ -25,3 +27,6 @@ summary() {
   printf '\n== Summary\n'
   printf '%s\n' "${step_lines[@]}"
 }
+
+# The names of the steps that failed, with blanks between them.
+failed_names() { printf '%s' "${failed_step_names[*]}"; }

@@ -65,7 +65,7 @@ TEST_F(CudaTimedDeviceTest, TheSecondBlockNeedsNoHostToBegin) {
 TEST_F(CudaTimedDeviceTest, MakesUpForALateStartWithinTheCredit) {
   device::CudaTimedDevice device{0, 10s};
   device.begin_iteration(0);
-  // 10 ms late, and 2% of the block may be made up for.
+  // 10 ms late, and 2% of the block may be recovered.
   device.start(OpId{0}, now() - 10ms, 3s);
   const engine::FinishedBlock block = wait_for(device);
   EXPECT_GE(block.due - block.start, 3s - 60ms - clock().largest_error());
